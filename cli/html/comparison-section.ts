@@ -1,4 +1,5 @@
 import { counted, countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
+import { isDifferent, modesOf } from "../replay/compare-rules.ts";
 import type { ComparedClient, Comparison, Counts, ReplayReport } from "../replay/report.ts";
 import { withoutReasons } from "../replay/summary.ts";
 import { comparedClients } from "./client-tables.ts";
@@ -16,7 +17,8 @@ export function comparisonSection(comparison: Comparison, report: ReplayReport):
   const isKnown = (rule: string) => report.leftOut.some((known) => known.rule === rule);
   const otherRules = comparison.leftOut.filter(({ rule }) => !isKnown(rule));
   return html`${notesOf(comparison, report)}${leftOutRules(otherRules)}${tiles(comparedTiles(comparison, stated))}
-<div class="columns"><div class="card">${countsTable(comparison, report)}</div><div class="card">${rulesTable(comparison)}</div></div>
+<div class="card">${countsTable(comparison, report)}</div>
+<div class="card">${rulesTable(comparison)}</div>
 ${clientsCard("Clients newly denied most", mostNewlyDenied, stated)}${clientsCard("Clients newly allowed most", mostNewlyAllowed, stated)}`;
 }
 
@@ -108,31 +110,36 @@ function countsTable(comparison: Comparison, report: ReplayReport): Html {
     { label: shown(against), number: true },
     { label: shown(config), number: true },
   ];
-  const options = { caption: "Both configurations", showsCaption: true, columns };
+  const options = { caption: "Both configurations", showsCaption: true, columns, cards: true };
   return table(
     options,
     rows.map(([name, ...values]) => {
-      return html`<tr><th scope="row">${name}</th>${values.map((value) => html`<td class="number">${value}</td>`)}</tr>`;
+      return html`<tr><th scope="row">${name}</th>${values.map((value, index) => html`<td class="number" data-label="${columns[index + 1]?.label}">${value}</td>`)}</tr>`;
     }),
   );
 }
 
 function rulesTable({ rules }: Comparison): Html {
+  const changed = rules.filter(isDifferent);
   const columns = [
     { label: "Rule" },
     { label: "Change" },
+    { label: "Mode" },
+    { label: "Over the limit before", number: true },
+    { label: "Over the limit now", number: true },
     { label: "Denied before", number: true },
     { label: "Denied now", number: true },
   ];
-  const changed = rules.filter(
-    ({ change, deniedBefore, denied }) => change !== "same" || deniedBefore !== denied,
-  );
-  const rows = changed.map(({ rule, change, deniedBefore, denied }) => {
-    const text = (count: number | undefined) => (count === undefined ? "–" : countText(count));
-    return html`<tr><th scope="row">${shown(rule)}</th><td>${change}</td><td class="number">${text(deniedBefore)}</td><td class="number">${text(denied)}</td></tr>`;
+  const rows = changed.map((each) => {
+    const numbers = [each.overLimitBefore, each.overLimit, each.deniedBefore, each.denied];
+    const cells = numbers.map(
+      (number, index) =>
+        html`<td class="number" data-label="${columns[index + 3]?.label}">${number === undefined ? "–" : countText(number)}</td>`,
+    );
+    return html`<tr><th scope="row">${shown(each.rule)}</th><td data-label="Change">${each.change}</td><td data-label="Mode">${shown(modesOf(each))}</td>${cells}</tr>`;
   });
   const unchanged = rules.length - changed.length;
   const same = `${counted(unchanged, "rule")} ${unchanged === 1 ? "is" : "are"} the same`;
   const caption = unchanged > 0 ? `Changed rules; ${same}` : "All rules";
-  return table({ caption, showsCaption: true, columns }, rows);
+  return table({ caption, showsCaption: true, columns, cards: true }, rows);
 }

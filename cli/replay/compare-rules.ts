@@ -1,6 +1,6 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { ReplayEngine, ReplayNote } from "./replay-engine.ts";
-import type { Comparison, RuleReport } from "./report.ts";
+import type { ComparedRule, Comparison, RuleReport } from "./report.ts";
 import { type RuleChange, ruleChanges } from "./rule-changes.ts";
 import type { ReplayTally } from "./tally/replay-tally.ts";
 
@@ -23,13 +23,36 @@ export function compareRules(
       ...before.engine.notes,
       ...before.engine.laterNotes,
     ],
-    rules: [...changes].map(([rule, change]) => ({
-      rule,
-      change,
-      deniedBefore: tally.comparison?.deniedBefore(rule),
-      denied: rules.find(({ name }) => name === rule)?.denied,
-    })),
+    rules: [...changes].map(([rule, change]) => {
+      const modeBefore = modeOf(before, rule);
+      const mode = modeOf(now, rule);
+      const overLimitBefore = tally.comparison?.overLimitBefore(rule);
+      const overLimit = rules.find(({ name }) => name === rule)?.denied;
+      const deniedBefore = deniedIn(modeBefore, overLimitBefore);
+      const denied = deniedIn(mode, overLimit);
+      return { rule, change, modeBefore, mode, overLimitBefore, overLimit, deniedBefore, denied };
+    }),
   };
+}
+
+function modeOf({ config }: ComparedConfig, rule: string): ComparedRule["mode"] {
+  return config.rules.find(({ name }) => name === rule)?.mode;
+}
+
+/** Returns how many requests a rule denies: none in the modes shadow and mark. */
+function deniedIn(mode: ComparedRule["mode"], overLimit: number | undefined): number | undefined {
+  return mode === "enforce" || overLimit === undefined ? overLimit : 0;
+}
+
+/** Whether the two configurations treat a rule differently. */
+export function isDifferent({ change, overLimitBefore, overLimit }: ComparedRule): boolean {
+  return change !== "same" || overLimitBefore !== overLimit;
+}
+
+/** Returns the mode of a rule, and the mode before if it was another one. */
+export function modesOf({ modeBefore, mode }: ComparedRule): string {
+  const isChanged = modeBefore !== undefined && mode !== undefined && modeBefore !== mode;
+  return isChanged ? `${mode} (before: ${modeBefore})` : (mode ?? modeBefore ?? "");
 }
 
 /**

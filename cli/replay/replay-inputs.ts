@@ -2,6 +2,7 @@ import type { Config } from "../../src/config/schema.ts";
 import { plural, printable } from "../doctor/finding.ts";
 import { loadConfig } from "../load-config.ts";
 import type { LogFacts } from "../logs/log-request.ts";
+import type { ReplayEngine } from "./replay-engine.ts";
 import { ReplayError } from "./replay-error.ts";
 
 /** How many faults of a configuration are printed. `weir check` prints all. */
@@ -50,6 +51,33 @@ export function checkBounds(
   throw new ReplayError(
     2,
     "--max-denied and --max-newly-denied count clients by their addresses, but the log does not state addresses. For JSON lines, name their field, such as --map ip=client.address.",
+  );
+}
+
+/**
+ * Checks that all enforced rules are replayed if there is a bound, because a rule that is left out denies nobody.
+ *
+ * @throws {ReplayError} if there is a bound, and an enforced rule is left out
+ */
+export function checkLeftOut(
+  { maxDenied, maxNewlyDenied }: ReplayOptions,
+  { rules }: Config,
+  { leftOut, notes }: Pick<ReplayEngine, "leftOut" | "notes">,
+): void {
+  if (maxDenied === undefined && maxNewlyDenied === undefined) return;
+  const enforced = rules.filter(({ name, mode }) => mode === "enforce" && leftOut.includes(name));
+  const [first] = enforced;
+  if (!first) return;
+  const reasons = notes.filter(({ rule }) => rule === first.name).map(({ text }) => text);
+  const others =
+    enforced.length > 1 ? [`${plural(enforced.length - 1, "more rule")} left out.`] : [];
+  throw new ReplayError(
+    2,
+    [
+      "--max-denied and --max-newly-denied need all enforced rules, but the log does not suffice for each of them.",
+      ...reasons,
+      ...others,
+    ].join("\n"),
   );
 }
 

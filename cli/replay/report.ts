@@ -152,15 +152,25 @@ export interface Comparison {
     readonly deniedLess: number;
     readonly isEstimate: boolean;
   };
-  readonly rules: readonly {
-    readonly rule: string;
-    readonly change: "added" | "removed" | "changed" | "same";
-    readonly deniedBefore: number | undefined;
-    readonly denied: number | undefined;
-  }[];
+  readonly rules: readonly ComparedRule[];
   /** The clients with the most newly denied requests; at most 20. */
   readonly mostNewlyDenied: readonly ComparedClient[];
   readonly mostNewlyAllowed: readonly ComparedClient[];
+}
+
+/** One rule under both configurations. A number is undefined if the rule is missing or left out there. */
+export interface ComparedRule {
+  readonly rule: string;
+  readonly change: "added" | "removed" | "changed" | "same";
+  /** The mode in the other configuration; undefined if the rule is missing there. */
+  readonly modeBefore: RuleReport["mode"] | undefined;
+  readonly mode: RuleReport["mode"] | undefined;
+  /** Requests that exceed the limits of the rule, in any mode. */
+  readonly overLimitBefore: number | undefined;
+  readonly overLimit: number | undefined;
+  /** Requests that the rule denies: those over the limit if it is enforced, otherwise 0. */
+  readonly deniedBefore: number | undefined;
+  readonly denied: number | undefined;
 }
 
 export interface ComparedClient {

@@ -10,7 +10,13 @@ import { checkedLogOptions } from "./log-inputs.ts";
 import { markdownReport } from "./markdown/markdown-report.ts";
 import { printFailure, printReport } from "./print-report.ts";
 import { noRequests, ReplayError } from "./replay-error.ts";
-import { type ConfigFile, checkBounds, checkPairs, readConfig } from "./replay-inputs.ts";
+import {
+  type ConfigFile,
+  checkBounds,
+  checkLeftOut,
+  checkPairs,
+  readConfig,
+} from "./replay-inputs.ts";
 import { type ReplayedConfig, type ReplayInput, replayLogs } from "./replay-logs.ts";
 import type { ReplayReport } from "./report.ts";
 import { textReport } from "./text/text-report.ts";
@@ -66,9 +72,11 @@ async function replay(files: readonly string[], options: ReplayCommandOptions): 
       ...given,
       engine: createReplayEngine(given.config, logs.facts, options),
     });
+    const withRules = withEngine(replayed);
+    checkLeftOut(options, withRules.config, withRules.engine);
     const report = await withProgress(logs, options, {
       ...{ files, logs, isolates: options.isolates, signal: interruption.signal },
-      replayed: withEngine(replayed),
+      replayed: withRules,
       against: comparedWith && withEngine(comparedWith),
     });
     if (report.log.requests === 0 && !report.isPartial) throw noRequests(report.log);

@@ -1,6 +1,7 @@
 import { count } from "../../admin/text.ts";
 import { markdownCode, markdownText } from "../../print/markdown-text.ts";
 import { estimated, knownCount, percent } from "../../print/numbers.ts";
+import { isDifferent, modesOf } from "../compare-rules.ts";
 import type { ComparedClient, Comparison, DeniedClient, Frequent, RuleReport } from "../report.ts";
 
 /** How many clients, and how many rules, a table lists. */
@@ -10,7 +11,10 @@ const LISTED_RULES = 50;
 /** Returns the table of all rules. */
 export function rulesTable(rules: readonly RuleReport[]): string {
   return table(
-    ["Rule", "Mode", "Limit", "Requests", "Denied", "Had succeeded", "Clients", "Clients denied"],
+    [
+      ...["Rule", "Mode", "Limit", "Requests", "Over the limit", "Had succeeded", "Clients"],
+      "Clients over the limit",
+    ],
     rules
       .slice(0, LISTED_RULES)
       .map((rule) => [
@@ -29,18 +33,23 @@ export function rulesTable(rules: readonly RuleReport[]): string {
 
 /** Returns the table of the rules that were added, removed or changed, or whose verdicts differ. */
 export function comparedRules({ rules }: Comparison): string {
-  const different = rules.filter(
-    (rule) => rule.change !== "same" || rule.denied !== rule.deniedBefore,
-  );
+  const different = rules.filter(isDifferent);
+  const numberText = (value: number | undefined) => (value === undefined ? "" : count(value));
   return table(
-    ["Rule", "Change", "Denied before", "Denied"],
+    [
+      ...["Rule", "Change", "Mode", "Over the limit before", "Over the limit"],
+      ...["Denied before", "Denied"],
+    ],
     different
       .slice(0, LISTED_RULES)
-      .map(({ rule, change, deniedBefore, denied }) => [
-        markdownCode(rule),
-        change,
-        deniedBefore === undefined ? "" : count(deniedBefore),
-        denied === undefined ? "" : count(denied),
+      .map((rule) => [
+        markdownCode(rule.rule),
+        rule.change,
+        modesOf(rule),
+        numberText(rule.overLimitBefore),
+        numberText(rule.overLimit),
+        numberText(rule.deniedBefore),
+        numberText(rule.denied),
       ]),
     different.length - LISTED_RULES,
   );

@@ -97,8 +97,8 @@ export class ComparisonTally {
     if (isLost) denied.increment(hash, NEWLY_DENIED_SUCCEEDED);
   }
 
-  /** How many requests a rule of the other configuration has denied; undefined if it is not replayed. */
-  deniedBefore(rule: string): number | undefined {
+  /** How many requests exceed a rule of the other configuration; undefined if it is not replayed. */
+  overLimitBefore(rule: string): number | undefined {
     return this.#rules.find(({ name }) => name === rule)?.denied;
   }
 

@@ -1,5 +1,6 @@
 import { type Cell, styled, table } from "../../admin/text.ts";
 import { printable } from "../../doctor/finding.ts";
+import { modesOf } from "../compare-rules.ts";
 import type { Comparison } from "../report.ts";
 import { costOf } from "../summary.ts";
 import { comparedClients } from "./clients.ts";
@@ -18,14 +19,20 @@ export function comparisonSections(comparison: Comparison): string[] {
 }
 
 function rulesTable({ against, rules }: Comparison): string {
-  const rows = rules.map(({ rule, change, deniedBefore, denied }): Cell[] => [
-    rule,
-    change === "same" ? change : { text: change, style: "yellow" },
-    deniedBefore ?? "-",
-    denied ?? "-",
+  const rows = rules.map((each): Cell[] => [
+    each.rule,
+    each.change === "same" ? each.change : { text: each.change, style: "yellow" },
+    modesOf(each),
+    each.overLimitBefore ?? "-",
+    each.overLimit ?? "-",
+    each.deniedBefore ?? "-",
+    each.denied ?? "-",
   ]);
   return [
     styled("bold", `Rules, compared with ${printable(against)}`),
-    table(["RULE", "CHANGE", "DENIED BEFORE", "DENIED"], rows),
+    table(
+      ["RULE", "CHANGE", "MODE", "OVER LIMIT BEFORE", "OVER LIMIT", "DENIED BEFORE", "DENIED"],
+      rows,
+    ),
   ].join("\n");
 }

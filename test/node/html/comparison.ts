@@ -37,10 +37,22 @@ export const COMPARISON: Comparison = {
     isEstimate: false,
   },
   rules: [
-    { rule: "search", change: "changed", deniedBefore: 9_004, denied: 22_811 },
-    { rule: "login", change: "same", deniedBefore: 1_040, denied: 1_040 },
-    { rule: "exports", change: "added", deniedBefore: undefined, denied: 231 },
-    { rule: "legacy", change: "removed", deniedBefore: 60, denied: undefined },
+    {
+      ...{ rule: "search", change: "changed", modeBefore: "enforce", mode: "enforce" },
+      ...{ overLimitBefore: 9_004, overLimit: 22_811, deniedBefore: 9_004, denied: 22_811 },
+    },
+    {
+      ...{ rule: "login", change: "same", modeBefore: "enforce", mode: "enforce" },
+      ...{ overLimitBefore: 1_040, overLimit: 1_040, deniedBefore: 1_040, denied: 1_040 },
+    },
+    {
+      ...{ rule: "exports", change: "added", modeBefore: undefined, mode: "shadow" },
+      ...{ overLimitBefore: undefined, overLimit: 231, deniedBefore: undefined, denied: 0 },
+    },
+    {
+      ...{ rule: "legacy", change: "removed", modeBefore: "enforce", mode: undefined },
+      ...{ overLimitBefore: 60, overLimit: undefined, deniedBefore: 60, denied: undefined },
+    },
   ],
   mostNewlyDenied: Array.from({ length: 20 }, (_, index) => comparedClientOf(index)),
   mostNewlyAllowed: [

@@ -91,7 +91,13 @@ describe("weir replay", () => {
       before: { denied: total.denied, clientsDenied: total.clientsDenied },
       requests: { newlyDenied: 0, newlyAllowed: 0, deniedByBoth: total.denied },
       clients: { newlyDenied: 0, noLongerDenied: 0, deniedMore: 0, deniedLess: 0 },
-      rules: [{ rule: "per-ip", change: "same", deniedBefore: total.denied, denied: total.denied }],
+      rules: [
+        {
+          ...{ rule: "per-ip", change: "same", modeBefore: "enforce", mode: "enforce" },
+          ...{ overLimitBefore: total.denied, overLimit: total.denied },
+          ...{ deniedBefore: total.denied, denied: total.denied },
+        },
+      ],
     });
   });
 
@@ -116,7 +122,8 @@ describe("weir replay", () => {
     });
     expect(comparison?.rules).toEqual([
       {
-        ...{ rule: "per-ip", change: "changed" },
+        ...{ rule: "per-ip", change: "changed", modeBefore: "enforce", mode: "enforce" },
+        ...{ overLimitBefore: looser.total.denied, overLimit: total.denied },
         ...{ deniedBefore: looser.total.denied, denied: total.denied },
       },
     ]);

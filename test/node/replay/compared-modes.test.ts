@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ReplayReport } from "../../../cli/replay/report.ts";
+import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
+import { generateLog, logText } from "./generated-log.ts";
+
+const RULE = { name: "per-ip", limit: 10, window: "1m" };
+const configOf = (more: object) => JSON.stringify({ rules: [{ ...RULE, ...more }] });
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  await folder.write("access.log", logText(generateLog(3000)));
+  await folder.write("enforce.config.json", configOf({}));
+  await folder.write("shadow.config.json", configOf({ mode: "shadow" }));
+  await folder.write("key.config.json", configOf({ key: "header:x-api-key" }));
+  await folder.write(
+    "shadow-key.config.json",
+    configOf({ key: "header:x-api-key", mode: "shadow" }),
+  );
+});
+
+afterAll(() => folder[Symbol.asyncDispose]());
+
+const replay = (...args: string[]) => callWeir(["replay", "access.log", ...args], folder.path);
+const COMPARED = ["--config", "enforce.config.json", "--against", "shadow.config.json"];
+
+describe("a rule that leaves the mode shadow", () => {
+  it("is compared by its modes, and denies nothing before", async () => {
+    const { stdout } = await replay(...COMPARED, "--json");
+    const { comparison, total }: ReplayReport = JSON.parse(stdout);
+    expect(total.denied).toBeGreaterThan(300);
+    expect(comparison?.rules).toEqual([
+      {
+        ...{ rule: "per-ip", change: "changed", modeBefore: "shadow", mode: "enforce" },
+        ...{ overLimitBefore: total.denied, overLimit: total.denied },
+        ...{ deniedBefore: 0, denied: total.denied },
+      },
+    ]);
+  });
+
+  it.each([[[]], [["--markdown"]]])("shows both modes in the table: %j", async (form) => {
+    const { stdout } = await replay(...COMPARED, ...form);
+    const line = stdout.split("\n").find((each) => each.includes("(before: shadow)")) ?? "";
+    expect(line).toMatch(
+      /per-ip(?:<\/code>)?[ |]+changed[ |]+enforce \(before: shadow\)[ |]+\d+[ |]+\d+[ |]+0[ |]+\d+/,
+    );
+  });
+});
+
+describe("a bound", () => {
+  it("cannot be checked while an enforced rule is left out", async () => {
+    const bound = ["--config", "key.config.json", "--max-denied", "0"];
+    const { code, stderr } = await replay(...bound);
+    expect(code).toBe(2);
+    expect(stderr).toContain('The rule "per-ip" is left out.');
+    expect(stderr).toContain("--missing-as-absent");
+    expect((await replay(...bound, "--missing-as-absent")).code).toBe(1);
+  });
+
+  it("covers --max-newly-denied, too", async () => {
+    const compared = ["--config", "key.config.json", "--against", "enforce.config.json"];
+    expect((await replay(...compared, "--max-newly-denied", "0")).code).toBe(2);
+    expect((await replay(...compared)).code).toBe(0);
+  });
+
+  it("does not need rules in shadow mode, which deny nothing", async () => {
+    const { code } = await replay("--config", "shadow-key.config.json", "--max-denied", "0");
+    expect(code).toBe(0);
+  });
+});
