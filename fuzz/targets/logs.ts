@@ -98,8 +98,8 @@ async function checkFile(
       from,
     });
   } catch (error) {
-    // A file may have no line whose format can be recognised.
-    if (error instanceof LogError && !isNamed) return expected ?? MAX_LINES;
+    // A file may have no line whose format can be recognised, or none in the format that is named.
+    if (error instanceof LogError) return expected ?? MAX_LINES;
     throw error;
   }
   let last = Number.NEGATIVE_INFINITY;
