@@ -50,7 +50,7 @@ export const createReplayEngine: CreateReplayEngine = (
     replay: (requests, onDecided) => engine.replay(requests, onDecided),
     async finish() {
       if (compact) applier.addCounts(compact);
-      const usage = compact?.hasReplayed ? compact.usage : await engine.finish();
+      const usage = compact?.hasReplayed ? compact.finish() : await engine.finish();
       laterNotes.push(...applier.notes());
       if (engine instanceof IsolatesEngine) laterNotes.push(...lostNotes(engine));
       return usage;

@@ -33,10 +33,17 @@ export interface ReplayedRequest {
 
 /** Receives the verdicts on requests that have no objects. */
 export interface VerdictTally {
+  /** While there are at most so many clients, their requests may be counted at any later time. */
+  readonly exactClients: number;
+  /** Counts requests of an address. */
+  addSeen(hash: ClientHash, requests: number): void;
+  /** Counts requests of a client under a rule. */
+  addSeenUnder(rule: number, hash: ClientHash, requests: number): void;
   /**
-   * Adds a request of a client without its verdicts.
+   * Adds a request without its verdicts.
    *
-   * @param hash the hash of the client's address; undefined if the log does not state it
+   * @param hash the hash of the client's address; undefined if the log does not state it, or if no rule denies the
+   * request and `addSeen` counts it
    * @param request may be undefined if no rule denies it
    * @returns the step of its time
    */
@@ -51,14 +58,15 @@ export interface VerdictTally {
    *
    * @param at the time of the request
    * @param step the step of that time
-   * @param hash the hash of the verdict's client
+   * @param hash the hash of the verdict's client; undefined if the rule does not deny the request, and
+   * `addSeenUnder` counts it
    * @param request may be undefined if no rule denies it
    */
   addVerdict(
     verdict: RuleVerdict,
     at: number,
     step: number,
-    hash: ClientHash,
+    hash: ClientHash | undefined,
     request: LogRequest | undefined,
   ): void;
 }

@@ -20,7 +20,8 @@ type Hash = Pick<ClientHash, "high" | "low">;
  * Pinned clients are kept too, without being part of the estimates.
  */
 export class ClientTable {
-  readonly #maxClients: number;
+  /** Up to this number of clients, all counts are exact. */
+  readonly maxClients: number;
   readonly #pinned: () => Iterable<Hash>;
   /** The number of cells of a place: the two halves of the hash, and the counts. */
   readonly #stride: number;
@@ -39,7 +40,7 @@ export class ClientTable {
     this.#stride = HASH_CELLS + columns;
     this.#cells = new Uint32Array(FIRST_PLACES * this.#stride);
     this.#pinned = pinned;
-    this.#maxClients = maxClients;
+    this.maxClients = maxClients;
   }
 
   /** Whether numbers of clients are estimates. */
@@ -47,8 +48,8 @@ export class ClientTable {
     return this.#bits !== 0;
   }
 
-  /** Adds 1 to a count of a client. */
-  increment(hash: Hash, column: number): void {
+  /** Adds to a count of a client. */
+  increment(hash: Hash, column: number, by = 1): void {
     let place = this.#placeOf(hash.high, hash.low);
     if (this.#cells[place] === 0) {
       if (!this.#isSampled(hash.low)) return;
@@ -56,7 +57,7 @@ export class ClientTable {
       if (place === -1) return;
     }
     const cell = place + HASH_CELLS + column;
-    this.#cells[cell] = (this.#cells[cell] as number) + 1;
+    this.#cells[cell] = (this.#cells[cell] as number) + by;
   }
 
   /** Counts a client from now on, even if it is not part of the sample. `pinned` must contain it. */
@@ -110,7 +111,7 @@ export class ClientTable {
   /** @returns the place of the client; -1 if it has become one of those that are not kept */
   #insert(hash: Hash, place: number): number {
     let free = place;
-    if (this.#size === this.#maxClients) {
+    if (this.#size === this.maxClients) {
       this.#shrink();
       if (!this.#isSampled(hash.low) && !isIn(this.#pinned(), hash)) return -1;
       free = this.#placeOf(hash.high, hash.low);
@@ -126,7 +127,7 @@ export class ClientTable {
 
   /** Drops clients that are no longer pinned and, if most of the table is sample, half of the sample. */
   #shrink(): void {
-    while ([...this.#sample()].length > this.#maxClients / 1.5) this.#bits = this.#bits * 2 + 1;
+    while ([...this.#sample()].length > this.maxClients / 1.5) this.#bits = this.#bits * 2 + 1;
     this.#rebuild(this.#places);
   }
 

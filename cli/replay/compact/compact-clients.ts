@@ -3,7 +3,7 @@ import { clientIp } from "../../logs/client-ip.ts";
 import { ClientHash } from "../../tally/client-hash.ts";
 import { clientText } from "../client-text.ts";
 import { ByteCache } from "./byte-cache.ts";
-import { ClientCounters, type IsLive } from "./client-counters.ts";
+import { ClientRecords, type RecordSize } from "./client-records.ts";
 import { IPv4Table, ipv4Bits, ipv4Text } from "./ipv4-table.ts";
 
 /** The number of clients from which those without live counters are removed. A power of two. */
@@ -11,14 +11,12 @@ const FIRST_CAPACITY = 65_536;
 /** The number of cached texts of addresses that are not IPv4, and their maximum length. They take 2 MB. */
 const CACHED_ADDRESSES = 32_768;
 const MAX_CACHED_LENGTH = 48;
-/** The cells of a client: the two halves of the hash of its text, its number under rules, and its IPv4 address. */
-const CELLS = 4;
-const [HIGH, LOW, UNDER_RULES, IPV4] = [0, 1, 2, 3];
-
 export interface ClientOptions {
-  /** How many counters each client has. */
-  readonly counters: number;
-  readonly isLive: IsLive;
+  readonly size: RecordSize;
+  /** Whether a counter in a window may still be needed. `index` is that among a client's counters. */
+  readonly isLive: (index: number, window: number) => boolean;
+  /** Called before a client is removed. */
+  readonly onRemoval: (client: number) => void;
   /** The number of leading bits of an IPv6 address that distinguish clients. */
   readonly ipv6Prefix: number;
   /** A power of two. */
@@ -31,25 +29,26 @@ export interface ClientOptions {
  * because a million clients must fit into memory.
  */
 export class CompactClients {
-  readonly counters: ClientCounters;
-  readonly #ipv6Prefix: number;
+  /** How often a client was added, also one that was removed before. */
+  added = 0;
+  records: ClientRecords;
+  readonly #options: ClientOptions;
   readonly #firstCapacity: number;
   #capacity: number;
   /** The number of the next client. */
   #next = 1;
-  #cells: Uint32Array;
   #texts: (string | undefined)[];
   #ipv4: IPv4Table;
   readonly #byText = new Map<string, number>();
   readonly #byBytes = new ByteCache(CACHED_ADDRESSES, MAX_CACHED_LENGTH);
   readonly #hash = new ClientHash();
 
-  constructor({ counters, isLive, ipv6Prefix, firstCapacity = FIRST_CAPACITY }: ClientOptions) {
-    this.#ipv6Prefix = ipv6Prefix;
+  constructor(options: ClientOptions) {
+    const { size, firstCapacity = FIRST_CAPACITY } = options;
+    this.#options = options;
     this.#firstCapacity = firstCapacity;
     this.#capacity = firstCapacity;
-    this.counters = new ClientCounters(counters, firstCapacity, isLive);
-    this.#cells = new Uint32Array(firstCapacity * CELLS);
+    this.records = new ClientRecords(size, firstCapacity);
     this.#texts = new Array(firstCapacity).fill(undefined);
     this.#ipv4 = new IPv4Table(firstCapacity);
   }
@@ -81,9 +80,9 @@ export class CompactClients {
     const headers = new Map([["cf-connecting-ip", text]]);
     const get = (name: string) => headers.get(name) ?? null;
     const fields = { get, has: (name: string) => headers.has(name), keys: () => headers.keys() };
-    const network = clientText({ kind: "ip" }, clientAddress(fields, this.#ipv6Prefix));
+    const network = clientText({ kind: "ip" }, clientAddress(fields, this.#options.ipv6Prefix));
     const underRules = this.#find(network) ?? this.#addText(network);
-    this.#cells[client * CELLS + UNDER_RULES] = underRules;
+    this.records.setUnderRules(client, underRules);
     return client;
   }
 
@@ -101,21 +100,10 @@ export class CompactClients {
     return client;
   }
 
-  /** Returns the client that rules count for an address. */
-  underRules(address: number): number {
-    return this.#cells[address * CELLS + UNDER_RULES] as number;
-  }
-
-  /** Sets a hash to that of a client's text. */
-  readHash(client: number, hash: ClientHash): void {
-    hash.high = this.#cells[client * CELLS + HIGH] as number;
-    hash.low = this.#cells[client * CELLS + LOW] as number;
-  }
-
   text(client: number): string {
     const known = this.#texts[client];
     if (known !== undefined) return known;
-    const text = ipv4Text(this.#cells[client * CELLS + IPV4] as number);
+    const text = ipv4Text(this.records.ipv4(client));
     this.#texts[client] = text;
     return text;
   }
@@ -129,15 +117,16 @@ export class CompactClients {
   makeSpace(needed: Iterable<number>): Uint32Array {
     const renumbered = new Uint32Array(this.#next);
     for (let client = 1; client < this.#next; client++) {
-      if (this.counters.hasLive(client)) renumbered[client] = 1;
+      if (this.#hasLiveCounter(client)) renumbered[client] = 1;
     }
     for (const address of needed) {
       renumbered[address] = 1;
-      renumbered[this.underRules(address)] = 1;
+      renumbered[this.records.underRules(address)] = 1;
     }
     let next = 1;
     for (let client = 1; client < this.#next; client++) {
       if (renumbered[client] === 1) renumbered[client] = next++;
+      else this.#options.onRemoval(client);
     }
     while (next * 2 > this.#capacity) this.#capacity *= 2;
     while (next * 8 < this.#capacity && this.#capacity > this.#firstCapacity) this.#capacity /= 2;
@@ -145,10 +134,17 @@ export class CompactClients {
     return renumbered;
   }
 
+  #hasLiveCounter(client: number): boolean {
+    const { size, isLive } = this.#options;
+    for (let index = 0; index < size.windows; index++) {
+      if (isLive(index, this.records.window(client, index))) return true;
+    }
+    return false;
+  }
+
   #renumber(renumbered: Uint32Array, next: number): void {
-    const [cells, texts, before] = [this.#cells, this.#texts, this.#next];
-    this.counters.renumber(renumbered, this.#capacity);
-    this.#cells = new Uint32Array(this.#capacity * CELLS);
+    const [records, texts, before] = [this.records, this.#texts, this.#next];
+    this.records = new ClientRecords(this.#options.size, this.#capacity);
     this.#texts = new Array(this.#capacity).fill(undefined);
     this.#ipv4 = new IPv4Table(this.#capacity);
     this.#byText.clear();
@@ -157,14 +153,12 @@ export class CompactClients {
     for (let client = 1; client < before; client++) {
       const moved = renumbered[client] as number;
       if (moved === 0) continue;
-      this.#cells.set(cells.subarray(client * CELLS, (client + 1) * CELLS), moved * CELLS);
-      const underRules = cells[client * CELLS + UNDER_RULES] as number;
-      this.#cells[moved * CELLS + UNDER_RULES] = renumbered[underRules] as number;
+      this.records.copy(moved, records, client);
+      this.records.setUnderRules(moved, renumbered[records.underRules(client)] as number);
       const text = texts[client];
       this.#texts[moved] = text;
-      const ipv4 = cells[client * CELLS + IPV4] as number;
-      if (text === undefined || ipv4Bits(text) !== undefined) this.#ipv4.add(ipv4, moved);
-      else this.#byText.set(text, moved);
+      if (text !== undefined && ipv4Bits(text) === undefined) this.#byText.set(text, moved);
+      else this.#ipv4.add(records.ipv4(client), moved);
     }
   }
 
@@ -182,8 +176,8 @@ export class CompactClients {
 
   #add(text: string, ipv4: number): number {
     const client = this.#next++;
-    const { high, low } = this.#hash.set(text);
-    this.#cells.set([high, low, client, ipv4], client * CELLS);
+    this.added++;
+    this.records.create(client, this.#hash.set(text), client, ipv4);
     return client;
   }
 }

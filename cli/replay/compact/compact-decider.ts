@@ -1,7 +1,7 @@
 import { chargeOf, hasQuota } from "../../../src/engine/fixed-window.ts";
 import { commandsOfCounter } from "../../../src/stores/upstash/billed-commands.ts";
 import type { UsageMeter } from "../usage-meter.ts";
-import type { ClientCounters } from "./client-counters.ts";
+import type { CompactClients } from "./compact-clients.ts";
 import type { CompactWindow } from "./compact-rules.ts";
 import type { RuleSet } from "./rule-sets.ts";
 
@@ -10,7 +10,7 @@ import type { RuleSet } from "./rule-sets.ts";
  * or not at all, and each rule in shadow mode as a group of its own.
  */
 export class CompactDecider {
-  readonly #counters: ClientCounters;
+  readonly #clients: CompactClients;
   readonly #usage: UsageMeter;
   /** For each window: whether it denied its group in the last request. */
   readonly #exceeded: Uint8Array;
@@ -23,8 +23,8 @@ export class CompactDecider {
   isDenied = false;
 
   /** @param windows the number of windows of all rules */
-  constructor(windows: number, counters: ClientCounters, usage: UsageMeter) {
-    this.#counters = counters;
+  constructor(windows: number, clients: CompactClients, usage: UsageMeter) {
+    this.#clients = clients;
     this.#usage = usage;
     this.#exceeded = new Uint8Array(windows);
     this.#counts = new Float64Array(windows);
@@ -51,10 +51,11 @@ export class CompactDecider {
   }
 
   #decideGroup(windows: readonly CompactWindow[], client: number, now: number): boolean {
+    const { records } = this.#clients;
     let isAdmitted = true;
     for (const window of windows) {
       window.advance(now);
-      const count = this.#counters.count(client, window.index, window.number);
+      const count = records.count(client, window.index, window.number);
       this.#counts[window.index] = count;
       if (!hasQuota(window.counter, count)) isAdmitted = false;
     }
@@ -66,7 +67,7 @@ export class CompactDecider {
   #charge({ index, number, counter }: CompactWindow, client: number, isAdmitted: boolean): void {
     const before = this.#counts[index] as number;
     const charge = isAdmitted ? chargeOf(counter, before) : 0;
-    if (charge > 0) this.#counters.set(client, index, number, before + charge);
+    if (charge > 0) this.#clients.records.setCount(client, index, number, before + charge);
     this.#exceeded[index] = isAdmitted || hasQuota(counter, before) ? 0 : 1;
     this.#tally.count = before + charge;
     this.#commands += commandsOfCounter(counter, this.#tally, isAdmitted);

@@ -12,6 +12,7 @@ import { DeniedRow } from "./denied-row.ts";
 import { RequestRows } from "./request-rows.ts";
 import { addObject, RowReader, type RowTables } from "./row-reader.ts";
 import { type RuleSet, RuleSets } from "./rule-sets.ts";
+import { SeenClients } from "./seen-clients.ts";
 
 /**
  * Replays requests in rows. It does the same as the exact engine with requests as objects, in a fraction of the time and
@@ -27,6 +28,7 @@ export class CompactEngine implements CompactReplay {
   readonly #tables: RowTables;
   readonly #usage: UsageMeter;
   readonly #decider: CompactDecider;
+  readonly #seen: SeenClients;
   readonly #parser = new AccessLineParser(undefined);
   readonly #hash = new ClientHash();
   readonly #hashOfRule = new ClientHash();
@@ -42,15 +44,18 @@ export class CompactEngine implements CompactReplay {
   constructor(config: Config, rules: readonly Rule[], firstCapacity?: number) {
     const compactRules = compactRulesOf(rules, config);
     const windows = compactRules.flatMap((rule) => rule.windows);
-    const isLive = (counter: number, window: number) =>
-      window >= (windows[counter] as CompactWindow).number;
-    const { ipv6Prefix } = config;
     const rows = new RequestRows();
-    const counters = windows.length;
-    const clients = new CompactClients({ counters, isLive, ipv6Prefix, firstCapacity });
+    const clients = new CompactClients({
+      size: { rules: rules.length, windows: windows.length },
+      isLive: (index, window) => window >= (windows[index] as CompactWindow).number,
+      onRemoval: (client) => this.#seen.flushClient(client),
+      ipv6Prefix: config.ipv6Prefix,
+      firstCapacity,
+    });
+    this.#seen = new SeenClients(clients, rules.length);
     this.#tables = { rows, clients, ruleSets: new RuleSets(compactRules, config) };
     this.#usage = new UsageMeter(config);
-    this.#decider = new CompactDecider(counters, clients.counters, this.#usage);
+    this.#decider = new CompactDecider(windows.length, clients, this.#usage);
     this.form = {
       timeOf: (row) => rows.at[row] as number,
       discard: (row) => rows.remove(row),
@@ -59,26 +64,28 @@ export class CompactEngine implements CompactReplay {
     };
   }
 
-  /** The calls to the store so far. */
-  get usage(): StoreUsage {
-    return this.#usage.total;
-  }
-
   /** Also removes the rows of the requests. */
   replay(batch: readonly number[], tally: VerdictTally): void {
-    this.hasReplayed = true;
     const { rows } = this.#tables;
+    this.hasReplayed = true;
+    this.#seen.prepare(tally);
     for (const row of batch) {
       this.#replay(row, tally);
       rows.remove(row);
     }
   }
 
+  /** Completes the tally. @returns the calls to the store */
+  finish(): StoreUsage {
+    this.#seen.flush();
+    return this.#usage.total;
+  }
+
   #replay(row: number, tally: VerdictTally): void {
     const { rows, clients, ruleSets } = this.#tables;
     const now = rows.at[row] as number;
     const address = rows.address[row] as number;
-    const client = clients.underRules(address);
+    const client = clients.records.underRules(address);
     const set = ruleSets.sets[rows.rules[row] as number] as RuleSet;
     if (set.isRefused) this.refused++;
     if (set.isAssumedPreflight) this.assumedPreflights++;
@@ -86,13 +93,18 @@ export class CompactEngine implements CompactReplay {
     const denied = this.#decider.isDenied
       ? new DeniedRow(rows, row, clients.text(address), this.#parser)
       : undefined;
-    clients.readHash(address, this.#hash);
-    const step = tally.addOutcome(this.#outcomeOf(set), now, this.#hash, denied);
+    const isInRecord = denied === undefined && this.#seen.isCounting;
+    if (isInRecord) clients.records.addSeen(address);
+    else clients.records.readHash(address, this.#hash);
+    const hash = isInRecord ? undefined : this.#hash;
+    const step = tally.addOutcome(this.#outcomeOf(set), now, hash, denied);
     if (set.rules.length === 0) return;
-    clients.readHash(client, this.#hashOfRule);
+    if (!isInRecord) clients.records.readHash(client, this.#hashOfRule);
     for (const rule of set.rules) {
-      this.#setVerdict(rule, client);
-      tally.addVerdict(this.#verdict, now, step, this.#hashOfRule, denied);
+      this.#setVerdict(rule, client, denied !== undefined);
+      if (isInRecord) clients.records.addSeenUnder(client, rule.index);
+      const hashOfRule = isInRecord ? undefined : this.#hashOfRule;
+      tally.addVerdict(this.#verdict, now, step, hashOfRule, denied);
     }
   }
 
@@ -102,9 +114,11 @@ export class CompactEngine implements CompactReplay {
     return this.#decider.isLimited ? "limited" : "allowed";
   }
 
-  #setVerdict({ index, windows }: CompactRule, client: number): void {
+  #setVerdict({ index, windows }: CompactRule, client: number, isDenied: boolean): void {
     const verdict = this.#verdict;
-    const denying = windows.find((window) => this.#decider.hasDenied(window));
+    const denying = isDenied
+      ? windows.find((window) => this.#decider.hasDenied(window))
+      : undefined;
     const window = denying ?? (windows[0] as CompactWindow);
     verdict.rule = index;
     verdict.denied = denying !== undefined;

@@ -51,6 +51,11 @@ export class ClientCounts {
     this.denied = new ClientTable(columns, () => entriesOf(compared), maxClients);
   }
 
+  /** Up to this number of clients, their numbers are exact. */
+  get exactClients(): number {
+    return this.seen.maxClients;
+  }
+
   addDenied(client: string, hash: ClientHash, request: LogRequest): void {
     this.denied.increment(hash, DENIED);
     const isRanked = this.#ranking.add(client, hash, request);

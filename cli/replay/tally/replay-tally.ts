@@ -70,6 +70,19 @@ export class ReplayTally implements VerdictTally {
     this.comparison?.add(request, outcome === "limited");
   }
 
+  get exactClients(): number {
+    const tables = [this.#clients, ...this.#rules];
+    return Math.min(...tables.map(({ exactClients }) => exactClients));
+  }
+
+  addSeen(hash: ClientHash, requests: number): void {
+    this.#clients.seen.increment(hash, 0, requests);
+  }
+
+  addSeenUnder(rule: number, hash: ClientHash, requests: number): void {
+    this.#rules[rule]?.addSeen(hash, requests);
+  }
+
   addOutcome(
     outcome: ReplayedRequest["outcome"],
     at: number,
@@ -91,7 +104,7 @@ export class ReplayTally implements VerdictTally {
     verdict: RuleVerdict,
     at: number,
     step: number,
-    hash: ClientHash,
+    hash: ClientHash | undefined,
     request: LogRequest | undefined,
   ): void {
     this.#rules[verdict.rule]?.add(verdict, at, step, hash, request);

@@ -38,22 +38,33 @@ export class RuleTally {
   /**
    * @param at the time of the request
    * @param step the step of that time
-   * @param hash the hash of the verdict's client
+   * @param hash the hash of the verdict's client; undefined if the request is not denied, and `addSeen` counts it
    * @param request may be undefined if no rule denies it
    */
   add(
     verdict: RuleVerdict,
     at: number,
     step: number,
-    hash: ClientHash,
+    hash: ClientHash | undefined,
     request: LogRequest | undefined,
   ): void {
     const denied = verdict.denied ? request : undefined;
     this.#counts.add(denied !== undefined, denied !== undefined && hasSucceeded(denied));
     this.#series.add(step, denied !== undefined);
     this.#windows.add(verdict, at);
+    if (hash === undefined) return;
     this.#clients.seen.increment(hash, 0);
     if (denied) this.#clients.addDenied(verdict.client, hash, denied);
+  }
+
+  /** Up to this number of clients, their numbers are exact. */
+  get exactClients(): number {
+    return this.#clients.exactClients;
+  }
+
+  /** Counts requests of a client. */
+  addSeen(hash: ClientHash, requests: number): void {
+    this.#clients.seen.increment(hash, 0, requests);
   }
 
   report(): RuleReport {
