@@ -24,7 +24,7 @@ export class Chunk {
     this.length = content.length;
   }
 
-  /** Returns the index of the next newline, or the length if there is none. */
+  /** Returns the index of the next newline, or the length if there is none. @param from an index below the length */
   newlineFrom(from: number): number {
     const { bytes, length } = this;
     const words = this.#words;
