@@ -30,7 +30,7 @@ export interface ReplayInput {
   /** Whether `ReplayEngine.compact` is used where it is possible; true by default. */
   readonly isCompact?: boolean;
   /** Up to this number of clients, numbers of clients are exact. By default, it depends on the rules. */
-  readonly maxClients?: number;
+  readonly maxClients?: number | undefined;
   /** Ends the reading. The report is then about the lines that have been read until that moment. */
   readonly signal?: AbortSignal;
   /** Called after each batch of requests. */

@@ -64,6 +64,11 @@ export class CompactEngine implements CompactReplay {
     };
   }
 
+  /** The number of requests that were read and are not decided yet. */
+  get waiting(): number {
+    return this.#tables.rows.size;
+  }
+
   /** Also removes the rows of the requests. */
   replay(batch: readonly number[], tally: VerdictTally): void {
     const { rows } = this.#tables;

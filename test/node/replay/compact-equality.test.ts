@@ -1,53 +1,16 @@
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type LogOptions, openLogs } from "../../../cli/logs/open-logs.ts";
-import { createReplayEngine } from "../../../cli/replay/create-replay-engine.ts";
-import { type ReplayInput, replayLogs } from "../../../cli/replay/replay-logs.ts";
-import type { ReplayReport } from "../../../cli/replay/report.ts";
+import { openLogs } from "../../../cli/logs/open-logs.ts";
+import { CompactEngine } from "../../../cli/replay/compact/compact-engine.ts";
+import { ReplayTally } from "../../../cli/replay/tally/replay-tally.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { logFolder } from "../logs/log-folder.ts";
+import { CONFIGS, reportOf } from "./compact-report.ts";
 import { logTime } from "./generated-log.ts";
 
 const write = logFolder();
 const BEGIN = Date.UTC(2026, 10, 22, 23, 58);
-
-const CONFIGS: readonly ConfigInput[] = [
-  {
-    rules: [
-      { name: "address", limit: 3, window: "1m" },
-      { name: "login", match: { methods: ["POST"], paths: ["/login"] }, limit: 1, window: "1m" },
-    ],
-  },
-  { store: "memory", rules: [{ name: "all", limit: 5, window: "10s", cost: 2 }] },
-  {
-    store: "durable-object",
-    ipv6Prefix: 56,
-    rules: [
-      { name: "trial", limit: 1, window: "30s", mode: "shadow" },
-      { name: "none", match: { paths: ["/closed/*"] }, limit: 0, window: "1m" },
-      { name: "free", match: { hosts: ["example.com"] }, limit: 0, window: "5m", mode: "shadow" },
-    ],
-  },
-  {
-    clock: "redis",
-    caseSensitivePaths: true,
-    rules: [
-      {
-        name: "two",
-        match: { except: { paths: ["/health", "/a/:b"], methods: ["GET", "HEAD"] } },
-        limits: [
-          { limit: 2, window: "10s" },
-          { limit: 6, window: "2m" },
-        ],
-        start: "2026-11-22T00:00:07Z",
-      },
-      { name: "options", match: { methods: ["OPTIONS"] }, limit: 1, window: "1m" },
-      { name: "dear", limit: 3, window: "1m", cost: 4, mode: "shadow" },
-    ],
-  },
-  { rules: [{ name: "api", match: { hosts: ["*.example.com"] }, limit: 1, window: "1m" }] },
-];
 
 const ADDRESSES = [
   ...["192.0.2.1", "192.0.2.2", "198.51.100.7", "0.0.0.0", "255.255.255.255"],
@@ -132,28 +95,6 @@ const arbitraryLog = fc
     return [0, ...positions].map((from, index) => bytes.subarray(from, positions[index]));
   });
 
-type Bounds = Pick<ReplayInput, "maxClients"> & { readonly firstCapacity?: number };
-
-async function reportOf(
-  isCompact: boolean,
-  input: ConfigInput,
-  options: LogOptions,
-  { maxClients, firstCapacity }: Bounds = {},
-): Promise<ReplayReport> {
-  const config = defineConfig(input);
-  const logs = await openLogs(options);
-  const engine = createReplayEngine(config, logs.facts, { firstCapacity });
-  const replayed = { file: "weir.config.ts", config, engine };
-  expect(engine.compact).toBeDefined();
-  return replayLogs({
-    files: ["access.log"],
-    logs,
-    replayed,
-    isCompact,
-    ...(maxClients && { maxClients }),
-  });
-}
-
 describe("the compact engine", () => {
   it("gives the same report as the general one for random logs", async () => {
     const seen = { denied: 0, broken: 0, late: 0, ignored: 0, outside: 0, undecided: 0 };
@@ -191,29 +132,58 @@ describe("the compact engine", () => {
     expect(Object.entries(seen).filter(([, count]) => count < 5)).toEqual([]);
   });
 
-  it("gives the same report for more clients than are counted exactly, in several files", async () => {
-    const lines = Array.from({ length: 30_000 }, (_, index) => {
-      const client = index % 3 === 0 ? index % 7 : (index * 7919) % 6000;
-      const ip =
-        client % 4 === 0
-          ? `2001:db8:${client.toString(16)}::1`
-          : `192.0.${client >> 8}.${client & 255}`;
-      const time = logTime(BEGIN + (index >> 5) * 1000 - ((index * 31) % 50) * 1000);
-      const method = index % 11 === 0 ? "POST" : "GET";
-      return `${ip} - - [${time}] "${method} /login?i=${index} HTTP/1.1" ${index % 5 ? 200 : 401} 5 "-" "a${index % 40}"\n`;
-    });
+  it("gives the same report for clients that come and go, in several files", async () => {
+    const lines = movingClients(30_000);
     const files = [
       await write("even.log", lines.filter((_, index) => index % 2 === 0).join("")),
       await write("odd.log", lines.filter((_, index) => index % 2 === 1).join("")),
     ];
+    const options = { files, maxDelayMs: 60_000 };
     for (const config of CONFIGS.slice(0, 4)) {
-      const options = { files, maxDelayMs: 60_000 };
-      const compact = await reportOf(true, config, options, {
-        maxClients: 2048,
-        firstCapacity: 64,
-      });
-      expect(compact.total).toMatchObject({ requests: 30_000, isEstimate: true });
-      expect(compact).toEqual(await reportOf(false, config, options, { maxClients: 2048 }));
+      for (const maxClients of [2048, undefined]) {
+        const bounds = { maxClients, firstCapacity: 64 };
+        const compact = await reportOf(true, config, options, bounds);
+        const isEstimate = maxClients !== undefined;
+        expect(compact.total).toMatchObject({ requests: 30_000, isEstimate });
+        expect(compact).toEqual(await reportOf(false, config, options, bounds));
+      }
     }
   });
+
+  it("gives the same report for byte order marks, of which only the first is none of a line", async () => {
+    const [line = ""] = movingClients(1);
+    const file = await write("marks.log", `\ufeff${line}${line}\ufeff${line}${line}`);
+    const options = { files: [file], maxDelayMs: 0 };
+    const compact = await reportOf(true, CONFIGS[0] as ConfigInput, options);
+    expect(compact.log).toMatchObject({ requests: 3, broken: 1 });
+    expect(compact).toEqual(await reportOf(false, CONFIGS[0] as ConfigInput, options));
+  });
+
+  it("keeps no request that is late or outside the given time", async () => {
+    const file = await write("late.log", movingClients(3000).join(""));
+    const options = { files: [file], maxDelayMs: 2000, to: BEGIN + 200_000 };
+    const logs = await openLogs(options);
+    const engine = new CompactEngine(defineConfig(CONFIGS[1] as ConfigInput), []);
+    for await (const rows of logs.batchesIn(engine.form)) {
+      engine.replay(rows, new ReplayTally({ rules: [] }));
+    }
+    expect(logs.progress.late).toBeGreaterThan(100);
+    expect(logs.progress.outside).toBeGreaterThan(100);
+    expect(engine.waiting).toBe(0);
+  });
 });
+
+/** Lines out of order, of some clients that stay and of many that come and go. */
+function movingClients(lines: number): string[] {
+  return Array.from({ length: lines }, (_, index) => {
+    const client = index % 3 === 0 ? index % 7 : (index >> 2) + ((index * 7919) % 61);
+    const isIPv6 = client % 4 === 0;
+    const ip = isIPv6
+      ? `2001:db8:${client.toString(16)}::1`
+      : `192.0.${client >> 8}.${client & 255}`;
+    const time = logTime(BEGIN + (index >> 3) * 1000 - ((index * 31) % 50) * 1000);
+    const request = `${index % 11 === 0 ? "POST" : "GET"} /login?i=${index} HTTP/1.1`;
+    const status = index % 5 === 0 ? 401 : 200;
+    return `${ip} - - [${time}] "${request}" ${status} 5 "-" "agent ${index % 40}"\n`;
+  });
+}
