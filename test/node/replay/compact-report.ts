@@ -19,6 +19,7 @@ export const CONFIGS: readonly ConfigInput[] = [
     ipv6Prefix: 56,
     rules: [
       { name: "trial", limit: 1, window: "30s", mode: "shadow" },
+      { name: "any", limit: 2, window: "20s" },
       { name: "none", match: { paths: ["/closed/*"] }, limit: 0, window: "1m" },
       { name: "free", match: { hosts: ["example.com"] }, limit: 0, window: "5m", mode: "shadow" },
     ],
