@@ -1,3 +1,4 @@
+import type { Mode } from "../../src/config/outcome.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { certainTalliesOf } from "../../src/limiter/certain-denial.ts";
@@ -10,8 +11,10 @@ import {
 import { countersOf } from "../../src/limiter/counters.ts";
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
+import { SKIPPED } from "../../src/stores/group-roles.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
+import { decideClients, newAnswer } from "./client-decision.ts";
 import { answersByMode, type GroupAnswers, recordAllReserves } from "./group-answers.ts";
 import type { ReplayedRequest, StoreUsage } from "./replay-engine.ts";
 import { chargedRulesOf, responseCountersOf } from "./response-charges.ts";
@@ -28,6 +31,7 @@ export class ExactEngine {
   readonly #usage: UsageMeter;
   readonly #dependOnResponse: boolean;
   readonly #replayed = new ReusedReplay();
+  readonly #answer = newAnswer();
 
   /** @param rows the table that gets the rows of the applier's clients */
   constructor(config: Config, rules: readonly Rule[], applier: LogRuleApplier, rows: RowTable) {
@@ -57,10 +61,8 @@ export class ExactEngine {
       return;
     }
     if (applied.length === 0) return;
-    if (areAllEnforced(applied)) {
-      const answer = this.#rows.decideClients(applied, request.at);
-      this.#usage.addClients(applied, answer);
-      replayed.finishEnforced(applied, answer, request.at);
+    if (areRemembered(applied)) {
+      this.#decideClients(applied, replayed, request.at);
       return;
     }
     const groups = emptyGroups();
@@ -74,6 +76,33 @@ export class ExactEngine {
       recordAllReserves(groups, answers, request.at);
       this.#chargeResponse(request, chargedRulesOf(applied, answers));
     }
+  }
+
+  /** Decides a request whose clients all have their rows themselves, as most requests are. */
+  #decideClients(applied: readonly RememberedClient[], replayed: ReusedReplay, now: number): void {
+    this.#rows.advance(now);
+    const enforced = inMode(applied, "enforce");
+    if (enforced.length === applied.length) {
+      const answer = decideClients(applied, now, this.#answer);
+      this.#usage.addClients([applied], [answer]);
+      replayed.finishEnforced(applied, answer, now);
+      return;
+    }
+    const decide = (clients: readonly RememberedClient[]) =>
+      decideClients(clients, now, newAnswer());
+    const [shadow, marks] = [inMode(applied, "shadow"), inMode(applied, "mark")];
+    const answer = enforced.length > 0 ? decide(enforced) : undefined;
+    const isDenied = answer && !answer.admitted;
+    const answers = {
+      enforced: answer,
+      shadow: shadow.map((client) => decide([client])),
+      marks: marks.map((client) => (isDenied ? SKIPPED : decide([client]))),
+    };
+    this.#usage.addClients(
+      [...(answer ? [enforced] : []), ...[...shadow, ...marks].map((client) => [client])],
+      [...(answer ? [answer] : []), ...answers.shadow, ...answers.marks],
+    );
+    replayed.finish(applied, answers, now);
   }
 
   /** Decides the groups with at most one call, as the Worker's limiter does. */
@@ -98,12 +127,16 @@ export class ExactEngine {
   }
 }
 
-/** Whether all rules of a request are enforced and remember their rows, as most rules do. */
-function areAllEnforced(applied: readonly AppliedClient[]): applied is readonly RememberedClient[] {
-  for (const client of applied) {
-    const isEnforced =
-      client instanceof RememberedClient && client.template.rule.mode === "enforce";
-    if (!isEnforced) return false;
-  }
+function areRemembered(applied: readonly AppliedClient[]): applied is readonly RememberedClient[] {
+  for (const client of applied) if (!(client instanceof RememberedClient)) return false;
   return true;
+}
+
+/** Returns the clients under rules with this mode; usually the same list. */
+function inMode(clients: readonly RememberedClient[], mode: Mode): readonly RememberedClient[] {
+  for (const { template } of clients) {
+    if (template.rule.mode !== mode)
+      return clients.filter((each) => each.template.rule.mode === mode);
+  }
+  return clients;
 }

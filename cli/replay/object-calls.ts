@@ -44,7 +44,7 @@ export function decisionCalls(
  *
  * @param objects the number of objects with counters of the group
  */
-export function groupCalls(objects: number, isAdmitted: boolean): number {
+function groupCalls(objects: number, isAdmitted: boolean): number {
   return isAdmitted ? 2 * objects - 1 : objects;
 }
 

@@ -1,29 +1,19 @@
 import {
   type Counter,
-  MAX_COUNT,
   type ReadRow,
   type Tally,
   type UnusedQuota,
   type Writes,
   windowKey,
 } from "../../src/engine/counter.ts";
-import {
-  adjustGroup,
-  chargeOf,
-  decideGroup,
-  EXPIRY_GRACE_MS,
-  hasQuota,
-  returnUnused,
-} from "../../src/engine/fixed-window.ts";
+import { adjustGroup, decideGroup, returnUnused } from "../../src/engine/fixed-window.ts";
 import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import { type LiveRow, newRow, type RememberedClient } from "./applied-client.ts";
-import type { TemplateCounter } from "./client-template.ts";
+import { startWindow } from "./client-decision.ts";
 import { KeySchedule } from "./key-schedule.ts";
 
 const SECOND_MS = 1000;
-
-type LiveTally = { -readonly [Field in keyof Tally]: Tally[Field] };
 
 /**
  * The counters of a replay: a store in memory without promises. It removes each row when its window is over
@@ -37,8 +27,6 @@ export class RowTable {
   readonly #changing = new KeySchedule();
   #now = Number.NEGATIVE_INFINITY;
   #nextSecondAt = Number.NEGATIVE_INFINITY;
-  /** The answer for clients. It is reused, because most requests need one. */
-  readonly #answer: { admitted: boolean; tallies: LiveTally[] } = { admitted: true, tallies: [] };
 
   /**
    * The number of rows, including those that expire within the current second. Most rows of clients are in the
@@ -61,7 +49,7 @@ export class RowTable {
 
   /** Decides one group. @param now never earlier than in earlier calls */
   decideGroup(counters: readonly Counter[], now: number): GroupAnswer {
-    this.#advance(now);
+    this.advance(now);
     const { verdict, writes } = decideGroup(counters, now, this.#read);
     this.#write(writes);
     return verdict;
@@ -69,7 +57,7 @@ export class RowTable {
 
   /** Adds each counter's cost to its count, as `Store.adjust` does. */
   adjust(counters: readonly Counter[], now: number): readonly Tally[] {
-    this.#advance(now);
+    this.advance(now);
     const { tallies, writes } = adjustGroup(counters, now, this.#read);
     this.#write(writes);
     return tallies;
@@ -78,32 +66,8 @@ export class RowTable {
   /** Subtracts quota that isolates return, as `Store.decide` does. */
   returnUnused(unused: readonly UnusedQuota[], now: number): void {
     if (unused.length === 0) return;
-    this.#advance(now);
+    this.advance(now);
     this.#write(returnUnused(unused, now, this.#read));
-  }
-
-  /**
-   * Decides one group: the counters of several clients of one request, one after the other. Does the same as
-   * {@link RowTable.decideGroup} in less time.
-   *
-   * @returns an answer that is valid until the next call
-   */
-  decideClients(clients: readonly RememberedClient[], now: number): GroupAnswer {
-    this.#advance(now);
-    const answer = this.#answer;
-    answer.admitted = true;
-    for (const client of clients) if (!hasQuotaLeft(client, now)) answer.admitted = false;
-    let next = 0;
-    for (const client of clients) {
-      for (let index = 0; index < client.template.counters.length; index++) {
-        answer.tallies[next] ??= { count: 0, resetMs: 0, banMs: 0 };
-        const tally = answer.tallies[next++] as LiveTally;
-        const current = client.template.at(index, now);
-        charge(client.rowAt(index), current, answer.admitted, tally);
-        tally.resetMs = current.endsAt - now;
-      }
-    }
-    return answer;
   }
 
   /** Gives the rows of a client that was forgotten to the object that stands for it now. */
@@ -177,8 +141,8 @@ export class RowTable {
     }
   }
 
-  /** Removes the rows that have expired. */
-  #advance(now: number): void {
+  /** Removes the rows that have expired. @param now never earlier than in earlier calls */
+  advance(now: number): void {
     this.#now = now;
     if (now < this.#nextSecondAt) return;
     this.#nextSecondAt = (Math.floor(now / SECOND_MS) + 1) * SECOND_MS;
@@ -195,31 +159,4 @@ export class RowTable {
     if (row && row.expiresAt <= now) this.#rows.delete(key);
     else if (row) this.#changing.add(key, row.expiresAt);
   }
-}
-
-/** Whether all counters of a client have quota left. */
-function hasQuotaLeft(client: RememberedClient, now: number): boolean {
-  const { template } = client;
-  for (let index = 0; index < template.counters.length; index++) {
-    const { counter, window } = template.at(index, now);
-    const row = client.rowAt(index);
-    if (!hasQuota(counter, row.window === window ? row.count : 0)) return false;
-  }
-  return true;
-}
-
-/** Charges a counter of a client, if the request is admitted. */
-function charge(row: LiveRow, current: TemplateCounter, admitted: boolean, tally: LiveTally): void {
-  const before = row.window === current.window ? row.count : 0;
-  const charged = admitted ? chargeOf(current.counter, before) : 0;
-  tally.count = before + charged;
-  if (charged === 0) return;
-  if (row.window !== current.window) startWindow(row, current);
-  row.count = tally.count;
-}
-
-function startWindow(row: LiveRow, { window, endsAt }: TemplateCounter): void {
-  row.window = window;
-  row.count = 0;
-  row.expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
 }

@@ -19,11 +19,11 @@ import { RouteCache } from "./route-cache.ts";
 import type { RowTable } from "./row-table.ts";
 import { RuleClients } from "./rule-clients.ts";
 
-/** The number of cached addresses. They take about 25 MB. */
-const MAX_ADDRESSES = 131_072;
+/** The number of cached addresses. They take about 15 MB. */
+const MAX_ADDRESSES = 65_536;
 const MAX_CACHED_LENGTH = 64;
-/** The number of cached clients of all rules together. They take about 50 MB. */
-const MAX_CLIENTS = 131_072;
+/** The number of cached clients of all rules together. They take about 30 MB. */
+const MAX_CLIENTS = 65_536;
 const MIN_CLIENTS = 256;
 
 /** The number of sets of rules that are cached for an address. */

@@ -3,7 +3,7 @@ import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import { billedCommands, commandsOfGroup } from "../../src/stores/upstash/billed-commands.ts";
 import type { RememberedClient } from "./applied-client.ts";
-import { adjustmentCalls, decisionCalls, groupCalls } from "./object-calls.ts";
+import { adjustmentCalls, decisionCalls } from "./object-calls.ts";
 import type { StoreUsage } from "./replay-engine.ts";
 
 type Group = readonly Counter[];
@@ -44,21 +44,22 @@ export class UsageMeter {
     this.#commands += this.#billed.decide(groups, { now: 0, groups: answers }, unused);
   }
 
-  /** Adds a decision on one group: the counters of these clients. */
-  addClients(clients: readonly RememberedClient[], answer: GroupAnswer): void {
-    const [first] = clients;
+  /** Adds a decision on groups: each has the counters of some clients. */
+  addClients(
+    groups: readonly (readonly RememberedClient[])[],
+    answers: readonly GroupAnswer[],
+  ): void {
     if (this.#store === "durable-object") {
-      const objects = new Set(clients.map(({ identity }) => identity)).size;
-      this.#calls += groupCalls(objects, answer.admitted);
+      this.#calls += decisionCalls(groups.map(identifiedCounters), answers, []);
       return;
     }
     this.#calls++;
     if (this.#store !== "upstash") return;
-    const counters =
-      clients.length === 1 && first
-        ? first.template.counters
-        : clients.flatMap(({ template }) => template.counters);
-    this.#commands += this.#commandsPerCall + commandsOfGroup(counters, answer);
+    this.#commands += this.#commandsPerCall;
+    let index = 0;
+    for (const clients of groups) {
+      this.#commands += commandsOfGroup(countersOf(clients), answers[index++] as GroupAnswer);
+    }
   }
 
   /**
@@ -84,4 +85,19 @@ export class UsageMeter {
     this.#calls++;
     if (this.#store === "upstash") this.#commands += this.#billed.adjust(counters, tallies);
   }
+}
+
+/** Returns the counters of clients, without their identities. */
+function countersOf(clients: readonly RememberedClient[]): Group {
+  const [first] = clients;
+  return clients.length === 1 && first
+    ? first.template.counters
+    : clients.flatMap(({ template }) => template.counters);
+}
+
+/** Returns the counters of clients, each with the identity that determines its Durable Object. */
+function identifiedCounters(clients: readonly RememberedClient[]): Group {
+  return clients.flatMap(({ template, identity }) =>
+    template.counters.map((counter) => ({ ...counter, identity })),
+  );
 }

@@ -3,7 +3,7 @@ import type { RuleCounter } from "../../src/limiter/counters.ts";
 import { exceeds } from "../../src/limiter/quotas.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
-import type { AppliedClient, RememberedClient } from "./applied-client.ts";
+import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import type { GroupAnswers } from "./group-answers.ts";
 import { NO_REQUEST } from "./logged-request.ts";
 import type { ReplayedRequest, RuleVerdict } from "./replay-engine.ts";
@@ -63,16 +63,18 @@ export class ReusedReplay implements ReplayedRequest {
       const verdict = pool[next++] as ReusedVerdict;
       verdict.rule = each.rule;
       verdict.client = each.client;
-      switch (each.appliedRule.rule.mode) {
+      // Its own counters differ only in their keys, and a client may not have created them yet.
+      const { ruleCounters } = each instanceof RememberedClient ? each.template : each;
+      switch (ruleCounters[0]?.rule.mode) {
         case "shadow":
-          setState(verdict, each.ruleCounters, answers.shadow[shadow++], 0, now);
+          setState(verdict, ruleCounters, answers.shadow[shadow++], 0, now);
           break;
         case "mark":
-          setState(verdict, each.ruleCounters, answers.marks[mark++], 0, now);
+          setState(verdict, ruleCounters, answers.marks[mark++], 0, now);
           break;
         default:
-          setState(verdict, each.ruleCounters, enforced, position, now);
-          position += each.ruleCounters.length;
+          setState(verdict, ruleCounters, enforced, position, now);
+          position += ruleCounters.length;
       }
     }
     this.verdicts = pool;

@@ -10,7 +10,8 @@ it("documents the code of each note, and no other code", () => {
     for (const [, code = ""] of union.matchAll(/"([a-z-]+)"/g)) codes.add(code);
   }
   const page = readFileSync("docs/replay.md", "utf8");
-  const rows = page.slice(page.indexOf("| code | meaning |")).split("\n");
+  const [, section = ""] = page.split("## Notes\n");
+  const rows = section.slice(0, section.indexOf("\n## ")).split("\n");
   const documented = rows.flatMap((row) => {
     const [, cell = ""] = row.split("|");
     return [...cell.matchAll(/`([a-z-]+)`/g)].map(([, code = ""]) => code);
