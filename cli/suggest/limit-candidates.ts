@@ -4,7 +4,13 @@ import type { HistogramBar, ProposedLimit, SuggestedLimit } from "./suggestion.t
 
 /** The shares of clients that the suggested limits touch, each as a divisor of their number. */
 const DIVISORS = [100, 1000, 10_000];
+
+/**
+ * The share of the proposed limit: 0.1 % of the clients. Of fewer than 1,000 clients, this is less than one client,
+ * so the limit would be that of the busiest client, who may be an attacker. Then it is 1 %.
+ */
 const PROPOSED_DIVISOR = 1000;
+const PROPOSED_DIVISOR_OF_FEW = 100;
 
 /** The busiest windows of all clients, or of a uniform sample of them. */
 export interface BusiestWindows {
@@ -36,8 +42,11 @@ export function proposedLimit(
   busiest: BusiestWindows,
   counts: NumberCounts,
 ): ProposedLimit | undefined {
-  if (busiest.sorted.length === 0) return undefined;
-  return deniedBy(kindLimit(lowestLimit(busiest, PROPOSED_DIVISOR)), busiest, counts);
+  const { sorted, weight } = busiest;
+  if (sorted.length === 0) return undefined;
+  const areFew = sorted.length * weight < PROPOSED_DIVISOR;
+  const divisor = areFew ? PROPOSED_DIVISOR_OF_FEW : PROPOSED_DIVISOR;
+  return deniedBy(kindLimit(lowestLimit(busiest, divisor)), busiest, counts);
 }
 
 function lowestLimit({ sorted }: BusiestWindows, divisor: number): number {

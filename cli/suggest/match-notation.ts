@@ -1,4 +1,5 @@
 import type { MatchInput } from "../../src/config/match.ts";
+import { METHODS } from "../../src/explain/methods.ts";
 import { RefusedOption } from "./refused-option.ts";
 
 const NOTATION = `Allowed: methods, hosts and paths, such as 'POST /login', 'GET,HEAD api.example.com /search/*' or '/a, /b'; or the JSON of a rule's match.`;
@@ -14,7 +15,9 @@ export function parseMatch(text: string): MatchInput {
   const [methods, hosts, paths]: string[][] = [[], [], []];
   for (const word of wordsOf(text)) {
     if (word.startsWith("/")) paths?.push(word);
-    else if (/^[A-Za-z]+$/.test(word) && word !== "localhost") methods?.push(word);
+    else if (METHODS.includes(word.toUpperCase())) methods?.push(word);
+    else if (/^[A-Za-z]+$/.test(word) && word !== "localhost")
+      throw new RefusedOption(wordFault(word));
     else if (word.includes("/")) throw new RefusedOption(urlFault(word));
     else hosts?.push(word);
   }
@@ -30,6 +33,10 @@ function parseJsonMatch(text: string): MatchInput {
   } catch {
     throw new RefusedOption(`--match begins with { but is not valid JSON. ${NOTATION}`);
   }
+}
+
+function wordFault(word: string): string {
+  return `--match has ${JSON.stringify(word)}, which is not a method. For a path, write '/${word}'. ${NOTATION}`;
 }
 
 function urlFault(word: string): string {

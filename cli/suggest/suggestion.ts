@@ -48,7 +48,10 @@ export interface WindowSuggestion {
   readonly max: number;
   /** The lowest limits that deny at most this share of clients, each in at least one window. */
   readonly limits: readonly SuggestedLimit[];
-  /** The limit of 0.1 %, rounded up to a number that is easy to remember; undefined without a client. */
+  /**
+   * The limit of 0.1 % (1 % of fewer than 1,000 clients), rounded up to a number that is easy to remember;
+   * undefined without a client.
+   */
   readonly proposed?: ProposedLimit | undefined;
   /** Clients by the number of requests in their busiest window. Ranges do not overlap. */
   readonly histogram: readonly HistogramBar[];

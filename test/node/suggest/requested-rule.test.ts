@@ -58,6 +58,10 @@ describe("the options of a rule", () => {
   it.each([
     [{ match: "" }, "--match is empty. Allowed: methods, hosts and paths"],
     [{ match: " , " }, "--match is empty."],
+    [
+      { match: "login" },
+      "--match has \"login\", which is not a method. For a path, write '/login'.",
+    ],
     [{ match: "{paths: /a}" }, "--match begins with { but is not valid JSON."],
     [{ match: "https://example.com/a" }, "Write the host and the path apart: 'example.com /a'."],
     [{ match: "example.com/a" }, "Write the host and the path apart: 'example.com /a'."],

@@ -59,7 +59,7 @@ describe("weir suggest", () => {
     const check = await callWeir(["check", "--json"], folder.path);
     expect(JSON.parse(check.stdout)).toMatchObject({
       faults: [],
-      rules: [{ name: "login", mode: "shadow", windows: [{ limit: 40, windowMs: 60_000 }] }],
+      rules: [{ name: "login", mode: "shadow", windows: [{ limit: 3, windowMs: 60_000 }] }],
     });
   });
 
@@ -139,7 +139,7 @@ describe("weir suggest", () => {
     const own = await suggestion(LOG, ...args);
     expect(own).toMatchObject({ name: "login", match: "POST", windows: [{ window: "5m" }] });
     expect(own.rule).toMatch(
-      /^\/\/ In the rule "login" of weir\.config\.json:\n\/\/ .*\nlimit: 40,\nwindow: "5m",$/,
+      /^\/\/ In the rule "login" of weir\.config\.json:\n\/\/ .*\nlimit: 3,\nwindow: "5m",$/,
     );
     expect(own.config).toBe("weir.config.json");
     const text = await suggest(LOG, ...args);
