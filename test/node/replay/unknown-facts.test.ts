@@ -18,7 +18,8 @@ let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 beforeAll(async () => {
   folder = await temporaryFolder();
   const rule = { name: "per-ip", limit: 5, window: "1m" };
-  const keyed = { ...rule, name: "per-key", key: "header:x-api-key" };
+  // A bound would be refused while an enforced rule is left out.
+  const keyed = { ...rule, name: "per-key", key: "header:x-api-key", mode: "shadow" };
   await folder.write("weir.config.json", JSON.stringify({ rules: [rule, keyed] }));
   await folder.write("other.config.json", JSON.stringify({ rules: [{ ...rule, limit: 9 }] }));
   await folder.write("app.jsonl", RECORDS.join("\n"));
