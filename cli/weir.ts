@@ -4,14 +4,21 @@
  */
 import { runCommandLine } from "./command-line.ts";
 import { guardProcess } from "./guard-process.ts";
+import { watchOutput } from "./output-errors.ts";
 
 const args = process.argv.slice(2);
+const outputErrors = watchOutput();
 const endGuard = guardProcess(args.includes("--json"));
 await runCommandLine(args);
 endGuard();
 
 // A configuration may leave timers or connections open, which would keep this process running.
-for (const stream of [process.stdout, process.stderr]) {
-  await new Promise((resolve) => stream.write("", resolve));
-}
+await written(process.stdout);
+outputErrors.report();
+await written(process.stderr);
 process.exit();
+
+/** Waits until everything has been written. */
+function written(stream: NodeJS.WriteStream): Promise<unknown> {
+  return new Promise((resolve) => stream.write("", resolve));
+}

@@ -12,17 +12,30 @@ const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC",
 /** The packages that Weir needs to run, in a Worker or on the command line. */
 const RUNTIME = [
   "@date-fns/tz",
+  // Reads HAR files piece by piece.
+  "@streamparser/json",
   "@upstash/redis",
   // Describes the API of operators in OpenAPI.
   "@valibot/to-json-schema",
+  "ansi-regex",
+  // The progress of weir replay. It depends on string-width, and that on four small packages.
+  "cli-progress",
   "commander",
   "dotenv",
   "dotenv-expand",
+  "emoji-regex",
+  // Decompresses zstd on versions of Node that cannot.
+  "fzstd",
   "hono",
+  "is-fullwidth-code-point",
   "jiti",
   "jsonc-parser",
   "leven",
+  // Random numbers that a seed repeats.
+  "pure-rand",
   "smol-toml",
+  "string-width",
+  "strip-ansi",
   // @upstash/redis depends on uncrypto.
   "uncrypto",
   // Its code is part of the dashboard's script.
