@@ -40,13 +40,15 @@ const NO_DEFAULT =
  * @param file a path, relative to the current directory
  * @param format the format of the report if the file blocks this process, which then ends
  * @param exitCode the exit code if the file blocks this process
+ * @param option the option that names the file, for messages
  */
 export async function loadConfig(
   file: string,
   format: "json" | "text" = "text",
   exitCode: 1 | 2 = 1,
+  option = "--config",
 ): Promise<LoadedConfig> {
-  const fault = await pathFault(file);
+  const fault = await pathFault(file, option);
   if (fault) return { kind: "unreadable", error: fault };
   try {
     const module = await read(resolve(file), { ...blockedReport(file, format), exitCode });
@@ -65,12 +67,12 @@ export async function loadConfig(
 /**
  * Returns the reason why a path cannot be the file of a configuration. It does not read the file.
  */
-async function pathFault(file: string): Promise<string | undefined> {
+async function pathFault(file: string, option: string): Promise<string | undefined> {
   const stats = await stat(file).catch(() => undefined);
   if (!stats) {
-    return "There is no such file. Run the command in the folder of the file, or name the file with --config <file>.";
+    return `There is no such file. Run the command in the folder of the file, or name the file with ${option} <file>.`;
   }
-  if (!stats.isFile()) return "This is not a file. Name the file itself with --config <file>.";
+  if (!stats.isFile()) return `This is not a file. Name the file itself with ${option} <file>.`;
   if (!EXTENSIONS.includes(extname(file))) {
     return `The name of the file does not end in one of ${EXTENSIONS.join(", ")}.`;
   }

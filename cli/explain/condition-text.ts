@@ -1,6 +1,7 @@
 import type { ExplainedCondition } from "../../src/explain/explanation.ts";
 import { styled } from "../admin/text.ts";
-import { shortened, WIDTH, wrapped } from "./layout.ts";
+import { WIDTH } from "../print/fit-text.ts";
+import { shortened, wrapped } from "./layout.ts";
 
 /** What a request has is shortened to no fewer characters than these. */
 const MIN_ACTUAL = 44;

@@ -7,7 +7,8 @@ import type {
 } from "../../src/explain/explanation.ts";
 import { count, duration, styled } from "../admin/text.ts";
 import { printable } from "../doctor/finding.ts";
-import { shortened, WIDTH, wrapped } from "./layout.ts";
+import { WIDTH } from "../print/fit-text.ts";
+import { shortened, wrapped } from "./layout.ts";
 import { appliedRuleText, otherRuleLines } from "./rule-text.ts";
 
 /** The maximum number of variants of a path that are listed. */

@@ -1,7 +1,5 @@
 import { printable } from "../doctor/finding.ts";
-
-/** The maximum width of a line, in columns. */
-export const WIDTH = 120;
+import { WIDTH } from "../print/fit-text.ts";
 
 /** Returns a text on one line, printable and not longer than a number of characters. */
 export function shortened(text: string, max: number): string {

@@ -2,8 +2,9 @@ import type { Quota } from "../../src/config/quota.ts";
 import type { ExplainedKeyElement, ExplainedRule } from "../../src/explain/explanation.ts";
 import { type Cell, count, duration, effectText, styled, table, time } from "../admin/text.ts";
 import { printable } from "../doctor/finding.ts";
+import { WIDTH } from "../print/fit-text.ts";
 import { conditionLines, conditionText } from "./condition-text.ts";
-import { indented, second, shortened, WIDTH, wrapped } from "./layout.ts";
+import { indented, second, shortened, wrapped } from "./layout.ts";
 
 /** The maximum length of a key's value, in characters. */
 const MAX_VALUE = 80;

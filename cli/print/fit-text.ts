@@ -1,7 +1,9 @@
 import { printable } from "../doctor/finding.ts";
 
-/** The width of reports, in columns. */
-export const WIDTH = 120;
+/** The width of reports, in columns: that of the terminal, but from 60 to 120; 120 for files and pipes. */
+export const WIDTH = process.stdout.isTTY
+  ? Math.min(120, Math.max(60, process.stdout.columns))
+  : 120;
 
 /** From this code point on, a character may need two columns, such as Chinese and most emoji. */
 const FIRST_WIDE = 0x1100;

@@ -84,10 +84,15 @@ export function checkLeftOut(
 /**
  * Reads a configuration.
  *
+ * @param option the option that names the file, for messages
  * @throws {ReplayError} if it has faults, or if its file cannot be read
  */
-export async function readConfig(file: string, { json }: { json?: true }): Promise<ConfigFile> {
-  const loaded = await loadConfig(file, json ? "json" : "text", 2);
+export async function readConfig(
+  file: string,
+  { json }: { json?: true },
+  option: "--config" | "--against" = "--config",
+): Promise<ConfigFile> {
+  const loaded = await loadConfig(file, json ? "json" : "text", 2, option);
   if (loaded.kind === "valid") return { file, config: loaded.config };
   if (loaded.kind === "unreadable") {
     throw new ReplayError(2, `${printable(file)} could not be loaded.\n${loaded.error}`);

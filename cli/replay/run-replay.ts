@@ -62,7 +62,8 @@ async function replay(files: readonly string[], options: ReplayCommandOptions): 
   checkPairs(options);
   const logOptions = checkedLogOptions(files, options);
   const replayed = await readConfig(config, options);
-  const comparedWith = against === undefined ? undefined : await readConfig(against, options);
+  const comparedWith =
+    against === undefined ? undefined : await readConfig(against, options, "--against");
   return untilInterrupted(async (interruption) => {
     const inputs = [...files, config, ...(against === undefined ? [] : [against])];
     const html = options.html === undefined ? undefined : await checkHtmlFile(options.html, inputs);

@@ -6,7 +6,8 @@ import type { RuleReport, Timeline, WorstWindow } from "../report.ts";
 import { deniedOf, noneOf } from "../summary.ts";
 import { deniedText } from "./clients.ts";
 
-const CHART_WIDTH = 80;
+/** Beside a chart are its title and its highest value. */
+const CHART_WIDTH = WIDTH - 40;
 /** How many windows and clients of a rule are listed. `--json` has more. */
 const LISTED = 5;
 const INDENT = "  ";
