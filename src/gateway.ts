@@ -5,7 +5,7 @@ import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { customDenial } from "./http/custom-denial.ts";
-import { createForward } from "./http/forward.ts";
+import { createForward, withItsMethod } from "./http/forward.ts";
 import { withOriginFields } from "./http/origin-fields.ts";
 import { withQuotaFields } from "./http/quota-fields.ts";
 import {
@@ -84,7 +84,7 @@ export class Gateway {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
     this.#observe(decidedRequest, request);
-    const response = await this.#answer(request, context, send, decidedRequest);
+    const response = await this.#answer(withItsMethod(request), context, send, decidedRequest);
     const { decision, tookMs } = decidedRequest;
     if (!this.#config.serverTiming || !decision) return response;
     return withServerTiming(request, response, decision, tookMs);
