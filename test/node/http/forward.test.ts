@@ -118,7 +118,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     async (method) => {
       const body = randomBytes(method === "HEAD" ? 0 : 10_000);
       const upgrade = { Upgrade: "WebSocket", Connection: "Upgrade" };
-      const headers = { Host: HOST, "Content-Length": body.length, ...upgrade };
+      const headers = { Host: HOST, "Content-Length": `${body.length}`, ...upgrade };
       const answer = await send(worker.url, "/method", { method, headers, body });
       expect(answer.status).toBe(200);
       expect(lastReceived().method).toBe(method);
