@@ -290,6 +290,18 @@ describe("calls to objects", () => {
     expect(await callsOf(...twoObjects(shared, { ...shared, limit: 0 }))).toEqual(["decide"]);
   });
 
+  it("are two more, and one to end the hold, for each further shared key", async () => {
+    const shared = [1, 2, 3].map((more) => counter({ reach: SHARED_REACH + more }));
+    expect(await callsOf(counter(), ...shared.slice(0, 2))).toEqual([
+      ...["hold", "decide", "hold", "decide"],
+      ...["endHold", "endHold"],
+    ]);
+    expect(await callsOf(...shared)).toEqual([
+      ...["decide", "decide", "hold", "hold", "decide"],
+      ...["endHold", "endHold"],
+    ]);
+  });
+
   it("are as many as the keys for rules that charge nothing before the response", async () => {
     const check = { checkOnly: true };
     expect(await callsOf(...twoObjects(check, check))).toEqual(["decide", "decide"]);
@@ -339,6 +351,23 @@ describe("a hold", () => {
     const other = object.decide([[quota]], now, maxWaitMs);
     await object.endHold(hold, false);
     expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+    // The release has removed the last row, and the other decision has written it again.
+    await evictDurableObject(object);
+    expect((await object.decide([[quota]], now, 0))[0]).toMatchObject({ admitted: false });
+    expect(await runInDurableObject(object, (_, { storage }) => storage.getAlarm())).not.toBeNull();
+  });
+
+  it("leaves the other rows of the object when it is released", async () => {
+    const quota = counter({ limit: 2 });
+    const { object, hold } = await open(quota);
+    await object.decide([[{ ...quota, key: `${quota.key} other` }]], now, 0);
+    await object.endHold(hold, false);
+    const [read] = await object.decide(
+      [[quota, { ...quota, key: `${quota.key} other` }].map((each) => ({ ...each, cost: 0 }))],
+      now,
+      0,
+    );
+    expect(read?.tallies.map(({ count }) => count)).toEqual([0, 1]);
   });
 
   it("makes another decision wait, which is denied when the quota is kept", async () => {
