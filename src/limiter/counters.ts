@@ -105,7 +105,7 @@ export function ruleCounterOf(
   options: DecideOptions,
   shard: number | undefined,
 ): RuleCounter {
-  const { rule, identity, cost } = appliedRule;
+  const { rule, identity, reach, cost } = appliedRule;
   const counted = shard === undefined ? identity : `${identity}#${shard}`;
   const share = (quota: number) =>
     shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
@@ -124,6 +124,7 @@ export function ruleCounterOf(
   };
   // These fields are assigned one by one, because a spread into the literal takes time. Most
   // counters have at most one of these fields.
+  if (reach !== undefined) counter.reach = reach;
   if (window.calendar) counter.calendar = window.calendar;
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;
