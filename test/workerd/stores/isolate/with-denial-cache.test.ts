@@ -627,6 +627,20 @@ describe("the cache", () => {
     }
   });
 
+  it("keeps another client's counter while a denied client makes up keys", async () => {
+    const { decide, callsOf } = setUp(16);
+    const [victim, exhausted] = [counter({ limit: 0 }), counter({ limit: 0 })];
+    await decide(victim);
+    const calls = await callsOf(async () => {
+      for (let sent = 0; sent < 2000; sent++) {
+        at(sent * 4);
+        await decide(counter(), exhausted, counter({ limit: 0 }));
+      }
+    });
+    expect(calls).toBe(1);
+    expect(await callsOf(() => decide(victim))).toBe(0);
+  });
+
   it("passes returned quota to the store even if all groups are denied from memory", async () => {
     const { store, decide, decideSpy } = setUp();
     const [exhausted, spare] = [counter({ limit: 0 }), counter()];
