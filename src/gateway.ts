@@ -73,9 +73,10 @@ export class Gateway {
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    const loading = this.#control?.loadIfStale(Date.now(), request);
+    const arrivedAt = Date.now();
+    const loading = this.#control?.loadIfStale(arrivedAt, request);
     if (loading) await loading;
-    const decide = () => this.#decider.decide(request, context, routedPath);
+    const decide = () => this.#decider.decide(request, context, routedPath, arrivedAt);
     const decided = await (isTraced() ? inSpan("weir.decision", decide, attributesOf) : decide());
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {

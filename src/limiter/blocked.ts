@@ -12,26 +12,11 @@ import { exceededRuleOf } from "./store-verdict.ts";
 // treated like a banned one, but no store is called, nothing is charged, and no ban begins.
 
 /**
- * Decides a request. The store decides neither rules in shadow mode nor rules with the mode `mark` under
- * which the client is blocked. Enforced rules deny a blocked client: see `certainDenialOf`.
- *
- * @param decideOthers decides the request by the other rules
- * @param countersOf returns the counters of a rule
- * @param time returns the time in milliseconds since the Unix epoch
+ * Whether the client is blocked under a rule that denies nothing: in shadow mode, or with the mode `mark`.
+ * The store does not decide such a rule: see {@link withBlocked}. Enforced rules deny a blocked client:
+ * see `certainDenialOf`.
  */
-export function decideWithBlocked(
-  appliedRules: readonly AppliedRule[],
-  decideOthers: (others: readonly AppliedRule[]) => Promise<Decision>,
-  countersOf: (appliedRule: AppliedRule) => readonly RuleCounter[],
-  time: () => number,
-): Promise<Decision> {
-  if (!appliedRules.some(isBlockedUnenforced)) return decideOthers(appliedRules);
-  const groups = appliedRules.filter(isBlockedUnenforced).map(countersOf);
-  const others = appliedRules.filter((each) => !isBlockedUnenforced(each));
-  return decideOthers(others).then((decision) => withBlocked(decision, groups, time()));
-}
-
-function isBlockedUnenforced({ rule, blockedUntil }: AppliedRule): boolean {
+export function isBlockedUnenforced({ rule, blockedUntil }: AppliedRule): boolean {
   return blockedUntil !== undefined && rule.mode !== "enforce";
 }
 
@@ -55,11 +40,17 @@ export function withoutCost(ruleCounter: RuleCounter): RuleCounter {
   return { ...ruleCounter, counter: { ...ruleCounter.counter, cost: 0 } };
 }
 
-function withBlocked(
-  decision: Decision,
+/**
+ * Adds the results of rules under which the client is blocked, and which deny nothing.
+ *
+ * @param groups the counters of each such rule
+ * @param now the time in milliseconds since the Unix epoch
+ */
+export function withBlocked<D extends Decision>(
+  decision: D,
   groups: readonly (readonly RuleCounter[])[],
   now: number,
-): Decision {
+): D {
   if (decision.outcome === "undecided") return decision;
   const inMode = (mode: Mode) => groups.filter(([first]) => first?.rule.mode === mode);
   const shadow = [...decision.shadow, ...blockedInShadow(inMode("shadow"), now)];

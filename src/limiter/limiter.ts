@@ -4,7 +4,7 @@ import type { Store } from "../stores/store.ts";
 import { Clients } from "./clients.ts";
 import { type DecideOptions, ruleCountersOf } from "./counters.ts";
 import { Decider } from "./decider.ts";
-import type { Decision, Quota } from "./decision.ts";
+import type { Decision, Limited, Quota } from "./decision.ts";
 import { createFallback } from "./fallback.ts";
 import type { NativeLimiter } from "./native-limiter.ts";
 import type { Reserve } from "./reserves.ts";
@@ -39,6 +39,11 @@ export class Limiter {
     spentMs?: number,
   ): Promise<Decision> {
     return this.#decider.decide(appliedRules, options, spentMs);
+  }
+
+  /** Denies a request without waiting, if some rules certainly deny it: see {@link Decider.denialOf}. */
+  denialOf(appliedRules: readonly AppliedRule[]): Limited | undefined {
+    return this.#decider.denialOf(appliedRules);
   }
 
   /** Charges the rules whose cost depends on the response: see {@link ResponseCharger}. */

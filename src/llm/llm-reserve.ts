@@ -52,21 +52,24 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
  */
 export function llmReserve(
   options: LlmReserveOptions = {},
-): ((request: Request) => Promise<number>) & TokensOf<"request"> {
+): ((request: Request) => Promise<number>) & TokensOf<"request"> & { readonly atLeast: number } {
   const { output = 1000, weights } = options;
   if (!Number.isSafeInteger(output) || output < 0 || output > MAX_TOKENS) {
     throw new TypeError(`output: must be a whole number from 0 to ${MAX_TOKENS}`);
   }
   const costOf = createTokenCost(weights);
   // By the names of these functions, `weir check` finds them in a wrong place.
-  return async function llmReserveCost(request: Request) {
+  async function llmReserveCost(request: Request) {
     const body = await readBody(request);
     if (!body) return costOf({ input: MAX_TOKENS, output: MAX_TOKENS });
     return costOf({
       input: Math.ceil(body.length / BYTES_PER_TOKEN),
       output: Math.min(outputIn(body, output), MAX_TOKENS),
     });
-  };
+  }
+
+  // A client without quota for this cost is denied before its body is read.
+  return Object.assign(llmReserveCost, { atLeast: costOf({ output: Math.min(output, 1) }) });
 }
 
 /** Returns the whole body; undefined if it is encoded or too long. */

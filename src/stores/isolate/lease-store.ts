@@ -60,6 +60,28 @@ export class LeaseStore implements Store {
     return { now: storeNow, groups: answers, fromMemory };
   }
 
+  /** The store's counts contain the quota that this isolate has leased and not used. */
+  denialOf(group: readonly Counter[], now?: number): Verdict | undefined {
+    const time = this.#timeOf(now);
+    const open = group.flatMap((counter, index) => {
+      const quota = this.#book.quotaOf(counter, time);
+      if (quota === 0) return { index, quota, request: counter };
+      if (quota >= counter.cost) return [];
+      return { index, quota, request: { ...counter, cost: counter.cost - quota } };
+    });
+    if (open.length === 0) return undefined;
+    const requests = open.map(({ request }) => request);
+    const verdict = this.#store.denialOf?.(requests, now);
+    const answer = verdict?.groups[0];
+    if (!verdict || !answer) return undefined;
+    const tallies = group.map((): Tally | undefined => undefined);
+    for (const [at, { index, quota }] of open.entries()) {
+      const tally = answer.tallies[at];
+      tallies[index] = tally && { ...tally, count: Math.max(0, tally.count - quota) };
+    }
+    return { ...verdict, groups: [{ ...answer, tallies }] };
+  }
+
   async adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]> {
     const tallies = await this.#calls.adjust(counters, now);
     // A block may have arrived during the calls. Callers must see counts without its unspent quota.
