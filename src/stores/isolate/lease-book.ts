@@ -75,15 +75,12 @@ export class LeaseBook {
   }
 
   /**
-   * Returns the quota of a counter that this isolate has leased and not used, or Infinity if another
-   * tier has leased it. This call does not count as a use.
+   * Returns the quota of a counter that this isolate has leased and not used, also under the ceiling of
+   * another tier. This call does not count as a use.
    */
   quotaOf(counter: Counter, now: number): number {
     const lease = this.#leases.peek(counterId(counter));
-    const quota = lease ? availableQuota(lease, now) : 0;
-    return quota > 0 && lease?.counter.ceiling !== counter.ceiling
-      ? Number.POSITIVE_INFINITY
-      : quota;
+    return lease ? availableQuota(lease, now) : 0;
   }
 
   /**

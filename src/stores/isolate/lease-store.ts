@@ -63,23 +63,22 @@ export class LeaseStore implements Store {
   /** The store's counts contain the quota that this isolate has leased and not used. */
   denialOf(group: readonly Counter[], now?: number): Verdict | undefined {
     const time = this.#timeOf(now);
-    const open = group.flatMap((counter, index) => {
+    const plans: CounterPlan[] = [];
+    for (const counter of group) {
       const quota = this.#book.quotaOf(counter, time);
-      if (quota === 0) return { index, quota, request: counter };
-      if (quota >= counter.cost) return [];
-      return { index, quota, request: { ...counter, cost: counter.cost - quota } };
-    });
-    if (open.length === 0) return undefined;
-    const requests = open.map(({ request }) => request);
-    const verdict = this.#store.denialOf?.(requests, now);
+      const lease = this.#book.peek(counter);
+      // Only `decide` can return quota that was leased under another tier.
+      if (quota > 0 && !lease) return undefined;
+      const plan = { counter, lease };
+      if (quota === 0) plans.push({ ...plan, request: counter });
+      else if (quota >= counter.cost) plans.push(plan);
+      else plans.push({ ...plan, request: { ...counter, cost: counter.cost - quota } });
+    }
+    const requests = plans.flatMap(({ request }) => request ?? []);
+    const verdict = requests.length > 0 ? this.#store.denialOf?.(requests, now) : undefined;
     const answer = verdict?.groups[0];
     if (!verdict || !answer) return undefined;
-    const tallies = group.map((): Tally | undefined => undefined);
-    for (const [at, { index, quota }] of open.entries()) {
-      const tally = answer.tallies[at];
-      tallies[index] = tally && { ...tally, count: Math.max(0, tally.count - quota) };
-    }
-    return { ...verdict, groups: [{ ...answer, tallies }] };
+    return { ...verdict, groups: [answerOf({ plans, answer }, verdict.now)] };
   }
 
   async adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]> {
