@@ -1,7 +1,7 @@
 import { canonicalPath, isTooLong } from "./canonical-path.ts";
 import type { HeaderFields } from "./header-fields.ts";
 import { LruCache } from "./lru-cache.ts";
-import type { CanonicalPath } from "./path-reader.ts";
+import { type CanonicalPath, readAsRouter } from "./path-reader.ts";
 import { isPreflight } from "./preflight.ts";
 import { removeTrailing } from "./text-folding.ts";
 
@@ -32,6 +32,12 @@ export interface CanonicalRequest extends CanonicalPath {
    */
   readonly hasHiddenQuery: boolean;
   readonly headers: HeaderFields;
+  /**
+   * The variants that an app certainly uses: first the one by which its router has routed the
+   * request, then the one of the parsed URL, which the app forwards. Undefined if no app routes the
+   * request, or if the path has only one variant.
+   */
+  readonly routed?: readonly string[] | undefined;
   /** Whether the request has a body, which may be empty. */
   readonly hasBody: boolean;
   /** Cloudflare's data about the client; undefined outside Cloudflare. */
@@ -82,23 +88,31 @@ export function canonicalRequest(
 ): CanonicalRequest | undefined {
   const place = placeOf(request.url, caseSensitivePaths);
   if (!place) return undefined;
-  if (routedPath === undefined || place.path === routedPath) {
+  if (routedPath === undefined || (place.path === routedPath && place.isUnambiguous)) {
     return new RequestReader(request, place);
   }
+  const { pathname } = new URL(request.url);
   // Both paths in total must not exceed the maximum size of one path.
-  if (isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
-  const routed = canonicalPath(routedPath, caseSensitivePaths);
-  return new RequestReader(request, mergePath(place, routed));
+  if (isTooLong(pathname, routedPath)) return undefined;
+  const other = canonicalPath(routedPath, caseSensitivePaths);
+  const routed = [routedPath, pathname].map((path) => readAsRouter(path, caseSensitivePaths));
+  return new RequestReader(request, mergePath(place, other, routed));
 }
 
-/** Adds the variants of a second path to the variants of a URL's path. */
-function mergePath(place: Place, other: CanonicalPath): Place {
-  const variants = [...new Set([...place.variants, ...other.variants])];
+/** Adds the variants of a second path, and those that an app uses, to the variants of a URL's path. */
+function mergePath(place: Place, other: CanonicalPath, routed: readonly string[]) {
+  const variants = [...new Set([...place.variants, ...other.variants, ...routed])];
   const isUnambiguous = place.isUnambiguous && other.isUnambiguous && variants.length === 1;
   const unstrippedVariants = [
     ...new Set([...place.unstrippedVariants, ...other.unstrippedVariants]),
   ];
-  return { ...place, isUnambiguous, variants, unstrippedVariants };
+  return {
+    ...place,
+    isUnambiguous,
+    variants,
+    unstrippedVariants,
+    routed: variants.length > 1 ? [...new Set(routed)] : undefined,
+  };
 }
 
 /**
@@ -167,14 +181,16 @@ class RequestReader implements CanonicalRequest {
   readonly isPreflight: boolean;
   readonly host: string;
   readonly headers: Headers;
+  readonly routed: readonly string[] | undefined;
   readonly #request: Request;
 
-  constructor(request: Request, place: Place) {
+  constructor(request: Request, place: Place & Pick<CanonicalRequest, "routed">) {
     this.path = place.path;
     this.isUnambiguous = place.isUnambiguous;
     this.variants = place.variants;
     this.unstrippedVariants = place.unstrippedVariants;
     this.host = place.host;
+    this.routed = place.routed;
     this.sentMethod = request.method.toUpperCase();
     this.method = this.sentMethod === "HEAD" ? "GET" : this.sentMethod;
     this.headers = request.headers;
