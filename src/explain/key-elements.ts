@@ -2,7 +2,8 @@ import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-
 import { type KeyContext, keyPartName, readPart } from "../request/identity.ts";
 import { createNameTest } from "../request/lenient-name.ts";
 import { COMMA, pairsIn } from "../request/pairs.ts";
-import { hasUnclearCommas, parametersIn } from "../request/request-values.ts";
+import { hasUnclearCommas } from "../request/request-values.ts";
+import { parametersIn } from "../request/sent-values.ts";
 import type { ExplainedKeyElement } from "./explanation.ts";
 import { shownValue } from "./shown-value.ts";
 

@@ -1,5 +1,5 @@
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { parametersIn } from "../request/request-values.ts";
+import { parametersIn } from "../request/sent-values.ts";
 
 /** The values of one query parameter. */
 interface SentParameter {
