@@ -7,6 +7,7 @@ const NAMES = [
   "paths",
   "spellings",
   "keys",
+  "cookies",
   "fields",
   "problem",
   "reply",

@@ -48,7 +48,7 @@ export class NameIndex {
    * `name[key]` as a part of `name`. If the sent name is encoded twice, the result is {@link all}.
    */
   find(sent: string): readonly string[] {
-    if (PLAIN.test(sent)) return this.#byFolded.get(sent.trimStart().toLowerCase()) ?? NONE;
+    if (PLAIN.test(sent)) return this.#byFolded.get(sent.toLowerCase()) ?? NONE;
     if (isEncodedTwice(sent)) return this.all;
     const reader = new NameReader(sent);
     let code = skipStart(reader);
@@ -74,8 +74,8 @@ function isPlain(code: number): boolean {
 }
 
 const NONE: readonly string[] = [];
-/** Matches names in which lenient servers ignore only case and the space before a cookie. */
-const PLAIN = /^ ?[\w-]+$/;
+/** Matches names in which lenient servers ignore only case. */
+const PLAIN = /^[\w-]+$/;
 
 function isEncodedTwice(sent: string): boolean {
   if (!sent.includes("%")) return false;

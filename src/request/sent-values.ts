@@ -3,7 +3,7 @@ import type { Rule } from "../config/rule.ts";
 import type { HeaderFields } from "./header-fields.ts";
 import { createNameTest } from "./lenient-name.ts";
 import { NameIndex } from "./name-index.ts";
-import { AMPERSAND, COMMA, namesAfterSpace, type Pair, pairsIn, SEMICOLON } from "./pairs.ts";
+import { AMPERSAND, COMMA, forEachNameAfterSpace, forEachPair, SEMICOLON } from "./pairs.ts";
 import { decodeLeniently, encodedCookieValue, headerValue, queryValue } from "./request-values.ts";
 import {
   ABSENT,
@@ -21,13 +21,15 @@ import {
  */
 const MAX_DECODED_VALUES = 16;
 
-/** The names of the cookies and of the query parameters that a configuration reads. */
+/** The names that a configuration reads. */
 export interface SentNames {
+  /** The other spellings of each name of a header field in a key. */
+  readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly cookies: NameIndex;
   readonly parameters: NameIndex;
 }
 
-/** Collects the names of all cookies and query parameters in these rules' keys, tiers and conditions. */
+/** Collects the names in these rules' keys, tiers and conditions. */
 export function sentNamesOf(rules: readonly Rule[]): SentNames {
   const parts = rules.flatMap(({ key, tiers }) => [...key, ...(tiers?.by ?? [])].flat());
   const namesOf = (kind: KeyPart["kind"]) =>
@@ -37,7 +39,27 @@ export function sentNamesOf(rules: readonly Rule[]): SentNames {
     ...(match.except?.query ?? []),
   ]);
   const parameters = [...namesOf("query"), ...conditions.map(({ name }) => name)];
-  return { cookies: new NameIndex(namesOf("cookie")), parameters: new NameIndex(parameters) };
+  return {
+    headers: new Map(namesOf("header").map((name) => [name, spellingsWithUnderscores(name)])),
+    cookies: new NameIndex(namesOf("cookie")),
+    parameters: new NameIndex(parameters),
+  };
+}
+
+/**
+ * Returns the names with underscores in place of some hyphens. Servers that pass header fields as
+ * variables, as CGI does, do not distinguish these names. Of a name with more than two hyphens, only
+ * the name without hyphens is returned, because each name takes a look-up in each request.
+ */
+function spellingsWithUnderscores(name: string): string[] {
+  const [first = "", ...rest] = name.split("-");
+  if (rest.length > 2) return [name.replaceAll("-", "_")];
+  return rest
+    .reduce(
+      (names, word) => names.flatMap((each) => [`${each}-${word}`, `${each}_${word}`]),
+      [first],
+    )
+    .filter((each) => each !== name);
 }
 
 /** The parts of a request that have values by names. */
@@ -106,7 +128,12 @@ export class SentValues {
    * @returns undefined if the field is missing, or if origins may read different values
    */
   headerKey(name: string): string | undefined {
-    const value = this.#source.headers.get(name);
+    const { headers } = this.#source;
+    const value = headers.get(name);
+    if (value) {
+      const others = this.#names?.headers.get(name) ?? spellingsWithUnderscores(name);
+      if (others.some((other) => headers.has(other))) return undefined;
+    }
     // Most fields have a short value, which is read faster than it is looked up.
     if (!value || value.length <= MAX_REREAD) return value ? headerValue(name, value) : undefined;
     return this.#once(`header key ${name}`, () => headerValue(name, value));
@@ -178,15 +205,12 @@ export class SentValues {
     this.#search = this.#source.search;
     this.#hasAnyName = this.#source.hasHiddenQuery;
     const query = new Map<string, SentPairs>();
-    for (const pair of parametersIn(this.#search)) {
-      const names = index.find(pair[0]);
-      if (names === index.all) {
-        this.#hasAnyName = true;
-        break;
-      }
+    forEachParameter(this.#search, (sent, value, after) => {
+      const names = index.find(sent);
+      if (names === index.all) this.#hasAnyName = true;
       // Only some servers end a value at `;`.
-      for (const name of names) addPair(query, name, pair, pair[3] === SEMICOLON);
-    }
+      else for (const name of names) addPair(query, name, sent, value, after === SEMICOLON);
+    });
     return query;
   }
 
@@ -194,19 +218,25 @@ export class SentValues {
     const cookies = new Map<string, SentPairs>();
     const text = this.#source.headers.get("cookie");
     if (!text) return cookies;
-    for (const pair of pairsIn(text, COMMA, false, index.mayBegin)) {
-      const names = index.find(pair[0]);
+    /** Most cookies have other names, and the first letter is enough to see this. */
+    const namesIn = (start: number, end: number): readonly string[] => {
+      const first = text.charCodeAt(start) === 0x20 ? start + 1 : start;
+      if (!index.mayBegin(text.charCodeAt(first))) return [];
+      const names = index.find(text.slice(first, end));
       // No server decodes the name of a cookie twice.
-      if (names === index.all) continue;
+      return names === index.all ? [] : names;
+    };
+    forEachPair(text, COMMA, ({ start, equals, end, before, after }) => {
+      if (equals === end) return;
       // The runtime joins several fields by commas. Only some servers split cookies at commas.
-      const isUnclear = pair[2] === COMMA || pair[3] === COMMA;
-      for (const name of names) addPair(cookies, name, pair, isUnclear);
-    }
-    for (const sent of namesAfterSpace(text, index.mayBegin)) {
-      const names = index.find(sent);
-      if (names === index.all) continue;
-      for (const name of names) addPair(cookies, name, [sent, "", 0, 0], true);
-    }
+      const isUnclear = before === COMMA || after === COMMA;
+      for (const name of namesIn(start, equals)) {
+        addPair(cookies, name, text.slice(start, equals), text.slice(equals + 1, end), isUnclear);
+      }
+    });
+    forEachNameAfterSpace(text, (start, end) => {
+      for (const name of namesIn(start, end)) addPair(cookies, name, name, "", true);
+    });
     return cookies;
   }
 }
@@ -218,25 +248,33 @@ export class SentValues {
 const MAX_REREAD = 64;
 
 /**
- * Yields the names and the encoded values of a query. A parameter without `=` has an empty value. Weir
- * splits parameters at `;` too, because some servers still do this.
+ * Calls a function for each name and encoded value of a query. A parameter without `=` has an empty
+ * value. Weir splits parameters at `;` too, because some servers still do this.
  *
  * @param search a URL's query, with its question mark
  */
-export function parametersIn(search: string): Iterable<Pair> {
-  return pairsIn(search.slice(1), AMPERSAND, true);
+export function forEachParameter(
+  search: string,
+  visit: (name: string, value: string, after: number) => void,
+): void {
+  const text = search.slice(1);
+  forEachPair(text, AMPERSAND, ({ start, equals, end, after }) =>
+    visit(text.slice(start, equals), text.slice(equals + 1, end), after),
+  );
 }
 
 function addPair(
   pairs: Map<string, SentPairs>,
   name: string,
-  [sent, value]: Pair,
+  sent: string,
+  value: string,
   isUnclear: boolean,
 ): void {
   const known = pairs.get(name);
   const isExact = sent === name;
   if (known) {
     known.count++;
+    known.isUnclear ||= isUnclear;
     if (!isExact) known.hasOtherSpelling = true;
     else if (known.values.length < MAX_DECODED_VALUES) known.values.push(value);
     return;
