@@ -80,6 +80,9 @@ export function expectedValue(part: KeyPart): string {
       return /authorization$/.test(part.name)
         ? 'one credential without commas, such as "Bearer …"'
         : "a text without commas and line breaks";
+    case "cookie":
+    case "query":
+      return "a text that is not empty, without NULs, bytes that are not UTF-8, and backslashes in cookies";
     case "path":
       return 'a path that all origins read in the same way, without host and query, such as "/login"';
     case "param":
