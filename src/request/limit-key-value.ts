@@ -82,7 +82,7 @@ export function expectedValue(part: KeyPart): string {
         : "a text without commas and line breaks";
     case "cookie":
     case "query":
-      return "a text that is not empty, without NULs, bytes that are not UTF-8, and backslashes in cookies";
+      return "a text of whole Unicode characters that is not empty, without NULs, and without backslashes in cookies";
     case "path":
       return 'a path that all origins read in the same way, without host and query, such as "/login"';
     case "param":
