@@ -11,6 +11,7 @@ import { type CanonicalRequest, canonicalRequest } from "./request/canonical-req
 import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "./request/matcher.ts";
 import { createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
+import { type SentNames, sentNamesOf } from "./request/sent-values.ts";
 import { createClaimsReader } from "./request/token.ts";
 
 /** The rules that apply to a request, and the decision. */
@@ -29,6 +30,7 @@ export const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 export class RequestDecider {
   readonly #config: Config;
   readonly #limiter: Limiter;
+  readonly #names: SentNames;
   readonly #match: Matcher;
   readonly #applyRules: RuleApplier;
   readonly #overrides: LiveOverrides | undefined;
@@ -42,6 +44,7 @@ export class RequestDecider {
   ) {
     this.#config = config;
     this.#limiter = limiter;
+    this.#names = sentNamesOf(config.rules);
     this.#match = createMatcher(config.rules, config.caseSensitivePaths);
     const { jwt, timeoutMs } = config;
     const readClaims = jwt
@@ -70,7 +73,7 @@ export class RequestDecider {
     const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
     try {
-      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
+      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, this.#names);
       if (!canonical) return undefined;
       const matches = this.#matchesOf(canonical);
       if (matches.length === 0) return NO_RULES;

@@ -7,6 +7,7 @@ import {
   type KeyContext,
   type NamedValue,
 } from "../../src/request/identity.ts";
+import { SentValues } from "../../src/request/sent-values.ts";
 import { createAsyncTarget } from "../property.ts";
 
 /** The maximum number of lists that are kept for comparison with later lists. */
@@ -89,6 +90,7 @@ function contextOf(values: readonly NamedValue[]): KeyContext {
       search: "",
       hasHiddenQuery: false,
       headers: HEADERS,
+      sent: new SentValues({ headers: HEADERS, search: "", hasHiddenQuery: false }),
       cf: undefined,
     },
     path: "/",

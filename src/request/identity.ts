@@ -3,7 +3,6 @@ import type { CanonicalRequest } from "./canonical-request.ts";
 import { type Claims, readClaim } from "./claims.ts";
 import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";
-import { cookieNamed, headerNamed, queryNamed } from "./request-values.ts";
 
 /** The data of a request from which Weir reads the values of keys synchronously. */
 export interface RequestContext {
@@ -214,11 +213,11 @@ function readValue(
 ): string | null | undefined {
   switch (part.kind) {
     case "header":
-      return headerNamed(request.headers, part.name);
+      return request.sent.headerKey(part.name);
     case "cookie":
-      return cookieNamed(request.headers, part.name);
+      return request.sent.cookieKey(part.name);
     case "query":
-      return queryNamed(request.search, part.name);
+      return request.sent.parameterKey(part.name);
     case "param":
       return Object.hasOwn(params, part.name) ? params[part.name] : undefined;
     case "host":
