@@ -68,7 +68,7 @@ describe.each(["plain handler", "sveltekit", "astro", "pages"])("Weir in a %s", 
   it.skipIf(framework === "astro")(
     "passes on a POST without Upgrade, which would make the runtime send GET",
     async () => {
-      const upgrade = { Connection: "Upgrade", Upgrade: "websocket", "Content-Length": 5 };
+      const upgrade = { Connection: "Upgrade", Upgrade: "websocket", "Content-Length": "5" };
       const headers = { ...clientOf(framework), ...upgrade };
       const { status, body } = await send(worker.url, "/api/echo", {
         method: "POST",
