@@ -8,7 +8,7 @@ import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
 
 /**
  * A handler that answers admitted requests instead of an origin. It is a framework's next handler,
- * or an app's own handler.
+ * or an app's own handler. Its request may be a changed copy, which has taken over the body.
  */
 export type Next = (request: Request) => Response | Promise<Response>;
 

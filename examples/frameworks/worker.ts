@@ -14,17 +14,20 @@ interface Env {
 export default {
   async fetch(request, env, ctx) {
     const render = async () => app(request);
+    // SvelteKit and Pages go on with the request that the middleware passes on.
+    const resolve = async (event: { request: Request }) => app(event.request);
+    const next = async (admitted: Request) => app(admitted);
     switch (request.headers.get("x-framework")) {
       case "sveltekit":
-        return handle({ event: { request, platform: { env, ctx } }, resolve: render });
+        return handle({ event: { request, platform: { env, ctx } }, resolve });
       case "sveltekit, prerendering":
-        return handle({ event: { request, platform: undefined }, resolve: render });
+        return handle({ event: { request, platform: undefined }, resolve });
       case "astro":
         return astro({ request, isPrerendered: false }, render);
       case "astro, prerendering":
         return astro({ request, isPrerendered: true }, render);
       case "pages":
-        return pages({ request, env, next: render } as unknown as Parameters<typeof pages>[0]);
+        return pages({ request, env, next } as unknown as Parameters<typeof pages>[0]);
       default:
         return plain.fetch(request, env, ctx);
     }

@@ -1,7 +1,7 @@
 import type { OriginBinding, ResolvedBindings } from "../config/bindings.ts";
 import { hostLookup } from "../config/host-lookup.ts";
 import { hostOf } from "../request/canonical-request.ts";
-import { fieldsNamed } from "../request/header-fields.ts";
+import { fieldsNamed, namePattern } from "../request/header-fields.ts";
 import { copyOf } from "./origin-fields.ts";
 import { acceptGzip } from "./raw-body.ts";
 import { badGatewayResponse } from "./responses.ts";
@@ -86,11 +86,10 @@ function outgoing(request: Request, url: string, isRaw: boolean | undefined): Re
 }
 
 /**
- * The folded names of header fields whose values IIS, Symfony and other servers use instead of the
- * URL's path. Weir removes these fields, because it has not matched rules against the paths in them,
- * and clients do not need the fields.
+ * Header fields whose values IIS, Symfony and other servers use instead of the URL's path. Weir removes these
+ * fields, because it has not matched rules against the paths in them, and clients do not need the fields.
  */
-const OTHER_PATHS: ReadonlySet<string> = new Set(["x_original_url", "x_rewrite_url"]);
+const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
 
 /**
  * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the URL as the
@@ -109,14 +108,17 @@ function withUrl(request: Request, url: string): Request {
 }
 
 /**
- * Returns the request as the runtime will send it with the method that rules have matched. The runtime
+ * Returns the request in a form that the runtime sends with the method that rules have matched. The runtime
  * sends each request with `Upgrade: websocket` as GET, whatever its method is. A handshake is a GET
- * (RFC 6455, section 4.1), so any other request loses the field.
+ * (RFC 6455, section 4.1), so any other request loses the field. It also loses lists that contain `websocket`,
+ * which today's runtime sends without a change of the method. Other protocols never change the method.
  *
  * @returns the given request if it keeps its method, or else a copy, which has taken over the body
  */
 export function withItsMethod(request: Request): Request {
-  if (request.method === "GET" || !request.headers.has("upgrade")) return request;
+  if (request.method === "GET" || !/websocket/i.test(request.headers.get("upgrade") ?? "")) {
+    return request;
+  }
   const copy = copyOf(request);
   copy.headers.delete("upgrade");
   return copy;

@@ -1,14 +1,13 @@
 import type { Quota } from "../limiter/decision.ts";
 import { isViolated } from "../limiter/quotas.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import { fieldsNamed } from "../request/header-fields.ts";
+import { fieldsNamed, namePattern } from "../request/header-fields.ts";
 import { limitItem } from "./rate-limit-headers.ts";
 
 const OVER = "Weir-Over";
 const REMAINING = "Weir-Remaining";
 
-/** The folded names of the fields above: see `fieldsNamed`. */
-const FORGEABLE: ReadonlySet<string> = new Set(["weir_over", "weir_remaining"]);
+const FORGEABLE = namePattern(OVER.toLowerCase(), REMAINING.toLowerCase());
 
 /** The items of the request header fields that tell the origin about quotas. */
 interface OriginFields {

@@ -1,4 +1,4 @@
-import type { HeaderFields } from "./header-fields.ts";
+import { fieldsNamed, type HeaderFields, namePattern } from "./header-fields.ts";
 
 /** The parts of a request by which a preflight is recognised. A `Request` has this form. */
 interface PreflightParts {
@@ -9,8 +9,8 @@ interface PreflightParts {
 
 /**
  * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
- * never has a body or credentials, and never changes the protocol. So a request with one of these counts
- * as an ordinary OPTIONS request, even if it has the header fields of a preflight.
+ * never has a body or credentials, and never changes the protocol or the method. So a request with one of
+ * these counts as an ordinary OPTIONS request, even if it has the header fields of a preflight.
  */
 export function isPreflight(method: string, request: PreflightParts): boolean {
   if (method !== "OPTIONS") return false;
@@ -18,6 +18,7 @@ export function isPreflight(method: string, request: PreflightParts): boolean {
   return (
     Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
     !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
+    fieldsNamed(OTHER_METHODS, headers).length === 0 &&
     // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body. So a length
     // of 0 counts as no body.
     (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
@@ -31,3 +32,6 @@ const NOT_IN_PREFLIGHTS = [
   "transfer-encoding",
   "upgrade",
 ];
+
+/** Fields whose values some origins use as the method, so that rules must count such a request. */
+const OTHER_METHODS = namePattern("x-http-method-override", "x-http-method", "x-method-override");

@@ -6,5 +6,5 @@ const limits = weir(config);
 
 export const onRequest: PagesFunction = (context) => {
   const { request, env, next } = context;
-  return limits.fetch(request, env as object, context, () => next());
+  return limits.fetch(request, env as object, context, (admitted) => next(admitted));
 };

@@ -11,7 +11,10 @@ const limits = building || dev ? undefined : (await import("edge-weir")).weir(co
 export const handle: Handle = async ({ event, resolve }) => {
   const { platform, request } = event;
   if (!limits || !platform) return resolve(event);
-  return limits.fetch(request, platform.env, platform.ctx, () => resolve(event));
+  return limits.fetch(request, platform.env, platform.ctx, (admitted) => {
+    event.request = admitted;
+    return resolve(event);
+  });
 };
 
 /** The part of SvelteKit's types that this file needs. */
@@ -21,7 +24,7 @@ type Handle = (input: {
 }) => Response | Promise<Response>;
 
 interface RequestEvent {
-  readonly request: Request;
+  request: Request;
   /** Undefined while SvelteKit prerenders a page. */
   readonly platform: { readonly env: object; readonly ctx: ExecutionContext } | undefined;
 }

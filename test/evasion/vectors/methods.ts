@@ -89,6 +89,11 @@ export const methods: VectorClass = {
       "Authorization: Bearer t": "",
       "Content-Length: 5": "hello",
       "Transfer-Encoding: chunked": "0\r\n\r\n",
+      "Upgrade: h2c": "",
+      // An origin may use the method in these fields instead, even if the request's own is OPTIONS.
+      "X-HTTP-Method-Override: POST": "",
+      "x_http_method: POST": "",
+      "X.Method!Override:": "",
     }).map(([field, body]) =>
       optionsLogin(`a preflight's fields and ${field}`, [ORIGIN, REQUESTED, field], {
         body,

@@ -65,6 +65,21 @@ describe.each(["plain handler", "sveltekit", "astro", "pages"])("Weir in a %s", 
     sent.on("error", () => {}).destroy();
   });
 
+  it.skipIf(framework === "astro")(
+    "passes on a POST without Upgrade, which would make the runtime send GET",
+    async () => {
+      const upgrade = { Connection: "Upgrade", Upgrade: "websocket", "Content-Length": "5" };
+      const headers = { ...clientOf(framework), ...upgrade };
+      const { status, body } = await send(worker.url, "/api/echo", {
+        method: "POST",
+        headers,
+        body: Buffer.from("hello"),
+      });
+      expect(status).toBe(200);
+      expect(JSON.parse(String(body))).toEqual(["POST", null, "hello"]);
+    },
+  );
+
   it("leaves requests alone that no rule matches", async () => {
     const { status, headers } = await send(worker.url, "/", { headers: clientOf(framework) });
     expect(status).toBe(200);

@@ -162,6 +162,8 @@ function requestsOf(seed: number): LogRequest[] {
           ? ([
               ["origin", "https://example.com"],
               ["access-control-request-method", "PUT"],
+              // These requests are no preflights.
+              ...draw([], [["upgrade", "websocket"] as const], [["x_http-method", "PUT"] as const]),
             ] as const)
           : []),
         ...(method === "PUT"

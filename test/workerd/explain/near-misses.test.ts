@@ -24,6 +24,11 @@ const PREFLIGHT = {
   headers: { origin: "https://page.example.com", "access-control-request-method": "PUT" },
 };
 
+/** A request that is no preflight, because of one more field. */
+function unlikePreflight(name: string, value: string) {
+  return { ...PREFLIGHT, headers: { ...PREFLIGHT.headers, [name]: value } };
+}
+
 const cases: Case[] = [
   [
     "a path with a segment more",
@@ -91,6 +96,15 @@ const cases: Case[] = [
     "match.methods",
     ["OPTIONS of a CORS preflight", "Only rules that name OPTIONS"],
   ],
+  ...["upgrade", "x_http-method.override"].map(
+    (name): Case => [
+      `a preflight with the field ${name}`,
+      { methods: ["PUT"] },
+      unlikePreflight(name, "websocket"),
+      "match.methods",
+      ["OPTIONS"],
+    ],
+  ),
   ["a preflight to another path", { paths: ["/v2/*"] }, PREFLIGHT, "match.paths", ["/v1/a"]],
   [
     "the host without a name below it",
