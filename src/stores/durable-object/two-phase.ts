@@ -1,4 +1,5 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
+import { Deadline } from "../deadline.ts";
 import { StoreError } from "../store-error.ts";
 import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
@@ -63,11 +64,11 @@ async function runToEnd(
   const timeout = startTimer(deadline.timeLeftMs);
   try {
     for (const part of parts) {
-      if (deadline.timeLeftMs <= 0) throw timeoutError();
+      if (timeout.timeLeftMs() <= 0) throw timeoutError(false);
       calledParts.push(part);
       const call = part === parts.at(-1) ? calls.decide(part) : calls.hold(part);
       const verdict = await Promise.race([call, timeout.promise]);
-      if (!verdict) throw timeoutError();
+      if (typeof verdict === "boolean") throw timeoutError(verdict);
       verdicts.push({ part, verdict });
       if (!verdict.admitted) break;
     }
@@ -152,12 +153,13 @@ export function withWindow(
   return chargedIn === windowAt(groupNow, counter).index ? tally : { ...tally, chargedIn };
 }
 
-function timeoutError(): StoreError {
-  return new StoreError("timeout", "several Durable Objects did not decide in time");
+function timeoutError(wasBusy: boolean): StoreError {
+  return new StoreError("timeout", "several Durable Objects did not decide in time", { wasBusy });
 }
 
+/** The promise resolves at a {@link Deadline}, to whether the isolate was busy. */
 function startTimer(ms: number) {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const id = setTimeout(resolve, ms, undefined);
-  return { promise, clear: () => clearTimeout(id) };
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const deadline = new Deadline(ms, resolve);
+  return { promise, timeLeftMs: () => deadline.timeLeftMs, clear: () => deadline.clear() };
 }
