@@ -6,6 +6,7 @@ const NAMES = [
   "config",
   "paths",
   "spellings",
+  "sent",
   "keys",
   "fields",
   "problem",

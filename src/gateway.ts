@@ -5,7 +5,7 @@ import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { customDenial } from "./http/custom-denial.ts";
-import { createForward } from "./http/forward.ts";
+import { createForward, withItsMethod } from "./http/forward.ts";
 import { withOriginFields } from "./http/origin-fields.ts";
 import { withQuotaFields } from "./http/quota-fields.ts";
 import {
@@ -17,8 +17,7 @@ import {
 import { withServerTiming } from "./http/server-timing.ts";
 import type { Limited, Quota } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import { isUnchargedMark } from "./limiter/marks.ts";
-import { dependsOnResponse } from "./limiter/rule-cost.ts";
+import { mayBeCharged } from "./limiter/rule-verdict.ts";
 import { logCustomResponseFailed, logDecision } from "./log.ts";
 import { namesPlace } from "./request/canonical-request.ts";
 import { type DecidedRequest, NO_RULES, RequestDecider } from "./request-decider.ts";
@@ -84,7 +83,7 @@ export class Gateway {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
     this.#observe(decidedRequest, request);
-    const response = await this.#answer(request, context, send, decidedRequest);
+    const response = await this.#answer(withItsMethod(request), context, send, decidedRequest);
     const { decision, tookMs } = decidedRequest;
     if (!this.#config.serverTiming || !decision) return response;
     return withServerTiming(request, response, decision, tookMs);
@@ -105,17 +104,13 @@ export class Gateway {
     switch (decision.outcome) {
       case "allowed": {
         const { quotas } = decision;
-        const chargedRules = this.#config.tellsOrigin
-          ? appliedRules.filter((each) => !isUnchargedMark(each, quotas))
-          : appliedRules;
-        if (!chargedRules.some(({ rule }) => dependsOnResponse(rule))) {
+        if (!decision.verdicts.some(mayBeCharged)) {
           const response = await forward(request, quotas);
           return withQuotaFields(request, response, quotas, this.#config.headers);
         }
         const admitted = {
           request,
           context,
-          appliedRules: chargedRules,
           decision,
           decidedInMs: tookMs,
           isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,

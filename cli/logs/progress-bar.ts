@@ -15,6 +15,8 @@ export interface ProgressBarOptions {
   readonly quiet?: boolean | undefined;
   /** @default standard error, so that standard output has only the report */
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  /** The kind of terminal; on "dumb" ones, the bar shows nothing. @default the variable TERM */
+  readonly term?: string | undefined;
   /** Returns the time in milliseconds. */
   readonly now?: () => number;
 }
@@ -27,10 +29,11 @@ export function startProgressBar(
   {
     quiet,
     stream = process.stderr,
+    term = process.env.TERM,
     now = performance.now.bind(performance),
   }: ProgressBarOptions = {},
 ): ProgressBar {
-  if (quiet || !stream.isTTY || process.env.TERM === "dumb") return NONE;
+  if (quiet || !stream.isTTY || term === "dumb") return NONE;
   const begin = now();
   const { bytesTotal } = progress;
   const text = () => ({ text: progressText(progress, now() - begin) });

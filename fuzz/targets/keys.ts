@@ -54,7 +54,8 @@ export const keysTarget = createAsyncTarget(
     const counted = values.map(({ value }, index) =>
       value === "" ? { name: "ip", value: IP } : { name: `custom:k${index}`, value },
     );
-    await checkIdentity(counted, await identityOf(key, contextOf(values)));
+    const { identity } = await identityOf(key, contextOf(values));
+    await checkIdentity(counted, identity);
   },
 );
 

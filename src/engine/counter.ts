@@ -11,6 +11,14 @@ export interface Counter {
   readonly key: string;
   /** The part of the key that identifies the client. */
   readonly identity: string;
+  /**
+   * How widely the identity is shared. A store that cannot decide all counters at once asks for the
+   * client's own counters first. Values below `SHARED_REACH` belong to one client: see
+   * request/identity.ts. All counters with the same identity have the same reach.
+   *
+   * @default 0
+   */
+  readonly reach?: number;
   /** The quota that each window grants. */
   readonly limit: number;
   /**

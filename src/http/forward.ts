@@ -1,6 +1,8 @@
 import type { OriginBinding, ResolvedBindings } from "../config/bindings.ts";
 import { hostLookup } from "../config/host-lookup.ts";
 import { hostOf } from "../request/canonical-request.ts";
+import { fieldsNamed } from "../request/header-fields.ts";
+import { copyOf } from "./origin-fields.ts";
 import { acceptGzip } from "./raw-body.ts";
 import { badGatewayResponse } from "./responses.ts";
 
@@ -84,23 +86,11 @@ function outgoing(request: Request, url: string, isRaw: boolean | undefined): Re
 }
 
 /**
- * Header fields whose values IIS, Symfony and other servers use instead of the URL's path. Weir
- * removes these fields, because it has not matched rules against the paths in them, and clients do
- * not need the fields. Servers that pass header fields as variables, as CGI does, do not
- * distinguish `_` from `-`. So the list contains both spellings.
+ * The folded names of header fields whose values IIS, Symfony and other servers use instead of the
+ * URL's path. Weir removes these fields, because it has not matched rules against the paths in them,
+ * and clients do not need the fields.
  */
-const REMOVED_FIELDS = [
-  "x-original-url",
-  "x_original_url",
-  "x-original_url",
-  "x_original-url",
-  "x-rewrite-url",
-  "x_rewrite_url",
-  "x-rewrite_url",
-  "x_rewrite-url",
-  // An origin answers this field with `100 Continue`, which workerd takes for the response.
-  "expect",
-];
+const OTHER_PATHS: ReadonlySet<string> = new Set(["x_original_url", "x_rewrite_url"]);
 
 /**
  * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the URL as the
@@ -109,11 +99,27 @@ const REMOVED_FIELDS = [
  */
 function withUrl(request: Request, url: string): Request {
   const outgoing = new Request(url, request);
-  // The loop searches the headers of the original request, because workerd has created them
-  // already. Searching the headers of the new request would create them only for the search.
+  // The names come from the original request, because workerd has created its headers already.
+  // Reading them from the new request would create them only for the search.
   const { headers } = request;
-  for (const name of REMOVED_FIELDS) if (headers.has(name)) outgoing.headers.delete(name);
+  for (const name of fieldsNamed(OTHER_PATHS, headers)) outgoing.headers.delete(name);
+  // An origin answers this field with `100 Continue`, which workerd takes for the response.
+  if (headers.has("expect")) outgoing.headers.delete("expect");
   return outgoing;
+}
+
+/**
+ * Returns the request as the runtime will send it with the method that rules have matched. The runtime
+ * sends each request with `Upgrade: websocket` as GET, whatever its method is. A handshake is a GET
+ * (RFC 6455, section 4.1), so any other request loses the field.
+ *
+ * @returns the given request if it keeps its method, or else a copy, which has taken over the body
+ */
+export function withItsMethod(request: Request): Request {
+  if (request.method === "GET" || !request.headers.has("upgrade")) return request;
+  const copy = copyOf(request);
+  copy.headers.delete("upgrade");
+  return copy;
 }
 
 function isLoopback(hostname: string): boolean {

@@ -1,17 +1,14 @@
 import type { Quota } from "../limiter/decision.ts";
 import { isViolated } from "../limiter/quotas.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
+import { fieldsNamed } from "../request/header-fields.ts";
 import { limitItem } from "./rate-limit-headers.ts";
 
 const OVER = "Weir-Over";
 const REMAINING = "Weir-Remaining";
 
-/**
- * The lower-case names that an origin may read as one of Weir's fields. Servers that pass header
- * fields as variables, as CGI does, do not distinguish `_` from `-`, and some of them replace every
- * character that is no letter or digit.
- */
-const FORGEABLE = /^weir[^a-z0-9](over|remaining)$/;
+/** The folded names of the fields above: see `fieldsNamed`. */
+const FORGEABLE: ReadonlySet<string> = new Set(["weir_over", "weir_remaining"]);
 
 /** The items of the request header fields that tell the origin about quotas. */
 interface OriginFields {
@@ -40,7 +37,7 @@ export function withOriginFields(
   quotas: readonly Quota[],
 ): Request {
   const before = created.get(request);
-  const forged = before ? [] : [...request.headers.keys()].filter((name) => FORGEABLE.test(name));
+  const forged = before ? [] : fieldsNamed(FORGEABLE, request.headers);
   const own = originFieldsOf(appliedRules, quotas);
   if (forged.length + own.over.length + own.remaining.length === 0) return request;
   const fields: OriginFields = {

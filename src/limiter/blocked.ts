@@ -5,6 +5,7 @@ import type { AppliedRule } from "../request/applied-rule.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Decision, Quota, ShadowDenial } from "./decision.ts";
 import { quotasOf } from "./quotas.ts";
+import { verdictsSaying } from "./rule-verdict.ts";
 import { exceededRuleOf } from "./store-verdict.ts";
 
 // Clients that an operator has blocked under a rule: see `blockedUntil` of AppliedRule. A blocked client is
@@ -64,7 +65,9 @@ function withBlocked(
   const shadow = [...decision.shadow, ...blockedInShadow(inMode("shadow"), now)];
   if (decision.outcome === "limited" || decision.storeFailure) return { ...decision, shadow };
   const marks = inMode("mark").flatMap((each) => blockedQuotas(each, now));
-  return { ...decision, quotas: [...decision.quotas, ...marks], shadow };
+  const blocked = groups.map(([first]) => (first as RuleCounter).appliedRule);
+  const verdicts = [...decision.verdicts, ...verdictsSaying("blocked", blocked)];
+  return { ...decision, quotas: [...decision.quotas, ...marks], shadow, verdicts };
 }
 
 /** Returns the results of the rules in shadow mode that would have denied a blocked client. */

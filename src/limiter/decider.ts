@@ -10,6 +10,7 @@ import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from
 import { type Decision, NO_ENFORCED_RULE, type ShadowResult, toUndecided } from "./decision.ts";
 import type { Fallback } from "./fallback.ts";
 import { ruleUndecided, withMarks } from "./marks.ts";
+import { type RuleVerdict, verdictsSaying } from "./rule-verdict.ts";
 import { decisionOf } from "./store-verdict.ts";
 
 /**
@@ -17,6 +18,12 @@ import { decisionOf } from "./store-verdict.ts";
  * same. So most requests need no wrapper that shortens the deadline.
  */
 const NEGLIGIBLE_SHARE = 0.05;
+
+/** The decision on rules in shadow mode. */
+interface ShadowDecision {
+  readonly results: readonly ShadowResult[];
+  readonly verdicts: readonly RuleVerdict[];
+}
 
 type DeciderConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
@@ -69,21 +76,31 @@ export class Decider {
     const groups = emptyGroups();
     const { enforced, shadow, marks } = groups;
     const pendingResults: Promise<readonly ShadowResult[]>[] = [];
+    const pendingVerdicts: RuleVerdict[] = [];
     for (const appliedRule of appliedRules) {
       const { later } = appliedRule;
       if (later) {
-        pendingResults.push(this.#decideShadowRule(appliedRule, later, options));
+        const decided = this.#decideShadowRule(appliedRule, later, options);
+        pendingResults.push(decided.then(({ results }) => results));
+        const verdicts = decided.then((each) => each.verdicts);
+        for (const undecided of verdictsSaying("undecided", [appliedRule])) {
+          pendingVerdicts.push({ ...undecided, later: verdicts });
+        }
         continue;
       }
       addToGroups(groups, ruleCountersOf(appliedRule, prefix, options));
     }
     const denial = certainDenialOf(enforced, this.#time());
     if (denial) {
-      if (shadow.length > 0) pendingResults.push(this.#decideShadowGroups(shadow));
+      if (shadow.length > 0) {
+        pendingResults.push(this.#decideShadowGroups(shadow).then(({ results }) => results));
+      }
       return { ...denial, shadow: pendingResults };
     }
     const storeGroups = storeGroupsOf(groups);
-    if (storeGroups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pendingResults };
+    if (storeGroups.length === 0) {
+      return { ...NO_ENFORCED_RULE, shadow: pendingResults, verdicts: pendingVerdicts };
+    }
     try {
       const store = this.#storeInTime(appliedRules, spentMs);
       const verdict = await store.decide(storeGroups, this.#now());
@@ -93,7 +110,13 @@ export class Decider {
           ? await withMarks(ownDecision, marks, verdict)
           : ownDecision;
       if (pendingResults.length === 0) return decision;
-      return { ...decision, shadow: [...decision.shadow, ...pendingResults] };
+      const results = [...decision.shadow, ...pendingResults];
+      if (decision.outcome === "limited") return { ...decision, shadow: results };
+      return {
+        ...decision,
+        shadow: results,
+        verdicts: [...decision.verdicts, ...pendingVerdicts],
+      };
     } catch (error) {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
@@ -123,29 +146,37 @@ export class Decider {
     { rule }: AppliedRule,
     later: Promise<readonly AppliedRule[]>,
     options: DecideOptions | undefined,
-  ): Promise<readonly ShadowResult[]> {
+  ): Promise<ShadowDecision> {
     try {
       const appliedRules = await later;
       const { prefix } = this.#config;
       const groups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
-      const decided = await this.#decideShadowGroups(groups.filter((group) => !isBlocked(group)));
-      return [...blockedInShadow(groups, this.#time()), ...decided];
+      const { results, verdicts } = await this.#decideShadowGroups(
+        groups.filter((group) => !isBlocked(group)),
+      );
+      return { results: [...blockedInShadow(groups, this.#time()), ...results], verdicts };
     } catch (error) {
-      return [ruleUndecided(rule, error)];
+      return { results: [ruleUndecided(rule, error)], verdicts: [] };
     }
   }
 
   /** Decides rules in shadow mode in a separate call. Never rejects. */
   async #decideShadowGroups(
     shadowGroups: readonly (readonly RuleCounter[])[],
-  ): Promise<readonly ShadowResult[]> {
-    if (shadowGroups.length === 0) return [];
+  ): Promise<ShadowDecision> {
+    if (shadowGroups.length === 0) return { results: [], verdicts: [] };
     try {
       const verdict = await this.#store.decide(shadowGroups.map(countersOf), this.#now());
-      const { shadow } = decisionOf(verdict, [], shadowGroups);
-      return (await Promise.all(shadow)).flat();
+      const decision = decisionOf(verdict, [], shadowGroups);
+      const verdicts = decision.outcome === "allowed" ? decision.verdicts : [];
+      return {
+        results: (await Promise.all(decision.shadow)).flat(),
+        verdicts: (await Promise.all(verdicts.map((each) => each.later ?? [each]))).flat(),
+      };
     } catch (error) {
-      return shadowGroups.map(([first]) => ruleUndecided((first as RuleCounter).rule, error));
+      const undecided = ([first]: readonly RuleCounter[]) =>
+        ruleUndecided((first as RuleCounter).rule, error);
+      return { results: shadowGroups.map(undecided), verdicts: [] };
     }
   }
 }

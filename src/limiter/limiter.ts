@@ -8,7 +8,7 @@ import type { Decision, Quota } from "./decision.ts";
 import { createFallback } from "./fallback.ts";
 import type { NativeLimiter } from "./native-limiter.ts";
 import type { Reserve } from "./reserves.ts";
-import { type CostOf, ResponseCharger } from "./response-charger.ts";
+import { type ChargedDecision, type CostOf, ResponseCharger } from "./response-charger.ts";
 
 type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
@@ -42,13 +42,8 @@ export class Limiter {
   }
 
   /** Charges the rules whose cost depends on the response: see {@link ResponseCharger}. */
-  chargeResponse(
-    appliedRules: readonly AppliedRule[],
-    costOf: CostOf,
-    countedLocally = false,
-    shadow: readonly unknown[] = [],
-  ): Promise<Quota[]> {
-    return this.#responseCharger.charge(appliedRules, costOf, countedLocally, shadow);
+  chargeResponse(decision: ChargedDecision, costOf: CostOf): Promise<Quota[]> {
+    return this.#responseCharger.charge(decision, costOf);
   }
 
   /** Settles a reserve that a program has taken: see {@link ResponseCharger}. */

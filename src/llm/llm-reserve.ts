@@ -1,5 +1,6 @@
 import type { TokensOf } from "../config/custom-functions.ts";
-import { readPieces } from "./text-body.ts";
+import { type JsonValue, readFields } from "./json-fields.ts";
+import { ignoreRest } from "./text-body.ts";
 import { MAX_TOKENS } from "./token-counts.ts";
 import { createTokenCost, type TokenWeights } from "./token-weights.ts";
 
@@ -21,7 +22,7 @@ export interface LlmReserveOptions {
 }
 
 /**
- * The maximum length of a body that is parsed, in bytes. Longer bodies usually contain files, and
+ * The maximum length of a body that is read, in bytes. Longer bodies usually contain files, and
  * reading them would delay the request.
  */
 export const MAX_REQUEST_LENGTH = 1024 * 1024;
@@ -40,8 +41,8 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
  *
  * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that no request
  * reserves less because it is odd. The `max` of the rule's cost bounds this number. The tokens are
- * unknown if `max_tokens` or `n` is not a positive whole number, or if the body is encoded, is longer
- * than 1 MiB, or is not a JSON object.
+ * unknown if `max_tokens` or `n` is not a positive whole number, if two fields have the same name, or if the
+ * body is encoded, is longer than 1 MiB, or is not a JSON object. See {@link readFields} for its bounds.
  *
  * The request is forwarded when its body has arrived, because the function needs the body. If the
  * body takes longer than `timeoutMs`, the `default` of the rule's cost applies.
@@ -60,48 +61,62 @@ export function llmReserve(
   // By the names of these functions, `weir check` finds them in a wrong place.
   return async function llmReserveCost(request: Request) {
     const body = await readBody(request);
-    const prompt = Math.ceil(body.length / BYTES_PER_TOKEN);
+    if (!body) return costOf({ input: MAX_TOKENS, output: MAX_TOKENS });
     return costOf({
-      input: Math.min(prompt, MAX_TOKENS),
-      output: Math.min(outputIn(body.text, output), MAX_TOKENS),
+      input: Math.ceil(body.length / BYTES_PER_TOKEN),
+      output: Math.min(outputIn(body, output), MAX_TOKENS),
     });
   };
 }
 
-/** A body of unknown length. Its text is not JSON. */
-const UNKNOWN = { length: Number.POSITIVE_INFINITY, text: "-" };
-
-/** Returns the body's length in bytes, and its text. */
-async function readBody(request: Request): Promise<{ length: number; text: string }> {
+/** Returns the whole body; undefined if it is encoded or too long. */
+async function readBody(request: Request): Promise<Uint8Array | undefined> {
   const { headers, body } = request;
-  if (!body) return { length: 0, text: "{}" };
-  // The text of an encoded body can be a thousand times as long as the body.
-  if (!/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "")) return UNKNOWN;
+  if (!body) return new Uint8Array();
+  // An encoded body can be a thousand times as long when it is decoded.
+  if (!/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "")) return undefined;
   const declared = Number(headers.get("content-length") ?? 0);
-  if (declared > MAX_REQUEST_LENGTH) return UNKNOWN;
+  if (declared > MAX_REQUEST_LENGTH) return undefined;
   // The runtime reads a whole body faster than this module reads it piece by piece.
-  if (declared > 0) return { length: declared, text: await request.clone().text() };
-  const pieces: string[] = [];
+  if (declared > 0) return new Uint8Array(await request.clone().arrayBuffer());
+  return readPieces(request.clone().body as ReadableStream<Uint8Array>);
+}
+
+/** Reads a body to its end. A body that breaks off ends at that point. */
+async function readPieces(body: ReadableStream<Uint8Array>): Promise<Uint8Array | undefined> {
+  const bytes = new Uint8Array(MAX_REQUEST_LENGTH);
+  const reader = body.getReader();
   let length = 0;
-  await readPieces(request.clone().body as ReadableStream<Uint8Array>, (piece, bytes) => {
-    length += bytes;
-    pieces.push(piece);
-    return length <= MAX_REQUEST_LENGTH;
-  });
-  if (length > MAX_REQUEST_LENGTH) return UNKNOWN;
-  return { length, text: length === 0 ? "{}" : pieces.join("") };
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      if (length + value.length > MAX_REQUEST_LENGTH) {
+        ignoreRest(reader);
+        return undefined;
+      }
+      bytes.set(value, length);
+      length += value.length;
+    }
+  } catch {
+    // The client has ended the connection.
+  }
+  return bytes.subarray(0, length);
 }
 
 /**
  * @param unlimited the tokens of one answer if the request does not limit them
  * @returns the maximum tokens of all answers; Infinity if they are unknown
  */
-function outputIn(json: string, unlimited: number): number {
-  const fields = fieldsIn(json);
-  if (!fields) return Number.POSITIVE_INFINITY;
+function outputIn(body: Uint8Array, unlimited: number): number {
+  if (body.length === 0) return unlimited;
+  const fields = readFields(body);
+  const thinking = fields?.get("thinking");
+  const thoughtFields = thinking?.isObject ? readFields(thinking.bytes) : NO_FIELDS;
+  if (!fields || !thoughtFields) return Number.POSITIVE_INFINITY;
   const limits = LIMIT_FIELDS.map((name) => countIn(fields.get(name), 0));
   // Anthropic's thoughts are part of the answer, and may be longer than `max_tokens`.
-  const thoughts = countIn(Object(fields.get("thinking")).budget_tokens, 0);
+  const thoughts = countIn(thoughtFields.get("budget_tokens"), 0);
   const each = Math.max(Math.max(...limits) || unlimited, thoughts);
   // The model writes `best_of` answers, and returns `n` of them.
   const answers = Math.max(countIn(fields.get("n"), 1), countIn(fields.get("best_of"), 1));
@@ -110,56 +125,18 @@ function outputIn(json: string, unlimited: number): number {
   return each * answers * promptsIn(fields.get("prompt"));
 }
 
+const NO_FIELDS: ReadonlyMap<string, JsonValue> = new Map();
+
 /** @returns `absent` for null and undefined, and Infinity for all other values that are no counts */
-function countIn(value: unknown, absent: number): number {
-  if (value === undefined || value === null) return absent;
-  return Number.isSafeInteger(value) && (value as number) > 0
-    ? (value as number)
+function countIn(value: JsonValue | undefined, absent: number): number {
+  const scalar = value?.scalar;
+  if (value === undefined || scalar === null) return absent;
+  return Number.isSafeInteger(scalar) && (scalar as number) > 0
+    ? (scalar as number)
     : Number.POSITIVE_INFINITY;
 }
 
 /** Returns the number of prompts: each text of a list is one, and so is each list of tokens. */
-function promptsIn(prompt: unknown): number {
-  if (!Array.isArray(prompt) || prompt.every((each) => typeof each === "number")) return 1;
-  return prompt.length;
-}
-
-/**
- * Returns the fields of a JSON object, with names in lower case, because servers written in Go ignore
- * the case of names.
- *
- * @returns undefined if the text is not a JSON object, or if two names are equal. Some servers use the
- * first of these fields, and others use the last one
- */
-function fieldsIn(json: string): ReadonlyMap<string, unknown> | undefined {
-  let body: unknown;
-  try {
-    body = JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
-  const fields = new Map(
-    Object.entries(body).map(([name, value]) => [name.toLowerCase(), value] as const),
-  );
-  return fields.size === nameCountIn(json) ? fields : undefined;
-}
-
-/**
- * Returns the number of names of a JSON object, without those of objects inside. A name that occurs
- * twice counts twice.
- */
-function nameCountIn(json: string): number {
-  let depth = 0;
-  let names = 0;
-  for (let index = 0; index < json.length; index++) {
-    const character = json[index];
-    if (character === '"') {
-      // Skips the string. The text is valid JSON, so the string has an end.
-      while (json[++index] !== '"') if (json[index] === "\\") index++;
-    } else if (character === "{" || character === "[") depth++;
-    else if (character === "}" || character === "]") depth--;
-    else if (character === ":" && depth === 1) names++;
-  }
-  return names;
+function promptsIn(prompt: JsonValue | undefined): number {
+  return prompt?.isList && !prompt.hasOnlyNumbers ? prompt.items : 1;
 }

@@ -9,8 +9,8 @@ interface PreflightParts {
 
 /**
  * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
- * never has a body or credentials. So a request with a body or credentials counts as an ordinary
- * OPTIONS request, even if it has the header fields of a preflight.
+ * never has a body or credentials, and never changes the protocol. So a request with one of these counts
+ * as an ordinary OPTIONS request, even if it has the header fields of a preflight.
  */
 export function isPreflight(method: string, request: PreflightParts): boolean {
   if (method !== "OPTIONS") return false;
@@ -24,4 +24,10 @@ export function isPreflight(method: string, request: PreflightParts): boolean {
   );
 }
 
-const NOT_IN_PREFLIGHTS = ["authorization", "cookie", "proxy-authorization", "transfer-encoding"];
+const NOT_IN_PREFLIGHTS = [
+  "authorization",
+  "cookie",
+  "proxy-authorization",
+  "transfer-encoding",
+  "upgrade",
+];

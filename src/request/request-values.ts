@@ -134,10 +134,12 @@ export function decodeLeniently(text: string): string {
  * it, and then percent escapes.
  *
  * @returns undefined if there is white space outside quotes, because Python's http.cookies ends the
- * value at white space
+ * value at white space. Also undefined if a quote opens the text and none closes it, because many
+ * servers in Node then remove the last character together with the quote
  */
 function decodeCookie(text: string): string | undefined {
   const trimmed = trimBlanks(text);
+  if (trimmed.startsWith('"') && !trimmed.endsWith('"')) return undefined;
   if (/[\0-\x20]/.test(trimmed) && !/^"(?:[^"\\]|\\.)*"$/s.test(trimmed)) return undefined;
   const bare = trimBlanks(text, true);
   // If there are no octal escapes, the faster replacement without a function is enough.

@@ -7,7 +7,7 @@ import type { CanonicalRequest } from "./canonical-request.ts";
 import type { Claims } from "./claims.ts";
 import type { CustomCalls } from "./custom-calls.ts";
 import { isExempt } from "./exempt.ts";
-import { cachedIdentityOf, identityOf, type RequestContext } from "./identity.ts";
+import { cachedIdentityOf, type Identity, identityOf, type RequestContext } from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
 import { createOnce } from "./once.ts";
 import { bodyCostOf, customCostOf, hasCustomCost, type OnUnreadableCost } from "./request-cost.ts";
@@ -59,7 +59,7 @@ export function createRuleApplier(
     const claimsOnce = createOnce<Claims | undefined>();
     const customOnce = createOnce<string | undefined>();
     const costOnce = createOnce<Awaited<ReturnType<CustomCalls["computeCost"]>>>();
-    const identityOnce = createOnce<string>();
+    const identityOnce = createOnce<Identity>();
     const computeCost = (name: string) =>
       costOnce(name, async () => customCalls?.computeCost(name) ?? { value: undefined });
     const shared = {
@@ -135,10 +135,12 @@ function applyFromCache(
 function appliedRuleOf(
   rule: Rule,
   windows: readonly Window[],
-  identity: string,
+  { identity, reach }: Identity,
   cost: number | undefined,
 ): AppliedRule {
-  return cost === undefined ? { rule, windows, identity } : { rule, windows, identity, cost };
+  return cost === undefined
+    ? { rule, windows, identity, reach }
+    : { rule, windows, identity, reach, cost };
 }
 
 /**

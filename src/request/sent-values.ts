@@ -1,5 +1,5 @@
 import type { CanonicalRequest } from "./canonical-request.ts";
-import type { HeaderFields } from "./header-fields.ts";
+import { foldHeaderName, type HeaderFields } from "./header-fields.ts";
 import type { NameIndex } from "./name-index.ts";
 import { decodeLeniently, parametersIn } from "./request-values.ts";
 import {
@@ -116,10 +116,7 @@ export class SentValues {
   }
 }
 
-/**
- * Counts the header fields whose names servers may take for the same name. Servers that pass header
- * fields as variables, as CGI does, replace `-` and other separators by `_`.
- */
+/** Counts the header fields whose names servers may take for the same name. */
 function countSpellings(headers: HeaderFields): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of new Set(headers.keys())) {
@@ -127,8 +124,4 @@ function countSpellings(headers: HeaderFields): Map<string, number> {
     counts.set(spelling, (counts.get(spelling) ?? 0) + 1);
   }
   return counts;
-}
-
-function foldHeaderName(name: string): string {
-  return name.replace(/[^a-z\d]/g, "_");
 }

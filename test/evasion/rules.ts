@@ -93,6 +93,7 @@ export const RULES: ConfigInput["rules"] = [
     ...quota,
   },
   { ...unless("unless-ip", { ips: ["198.51.100.0/24", "2a06:98c0::/29"] }), key: "global" },
+  unless("unless-method", { methods: ["GET"] }),
   unless("unless-country", { countries: ["AQ"] }),
   unless("unless-bot", { bots: "verified" }),
   { name: "hidden", match: { paths: ["/login"] }, mode: "shadow", ...quota },

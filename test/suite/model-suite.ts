@@ -80,18 +80,12 @@ export function modelSuite(
     return fc.assert(property, { seed: 20_260_101, numRuns: runs });
   };
   describe("model", () => {
-    it(
-      `agrees with the store in ${runs} sequences of operations`,
-      () => run(scenario({ back, backAcross, blocks, bans: false })),
-      60_000,
-    );
+    it(`agrees with the store in ${runs} sequences of operations`, () =>
+      run(scenario({ back, backAcross, blocks, bans: false })));
 
     if (bans)
-      it(
-        `agrees with the store in ${runs} sequences with bans`,
-        () => run(scenario({ back: [], backAcross, blocks, bans })),
-        60_000,
-      );
+      it(`agrees with the store in ${runs} sequences with bans`, () =>
+        run(scenario({ back: [], backAcross, blocks, bans })));
   });
 }
 

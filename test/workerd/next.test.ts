@@ -38,6 +38,30 @@ describe("weir(config).fetch with next", () => {
     expect(origin).not.toHaveBeenCalled();
   });
 
+  it.each(["POST", "OPTIONS", "HEAD"])(
+    "calls next with %s without Upgrade, which would make the runtime send GET",
+    async (method) => {
+      const next = vi.fn(async (request: Request) => {
+        const { method, headers } = request;
+        return Response.json([
+          method,
+          headers.has("upgrade"),
+          headers.get("x-a"),
+          await request.text(),
+        ]);
+      });
+      const body = method === "HEAD" ? null : "body";
+      const { send } = inFrontOf(next as never, { match: { methods: [method] } });
+      const { response } = await send("/", {
+        method,
+        body,
+        headers: { upgrade: "websocket", "x-a": "b" },
+      });
+      expect(response.headers.get("ratelimit")).toMatch(/^"api";r=1;t=\d+$/);
+      expect(await response.json()).toEqual([method, false, "b", body ?? ""]);
+    },
+  );
+
   it("answers a request over the limit, and does not call next", async () => {
     const next = vi.fn(() => new Response());
     const { send } = inFrontOf(next);

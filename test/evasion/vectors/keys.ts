@@ -167,7 +167,6 @@ export const keys: VectorClass = {
       'a="x y", "z"; sid=s',
       "a=1 b=2; sid=s; c d=3",
       "$Version=1; sid=s; $Path=/",
-      'sid="s',
       'sid=s"',
       "sid=s%00",
       "sid=\xc2\xa0s\xe2\x80\x83",
@@ -209,6 +208,18 @@ export const keys: VectorClass = {
       'sid={"v":1, "id":7}',
       "sid=s,",
       "a=1,sid=s",
+    ]),
+    // Before its version 0.7, the parser `cookie` of npm reads each of the first ones as `s`.
+    ...cookies(ADDRESS, [
+      'sid="s1',
+      'sid="sA',
+      'sid="s%',
+      "sid=\"s'",
+      'sid="s\\',
+      ' sid = "s2 ',
+      'a="b"; sid="s3; c=d',
+      'sid="s',
+      'sid="',
     ]),
     // Python's http.cookies also splits cookies at white space.
     ...cookies(ADDRESS, [

@@ -28,8 +28,46 @@ const LOGIN = { login: "client", path: "login" };
 const read = { read: "client" };
 const write = { write: "client" };
 
+/** The spellings of Upgrade by which the runtime, or a server, may switch to WebSockets. */
+const UPGRADES = [
+  ["websocket"],
+  ["WebSocket"],
+  ["WEBSOCKET "],
+  ["\twebsocket"],
+  ["websocket", "websocket"],
+  ["websocket, websocket"],
+  ["h2c, websocket"],
+  ["websocket/13"],
+].map((values) => values.map((value) => `Upgrade: ${value}`));
+
+/** The rules for `/method` that count a request with this method. */
+const COUNTED_BY_METHOD: Record<string, Vector["counted"]> = {
+  GET: read,
+  HEAD: { ...read, head: "client" },
+  POST: write,
+  OPTIONS: { options: "client" },
+  TRACE: {},
+  PROPFIND: {},
+};
+
+/**
+ * Requests with Upgrade. By itself, the runtime would send each of them as GET. The tests compare the method
+ * that the origin receives.
+ */
+const upgrades: Vector[] = UPGRADES.flatMap((fields) => [
+  ...Object.entries(COUNTED_BY_METHOD).map(([name, counted]) => method(name, counted, ...fields)),
+  ...["GET", "POST", "OPTIONS"].map((name) => ({
+    name: [`${name} under an exception for GET`, ...fields].join(", "),
+    lines: lines(`${name} /unless-method HTTP/1.1`, "Host: api.example.com", ...fields),
+    counted: name === "GET" ? {} : { "unless-method": "client" },
+  })),
+  optionsLogin(["a preflight's fields", ...fields].join(", "), [ORIGIN, REQUESTED, ...fields], {
+    counted: LOGIN,
+  }),
+]);
+
 export const methods: VectorClass = {
-  about: "The method: HEAD, OPTIONS, other cases, overrides",
+  about: "The method: HEAD, OPTIONS, Upgrade, other cases, overrides",
   vectors: [
     method("GET", read),
     method("POST", write, "Content-Length: 0"),
@@ -90,6 +128,7 @@ export const methods: VectorClass = {
       name: "GET, _method=POST",
       lines: lines("GET /method?_method=POST HTTP/1.1", "Host: api.example.com"),
     },
+    ...upgrades,
     // A request that changes the protocol of its connection counts as one request.
     method("GET", read, "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"),
   ],

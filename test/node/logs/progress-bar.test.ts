@@ -37,7 +37,8 @@ describe("progressText", () => {
 describe("startProgressBar", () => {
   it.each([
     ["a stream that is no terminal", false, {}],
-    ["a terminal with --quiet", true, { quiet: true }],
+    ["a terminal with --quiet", true, { quiet: true, term: "xterm" }],
+    ["a dumb terminal", true, { term: "dumb" }],
   ])("writes nothing to %s", (_, isTTY, options) => {
     const { stream, text } = terminal(isTTY);
     const bar = startProgressBar(progressAt(5, 1, 2), { ...options, stream });
@@ -54,6 +55,7 @@ describe("startProgressBar", () => {
     let time = 0;
     const bar = startProgressBar(progressAt(20_000, 2 * MB, bytesTotal), {
       stream,
+      term: "xterm",
       now: () => time,
     });
     time = 1000;

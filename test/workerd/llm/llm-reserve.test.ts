@@ -1,5 +1,12 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { llmReserve } from "../../../src/llm/index.ts";
+import {
+  MAX_DEPTH,
+  MAX_FIELDS,
+  MAX_OUTSIDE_TEXTS,
+  readFields,
+} from "../../../src/llm/json-fields.ts";
 import { MAX_REQUEST_LENGTH } from "../../../src/llm/llm-reserve.ts";
 import { MAX_TOKENS } from "../../../src/llm/token-counts.ts";
 import { streamOf } from "./streams.ts";
@@ -57,6 +64,17 @@ describe("the output is the maximum if the body is", () => {
     '{"max_tokens": 100000, "max\\u005ftokens": 1}',
     // Servers written in Go ignore the case of names.
     '{"max_tokens": 1, "MAX_TOKENS": 100000}',
+    // These servers also treat the long s and the Kelvin sign as letters of ASCII.
+    '{"max_tokens": 1, "max_token\u017f": 100000}',
+    '{"max_tokens": 1, "MAX_TO\u212aENS": 100000}',
+    '{"max_tokens": 1, "max_to\\u212aen\\u017f": 100000}',
+    // They merge two objects, or use the last one.
+    '{"max_tokens": 1, "thinking": {"budget_tokens": 1, "budget_tokens": 100000}}',
+    '{"max_tokens": 1, "thinking": {"budget_tokens": 1, "Budget_Tokenſ": 100000}}',
+    '{"max_tokens": 1, "thinking": {"budget_tokens": 100000}, "Thinking": {}}',
+    // Lenient parsers skip comments, and read single quotes.
+    '{"max_tokens": 1, /* " */ "max_tokens": 100000, "a": "*/"}',
+    "{'max_tokens': 100000}",
     // Python parses this, and JSON.parse does not.
     '{"max_tokens": 100000, "x": NaN}',
     "[]",
@@ -73,6 +91,67 @@ describe("the output is the maximum if the body is", () => {
     const bytes = Uint8Array.from([...'{"max_tokens": 9}'].flatMap((c) => [c.charCodeAt(0), 0]));
     expect(await llmReserve()(post(bytes))).toBe(Math.ceil(bytes.length / 4) + MAX_TOKENS);
   });
+});
+
+describe("a body at a bound", () => {
+  const MEMBERS = Array.from({ length: MAX_FIELDS }, (_, index) => `"a${index}":1`).join();
+  const nested = (depth: number) => `{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+  // Outside of the text are also the braces of the object and a colon, which take no time.
+  const outside = (length: number) => `{"a":[${" ".repeat(length - 2)}]}`;
+
+  it.each([
+    ["the maximum of fields", `{${MEMBERS}}`, `{${MEMBERS},"b":1}`],
+    ["the maximum depth", nested(MAX_DEPTH), nested(MAX_DEPTH + 1)],
+    ["the maximum outside of texts", outside(MAX_OUTSIDE_TEXTS), outside(MAX_OUTSIDE_TEXTS + 2)],
+  ])("has known tokens at %s, and unknown tokens above it", async (_, known, unknown) => {
+    expect(await llmReserve()(post(known))).toBe(inputOf(known) + 1000);
+    expect(await llmReserve()(post(unknown))).toBe(inputOf(unknown) + MAX_TOKENS);
+  });
+
+  it.each([
+    ["90,000 fields", `{${Array.from({ length: 90_000 }, (_, n) => `"${n}":1`).join()}}`],
+    ["90,000 fields inside", `{"a":{${Array.from({ length: 90_000 }, (_, n) => `"${n}":1`)}}}`],
+    ["many numbers", `{"prompt":[${"1,".repeat(300_000)}1]}`],
+    ["white space", `{"a":${" ".repeat(300_000)}1}`],
+    ["a long number", `{"a":${"1".repeat(300_000)}}`],
+  ])("has unknown tokens with %s, and is not read further", async (_, text) => {
+    expect(await llmReserve()(post(text))).toBe(inputOf(text) + MAX_TOKENS);
+  });
+
+  it("has known tokens with a megabyte of text and thousands of messages", async () => {
+    const message = { role: "user", content: `${'say "hello"\n'.repeat(9)}` };
+    const text = JSON.stringify({ max_tokens: 5, messages: Array(6000).fill(message) });
+    expect(text.length).toBeGreaterThan(900_000);
+    expect(await llmReserve()(post(text))).toBe(inputOf(text) + 5);
+  });
+});
+
+it("reads the same fields as JSON.parse", () => {
+  const member = fc.tuple(fc.string({ unit: "grapheme", maxLength: 8 }), fc.jsonValue());
+  const scalarOf = (value: unknown) => (typeof value === "object" && value ? undefined : value);
+  fc.assert(
+    fc.property(fc.array(member, { maxLength: 6 }), fc.nat(2), (members, space) => {
+      const json = JSON.stringify(Object.fromEntries(members), null, space);
+      const expected = new Map(Object.entries(JSON.parse(json) as Record<string, unknown>));
+      const fields = readFields(new TextEncoder().encode(json));
+      const fold = (name: string) => name.toLowerCase().replaceAll("ſ", "s");
+      if (new Set([...expected.keys()].map(fold)).size < expected.size) {
+        return expect(fields).toBeUndefined();
+      }
+      expect(fields?.size).toBe(expected.size);
+      for (const [name, value] of expected) {
+        const field = fields?.get(fold(name));
+        expect(field?.isList).toBe(Array.isArray(value));
+        if (Array.isArray(value)) {
+          const hasOnlyNumbers = value.every((each) => typeof each === "number");
+          expect(field).toMatchObject({ items: value.length, hasOnlyNumbers });
+        }
+        // Texts of more than 128 bytes are not read.
+        if (field && field.bytes.length <= 128) expect(field.scalar).toEqual(scalarOf(value));
+      }
+    }),
+    { numRuns: 500 },
+  );
 });
 
 it("reads a body of any form, and leaves it to the origin", async () => {
