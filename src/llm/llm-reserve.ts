@@ -1,4 +1,5 @@
 import type { TokensOf } from "../config/custom-functions.ts";
+import { joined } from "../http/body-copy.ts";
 import { type JsonValue, readFields } from "./json-fields.ts";
 import { ignoreRest } from "./text-body.ts";
 import { MAX_TOKENS } from "./token-counts.ts";
@@ -85,26 +86,29 @@ async function readBody(request: Request): Promise<Uint8Array | undefined> {
   return readPieces(request.clone().body as ReadableStream<Uint8Array>);
 }
 
-/** Reads a body to its end. A body that breaks off ends at that point. */
+/**
+ * Reads a body to its end. A body that breaks off ends at that point. The memory grows with the bytes that
+ * have arrived, because a client can begin many bodies and send them slowly.
+ */
 async function readPieces(body: ReadableStream<Uint8Array>): Promise<Uint8Array | undefined> {
-  const bytes = new Uint8Array(MAX_REQUEST_LENGTH);
+  const pieces: Uint8Array[] = [];
   const reader = body.getReader();
   let length = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      if (length + value.length > MAX_REQUEST_LENGTH) {
+      length += value.byteLength;
+      if (length > MAX_REQUEST_LENGTH) {
         ignoreRest(reader);
         return undefined;
       }
-      bytes.set(value, length);
-      length += value.length;
+      pieces.push(value);
     }
   } catch {
     // The client has ended the connection.
   }
-  return bytes.subarray(0, length);
+  return joined(pieces);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
 import { SHARED_REACH } from "../../request/identity.ts";
+import { Deadline } from "../deadline.ts";
 import { StoreError } from "../store-error.ts";
 import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
@@ -72,9 +73,9 @@ async function runToEnd(
   const charged: ObjectPart[] = [];
   const verdicts: PartVerdict[] = [];
   const timeout = startTimer(deadline.timeLeftMs);
-  const late = timeout.promise.then(() => Promise.reject(timeoutError()));
+  const late = timeout.promise.then((wasBusy) => Promise.reject(timeoutError(wasBusy)));
   const inTime = async <Result>(call: () => Promise<Result>): Promise<Result> => {
-    if (deadline.timeLeftMs <= 0) throw timeoutError();
+    if (timeout.timeLeftMs() <= 0) throw timeoutError(false);
     return await Promise.race([call(), late]);
   };
   try {
@@ -213,12 +214,13 @@ export function withWindow(
   return chargedIn === windowAt(groupNow, counter).index ? tally : { ...tally, chargedIn };
 }
 
-function timeoutError(): StoreError {
-  return new StoreError("timeout", "several Durable Objects did not decide in time");
+function timeoutError(wasBusy: boolean): StoreError {
+  return new StoreError("timeout", "several Durable Objects did not decide in time", { wasBusy });
 }
 
+/** The promise resolves at a {@link Deadline}, to whether the isolate was busy. */
 function startTimer(ms: number) {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const id = setTimeout(resolve, ms, undefined);
-  return { promise, clear: () => clearTimeout(id) };
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const deadline = new Deadline(ms, resolve);
+  return { promise, timeLeftMs: () => deadline.timeLeftMs, clear: () => deadline.clear() };
 }
