@@ -1,5 +1,5 @@
 import { errors, Redis } from "@upstash/redis/cloudflare";
-import { CHECKS_PER_DEADLINE, Deadline } from "../deadline.ts";
+import { Deadline } from "../deadline.ts";
 
 export { errors };
 
@@ -40,7 +40,7 @@ export function createUpstashClient({
     readYourWrites: false,
     responseEncoding: false,
     automaticDeserialization: false,
-    signal: () => abortAfter(CHECKS_PER_DEADLINE * timeoutMs),
+    signal: () => abortAfter(2 * timeoutMs),
   });
 }
 
