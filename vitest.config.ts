@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: ["dev/vitest-redis.ts"],
     // Many tests start programs, on a machine that may be busy with other tests: what is promised to
     // be quick is measured by the test that says so.
-    testTimeout: 120_000,
+    testTimeout: 180_000,
     // Vitest's default leaves one core free. On two cores, all test files would then run one by one.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     hookTimeout: 180_000,
@@ -38,8 +38,6 @@ export default defineConfig({
           name: "browser",
           environment: "node",
           include: ["test/browser/**/*.test.ts"],
-          // Pages wait for sums, which isolates hand over every five seconds.
-          testTimeout: 90_000,
         },
       },
     ],

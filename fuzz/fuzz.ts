@@ -8,6 +8,7 @@ const NAMES = [
   "spellings",
   "sent",
   "keys",
+  "cookies",
   "fields",
   "problem",
   "reply",

@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { CustomContext } from "./config/custom-functions.ts";
+import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { isEmptyEncoded } from "./http/encoded-body.ts";
 import { withQuotaFields } from "./http/quota-fields.ts";
@@ -7,7 +8,6 @@ import { isBrotli } from "./http/raw-body.ts";
 import { isBadGateway } from "./http/responses.ts";
 import { type Allowed, type Quota, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import { reserveOf } from "./limiter/reserves.ts";
 import type { CostOf } from "./limiter/response-charger.ts";
 import {
   causeOf,
@@ -17,9 +17,8 @@ import {
   settleFunctionOf,
   withCause,
 } from "./limiter/response-charges.ts";
-import { dependsOnResponse } from "./limiter/rule-cost.ts";
+import { mayBeCharged, reservedBy } from "./limiter/rule-verdict.ts";
 import { logUndecided, logUnreadableCost } from "./log.ts";
-import type { AppliedRule } from "./request/applied-rule.ts";
 import { callSettleFunctions } from "./settle-functions.ts";
 
 /**
@@ -41,11 +40,10 @@ type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
 /** A final cost; undefined if it will be known later. */
 type Cost = FinalCost | undefined;
 
-/** A request that was admitted, and the rules that apply to it. */
+/** A request that was admitted. */
 export interface AdmittedRequest {
   readonly request: Request;
   readonly context: CustomContext;
-  readonly appliedRules: readonly AppliedRule[];
   readonly decision: Allowed;
   /** The duration of the decision in milliseconds. */
   readonly decidedInMs: number;
@@ -71,7 +69,8 @@ export class ChargedForward {
   /** Forwards an admitted request, and charges the rules whose cost depends on the response. */
   async send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
     const { request, decision } = admitted;
-    const isRaw = admitted.appliedRules.some(({ rule }) => hasSettleFunction(rule))
+    const charged = chargedRulesOf(decision);
+    const isRaw = charged.some(hasSettleFunction)
       ? admitted.isLengthExact && !this.#sendsBrotli
       : undefined;
     let response: Response;
@@ -89,9 +88,7 @@ export class ChargedForward {
     const final = isBadGateway(response) ? withoutResponse : (cost: Cost) => cost;
     // If settle functions determine all costs, nothing can be charged yet, so the first byte does
     // not wait.
-    const isChargedNow = admitted.appliedRules.some(
-      ({ rule }) => dependsOnResponse(rule) && !settleFunctionOf(rule, response.status),
-    );
+    const isChargedNow = charged.some((rule) => !settleFunctionOf(rule, response.status));
     const quotas = isChargedNow
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
       : decision.quotas;
@@ -111,11 +108,11 @@ export class ChargedForward {
   ): Promise<Response> {
     const names = new Set<string>();
     let reserved = 0;
-    for (const appliedRule of admitted.appliedRules) {
-      const name = settleFunctionOf(appliedRule.rule, response.status);
+    for (const verdict of admitted.decision.verdicts.filter(mayBeCharged)) {
+      const name = settleFunctionOf(verdict.appliedRule.rule, response.status);
       if (name === undefined) continue;
       names.add(name);
-      reserved = Math.max(reserved, reserveOf(appliedRule)?.cost ?? 0);
+      reserved = Math.max(reserved, reservedBy(verdict));
     }
     if (names.size === 0) return response;
     if (isRaw && isBrotli(response.headers) && !isEmptyEncoded(response)) this.#sendsBrotli = true;
@@ -130,7 +127,7 @@ export class ChargedForward {
     // The settlement must also happen if the client hangs up.
     waitUntil(
       settled.costs.then((costs) =>
-        this.#charge(admitted, ({ rule }) => {
+        this.#charge(admitted.decision, ({ rule }) => {
           const name = settleFunctionOf(rule, response.status);
           return name === undefined ? undefined : final(costs.get(name));
         }),
@@ -144,16 +141,16 @@ export class ChargedForward {
    * response.
    */
   async #chargeInTime(
-    admitted: Pick<AdmittedRequest, "appliedRules" | "decision" | "decidedInMs">,
+    { decision, decidedInMs }: Pick<AdmittedRequest, "decision" | "decidedInMs">,
     costOf: CostOf,
   ): Promise<readonly Quota[]> {
-    const { quotas } = admitted.decision;
-    const charge = this.#charge(admitted, costOf);
+    const { quotas } = decision;
+    const charge = this.#charge(decision, costOf);
     // The charge may take the store's whole deadline, even if the decision was slow. But the
     // decision and the charge delay the response by at most one deadline in total.
     waitUntil(charge);
     const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
-    const restMs = Math.max(0, this.#config.timeoutMs - admitted.decidedInMs);
+    const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
     const timer = setTimeout(() => resolve([]), restMs);
     const updatedQuotas = await Promise.race([charge, timeout]);
     clearTimeout(timer);
@@ -163,18 +160,17 @@ export class ChargedForward {
   }
 
   /** Charges the rules, and returns the updated quotas. Logs a failure and never rejects. */
-  #charge(
-    { appliedRules, decision }: Pick<AdmittedRequest, "appliedRules" | "decision">,
-    costOf: CostOf,
-  ): Promise<Quota[]> {
-    const countedLocally = decision.storeFailure !== undefined;
-    return this.#limiter
-      .chargeResponse(appliedRules, withLog(costOf), countedLocally, decision.shadow)
-      .catch((error): Quota[] => {
-        logUndecided(toUndecided(error, []));
-        return [];
-      });
+  #charge(decision: Allowed, costOf: CostOf): Promise<Quota[]> {
+    return this.#limiter.chargeResponse(decision, withLog(costOf)).catch((error): Quota[] => {
+      logUndecided(toUndecided(error, []));
+      return [];
+    });
   }
+}
+
+/** Returns the rules that may be charged for the response. */
+function chargedRulesOf({ verdicts }: Allowed): Rule[] {
+  return verdicts.filter(mayBeCharged).map(({ appliedRule }) => appliedRule.rule);
 }
 
 /**

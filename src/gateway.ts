@@ -17,8 +17,7 @@ import {
 import { withServerTiming } from "./http/server-timing.ts";
 import type { Limited, Quota } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import { isUnchargedMark } from "./limiter/marks.ts";
-import { dependsOnResponse } from "./limiter/rule-cost.ts";
+import { mayBeCharged } from "./limiter/rule-verdict.ts";
 import { logCustomResponseFailed, logDecision } from "./log.ts";
 import { namesPlace } from "./request/canonical-request.ts";
 import { type DecidedRequest, NO_RULES, RequestDecider } from "./request-decider.ts";
@@ -74,9 +73,10 @@ export class Gateway {
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    const loading = this.#control?.loadIfStale(Date.now(), request);
+    const arrivedAt = Date.now();
+    const loading = this.#control?.loadIfStale(arrivedAt, request);
     if (loading) await loading;
-    const decide = () => this.#decider.decide(request, context, routedPath);
+    const decide = () => this.#decider.decide(request, context, routedPath, arrivedAt);
     const decided = await (isTraced() ? inSpan("weir.decision", decide, attributesOf) : decide());
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
@@ -105,17 +105,13 @@ export class Gateway {
     switch (decision.outcome) {
       case "allowed": {
         const { quotas } = decision;
-        const chargedRules = this.#config.tellsOrigin
-          ? appliedRules.filter((each) => !isUnchargedMark(each, quotas))
-          : appliedRules;
-        if (!chargedRules.some(({ rule }) => dependsOnResponse(rule))) {
+        if (!decision.verdicts.some(mayBeCharged)) {
           const response = await forward(request, quotas);
           return withQuotaFields(request, response, quotas, this.#config.headers);
         }
         const admitted = {
           request,
           context,
-          appliedRules: chargedRules,
           decision,
           decidedInMs: tookMs,
           isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,

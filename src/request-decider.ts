@@ -2,7 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
-import { type Decision, toUndecided } from "./limiter/decision.ts";
+import { type Decision, type Limited, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { logCustomKeyFailed, logUnreadableCost } from "./log.ts";
 import type { LiveOverrides } from "./overrides/live-overrides.ts";
@@ -11,6 +11,7 @@ import { type CanonicalRequest, canonicalRequest } from "./request/canonical-req
 import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "./request/matcher.ts";
 import { createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
+import { type SentNames, sentNamesOf } from "./request/sent-values.ts";
 import { createClaimsReader } from "./request/token.ts";
 
 /** The rules that apply to a request, and the decision. */
@@ -29,6 +30,7 @@ export const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 export class RequestDecider {
   readonly #config: Config;
   readonly #limiter: Limiter;
+  readonly #names: SentNames;
   readonly #match: Matcher;
   readonly #applyRules: RuleApplier;
   readonly #overrides: LiveOverrides | undefined;
@@ -42,6 +44,7 @@ export class RequestDecider {
   ) {
     this.#config = config;
     this.#limiter = limiter;
+    this.#names = sentNamesOf(config.rules);
     this.#match = createMatcher(config.rules, config.caseSensitivePaths);
     const { jwt, timeoutMs } = config;
     const readClaims = jwt
@@ -54,6 +57,10 @@ export class RequestDecider {
   /**
    * Looks up the rules for a request and decides the request. Never rejects.
    *
+   * A decision takes at most twice `timeoutMs` from the request's arrival: once to identify the client,
+   * and once for the store. docs/failure.md adds it up.
+   *
+   * @param arrivedAt when the request arrived, in milliseconds since the Unix epoch
    * @returns undefined if the rules cannot be looked up, because the request names no host and
    * path, or because the path is too long
    */
@@ -61,19 +68,27 @@ export class RequestDecider {
     request: Request,
     context: CustomContext,
     routedPath: string | undefined,
+    arrivedAt = Date.now(),
   ): Promise<DecidedRequest | undefined> {
     const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
     try {
-      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
+      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, this.#names);
       if (!canonical) return undefined;
       const matches = this.#matchesOf(canonical);
       if (matches.length === 0) return NO_RULES;
       const customCalls =
         (custom?.keys || custom?.costs) &&
-        new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed);
+        new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed, arrivedAt);
       let waitedMs = 0;
-      const applied = this.#applyRules(canonical, matches, customCalls, (ms) => (waitedMs = ms));
+      let denial: Limited | undefined;
+      const applied = this.#applyRules(canonical, matches, customCalls, {
+        onWait: (ms) => (waitedMs = ms),
+        isDenied: (known) => {
+          denial = this.#limiter.denialOf(this.#overrides?.clientsOf(known) ?? known);
+          return denial !== undefined;
+        },
+      });
       // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
       // even if there is no promise, so only promises are awaited.
       const identified = applied instanceof Promise ? await applied : applied;
@@ -84,6 +99,7 @@ export class RequestDecider {
       // function slow, or that sends a token with an unknown key, could leave its request undecided.
       const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
       const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
+      if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
       const decision = await this.#limiter.decide(appliedRules, undefined, timeSpent());
       return { appliedRules, decision, tookMs: timeSpent() };
     } catch (error) {

@@ -6,7 +6,6 @@ import {
 } from "./limit-result.ts";
 import type { DecideOptions } from "./limiter/counters.ts";
 import { type Quota, toUndecided } from "./limiter/decision.ts";
-import { reserveOf } from "./limiter/reserves.ts";
 import { logDecision, logUndecided } from "./log.ts";
 import type { CheckOptions } from "./service-options.ts";
 import type { ServiceRule } from "./service-rule.ts";
@@ -36,7 +35,8 @@ export async function decide(
   const result = toLimitResult(decision, limiting.rule.name, throws);
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
   // settle.
-  const reserved = result.ok && result.quotas && reserveOf(limiting);
+  if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;
+  const reserved = decision.verdicts[0]?.reserve;
   if (!reserved) return result;
   return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
 }

@@ -7,7 +7,7 @@ import { formatWindow } from "./config/windows.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { rollsOver } from "./limiter/counters.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import { isSettled } from "./limiter/rule-cost.ts";
+import { dependsOnResponse, isSettled } from "./limiter/rule-cost.ts";
 import type { AppliedRule } from "./request/applied-rule.ts";
 import { identityOfLimitKey } from "./request/limit-key.ts";
 import type { ClientOptions } from "./service-options.ts";
@@ -99,7 +99,8 @@ export function counterNameOf(window: Window): string {
 
 /**
  * Returns the rule with a constant cost and without `count`, because a call has no request and no
- * response. If the rule has a reserve, the caller settles the constant cost.
+ * response. If the rule has a reserve, the caller settles the constant cost. If requests take no leases,
+ * because the response determines their cost, calls take none either: they share the counters.
  */
 function withoutHttp(rule: Rule): Rule {
   const { cost } = rule;
@@ -109,6 +110,7 @@ function withoutHttp(rule: Rule): Rule {
     ...rule,
     cost: hasReserve ? { ...cost, before: constant } : constant,
     count: undefined,
+    lease: rule.lease && !dependsOnResponse(rule),
   };
 }
 

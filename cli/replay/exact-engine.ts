@@ -10,14 +10,14 @@ import {
 } from "../../src/limiter/counter-groups.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
-import type { AppliedRule } from "../../src/request/applied-rule.ts";
+import type { RuleVerdict } from "../../src/limiter/rule-verdict.ts";
 import { SKIPPED } from "../../src/stores/group-roles.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { decideClients, newAnswer } from "./client-decision.ts";
-import { answersByMode, type GroupAnswers, recordAllReserves } from "./group-answers.ts";
+import { answersByMode, type GroupAnswers, verdictsOfGroups } from "./group-answers.ts";
 import type { ReplayedRequest, StoreUsage } from "./replay-engine.ts";
-import { chargedRulesOf, responseCountersOf } from "./response-charges.ts";
+import { responseCountersOf } from "./response-charges.ts";
 import type { RowTable } from "./row-table.ts";
 import type { LogRuleApplier } from "./rule-applier.ts";
 import { UsageMeter } from "./usage-meter.ts";
@@ -73,8 +73,7 @@ export class ExactEngine {
     const answers = this.#answersOf(groups, request.at);
     replayed.finish(applied, answers, request.at);
     if (this.#dependOnResponse && replayed.outcome === "allowed") {
-      recordAllReserves(groups, answers, request.at);
-      this.#chargeResponse(request, chargedRulesOf(applied, answers));
+      this.#chargeResponse(request, verdictsOfGroups(groups, answers, request.at));
     }
   }
 
@@ -119,8 +118,8 @@ export class ExactEngine {
     return answersByMode(groups, answers);
   }
 
-  #chargeResponse(request: LogRequest, appliedRules: readonly AppliedRule[]): void {
-    for (const counters of responseCountersOf(appliedRules, request, this.#prefix)) {
+  #chargeResponse(request: LogRequest, verdicts: readonly RuleVerdict[]): void {
+    for (const counters of responseCountersOf(verdicts, request, this.#prefix)) {
       const tallies = this.#rows.adjust(counters, request.at);
       this.#usage.addAdjustment(counters, tallies);
     }

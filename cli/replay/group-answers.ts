@@ -1,5 +1,5 @@
 import type { CounterGroups } from "../../src/limiter/counter-groups.ts";
-import { recordReserves } from "../../src/limiter/reserves.ts";
+import { type RuleVerdict, verdictsOf } from "../../src/limiter/rule-verdict.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 
 /** The answers for the groups of one request. */
@@ -29,13 +29,21 @@ export function answersByMode(
   };
 }
 
-/** Stores what a decision has charged before the response: see `recordReserves`. */
-export function recordAllReserves(groups: CounterGroups, answers: GroupAnswers, now: number): void {
-  if (answers.enforced) recordReserves(groups.enforced, answers.enforced, now);
+/**
+ * Returns what each rule alone says about an admitted request, of the rules whose cost depends on the
+ * response.
+ */
+export function verdictsOfGroups(
+  groups: CounterGroups,
+  answers: GroupAnswers,
+  now: number,
+): RuleVerdict[] {
+  const verdicts = answers.enforced ? [...verdictsOf(groups.enforced, answers.enforced, now)] : [];
   for (const mode of ["shadow", "marks"] as const) {
     for (const [index, group] of groups[mode].entries()) {
       const answer = answers[mode][index];
-      if (answer) recordReserves(group, answer, now);
+      if (answer) verdicts.push(...verdictsOf(group, answer, now));
     }
   }
+  return verdicts;
 }

@@ -5,8 +5,8 @@ import type { GroupAnswer, Store, Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import type { AppliedClient } from "./applied-client.ts";
-import { answersByMode, type GroupAnswers, recordAllReserves } from "./group-answers.ts";
-import { chargedRulesOf, responseCountersOf } from "./response-charges.ts";
+import { answersByMode, type GroupAnswers, verdictsOfGroups } from "./group-answers.ts";
+import { responseCountersOf } from "./response-charges.ts";
 
 /** The decision of an isolate on one request. */
 export interface IsolateDecision {
@@ -43,8 +43,8 @@ export async function decideInIsolate(
     ? { enforced: { admitted: false, tallies }, shadow: all, marks: [] }
     : answersByMode(groups, all);
   if (!answers.enforced || answers.enforced.admitted) {
-    recordAllReserves(groups, answers, verdict.now);
-    for (const counters of responseCountersOf(chargedRulesOf(applied, answers), request, prefix)) {
+    const verdicts = verdictsOfGroups(groups, answers, verdict.now);
+    for (const counters of responseCountersOf(verdicts, request, prefix)) {
       // A charge that fails affects no decision on this request.
       store.adjust(counters).catch(() => {});
     }

@@ -6,6 +6,7 @@ import {
 } from "../../src/request/canonical-request.ts";
 import type { HeaderFields } from "../../src/request/header-fields.ts";
 import { isPreflight } from "../../src/request/preflight.ts";
+import { type SentNames, SentValues } from "../../src/request/sent-values.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 
 /** The host in URLs of requests whose host is unknown. No rule sees it. */
@@ -57,16 +58,28 @@ export class LoggedRequest implements CanonicalRequest {
   readonly #fields = new LoggedFields();
   #request: LogRequest = NO_REQUEST;
   #place: Place = NO_PLACE;
+  readonly #names: SentNames | undefined;
+  #sent: SentValues | undefined;
 
-  /** @param showsPreflights if false, all OPTIONS requests count as preflights */
-  constructor(showsPreflights: boolean) {
+  /**
+   * @param showsPreflights if false, all OPTIONS requests count as preflights
+   * @param names the cookies and query parameters that the rules read
+   */
+  constructor(showsPreflights: boolean, names?: SentNames) {
     this.#showsPreflights = showsPreflights;
+    this.#names = names;
   }
 
   set(request: LogRequest, place: Place): void {
     this.#request = request;
     this.#place = place;
     this.#fields.request = request;
+    this.#sent = undefined;
+  }
+
+  get sent(): SentValues {
+    this.#sent ??= new SentValues(this, this.#names);
+    return this.#sent;
   }
 
   /** When the request arrived, in milliseconds since the Unix epoch. */

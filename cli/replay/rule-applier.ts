@@ -2,6 +2,7 @@ import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { RuleMatch } from "../../src/request/matcher.ts";
+import { sentNamesOf } from "../../src/request/sent-values.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { showsPreflights } from "./known-facts.ts";
@@ -68,7 +69,7 @@ export class LogRuleApplier {
     );
     this.#facts = facts;
     const knowsPreflights = showsPreflights(facts);
-    this.#request = new LoggedRequest(knowsPreflights);
+    this.#request = new LoggedRequest(knowsPreflights, sentNamesOf(rules));
     this.#routes = new RouteCache(
       rules,
       config.caseSensitivePaths,

@@ -5,6 +5,7 @@ import { clientAddress } from "../../src/request/client-address.ts";
 import { encodeValues } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
+import { sentNamesOf } from "../../src/request/sent-values.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import { ownText } from "../logs/text-cache.ts";
 import { type KeyValue, keyValuesOf, UNKNOWN_ADDRESS } from "../replay/client-key.ts";
@@ -61,7 +62,7 @@ export class ClientReader {
     this.#rule = rule;
     this.#countsUnknownAddress = countsUnknownAddress;
     this.#ipv6Prefix = ipv6Prefix;
-    this.#request = new LoggedRequest(hasPreflights);
+    this.#request = new LoggedRequest(hasPreflights, sentNamesOf([rule]));
     this.#routes = new RouteCache([rule], caseSensitivePaths, hasPreflights, this.#request);
     this.#isByAddress = rule.key.length === 1 && rule.key[0]?.[0]?.kind === "ip";
   }

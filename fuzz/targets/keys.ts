@@ -7,6 +7,7 @@ import {
   type KeyContext,
   type NamedValue,
 } from "../../src/request/identity.ts";
+import { SentValues } from "../../src/request/sent-values.ts";
 import { createAsyncTarget } from "../property.ts";
 
 /** The maximum number of lists that are kept for comparison with later lists. */
@@ -54,7 +55,8 @@ export const keysTarget = createAsyncTarget(
     const counted = values.map(({ value }, index) =>
       value === "" ? { name: "ip", value: IP } : { name: `custom:k${index}`, value },
     );
-    await checkIdentity(counted, await identityOf(key, contextOf(values)));
+    const { identity } = await identityOf(key, contextOf(values));
+    await checkIdentity(counted, identity);
   },
 );
 
@@ -88,6 +90,7 @@ function contextOf(values: readonly NamedValue[]): KeyContext {
       search: "",
       hasHiddenQuery: false,
       headers: HEADERS,
+      sent: new SentValues({ headers: HEADERS, search: "", hasHiddenQuery: false }),
       cf: undefined,
     },
     path: "/",

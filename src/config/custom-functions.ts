@@ -75,7 +75,16 @@ export type CustomSettleValue = CustomCostValue | PartialCost;
  *
  * @example async (request) => [await request.clone().json()].flat().length
  */
-export type CustomCost = CustomFunction<CustomContext, CustomCostValue> & TokensOf<"request">;
+export type CustomCost = CustomFunction<CustomContext, CustomCostValue> &
+  TokensOf<"request"> & {
+    /**
+     * The lowest number that the function returns. While a client has less quota left, Weir denies its
+     * requests from memory without calling the function.
+     *
+     * @default 0
+     */
+    readonly atLeast?: number;
+  };
 
 /**
  * The second argument of a function in `custom.settle`.

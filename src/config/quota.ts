@@ -37,7 +37,7 @@ export interface Quota {
   readonly retryAfterMs: number;
   /**
    * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no
-   * quota is reserved.
+   * quota is reserved. A check returns the time for the quota that it would reserve.
    */
   readonly reservationDelayMs: number;
 }

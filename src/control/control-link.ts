@@ -60,6 +60,7 @@ export class ControlLink {
    */
   loadIfStale(now: number, request?: Request): Promise<void> | undefined {
     this.#calls.locate(request);
+    if (!this.overrides.haveEffect) return undefined;
     return this.#loader.loadIfStale(now);
   }
 

@@ -6,7 +6,10 @@ import type { ControlCalls } from "./control-calls.ts";
  */
 export const STALE_MS = 10_000;
 
-/** The maximum time that a request waits for the overrides, in milliseconds. */
+/**
+ * The maximum time that a request waits for the overrides, in milliseconds. It is also at most a quarter
+ * of the deadline, so that enough of it is left to identify the client.
+ */
 export const MAX_WAIT_MS = 250;
 
 /** After a failure, no request loads the overrides for this time, in milliseconds. */
@@ -16,7 +19,7 @@ export const PAUSE_AFTER_FAILURE_MS = 5000;
 const CHECK_EVERY_MS = 5;
 
 export interface OverrideLoaderOptions {
-  /** The deadline of decisions, in milliseconds. No request waits longer for the overrides. */
+  /** The deadline of decisions, in milliseconds. No request waits for the overrides longer than a quarter. */
   readonly timeoutMs: number;
   readonly background: (task: Promise<unknown>) => void;
   readonly onFailure: (cause: string) => void;
@@ -40,7 +43,7 @@ export class OverrideLoader {
   constructor(calls: ControlCalls, options: OverrideLoaderOptions) {
     this.#calls = calls;
     this.#options = options;
-    this.#waitMs = Math.min(MAX_WAIT_MS, options.timeoutMs);
+    this.#waitMs = Math.min(MAX_WAIT_MS, options.timeoutMs / 4);
     this.#clock = options.clock ?? Date.now;
   }
 

@@ -3,6 +3,7 @@ import {
   type Counter,
   MAX_COUNT,
   type ReadRow,
+  type Row,
   storedKey,
   windowAt,
   windowStart,
@@ -17,6 +18,8 @@ interface CounterState {
   /** Milliseconds until that window ends. */
   readonly resetMs: number;
   readonly banMs: number;
+  /** The stored row; undefined if there is none. */
+  readonly row: Row | undefined;
 }
 
 function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
@@ -24,14 +27,14 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const ban = counter.banMs ? read(banKey(counter)) : undefined;
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
-  if (!row) return { count: 0, window: index, resetMs: endsAt - now, banMs };
+  if (!row) return { count: 0, window: index, resetMs: endsAt - now, banMs, row };
   // The window never goes back, because otherwise it would grant its quota twice after a clock is
   // set back.
   const window = Math.max(index, row.window);
   const granted = counter.rollsOver ? (window - row.window) * counter.limit : 0;
   const windowEndsAt = window === index ? endsAt : windowStart(counter, window + 1);
   const resetMs = Math.min(MAX_COUNT, windowEndsAt - now);
-  return { count: Math.max(0, row.count - granted), window, resetMs, banMs };
+  return { count: Math.max(0, row.count - granted), window, resetMs, banMs, row };
 }
 
 /** The counter that a decision uses: the requested counter or its alternative. */

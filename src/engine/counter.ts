@@ -7,10 +7,21 @@ import { calendarWindowAt, calendarWindowStart, type WindowBounds } from "./cale
 
 /** One quota of one client, together with the cost and the options of one request. */
 export interface Counter {
-  /** The counter's key without the number of the window: `prefix:rule:window:identity`. */
+  /**
+   * The counter's key without the number of the window: `prefix:rule:window:identity`. Two counters can
+   * have the same key: see {@link counterId}.
+   */
   readonly key: string;
   /** The part of the key that identifies the client. */
   readonly identity: string;
+  /**
+   * How widely the identity is shared. A store that cannot decide all counters at once asks for the
+   * client's own counters first. Values below `SHARED_REACH` belong to one client: see
+   * request/identity.ts. All counters with the same identity have the same reach.
+   *
+   * @default 0
+   */
+  readonly reach?: number;
   /** The quota that each window grants. */
   readonly limit: number;
   /**
@@ -187,6 +198,15 @@ export function longestWindowMs({ windowMs, calendar }: Windows): number {
  */
 export function storedKey(counter: Counter, now: number): string {
   return counter.rollsOver ? counter.key : windowKey(counter.key, windowAt(now, counter).index);
+}
+
+/**
+ * Returns a text that identifies a stored counter, whatever its window. A counter that rolls over and
+ * one that does not are stored separately, although they can have the same `key`: for example if only
+ * one of a rule's tiers has a `capacity`. Everything that remembers counters must use this text.
+ */
+export function counterId({ key, rollsOver }: Pick<Counter, "key" | "rollsOver">): string {
+  return rollsOver ? `${key}+` : key;
 }
 
 /** Returns the key of a row in one window, for counters that do not roll over. */

@@ -92,6 +92,10 @@ export function decideGroup(
     const { counter, count, window, resetMs, banMs, countOffset } = state;
     const charge = admitted ? chargeOf(counter, count) : 0;
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
+    else keepDebt(counter, state.row, writes);
+    const requested = counters[index] as Counter;
+    const notChosen = counter === requested ? requested.alternative : requested;
+    if (notChosen?.rollsOver) keepDebt(notChosen, read(notChosen.key), writes);
     let remainingBanMs = banMs;
     if (banMs === 0 && counter.banMs && !counter.neverBans && !hasQuota(counter, count)) {
       const ban = startBan(counter, now, read);
@@ -100,7 +104,7 @@ export function decideGroup(
     }
     const reportedCount = Math.min(MAX_COUNT, count + charge + countOffset);
     const charged = counter.block === undefined ? {} : { charged: charge };
-    const isOther = charge > 0 && counter !== counters[index];
+    const isOther = charge > 0 && counter !== requested;
     const other = isOther ? ({ inAlternative: true } as const) : {};
     return { count: reportedCount, resetMs, banMs: remainingBanMs, ...charged, ...other };
   });
@@ -175,4 +179,15 @@ function rowOf(counter: Counter, count: number, window: number): Row {
   const windows = rollsOver && limit > 0 ? Math.max(1, Math.ceil(count / limit)) : 1;
   const expiresAt = windowStart(counter, window + windows) + EXPIRY_GRACE_MS;
   return { window, count, expiresAt: Math.min(expiresAt, MAX_COUNT) };
+}
+
+/**
+ * Lets the row of a counter that rolls over live longer, if the limit was lowered since the row was
+ * written. Otherwise the row would expire before the lower limit has repaid the debt, and the client would
+ * get its whole capacity at once. A request that costs 0 only reads.
+ */
+function keepDebt(counter: Counter, row: Row | undefined, writes: Map<string, Row | undefined>) {
+  if (!row || !counter.rollsOver || counter.cost === 0) return;
+  const needed = rowOf(counter, row.count, row.window);
+  if (needed.expiresAt > row.expiresAt) writes.set(counter.key, needed);
 }

@@ -110,11 +110,11 @@ function matchingEveryReading(
 ): Set<Rule> {
   if (rules.length === 0) return new Set();
   const matchRules = createMatcher(rules, caseSensitivePaths);
-  const { method, sentMethod, isPreflight, host, headers } = request;
+  const { method, sentMethod, isPreflight, host, headers, sent } = request;
   const others = { search: "", hasHiddenQuery: false, hasBody: false, cf: undefined };
   const found = [...request.variants, ...request.unstrippedVariants].map((path) => {
     const reading = { path, variants: [path], unstrippedVariants: [], isUnambiguous: true };
-    const base = { method, sentMethod, isPreflight, host, headers };
+    const base = { method, sentMethod, isPreflight, host, headers, sent };
     return new Set(matchRules({ ...base, ...others, ...reading }).map(({ rule }) => rule));
   });
   return new Set(rules.filter((rule) => found.every((matching) => matching.has(rule))));

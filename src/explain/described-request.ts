@@ -1,5 +1,7 @@
+import type { Config } from "../config/schema.ts";
 import { MAX_CHARACTERS, MAX_SEGMENTS } from "../request/canonical-path.ts";
 import { type CanonicalRequest, canonicalRequest } from "../request/canonical-request.ts";
+import { sentNamesOf } from "../request/sent-values.ts";
 import type { DescribedRequest } from "./explanation.ts";
 import { ALLOWED_METHODS, METHODS } from "./methods.ts";
 
@@ -30,7 +32,7 @@ interface ReadRequest {
 }
 
 /** @throws {DescriptionError} if the description is no request that a Worker would receive */
-export function readRequest(described: DescribedRequest, caseSensitivePaths: boolean): ReadRequest {
+export function readRequest(described: DescribedRequest, config: Config): ReadRequest {
   const method = described.method.toUpperCase();
   if (!METHODS.includes(method))
     throw new DescriptionError("method", `must be ${ALLOWED_METHODS}.`);
@@ -42,7 +44,9 @@ export function readRequest(described: DescribedRequest, caseSensitivePaths: boo
   const { cf } = described;
   // Only the requests of workerd have `cf`, and its constructor accepts only some of the fields.
   if (cf) Object.defineProperty(request, "cf", { value: cf, enumerable: true });
-  return { request, canonical: canonicalRequest(request, caseSensitivePaths) };
+  const { rules, caseSensitivePaths } = config;
+  const names = sentNamesOf(rules);
+  return { request, canonical: canonicalRequest(request, caseSensitivePaths, undefined, names) };
 }
 
 function readUrl(text: string): URL {

@@ -25,7 +25,7 @@ export async function explain(
 ): Promise<Explanation> {
   const { config, bindings } = context;
   const now = (context.now ?? Date.now)();
-  const { request, canonical } = readRequest(described, config.caseSensitivePaths);
+  const { request, canonical } = readRequest(described, config);
   if (!canonical) {
     if (bindings.mode !== "enforce") return explainUnread(request, config, bindings.mode);
     throw new DescriptionError("url", `is answered with 414: its path ${PATH_TOO_LONG}.`);

@@ -1,8 +1,9 @@
 import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import { type KeyContext, keyPartName, readPart } from "../request/identity.ts";
 import { createNameTest } from "../request/lenient-name.ts";
-import { COMMA, pairsIn } from "../request/pairs.ts";
-import { hasUnclearCommas, parametersIn } from "../request/request-values.ts";
+import { COMMA, forEachPair } from "../request/pairs.ts";
+import { hasUnclearCommas } from "../request/request-values.ts";
+import { forEachParameter } from "../request/sent-values.ts";
 import type { ExplainedKeyElement } from "./explanation.ts";
 import { shownValue } from "./shown-value.ts";
 
@@ -81,12 +82,10 @@ function faultOf(part: KeyPart, { context, ...facts }: KeyFacts): string | Promi
   switch (part.kind) {
     case "header":
       return headerFault(part.name, request.headers.get(part.name));
-    case "cookie": {
-      const values = valuesNamed(part.name, pairsIn(request.headers.get("cookie") ?? "", COMMA));
-      return valueFault("cookie", values);
-    }
+    case "cookie":
+      return valueFault("cookie", cookiesNamed(part.name, request.headers.get("cookie") ?? ""));
     case "query":
-      return valueFault("query parameter", valuesNamed(part.name, parametersIn(request.search)));
+      return valueFault("query parameter", parametersNamed(part.name, request.search));
     case "param":
       if (Object.hasOwn(params, part.name)) return lengthFault(params[part.name] ?? "");
       return request.variants.length > 1
@@ -113,13 +112,22 @@ function headerFault(name: string, value: string | null): string {
   return lengthFault(value);
 }
 
-function valuesNamed(
-  name: string,
-  pairs: Iterable<readonly [string, string, ...unknown[]]>,
-): string[] {
+function cookiesNamed(name: string, text: string): string[] {
   const isNamed = createNameTest(name);
   const values: string[] = [];
-  for (const [sent, value] of pairs) if (isNamed(sent)) values.push(value);
+  forEachPair(text, COMMA, ({ start, equals, end }) => {
+    const isCookie = equals < end && isNamed(text.slice(start, equals));
+    if (isCookie) values.push(text.slice(equals + 1, end));
+  });
+  return values;
+}
+
+function parametersNamed(name: string, search: string): string[] {
+  const isNamed = createNameTest(name);
+  const values: string[] = [];
+  forEachParameter(search, (sent, value) => {
+    if (isNamed(sent)) values.push(value);
+  });
   return values;
 }
 

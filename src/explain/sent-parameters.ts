@@ -1,5 +1,5 @@
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { parametersIn } from "../request/request-values.ts";
+import { forEachParameter } from "../request/sent-values.ts";
 
 /** The values of one query parameter. */
 interface SentParameter {
@@ -19,12 +19,12 @@ export function sentParameters(request: CanonicalRequest): ReadonlyMap<string, S
   const known = parameters.get(request);
   if (known) return known;
   const read = new Map<string, SentParameter>();
-  for (const [name, value] of parametersIn(request.search)) {
+  forEachParameter(request.search, (name, value) => {
     const parameter = read.get(name) ?? { values: [], count: 0 };
     read.set(name, parameter);
     parameter.count += 1;
     if (parameter.values.length < MAX_VALUES) parameter.values.push(value);
-  }
+  });
   parameters.set(request, read);
   return read;
 }

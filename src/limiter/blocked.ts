@@ -5,32 +5,18 @@ import type { AppliedRule } from "../request/applied-rule.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Decision, Quota, ShadowDenial } from "./decision.ts";
 import { quotasOf } from "./quotas.ts";
+import { verdictsSaying } from "./rule-verdict.ts";
 import { exceededRuleOf } from "./store-verdict.ts";
 
 // Clients that an operator has blocked under a rule: see `blockedUntil` of AppliedRule. A blocked client is
 // treated like a banned one, but no store is called, nothing is charged, and no ban begins.
 
 /**
- * Decides a request. The store decides neither rules in shadow mode nor rules with the mode `mark` under
- * which the client is blocked. Enforced rules deny a blocked client: see `certainDenialOf`.
- *
- * @param decideOthers decides the request by the other rules
- * @param countersOf returns the counters of a rule
- * @param time returns the time in milliseconds since the Unix epoch
+ * Whether the client is blocked under a rule that denies nothing: in shadow mode, or with the mode `mark`.
+ * The store does not decide such a rule: see {@link withBlocked}. Enforced rules deny a blocked client:
+ * see `certainDenialOf`.
  */
-export function decideWithBlocked(
-  appliedRules: readonly AppliedRule[],
-  decideOthers: (others: readonly AppliedRule[]) => Promise<Decision>,
-  countersOf: (appliedRule: AppliedRule) => readonly RuleCounter[],
-  time: () => number,
-): Promise<Decision> {
-  if (!appliedRules.some(isBlockedUnenforced)) return decideOthers(appliedRules);
-  const groups = appliedRules.filter(isBlockedUnenforced).map(countersOf);
-  const others = appliedRules.filter((each) => !isBlockedUnenforced(each));
-  return decideOthers(others).then((decision) => withBlocked(decision, groups, time()));
-}
-
-function isBlockedUnenforced({ rule, blockedUntil }: AppliedRule): boolean {
+export function isBlockedUnenforced({ rule, blockedUntil }: AppliedRule): boolean {
   return blockedUntil !== undefined && rule.mode !== "enforce";
 }
 
@@ -54,17 +40,25 @@ export function withoutCost(ruleCounter: RuleCounter): RuleCounter {
   return { ...ruleCounter, counter: { ...ruleCounter.counter, cost: 0 } };
 }
 
-function withBlocked(
-  decision: Decision,
+/**
+ * Adds the results of rules under which the client is blocked, and which deny nothing.
+ *
+ * @param groups the counters of each such rule
+ * @param now the time in milliseconds since the Unix epoch
+ */
+export function withBlocked<D extends Decision>(
+  decision: D,
   groups: readonly (readonly RuleCounter[])[],
   now: number,
-): Decision {
+): D {
   if (decision.outcome === "undecided") return decision;
   const inMode = (mode: Mode) => groups.filter(([first]) => first?.rule.mode === mode);
   const shadow = [...decision.shadow, ...blockedInShadow(inMode("shadow"), now)];
   if (decision.outcome === "limited" || decision.storeFailure) return { ...decision, shadow };
   const marks = inMode("mark").flatMap((each) => blockedQuotas(each, now));
-  return { ...decision, quotas: [...decision.quotas, ...marks], shadow };
+  const blocked = groups.map(([first]) => (first as RuleCounter).appliedRule);
+  const verdicts = [...decision.verdicts, ...verdictsSaying("blocked", blocked)];
+  return { ...decision, quotas: [...decision.quotas, ...marks], shadow, verdicts };
 }
 
 /** Returns the results of the rules in shadow mode that would have denied a blocked client. */

@@ -1,7 +1,7 @@
 import { type Tally, windowAt } from "../engine/counter.ts";
 import { blockedTally, withoutCost } from "./blocked.ts";
 import type { RuleCounter } from "./counters.ts";
-import type { Allowed, Limited } from "./decision.ts";
+import type { Limited } from "./decision.ts";
 import { decisionOf, exceededRuleOf } from "./store-verdict.ts";
 
 /**
@@ -16,7 +16,7 @@ import { decisionOf, exceededRuleOf } from "./store-verdict.ts";
 export function certainDenialOf(
   enforcedCounters: readonly RuleCounter[],
   now: number,
-): Allowed | Limited | undefined {
+): Limited | undefined {
   const tallies = certainTalliesOf(enforcedCounters, now);
   if (!tallies) return undefined;
   const counters = enforcedCounters.map((each) => (isBlocked(each) ? withoutCost(each) : each));
@@ -25,7 +25,7 @@ export function certainDenialOf(
     counters,
     [],
   );
-  if (decision.outcome !== "limited") return decision;
+  if (decision.outcome !== "limited") return undefined;
   const { rule } = decision;
   const deniedBy = enforcedCounters.find((each) => each.rule === rule) as RuleCounter;
   return { ...decision, exceeded: exceededRuleOf(deniedBy) };

@@ -1,5 +1,5 @@
 import type { Window } from "../config/rule.ts";
-import type { Tally } from "../engine/counter.ts";
+import { counterId, type Tally } from "../engine/counter.ts";
 import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Store } from "../stores/store.ts";
@@ -48,7 +48,7 @@ export async function readClients(
       { ...appliedRule, windows: allWindowsOf(appliedRule) },
       prefix,
     )) {
-      counters.set(counterIdOf(each), each);
+      counters.set(counterId(each.counter), each);
     }
   }
   const tallies = new Map<string, Tally>();
@@ -69,11 +69,6 @@ function allWindowsOf({ rule, windows }: AppliedRule): Window[] {
   return [...windows, ...[...(rule.tiers?.windows.values() ?? [])].flat()];
 }
 
-/** Returns a text that differs between counters. A counter that rolls over has a key of its own. */
-function counterIdOf({ counter }: RuleCounter): string {
-  return counter.key + (counter.rollsOver ? "+" : "");
-}
-
 function stateOf(
   appliedRule: AppliedRule,
   tallies: ReadonlyMap<string, Tally>,
@@ -83,7 +78,7 @@ function stateOf(
   const { rule, windows } = appliedRule;
   const countersIn = (each: readonly Window[]) =>
     allCountersOf({ ...appliedRule, windows: each }, prefix).flatMap((ruleCounter) => {
-      const tally = tallies.get(counterIdOf(ruleCounter));
+      const tally = tallies.get(counterId(ruleCounter.counter));
       return tally ? [{ ...ruleCounter, tally }] : [];
     });
   const tallyOf = (window: Window) => sumOf(countersIn([window]).map(({ tally }) => tally));

@@ -44,28 +44,34 @@ export interface RuleCounter {
   /** The maximum count if nothing is reserved: the window's capacity, or a shard's share of it. */
   readonly capacity: number;
   readonly counter: Counter;
+  /** The two shards between which the store can choose; undefined if the rule has no shards. */
+  readonly shards?: ShardPair;
 }
-
-/**
- * Maps each applied rule to the shards that decided its request. The cost of the response is
- * charged to the same shards.
- */
-const decidedBy = new WeakMap<AppliedRule, ShardPair>();
 
 /**
  * Returns the counters of a request, one for each window of the rule. If the rule has several
  * shards, the store can choose between two of them for each counter. The two shards are the same
  * for all windows.
+ *
+ * @param decided the shards that have decided the request, if the counters are for a later charge. These
+ * shards had quota left, and other shards may have none
  */
 export function ruleCountersOf(
   appliedRule: AppliedRule,
   prefix: string,
-  options?: DecideOptions,
+  options: DecideOptions = {},
+  decided?: ShardPair,
 ): RuleCounter[] {
-  const { shards } = appliedRule.rule;
-  const pair = shards > 1 ? pickShards(usedShards(appliedRule), options?.random) : undefined;
-  if (pair) decidedBy.set(appliedRule, pair);
-  return countersIn(pair, appliedRule, prefix, options);
+  const { rule, windows } = appliedRule;
+  const shards =
+    decided ?? (rule.shards > 1 ? pickShards(usedShards(appliedRule), options.random) : undefined);
+  return windows.map((window): RuleCounter => {
+    const ruleCounter = ruleCounterOf(appliedRule, window, prefix, options, shards?.[0]);
+    if (!shards) return ruleCounter;
+    // The shard with the higher number comes second, because its share is never larger.
+    const { counter: alternative } = ruleCounterOf(appliedRule, window, prefix, options, shards[1]);
+    return { ...ruleCounter, counter: { ...ruleCounter.counter, alternative }, shards };
+  });
 }
 
 /**
@@ -76,44 +82,6 @@ export function usedShards({ rule, windows }: AppliedRule): number {
   let used = rule.shards;
   for (const { limit } of windows) used = Math.min(used, limit);
   return Math.max(2, used);
-}
-
-/**
- * Returns the counters of a request that has been decided. They belong to the shards that decided
- * the request, because those shards had quota left, and other shards may have none.
- */
-export function decidedCountersOf(
-  appliedRule: AppliedRule,
-  prefix: string,
-  options?: DecideOptions,
-): RuleCounter[] {
-  const pair = decidedBy.get(appliedRule);
-  return pair
-    ? countersIn(pair, appliedRule, prefix, options)
-    : ruleCountersOf(appliedRule, prefix, options);
-}
-
-/** Returns the shard that a decision has charged; undefined if the rule has no shards. */
-export function chargedShardOf(
-  appliedRule: AppliedRule,
-  inAlternative = false,
-): number | undefined {
-  return decidedBy.get(appliedRule)?.[inAlternative ? 1 : 0];
-}
-
-function countersIn(
-  [shard, other]: ShardPair | readonly [] = [],
-  appliedRule: AppliedRule,
-  prefix: string,
-  options: DecideOptions = {},
-): RuleCounter[] {
-  return appliedRule.windows.map((window): RuleCounter => {
-    const ruleCounter = ruleCounterOf(appliedRule, window, prefix, options, shard);
-    if (other === undefined) return ruleCounter;
-    // The shard with the higher number comes second, because its share is never larger.
-    const { counter: alternative } = ruleCounterOf(appliedRule, window, prefix, options, other);
-    return { ...ruleCounter, counter: { ...ruleCounter.counter, alternative } };
-  });
 }
 
 /** Returns all counters of a client under a rule, one for each window and each shard. */
@@ -137,7 +105,7 @@ export function ruleCounterOf(
   options: DecideOptions,
   shard: number | undefined,
 ): RuleCounter {
-  const { rule, identity, cost } = appliedRule;
+  const { rule, identity, reach, cost } = appliedRule;
   const counted = shard === undefined ? identity : `${identity}#${shard}`;
   const share = (quota: number) =>
     shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
@@ -156,6 +124,7 @@ export function ruleCounterOf(
   };
   // These fields are assigned one by one, because a spread into the literal takes time. Most
   // counters have at most one of these fields.
+  if (reach !== undefined) counter.reach = reach;
   if (window.calendar) counter.calendar = window.calendar;
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;

@@ -2,14 +2,21 @@ import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { withDeadline } from "../stores/deadline.ts";
 import type { Store } from "../stores/store.ts";
-import { blockedInShadow, decideWithBlocked, isBlocked } from "./blocked.ts";
+import { blockedInShadow, isBlocked, isBlockedUnenforced, withBlocked } from "./blocked.ts";
 import { certainDenialOf } from "./certain-denial.ts";
 import { timeOf } from "./clock.ts";
 import { addToGroups, emptyGroups, storeGroupsOf } from "./counter-groups.ts";
 import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
-import { type Decision, NO_ENFORCED_RULE, type ShadowResult, toUndecided } from "./decision.ts";
+import {
+  type Decision,
+  type Limited,
+  NO_ENFORCED_RULE,
+  type ShadowResult,
+  toUndecided,
+} from "./decision.ts";
 import type { Fallback } from "./fallback.ts";
 import { ruleUndecided, withMarks } from "./marks.ts";
+import { type RuleVerdict, verdictsSaying } from "./rule-verdict.ts";
 import { decisionOf } from "./store-verdict.ts";
 
 /**
@@ -17,6 +24,20 @@ import { decisionOf } from "./store-verdict.ts";
  * same. So most requests need no wrapper that shortens the deadline.
  */
 const NEGLIGIBLE_SHARE = 0.05;
+
+/** The decision on rules in shadow mode. */
+interface ShadowDecision {
+  readonly results: readonly ShadowResult[];
+  readonly verdicts: readonly RuleVerdict[];
+}
+
+/**
+ * The maximum number of calls in {@link SHADOW_PERIOD_MS} that an isolate makes for rules in shadow mode
+ * although the request is denied without a call. Otherwise a denied client could cause a call with each
+ * request, by varying the key of a rule in shadow mode.
+ */
+const SHADOW_CALLS = 20;
+const SHADOW_PERIOD_MS = 10_000;
 
 type DeciderConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
@@ -26,6 +47,9 @@ export class Decider {
   readonly #store: Store;
   readonly #fallback: Fallback;
   readonly #time: () => number;
+  /** The number of the period in which `#shadowCalls` were made. */
+  #shadowPeriod = 0;
+  #shadowCalls = 0;
 
   /** @param time returns this isolate's time, in milliseconds since the Unix epoch */
   constructor(
@@ -52,12 +76,59 @@ export class Decider {
     options?: DecideOptions,
     spentMs = 0,
   ): Promise<Decision> {
-    return decideWithBlocked(
-      appliedRules,
-      (others) => this.#decide(others, options, spentMs),
-      (appliedRule) => ruleCountersOf(appliedRule, this.#config.prefix, options),
-      this.#time,
+    if (!appliedRules.some(isBlockedUnenforced))
+      return this.#decide(appliedRules, options, spentMs);
+    const others = appliedRules.filter((each) => !isBlockedUnenforced(each));
+    return this.#decide(others, options, spentMs).then((decision) =>
+      this.#withBlocked(decision, appliedRules, options),
     );
+  }
+
+  /**
+   * Denies a request without waiting, if some of its rules certainly deny it: by a limit of 0, by an
+   * operator's block, or from memory. Never throws.
+   *
+   * @param appliedRules the rules whose client and tier are known. The cost may be the lowest possible one
+   * @returns undefined if the request must be decided by all of its rules
+   */
+  denialOf(appliedRules: readonly AppliedRule[]): Limited | undefined {
+    try {
+      const groups = emptyGroups();
+      for (const each of appliedRules) {
+        if (isBlockedUnenforced(each)) continue;
+        addToGroups(groups, ruleCountersOf(each, this.#config.prefix));
+      }
+      const denial = this.#certainDenialOf(groups.enforced);
+      if (!denial) return undefined;
+      const shadow =
+        groups.shadow.length > 0
+          ? [this.#decideShadowGroups(groups.shadow, true).then(({ results }) => results)]
+          : [];
+      return this.#withBlocked({ ...denial, shadow }, appliedRules);
+    } catch {
+      // The complete decision reports the error.
+      return undefined;
+    }
+  }
+
+  #withBlocked<D extends Decision>(
+    decision: D,
+    appliedRules: readonly AppliedRule[],
+    options?: DecideOptions,
+  ): D {
+    const blocked = appliedRules.filter(isBlockedUnenforced);
+    const groups = blocked.map((each) => ruleCountersOf(each, this.#config.prefix, options));
+    return withBlocked(decision, groups, this.#time());
+  }
+
+  /** @returns undefined if only the store can tell whether the enforced rules deny the request */
+  #certainDenialOf(enforced: readonly RuleCounter[]): Limited | undefined {
+    if (enforced.length === 0) return undefined;
+    const denial = certainDenialOf(enforced, this.#time());
+    if (denial) return denial;
+    const verdict = this.#store.denialOf?.(countersOf(enforced), this.#now());
+    const decision = verdict && decisionOf(verdict, enforced, []);
+    return decision?.outcome === "limited" ? decision : undefined;
   }
 
   async #decide(
@@ -68,22 +139,39 @@ export class Decider {
     const { prefix } = this.#config;
     const groups = emptyGroups();
     const { enforced, shadow, marks } = groups;
-    const pendingResults: Promise<readonly ShadowResult[]>[] = [];
+    let lateRules: AppliedRule[] | undefined;
     for (const appliedRule of appliedRules) {
-      const { later } = appliedRule;
-      if (later) {
-        pendingResults.push(this.#decideShadowRule(appliedRule, later, options));
-        continue;
+      if (appliedRule.later) {
+        lateRules ??= [];
+        lateRules.push(appliedRule);
+      } else {
+        addToGroups(groups, ruleCountersOf(appliedRule, prefix, options));
       }
-      addToGroups(groups, ruleCountersOf(appliedRule, prefix, options));
     }
-    const denial = certainDenialOf(enforced, this.#time());
+    // A denial from memory must be known before the store is called for rules in shadow mode.
+    const denial =
+      shadow.length > 0 || lateRules
+        ? this.#certainDenialOf(enforced)
+        : certainDenialOf(enforced, this.#time());
+    const pendingVerdicts: RuleVerdict[] = [];
+    const pendingResults = (lateRules ?? []).map((each) => {
+      const decided = this.#decideShadowRule(each, options, denial !== undefined);
+      const verdicts = decided.then((late) => late.verdicts);
+      for (const undecided of verdictsSaying("undecided", [each])) {
+        pendingVerdicts.push({ ...undecided, later: verdicts });
+      }
+      return decided.then(({ results }) => results);
+    });
     if (denial) {
-      if (shadow.length > 0) pendingResults.push(this.#decideShadowGroups(shadow));
+      if (shadow.length > 0) {
+        pendingResults.push(this.#decideShadowGroups(shadow, true).then(({ results }) => results));
+      }
       return { ...denial, shadow: pendingResults };
     }
     const storeGroups = storeGroupsOf(groups);
-    if (storeGroups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pendingResults };
+    if (storeGroups.length === 0) {
+      return { ...NO_ENFORCED_RULE, shadow: pendingResults, verdicts: pendingVerdicts };
+    }
     try {
       const store = this.#storeInTime(appliedRules, spentMs);
       const verdict = await store.decide(storeGroups, this.#now());
@@ -93,7 +181,13 @@ export class Decider {
           ? await withMarks(ownDecision, marks, verdict)
           : ownDecision;
       if (pendingResults.length === 0) return decision;
-      return { ...decision, shadow: [...decision.shadow, ...pendingResults] };
+      const results = [...decision.shadow, ...pendingResults];
+      if (decision.outcome === "limited") return { ...decision, shadow: results };
+      return {
+        ...decision,
+        shadow: results,
+        verdicts: [...decision.verdicts, ...pendingVerdicts],
+      };
     } catch (error) {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
@@ -120,32 +214,60 @@ export class Decider {
 
   /** Decides a rule in shadow mode whose client is identified later. Never rejects. */
   async #decideShadowRule(
-    { rule }: AppliedRule,
-    later: Promise<readonly AppliedRule[]>,
+    { rule, later }: AppliedRule,
     options: DecideOptions | undefined,
-  ): Promise<readonly ShadowResult[]> {
+    isDenied: boolean,
+  ): Promise<ShadowDecision> {
     try {
-      const appliedRules = await later;
+      const appliedRules = (await later) ?? [];
       const { prefix } = this.#config;
       const groups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
-      const decided = await this.#decideShadowGroups(groups.filter((group) => !isBlocked(group)));
-      return [...blockedInShadow(groups, this.#time()), ...decided];
+      const others = groups.filter((group) => !isBlocked(group));
+      const { results, verdicts } = await this.#decideShadowGroups(others, isDenied);
+      return { results: [...blockedInShadow(groups, this.#time()), ...results], verdicts };
     } catch (error) {
-      return [ruleUndecided(rule, error)];
+      return { results: [ruleUndecided(rule, error)], verdicts: [] };
     }
   }
 
-  /** Decides rules in shadow mode in a separate call. Never rejects. */
+  /**
+   * Decides rules in shadow mode in a separate call. Never rejects.
+   *
+   * @param isDenied whether the request is denied without a call. Then the rules are decided only while
+   * the isolate has made few such calls: see {@link SHADOW_CALLS}
+   */
   async #decideShadowGroups(
     shadowGroups: readonly (readonly RuleCounter[])[],
-  ): Promise<readonly ShadowResult[]> {
-    if (shadowGroups.length === 0) return [];
+    isDenied: boolean,
+  ): Promise<ShadowDecision> {
+    if (shadowGroups.length === 0 || (isDenied && !this.#takeShadowCall())) {
+      return { results: [], verdicts: [] };
+    }
     try {
       const verdict = await this.#store.decide(shadowGroups.map(countersOf), this.#now());
-      const { shadow } = decisionOf(verdict, [], shadowGroups);
-      return (await Promise.all(shadow)).flat();
+      if (isDenied && verdict.fromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
+      const decision = decisionOf(verdict, [], shadowGroups);
+      const verdicts = decision.outcome === "allowed" ? decision.verdicts : [];
+      return {
+        results: (await Promise.all(decision.shadow)).flat(),
+        verdicts: (await Promise.all(verdicts.map((each) => each.later ?? [each]))).flat(),
+      };
     } catch (error) {
-      return shadowGroups.map(([first]) => ruleUndecided((first as RuleCounter).rule, error));
+      const undecided = ([first]: readonly RuleCounter[]) =>
+        ruleUndecided((first as RuleCounter).rule, error);
+      return { results: shadowGroups.map(undecided), verdicts: [] };
     }
+  }
+
+  /** Counts a call for rules in shadow mode. @returns false if the period has no call left */
+  #takeShadowCall(): boolean {
+    const period = Math.floor(this.#time() / SHADOW_PERIOD_MS);
+    if (period !== this.#shadowPeriod) {
+      this.#shadowPeriod = period;
+      this.#shadowCalls = 0;
+    }
+    if (this.#shadowCalls >= SHADOW_CALLS) return false;
+    this.#shadowCalls += 1;
+    return true;
   }
 }

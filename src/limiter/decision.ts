@@ -1,6 +1,7 @@
 import type { Quota } from "../config/quota.ts";
 import type { Rule } from "../config/rule.ts";
 import { StoreError, type StoreFailure } from "../stores/store-error.ts";
+import type { RuleVerdict } from "./rule-verdict.ts";
 
 export type { Quota } from "../config/quota.ts";
 
@@ -25,6 +26,8 @@ export interface Allowed extends DecidedFields {
    */
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;
+  /** The verdict of each applied rule whose cost depends on the response, for the charge. */
+  readonly verdicts: readonly RuleVerdict[];
   /** The rules with the mode `mark` that could not be decided although the enforced rules could. */
   readonly undecidedMarks?: readonly RuleUndecided[];
   /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
@@ -92,7 +95,12 @@ export type ShadowResult = ShadowDenial | RuleUndecided;
 export type ShadowResults = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];
 
 /** The decision for a request to which no enforced rule applies, without the shadow results. */
-export const NO_ENFORCED_RULE = { outcome: "allowed", quotas: [], reservationDelayMs: 0 } as const;
+export const NO_ENFORCED_RULE = {
+  outcome: "allowed",
+  quotas: [],
+  verdicts: [],
+  reservationDelayMs: 0,
+} as const;
 
 /**
  * Turns an error into a decision, because an error in Weir must not cause a response with status

@@ -5,7 +5,7 @@ import type { AppliedRule } from "../request/applied-rule.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { countersOf, type DecideOptions, type RuleCounter } from "./counters.ts";
-import type { Allowed, Limited, Undecided } from "./decision.ts";
+import { type Allowed, type Limited, NO_ENFORCED_RULE, type Undecided } from "./decision.ts";
 import { localCountersOf } from "./local-counters.ts";
 import {
   createNativeGuard,
@@ -14,8 +14,9 @@ import {
   nativeTimeoutMs,
 } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
-import { inWindowsOf, recordReserves, reserveOf } from "./reserves.ts";
+import { inWindowsOf } from "./reserves.ts";
 import type { ResponseCharge } from "./response-charges.ts";
+import { type RuleVerdict, verdictsOf } from "./rule-verdict.ts";
 import { exceededRuleOf } from "./store-verdict.ts";
 
 /**
@@ -94,10 +95,7 @@ export function createFallback(
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
         const deniedRule = localRules[isWithin.indexOf(false)];
         const denier = ruleCounters.find(({ appliedRule }) => appliedRule === deniedRule);
-        if (!denier) {
-          recordReserves(ruleCounters, answer, now);
-          return allowed(failure);
-        }
+        if (!denier) return allowed(failure, verdictsOf(ruleCounters, answer, now));
         await store.adjust(ruleCounters.filter(isCharged).map(refundOf), now);
         const violated = quotas.map((quota, index) =>
           ruleCounters[index]?.rule.name === denier.rule.name
@@ -115,11 +113,10 @@ export function createFallback(
 
     async charge(charges) {
       const ruleCounters = charges
-        .filter(({ appliedRule }) => isCountedLocally(appliedRule))
-        .flatMap(({ appliedRule, cost }) => {
+        .filter(({ verdict }) => isCountedLocally(verdict.appliedRule))
+        .flatMap(({ verdict: { appliedRule, reserve }, cost }) => {
           const local = localCountersOf(appliedRule, prefix, { cost });
-          const reserve = cost < 0 ? reserveOf(appliedRule) : undefined;
-          return reserve ? inWindowsOf(reserve, local) : local;
+          return reserve && cost < 0 ? inWindowsOf(reserve, local) : local;
         });
       if (ruleCounters.length === 0) return;
       // If the memory is full, this call fails. The next decision then fails too, and denies its
@@ -135,8 +132,8 @@ function covers(rules: readonly Rule[]): boolean {
   return !isClosed && enforced.some(({ onError }) => onError === "local");
 }
 
-function allowed(storeFailure: Undecided): Allowed {
-  return { outcome: "allowed", quotas: [], shadow: [], reservationDelayMs: 0, storeFailure };
+function allowed(storeFailure: Undecided, verdicts: readonly RuleVerdict[] = []): Allowed {
+  return { ...NO_ENFORCED_RULE, shadow: [], verdicts, storeFailure };
 }
 
 function limited(

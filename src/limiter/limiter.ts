@@ -4,11 +4,11 @@ import type { Store } from "../stores/store.ts";
 import { Clients } from "./clients.ts";
 import { type DecideOptions, ruleCountersOf } from "./counters.ts";
 import { Decider } from "./decider.ts";
-import type { Decision, Quota } from "./decision.ts";
+import type { Decision, Limited, Quota } from "./decision.ts";
 import { createFallback } from "./fallback.ts";
 import type { NativeLimiter } from "./native-limiter.ts";
 import type { Reserve } from "./reserves.ts";
-import { type CostOf, ResponseCharger } from "./response-charger.ts";
+import { type ChargedDecision, type CostOf, ResponseCharger } from "./response-charger.ts";
 
 type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
@@ -41,14 +41,14 @@ export class Limiter {
     return this.#decider.decide(appliedRules, options, spentMs);
   }
 
+  /** Denies a request without waiting, if some rules certainly deny it: see {@link Decider.denialOf}. */
+  denialOf(appliedRules: readonly AppliedRule[]): Limited | undefined {
+    return this.#decider.denialOf(appliedRules);
+  }
+
   /** Charges the rules whose cost depends on the response: see {@link ResponseCharger}. */
-  chargeResponse(
-    appliedRules: readonly AppliedRule[],
-    costOf: CostOf,
-    countedLocally = false,
-    shadow: readonly unknown[] = [],
-  ): Promise<Quota[]> {
-    return this.#responseCharger.charge(appliedRules, costOf, countedLocally, shadow);
+  chargeResponse(decision: ChargedDecision, costOf: CostOf): Promise<Quota[]> {
+    return this.#responseCharger.charge(decision, costOf);
   }
 
   /** Settles a reserve that a program has taken: see {@link ResponseCharger}. */

@@ -14,10 +14,14 @@ export function localCountersOf(
   }));
 }
 
-/** Returns the counter with this isolate's share of the limit, without rollover or reservations. */
+/**
+ * Returns the counter with this isolate's share of the limit, without reservations. No quota rolls over,
+ * because the share is also the capacity. But a counter that rolls over stays one, so that it is not the
+ * counter of a tier without rollover.
+ */
 function localCounterOf({ appliedRule, counter, window, rule }: RuleCounter): RuleCounter {
   const { key, identity, windowMs, offsetMs, calendar, cost } = counter;
-  const { checkOnly, banMs, escalation, neverBans } = counter;
+  const { rollsOver, checkOnly, banMs, escalation, neverBans } = counter;
   // The share is at least 1 (unless the limit is 0). If the request's cost fits into the whole
   // limit, it also fits into the share.
   const share = Math.max(localQuota(window.limit, rule.localShare), Math.min(cost, window.limit));
@@ -35,6 +39,7 @@ function localCounterOf({ appliedRule, counter, window, rule }: RuleCounter): Ru
       limit: share,
       ceiling: share,
       ...(calendar && { calendar }),
+      ...(rollsOver && { rollsOver }),
       ...(checkOnly && { checkOnly }),
       ...(banMs !== undefined && { banMs }),
       ...(escalation && { escalation }),

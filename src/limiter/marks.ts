@@ -1,11 +1,10 @@
 import type { Rule } from "../config/rule.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
 import type { GroupAnswer, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import type { RuleCounter } from "./counters.ts";
 import { type Allowed, type Quota, type RuleUndecided, toUndecided } from "./decision.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
-import { recordReserves } from "./reserves.ts";
+import { type RuleVerdict, verdictsOf, verdictsSaying } from "./rule-verdict.ts";
 
 // Rules with the mode `mark`. Each rule is a dependent group in the call to the store: it is charged
 // only if the enforced rules admit the request and the rule has quota left in all of its windows.
@@ -23,20 +22,26 @@ export async function withMarks(
   { groups: answers, now }: Verdict,
 ): Promise<Allowed> {
   const quotas: Quota[] = [];
+  const verdicts: RuleVerdict[] = [...decision.verdicts];
   const undecidedMarks: RuleUndecided[] = [];
   for (const [index, ruleCounters] of groups.entries()) {
     const answer = answers.at(index - groups.length) as GroupAnswer;
     try {
       const late = answer.later && (await answer.later);
-      quotas.push(...markQuotasOf(ruleCounters, late?.groups[0] ?? answer, late?.now ?? now));
+      const decided = late?.groups[0] ?? answer;
+      quotas.push(...markQuotasOf(ruleCounters, decided, late?.now ?? now));
+      verdicts.push(...verdictsOf(ruleCounters, decided, late?.now ?? now));
     } catch (error) {
-      undecidedMarks.push(ruleUndecided((ruleCounters[0] as RuleCounter).rule, error));
+      const { appliedRule, rule } = ruleCounters[0] as RuleCounter;
+      undecidedMarks.push(ruleUndecided(rule, error));
+      verdicts.push(...verdictsSaying("undecided", [appliedRule]));
     }
   }
   const delays = quotas.filter((quota) => !quota.violated).map((quota) => quota.reservationDelayMs);
   return {
     ...decision,
     quotas: [...decision.quotas, ...quotas],
+    verdicts,
     reservationDelayMs: Math.max(decision.reservationDelayMs, ...delays),
     ...(undecidedMarks.length > 0 && { undecidedMarks }),
   };
@@ -48,7 +53,6 @@ function markQuotasOf(
   answer: GroupAnswer,
   now: number,
 ): Quota[] {
-  recordReserves(ruleCounters, answer, now);
   const quotas = quotasOf(ruleCounters, answer, now);
   if (answer.admitted || quotas.some(isViolated)) return quotas;
   throw new StoreError("invalid-reply", "a denial, though every counter has quota left");
@@ -57,15 +61,4 @@ function markQuotasOf(
 export function ruleUndecided({ name }: Rule, error: unknown): RuleUndecided {
   const { cause, detail } = toUndecided(error, []);
   return { policy: name, cause, detail };
-}
-
-/**
- * Whether a decision has left a mark rule uncharged, because the request exceeds the rule's limit or
- * the rule is undecided. Such a rule must not be charged for the response either, and quota that was
- * not taken must not be given back.
- */
-export function isUnchargedMark({ rule, windows }: AppliedRule, quotas: readonly Quota[]): boolean {
-  if (rule.mode !== "mark") return false;
-  const ofRule = quotas.filter(({ policy }) => windows.some((window) => window.policy === policy));
-  return ofRule.length === 0 || ofRule.some(isViolated);
 }

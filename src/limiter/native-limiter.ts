@@ -1,4 +1,5 @@
 import type { AppliedRule } from "../request/applied-rule.ts";
+import { Deadline } from "../stores/deadline.ts";
 
 /** Cloudflare's rate limiting binding. The binding counts per location, and only approximately. */
 export type NativeLimiter = Pick<RateLimit, "limit">;
@@ -38,22 +39,24 @@ export function createNativeGuard(
     // ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    let deadline: Deadline | undefined;
     // `weir explain` loads files that import this one in Node 20, which has no Promise.withResolvers.
     const timeout = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), nativeTimeoutMs(timeoutMs));
+      deadline = new Deadline(nativeTimeoutMs(timeoutMs), (wasBusy) => {
+        if (!wasBusy) pausedUntil = Date.now() + PAUSE_MS;
+        resolve(undefined);
+      });
     });
     try {
       const reply = await Promise.race([
         nativeLimiter.limit({ key: `${rule.name}:${identity}` }),
         timeout,
       ]);
-      if (!reply) pausedUntil = Date.now() + PAUSE_MS;
       return reply?.success ?? true;
     } catch {
       return true;
     } finally {
-      clearTimeout(timer as ReturnType<typeof setTimeout>);
+      deadline?.clear();
     }
   };
 }

@@ -4,6 +4,7 @@ import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
 import type { GroupAnswer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Quota } from "./decision.ts";
+import { isChargedByResponse } from "./rule-cost.ts";
 
 /** Returns the quotas of a group's counters. A denial from a cache may lack some of the tallies. */
 export function quotasOf(
@@ -11,11 +12,13 @@ export function quotasOf(
   { admitted, tallies }: GroupAnswer,
   now: number,
 ): Quota[] {
-  return ruleCounters.flatMap(({ window, capacity, counter }, index): Quota | never[] => {
+  return ruleCounters.flatMap((ruleCounter, index): Quota | never[] => {
+    const { window, capacity, counter } = ruleCounter;
     const { policy, limit, windowMs, calendar } = window;
     const tally = tallies[index];
     if (!tally) return [];
     const { count, resetMs, banMs } = tally;
+    const after = admitted ? count + checkedCost(ruleCounter) : count;
     return {
       policy,
       limit,
@@ -28,11 +31,19 @@ export function quotasOf(
       retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
       // Without reservations, the count can exceed the capacity only after a settlement.
       reservationDelayMs:
-        window.maxReserved > 0 && count > capacity
-          ? quotaAfterMs({ ...counter, cost: 0 }, tally, capacity, now)
+        window.maxReserved > 0 && after > capacity
+          ? quotaAfterMs({ ...counter, cost: 0 }, { ...tally, count: after }, capacity, now)
           : 0,
     };
   });
+}
+
+/**
+ * Returns the cost that a program has only checked. A check says how long the reservation would take that
+ * it does not make.
+ */
+function checkedCost({ rule, counter }: RuleCounter): number {
+  return counter.checkOnly && !isChargedByResponse(rule) ? counter.cost : 0;
 }
 
 /** Whether a counter has denied its group: the client is banned, or no quota is left for the cost. */

@@ -1,8 +1,5 @@
-import { windowAt, windowEndingNear } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import type { GroupAnswer } from "../stores/store.ts";
-import { chargedShardOf, type RuleCounter, ruleCounterOf } from "./counters.ts";
-import { isSettled } from "./rule-cost.ts";
+import { type RuleCounter, ruleCounterOf } from "./counters.ts";
 
 /**
  * Quota that a decision has charged under one rule, and that is settled when the true cost is known.
@@ -32,47 +29,6 @@ export interface Reserve {
    * @example "weir,1h,1d+"
    */
   readonly counters?: string;
-}
-
-/** The reserve of each applied rule whose request was charged and is not settled yet. */
-const reserves = new WeakMap<AppliedRule, Reserve>();
-
-/** Stores the reserves of an admitted group. Call it with each answer of a decision. */
-export function recordReserves(
-  ruleCounters: readonly RuleCounter[],
-  { admitted, tallies }: GroupAnswer,
-  now: number,
-): void {
-  if (!admitted) return;
-  for (const [index, { appliedRule, rule, counter }] of ruleCounters.entries()) {
-    const tally = tallies[index];
-    if (!tally || counter.checkOnly || !isSettled(rule)) continue;
-    // If quota rolls over, the window of the charge can be later than the window at `now`.
-    const window = counter.rollsOver
-      ? windowEndingNear(now + tally.resetMs, counter)
-      : windowAt(now, counter);
-    const chargedIn = tally.chargedIn ?? window.index;
-    const shard = chargedShardOf(appliedRule, tally.inAlternative);
-    const earlier = isFirstWindow(ruleCounters, index) ? undefined : reserves.get(appliedRule);
-    reserves.set(appliedRule, {
-      cost: counter.cost,
-      windows: [...(earlier?.windows ?? []), chargedIn],
-      ...(shard !== undefined && { shards: [...(earlier?.shards ?? []), shard] }),
-    });
-  }
-}
-
-/**
- * Whether a counter is the first one of its rule. The counters of a rule follow one another, one
- * for each window.
- */
-function isFirstWindow(ruleCounters: readonly RuleCounter[], index: number): boolean {
-  return ruleCounters[index - 1]?.appliedRule !== ruleCounters[index]?.appliedRule;
-}
-
-/** Returns what the decision has charged under a rule; undefined if it has charged nothing. */
-export function reserveOf(appliedRule: AppliedRule): Reserve | undefined {
-  return reserves.get(appliedRule);
 }
 
 /** Returns the counters that give back a part of a reserve, one for each window of the rule. */

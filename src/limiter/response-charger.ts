@@ -4,19 +4,22 @@ import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Store } from "../stores/store.ts";
 import { timeOf } from "./clock.ts";
 import { countersOf, type RuleCounter } from "./counters.ts";
-import type { Quota } from "./decision.ts";
+import type { Allowed, Quota } from "./decision.ts";
 import type { Fallback } from "./fallback.ts";
 import { quotasOf } from "./quotas.ts";
-import { type Reserve, reserveOf } from "./reserves.ts";
+import type { Reserve } from "./reserves.ts";
 import {
   chargedCountersOf,
   type FinalCost,
   type ResponseCharge,
   responseChargesOf,
 } from "./response-charges.ts";
-import { dependsOnResponse } from "./rule-cost.ts";
+import { mayBeCharged, type RuleVerdict } from "./rule-verdict.ts";
 
 type ChargerConfig = Pick<Config, "clock" | "prefix">;
+
+/** The fields of a decision that its charge needs. */
+export type ChargedDecision = Pick<Allowed, "verdicts" | "storeFailure">;
 
 /** Returns the final cost under a rule; undefined if it will be known later. */
 export type CostOf = (appliedRule: AppliedRule) => FinalCost | undefined;
@@ -34,31 +37,26 @@ export class ResponseCharger {
   }
 
   /**
-   * Charges the rules whose cost depends on the response, with one call to the store. If a reserve
-   * was charged, charges or gives back only the difference.
+   * Charges the rules that have admitted the request, with one call to the store. If a reserve was
+   * charged, charges or gives back only the difference. A rule in shadow mode is charged after the store
+   * has decided it, because its reserve is not known before.
    *
-   * @param countedLocally whether this isolate decided alone; then only the counters in this
-   * isolate's memory are charged
-   * @param shadow the decision's results of rules in shadow mode. Such a rule is charged after the
-   * store has decided it, because its reserve is not known before
+   * @param decision if this isolate decided alone, only the counters in its memory are charged
    * @returns the updated quotas of the enforced rules that were charged in the store
    * @throws {StoreError} if the call to the store failed; it may have charged the counters anyway
    */
-  async charge(
-    appliedRules: readonly AppliedRule[],
-    costOf: CostOf,
-    countedLocally: boolean,
-    shadow: readonly unknown[],
-  ): Promise<Quota[]> {
-    const chargedRules = appliedRules.filter(({ rule }) => dependsOnResponse(rule));
-    const shadowRules = chargedRules.filter(({ rule }) => rule.mode === "shadow");
-    if (shadowRules.length > 0 && !countedLocally) {
-      waitUntil(this.#chargeShadowRules(shadowRules, costOf, shadow).catch(() => {}));
+  async charge({ verdicts, storeFailure }: ChargedDecision, costOf: CostOf): Promise<Quota[]> {
+    const isShadow = ({ appliedRule }: RuleVerdict) => appliedRule.rule.mode === "shadow";
+    const shadowVerdicts = verdicts.filter((each) => isShadow(each) && mayBeCharged(each));
+    if (shadowVerdicts.length > 0) {
+      waitUntil(this.#chargeShadowRules(shadowVerdicts, costOf).catch(() => {}));
     }
-    const enforcedRules = chargedRules.filter(({ rule }) => rule.mode !== "shadow");
-    const charges = responseChargesOf(enforcedRules, costOf);
+    const charges = responseChargesOf(
+      verdicts.filter((each) => !isShadow(each)),
+      costOf,
+    );
     if (charges.length === 0) return [];
-    if (countedLocally) {
+    if (storeFailure) {
       await this.#fallback.charge(charges);
       return [];
     }
@@ -78,7 +76,7 @@ export class ResponseCharger {
    * @param cost the difference; negative if quota is given back
    */
   settle(appliedRule: AppliedRule, reserve: Reserve, cost: number): Promise<Quota[]> {
-    return this.adjust(chargedCountersOf({ appliedRule, cost }, reserve, this.#config.prefix));
+    return this.#charge([{ verdict: { appliedRule, reserve }, cost }]);
   }
 
   /** Adds each counter's cost in the store, and returns the quotas. Throws like `charge`. */
@@ -89,22 +87,13 @@ export class ResponseCharger {
   }
 
   /** Charges rules in shadow mode in a separate call. Its failure affects no enforced rule. */
-  async #chargeShadowRules(
-    appliedRules: readonly AppliedRule[],
-    costOf: CostOf,
-    shadow: readonly unknown[],
-  ): Promise<void> {
-    await Promise.all(shadow);
-    const identified = await Promise.all(appliedRules.map((each) => each.later ?? [each]));
-    const charges = responseChargesOf(identified.flat(), costOf);
+  async #chargeShadowRules(verdicts: readonly RuleVerdict[], costOf: CostOf): Promise<void> {
+    const decided = await Promise.all(verdicts.map((each) => each.later ?? [each]));
+    const charges = responseChargesOf(decided.flat(), costOf);
     if (charges.length > 0) await this.#charge(charges);
   }
 
   #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
-    return this.adjust(
-      charges.flatMap((charge) =>
-        chargedCountersOf(charge, reserveOf(charge.appliedRule), this.#config.prefix),
-      ),
-    );
+    return this.adjust(charges.flatMap((each) => chargedCountersOf(each, this.#config.prefix)));
   }
 }

@@ -2,9 +2,10 @@ import type { Rule } from "../config/rule.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { HeaderFields } from "../request/header-fields.ts";
 import type { CostFailure } from "../request/request-cost.ts";
-import { decidedCountersOf, type RuleCounter } from "./counters.ts";
-import { type Reserve, refundCountersOf, reserveOf } from "./reserves.ts";
+import { type RuleCounter, ruleCountersOf } from "./counters.ts";
+import { refundCountersOf } from "./reserves.ts";
 import { isChargedByResponse } from "./rule-cost.ts";
+import type { RuleVerdict } from "./rule-verdict.ts";
 
 /** The parts of an origin's response that determine what the request cost. */
 export interface ResponseFacts {
@@ -14,7 +15,7 @@ export interface ResponseFacts {
 
 /** The charge that remains after a response under one rule. */
 export interface ResponseCharge {
-  readonly appliedRule: AppliedRule;
+  readonly verdict: Pick<RuleVerdict, "appliedRule" | "shards" | "reserve">;
   /** The quota to charge; negative if a part of the reserve is given back; never 0. */
   readonly cost: number;
 }
@@ -47,20 +48,20 @@ export function withCause(cost: FinalCost, cause: UnknownCost): FinalCost {
 }
 
 /**
- * Returns the charges that remain after a response, except under rules whose final cost is not
- * known yet.
+ * Returns the charges that remain after a response. A rule is charged only if it alone has admitted the
+ * request, and if its final cost is known.
  *
  * @param costOf returns the final cost under a rule; undefined if it will be known later
  */
 export function responseChargesOf(
-  appliedRules: readonly AppliedRule[],
+  verdicts: readonly RuleVerdict[],
   costOf: (appliedRule: AppliedRule) => FinalCost | undefined,
 ): ResponseCharge[] {
-  return appliedRules.flatMap((appliedRule): ResponseCharge | never[] => {
-    const finalCost = costOf(appliedRule);
+  return verdicts.flatMap((verdict): ResponseCharge | never[] => {
+    const finalCost = verdict.says === "admitted" ? costOf(verdict.appliedRule) : undefined;
     if (finalCost === undefined) return [];
-    const cost = remainingCharge(appliedRule, finalCost);
-    return cost === 0 ? [] : { appliedRule, cost };
+    const cost = remainingCharge(verdict, finalCost);
+    return cost === 0 ? [] : { verdict, cost };
   });
 }
 
@@ -69,16 +70,16 @@ export function responseChargesOf(
  * shard that the decision charged.
  */
 export function chargedCountersOf(
-  { appliedRule, cost }: ResponseCharge,
-  reserve: Reserve | undefined,
+  { verdict, cost }: ResponseCharge,
   prefix: string,
 ): RuleCounter[] {
+  const { appliedRule, reserve, shards } = verdict;
   if (reserve && cost < 0) return refundCountersOf(appliedRule, prefix, reserve, -cost);
-  return decidedCountersOf(appliedRule, prefix, { cost });
+  return ruleCountersOf(appliedRule, prefix, { cost }, shards);
 }
 
 /** Returns the final cost minus the quota that the decision has charged. */
-function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number {
+function remainingCharge({ appliedRule, reserve }: RuleVerdict, finalCost: FinalCost): number {
   const { rule } = appliedRule;
   const { max = Number.POSITIVE_INFINITY, default: standard } =
     typeof rule.cost === "number" ? {} : rule.cost;
@@ -89,9 +90,7 @@ function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number
     if (causeOf(finalCost) === "broken-off" && max < Number.POSITIVE_INFINITY) return max;
     return Math.min(max, Math.max(atLeast, standard ?? 1));
   }
-  const reserve = reserveOf(appliedRule);
-  // If the decision has charged nothing, for example because a rule in shadow mode would have denied
-  // the request, there is nothing to settle.
+  // If the decision has charged nothing, there is nothing to settle.
   if (!reserve) return 0;
   if (typeof finalCost === "number") return Math.min(max, finalCost) - reserve.cost;
   // If a response breaks off, the reserve stays charged. Otherwise a client could break off the

@@ -11,7 +11,7 @@ import {
 } from "./decision.ts";
 import { ruleUndecided } from "./marks.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
-import { recordReserves } from "./reserves.ts";
+import { type RuleVerdict, verdictsOf, verdictsSaying } from "./rule-verdict.ts";
 
 /**
  * Turns a store's verdict into a decision. If there are enforced rules, the first group of the
@@ -30,15 +30,20 @@ export function decisionOf(
   const shadow = shadowGroups.flatMap((ruleCounters, index) =>
     shadowResultsOf(ruleCounters, answers[index] as GroupAnswer, now),
   );
-  if (!enforcedAnswer) return { ...NO_ENFORCED_RULE, shadow };
-  recordReserves(enforcedCounters, enforcedAnswer, now);
+  const shadowVerdicts = shadowGroups.flatMap((ruleCounters, index) =>
+    shadowVerdictsOf(ruleCounters, answers[index] as GroupAnswer, now),
+  );
+  if (!enforcedAnswer) return { ...NO_ENFORCED_RULE, shadow, verdicts: shadowVerdicts };
   const quotas = quotasOf(enforcedCounters, enforcedAnswer, now);
   if (enforcedAnswer.admitted) {
+    const ownVerdicts = verdictsOf(enforcedCounters, enforcedAnswer, now);
+    const verdicts =
+      shadowVerdicts.length === 0 ? ownVerdicts : [...ownVerdicts, ...shadowVerdicts];
     const reservationDelayMs = Math.max(...quotas.map((quota) => quota.reservationDelayMs));
     // Both forms are written out, because a spread is slower, and this code runs for each request.
     return fromMemory
-      ? { outcome: "allowed", quotas, shadow, reservationDelayMs, fromMemory }
-      : { outcome: "allowed", quotas, shadow, reservationDelayMs };
+      ? { outcome: "allowed", quotas, shadow, verdicts, reservationDelayMs, fromMemory }
+      : { outcome: "allowed", quotas, shadow, verdicts, reservationDelayMs };
   }
   const violated = quotas.filter(isViolated);
   const deniedBy = enforcedCounters.find(({ window }) => window.policy === violated[0]?.policy);
@@ -76,7 +81,6 @@ function shadowResultsOf(
   const { later } = answer;
   const exceeded = exceededRuleOf(ruleCounters[0] as RuleCounter);
   const read = (decided: GroupAnswer, decidedAt: number): ShadowDenial[] => {
-    recordReserves(ruleCounters, decided, decidedAt);
     const quotas = quotasOf(ruleCounters, decided, decidedAt).filter(isViolated);
     return quotas.map((quota) => ({ ...quota, ...exceeded }));
   };
@@ -86,4 +90,22 @@ function shadowResultsOf(
     (error) => [ruleUndecided((ruleCounters[0] as RuleCounter).rule, error)],
   );
   return [results];
+}
+
+/** Returns a shadow rule's verdict, if its cost depends on the response. */
+function shadowVerdictsOf(
+  ruleCounters: readonly RuleCounter[],
+  answer: GroupAnswer,
+  now: number,
+): readonly RuleVerdict[] {
+  if (!answer.later) return verdictsOf(ruleCounters, answer, now);
+  const { later } = answer;
+  const undecided = verdictsSaying("undecided", [(ruleCounters[0] as RuleCounter).appliedRule]);
+  return undecided.map((verdict) => ({
+    ...verdict,
+    later: later.then(
+      (decided) => verdictsOf(ruleCounters, decided.groups[0] as GroupAnswer, decided.now),
+      () => undecided,
+    ),
+  }));
 }

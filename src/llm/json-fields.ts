@@ -10,9 +10,12 @@ export const MAX_DEPTH = 100;
  * The maximum number of bytes outside of texts, such as numbers, brackets and quotes. Reading them takes several
  * times as long as reading texts. A body of messages has only a few of them for each text.
  */
-export const MAX_OUTSIDE_TEXTS = 128 * 1024;
+export const MAX_OUTSIDE_TEXTS = 64 * 1024;
 /** The maximum length of a name or of a number, in bytes. Longer names are none that Weir reads. */
 const MAX_TEXT = 128;
+
+/** How many bytes of a text are read one by one before the runtime searches its end. */
+const NEAR = 16;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -57,8 +60,8 @@ export interface JsonValue {
 }
 
 /**
- * Returns the fields of a JSON object. The names are folded as servers written in Go or C# do: they ignore
- * case, and treat `ſ` as `s`, and the Kelvin sign as `k`.
+ * Returns the fields of a JSON object. The names are folded as servers written in Go, C# or Java do: they ignore
+ * case, and treat `ſ` as `s`, the Kelvin sign as `k`, and `ı` and `İ` as `i`.
  *
  * @returns undefined if the bytes are not a JSON object, if two names are equal, or if the object exceeds
  * {@link MAX_FIELDS}, {@link MAX_DEPTH} or {@link MAX_OUTSIDE_TEXTS}. If two names are equal, some servers use the
@@ -112,7 +115,7 @@ class Reader {
     const bytes = this.#bytes.subarray(start, this.#at);
     if (bytes.length > MAX_TEXT) return `${start}`;
     const name = parse(bytes);
-    return typeof name === "string" ? name.toLowerCase().replaceAll("ſ", "s") : undefined;
+    return typeof name === "string" ? fold(name) : undefined;
   }
 
   /** Reads a value. @returns undefined if there is none, or if it is too deep */
@@ -151,6 +154,11 @@ class Reader {
   }
 }
 
+/** Folds a name as the servers do that fold most. */
+function fold(name: string): string {
+  return name.replace(/[ıİ]/g, "i").toLowerCase().replaceAll("ſ", "s");
+}
+
 /** @returns undefined if the bytes are not JSON */
 function parse(bytes: Uint8Array): unknown {
   try {
@@ -174,8 +182,20 @@ function endOfRun(bytes: Uint8Array, start: number, kinds: number, max: number):
 /** Returns the index of the quote that ends a text, or an index after the bytes if none does. */
 function endOfText(bytes: Uint8Array, start: number): number {
   let at = start;
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
-  return at;
+  // A search takes as long as about 16 bytes, so there are few searches in a text with many escaped quotes.
+  for (let distance = NEAR; ; distance *= 2) {
+    const near = Math.min(bytes.length, at + distance);
+    while (at < near) {
+      if (bytes[at] === QUOTE) return at;
+      at += bytes[at] === BACKSLASH ? 2 : 1;
+    }
+    const quote = bytes.indexOf(QUOTE, at);
+    if (quote === -1) return bytes.length;
+    let backslashes = 0;
+    while (quote - backslashes > at && bytes[quote - backslashes - 1] === BACKSLASH) backslashes++;
+    if (backslashes % 2 === 0) return quote;
+    at = quote + 1;
+  }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { TokensOf } from "../config/custom-functions.ts";
+import { joined } from "../http/body-copy.ts";
 import { type JsonValue, readFields } from "./json-fields.ts";
 import { ignoreRest } from "./text-body.ts";
 import { MAX_TOKENS } from "./token-counts.ts";
@@ -52,21 +53,24 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
  */
 export function llmReserve(
   options: LlmReserveOptions = {},
-): ((request: Request) => Promise<number>) & TokensOf<"request"> {
+): ((request: Request) => Promise<number>) & TokensOf<"request"> & { readonly atLeast: number } {
   const { output = 1000, weights } = options;
   if (!Number.isSafeInteger(output) || output < 0 || output > MAX_TOKENS) {
     throw new TypeError(`output: must be a whole number from 0 to ${MAX_TOKENS}`);
   }
   const costOf = createTokenCost(weights);
   // By the names of these functions, `weir check` finds them in a wrong place.
-  return async function llmReserveCost(request: Request) {
+  async function llmReserveCost(request: Request) {
     const body = await readBody(request);
     if (!body) return costOf({ input: MAX_TOKENS, output: MAX_TOKENS });
     return costOf({
       input: Math.ceil(body.length / BYTES_PER_TOKEN),
       output: Math.min(outputIn(body, output), MAX_TOKENS),
     });
-  };
+  }
+
+  // A client without quota for this cost is denied before its body is read.
+  return Object.assign(llmReserveCost, { atLeast: costOf({ output: Math.min(output, 1) }) });
 }
 
 /** Returns the whole body; undefined if it is encoded or too long. */
@@ -82,26 +86,29 @@ async function readBody(request: Request): Promise<Uint8Array | undefined> {
   return readPieces(request.clone().body as ReadableStream<Uint8Array>);
 }
 
-/** Reads a body to its end. A body that breaks off ends at that point. */
+/**
+ * Reads a body to its end. A body that breaks off ends at that point. The memory grows with the bytes that
+ * have arrived, because a client can begin many bodies and send them slowly.
+ */
 async function readPieces(body: ReadableStream<Uint8Array>): Promise<Uint8Array | undefined> {
-  const bytes = new Uint8Array(MAX_REQUEST_LENGTH);
+  const pieces: Uint8Array[] = [];
   const reader = body.getReader();
   let length = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      if (length + value.length > MAX_REQUEST_LENGTH) {
+      length += value.byteLength;
+      if (length > MAX_REQUEST_LENGTH) {
         ignoreRest(reader);
         return undefined;
       }
-      bytes.set(value, length);
-      length += value.length;
+      pieces.push(value);
     }
   } catch {
     // The client has ended the connection.
   }
-  return bytes.subarray(0, length);
+  return joined(pieces);
 }
 
 /**

@@ -36,6 +36,11 @@ export class LiveOverrides {
     this.#onIgnored = onIgnored;
   }
 
+  /** Whether overrides can change anything. With the mode `off`, no rule applies, so none is overridden. */
+  get haveEffect(): boolean {
+    return this.#deploymentMode !== "off";
+  }
+
   /** The version of the newest change that this isolate has; 0 if it has loaded nothing. */
   get version(): number {
     return this.#version;

@@ -6,6 +6,8 @@ export interface AppliedRule {
   /** The quotas of the client's tier, or the rule's own quotas if the client has no tier. */
   readonly windows: readonly Window[];
   readonly identity: string;
+  /** How widely the identity is shared: see `Counter.reach`. */
+  readonly reach?: number;
   /**
    * The cost that a value of the request determines; undefined if the rule's cost is constant, or
    * if only the response determines it.

@@ -1,8 +1,9 @@
 import { canonicalPath, isTooLong } from "./canonical-path.ts";
 import type { HeaderFields } from "./header-fields.ts";
 import { LruCache } from "./lru-cache.ts";
-import type { CanonicalPath } from "./path-reader.ts";
+import { type CanonicalPath, readAsRouter } from "./path-reader.ts";
 import { isPreflight } from "./preflight.ts";
+import { type SentNames, SentValues } from "./sent-values.ts";
 import { removeTrailing } from "./text-folding.ts";
 
 /**
@@ -32,6 +33,14 @@ export interface CanonicalRequest extends CanonicalPath {
    */
   readonly hasHiddenQuery: boolean;
   readonly headers: HeaderFields;
+  /** The header fields, cookies and query parameters, each read once. */
+  readonly sent: SentValues;
+  /**
+   * The variants that an app certainly uses: first the one by which its router has routed the
+   * request, then the one of the parsed URL, which the app forwards. Undefined if no app routes the
+   * request, or if the path has only one variant.
+   */
+  readonly routed?: readonly string[] | undefined;
   /** Whether the request has a body, which may be empty. */
   readonly hasBody: boolean;
   /** Cloudflare's data about the client; undefined outside Cloudflare. */
@@ -72,6 +81,7 @@ const caseSensitivePlaces = new LruCache<Place>(CACHED_PLACES);
  * @param routedPath the path that an app's router has used, if any. A router may use the URL as the
  * client sent it, while Weir uses the parsed URL. If these paths differ, the request has the
  * variants of both paths
+ * @param names the cookies and query parameters that the rules read
  * @returns undefined if the host and the path of the request are unclear (see {@link namesPlace}),
  * or if the path is too long to compute its variants
  */
@@ -79,26 +89,35 @@ export function canonicalRequest(
   request: Request,
   caseSensitivePaths: boolean,
   routedPath?: string,
+  names?: SentNames,
 ): CanonicalRequest | undefined {
   const place = placeOf(request.url, caseSensitivePaths);
   if (!place) return undefined;
-  if (routedPath === undefined || place.path === routedPath) {
-    return new RequestReader(request, place);
+  if (routedPath === undefined || (place.path === routedPath && place.isUnambiguous)) {
+    return new RequestReader(request, place, names);
   }
+  const { pathname } = new URL(request.url);
   // Both paths in total must not exceed the maximum size of one path.
-  if (isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
-  const routed = canonicalPath(routedPath, caseSensitivePaths);
-  return new RequestReader(request, mergePath(place, routed));
+  if (isTooLong(pathname, routedPath)) return undefined;
+  const other = canonicalPath(routedPath, caseSensitivePaths);
+  const routed = [routedPath, pathname].map((path) => readAsRouter(path, caseSensitivePaths));
+  return new RequestReader(request, mergePath(place, other, routed), names);
 }
 
-/** Adds the variants of a second path to the variants of a URL's path. */
-function mergePath(place: Place, other: CanonicalPath): Place {
-  const variants = [...new Set([...place.variants, ...other.variants])];
+/** Adds the variants of a second path, and those that an app uses, to the variants of a URL's path. */
+function mergePath(place: Place, other: CanonicalPath, routed: readonly string[]) {
+  const variants = [...new Set([...place.variants, ...other.variants, ...routed])];
   const isUnambiguous = place.isUnambiguous && other.isUnambiguous && variants.length === 1;
   const unstrippedVariants = [
     ...new Set([...place.unstrippedVariants, ...other.unstrippedVariants]),
   ];
-  return { ...place, isUnambiguous, variants, unstrippedVariants };
+  return {
+    ...place,
+    isUnambiguous,
+    variants,
+    unstrippedVariants,
+    routed: variants.length > 1 ? [...new Set(routed)] : undefined,
+  };
 }
 
 /**
@@ -167,19 +186,33 @@ class RequestReader implements CanonicalRequest {
   readonly isPreflight: boolean;
   readonly host: string;
   readonly headers: Headers;
+  readonly routed: readonly string[] | undefined;
   readonly #request: Request;
+  readonly #names: SentNames | undefined;
+  #sent: SentValues | undefined;
 
-  constructor(request: Request, place: Place) {
+  constructor(
+    request: Request,
+    place: Place & Pick<CanonicalRequest, "routed">,
+    names: SentNames | undefined,
+  ) {
     this.path = place.path;
     this.isUnambiguous = place.isUnambiguous;
     this.variants = place.variants;
     this.unstrippedVariants = place.unstrippedVariants;
     this.host = place.host;
+    this.routed = place.routed;
     this.sentMethod = request.method.toUpperCase();
     this.method = this.sentMethod === "HEAD" ? "GET" : this.sentMethod;
     this.headers = request.headers;
     this.isPreflight = isPreflight(this.sentMethod, request);
     this.#request = request;
+    this.#names = names;
+  }
+
+  get sent(): SentValues {
+    this.#sent ??= new SentValues(this, this.#names);
+    return this.#sent;
   }
 
   get search(): string {

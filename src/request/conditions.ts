@@ -1,6 +1,5 @@
 import type { Conditions } from "../config/conditions.ts";
 import type { NetworkSet } from "../config/network-set.ts";
-import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest, ClientFacts } from "./canonical-request.ts";
 import { readClient } from "./client-address.ts";
 import { type ConditionTest, headerTest, queryTest } from "./value-conditions.ts";
@@ -18,17 +17,10 @@ export function createConditionTest(conditions: Conditions): ConditionTest | und
     bots && botTest(bots),
   ].filter((test) => test !== undefined);
   const tests: ConditionTest[] = [...headers.map(headerTest), ...query.map(queryTest)];
-  if (ips) tests.push(({ request }) => isInNetworks(request, ips));
+  if (ips) tests.push((request) => isInNetworks(request, ips));
   // The runtime creates Cloudflare's data again at each access, so this test reads it only once.
-  if (factTests.length > 0) tests.push(({ request: { cf = {} } }) => allHold(factTests, cf));
-  return tests.length === 0 ? undefined : (sent) => allHold(tests, sent);
-}
-
-/** Returns the names of all query parameters in the conditions of these rules. */
-export function queryNamesOf(rules: readonly Rule[]): string[] {
-  return rules
-    .flatMap(({ match }) => [...(match.query ?? []), ...(match.except?.query ?? [])])
-    .map(({ name }) => name);
+  if (factTests.length > 0) tests.push(({ cf = {} }) => allHold(factTests, cf));
+  return tests.length === 0 ? undefined : (request) => allHold(tests, request);
 }
 
 function allHold<Subject>(

@@ -22,16 +22,17 @@ const TIMEOUT = Symbol("timeout");
 /**
  * Calls the functions for keys and costs `custom:NAME`, for one request.
  *
- * All functions of a request share one deadline: `timeoutMs` after the first call. If a function
- * takes longer, its key counts as absent, or its cost as unknown, and the request is decided without
- * its value. Otherwise a client could send its body slowly to a function that reads the body. The
- * request would then be undecided, and an open rule would let it pass.
+ * All functions of a request share one deadline: `timeoutMs` after the request has arrived. If a
+ * function takes longer, its key counts as absent, or its cost as unknown, and the request is decided
+ * without its value. Otherwise a client could send its body slowly to a function that reads the body.
+ * The request would then be undecided, and an open rule would let it pass.
  */
 export class CustomCalls {
   readonly #functions: CustomFunctions;
   readonly #request: Request;
   readonly #context: CustomContext;
   readonly #timeoutMs: number;
+  readonly #arrivedAt: number;
   readonly #onKeyFailure: OnCustomKeyFailure;
   #firstStartAt: number | undefined;
   #lastEndAt = 0;
@@ -39,18 +40,21 @@ export class CustomCalls {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #timeout: Promise<typeof TIMEOUT> | undefined;
 
+  /** @param arrivedAt when the request arrived, in milliseconds since the Unix epoch */
   constructor(
     functions: CustomFunctions,
     request: Request,
     context: CustomContext,
     timeoutMs: number,
     onKeyFailure: OnCustomKeyFailure,
+    arrivedAt = Date.now(),
   ) {
     this.#functions = functions;
     this.#request = request;
     this.#context = context;
     this.#timeoutMs = timeoutMs;
     this.#onKeyFailure = onKeyFailure;
+    this.#arrivedAt = arrivedAt;
   }
 
   /**
@@ -108,7 +112,7 @@ export class CustomCalls {
   }
 
   #startTimer(): Promise<typeof TIMEOUT> {
-    const elapsedMs = Math.max(0, Date.now() - (this.#firstStartAt ?? 0));
+    const elapsedMs = Math.max(0, Date.now() - this.#arrivedAt);
     // `weir replay` loads files that import this one in Node 20, which has no Promise.withResolvers.
     return new Promise((resolve) => {
       this.#timer = setTimeout(() => resolve(TIMEOUT), Math.max(0, this.#timeoutMs - elapsedMs));

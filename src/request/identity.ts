@@ -3,7 +3,6 @@ import type { CanonicalRequest } from "./canonical-request.ts";
 import { type Claims, readClaim } from "./claims.ts";
 import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";
-import { cookieNamed, headerNamed, queryNamed } from "./request-values.ts";
 
 /** The data of a request from which Weir reads the values of keys synchronously. */
 export interface RequestContext {
@@ -32,17 +31,22 @@ export interface NamedValue {
   readonly value: string;
 }
 
-/**
- * Returns the client's identity for a key. An identity is a short text that reveals nothing about
- * the client. See {@link hashValues}.
- */
-export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
+/** A client under a key. */
+export interface Identity {
+  /** A short text that reveals nothing about the client. See {@link hashValues}. */
+  readonly identity: string;
+  /** How widely the identity is shared. See {@link reachOf}. */
+  readonly reach: number;
+}
+
+/** Returns the client's identity for a key. */
+export async function identityOf(key: KeyExpression, context: KeyContext): Promise<Identity> {
   const values: NamedValue[] = [];
   for (const alternatives of key) {
     // If all alternatives are absent, Weir identifies the client by its address.
     values.push((await firstPresent(alternatives, context)) ?? addressIn(context));
   }
-  return hashValues(values, context.keySecret);
+  return { identity: await hashValues(values, context.keySecret), reach: reachOf(values) };
 }
 
 /**
@@ -52,7 +56,10 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
  * @returns undefined if the hash is not cached, or if the value of a part must be awaited or
  * decoded. The caller then calls {@link identityOf} only once for all rules with the same key
  */
-export function cachedIdentityOf(key: KeyExpression, context: RequestContext): string | undefined {
+export function cachedIdentityOf(
+  key: KeyExpression,
+  context: RequestContext,
+): Identity | undefined {
   const values: NamedValue[] = [];
   for (const alternatives of key) {
     let present: NamedValue | undefined;
@@ -63,7 +70,58 @@ export function cachedIdentityOf(key: KeyExpression, context: RequestContext): s
     }
     values.push(present ?? addressIn(context));
   }
-  return hasherFor(context.keySecret).cachedHash(encodeValues(values));
+  const identity = hasherFor(context.keySecret).cachedHash(encodeValues(values));
+  return identity === undefined ? undefined : { identity, reach: reachOf(values) };
+}
+
+/**
+ * The kinds of keys, from the client's own values to values that all clients share. Nobody else can
+ * send a claim of the client's verified token, or send from its address. Anybody can send a header,
+ * a cookie, a query parameter or a path that names somebody else.
+ */
+const KINDS_BY_REACH: readonly KeyPart["kind"][] = [
+  "jwt",
+  "ip",
+  "custom",
+  "header",
+  "cookie",
+  "query",
+  "param",
+  "path",
+  "ja4",
+  "asn",
+  "host",
+  "country",
+  "method",
+  "global",
+];
+const RANKS = new Map<string, number>(KINDS_BY_REACH.map((kind, rank) => [kind, rank]));
+const OWN_RANK = KINDS_BY_REACH.indexOf("ip");
+const LAST_RANK = KINDS_BY_REACH.length - 1;
+
+/** An identity with less than this reach belongs to one client. Others cannot use its quota. */
+export const SHARED_REACH = (OWN_RANK + 1) * KINDS_BY_REACH.length;
+
+/**
+ * Returns how widely an identity is shared, from 0 for a verified user to 182 for all clients. Only
+ * the kinds of the values determine it, and the identity is a hash of these kinds too. So an
+ * identity always has the same reach.
+ *
+ * If several values make up an identity, only clients with all of them can use its quota, so the
+ * value with the lowest rank counts. Among the client's own identities, those with a value that the
+ * client can vary come later. Among shared identities, those with more values come earlier, because
+ * fewer clients share them.
+ */
+function reachOf(values: readonly NamedValue[]): number {
+  let [lowest, highest] = [LAST_RANK, 0];
+  for (const { name } of values) {
+    const end = name.indexOf(":");
+    const rank = RANKS.get(end < 0 ? name : name.slice(0, end)) as number;
+    lowest = Math.min(lowest, rank);
+    highest = Math.max(highest, rank);
+  }
+  const within = lowest <= OWN_RANK ? highest : LAST_RANK - highest;
+  return lowest * KINDS_BY_REACH.length + within;
 }
 
 /**
@@ -155,11 +213,11 @@ function readValue(
 ): string | null | undefined {
   switch (part.kind) {
     case "header":
-      return headerNamed(request.headers, part.name);
+      return request.sent.headerKey(part.name);
     case "cookie":
-      return cookieNamed(request.headers, part.name);
+      return request.sent.cookieKey(part.name);
     case "query":
-      return queryNamed(request.search, part.name);
+      return request.sent.parameterKey(part.name);
     case "param":
       return Object.hasOwn(params, part.name) ? params[part.name] : undefined;
     case "host":

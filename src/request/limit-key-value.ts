@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { canonicalRequest } from "./canonical-request.ts";
 import { clientAddress } from "./client-address.ts";
 import { createMatcher, type RuleMatch } from "./matcher.ts";
-import { cookieValue, headerNamed, queryValue } from "./request-values.ts";
+import { cookieValue, headerValue, queryValue } from "./request-values.ts";
 import { removeTrailing } from "./text-folding.ts";
 
 // This module brings the values of a program's call into the canonical form that the gateway uses
@@ -80,6 +80,9 @@ export function expectedValue(part: KeyPart): string {
       return /authorization$/.test(part.name)
         ? 'one credential without commas, such as "Bearer …"'
         : "a text without commas and line breaks";
+    case "cookie":
+    case "query":
+      return "a text of whole Unicode characters that is not empty, without NULs, and without backslashes in cookies";
     case "path":
       return 'a path that all origins read in the same way, without host and query, such as "/login"';
     case "param":
@@ -101,7 +104,8 @@ export function expectedValue(part: KeyPart): string {
 
 function canonicalHeader(name: string, value: string): string | undefined {
   try {
-    return headerNamed(new Headers([[name, value]]), name);
+    const sent = new Headers([[name, value]]).get(name);
+    return sent ? headerValue(name, sent) : undefined;
   } catch {
     // A header cannot contain a line break or a NUL.
     return undefined;

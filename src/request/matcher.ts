@@ -1,10 +1,8 @@
 import type { Conditions } from "../config/conditions.ts";
 import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { createConditionTest, queryNamesOf } from "./conditions.ts";
-import { NameIndex } from "./name-index.ts";
+import { createConditionTest } from "./conditions.ts";
 import { type PathMatch, RouteTable } from "./route-table.ts";
-import { SentValues } from "./sent-values.ts";
 import type { ConditionTest } from "./value-conditions.ts";
 
 /** A rule that matches a request, and the path that matched the rule. */
@@ -20,9 +18,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
   const routes = new RouteTable(rules, caseSensitivePaths);
   const matchTests = rules.map(({ match }) => createConditionTest(match));
   const exceptTests = rules.map(({ match }) => match.except && createConditionTest(match.except));
-  const queryNames = new NameIndex(queryNamesOf(rules));
   return function matchRules(request) {
-    const sent = new SentValues(request, queryNames);
     const { selected, excepted } = routes.find(request);
     const matches: RuleMatch[] = [];
     for (const [index, { path, params }] of selected) {
@@ -30,9 +26,9 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
       if (!matchesConditions(rule, request)) continue;
       const { except } = rule.match;
       const isExcept = exceptTests[index];
-      if (except && isExcepted(except, sent, excepted.has(index), isExcept)) continue;
+      if (except && isExcepted(except, request, excepted.has(index), isExcept)) continue;
       // If it is unknown whether the conditions hold, the rule counts the request.
-      if (matchTests[index]?.(sent) === false) continue;
+      if (matchTests[index]?.(request) === false) continue;
       matches.push({ rule, path, params });
     }
     return matches;
@@ -46,11 +42,10 @@ function matchesConditions({ match }: Rule, request: CanonicalRequest): boolean 
 
 function isExcepted(
   except: Conditions,
-  sent: SentValues,
+  request: CanonicalRequest,
   matchesPath: boolean,
   test: ConditionTest | undefined,
 ): boolean {
-  const { request } = sent;
   // An origin may read an ambiguous path differently than Weir. If an exception matched such a
   // path, clients could bypass the rule.
   const isExceptedPath = !except.paths || (matchesPath && request.isUnambiguous);
@@ -58,7 +53,7 @@ function isExcepted(
     return false;
   }
   // If it is unknown whether the conditions hold, the request is not excepted.
-  return !test || test(sent) === true;
+  return !test || test(request) === true;
 }
 
 /** Whether conditions on the host hold. */

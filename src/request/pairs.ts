@@ -1,81 +1,79 @@
-// These functions find names and texts in queries and cookies. The loops over characters are in
-// functions of their own, because such a loop takes twice as long in a generator.
+// These functions find names and texts in queries and cookies. They create no text, because thousands
+// of pairs would create thousands of texts. Generators would take twice as long.
 
-const SPACE = 0x20;
+export const AMPERSAND = 0x26;
 export const COMMA = 0x2c;
-const SEMICOLON = 0x3b;
+export const SEMICOLON = 0x3b;
+const SPACE = 0x20;
 const EQUALS = 0x3d;
 
-/** A name and its encoded text in a query or in cookies. */
-export type Pair = readonly [name: string, text: string, besideSeparator: boolean];
+/** The positions of a name and its encoded text in a query or in cookies. */
+export interface Pair {
+  readonly start: number;
+  /** The position of the first `=`; the end of the pair if it has none. */
+  readonly equals: number;
+  readonly end: number;
+  /** The separator before the pair, as a UTF-16 code unit; `NaN` at the start. */
+  readonly before: number;
+  /** The separator after the pair; `NaN` at the end. */
+  readonly after: number;
+}
 
 /**
- * Yields the pairs of a name and a text. Pairs are separated by semicolons or by the given
- * separator. The third element is true if the given separator is directly before or after the pair.
- * The function does not split the whole text first, because thousands of separators would create
- * thousands of texts.
- *
- * @param withBareNames whether to yield names without `=` too
+ * Calls a function for each pair of a name and a text. Pairs are separated by semicolons or by the
+ * given separator.
  */
-export function* pairsIn(text: string, separator: number, withBareNames = false): Generator<Pair> {
-  let afterSeparator = false;
-  for (let start = 0, end = 0; start <= text.length; start = end + 1) {
-    end = endOfPair(text, start, separator);
-    const beforeSeparator = text.charCodeAt(end) === separator;
-    const equals = equalsIn(text, start, end);
-    if (equals < end || (withBareNames && end > start)) {
-      const besideSeparator = beforeSeparator || afterSeparator;
-      yield [text.slice(start, equals), text.slice(equals + 1, end), besideSeparator];
+export function forEachPair(text: string, separator: number, visit: (pair: Pair) => void): void {
+  let start = 0;
+  let equals = -1;
+  let before = Number.NaN;
+  for (let end = 0; end <= text.length; end++) {
+    const after = text.charCodeAt(end);
+    if (after === EQUALS) {
+      if (equals === -1) equals = end;
+    } else if (after === SEMICOLON || after === separator || end === text.length) {
+      if (end > start) visit({ start, equals: equals === -1 ? end : equals, end, before, after });
+      start = end + 1;
+      equals = -1;
+      before = after;
     }
-    afterSeparator = beforeSeparator;
   }
-}
-
-/** @returns the position of the next separator, or the length of the text */
-function endOfPair(text: string, start: number, separator: number): number {
-  let end = start;
-  while (end < text.length && !isSeparator(text.charCodeAt(end), separator)) end++;
-  return end;
-}
-
-/** @returns the position of the first `=` in a pair, or the end of the pair */
-function equalsIn(text: string, start: number, end: number): number {
-  let equals = start;
-  while (equals < end && text.charCodeAt(equals) !== EQUALS) equals++;
-  return equals;
 }
 
 /**
- * Whether a name follows white space inside a pair. Python's http.cookies starts a new pair at such
- * a name. A regular expression or a generator would take longer for thousands of names.
+ * Calls a function for each name that follows white space inside a pair. Python's http.cookies starts
+ * a new pair at such a name.
  */
-export function hasNameAfterSpace(text: string, isNamed: (sentName: string) => boolean): boolean {
-  for (let equals = text.indexOf("="); equals !== -1; equals = text.indexOf("=", equals + 1)) {
-    const end = startOfSpace(text, equals);
-    const start = startOfName(text, end);
-    const before = startOfSpace(text, start);
-    const isInPair = before > 0 && !isSeparator(text.charCodeAt(before - 1), COMMA);
-    if (isInPair && before < start && isNamed(text.slice(start, end))) return true;
+export function forEachNameAfterSpace(
+  text: string,
+  visit: (start: number, end: number) => void,
+): void {
+  let isInPair = false;
+  let isAfterSpace = false;
+  /** The start and the end of the last word; -1 if there is none or if it is not complete. */
+  let start = -1;
+  let end = -1;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === SEMICOLON || code === COMMA) {
+      isInPair = false;
+      isAfterSpace = false;
+      start = -1;
+    } else if (code <= SPACE) {
+      if (end === -1) end = index;
+      isAfterSpace = isInPair;
+    } else if (code === EQUALS) {
+      if (start !== -1) visit(start, end === -1 ? index : end);
+      isInPair = true;
+      isAfterSpace = false;
+      start = -1;
+      end = -1;
+    } else {
+      if (isAfterSpace) start = index;
+      else if (end !== -1) start = -1;
+      end = -1;
+      isInPair = true;
+      isAfterSpace = false;
+    }
   }
-  return false;
-}
-
-function startOfSpace(text: string, end: number): number {
-  let start = end;
-  while (start > 0 && text.charCodeAt(start - 1) <= SPACE) start--;
-  return start;
-}
-
-function startOfName(text: string, end: number): number {
-  let start = end;
-  while (start > 0 && isOfName(text.charCodeAt(start - 1))) start--;
-  return start;
-}
-
-function isOfName(code: number): boolean {
-  return code > SPACE && code !== EQUALS && !isSeparator(code, COMMA);
-}
-
-function isSeparator(code: number, separator: number): boolean {
-  return code === SEMICOLON || code === separator;
 }

@@ -45,6 +45,16 @@ export interface CanonicalPath {
  */
 const LENIENT_DIFFERS = /[^ -~]|%/;
 
+/**
+ * Reads a path as the router of an app does: it splits the path, then decodes each segment, and
+ * resolves no dots. The segments are stripped and folded like those of the variants.
+ */
+export function readAsRouter(path: string, caseSensitive: boolean): string {
+  return joinStripped(
+    path.split("/").map((segment) => foldText(decodeAll(segment), caseSensitive)),
+  );
+}
+
 /** Computes the canonical form and the variants of a path that may not be canonical yet. */
 export class PathReader {
   readonly #pathname: string;

@@ -1,4 +1,5 @@
-import type { ComputedCost } from "../config/cost.ts";
+import type { ComputedCost, Cost } from "../config/cost.ts";
+import type { CustomFunctions } from "../config/custom.ts";
 import { MAX_LIMIT } from "../config/limits.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
@@ -58,6 +59,17 @@ export async function customCostOf(
   const cause = failure ?? (value === undefined || value === null ? "missing" : "invalid");
   onUnreadable(rule.name, `custom:${name}`, cause);
   return unknownCost(cost, 1);
+}
+
+/**
+ * Returns the lowest cost that the function of a rule's cost may return: 0, which is free, unless the
+ * function states more. The rule's `max` bounds it, as it bounds the function's result.
+ */
+export function lowestCost(cost: Cost, functions: CustomFunctions["costs"]): number {
+  const name = typeof cost === "object" ? customNameIn(cost) : undefined;
+  if (typeof cost !== "object" || name === undefined) return 0;
+  const atLeast = functions?.get(name)?.atLeast;
+  return isCost(atLeast) ? capped(atLeast, cost) : 0;
 }
 
 /**

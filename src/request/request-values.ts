@@ -1,14 +1,11 @@
 import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import { readCredential } from "./credentials.ts";
-import type { HeaderFields } from "./header-fields.ts";
-import { createNameTest } from "./lenient-name.ts";
-import { COMMA, hasNameAfterSpace, type Pair, pairsIn } from "./pairs.ts";
 import { decodeEscapes, trimBlanks } from "./text-folding.ts";
 
-// These functions read the value with a given name from a request, as the origin reads it. All
-// spellings of one value become the same text. Otherwise each spelling of a valid API key or
-// session would count as a new client. If the origin and Weir may read different values, the value
-// counts as absent.
+// These functions bring a value that identifies a client into one spelling, as the origin reads it.
+// All spellings of one value become the same text. Otherwise each spelling of a valid API key or
+// session would count as a new client. If origins may read different values, the value counts as
+// absent, and the functions return undefined.
 
 /**
  * Matches the names of header fields that may contain commas and that no origin accepts as
@@ -22,28 +19,33 @@ const CREDENTIALS = /^(proxy-)?authorization$/;
  * `\141` takes four characters for one.
  */
 export const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
-
 /**
- * Reads a header field.
- *
- * @param name the name of the field, in lower case
- * @returns undefined if the field is missing, or if origins may read different values, for example
- * because the field was sent twice. In that case, the runtime joins both values by a comma
+ * The maximum number of times that escapes are decoded. Most origins decode once, careless ones
+ * twice. A value that still has escapes counts as absent.
  */
-export function headerNamed(headers: HeaderFields, name: string): string | undefined {
-  const value = headers.get(name);
-  if (!value || hasUnclearCommas(name, value)) return undefined;
-  return headerValue(name, value);
-}
+const MAX_DECODINGS = 3;
+/** Matches a byte that is not UTF-8, in a decoded text, and a NUL. Some servers drop either, or cut there. */
+const UNCLEAR = /%[89a-f][\da-f]|[\0\ufffd]/i;
+/** Matches a quoted string of RFC 2109, as Python, Java and werkzeug write it. */
+const QUOTED = /^"(?:[^"\\]|\\.)*"$/s;
 
 /** Whether the runtime may have joined two fields of this name with a comma. */
 export function hasUnclearCommas(name: string, value: string): boolean {
   return value.includes(",") && !LISTS.test(name);
 }
 
-/** Returns a header's value in one spelling; undefined if origins may read different values. */
+/**
+ * Returns the value of a header field in one spelling.
+ *
+ * @param name the name of the field, in lower case
+ * @returns undefined if origins may read different values, for example because the field was sent
+ * twice. In that case, the runtime joins both values by a comma
+ */
 export function headerValue(name: string, value: string): string | undefined {
+  if (hasUnclearCommas(name, value)) return undefined;
   const bare = trimBlanks(value);
+  // Origins that drop bytes that are not UTF-8 read the same value whatever these bytes are.
+  if (bare.includes("\ufffd")) return undefined;
   return hasCredential(name) ? readCredential(bare) : bare;
 }
 
@@ -52,101 +54,70 @@ export function hasCredential(name: string): boolean {
   return CREDENTIALS.test(name);
 }
 
+/** Returns the value of a query parameter in one spelling, from its encoded or its decoded text. */
+export function queryValue(text: string): string | undefined {
+  const decoded = decodeAll(text);
+  if (decoded === undefined) return undefined;
+  const bare = trimBlanks(decoded);
+  return UNCLEAR.test(bare) ? undefined : bare;
+}
+
 /**
- * Reads a cookie.
+ * Returns the value of a cookie in one spelling, from its encoded text. A text in quotes may have the
+ * escapes that Python writes.
  *
- * @returns undefined if the cookie is missing, or if there is a comma next to it. The runtime joins
- * several Cookie fields into one field by commas. Some origins split cookies at commas, and others
- * read the comma as part of the value
+ * @returns undefined if servers disagree about the value. Python ends it at white space outside quotes.
+ * If a quote opens it and none closes it, `cookie` of npm before 0.7 drops the first and the last
+ * character, whatever the last one is. Servers that know escapes read `\x` as `x`, and others keep it
  */
-export function cookieNamed(headers: HeaderFields, name: string): string | undefined {
-  const cookies = headers.get("cookie");
-  if (!cookies) return undefined;
-  const isNamed = createNameTest(name);
-  const text = singleText(pairsIn(cookies, COMMA), isNamed, true);
-  if (text === undefined || hasNameAfterSpace(cookies, isNamed)) return undefined;
-  return decodeCookie(text);
-}
-
-/**
- * Reads a query parameter. Weir splits parameters at `;` too, because some servers still do this.
- *
- * @param search a URL's query, with its question mark
- */
-export function queryNamed(search: string, name: string): string | undefined {
-  const text = singleText(pairsIn(search.slice(1), AMPERSAND), createNameTest(name));
-  return text === undefined ? undefined : decodeParameter(text);
-}
-
-/**
- * Yields the names and the encoded values of a query. A parameter without `=` has an empty value.
- *
- * @param search a URL's query, with its question mark
- */
-export function parametersIn(search: string): Iterable<Pair> {
-  return pairsIn(search.slice(1), AMPERSAND, true);
-}
-
-/** Returns a decoded query parameter in one spelling. Some servers read a plus sign as a space. */
-export function queryValue(text: string): string {
-  return trimBlanks(text.replaceAll("+", " "));
-}
-
-/** Returns a decoded cookie in one spelling. PHP decodes cookies in the same way as queries. */
-export function cookieValue(text: string): string {
-  return trimBlanks(text.replaceAll("+", " "), true);
-}
-
-const AMPERSAND = 0x26;
-
-/**
- * Returns the encoded text of a name that occurs only once. If the name occurs twice, the origin may
- * read either text, so the value counts as absent. The same applies to a text beside a separator at
- * which only some origins split.
- */
-function singleText(
-  pairs: Iterable<Pair>,
-  isNamed: (sentName: string) => boolean,
-  hasUnclearSeparator = false,
-): string | undefined {
-  let single: string | undefined;
-  for (const [sentName, text, besideSeparator] of pairs) {
-    if (!isNamed(sentName)) continue;
-    if (single !== undefined || (hasUnclearSeparator && besideSeparator)) return undefined;
-    single = text;
+export function encodedCookieValue(text: string): string | undefined {
+  const trimmed = trimBlanks(text);
+  if (trimmed.startsWith('"')) {
+    if (!QUOTED.test(trimmed)) return undefined;
+    const bare = trimmed.slice(1, -1);
+    return cookieValue(bare.includes("\\") ? withoutEscapes(bare) : bare);
   }
-  return single === undefined || single.length > MAX_ENCODED_LENGTH ? undefined : single;
+  return /[\0-\x20\\]/.test(trimmed) ? undefined : cookieValue(trimmed);
 }
 
-/** Decodes a query parameter, and returns it in one spelling. */
-function decodeParameter(text: string): string {
-  return queryValue(decodeLeniently(text));
+/** Returns the value of a cookie in one spelling, from a text without quotes and backslash escapes. */
+export function cookieValue(text: string): string | undefined {
+  const decoded = decodeAll(text);
+  if (decoded === undefined || decoded.includes("\\")) return undefined;
+  const bare = trimBlanks(decoded, true);
+  return UNCLEAR.test(bare) ? undefined : bare;
 }
 
-/** Decodes a query parameter. The function also decodes `%u0061`, as some servers still do. */
+/**
+ * Decodes a text until nothing changes. So a text has the same result as the text that an origin gets
+ * by decoding it once, twice or not at all.
+ */
+function decodeAll(text: string): string | undefined {
+  if (text.length > MAX_ENCODED_LENGTH) return undefined;
+  let decoded = text;
+  for (let count = 0; count <= MAX_DECODINGS; count++) {
+    if (!/[%+]/.test(decoded)) return decoded;
+    const next = decodeLeniently(decoded);
+    if (next === decoded) return decoded;
+    decoded = next;
+  }
+  return undefined;
+}
+
+/**
+ * Decodes a query parameter or a cookie once. It reads a plus sign as a space, as PHP does, and
+ * decodes `%u0061` too, as some servers still do.
+ */
 export function decodeLeniently(text: string): string {
   const standard = text.replaceAll("+", " ").replace(/%u([0-9a-f]{4})/gi, characterOfHex);
   return decodeEscapes(standard);
 }
 
-/**
- * Decodes a cookie. It decodes a quoted string of RFC 2109 with the escapes that Python writes into
- * it, and then percent escapes.
- *
- * @returns undefined if there is white space outside quotes, because Python's http.cookies ends the
- * value at white space. Also undefined if a quote opens the text and none closes it, because many
- * servers in Node then remove the last character together with the quote
- */
-function decodeCookie(text: string): string | undefined {
-  const trimmed = trimBlanks(text);
-  if (trimmed.startsWith('"') && !trimmed.endsWith('"')) return undefined;
-  if (/[\0-\x20]/.test(trimmed) && !/^"(?:[^"\\]|\\.)*"$/s.test(trimmed)) return undefined;
-  const bare = trimBlanks(text, true);
+function withoutEscapes(text: string): string {
   // If there are no octal escapes, the faster replacement without a function is enough.
-  const unescaped = /\\[0-3]/.test(bare)
-    ? bare.replace(/\\([0-3][0-7]{2}|.)/gs, characterOfEscape)
-    : bare.replace(/\\(.)/gs, "$1");
-  return cookieValue(decodeEscapes(unescaped));
+  return /\\[0-3]/.test(text)
+    ? text.replace(/\\([0-3][0-7]{2}|.)/gs, characterOfEscape)
+    : text.replace(/\\(.)/gs, "$1");
 }
 
 function characterOfEscape(_: string, escaped: string): string {

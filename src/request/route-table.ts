@@ -1,4 +1,5 @@
 import { TrieRouter } from "hono/router/trie-router";
+import type { KeyPart } from "../config/key-expression.ts";
 import { splitRoute } from "../config/route.ts";
 import type { Rule } from "../config/rule.ts";
 import { canonicalPath } from "./canonical-path.ts";
@@ -9,7 +10,10 @@ type Params = Readonly<Record<string, string>>;
 
 /** The path that matched a rule's routes, and the parameters in it. */
 export interface PathMatch {
-  /** Undefined if several variants match, because the client chooses how they differ. */
+  /**
+   * Undefined if several variants match, because the client chooses how they differ. A variant that an
+   * app certainly uses has a match of its own.
+   */
   readonly path: string | undefined;
   /** The parameters of that path, without the parameters that differ between matching variants. */
   readonly params: Params;
@@ -17,7 +21,11 @@ export interface PathMatch {
 
 /** The rules whose routes match a path, before Weir compares hosts and methods. */
 export interface RoutedPath {
-  /** The index of each selected rule, in ascending order, and the path that selected the rule. */
+  /**
+   * The index of each selected rule, in ascending order, and the path that selected the rule. A rule
+   * occurs more than once only if an app routes the request, and the rule's key differs between the
+   * variants: see {@link CanonicalRequest.routed}.
+   */
   readonly selected: readonly (readonly [index: number, match: PathMatch])[];
   /** The indices of the rules whose exceptions match the path. */
   readonly excepted: ReadonlySet<number>;
@@ -34,6 +42,12 @@ interface Target {
 /** The path match of a rule, and the variant of the path that matched the rule last. */
 interface VariantMatch extends PathMatch {
   readonly variant: string;
+}
+
+/** The values of a path that a rule's key reads. */
+interface PathReads {
+  readonly path: boolean;
+  readonly params: readonly string[];
 }
 
 const NO_PARAMS = Object.freeze({});
@@ -56,8 +70,11 @@ export class RouteTable {
   /** The indices of the rules without paths, which match every path. */
   readonly #pathless: number[] = [];
   readonly #cache = new LruCache<RoutedPath>(CACHED_PATHS);
+  /** What the keys read, by the rule's index. Undefined for rules that need no value of the path. */
+  readonly #reads: readonly (PathReads | undefined)[];
 
   constructor(rules: readonly Rule[], caseSensitivePaths: boolean) {
+    this.#reads = rules.map(pathReadsOf);
     for (const [index, { match }] of rules.entries()) {
       if (!match.paths) this.#pathless.push(index);
       for (const path of match.paths ?? []) {
@@ -84,7 +101,19 @@ export class RouteTable {
     return routed;
   }
 
-  #route({ path, variants, unstrippedVariants }: CanonicalRequest): RoutedPath {
+  #route({ path, variants, unstrippedVariants, routed = [] }: CanonicalRequest): RoutedPath {
+    const { selected, excepted } = this.#select(variants, unstrippedVariants);
+    const onlyPath = variants.length === 1 ? path : undefined;
+    for (const index of this.#pathless) {
+      selected.set(index, { path: onlyPath, params: NO_PARAMS, variant: path });
+    }
+    const sorted = [...selected].sort(([a], [b]) => a - b);
+    const hasReader = routed.length > 0 && sorted.some(([index]) => this.#reads[index]);
+    return { selected: hasReader ? this.#addRouted(sorted, variants, routed) : sorted, excepted };
+  }
+
+  /** Selects the rules by their routes. */
+  #select(variants: readonly string[], unstrippedVariants: readonly string[]) {
     const selected = new Map<number, VariantMatch>();
     const excepted = new Set<number>();
     for (const variant of variants) {
@@ -101,11 +130,38 @@ export class RouteTable {
         if (!isException && !alreadySelected.has(index)) select(selected, index, variant, params);
       }
     }
-    const onlyPath = variants.length === 1 ? path : undefined;
-    for (const index of this.#pathless) {
-      selected.set(index, { path: onlyPath, params: NO_PARAMS, variant: path });
-    }
-    return { selected: [...selected].sort(([a], [b]) => a - b), excepted };
+    return { selected, excepted };
+  }
+
+  /**
+   * Replaces the match of a rule by one match for each value that its key may have. A client must
+   * not reach the handler of one key by a path that counts for another key, or for none.
+   */
+  #addRouted(
+    sorted: readonly (readonly [index: number, match: PathMatch])[],
+    variants: readonly string[],
+    routed: readonly string[],
+  ) {
+    const isOther = (variant: string) => !routed.includes(variant);
+    const others = variants.filter(isOther);
+    const byOthers = this.#select(others, []).selected;
+    const byRouted = routed.map((path) => ({ path, selected: this.#select([path], []).selected }));
+    return sorted.flatMap(([index, match]): [number, PathMatch][] => {
+      const reads = this.#reads[index];
+      if (!reads) return [[index, match]];
+      const matches: PathMatch[] = [];
+      const add = (each: PathMatch | undefined) => {
+        if (each && !matches.some((known) => readsSame(reads, known, each))) matches.push(each);
+      };
+      const isPathless = this.#pathless.includes(index);
+      for (const { path, selected } of byRouted) {
+        add(isPathless ? { path, params: NO_PARAMS } : selected.get(index));
+      }
+      const other = isPathless ? others.length > 0 && match : byOthers.get(index);
+      // If another variant may have another value, the request counts like one that no app routes.
+      if (other && !matches.some((known) => readsSame(reads, known, other))) add(match);
+      return matches.map((each) => [index, each]);
+    });
   }
 
   #targetsOf(path: string): [Target, Record<string, string>][] {
@@ -126,6 +182,24 @@ function select(
   else if (before.variant !== variant) {
     selected.set(index, { ...intersect(before, variant, params), variant });
   }
+}
+
+function pathReadsOf({ key, tiers }: Rule): PathReads | undefined {
+  const isOfPath = ({ kind }: KeyPart) => kind === "path" || kind === "param";
+  const ofKey = key.flat().filter(isOfPath);
+  if (ofKey.length === 0 && !tiers?.by.flat().some(isOfPath)) return undefined;
+  return {
+    path: ofKey.some(({ kind }) => kind === "path"),
+    params: ofKey.flatMap((part) => (part.kind === "param" ? [part.name] : [])),
+  };
+}
+
+/** Whether a rule's key reads the same values from two matches. */
+function readsSame({ path, params }: PathReads, one: PathMatch, other: PathMatch): boolean {
+  return (
+    (!path || one.path === other.path) &&
+    params.every((name) => one.params[name] === other.params[name])
+  );
 }
 
 /** Returns the path and the parameters that two variants have in common. */

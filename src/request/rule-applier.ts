@@ -1,4 +1,5 @@
 import type { ResolvedBindings } from "../config/bindings.ts";
+import type { CustomFunctions } from "../config/custom.ts";
 import type { KeyExpression } from "../config/key-expression.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
@@ -7,10 +8,22 @@ import type { CanonicalRequest } from "./canonical-request.ts";
 import type { Claims } from "./claims.ts";
 import type { CustomCalls } from "./custom-calls.ts";
 import { isExempt } from "./exempt.ts";
-import { cachedIdentityOf, identityOf, type RequestContext } from "./identity.ts";
+import {
+  cachedIdentityOf,
+  type Identity,
+  identityOf,
+  type KeyContext,
+  type RequestContext,
+} from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
 import { createOnce } from "./once.ts";
-import { bodyCostOf, customCostOf, hasCustomCost, type OnUnreadableCost } from "./request-cost.ts";
+import {
+  bodyCostOf,
+  customCostOf,
+  hasCustomCost,
+  lowestCost,
+  type OnUnreadableCost,
+} from "./request-cost.ts";
 import { collectWithinGrace } from "./shadow-grace.ts";
 import { windowsFor } from "./tier.ts";
 import type { ClaimsReader } from "./token.ts";
@@ -20,15 +33,39 @@ import type { ClaimsReader } from "./token.ts";
  * request.
  *
  * @param customCalls calls the functions in `custom`; undefined if the configuration has no functions
- * @param onWait called with the time for which the enforced rules have waited for rules with the mode
- * `mark`, in milliseconds. This time must not shorten the deadline of the enforced rules
  */
 export type RuleApplier = (
   canonical: CanonicalRequest,
   matches: readonly RuleMatch[],
   customCalls?: CustomCalls,
-  onWait?: (waitedMs: number) => void,
+  options?: ApplyOptions,
 ) => AppliedRule[] | Promise<AppliedRule[]>;
+
+export interface ApplyOptions {
+  /**
+   * Called with the time for which the enforced rules have waited for rules with the mode `mark`, in
+   * milliseconds. This time must not shorten the deadline of the enforced rules.
+   */
+  readonly onWait?: (waitedMs: number) => void;
+  /**
+   * Called before a function in `custom` is called, and before a token is verified, with the rules
+   * that are known without it. If it returns true, only these rules are returned. If a function
+   * determines the cost of a rule, the rule has the lowest cost that the function may return.
+   */
+  readonly isDenied?: (known: readonly AppliedRule[]) => boolean;
+}
+
+/** Where the values come from that are not in the request itself. */
+interface Sources extends Pick<KeyContext, "readClaims" | "computeCustom"> {
+  /** Returns the cost of a request under a rule whose cost a function determines. */
+  readonly costOf: (rule: Rule) => Promise<number | undefined>;
+}
+
+/**
+ * The maximum time in milliseconds that a token may take before the functions in `custom` are called.
+ * Verifying takes less time. Fetching an issuer's keys takes longer.
+ */
+const CLAIMS_GRACE_MS = 5;
 
 /**
  * Returns a function that checks exemptions and computes identities and tiers for the rules that
@@ -42,54 +79,98 @@ export type RuleApplier = (
  * @param readClaims verifies the request's token: see token.ts
  */
 export function createRuleApplier(
-  { ipv6Prefix }: Pick<Config, "ipv6Prefix">,
+  { ipv6Prefix, jwt, custom }: Pick<Config, "ipv6Prefix"> & Partial<Pick<Config, "jwt" | "custom">>,
   { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
   onUnreadableCost: OnUnreadableCost,
   readClaims: ClaimsReader,
 ): RuleApplier {
-  const keyTexts = new WeakMap<KeyExpression, string>();
   const hashOptions = { ipv6Prefix, keySecret };
+  const shared = {
+    ...hashOptions,
+    secrets,
+    readClaims,
+    onUnreadableCost,
+    costs: custom?.costs,
+    keyTexts: new WeakMap<KeyExpression, string>(),
+  };
+  const mayCall = jwt !== undefined || custom?.keys !== undefined || custom?.costs !== undefined;
+  return function applyRules(canonical, matches, customCalls, options = {}) {
+    const appliedRules = applyFromCache(canonical, matches, hashOptions, onUnreadableCost);
+    if (appliedRules) return appliedRules;
+    const request = new IdentifiedMatches(shared, canonical, matches, customCalls);
+    const { onWait = () => {}, isDenied } = options;
+    if (!mayCall || !isDenied) return request.applyAll(onWait);
+    return request.denied(isDenied).then((rules) => rules ?? request.applyAll(onWait));
+  };
+}
 
-  async function applyAsync(
+/** What the requests of a configuration share. */
+interface SharedParts extends Pick<RequestContext, "ipv6Prefix" | "keySecret"> {
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly readClaims: ClaimsReader;
+  readonly onUnreadableCost: OnUnreadableCost;
+  readonly costs: CustomFunctions["costs"];
+  readonly keyTexts: WeakMap<KeyExpression, string>;
+}
+
+/** The rules that match a request, while their clients are identified. */
+class IdentifiedMatches {
+  readonly #shared: SharedParts;
+  readonly #canonical: CanonicalRequest;
+  readonly #matches: readonly RuleMatch[];
+  readonly #sources: Sources;
+  /** The rules that are known so far, by the index of their match. */
+  readonly #known: (AppliedRule[] | undefined)[] = [];
+
+  constructor(
+    shared: SharedParts,
     canonical: CanonicalRequest,
     matches: readonly RuleMatch[],
     customCalls: CustomCalls | undefined,
-    onWait: (waitedMs: number) => void,
-  ): Promise<AppliedRule[]> {
+  ) {
+    this.#shared = shared;
+    this.#canonical = canonical;
+    this.#matches = matches;
     const claimsOnce = createOnce<Claims | undefined>();
     const customOnce = createOnce<string | undefined>();
     const costOnce = createOnce<Awaited<ReturnType<CustomCalls["computeCost"]>>>();
-    const identityOnce = createOnce<string>();
     const computeCost = (name: string) =>
       costOnce(name, async () => customCalls?.computeCost(name) ?? { value: undefined });
-    const shared = {
-      request: canonical,
-      keySecret,
-      ipv6Prefix,
-      readClaims: () => claimsOnce("", () => readClaims(canonical.headers)),
-      computeCustom: (name: string) => customOnce(name, async () => customCalls?.computeKey(name)),
+    this.#sources = {
+      readClaims: () => claimsOnce("", () => shared.readClaims(canonical.headers)),
+      computeCustom: (name) => customOnce(name, async () => customCalls?.computeKey(name)),
+      costOf: (rule) => customCostOf(rule, computeCost, shared.onUnreadableCost),
     };
+  }
 
-    async function apply({ rule, path, params }: RuleMatch): Promise<AppliedRule[]> {
-      if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
-      const context = { ...shared, path, params };
-      // The cost's function starts before the functions of keys, because all functions of a request
-      // share one deadline.
-      const customCost = hasCustomCost(rule)
-        ? customCostOf(rule, computeCost, onUnreadableCost)
-        : undefined;
-      const identity = await identityOnce(textOfKey(rule.key, context, keyTexts), () =>
-        identityOf(rule.key, context),
-      );
-      const windows = await windowsFor(rule, context);
-      const cost = customCost
-        ? await customCost
-        : bodyCostOf(rule, windows, canonical, onUnreadableCost);
-      return [appliedRuleOf(rule, windows, identity, cost)];
-    }
+  /**
+   * Returns the rules that are known without a function in `custom`, if they deny the request. If they
+   * do not even need the token, it is not verified.
+   */
+  async denied(isDenied: NonNullable<ApplyOptions["isDenied"]>) {
+    const needsFunction = this.#matches.some(({ rule }) => needs(rule, "custom"));
+    const needsToken = this.#matches.some(({ rule }) => needs(rule, "jwt"));
+    if (!needsFunction && !needsToken) return undefined;
+    const rules = await this.#applyKnown(notYet);
+    if (isDenied(rules)) return rules;
+    if (!needsFunction || !needsToken) return undefined;
+    const claims = inGrace(this.#sources.readClaims());
+    // Possibly no rule reads the claims after all.
+    claims.catch(() => {});
+    const rulesWithToken = await this.#applyKnown(() => claims);
+    return isDenied(rulesWithToken) ? rulesWithToken : undefined;
+  }
 
+  applyAll(onWait: (waitedMs: number) => void): Promise<AppliedRule[]> {
+    const apply = this.#applierWith(this.#sources);
+    const matches = this.#matches;
+    const results = matches.map(async (match, index) => {
+      const known = this.#known[index];
+      const [rule] = known ?? [];
+      return known && !(rule && hasCustomCost(match.rule)) ? known : apply(match, rule);
+    });
     return collectWithinGrace(
-      matches.map(apply),
+      results,
       (index) => (matches[index] as RuleMatch).rule.mode,
       (index, later) => ({
         rule: (matches[index] as RuleMatch).rule,
@@ -101,10 +182,68 @@ export function createRuleApplier(
     );
   }
 
-  return function applyRules(canonical, matches, customCalls, onWait = () => {}) {
-    const appliedRules = applyFromCache(canonical, matches, hashOptions, onUnreadableCost);
-    return appliedRules ?? applyAsync(canonical, matches, customCalls, onWait);
-  };
+  /** Applies the rules that need neither a function in `custom` nor other claims than these. */
+  async #applyKnown(readClaims: Sources["readClaims"]): Promise<AppliedRule[]> {
+    const { costs } = this.#shared;
+    const costOf = async ({ cost }: Rule) => lowestCost(cost, costs);
+    const apply = this.#applierWith({ readClaims, computeCustom: notYet, costOf });
+    await Promise.all(
+      this.#matches.map(async (match, index) => {
+        // A rule that fails is applied again, and then fails or is identified later.
+        this.#known[index] ??= await apply(match).catch(() => undefined);
+      }),
+    );
+    return this.#known.flatMap((each) => each ?? []);
+  }
+
+  /** Returns a function that applies one rule. Rules with the same key share their identity. */
+  #applierWith(sources: Sources) {
+    const { secrets, keyTexts, onUnreadableCost, ipv6Prefix, keySecret } = this.#shared;
+    const request = this.#canonical;
+    const identityOnce = createOnce<Identity>();
+    return async ({ rule, path, params }: RuleMatch, known?: AppliedRule) => {
+      if (!known && rule.exempt && (await isExempt(rule.exempt, request, secrets))) return [];
+      const context = { request, ipv6Prefix, keySecret, ...sources, path, params };
+      // The cost's function starts before the functions of keys, because all functions of a request
+      // share one deadline.
+      const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
+      const identify = () => identityOf(rule.key, context);
+      const { identity, reach = 0 } =
+        known ?? (await identityOnce(textOfKey(rule.key, context, keyTexts), identify));
+      const windows = known?.windows ?? (await windowsFor(rule, context));
+      const cost = customCost
+        ? await customCost
+        : bodyCostOf(rule, windows, request, onUnreadableCost);
+      return [appliedRuleOf(rule, windows, { identity, reach }, cost)];
+    };
+  }
+}
+
+/** The value of a source that is not read yet. */
+function notYet(): Promise<never> {
+  return Promise.reject(NOT_YET);
+}
+
+const NOT_YET = new Error("not yet");
+
+/** Rejects after {@link CLAIMS_GRACE_MS} if the claims are not known. */
+async function inGrace(claims: Promise<Claims | undefined>): Promise<Claims | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(NOT_YET), CLAIMS_GRACE_MS);
+  });
+  try {
+    return await Promise.race([claims, over]);
+  } finally {
+    clearTimeout(timer as ReturnType<typeof setTimeout>);
+  }
+}
+
+/** Whether a rule may read the token, or call a function in `custom`. */
+function needs(rule: Rule, kind: "jwt" | "custom"): boolean {
+  const reads = (key: KeyExpression | undefined) =>
+    key?.some((parts) => parts.some((part) => part.kind === kind)) === true;
+  return reads(rule.key) || reads(rule.tiers?.by) || (kind === "custom" && hasCustomCost(rule));
 }
 
 /**
@@ -135,10 +274,12 @@ function applyFromCache(
 function appliedRuleOf(
   rule: Rule,
   windows: readonly Window[],
-  identity: string,
+  { identity, reach }: Identity,
   cost: number | undefined,
 ): AppliedRule {
-  return cost === undefined ? { rule, windows, identity } : { rule, windows, identity, cost };
+  return cost === undefined
+    ? { rule, windows, identity, reach }
+    : { rule, windows, identity, reach, cost };
 }
 
 /**

@@ -1,7 +1,10 @@
-import type { CanonicalRequest } from "./canonical-request.ts";
+import type { KeyPart } from "../config/key-expression.ts";
+import type { Rule } from "../config/rule.ts";
 import { foldHeaderName, type HeaderFields } from "./header-fields.ts";
-import type { NameIndex } from "./name-index.ts";
-import { decodeLeniently, parametersIn } from "./request-values.ts";
+import { createNameTest } from "./lenient-name.ts";
+import { NameIndex } from "./name-index.ts";
+import { AMPERSAND, COMMA, forEachNameAfterSpace, forEachPair, SEMICOLON } from "./pairs.ts";
+import { decodeLeniently, encodedCookieValue, headerValue, queryValue } from "./request-values.ts";
 import {
   ABSENT,
   isClearlyPresent,
@@ -18,59 +21,152 @@ import {
  */
 const MAX_DECODED_VALUES = 16;
 
-/** The parameters of one request that have a certain name. */
-interface SentParameters {
-  /** The encoded values of the parameters with exactly this name. */
-  readonly values: string[];
-  /** Whether the query has a parameter with another name that some servers read as this name. */
-  hasOtherSpelling: boolean;
+/** The names that a configuration reads. */
+export interface SentNames {
+  /** The other spellings of each name of a header field in a key. */
+  readonly headers: ReadonlyMap<string, readonly string[]>;
+  readonly cookies: NameIndex;
+  readonly parameters: NameIndex;
+}
+
+/** Collects the names in these rules' keys, tiers and conditions. */
+export function sentNamesOf(rules: readonly Rule[]): SentNames {
+  const parts = rules.flatMap(({ key, tiers }) => [...key, ...(tiers?.by ?? [])].flat());
+  const namesOf = (kind: KeyPart["kind"]) =>
+    parts.flatMap((part) => (part.kind === kind && "name" in part ? [part.name] : []));
+  const conditions = rules.flatMap(({ match }) => [
+    ...(match.query ?? []),
+    ...(match.except?.query ?? []),
+  ]);
+  const parameters = [...namesOf("query"), ...conditions.map(({ name }) => name)];
+  return {
+    headers: new Map(namesOf("header").map((name) => [name, spellingsWithUnderscores(name)])),
+    cookies: new NameIndex(namesOf("cookie")),
+    parameters: new NameIndex(parameters),
+  };
 }
 
 /**
- * The header fields and the query parameters of one request that conditions use. Each value is read
- * at most once, and the query is split once, even if many rules have conditions on them.
+ * Returns the names with underscores in place of some hyphens. Servers that pass header fields as
+ * variables, as CGI does, do not distinguish these names. Of a name with more than two hyphens, only
+ * the name without hyphens is returned, because each name takes a look-up in each request.
+ */
+function spellingsWithUnderscores(name: string): string[] {
+  const [first = "", ...rest] = name.split("-");
+  if (rest.length > 2) return [name.replaceAll("-", "_")];
+  return rest
+    .reduce(
+      (names, word) => names.flatMap((each) => [`${each}-${word}`, `${each}_${word}`]),
+      [first],
+    )
+    .filter((each) => each !== name);
+}
+
+/** The parts of a request that have values by names. */
+interface ValueSource {
+  readonly headers: HeaderFields;
+  readonly search: string;
+  readonly hasHiddenQuery: boolean;
+}
+
+/** The cookies or the parameters of one request that servers may read as one name. */
+interface SentPairs {
+  /** The encoded values of the first pairs with exactly this name. */
+  readonly values: string[];
+  /** The number of pairs with this name in any spelling. */
+  count: number;
+  /** Whether a pair has another name that some servers read as this name. */
+  hasOtherSpelling: boolean;
+  /** The encoded value of the first pair in any spelling. */
+  readonly first: string;
+  /** Whether servers disagree about where the first pair ends, or whether it has this name. */
+  isUnclear: boolean;
+}
+
+/**
+ * The header fields, the cookies and the query parameters of one request that conditions and keys
+ * use. Each value is read at most once, and the query and the cookies are split once, even if many
+ * rules read them.
  */
 export class SentValues {
-  readonly request: CanonicalRequest;
-  readonly #queryNames: NameIndex;
-  #headers: Map<string, SentValue> | undefined;
+  readonly #source: ValueSource;
+  readonly #names: SentNames | undefined;
   #spellings: Map<string, number> | undefined;
-  #query: ReadonlyMap<string, SentParameters> | undefined;
-  #parameters: Map<string, SentValue> | undefined;
+  #query: ReadonlyMap<string, SentPairs> | undefined;
+  #cookies: ReadonlyMap<string, SentPairs> | undefined;
   #search = "";
   #hasAnyName = false;
+  readonly #known = new Map<string, unknown>();
 
-  /** @param queryNames the names of all parameters that a condition names */
-  constructor(request: CanonicalRequest, queryNames: NameIndex) {
-    this.request = request;
-    this.#queryNames = queryNames;
+  /**
+   * @param names the names that the configuration reads. Each other name takes a pass over the query
+   * or the cookies
+   */
+  constructor(source: ValueSource, names?: SentNames) {
+    this.#source = source;
+    this.#names = names;
   }
 
-  /** @param name the name of the field, in lower case */
+  /**
+   * Returns the texts that origins may read from a header field, for conditions.
+   *
+   * @param name the name of the field, in lower case
+   */
   header(name: string): SentValue {
-    this.#headers ??= new Map();
-    const cached = this.#headers.get(name);
-    if (cached) return cached;
-    const value = this.#readHeader(name);
-    this.#headers.set(name, value);
-    return value;
+    return this.#once(`header ${name}`, () => this.#readHeader(name));
   }
 
-  /** @param name one of the names in the index */
+  /** Returns the texts that origins may read from a query parameter, for conditions. */
   parameter(name: string): SentValue {
-    this.#parameters ??= new Map();
-    const cached = this.#parameters.get(name);
-    if (cached) return cached;
-    const value = this.#readParameter(name);
-    this.#parameters.set(name, value);
+    return this.#once(`parameter ${name}`, () => this.#readParameter(name));
+  }
+
+  /**
+   * Returns the value of a header field in one spelling, for keys.
+   *
+   * @param name the name of the field, in lower case
+   * @returns undefined if the field is missing, or if origins may read different values
+   */
+  headerKey(name: string): string | undefined {
+    const { headers } = this.#source;
+    const value = headers.get(name);
+    if (value) {
+      const others = this.#names?.headers.get(name) ?? spellingsWithUnderscores(name);
+      if (others.some((other) => headers.has(other))) return undefined;
+    }
+    // Most fields have a short value, which is read faster than it is looked up.
+    if (!value || value.length <= MAX_REREAD) return value ? headerValue(name, value) : undefined;
+    return this.#once(`header key ${name}`, () => headerValue(name, value));
+  }
+
+  /** Returns the value of a query parameter, like {@link headerKey}. */
+  parameterKey(name: string): string | undefined {
+    return this.#once(`parameter key ${name}`, () => {
+      const sent = this.#parametersNamed(name);
+      return this.#hasAnyName ? undefined : sent && keyOf(sent, queryValue);
+    });
+  }
+
+  /** Returns the value of a cookie, like {@link headerKey}. */
+  cookieKey(name: string): string | undefined {
+    return this.#once(`cookie key ${name}`, () => {
+      const sent = this.#cookiesNamed(name);
+      return sent && keyOf(sent, encodedCookieValue);
+    });
+  }
+
+  #once<Value>(id: string, read: () => Value): Value {
+    if (this.#known.has(id)) return this.#known.get(id) as Value;
+    const value = read();
+    this.#known.set(id, value);
     return value;
   }
 
   #readHeader(name: string): SentValue {
-    const value = this.request.headers.get(name);
+    const value = this.#source.headers.get(name);
     // Servers may confuse a name with other names only if it contains a separator.
     if (/[^a-z\d]/.test(name)) {
-      this.#spellings ??= countSpellings(this.request.headers);
+      this.#spellings ??= countSpellings(this.#source.headers);
       const count = this.#spellings.get(foldHeaderName(name)) ?? 0;
       if (count > (value === null ? 0 : 1)) return UNCLEAR;
     }
@@ -78,42 +174,130 @@ export class SentValues {
   }
 
   #readParameter(name: string): SentValue {
-    this.#query ??= this.#readQuery();
+    const sent = this.#parametersNamed(name);
     if (this.#hasAnyName) return UNCLEAR;
-    const sent = this.#query.get(name);
     if (!sent) return ABSENT;
     // Most servers read `;` as a part of a value, and others read it as a separator.
     if (sent.hasOtherSpelling || this.#search.includes(";")) return UNCLEAR;
-    const [single = "", ...more] = sent.values;
-    if (more.length === 0) return sentParameter(single);
-    if (sent.values.length > MAX_DECODED_VALUES) return UNCLEAR;
+    const [single = ""] = sent.values;
+    if (sent.count === 1) return sentParameter(single);
+    if (sent.count > MAX_DECODED_VALUES) return UNCLEAR;
     return sent.values.every((value) => isClearlyPresent(decodeLeniently(value)))
       ? PRESENT
       : UNCLEAR;
   }
 
-  #readQuery(): ReadonlyMap<string, SentParameters> {
-    this.#search = this.request.search;
-    this.#hasAnyName = this.request.hasHiddenQuery;
-    const query = new Map<string, SentParameters>();
-    const parametersOf = (name: string) => {
-      const parameters = query.get(name) ?? { values: [], hasOtherSpelling: false };
-      query.set(name, parameters);
-      return parameters;
-    };
-    for (const [sent, value] of parametersIn(this.#search)) {
-      const names = this.#queryNames.find(sent);
-      if (names === this.#queryNames.all) {
-        this.#hasAnyName = true;
-        break;
-      }
-      for (const name of names) {
-        if (name === sent) parametersOf(name).values.push(value);
-        else parametersOf(name).hasOtherSpelling = true;
-      }
-    }
+  #parametersNamed(name: string): SentPairs | undefined {
+    const index = this.#names?.parameters;
+    if (!index?.has(name)) return this.#readQuery(new NameIndex([name])).get(name);
+    this.#query ??= this.#readQuery(index);
+    return this.#query.get(name);
+  }
+
+  #cookiesNamed(name: string): SentPairs | undefined {
+    const index = this.#names?.cookies;
+    if (!index?.has(name)) return this.#readCookies(new NameIndex([name])).get(name);
+    this.#cookies ??= this.#readCookies(index);
+    return this.#cookies.get(name);
+  }
+
+  #readQuery(index: NameIndex): ReadonlyMap<string, SentPairs> {
+    this.#search = this.#source.search;
+    this.#hasAnyName = this.#source.hasHiddenQuery;
+    const query = new Map<string, SentPairs>();
+    forEachParameter(this.#search, (sent, value, after) => {
+      const names = index.find(sent);
+      if (names === index.all) this.#hasAnyName = true;
+      // Only some servers end a value at `;`.
+      else for (const name of names) addPair(query, name, sent, value, after === SEMICOLON);
+    });
     return query;
   }
+
+  #readCookies(index: NameIndex): ReadonlyMap<string, SentPairs> {
+    const cookies = new Map<string, SentPairs>();
+    const text = this.#source.headers.get("cookie");
+    if (!text) return cookies;
+    /** Most cookies have other names, and the first letter is enough to see this. */
+    const namesIn = (start: number, end: number): readonly string[] => {
+      const first = text.charCodeAt(start) === 0x20 ? start + 1 : start;
+      if (!index.mayBegin(text.charCodeAt(first))) return [];
+      const names = index.find(text.slice(first, end));
+      // No server decodes the name of a cookie twice.
+      return names === index.all ? [] : names;
+    };
+    forEachPair(text, COMMA, ({ start, equals, end, before, after }) => {
+      if (equals === end) return;
+      // The runtime joins several fields by commas. Only some servers split cookies at commas.
+      const isUnclear = before === COMMA || after === COMMA;
+      for (const name of namesIn(start, equals)) {
+        addPair(cookies, name, text.slice(start, equals), text.slice(equals + 1, end), isUnclear);
+      }
+    });
+    forEachNameAfterSpace(text, (start, end) => {
+      for (const name of namesIn(start, end)) addPair(cookies, name, name, "", true);
+    });
+    return cookies;
+  }
+}
+
+/**
+ * The maximum length of a header field that is read again for each rule, in characters. Reading it
+ * takes less time than looking it up.
+ */
+const MAX_REREAD = 64;
+
+/**
+ * Calls a function for each name and encoded value of a query. A parameter without `=` has an empty
+ * value. Weir splits parameters at `;` too, because some servers still do this.
+ *
+ * @param search a URL's query, with its question mark
+ */
+export function forEachParameter(
+  search: string,
+  visit: (name: string, value: string, after: number) => void,
+): void {
+  const text = search.slice(1);
+  forEachPair(text, AMPERSAND, ({ start, equals, end, after }) =>
+    visit(text.slice(start, equals), text.slice(equals + 1, end), after),
+  );
+}
+
+function addPair(
+  pairs: Map<string, SentPairs>,
+  name: string,
+  sent: string,
+  value: string,
+  isUnclear: boolean,
+): void {
+  const known = pairs.get(name);
+  const isExact = sent === name;
+  if (known) {
+    known.count++;
+    known.isUnclear ||= isUnclear;
+    if (!isExact) known.hasOtherSpelling = true;
+    else if (known.values.length < MAX_DECODED_VALUES) known.values.push(value);
+    return;
+  }
+  pairs.set(name, {
+    values: isExact ? [value] : [],
+    count: 1,
+    hasOtherSpelling: !isExact,
+    first: value,
+    // The index finds `name[key]` too, which no server reads as a text.
+    isUnclear: isUnclear || !(isExact || createNameTest(name)(sent)),
+  });
+}
+
+/**
+ * Returns the value of a name that was sent once. If it was sent twice, servers read the first value
+ * or the last one.
+ */
+function keyOf(
+  { count, isUnclear, first }: SentPairs,
+  read: (encoded: string) => string | undefined,
+): string | undefined {
+  return count > 1 || isUnclear ? undefined : read(first);
 }
 
 /** Counts the header fields whose names servers may take for the same name. */

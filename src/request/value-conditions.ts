@@ -1,7 +1,7 @@
 import type { NamedCondition, ValuePattern } from "../config/value-condition.ts";
+import type { CanonicalRequest } from "./canonical-request.ts";
 import { hasCredential } from "./request-values.ts";
 import { foldValue, type SentText, type SentValue } from "./sent-value.ts";
-import type { SentValues } from "./sent-values.ts";
 import { isAscii } from "./text-folding.ts";
 
 /**
@@ -10,29 +10,29 @@ import { isAscii } from "./text-folding.ts";
  * by an unknown result. So if the result is unknown, `match` counts the request, and `except` does
  * not except it.
  */
-export type ConditionTest = (sent: SentValues) => boolean | undefined;
+export type ConditionTest = (request: CanonicalRequest) => boolean | undefined;
 
 /** Creates the test for one header field. */
 export function headerTest({ name, expected }: NamedCondition): ConditionTest {
-  if (typeof expected === "boolean") return (values) => isAsSent(expected, values.header(name));
+  if (typeof expected === "boolean") return ({ sent }) => isAsSent(expected, sent.header(name));
   const test = textTest(expected, hasCredential(name));
   // Some servers read the bytes of a header field as Latin-1, and others as UTF-8.
   const ascii = expected.filter((pattern) => isAscii(textOf(pattern)));
   const hasWide = ascii.length < expected.length;
-  return (values) => {
-    const sent = values.header(name);
-    const isUnknown = hasWide && sent.text?.isWide && !fitsExactly(sent.text, ascii);
-    return isUnknown ? undefined : test(sent);
+  return ({ sent }) => {
+    const value = sent.header(name);
+    const isUnknown = hasWide && value.text?.isWide && !fitsExactly(value.text, ascii);
+    return isUnknown ? undefined : test(value);
   };
 }
 
 /** Creates the test for one query parameter. */
 export function queryTest({ name, expected }: NamedCondition): ConditionTest {
   if (typeof expected === "boolean") {
-    return (values) => isAsSent(expected, values.parameter(name));
+    return ({ sent }) => isAsSent(expected, sent.parameter(name));
   }
   const test = textTest(expected);
-  return (values) => test(values.parameter(name));
+  return ({ sent }) => test(sent.parameter(name));
 }
 
 function isAsSent(expected: boolean, { isPresent }: SentValue): boolean | undefined {

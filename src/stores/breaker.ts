@@ -1,5 +1,6 @@
 import type { Counter } from "../engine/counter.ts";
 import { Circuit, type Ticket } from "./circuit.ts";
+import { CHECKS_PER_DEADLINE } from "./deadline.ts";
 import { decisiveRole, roleOf } from "./group-roles.ts";
 import { ObjectCircuits } from "./object-circuits.ts";
 import type { Store } from "./store.ts";
@@ -29,9 +30,6 @@ export interface BreakerOptions {
   readonly clock?: () => number;
 }
 
-/** How many times a waiting call checks, before its deadline, whether to stop waiting. */
-const CHECKS_PER_DEADLINE = 10;
-
 /**
  * Wraps a store with a circuit breaker. After a few failures in a row, the store is not called for
  * a while. An outage then delays only those few requests, and a struggling store can recover.
@@ -44,6 +42,9 @@ const CHECKS_PER_DEADLINE = 10;
  * attributed to only one of its objects, the object with the most failures in a row. So if all
  * calls need the same broken object, only the circuit of this object opens. Failures of that
  * object, or of the shards of one client, do not open the breaker for the whole store.
+ *
+ * A call that missed its deadline because the isolate was busy is no failure of the store. Otherwise
+ * a few requests with much work could open the breaker for all clients.
  */
 export function withBreaker(store: Store, options: BreakerOptions): Store {
   const breaker = new Breaker(options);
@@ -56,7 +57,6 @@ export function withBreaker(store: Store, options: BreakerOptions): Store {
 }
 
 class Breaker {
-  readonly #timeoutMs: number;
   readonly #clients: number;
   readonly #onChange: (state: BreakerState, scope: BreakerScope) => void;
   readonly #clock: () => number;
@@ -65,15 +65,18 @@ class Breaker {
   /** The identities that have failed since the last success, at most `#clients` of them. */
   readonly #failedIdentities = new Set<string>();
   readonly #waiting: WaitingCalls;
+  readonly #stepMs: number;
+  /** When a call last began or was checked, by the isolate's clock. */
+  #seenAt = 0;
 
   constructor({ timeoutMs, clients = 1, onChange = () => {}, clock = Date.now }: BreakerOptions) {
-    this.#timeoutMs = timeoutMs;
     this.#clients = clients;
     this.#onChange = onChange;
     this.#clock = clock;
     this.#store = new Circuit(timeoutMs);
     this.#objects = new ObjectCircuits(timeoutMs);
     this.#waiting = new WaitingCalls(timeoutMs, clients);
+    this.#stepMs = timeoutMs / CHECKS_PER_DEADLINE;
   }
 
   /**
@@ -92,6 +95,7 @@ class Breaker {
     const circuits = this.#circuitsOf(identities);
     const paused = circuits.find((circuit) => circuit.isPaused(now));
     if (paused) throw circuitOpen(paused);
+    this.#noteBusyTime();
     if (!this.#store.isOpen && this.#waiting.isStalled(identities, now)) throw stalled();
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
     const waitingCall = this.#waiting.enter(identities, now);
@@ -115,7 +119,8 @@ class Breaker {
       return result;
     } catch (error) {
       this.#waiting.leave(waitingCall);
-      this.#recordFailure(waitingCall.identities, tickets, error);
+      const wasBusy = error instanceof StoreError && error.wasBusy;
+      if (!wasBusy) this.#recordFailure(waitingCall.identities, tickets, error);
       throw error;
     }
   }
@@ -131,15 +136,29 @@ class Breaker {
     const { identities } = waitingCall;
     const { promise: opened, reject } = Promise.withResolvers<never>();
     const timer = setInterval(() => {
+      this.#noteBusyTime();
       const open = this.#circuitsOf(identities).find(({ isOpen }) => isOpen);
       if (open) reject(circuitOpen(open));
       else if (this.#waiting.isStalled(identities, this.#clock(), waitingCall)) reject(stalled());
-    }, this.#timeoutMs / CHECKS_PER_DEADLINE);
+    }, this.#stepMs);
     try {
       return await Promise.race([attempt, opened]);
     } finally {
       clearInterval(timer);
     }
+  }
+
+  /**
+   * While calls wait, one of them is checked in each step. If nothing was checked for longer, the
+   * isolate was busy, and the answers of the waiting calls may not have been read. As at a deadline,
+   * more than two steps do not count at all.
+   */
+  #noteBusyTime(): void {
+    const now = Date.now();
+    const tookMs = now - this.#seenAt;
+    const busyMs = tookMs > 2 * this.#stepMs ? tookMs : tookMs - this.#stepMs;
+    if (busyMs > 0) this.#waiting.postpone(busyMs, this.#clock());
+    this.#seenAt = now;
   }
 
   /**

@@ -1,23 +1,98 @@
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
+/** How many times a wait looks, before its deadline, whether it goes on. */
+export const CHECKS_PER_DEADLINE = 10;
+
 /**
- * Wraps a store so that a call fails with `timeout` after `timeoutMs`. The store may still finish
+ * The time in milliseconds that an isolate must have been busy before a missed deadline says nothing
+ * about the other side, unless half of the deadline is longer.
+ */
+const MIN_BUSY_MS = 50;
+
+/**
+ * A deadline that counts only the time in which the isolate was able to read answers.
+ *
+ * While code keeps the isolate busy, for example a slow function of a user, answers that have
+ * arrived wait unread, and timers fire late. So the deadline consists of
+ * {@link CHECKS_PER_DEADLINE} short waits, one after the other. A wait counts only with its own
+ * length, however late its timer fires, and during the next waits the isolate reads the answers. A
+ * wait that takes more than twice its length does not count at all; this happens at most ten times. So
+ * the deadline passes after twenty timers at the latest, also where the clock stands still: in
+ * production it advances only with I/O. In an isolate that is not busy, it passes after `timeoutMs`.
+ */
+export class Deadline {
+  readonly #timeoutMs: number;
+  readonly #onPassed: (wasBusy: boolean) => void;
+  /** The time left at the end of the current wait. */
+  #leftMs: number;
+  #waitMs = 0;
+  #startedAt = 0;
+  /** The time by which the timers were late. */
+  #busyMs = 0;
+  #repeatsLeft = CHECKS_PER_DEADLINE;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /**
+   * @param onPassed called once at the deadline. `wasBusy` means that the isolate was busy for so
+   * long that the other side is not to blame
+   */
+  constructor(timeoutMs: number, onPassed: (wasBusy: boolean) => void) {
+    this.#timeoutMs = timeoutMs;
+    this.#onPassed = onPassed;
+    this.#leftMs = timeoutMs;
+    this.#wait();
+  }
+
+  /** Milliseconds left; 0 at the deadline. */
+  get timeLeftMs(): number {
+    return this.#leftMs + Math.max(0, this.#waitMs - this.#elapsedMs());
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer as ReturnType<typeof setTimeout>);
+  }
+
+  #wait(): void {
+    this.#startedAt = Date.now();
+    this.#waitMs = Math.min(Math.ceil(this.#timeoutMs / CHECKS_PER_DEADLINE), this.#leftMs);
+    this.#leftMs -= this.#waitMs;
+    this.#timer = setTimeout(() => this.#endWait(), this.#waitMs);
+  }
+
+  #endWait(): void {
+    const lateMs = this.#elapsedMs() - this.#waitMs;
+    this.#busyMs += Math.max(0, lateMs);
+    if (lateMs > this.#waitMs && this.#repeatsLeft > 0) {
+      this.#repeatsLeft -= 1;
+      this.#leftMs += this.#waitMs;
+    }
+    if (this.#leftMs > 0) this.#wait();
+    else this.#onPassed(this.#busyMs >= Math.max(MIN_BUSY_MS, this.#timeoutMs / 2));
+  }
+
+  #elapsedMs(): number {
+    return Date.now() - this.#startedAt;
+  }
+}
+
+/**
+ * Wraps a store so that a call fails with `timeout` at a {@link Deadline}. The store may still finish
  * that call and charge its counters.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
   async function limit<Result>(call: () => Promise<Result>): Promise<Result> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    let deadline: Deadline | undefined;
     // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
     const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        reject(new StoreError("timeout", `no decision within ${timeoutMs} ms`));
-      }, timeoutMs);
+      deadline = new Deadline(timeoutMs, (wasBusy) => {
+        reject(new StoreError("timeout", `no decision within ${timeoutMs} ms`, { wasBusy }));
+      });
     });
     try {
       return await Promise.race([call(), timeout]);
     } finally {
-      clearTimeout(timer as ReturnType<typeof setTimeout>);
+      deadline?.clear();
     }
   }
 

@@ -69,6 +69,13 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
       return { now, groups: answers, fromMemory: true };
     },
 
+    denialOf(group, now = Date.now()) {
+      const { verdict, writes } = decideGroup(group, now, rowReader(now));
+      if (verdict.admitted) return undefined;
+      write(writes, now, !isEnforced(group));
+      return { now, groups: [verdict], fromMemory: true };
+    },
+
     async adjust(counters, now = Date.now()) {
       const { tallies, writes } = adjustGroup(counters, now, rowReader(now));
       write(writes, now, !isEnforced(counters));

@@ -27,9 +27,12 @@ export const STORE_FAILURES = [
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly failure: StoreFailure;
+  /** Whether the call missed its deadline because the isolate was busy. The store may be well. */
+  readonly wasBusy: boolean;
 
-  constructor(failure: StoreFailure, detail: string) {
+  constructor(failure: StoreFailure, detail: string, { wasBusy = false } = {}) {
     super(detail);
     this.failure = failure;
+    this.wasBusy = wasBusy;
   }
 }

@@ -80,6 +80,16 @@ export interface Store {
   ): Promise<Verdict>;
 
   /**
+   * Denies a group from this isolate's memory if `decide` would certainly deny it. Makes no call and
+   * charges nothing. So a request can be denied before the rest of it is read.
+   *
+   * A store that remembers nothing lacks this method.
+   *
+   * @returns undefined if only `decide` can tell
+   */
+  readonly denialOf?: (group: readonly Counter[], now?: number) => Verdict | undefined;
+
+  /**
    * Adds each counter's cost to its count, even if no quota is left. This method charges the actual
    * cost of a response. A negative cost is a refund and lowers the count. A count stays between 0
    * and 2^53 − 1.

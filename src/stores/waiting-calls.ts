@@ -5,7 +5,8 @@ export const MAX_STALLED = 16;
 export interface WaitingCall {
   /** The identities of the objects called. */
   readonly identities: readonly string[];
-  readonly sentAt: number;
+  /** When the call was sent, or later by the time in which the isolate was busy. */
+  sentAt: number;
   /** The number of calls that had succeeded when this call was sent. */
   readonly successes: number;
 }
@@ -56,6 +57,11 @@ export class WaitingCalls {
 
   leave(call: WaitingCall): void {
     this.#calls.delete(call);
+  }
+
+  /** Leaves out a time in which the isolate was too busy to read answers. */
+  postpone(ms: number, now: number): void {
+    for (const call of this.#calls) call.sentAt = Math.min(now, call.sentAt + ms);
   }
 
   /**

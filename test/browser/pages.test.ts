@@ -65,7 +65,7 @@ describeInBrowser("every page of the dashboard", () => {
       },
       { timeout: 25_000, interval: 500 },
     );
-  }, 60_000);
+  });
 
   it.each(["light", "dark"] as const)(
     "has no fault for axe in the %s theme",

@@ -70,7 +70,7 @@ beforeAll(async () => {
     handleStructuredLogs: ({ message }) => logs.push(message),
   });
   urls = await Promise.all(NAMES.map((name) => runtime.unsafeGetDirectURL(name)));
-}, 60_000);
+});
 
 afterAll(() => runtime.dispose());
 

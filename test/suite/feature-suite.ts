@@ -38,6 +38,50 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await admitted([hourly], 1, NOW + 2 * HOUR)).toBe(1);
     });
 
+    /** Uses 150 under a limit of 100, so that the row of the limit of 100 expires after two hours. */
+    const LOWERED: Record<string, (hourly: Counter) => Counter[]> = {
+      "a denied request": (hourly) => [hourly],
+      "a request that is only checked": (hourly) => [{ ...hourly, cost: 111, checkOnly: true }],
+      "a request that is denied by another counter": (hourly) => [
+        { ...hourly, cost: 5 },
+        counter({ limit: 0, identity: hourly.identity, windowMs: HOUR }),
+      ],
+      "a request with a higher ceiling": (hourly) => [{ ...hourly, cost: 200, ceiling: 300 }],
+    };
+    it.each(Object.keys(LOWERED))(
+      "keeps a debt until a lowered limit has repaid it: %s",
+      async (name) => {
+        const hourly = rolling();
+        await decide([{ ...hourly, cost: 150 }]);
+        const lowered = { ...hourly, limit: 10, ceiling: 20, cost: 21 };
+        const [first, ...others] = (LOWERED[name] as (typeof LOWERED)[string])(lowered);
+        const { admitted } = await decide([first as Counter, ...others], NOW + HOUR);
+        expect(admitted).toBe(false);
+        expect(await used([lowered], NOW + 3 * HOUR)).toEqual([120]);
+        expect(await used([lowered], NOW + 14.5 * HOUR)).toEqual([10]);
+        expect(await used([lowered], NOW + 15 * HOUR)).toEqual([0]);
+      },
+    );
+
+    it("keeps the debts of both shards until a lowered limit has repaid them", async () => {
+      const [one, other] = [rolling(), rolling()];
+      for (const each of [one, other]) await decide([{ ...each, cost: 150 }]);
+      const lower = (each: Counter): Counter => ({ ...each, limit: 10, ceiling: 20 });
+      await decide([{ ...lower(one), alternative: lower(other) }], NOW + HOUR);
+      for (const each of [one, other]) {
+        expect(await used([lower(each)], NOW + 5 * HOUR)).toEqual([100]);
+      }
+    });
+
+    it("lowers a debt by charges and refunds under a lowered limit", async () => {
+      const hourly = rolling();
+      await decide([{ ...hourly, cost: 150 }]);
+      const lowered = { ...hourly, limit: 10, ceiling: 200 };
+      await decide([{ ...lowered, cost: 4 }], NOW + HOUR);
+      await store.adjust([{ ...lowered, cost: -14 }], NOW + 2 * HOUR);
+      expect(await used([lowered], NOW + 9 * HOUR)).toEqual([50]);
+    });
+
     it("adds a window's limit once when the clock steps back and forth", async () => {
       const hourly = rolling({ cost: 50 });
       await admitted([hourly], 3, NOW + HOUR);

@@ -207,6 +207,121 @@ describe("rateLimit", () => {
   });
 });
 
+describe("the key of a rule in an app", () => {
+  const ROUTES = ["/api/:tenant/*", "/t/:tenant", "/:x/of/:tenant/*"];
+
+  /**
+   * Returns a function that sends a request whose URL workerd would pass on unresolved, and returns
+   * the status, the tenant of the handler, and the quotas left.
+   */
+  function send(rule: object = {}) {
+    const matched = { key: "param:tenant", match: { paths: ROUTES }, ...rule };
+    const config = defineConfig({
+      store: "memory",
+      rules: [{ name: "tenant", limit: 2, window: "52w", ...matched }],
+    });
+    const limit = rateLimit(config);
+    return async function sendTo(raw: string, address = "203.0.113.7") {
+      let tenant: string | undefined;
+      const app = new Hono({ getPath: () => decodedBy(raw) });
+      app.use(limit);
+      for (const route of ROUTES) {
+        app.all(route, (c) => {
+          tenant = c.req.param("tenant" as never);
+          return c.text("ok");
+        });
+      }
+      const url = new URL(raw, "https://api.example.com");
+      const response = await app.request(url, { headers: { "cf-connecting-ip": address } });
+      const left = [...(response.headers.get("ratelimit") ?? "").matchAll(/r=(\d+)/g)].map(
+        digitsOf,
+      );
+      return { status: response.status, tenant, left };
+    };
+  }
+
+  const digitsOf = ([, digits]: RegExpMatchArray) => Number(digits);
+
+  /** Decodes a path like Hono's `getPath`. */
+  function decodedBy(raw: string): string {
+    const path = raw.replace(/[?#].*/, "");
+    return path.includes("%") ? decodeURI(path.replaceAll("%25", "%2525")) : path;
+  }
+
+  it.each([
+    "/api/acme/find/../../b/c",
+    "/api/acme/../b/c",
+    "/api/acme/%2e%2e/b/c",
+    "/api/acme/find/.%2E/..//b/c",
+    "/api/acme/x%2f..%2f..%2fb/c",
+    "/api/acme/x%2f..%2f../b/c",
+    "/api/acme/..%5cb/c",
+    "/api/acme/..\\b/c",
+    "/api/acme/x%252f..%252f..%252fb/c",
+    "/api/acme//../b/c",
+    "/api/acme/../../t/b",
+    "/api/acme/;/../../b",
+    "/api/acme/%00/../../b",
+    "/api/a%63me/../b/c",
+    "/api/ACME/../b/c",
+    "/api/of/acme/../../b/c",
+    "/x/of/acme/../../../api/b/c",
+    "/x/of/acme/../b/c",
+  ])("counts the handler's tenant, whatever a second reading is: %s", async (raw) => {
+    const { tenant } = await send()(raw);
+    expect(tenant).toBeDefined();
+    const sendTo = send();
+    for (const _ of "12") expect((await sendTo(`/t/${tenant?.toLowerCase()}`)).status).toBe(200);
+    expect(await sendTo(raw, "198.51.100.1")).toMatchObject({ status: 429, tenant: undefined });
+  });
+
+  it.each([
+    "/api/acme/find/../../b/c",
+    "/api/acme/../b/c",
+    "/api/acme/%2e%2e/b/c",
+    "/api/acme/..\\b/c",
+    "/x/of/acme/../../../api/b/c",
+  ])("counts the tenant of the URL that the app would forward too: %s", async (raw) => {
+    const sendTo = send();
+    for (const _ of "12") await sendTo("/t/b");
+    expect(await sendTo(raw)).toMatchObject({ status: 429, tenant: undefined });
+  });
+
+  it.each([
+    ["/t/acme", [1]],
+    ["/api/acme/x", [1]],
+    ["/api/acme//x", [1]],
+    ["/api/acme/../acme/x", [1]],
+    ["/api/acme;v=1/x", [1]],
+    ["/api/%61cme/a%2fb", [1]],
+    ["/api/acme/../b/c", [1, 1]],
+  ])("is charged once for each tenant: %s", async (raw, left) => {
+    expect((await send()(raw)).left).toEqual(left);
+  });
+
+  it("has the tier of the handler's tenant", async () => {
+    const tiers = { by: "param:tenant", limits: { acme: { limit: 1, window: "52w" } } };
+    const sendTo = send({ key: "ip", tiers });
+    expect(await sendTo("/t/acme")).toMatchObject({ status: 200 });
+    expect(await sendTo("/api/acme/../b/c")).toMatchObject({ status: 429 });
+    expect(await sendTo("/api/acme/x%2f..%2f..%2fb/c")).toMatchObject({ status: 429 });
+  });
+
+  it.each([
+    [{ key: "ip" }, [1]],
+    [{ key: "path" }, [1, 1]],
+    [{ key: "path", match: {} }, [1, 1]],
+    [{ key: "ip", match: {} }, [1]],
+    [{ key: ["ip", "param:tenant"] }, [1, 1]],
+    [
+      { key: "global", tiers: { by: "param:tenant", limits: { b: { limit: 9, window: "52w" } } } },
+      [1],
+    ],
+  ])("is charged once if it reads no value that differs: %j", async (rule, left) => {
+    expect((await send(rule)("/api/acme/../b/c")).left).toEqual(left);
+  });
+});
+
 describe("c.var.rateLimit", () => {
   /** Returns the value of `c.var.rateLimit` in a handler that runs after the middlewares. */
   async function quotasOf(

@@ -1,8 +1,10 @@
 import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { type ConfigInput, defineConfig, type RuleInput } from "../../src/config/index.ts";
 import { type LimitOptions, RateLimitError, WeirService, weir } from "../../src/index.ts";
+import { ruleCountersOf } from "../../src/limiter/counters.ts";
+import { Limiter } from "../../src/limiter/limiter.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -22,6 +24,8 @@ function serviceOf(
 }
 
 const FIVE = { name: "five", limit: 5, window: "1h" } as const;
+const HOURLY = { limit: 30, window: "1h" } as const;
+const RESERVE = { reserve: 2, settle: "header:x-cost" } as const;
 
 describe("limit", () => {
   it("takes quota until none is left, and then returns the time until there is quota again", async () => {
@@ -116,6 +120,37 @@ describe("limit", () => {
       quotas: [{ remaining: 0 }],
     });
     expect(await service.limit("five", { cost: 4, reserve: true })).toMatchObject({ ok: false });
+  });
+
+  describe.each([
+    ["a window", { window: "1m", maxReserved: 12 }],
+    ["several windows", { limits: [{ limit: 5, window: "1m", maxReserved: 12 }, HOURLY] }],
+    ["a capacity", { window: "1m", capacity: 6, maxReserved: 12 }],
+    ["shards", { limit: 10, window: "1m", maxReserved: 12, shards: 2 }],
+    ["a month", { window: "month", maxReserved: 12 }],
+    ["the mode mark", { window: "1m", maxReserved: 12, mode: "mark" }],
+    ["a cost with a reserve", { window: "1m", maxReserved: 12, cost: RESERVE }],
+    ["a cost of the response", { window: "1m", maxReserved: 12, cost: "header:x-cost" }],
+  ] as const)("a check that may reserve quota of later windows, with %s", (_, fields) => {
+    it.each([1, 5, 7, 11, 17, 18, 40])(
+      "returns what limit returns for a cost of %i",
+      async (cost) => {
+        vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
+        vi.spyOn(Math, "random").mockReturnValue(0);
+        const limit = "limits" in fields ? {} : { limit: 5 };
+        const service = serviceOf([{ name: "five", ...limit, ...fields } as RuleInput], {
+          denialLog: 0,
+        });
+        for (let calls = 0; calls < 3; calls++) {
+          const checked = await service.check("five", { cost, reserve: true });
+          const limited = await service.limit("five", { cost, reserve: true });
+          expect([checked.ok, checked.retryAfterMs]).toEqual([limited.ok, limited.retryAfterMs]);
+          expect(checked.quotas?.map((each) => each.reservationDelayMs)).toEqual(
+            limited.quotas?.map((each) => each.reservationDelayMs),
+          );
+        }
+      },
+    );
   });
 
   it("throws an error with the rule and the time to wait if throws is set", async () => {
@@ -491,4 +526,62 @@ describe("RateLimitError.from, for a time that is written with an exponent", () 
     const message = new RateLimitError("five", retryAfterMs).message;
     expect(RateLimitError.from(new Error(message))).toMatchObject({ rule: "five", retryAfterMs });
   });
+});
+
+describe("the leases of a rule", () => {
+  const minute = { name: "api", key: "ip", limit: 1000, window: "1m" } as const;
+  const RULES: [string, Partial<RuleInput>, isLeased: boolean][] = [
+    ["no other field", {}, true],
+    ["a cost", { cost: 3 }, true],
+    ["a cost of the request", { cost: "body:bytes" }, true],
+    ["start: spread", { start: "spread" }, true],
+    ["mode: shadow", { mode: "shadow" }, true],
+    ["mode: mark", { mode: "mark" }, true],
+    ["lease: false", { lease: false }, false],
+    ["ban", { ban: "1m" }, false],
+    ["capacity", { capacity: 2000 }, false],
+    ["maxReserved", { maxReserved: 10 }, false],
+    ["shards", { shards: 2 }, false],
+    ["count", { count: { status: [401] } }, false],
+    ["count with a reserve", { count: { status: [401], reserve: true } }, false],
+    ["a cost of the response", { cost: "header:x-cost" }, false],
+    ["a cost of the response with bounds", { cost: { settle: "header:x-cost", max: 9 } }, false],
+    ["a cost that is reserved", { cost: RESERVE }, false],
+  ];
+  const IP = { key: { ip: "203.0.113.7" } } as const;
+  const CALLS: [string, (service: WeirService) => unknown][] = [
+    ["limit", (service) => service.limit("api", { ...IP, cost: 1 })],
+    ["limit, which may reserve", (service) => service.limit("api", { ...IP, reserve: true })],
+    ["check", (service) => service.check("api", { ...IP, reserve: true })],
+    ["a refund", (service) => service.limit("api", { ...IP, cost: -1 })],
+    ["getValue", (service) => service.getValue("api", IP)],
+  ];
+
+  it.each(RULES)(
+    "are the same for the gateway and for programs: %s",
+    async (_, fields, isLeased) => {
+      const config = defineConfig({
+        store: "memory",
+        rules: [{ ...minute, ...fields } as RuleInput],
+      });
+      class Limits extends WeirService {
+        override readonly config = config;
+      }
+      const service = new Limits(createExecutionContext(), {});
+      const decide = vi.spyOn(Limiter.prototype, "decide");
+      const refund = vi.spyOn(Limiter.prototype, "refund");
+      const { fetch } = weir(config);
+      const request = new Request("https://api.example.com/") as never;
+      await fetch(request, {}, createExecutionContext(), async () => new Response("ok"));
+      for (const [, call] of CALLS) await call(service);
+      const applied = [
+        ...decide.mock.calls.flatMap(([appliedRules]) => appliedRules),
+        ...refund.mock.calls.map(([appliedRule]) => appliedRule),
+      ];
+      expect(applied).toHaveLength(1 + CALLS.length);
+      const counters = applied.flatMap((each) => ruleCountersOf(each, "weir"));
+      const leased = counters.map(({ counter }) => counter.leasable ?? false);
+      expect(leased).toEqual(applied.map(() => isLeased));
+    },
+  );
 });

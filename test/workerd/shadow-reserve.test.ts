@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
+import { findServiceRule } from "../../src/service-rule.ts";
 import { PATIENCE } from "../patience.ts";
 
 const LIMIT = 1000;
@@ -26,7 +27,11 @@ describe.each(Object.entries(STORES))(
   "a rule in shadow mode that reserves, on %s",
   (name, bind) => {
     /** Creates a Worker whose shadow rule counts the user "alice". */
-    function worker(user: () => string | Promise<string>, settle: string) {
+    function worker(
+      user: () => string | Promise<string>,
+      settle: string,
+      cost: object = { reserve: RESERVE, settle },
+    ) {
       const lines: Record<string, unknown>[] = [];
       for (const level of ["log", "error"] as const) {
         vi.spyOn(console, level).mockImplementation((line) => void lines.push(JSON.parse(line)));
@@ -44,7 +49,7 @@ describe.each(Object.entries(STORES))(
             limit: LIMIT,
             window: "52w",
             mode: "shadow",
-            cost: { reserve: RESERVE, settle },
+            cost,
           },
         ],
         custom: {
@@ -72,6 +77,14 @@ describe.each(Object.entries(STORES))(
           vi.waitFor(async () => {
             const [quota] = await service.getValue("trial", { key: "alice" });
             expect(amounts).toContain(LIMIT - (quota?.remaining as number));
+          }, PATIENCE),
+        /** Waits until this amount is charged, which may be more than the limit. */
+        expectCharged: (amount: number) =>
+          vi.waitFor(async () => {
+            const key = { key: "alice" };
+            const found = await findServiceRule(config, bindings, "trial", key);
+            const [state] = await found.limiter.clients.read([found.configured]);
+            expect(state?.counters.map(({ tally }) => tally.count)).toEqual([amount]);
           }, PATIENCE),
       };
     }
@@ -103,6 +116,39 @@ describe.each(Object.entries(STORES))(
         identified.resolve("alice");
         await waitOnExecutionContext(ctx);
         await expectUsed(30);
+      },
+    );
+
+    it.each([
+      ["header:x-used", "at once"],
+      ["custom:used", "at once"],
+      ["header:x-used", "later"],
+      ["custom:used", "later"],
+    ])(
+      "charges no response to a request over its limit: %s, identified %s",
+      async (settle, when) => {
+        const identified: PromiseWithResolvers<string>[] = [];
+        const user = () => {
+          const next = Promise.withResolvers<string>();
+          identified.push(next);
+          if (when === "at once") next.resolve("alice");
+          return next.promise;
+        };
+        const { send, expectCharged, lines } = worker(user, settle, { settle });
+        for (const [used, charged] of [
+          [600, 600],
+          [700, 1300],
+          [5, 1300],
+          [800, 1300],
+        ] as const) {
+          const { response, text, ctx } = await send(() => answer(used));
+          expect([response.status, text]).toEqual([200, `${used}`]);
+          for (const each of identified) each.resolve("alice");
+          await waitOnExecutionContext(ctx);
+          await expectCharged(charged);
+        }
+        const denied = { mode: "shadow", policy: "trial" };
+        await vi.waitFor(() => expect(lines).toMatchObject([denied, denied]), PATIENCE);
       },
     );
 

@@ -87,11 +87,18 @@ export class CounterObject extends DurableObject<unknown> {
 
   /**
    * Ends a hold: keeps its charge or releases it. A second call for the same hold does nothing. If
-   * the release arrives before the charge, nothing is charged.
+   * the release arrives before the charge, nothing is charged. An object that has stored nothing but
+   * a released charge stores nothing afterwards.
    */
-  endHold(id: string, keep: boolean): void {
+  async endHold(id: string, keep: boolean): Promise<void> {
     const hold = this.#holds.end(id, keep);
-    if (hold) this.adjust(refundsOf(hold, this.#rowReader(hold.now)), hold.now);
+    if (!hold) return;
+    const { now } = hold;
+    const read = this.#rowReader(now);
+    const { writes } = adjustGroup(refundsOf(hold, read), now, read);
+    const used = [...writes].map(([key, row]) => [key, row?.count ? row : undefined] as const);
+    this.#rows.write(new Map(used), now);
+    await this.#rows.emptyIfUnused();
   }
 
   /** Returns unused quota to the counters whose window has not ended. */

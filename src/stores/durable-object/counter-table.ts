@@ -10,7 +10,7 @@ const YEAR_MS = 365 * 24 * HOUR_MS;
  */
 export class CounterTable {
   readonly #storage: DurableObjectStorage;
-  /** Whether the table exists; undefined until the first query. */
+  /** Whether the table exists; undefined if this is unknown. */
   #hasTable: boolean | undefined;
   /** The time of the alarm; undefined while none is set. */
   #alarmAt: number | undefined;
@@ -54,8 +54,20 @@ export class CounterTable {
     if (earliest !== null && latest !== null) {
       return this.#setAlarm(Math.min(Math.max(earliest, now + HOUR_MS), latest), now);
     }
-    this.#hasTable = false;
-    await this.#storage.deleteAll();
+    await this.#empty();
+  }
+
+  /** Removes all storage and the alarm if no row is left. */
+  async emptyIfUnused(): Promise<void> {
+    if (!this.#exists() || this.#query("SELECT 1 FROM rows LIMIT 1").length > 0) return;
+    this.#alarmAt = undefined;
+    await Promise.all([this.#storage.deleteAlarm(), this.#empty()]);
+  }
+
+  /** Removes all storage at once. The promise resolves when the removal is confirmed. */
+  #empty(): Promise<void> {
+    this.#hasTable = undefined;
+    return this.#storage.deleteAll();
   }
 
   /** Inserts or updates a row. @returns whether the key is new */

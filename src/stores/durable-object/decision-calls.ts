@@ -43,11 +43,16 @@ export class DecisionCalls {
   }
 
   /**
-   * Reads the counts of a part, with a decision that charges nothing and does not wait for holds.
+   * Decides a part without charging it.
+   *
+   * @param maxWaitMs how long the object waits for open holds to release quota that the part lacks
    */
-  async read({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
-    const checks = counters.map((counter) => ({ ...counter, checkOnly: true }));
-    const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, 0);
+  async check(
+    { identity, counters }: ObjectPart,
+    maxWaitMs = this.#deadline.maxWaitMs,
+  ): Promise<TimedVerdict> {
+    const checks = counters.map(({ block, ...counter }) => ({ ...counter, checkOnly: true }));
+    const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, maxWaitMs);
     return checkVerdict(verdict, counters);
   }
 

@@ -17,8 +17,8 @@ export class DecisionDeadline {
 
   /**
    * The maximum time in milliseconds that a call waits in one object for holds to release quota. A
-   * denied decision also waits at most this time for the counts that its answer still lacks. This
-   * maximum is a quarter of the time left, so that a denial arrives well within the deadline.
+   * denied decision also waits at most this time for the releases of its own holds. This maximum is
+   * a quarter of the time left, so that a denial arrives well within the deadline.
    */
   get maxWaitMs(): number {
     return Math.max(0, Math.floor(this.timeLeftMs / 4));

@@ -1,4 +1,4 @@
-import type { Counter, Tally } from "../../engine/counter.ts";
+import { type Counter, counterId, type Tally } from "../../engine/counter.ts";
 
 /** The maximum number of shards stored. That many shards take about 200 KB. */
 const MAX_SHARDS = 1024;
@@ -11,9 +11,10 @@ const MAX_SHARDS = 1024;
 export class ShardUsage {
   readonly #counts = new Map<string, { count: number; validUntil: number }>();
 
-  record({ key }: Counter, { count, resetMs }: Tally): void {
-    this.#counts.delete(key);
-    this.#counts.set(key, { count, validUntil: Date.now() + resetMs });
+  record(counter: Counter, { count, resetMs }: Tally): void {
+    const id = counterId(counter);
+    this.#counts.delete(id);
+    this.#counts.set(id, { count, validUntil: Date.now() + resetMs });
     if (this.#counts.size <= MAX_SHARDS) return;
     for (const oldest of this.#counts.keys()) {
       this.#counts.delete(oldest);
@@ -22,8 +23,8 @@ export class ShardUsage {
   }
 
   /** The quota left when the shard was last seen; the whole ceiling if no valid count is stored. */
-  quotaLeft({ key, ceiling }: Counter): number {
-    const seen = this.#counts.get(key);
-    return ceiling - (seen && Date.now() < seen.validUntil ? seen.count : 0);
+  quotaLeft(counter: Counter): number {
+    const seen = this.#counts.get(counterId(counter));
+    return counter.ceiling - (seen && Date.now() < seen.validUntil ? seen.count : 0);
   }
 }

@@ -1,4 +1,6 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
+import { SHARED_REACH } from "../../request/identity.ts";
+import { Deadline } from "../deadline.ts";
 import { StoreError } from "../store-error.ts";
 import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
@@ -9,8 +11,8 @@ import type { TimedVerdict } from "./timed-verdict.ts";
 export interface GroupDecision {
   readonly admitted: boolean;
   /**
-   * One tally for each counter, in the group's order. A tally is undefined if the counter's object
-   * did not answer in time.
+   * One tally for each counter, in the group's order. A tally is undefined if a different object
+   * denied the group before the counter's object was asked, or if that object did not answer in time.
    */
   readonly tallies: readonly (Tally | undefined)[];
   readonly now: number;
@@ -31,6 +33,11 @@ interface PartVerdict {
  *
  * Each object except the last one charges its part and opens a hold. Then the last object decides,
  * and the holds are kept or released.
+ *
+ * While a hold is open, other requests may have to wait for its quota. So the client's own objects
+ * come first, and before the first hold in an object that others share, the objects after it are
+ * asked whether they would deny. So a request that is denied has held only its client's own quota,
+ * unless another request took the last shared quota between the check and the charge.
  *
  * The decision runs to its end even if the client hangs up. Otherwise a hold would stay open, and
  * later requests would wait for it. Also, the request would use up quota although it never reached
@@ -58,37 +65,56 @@ async function runToEnd(
   deadline: DecisionDeadline,
   decision: PromiseWithResolvers<GroupDecision>,
 ): Promise<void> {
-  const calledParts: ObjectPart[] = [];
+  const last = parts.at(-1);
+  const firstSharedHold = parts.findIndex(
+    (part) => part !== last && part.reach >= SHARED_REACH && takesQuota(part),
+  );
+  /** The parts that may have been charged, in the order of the calls. */
+  const charged: ObjectPart[] = [];
   const verdicts: PartVerdict[] = [];
   const timeout = startTimer(deadline.timeLeftMs);
+  const late = timeout.promise.then((wasBusy) => Promise.reject(timeoutError(wasBusy)));
+  const inTime = async <Result>(call: () => Promise<Result>): Promise<Result> => {
+    if (timeout.timeLeftMs() <= 0) throw timeoutError(false);
+    return await Promise.race([call(), late]);
+  };
   try {
-    for (const part of parts) {
-      if (deadline.timeLeftMs <= 0) throw timeoutError();
-      calledParts.push(part);
-      const call = part === parts.at(-1) ? calls.decide(part) : calls.hold(part);
-      const verdict = await Promise.race([call, timeout.promise]);
-      if (!verdict) throw timeoutError();
+    for (const [index, part] of parts.entries()) {
+      if (index === firstSharedHold) {
+        const denial = await inTime(() => firstDenial(calls, parts.slice(index + 1)));
+        if (denial) {
+          verdicts.push(denial);
+          break;
+        }
+      }
+      const isCheck = part !== last && !takesQuota(part);
+      if (!isCheck) charged.push(part);
+      const method = isCheck ? "check" : part === last ? "decide" : "hold";
+      const verdict = await inTime(() => calls[method](part));
       verdicts.push({ part, verdict });
       if (!verdict.admitted) break;
     }
   } catch (error) {
     decision.reject(error);
     // The object whose call failed may still have charged its part, so its hold is released too.
-    await Promise.all(calledParts.map((part) => calls.endHold(part, false)));
+    await Promise.all(charged.map((part) => calls.endHold(part, false)));
     return;
   } finally {
     timeout.clear();
   }
-  const isAdmitted = verdicts.length === parts.length && verdicts.at(-1)?.verdict.admitted;
-  if (!isAdmitted) return await endDenied(calls, parts, deadline, verdicts, decision);
-  decision.resolve(mergeVerdicts(verdicts, true));
-  await Promise.all(parts.slice(0, -1).map((part) => calls.endHold(part, true)));
+  if (!verdicts.at(-1)?.verdict.admitted) {
+    return await endDenied(calls, parts, deadline, verdicts, decision);
+  }
+  decision.resolve(mergeVerdicts(parts, verdicts, true));
+  const held = charged.filter((part) => part !== last);
+  await Promise.all(held.map((part) => calls.endHold(part, true)));
 }
 
 /**
- * Releases the holds of a denied group. The objects that were not called yet cannot change the
- * denial, so they are called only for their counts. The decision waits at most `maxWaitMs` for
- * these counts.
+ * Releases the holds of a denied group. The objects that were not asked yet cannot change the
+ * denial. They are asked only if the request may start a ban there, and never just for their
+ * counts, because a call to a new client's object creates the object. The denial waits at most
+ * `maxWaitMs` for these calls, so that the client's next request finds the quota.
  */
 async function endDenied(
   calls: DecisionCalls,
@@ -97,23 +123,59 @@ async function endDenied(
   verdicts: readonly PartVerdict[],
   decision: PromiseWithResolvers<GroupDecision>,
 ): Promise<void> {
-  const charged = verdicts.filter(({ verdict }) => verdict.admitted);
-  const otherVerdicts: PartVerdict[] = [];
+  const held = verdicts.filter(({ verdict }) => "hold" in verdict);
+  const notAsked = parts.filter((part) => !verdicts.some((asked) => asked.part === part));
+  const banVerdicts: PartVerdict[] = [];
   const pendingCalls = Promise.allSettled([
-    ...charged.map(({ part }) => calls.endHold(part, false)),
-    ...parts.slice(verdicts.length).map(async (part) => {
-      otherVerdicts.push({ part, verdict: await calls.read(part) });
+    ...held.map(({ part }) => calls.endHold(part, false)),
+    ...notAsked.filter(mayStartBan).map(async (part) => {
+      banVerdicts.push({ part, verdict: await calls.check(part, 0) });
     }),
   ]);
   const timeout = startTimer(deadline.maxWaitMs);
   await Promise.race([pendingCalls, timeout.promise]);
   timeout.clear();
-  decision.resolve(mergeVerdicts([...verdicts, ...otherVerdicts], false));
+  decision.resolve(mergeVerdicts(parts, [...verdicts, ...banVerdicts], false));
   await pendingCalls;
 }
 
-function mergeVerdicts(verdicts: readonly PartVerdict[], admitted: boolean): GroupDecision {
-  const total = verdicts.reduce((sum, { part }) => Math.max(sum, ...part.positions), 0) + 1;
+function takesQuota({ counters }: ObjectPart): boolean {
+  return counters.some(({ cost, checkOnly }) => cost !== 0 && !checkOnly);
+}
+
+function mayStartBan({ counters }: ObjectPart): boolean {
+  return counters.some(({ banMs, neverBans }) => banMs !== undefined && !neverBans);
+}
+
+/**
+ * Asks objects whether they would deny their parts.
+ *
+ * @returns the first denial that arrives; undefined if no object denies
+ * @throws an object's error, if no other object denies
+ */
+function firstDenial(
+  calls: DecisionCalls,
+  parts: readonly ObjectPart[],
+): Promise<PartVerdict | undefined> {
+  const first = Promise.withResolvers<PartVerdict | undefined>();
+  const checks = parts.map(async (part) => {
+    const verdict = await calls.check(part);
+    if (!verdict.admitted) first.resolve({ part, verdict });
+  });
+  Promise.allSettled(checks).then((results) => {
+    const failed = results.find(({ status }) => status === "rejected");
+    if (failed) first.reject((failed as PromiseRejectedResult).reason);
+    else first.resolve(undefined);
+  });
+  return first.promise;
+}
+
+function mergeVerdicts(
+  parts: readonly ObjectPart[],
+  verdicts: readonly PartVerdict[],
+  admitted: boolean,
+): GroupDecision {
+  const total = parts.reduce((sum, { positions }) => sum + positions.length, 0);
   const tallies: (Tally | undefined)[] = Array.from({ length: total }, () => undefined);
   const [first] = verdicts as [PartVerdict];
   const { now } = first.verdict;
@@ -152,12 +214,13 @@ export function withWindow(
   return chargedIn === windowAt(groupNow, counter).index ? tally : { ...tally, chargedIn };
 }
 
-function timeoutError(): StoreError {
-  return new StoreError("timeout", "several Durable Objects did not decide in time");
+function timeoutError(wasBusy: boolean): StoreError {
+  return new StoreError("timeout", "several Durable Objects did not decide in time", { wasBusy });
 }
 
+/** The promise resolves at a {@link Deadline}, to whether the isolate was busy. */
 function startTimer(ms: number) {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const id = setTimeout(resolve, ms, undefined);
-  return { promise, clear: () => clearTimeout(id) };
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const deadline = new Deadline(ms, resolve);
+  return { promise, timeLeftMs: () => deadline.timeLeftMs, clear: () => deadline.clear() };
 }

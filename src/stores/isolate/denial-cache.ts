@@ -1,4 +1,4 @@
-import type { Counter, Tally } from "../../engine/counter.ts";
+import { type Counter, counterId, type Tally } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
 import type { GroupAnswer } from "../store.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
@@ -17,16 +17,9 @@ import {
 export const MAX_AGE_MS = 10_000;
 
 /**
- * If an exhausted counter has at least this number of recent uses (see {@link Frequency}), a denial
- * comes from memory even if the cache lacks some counters of the group. The answer then lacks the
- * tallies of these counters. Otherwise, a client could cause a call with each denied request by
- * varying the key of a second counter, for example the path.
- */
-const PARTIAL_DENIAL_USES = 500;
-
-/**
  * The snapshots of a denied group's counters; undefined for counters that are not cached. One
- * exhausted counter is enough to deny the group.
+ * exhausted counter is enough to deny the group. If all counters had to be cached, a client could cause
+ * a call with each denied request by varying the key of a second counter, for example the path.
  */
 export type Denial = readonly (CounterSnapshot | undefined)[];
 
@@ -58,28 +51,27 @@ export class DenialCache {
    * Returns the snapshots of a group's counters if they show that the group must be denied.
    *
    * @param isStoreAway whether the store has failed. If it has failed, a denial is returned even if
-   * some tallies are missing, and even if only the store could start a ban
+   * only the store could start a ban
    */
   denialOf(group: readonly Counter[], now: number, isStoreAway = false): Denial | undefined {
-    if (this.#counters.size === 0) return undefined;
-    let isDenied = false;
-    let recentUses = 0;
+    if (this.#counters.size === 0 || group.every(isRead)) return undefined;
+    let deniedBy: Counter[] | undefined;
     const denial: (CounterSnapshot | undefined)[] = [];
     for (const counter of group) {
-      // A request with a cost of 0 only reads the current counts.
-      if (counter.cost === 0) return undefined;
       const snapshot = this.#chosenSnapshotOf(counter, now);
-      const status = snapshot && statusOf(counter, tallyOf(snapshot, now + snapshot.clockOffsetMs));
+      denial.push(snapshot);
+      if (!snapshot) continue;
+      const status = statusOf(counter, tallyOf(snapshot, now + snapshot.clockOffsetMs));
+      if (status === "available") continue;
       // Only the store can start the ban of a client that exceeds the limit.
       const startsBan = counter.banMs !== undefined && !counter.neverBans && status !== "banned";
-      if (startsBan && status !== "available" && !isStoreAway) return undefined;
-      denial.push(snapshot);
-      if (!snapshot || status === "available") continue;
-      isDenied = true;
-      recentUses = Math.max(recentUses, this.#use(counter, now));
+      if (startsBan && !isStoreAway) return undefined;
+      deniedBy ??= [];
+      deniedBy.push(counter);
     }
-    const isSufficient = isStoreAway || recentUses >= PARTIAL_DENIAL_USES || denial.every(Boolean);
-    return isDenied && isSufficient ? denial : undefined;
+    if (!deniedBy) return undefined;
+    for (const id of deniedBy.flatMap(idsOf)) this.#counters.use(id, now);
+    return denial;
   }
 
   /**
@@ -92,7 +84,7 @@ export class DenialCache {
     const deniedBy = identitiesThatDeny(group, answer);
     for (const [index, counter] of group.entries()) {
       const tally = answer.tallies[index];
-      if (counter.cost === 0 || !tally) continue;
+      if (!tally) continue;
       if (counter.alternative) {
         this.#recordPair(counter, counter.alternative, answer, tally, call);
         continue;
@@ -104,7 +96,7 @@ export class DenialCache {
   }
 
   remove(counters: readonly Counter[]): void {
-    for (const key of counters.flatMap(keysOf)) this.#counters.delete(key);
+    for (const id of counters.flatMap(idsOf)) this.#counters.delete(id);
   }
 
   /**
@@ -127,7 +119,8 @@ export class DenialCache {
 
   /** @param isWorthAdding whether to add the counter if it is not cached */
   #put(counter: Counter, tally: Tally, call: StoreCall, isWorthAdding: boolean): void {
-    const entry = this.#counters.peek(counter.key);
+    const id = counterId(counter);
+    const entry = this.#counters.peek(id);
     if (!entry && !isWorthAdding) return;
     const snapshot = snapshotOf(counter, tally, call);
     const receivedAt = call.isGiven ? call.decidedAt : call.answeredAt;
@@ -136,19 +129,8 @@ export class DenialCache {
       entry.receivedAt = receivedAt;
     } else {
       const added = { snapshot, receivedAt, recentUses: 1, lastUsedAt: receivedAt };
-      this.#counters.add(counter.key, added);
+      this.#counters.add(id, added);
     }
-  }
-
-  /**
-   * Counts a use. @returns the recent uses of the counter or of its alternative, whichever are more
-   */
-  #use(counter: Counter, now: number): number {
-    let recentUses = 0;
-    for (const key of keysOf(counter)) {
-      recentUses = Math.max(recentUses, this.#counters.use(key, now)?.recentUses ?? 0);
-    }
-    return recentUses;
   }
 
   /**
@@ -166,16 +148,22 @@ export class DenialCache {
     return otherCount < snapshot.count ? { ...other, count: otherCount } : snapshot;
   }
 
-  #snapshotOf({ key, shadow }: Counter, now: number): CounterSnapshot | undefined {
-    const entry = this.#counters.peek(key);
+  #snapshotOf(counter: Counter, now: number): CounterSnapshot | undefined {
+    const id = counterId(counter);
+    const entry = this.#counters.peek(id);
     // A rule in shadow mode has its own bans.
-    if (!entry || entry.snapshot.shadow !== shadow) return undefined;
+    if (!entry || entry.snapshot.shadow !== counter.shadow) return undefined;
     const { snapshot, receivedAt } = entry;
     const isRecent = receivedAt <= now && now < receivedAt + MAX_AGE_MS;
     if (isRecent && isValidAt(snapshot, now)) return snapshot;
-    this.#counters.delete(key);
+    this.#counters.delete(id);
     return undefined;
   }
+}
+
+/** Whether a call only reads the current count, which the cache may not have. */
+function isRead({ cost, checkOnly }: Counter): boolean {
+  return cost === 0 && checkOnly === true;
 }
 
 function identitiesThatDeny(group: readonly Counter[], answer: GroupAnswer): Set<string> {
@@ -188,8 +176,9 @@ function identitiesThatDeny(group: readonly Counter[], answer: GroupAnswer): Set
   return identities;
 }
 
-function keysOf({ key, alternative }: Counter): string[] {
-  return alternative ? [key, alternative.key] : [key];
+function idsOf(counter: Counter): string[] {
+  const { alternative } = counter;
+  return alternative ? [counterId(counter), counterId(alternative)] : [counterId(counter)];
 }
 
 function statusOf(counter: Counter, { count, banMs }: Tally): CounterStatus {

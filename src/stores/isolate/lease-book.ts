@@ -1,7 +1,8 @@
-import type { Counter, Tally, UnusedQuota } from "../../engine/counter.ts";
+import { type Counter, counterId, type Tally, type UnusedQuota } from "../../engine/counter.ts";
 import { FrequencyMap } from "./frequency-map.ts";
 import {
   addQuota,
+  availableQuota,
   isIdle,
   type Lease,
   openLease,
@@ -68,9 +69,18 @@ export class LeaseBook {
    * Returns the lease of a counter if the lease's quota was charged under the counter's ceiling.
    * This call does not count as a use.
    */
-  peek({ key, ceiling, leasable }: Counter): Lease | undefined {
-    const lease = leasable ? this.#leases.peek(key) : undefined;
-    return lease?.counter.ceiling === ceiling ? lease : undefined;
+  peek(counter: Counter): Lease | undefined {
+    const lease = counter.leasable ? this.#leases.peek(counterId(counter)) : undefined;
+    return lease?.counter.ceiling === counter.ceiling ? lease : undefined;
+  }
+
+  /**
+   * Returns the quota of a counter that this isolate has leased and not used, also under the ceiling of
+   * another tier. This call does not count as a use.
+   */
+  quotaOf(counter: Counter, now: number): number {
+    const lease = this.#leases.peek(counterId(counter));
+    return lease ? availableQuota(lease, now) : 0;
   }
 
   /**
@@ -81,10 +91,11 @@ export class LeaseBook {
    * without a lease, if the request takes no quota or the book is full of busier leases
    */
   findOrOpen(counter: Counter, now: number): Lease | undefined {
-    const { key, cost, ceiling, checkOnly, leasable } = counter;
+    const { cost, ceiling, checkOnly, leasable } = counter;
     if (!leasable) return undefined;
+    const id = counterId(counter);
     const isUse = cost > 0 && !checkOnly;
-    const lease = isUse ? this.#leases.use(key, now) : this.#leases.peek(key);
+    const lease = isUse ? this.#leases.use(id, now) : this.#leases.peek(id);
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
@@ -134,8 +145,8 @@ export class LeaseBook {
 
   /** Empties the leases of counters. @returns their quota, which must be returned to the store */
   drain(counters: readonly Counter[], now: number): UnusedQuota[] {
-    return counters.flatMap(({ key }): UnusedQuota[] => {
-      const lease = this.#leases.peek(key);
+    return counters.flatMap((counter): UnusedQuota[] => {
+      const lease = this.#leases.peek(counterId(counter));
       if (!lease) return [];
       const unused = unusedQuotaOf(lease, now);
       lease.quota = 0;
@@ -149,18 +160,18 @@ export class LeaseBook {
    * leased quota.
    */
   discard(counters: readonly Counter[]): void {
-    const keys = new Set(counters.map(({ key }) => key));
-    for (const key of keys) {
-      const lease = this.#leases.peek(key);
+    const ids = new Set(counters.map(counterId));
+    for (const id of ids) {
+      const lease = this.#leases.peek(id);
       if (lease) lease.isReset = true;
-      this.#leases.delete(key);
+      this.#leases.delete(id);
     }
-    this.#returns = this.#returns.filter(({ counter }) => !keys.has(counter.key));
+    this.#returns = this.#returns.filter(({ counter }) => !ids.has(counterId(counter)));
   }
 
   #open(counter: Counter, now: number): Lease | undefined {
     const lease = openLease(counter, now);
-    return this.#leases.add(counter.key, lease) ? lease : undefined;
+    return this.#leases.add(counterId(counter), lease) ? lease : undefined;
   }
 
   /** Moves idle leases, the least recently used first, to the returns of the next call. */
@@ -177,8 +188,9 @@ export class LeaseBook {
    * Whether a lease is still in the book and has the same ceiling as this counter. A counter's
    * ceiling changes if its client's tier changes.
    */
-  #isCurrent(lease: Lease, { key, ceiling }: Counter): boolean {
-    return lease.counter.ceiling === ceiling && this.#leases.peek(key) === lease;
+  #isCurrent(lease: Lease, counter: Counter): boolean {
+    const isSameTier = lease.counter.ceiling === counter.ceiling;
+    return isSameTier && this.#leases.peek(counterId(counter)) === lease;
   }
 
   #release(lease: Lease, now: number): void {

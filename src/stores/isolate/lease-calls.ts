@@ -1,5 +1,5 @@
 import type { Counter, Tally, UnusedQuota } from "../../engine/counter.ts";
-import { withDeadline } from "../deadline.ts";
+import { Deadline, withDeadline } from "../deadline.ts";
 import type { GroupAnswer, Store, Verdict } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Lease } from "./lease.ts";
@@ -101,11 +101,11 @@ export class LeaseCalls {
    */
   async adjust(counters: readonly Counter[], now: number | undefined): Promise<readonly Tally[]> {
     const { timeoutMs } = this.#options;
-    const startedAt = Date.now();
-    const unused = this.#book.drain(counters, now ?? startedAt);
+    const unused = this.#book.drain(counters, now ?? Date.now());
     if (unused.length === 0) return this.#store.adjust(counters, now);
-    await this.#store.decide([], now, unused);
-    const timeLeftMs = timeoutMs - (Date.now() - startedAt);
+    const deadline = new Deadline(timeoutMs, () => {});
+    await this.#store.decide([], now, unused).finally(() => deadline.clear());
+    const { timeLeftMs } = deadline;
     if (timeLeftMs <= 0) throw new StoreError("timeout", "no time was left to adjust a counter");
     return withDeadline(this.#store, timeLeftMs).adjust(counters, now);
   }

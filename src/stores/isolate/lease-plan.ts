@@ -131,9 +131,16 @@ export function answerOf({ plans, answer }: GroupResult, storeNow: number): Grou
   const tallies = plans.map((plan): Tally | undefined => {
     if (!plan.request) return clientTally(plan, undefined, admitted, storeNow);
     const tally = storeTallies.next().value;
-    return tally && clientTally(plan, tally, admitted, storeNow);
+    // A denial from memory may lack a counter whose state this isolate knows from its lease.
+    if (!tally && !isStateKnown(plan, storeNow)) return undefined;
+    return clientTally(plan, tally, admitted, storeNow);
   });
   return { admitted, tallies };
+}
+
+function isStateKnown({ counter, lease, leaseState }: CounterPlan, storeNow: number): boolean {
+  const snapshot = lease?.snapshot ?? leaseState?.snapshot;
+  return snapshot !== undefined && snapshot.window === windowAt(storeNow, counter).index;
 }
 
 /** A counter's tally without the quota that its lease has not used yet. */
@@ -145,7 +152,7 @@ function clientTally(
 ): Tally {
   const snapshot = lease?.snapshot ?? leaseState?.snapshot;
   const unspent = lease?.snapshot ? lease.quota : (leaseState?.unspent ?? 0);
-  // If the store was not called, the lease covered the cost, so it has a snapshot.
+  // Without a tally of the store, the lease has a snapshot.
   const tally = storeTally ?? tallyOf(snapshot as CounterSnapshot, storeNow);
   const { charged: _, ...state } = tally;
   const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;

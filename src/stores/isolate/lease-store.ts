@@ -60,6 +60,27 @@ export class LeaseStore implements Store {
     return { now: storeNow, groups: answers, fromMemory };
   }
 
+  /** The store's counts contain the quota that this isolate has leased and not used. */
+  denialOf(group: readonly Counter[], now?: number): Verdict | undefined {
+    const time = this.#timeOf(now);
+    const plans: CounterPlan[] = [];
+    for (const counter of group) {
+      const quota = this.#book.quotaOf(counter, time);
+      const lease = this.#book.peek(counter);
+      // Only `decide` can return quota that was leased under another tier.
+      if (quota > 0 && !lease) return undefined;
+      const plan = { counter, lease };
+      if (quota === 0) plans.push({ ...plan, request: counter });
+      else if (quota >= counter.cost) plans.push(plan);
+      else plans.push({ ...plan, request: { ...counter, cost: counter.cost - quota } });
+    }
+    const requests = plans.flatMap(({ request }) => request ?? []);
+    const verdict = requests.length > 0 ? this.#store.denialOf?.(requests, now) : undefined;
+    const answer = verdict?.groups[0];
+    if (!verdict || !answer) return undefined;
+    return { ...verdict, groups: [answerOf({ plans, answer }, verdict.now)] };
+  }
+
   async adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]> {
     const tallies = await this.#calls.adjust(counters, now);
     // A block may have arrived during the calls. Callers must see counts without its unspent quota.

@@ -33,6 +33,7 @@ export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store
   const cachingStore = new CachingStore(store, maxCounters);
   return {
     decide: (groups, now, unused) => cachingStore.decide(groups, now, unused),
+    denialOf: (group, now) => cachingStore.denialOf(group, now),
     adjust: (counters, now) => cachingStore.adjust(counters, now),
     reset: (counters, now) => cachingStore.reset(counters, now),
   };
@@ -86,6 +87,14 @@ class CachingStore implements Store {
         ? unused.length === 0
         : !openGroups.some((group) => roleOf(group) === role);
     return { now: verdict.now, groups: skipDependents(groups, allAnswers), fromMemory };
+  }
+
+  denialOf(group: Group, now?: number): Verdict | undefined {
+    const time = this.#timeOf(now);
+    const denial = this.#cache.denialOf(group, time);
+    if (!denial) return undefined;
+    const storeNow = time + clockOffsetOf([denial]);
+    return { now: storeNow, groups: [answerOf(denial, storeNow)], fromMemory: true };
   }
 
   async adjust(counters: readonly Counter[], now?: number) {

@@ -25,6 +25,7 @@ export function withLeases(store: Store, options: LeaseOptions): Store {
   const leases = new LeaseStore(store, options);
   return {
     decide: (groups, now, unused) => leases.decide(groups, now, unused),
+    denialOf: (group, now) => leases.denialOf(group, now),
     adjust: (counters, now) => leases.adjust(counters, now),
     reset: (counters, now) => leases.reset(counters, now),
   };

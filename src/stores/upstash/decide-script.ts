@@ -20,7 +20,7 @@ import { type Clock, createScript } from "./script.ts";
 export function createDecideScript(clock: Clock): string {
   return createScript(
     clock,
-    `${LUA_CHARGE}${LUA_NEW_BAN}${RETURN_UNUSED}${DECIDE_GROUP}${TRY_GROUP}${DECIDE_GROUPS}`,
+    `${LUA_CHARGE}${LUA_NEW_BAN}${RETURN_UNUSED}${KEEP_DEBT}${DECIDE_GROUP}${TRY_GROUP}${DECIDE_GROUPS}`,
   );
 }
 
@@ -50,10 +50,26 @@ end
 `;
 
 /**
+ * `keepDebt(c)`: lets the key of a counter that rolls over live longer, if the limit was lowered since the
+ * key was written. Otherwise the key would expire before the lower limit has repaid the debt, and the
+ * client would get its whole capacity at once.
+ */
+const KEEP_DEBT = `local function keepDebt(c)
+  local debt = c.debt
+  if debt and debt.left > 0 and c.cost ~= 0 and c.limit > 0 and c.limit < debt.limit then
+    finalSteps[#finalSteps + 1] = function()
+      storeRolling(c, debt.left, debt.writtenIn, debt.count)
+    end
+  end
+end
+
+`;
+
+/**
  * `decideGroup(counters)`: charges all counters of a group or none, and adds the verdict to
  * `reply`. `verdictAt` is the index of the verdict in the reply. Counters that do not roll over are
  * charged at once, and the charges are taken back if any counter denies the group. Bans and
- * counters that roll over are written in the final steps.
+ * counters that roll over are written in the final steps: a debt first, because a charge replaces it.
  */
 const DECIDE_GROUP = `local reply = { now }
 
@@ -93,6 +109,12 @@ local function decideGroup(counters)
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
       math.min(MAX_COUNT, count + countOffset), chosen.resetMs, banMs,
       chosen == c and amount or -amount
+  end
+  for _, c in ipairs(counters) do
+    keepDebt(c)
+    if c.alternative then
+      keepDebt(c.alternative)
+    end
   end
   if reply[verdictAt] == 0 then
     undoGroup(mark, charges)

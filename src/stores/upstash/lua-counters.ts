@@ -110,7 +110,8 @@ end
  * `readCount(c)`: returns the counter's count, and the number of the window that this count belongs
  * to. If the last charge was made in a later window than the one that the clock shows, that window
  * becomes the counter's current window. This happens if a clock has stepped back, or if the start of
- * the windows was changed.
+ * the windows was changed. `debt` is what is left to repay of a stored count, with the limit by which its
+ * key expires. A value that an earlier version has stored names no limit.
  */
 const READ_COUNT = `local function readCount(c)
   if not c.rollsOver then
@@ -120,12 +121,14 @@ const READ_COUNT = `local function readCount(c)
   if not stored then
     return 0, c.window
   end
-  local writtenIn, count = string.match(stored, '^(-?%d+):(%d+)$')
+  local writtenIn, count, limit = string.match(stored, '^(-?%d+):(%d+):?(%d*)$')
   writtenIn, count = tonumber(writtenIn), tonumber(count)
   if writtenIn > c.window then
     enterWindow(c, writtenIn)
   end
-  return math.max(0, count - (c.window - writtenIn) * c.limit), c.window
+  local left = math.max(0, count - (c.window - writtenIn) * c.limit)
+  c.debt = { left = left, writtenIn = writtenIn, count = count, limit = tonumber(limit) or MAX_COUNT }
+  return left, c.window
 end
 
 `;
@@ -150,17 +153,24 @@ end
 `;
 
 /**
- * `writeRolling(c, count)`: stores a counter that rolls over, which `readCount` has read. Its key
- * expires when the grants of later windows have repaid the whole count.
+ * `storeRolling(c, left, window, count)`: stores a count of a window. The key expires when the grants of
+ * later windows have repaid what is left of the count. The value has the limit too, so that a script can
+ * see without a further command that a lower limit needs more time.
+ *
+ * `writeRolling(c, count)`: stores a counter that rolls over, which `readCount` has read.
  */
-const WRITE_ROLLING = `local function writeRolling(c, count)
+const WRITE_ROLLING = `local function storeRolling(c, left, window, count)
   local windows = 1
   if c.limit > 0 then
-    windows = math.max(1, math.ceil(count / c.limit))
+    windows = math.max(1, math.ceil(left / c.limit))
   end
   local ttlMs = c.resetMs + (windows - 1) * c.windowMs + EXPIRY_GRACE_MS
-  redis.call('SET', c.key, digits(c.window) .. ':' .. digits(count),
+  redis.call('SET', c.key, digits(window) .. ':' .. digits(count) .. ':' .. digits(c.limit),
     'PX', digits(math.min(ttlMs, MAX_COUNT)))
+end
+
+local function writeRolling(c, count)
+  storeRolling(c, count, c.window, count)
 end
 
 `;

@@ -36,9 +36,9 @@ export type Clock = "redis" | "edge";
  * would need a second command, either to check first or to take back the charge of a denied
  * request.
  *
- * A counter that rolls over is stored as a string, `W:count`. `W` is the number of the window in
- * which the counter was last written, and `count` is its count at that time. When the script reads
- * the counter, it subtracts the quota granted since then.
+ * A counter that rolls over is stored as a string, `W:count:limit`. `W` is the number of the window in
+ * which the counter was last written, `count` is its count at that time, and `limit` is the limit by
+ * which its key expires. When the script reads the counter, it subtracts the quota granted since then.
  *
  * The Lua text has no comments, because a comment would be part of the bundle. The comments are
  * above the constants that contain the text.

@@ -1,4 +1,5 @@
 import { errors, Redis } from "@upstash/redis/cloudflare";
+import { CHECKS_PER_DEADLINE, Deadline } from "../deadline.ts";
 
 export { errors };
 
@@ -11,7 +12,7 @@ export interface UpstashClientOptions {
   /** The database's REST endpoint. */
   readonly url: string;
   readonly token: string;
-  /** The time in milliseconds after which a call is aborted. */
+  /** The deadline of a decision, in milliseconds. A call is aborted some time after it. */
   readonly timeoutMs: number;
 }
 
@@ -39,6 +40,16 @@ export function createUpstashClient({
     readYourWrites: false,
     responseEncoding: false,
     automaticDeserialization: false,
-    signal: () => AbortSignal.timeout(timeoutMs),
+    signal: () => abortAfter(CHECKS_PER_DEADLINE * timeoutMs),
   });
+}
+
+/**
+ * Frees the connection of a call that hangs. Decisions have a deadline of their own. In an isolate
+ * that is busy, this deadline can pass much later, so the call is aborted later still.
+ */
+function abortAfter(ms: number): AbortSignal {
+  const controller = new AbortController();
+  new Deadline(ms, () => controller.abort(new DOMException("no answer", "TimeoutError")));
+  return controller.signal;
 }

@@ -17,7 +17,7 @@ export interface UpstashOptions {
   /** The database's token: UPSTASH_REDIS_REST_TOKEN. */
   readonly token: string;
   readonly clock: Clock;
-  /** The time in milliseconds after which the client aborts a call. */
+  /** The deadline of a decision, in milliseconds. */
   readonly timeoutMs: number;
   /** Sends the calls. @default Upstash's client */
   readonly client?: UpstashClient;

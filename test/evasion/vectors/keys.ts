@@ -85,6 +85,11 @@ export const keys: VectorClass = {
     by("header", ADDRESS, "of bytes that are not UTF-8", "X-Api-Key: \xff\xfe"),
     by("header", ADDRESS, "of other bytes that are not UTF-8", "X-Api-Key: \xff"),
     by("header", "%", "with escapes", "X-Api-Key: %6b%00"),
+    // Servers that pass header fields as variables do not distinguish these names.
+    ...["X_Api_Key", "X-Api_Key", "X_Api-Key", "x_api_key"].map((other) =>
+      by("header", ADDRESS, `with ${other} beside it`, "X-Api-Key: 4", `${other}: k`),
+    ),
+    by("header", ADDRESS, "with a byte that is not UTF-8 inside", "X-Api-Key: k\xffk"),
     by("header", "address as text", "the address itself", "X-Api-Key: 203.0.113.7"),
     by("header", "__proto__", "__proto__", "X-Api-Key: __proto__"),
     by("header", "constructor", "constructor", "X-Api-Key: constructor"),
@@ -176,6 +181,21 @@ export const keys: VectorClass = {
       "sid%5b%5d=s",
       "\xc2\xa0sid=s",
       "+sid=s",
+      // Some apps decode a value again.
+      "sid=%2573",
+      "sid=%252573",
+      "sid=%25%37%33",
+      "sid=%u0073",
+      "sid=%22s%22",
+      'sid="%73"',
+      "sid=s\t; a=b",
+      "\tsid\t=\ts\t",
+      "=; sid=s",
+      "=sid=x; sid=s",
+      "sid; sid=s",
+      "$Version=1;sid=s",
+      "sid%00=s",
+      "%2573id=x; sid=s",
     ]),
     cookie("S", "sid=S"),
     cookie("v1,user-1", "sid=v1%2Cuser-1"),
@@ -186,9 +206,29 @@ export const keys: VectorClass = {
     cookie("long", `sid=${LONG}`),
     // These fields have no cookie `sid` with a value.
     ...cookies(ADDRESS, ["", "sid", "sid=", 'sid=""', "sidx=s", "xsid=s", "=s", ";;;,,,"]),
+    // `cookie` of npm before 0.7 and `cookies` of Koa drop the last character too if a quote is the
+    // first one, so that they read most of these values as `s`.
+    ...cookies(ADDRESS, [
+      ...[..."ABCDEFGHIJKL"].map((letter) => `sid="s${letter}`),
+      ...["", "%", "\\", "'", "=", ".", "\t", "\xc2\xa0"].map((end) => `sid="s${end}`),
+      ...['sid="', 'sid="""', 'sid="s"A', 'sid="s"A"', 'sid=""s"A', 'sid="s\\"', 'sid="s;A"'],
+      'sid=\t"sA',
+      'sid=\xc2\xa0"sA',
+      'x=1; sid="sA; y=2',
+    ]),
+    // Servers that know escapes read `s`, and others keep the backslash.
+    ...cookies(ADDRESS, ["sid=\\s", "sid=\\163", 'sid="\\\\s"', "sid=%5Cs", 'sid="\\134s"']),
+    // Servers that drop or cut at NULs and bytes that are not UTF-8 read `s` or `ss`.
+    ...cookies(ADDRESS, [
+      ...["sid=s%00x", "sid=s%00y", "sid=s%ff", "sid=s%C1%B3", "sid=s%fe%ffs", "sid=s\xffs"],
+      "sid=%25252573",
+    ]),
     // Servers read the first of two values, or the last one, so neither identifies the client.
     ...cookies(ADDRESS, [
       "sid=s; sid=1",
+      "sid=s; sid[x]=8",
+      "sid[x]=s",
+      'sid=s; x="; SID=9"',
       "sid=2; sid=s",
       "sid=s; SID=3",
       "sid =s; sid=4",
@@ -208,18 +248,6 @@ export const keys: VectorClass = {
       'sid={"v":1, "id":7}',
       "sid=s,",
       "a=1,sid=s",
-    ]),
-    // Before its version 0.7, the parser `cookie` of npm reads each of the first ones as `s`.
-    ...cookies(ADDRESS, [
-      'sid="s1',
-      'sid="sA',
-      'sid="s%',
-      "sid=\"s'",
-      'sid="s\\',
-      ' sid = "s2 ',
-      'a="b"; sid="s3; c=d',
-      'sid="s',
-      'sid="',
     ]),
     // Python's http.cookies also splits cookies at white space.
     ...cookies(ADDRESS, [
@@ -260,6 +288,13 @@ export const keys: VectorClass = {
       "api_key=%C2%A0q%E3%80%80",
       "api_key=q%E2%80%8B",
       "x=1;api_key=q",
+      "api_key=%2571",
+      "api_key=%25u0071",
+    ]),
+    // Servers that drop or cut at NULs and bytes that are not UTF-8 read `q`. Some end a value at `;`.
+    ...queries(ADDRESS, [
+      ...["api_key=q%00x", "api_key=q%00y", "api_key=q%ff", "api_key=%C1%B1", "api_key=q%fe%ff"],
+      ...["api_key=q;x=1", "api_key=q;", "api_key[x]=q", "api_key%5Bx%5D=q", "api_key=%25252571"],
     ]),
     ...queries("Q", ["api_key=Q"]),
     ...queries("__proto__", ["api_key=__proto__"]),
@@ -278,7 +313,15 @@ export const keys: VectorClass = {
       "api_key=6&[api_key]=q",
       "api_key=7&api[key=q",
       "x=1;api_key=q&api_key=6",
+      "api_key=9&api_key[x]=q",
+      "api_key=10&%2561pi_key=q",
+      "?api_key=q&api_key=11",
     ]),
+    {
+      name: "query: an escaped question mark in the path",
+      lines: head("/query%3fapi_key=q&x?api_key=12"),
+      counted: { query: ADDRESS },
+    },
     // Rack 2 skips brackets of either kind in front of a name.
     ...queries(
       ADDRESS,

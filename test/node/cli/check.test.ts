@@ -202,7 +202,7 @@ describe("check of a valid configuration", () => {
     const { code, stdout, stderr } = await runWeir(["check"]);
     expect(stdout).toMatch(/^weir\.config\.ts is ok: /);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  }, 30_000);
+  });
 
   test("writes all output before it exits, even if the output is long", async () => {
     const rules = Array.from({ length: 3000 }, (_, index) => ({
@@ -238,7 +238,7 @@ describe("check of a project with wrangler's configuration", () => {
       faults: [{ code: "counters-unbound", file: "other.jsonc" }],
     });
     expect(JSON.parse(good?.stdout ?? "")).toMatchObject({ ok: true, faults: [], warnings: [] });
-  }, 30_000);
+  });
 });
 
 test("check finds wrangler's configuration in the current folder if the rules are in a folder below", async () => {

@@ -177,7 +177,7 @@ describe("warnings", () => {
     const { code, stdout } = await callWeir(["check", "--strict"], REPOSITORY);
     expect(stdout).toContain("weir.config.ts is ok: ");
     expect(code).toBe(0);
-  }, 30_000);
+  });
 });
 
 test.each([

@@ -116,7 +116,7 @@ function fieldsOfWrangler(path: string, env: string): object {
 // Loading wrangler can take longer than the time limit of a test.
 beforeAll(async () => {
   await import("wrangler");
-}, 60_000);
+});
 
 describe("the check reads wrangler's configuration as wrangler does:", () => {
   test.each([

@@ -8,7 +8,7 @@ it(`with arbitrary calls: ${scriptTarget.about}`, async () => {
   const { cases, finding } = await checkScript(inject("redis"), { cases: 4000, seed: 20_260_101 });
   expect(finding).toBeUndefined();
   expect(cases).toBeGreaterThanOrEqual(4000);
-}, 30_000);
+});
 
 it("returns no quota for an unused quota of 0", async () => {
   const { store, close } = await createPipelinedStore(inject("redis"));

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
 import { createReplayEngine } from "../../../cli/replay/create-replay-engine.ts";
-import { answersByMode, recordAllReserves } from "../../../cli/replay/group-answers.ts";
+import { answersByMode, verdictsOfGroups } from "../../../cli/replay/group-answers.ts";
 import { chooseRules } from "../../../cli/replay/replayed-rules.ts";
-import { chargedRulesOf, responseCountersOf } from "../../../cli/replay/response-charges.ts";
+import { responseCountersOf } from "../../../cli/replay/response-charges.ts";
 import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
 import { ReusedReplay } from "../../../cli/replay/verdicts.ts";
 import { Random } from "../../../cli/simulation/random.ts";
@@ -78,9 +78,8 @@ async function referenceOf(config: Config, list: readonly LogRequest[]): Promise
       : answersByMode(groups, all);
     if (applied.length > 0) replayed.finish(applied, answers, request.at);
     if (replayed.outcome === "allowed") {
-      recordAllReserves(groups, answers, request.at);
-      const charged = chargedRulesOf(applied, answers);
-      for (const counters of responseCountersOf(charged, request, config.prefix)) {
+      const verdicts = verdictsOfGroups(groups, answers, request.at);
+      for (const counters of responseCountersOf(verdicts, request, config.prefix)) {
         await store.adjust(counters, request.at);
       }
     }

@@ -83,7 +83,6 @@ describe.each(REMOTE_STORES)("costs from the request over the store %s", (store)
       expect(await spend(path, client, LIMIT - used)).toBe(200);
       expect(await spend(path, client, 1)).toBe(429);
     },
-    60_000,
   );
 
   it.each(["/leased", "/exact", "/sharded"])(
@@ -96,7 +95,6 @@ describe.each(REMOTE_STORES)("costs from the request over the store %s", (store)
       expect(used).toBeLessThanOrEqual(LIMIT);
       expect(used).toBeGreaterThan(LIMIT / 2);
     },
-    60_000,
   );
 
   it.each(["/leased", "/rolls"])(

@@ -9,6 +9,7 @@ import { clientAddress } from "../../../src/request/client-address.ts";
 import { identityOf } from "../../../src/request/identity.ts";
 import { identityOfLimitKey } from "../../../src/request/limit-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
+import { sentNamesOf } from "../../../src/request/sent-values.ts";
 
 /** The greatest size of a header field and of a path that Cloudflare accepts, in bytes. */
 export const HEADER_BYTES = 64 * 1024;
@@ -231,6 +232,44 @@ function conditionsOnQuery(before: string): Reader {
   );
 }
 
+/** Creates a reader for the keys of 50 rules. */
+function keys(
+  kind: "cookie" | "query",
+  bytes: number,
+  prepare: (text: string) => Request | undefined,
+  before = "",
+): Reader {
+  const names = NUMBERS.map((number) => `${kind === "cookie" ? "sid" : "api_key"}${number || ""}`);
+  const rules = defineConfig({
+    rules: names.map((name) => ({ name, key: `${kind}:${name}`, limit: 1, window: 1 })),
+  });
+  const sentNames = sentNamesOf(rules.rules);
+  return {
+    name: `50 keys ${kind}:NAME, ${JSON.stringify(before)} in front`,
+    bytes,
+    prepare(text) {
+      const sent = prepare(before + text);
+      if (!sent) return undefined;
+      return () => {
+        const canonical = canonicalRequest(sent, false, undefined, sentNames);
+        for (const name of names) {
+          if (kind === "cookie") canonical?.sent.cookieKey(name);
+          else canonical?.sent.parameterKey(name);
+        }
+      };
+    },
+  };
+}
+
+function keysOfCookies(before: string): Reader {
+  const prepare = (text: string) => request("http://host/", { cookie: field(text) });
+  return keys("cookie", HEADER_BYTES, prepare, before);
+}
+
+function keysOfQuery(before: string): Reader {
+  return keys("query", PATH_BYTES, (text) => request(`http://host/?${text}`), before);
+}
+
 function programKey(key: string): Reader {
   const rule = { ...(config.rules[0] as Rule), key: [parseAlternatives(key) ?? []] };
   return {
@@ -260,6 +299,8 @@ export const READERS: readonly Reader[] = [
   prefixed("cookie", "cookie:sid", "sid="),
   prefixed("cookie", "cookie:sid", "sid"),
   prefixed("cookie", "cookie:sid", 'sid="', '"'),
+  ...["", "sid=", "sid", 'sid7="'].map(keysOfCookies),
+  ...["", "api_key=", "api_key"].map(keysOfQuery),
   header("cf-connecting-ip", "ip"),
   conditionsOnHeader("authorization"),
   conditionsOnHeader("authorization", "Bearer "),

@@ -263,7 +263,7 @@ describe("a request", () => {
 
   it.each([
     { timeoutMs: 1000, waitMs: 250 },
-    { timeoutMs: 100, waitMs: 100 },
+    { timeoutMs: 100, waitMs: 25 },
   ])(
     "waits for at most $waitMs ms with a deadline of $timeoutMs ms",
     async ({ timeoutMs, waitMs }) => {

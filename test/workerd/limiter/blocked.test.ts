@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { type ConfigInput, defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
+import type { Allowed, Decision } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import { failedGroup } from "../../../src/stores/group-roles.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -50,6 +52,8 @@ function setUp(
     decide: (options?: DecideOptions, change?: (rule: Rule) => AppliedRule) =>
       limiter.decide(overrides.clientsOf(applied(change)), options),
     unblocked: (options?: DecideOptions) => limiter.decide(applied(), options),
+    /** Charges a request that cost 9. */
+    charge: (decision: Decision) => limiter.chargeResponse(decision as Allowed, () => 9),
   };
 }
 
@@ -182,4 +186,81 @@ describe("a client that is blocked under a rule with the mode mark", () => {
       ],
     });
   });
+});
+
+describe("the response to a client that is blocked under a rule", () => {
+  const COSTS: Record<string, Partial<RuleInput>> = {
+    "by the response": { cost: "header:x-cost" },
+    "by the response, with a reserve": { cost: { reserve: 2, settle: "header:x-cost" } },
+  };
+  const table = Object.entries(COSTS).flatMap(([charged, cost]) =>
+    (["shadow", "mark"] as const).map((mode) => [mode, charged, cost] as const),
+  );
+  const other = { ...API, name: "other", cost: "header:x-cost" } as const;
+  const later = (rule: Rule): AppliedRule => ({
+    ...{ rule, windows: [], identity: "" },
+    later: Promise.resolve([{ rule, windows: rule.windows, identity: SOMEONE }]),
+  });
+
+  it.each(table)(
+    "charges other rules and not a rule with the mode %s, %s",
+    async (mode, _, cost) => {
+      const { decide, charge, calls } = setUp([{ ...API, mode, ...cost }, other]);
+      const decision = await decide();
+      const said = (decision as Allowed).verdicts.map(({ says }) => says);
+      expect(said).toEqual(["admitted", "blocked"]);
+      await charge(decision);
+      const charged = calls.adjust.mock.calls.flatMap(([counters]) => counters);
+      expect(charged.map(({ key }) => key.split(":")[1])).toEqual(["other"]);
+    },
+  );
+
+  it.each(Object.entries(COSTS))(
+    "does not charge a rule in shadow mode that identifies the client later: %s",
+    async (_, cost) => {
+      const { decide, charge, calls } = setUp([{ ...API, mode: "shadow", ...cost }]);
+      const decision = (await decide(undefined, later)) as Allowed;
+      await charge(decision);
+      expect(await decision.verdicts[0]?.later).toEqual([]);
+      expect(calls.adjust).not.toHaveBeenCalled();
+    },
+  );
+
+  it.each(["admitted", "denied"] as const)(
+    "charges a rule in shadow mode that identifies another client later, if it has %s the request",
+    async (says) => {
+      const trial = { ...API, limit: 9, mode: "shadow", cost: "header:x-cost" } as const;
+      const { decide, charge, calls } = setUp([trial], { blocked: [] });
+      if (says === "denied") {
+        await charge(await decide());
+        await vi.waitFor(() => expect(calls.adjust).toHaveBeenCalled());
+        calls.adjust.mockClear();
+      }
+      const decision = (await decide(undefined, later)) as Allowed;
+      expect(await decision.verdicts[0]?.later).toMatchObject([{ says }]);
+      await charge(decision);
+      await vi.waitFor(() => expect(calls.adjust).toHaveBeenCalledTimes(says === "denied" ? 0 : 1));
+    },
+  );
+
+  it.each(table)(
+    "is not charged to an undecided rule with the mode %s, %s",
+    async (mode, _, cost) => {
+      const store = createMemoryStore();
+      const failing: Store = {
+        ...store,
+        async decide([enforced = []], now) {
+          const { groups } = await store.decide([enforced], now);
+          return { now: NOW, groups: [...groups, failedGroup(new StoreError("timeout", "late"))] };
+        },
+      };
+      const rules = [other, { ...API, mode, ...cost }];
+      const { decide, charge, calls } = setUp(rules, { blocked: [], store: failing });
+      const decision = await decide();
+      await charge(decision);
+      await Promise.all((decision as Allowed).verdicts.map((each) => each.later));
+      const charged = calls.adjust.mock.calls.flatMap(([counters]) => counters);
+      expect(charged.map(({ key }) => key.split(":")[1])).toEqual(["other"]);
+    },
+  );
 });

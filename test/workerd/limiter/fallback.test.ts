@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Config, defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
+import type { Allowed } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { NativeLimiter } from "../../../src/limiter/native-limiter.ts";
+import type { CostOf } from "../../../src/limiter/response-charger.ts";
 import { costOfHead } from "../../../src/limiter/response-charges.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -96,6 +98,7 @@ describe('a rule with onError: "local"', () => {
     expect(await decide()).toEqual({
       outcome: "allowed",
       quotas: [],
+      verdicts: [],
       shadow: [],
       reservationDelayMs: 0,
       storeFailure: {
@@ -258,16 +261,12 @@ describe("a rule that is charged by the response", () => {
   it("is charged locally and not in the store if it was decided locally", async () => {
     const store = failingStore();
     const adjust = vi.spyOn(store, "adjust");
-    const { limiter, decide, appliedRules } = limiterOf([failures], undefined, store);
+    const { limiter, decide } = limiterOf([failures], undefined, store);
     for (const status of [200, 200, 200, 401, 401]) {
-      expect(await decide()).toMatchObject({ outcome: "allowed" });
-      expect(
-        await limiter.chargeResponse(
-          appliedRules(),
-          (each) => costOfHead(each, response(status)),
-          true,
-        ),
-      ).toEqual([]);
+      const decision = await decide();
+      expect(decision).toMatchObject({ outcome: "allowed", verdicts: [{ says: "admitted" }] });
+      const costOf: CostOf = (each) => costOfHead(each, response(status));
+      expect(await limiter.chargeResponse(decision as Allowed, costOf)).toEqual([]);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });
     expect(adjust).not.toHaveBeenCalled();
@@ -276,8 +275,11 @@ describe("a rule that is charged by the response", () => {
   it("is charged locally if the store fails to charge it, and the call rejects", async () => {
     const { limiter, decide, appliedRules } = limiterOf([{ ...failures, shards: 3 }]);
     for (let charges = 0; charges < 2; charges++) {
+      const verdicts = appliedRules().map(
+        (appliedRule) => ({ appliedRule, says: "admitted" }) as const,
+      );
       await expect(
-        limiter.chargeResponse(appliedRules(), (each) => costOfHead(each, response(401))),
+        limiter.chargeResponse({ verdicts }, (each) => costOfHead(each, response(401))),
       ).rejects.toBe(FAILURE);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });

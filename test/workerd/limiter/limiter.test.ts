@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import type { Allowed } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { costOfHead } from "../../../src/limiter/response-charges.ts";
 import { failedGroup } from "../../../src/stores/group-roles.ts";
@@ -57,6 +58,7 @@ describe("a decision", () => {
       outcome: "allowed",
       fromMemory: true,
       shadow: [],
+      verdicts: [],
       reservationDelayMs: 0,
       quotas: [
         quota("login", 5, 60_000, 4, 60_000),
@@ -210,8 +212,9 @@ describe("a rule in shadow mode", () => {
       },
     });
     const response = { status: 401, headers: new Headers() };
+    const decision = await limiter.decide(appliedRulesOf(config));
     expect(
-      await limiter.chargeResponse(appliedRulesOf(config), (each) => costOfHead(each, response)),
+      await limiter.chargeResponse(decision as Allowed, (each) => costOfHead(each, response)),
     ).toMatchObject([{ policy: "enforced", remaining: 4 }]);
   });
 

@@ -41,7 +41,8 @@ describe("a limiter of one rule", () => {
       return decision.outcome === "undecided" ? undefined : decision.quotas[0]?.remaining;
     };
     const appliedRule = appliedRules[0] as AppliedRule;
-    return { limiter, appliedRule, appliedRules, clock, admitted, remaining };
+    const admission = { verdicts: [{ appliedRule, says: "admitted" }] } as const;
+    return { limiter, appliedRule, appliedRules, admission, clock, admitted, remaining };
   }
 
   const response = (status: number, headers: Record<string, string> = {}) => {
@@ -122,10 +123,10 @@ describe("a limiter of one rule", () => {
     const { limiter, appliedRule } = limiterFor(rule);
     let passed = 0;
     for (let request = 0; request < 400; request++) {
-      const appliedRules = [{ ...appliedRule }];
-      if ((await limiter.decide(appliedRules)).outcome !== "allowed") continue;
+      const decision = await limiter.decide([appliedRule]);
+      if (decision.outcome !== "allowed") continue;
       passed++;
-      await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(200)));
+      await limiter.chargeResponse(decision, (each) => costOfHead(each, response(200)));
     }
     expect(passed).toBeLessThanOrEqual(100);
     expect(passed).toBeGreaterThan(90);
@@ -194,16 +195,16 @@ describe("a limiter of one rule", () => {
 
   it("charges only responses with one of the statuses in count", async () => {
     const rule = { limit: 2, window: "1m", count: { status: [401, 403] } };
-    const { limiter, appliedRules, admitted, remaining } = limiterFor(rule);
+    const { limiter, admission, admitted, remaining } = limiterFor(rule);
     expect(await admitted(9)).toBe(9);
     expect(
-      await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(200))),
+      await limiter.chargeResponse(admission, (each) => costOfHead(each, response(200))),
     ).toEqual([]);
     expect(await remaining()).toBe(2);
     expect(
-      await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(401))),
+      await limiter.chargeResponse(admission, (each) => costOfHead(each, response(401))),
     ).toMatchObject([{ remaining: 1 }]);
-    await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(403)));
+    await limiter.chargeResponse(admission, (each) => costOfHead(each, response(403)));
     expect(await admitted(1)).toBe(0);
   });
 
@@ -217,9 +218,9 @@ describe("a limiter of one rule", () => {
     [{ "x-cost": "lots" }, 9],
   ])("charges the cost in the response: %j leaves %i of 10", async (headers, left) => {
     const rule = { limit: 10, window: "1m", cost: "header:x-cost" };
-    const { limiter, appliedRules, admitted, remaining } = limiterFor(rule);
+    const { limiter, admission, admitted, remaining } = limiterFor(rule);
     expect(await admitted(1)).toBe(1);
-    await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(200, headers)));
+    await limiter.chargeResponse(admission, (each) => costOfHead(each, response(200, headers)));
     expect(await remaining()).toBe(left);
   });
 

@@ -93,6 +93,70 @@ describe("the output is the maximum if the body is", () => {
   });
 });
 
+describe("a name in a form that a common server reads as the same name", () => {
+  const NAMES = ["max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of"];
+  const escaped = (name: string, at: number) =>
+    `${name.slice(0, at)}\\u${name.charCodeAt(at).toString(16).padStart(4, "0")}${name.slice(at + 1)}`;
+  const formsOf = (name: string) =>
+    [
+      name.toUpperCase(),
+      name.replace("s", "\u017f"),
+      name.replace("s", "\\u017F"),
+      name.replace("k", "\u212a"),
+      name.replace("k", "\\u212a"),
+      name.replace("i", "\u0131"),
+      name.replace("i", "\u0130"),
+      escaped(name, 0),
+      escaped(name, name.length - 1),
+      escaped(name.toUpperCase(), 0),
+    ].filter((form) => form !== name);
+  const vectors = NAMES.flatMap((name) => formsOf(name).map((form) => [name, form] as const));
+
+  it.each(vectors)("%s as %s: alone, first, last and twice", async (name, form) => {
+    const output = async (text: string) => (await llmReserve()(post(text))) - inputOf(text);
+    const answers = name === "n" || name === "best_of";
+    expect(await output(`{"${form}": 70}`)).toBe(answers ? 70_000 : 70);
+    for (const text of [
+      `{"${name}": 1, "${form}": 70}`,
+      `{"${form}": 70, "x": {}, "${name}": 1}`,
+      `{"${form}": 70, "${form}": 1}`,
+    ]) {
+      expect(await output(text)).toBe(MAX_TOKENS);
+    }
+  });
+
+  it.each(formsOf("budget_tokens").flatMap((form) => formsOf("thinking").map((by) => [by, form])))(
+    "%s with %s: alone, twice and merged",
+    async (thinking, form) => {
+      const output = async (text: string) => (await llmReserve()(post(text))) - inputOf(text);
+      const rest = '"max_tokens": 50';
+      expect(await output(`{${rest}, "${thinking}": {"${form}": 7000}}`)).toBe(7000);
+      for (const text of [
+        `{${rest}, "thinking": {"budget_tokens": 1, "${form}": 7000}}`,
+        `{${rest}, "${thinking}": {"${form}": 7000, "budget_tokens": 1}}`,
+        `{${rest}, "thinking": {"${form}": 7000}, "${thinking}": {}}`,
+        `{"${thinking}": {"${form}": 7000}, ${rest}, "thinking": null}`,
+      ]) {
+        expect(await output(text)).toBe(MAX_TOKENS);
+      }
+    },
+  );
+
+  it.each([
+    ["1e3", 1000],
+    ["1.0", 1],
+    ["7E1", 70],
+    ["-0", MAX_TOKENS],
+    ["-1", MAX_TOKENS],
+    ["4294967297", MAX_TOKENS],
+    ["9007199254740993", MAX_TOKENS],
+    ['"4096"', MAX_TOKENS],
+  ])("the number %s is read as %i", async (number, expected) => {
+    const text = `{"max_tokens": ${number}}`;
+    expect(await llmReserve()(post(text))).toBe(inputOf(text) + expected);
+  });
+});
+
 describe("a body at a bound", () => {
   const MEMBERS = Array.from({ length: MAX_FIELDS }, (_, index) => `"a${index}":1`).join();
   const nested = (depth: number) => `{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`;
@@ -134,7 +198,7 @@ it("reads the same fields as JSON.parse", () => {
       const json = JSON.stringify(Object.fromEntries(members), null, space);
       const expected = new Map(Object.entries(JSON.parse(json) as Record<string, unknown>));
       const fields = readFields(new TextEncoder().encode(json));
-      const fold = (name: string) => name.toLowerCase().replaceAll("ſ", "s");
+      const fold = (name: string) => name.replace(/[ıİ]/g, "i").toLowerCase().replaceAll("ſ", "s");
       if (new Set([...expected.keys()].map(fold)).size < expected.size) {
         return expect(fields).toBeUndefined();
       }

@@ -8,6 +8,7 @@ import {
   identityOf,
   type KeyContext,
   readPart,
+  SHARED_REACH,
 } from "../../../src/request/identity.ts";
 
 interface Sent {
@@ -20,9 +21,13 @@ interface Sent {
   readonly custom?: Record<string, string>;
 }
 
-function identity(key: string | string[], sent: Sent = {}) {
+function clientOf(key: string | string[], sent: Sent = {}) {
   const expression = [key].flat().map((text) => parseAlternatives(text) ?? []);
   return identityOf(expression, contextOf(sent));
+}
+
+async function identity(key: string | string[], sent: Sent = {}) {
+  return (await clientOf(key, sent)).identity;
 }
 
 async function value(key: string, sent: Sent = {}) {
@@ -50,6 +55,49 @@ function contextOf(sent: Sent): KeyContext {
     computeCustom: async (name) => sent.custom?.[name],
   };
 }
+
+describe("the reach of an identity", () => {
+  // The rules that a request may combine, each in the order in which its objects are asked.
+  it.each<[(string | string[])[]]>([
+    [["jwt:sub", "ip", "custom:name", "header:h", "param:id", "path", "host", "global"]],
+    [["ip", "cookie:c", "param:id", "ja4", "asn", "country", "method", "global"]],
+    [["ip", "query:q", "path"]],
+    // A client can vary the second value, so it is denied by its address first.
+    [["ip", ["ip", "header:h"]]],
+    [["jwt:sub", ["jwt:sub", "ip"], "ip", ["path", "ip"], "header:h"]],
+    // Fewer clients have both values than one of them.
+    [[["header:h", "param:id"], "header:h", ["param:id", "path"], "param:id", "global"]],
+  ])("grows in the order %j", async (keys) => {
+    const all = {
+      headers: { h: "1", cookie: "c=1" },
+      url: "https://host.example/path?q=1",
+      params: { id: "1" },
+      cf: { country: "NZ", asn: 1, botManagement: { ja4: "1" } },
+      claims: { sub: "1" },
+      custom: { name: "1" },
+    };
+    const reaches = await Promise.all(keys.map(async (key) => (await clientOf(key, all)).reach));
+    expect(reaches).toEqual([...new Set(reaches)].toSorted((a, b) => a - b));
+  });
+
+  it.each([
+    ["jwt:sub", false],
+    ["ip", false],
+    ["custom:name", true],
+    ["header:h", true],
+    ["global", true],
+  ])("tells whether other clients share it: %s", async (key, isShared) => {
+    const sent = { headers: { h: "1" }, claims: { sub: "1" }, custom: { name: "1" } };
+    expect((await clientOf(key, sent)).reach >= SHARED_REACH).toBe(isShared);
+  });
+
+  it("is that of the alternative that the request has", async () => {
+    const key = "header:h | ip";
+    expect(await clientOf(key)).toEqual(await clientOf("ip"));
+    const sent = { headers: { h: "1" } };
+    expect(await clientOf(key, sent)).toEqual(await clientOf("header:h", sent));
+  });
+});
 
 describe("an identity whose hash is cached", () => {
   const sent = {
@@ -81,7 +129,7 @@ describe("an identity whose hash is cached", () => {
     const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
     const context = contextOf({ ...sent, method: "DELETE" });
     const hashed = await identityOf(elements, context);
-    expect(cachedIdentityOf(elements, context)).toBe(hashed);
+    expect(cachedIdentityOf(elements, context)).toEqual(hashed);
   });
 
   it.each([

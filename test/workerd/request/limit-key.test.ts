@@ -31,7 +31,7 @@ function identityFor(key: string | string[], values: LimitKey | undefined) {
  * Returns the identity that the gateway computes for a request. The request has a value for every
  * kind of key.
  */
-function gatewayIdentity(key: string | string[]): Promise<string> {
+async function gatewayIdentity(key: string | string[]): Promise<string> {
   const config = configWith(key);
   const cf = { country: "NL", asn: 13335, botManagement: { ja4: "t13d" } };
   const request = new Request("https://Api.Example.com./Users/Ann?tenant=acme", {
@@ -46,7 +46,7 @@ function gatewayIdentity(key: string | string[]): Promise<string> {
   });
   const canonical = canonicalRequest(request, false) as CanonicalRequest;
   const [match] = createMatcher(config.rules, false)(canonical);
-  return identityOf(config.rules[0]?.key ?? [], {
+  const { identity } = await identityOf(config.rules[0]?.key ?? [], {
     request: canonical,
     path: match?.path ?? canonical.path,
     params: match?.params ?? {},
@@ -58,6 +58,7 @@ function gatewayIdentity(key: string | string[]): Promise<string> {
     }),
     computeCustom: async () => "gold",
   });
+  return identity;
 }
 
 describe("a program's key", () => {
@@ -131,7 +132,7 @@ describe("a program's key", () => {
     });
     const canonical = canonicalRequest(request, false) as CanonicalRequest;
     const [match] = createMatcher(config.rules, false)(canonical);
-    return identityOf(config.rules[0]?.key ?? [], {
+    const { identity } = await identityOf(config.rules[0]?.key ?? [], {
       request: canonical,
       path: match?.path,
       params: match?.params ?? {},
@@ -139,6 +140,7 @@ describe("a program's key", () => {
       readClaims: async () => undefined,
       computeCustom: async () => undefined,
     });
+    return identity;
   }
 
   const at = (url: string, routes?: string[]): Sent => ({

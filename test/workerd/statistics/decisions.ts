@@ -1,11 +1,12 @@
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
-import type {
-  Allowed,
-  Limited,
-  Quota,
-  ShadowDenial,
-  Undecided,
+import {
+  type Allowed,
+  type Limited,
+  NO_ENFORCED_RULE,
+  type Quota,
+  type ShadowDenial,
+  type Undecided,
 } from "../../../src/limiter/decision.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 
@@ -23,7 +24,7 @@ export function applied(
 }
 
 export function allowed(fields: Partial<Allowed> = {}): Allowed {
-  return { outcome: "allowed", quotas: [], shadow: [], reservationDelayMs: 0, ...fields };
+  return { ...NO_ENFORCED_RULE, shadow: [], ...fields };
 }
 
 export function limited({ rule, identity }: AppliedRule, fields: Partial<Limited> = {}): Limited {

@@ -55,10 +55,11 @@ function breaker() {
       const answer = decide();
       hangs = false;
       const waiting = pending.at(-1) as PromiseWithResolvers<void>;
-      return { succeed: () => end(waiting.resolve), fail: () => end(refuse) };
-      function refuse() {
-        waiting.reject(new StoreError("timeout", "no decision in time"));
-      }
+      return {
+        succeed: () => end(waiting.resolve),
+        fail: (options?: { wasBusy: boolean }) =>
+          end(() => waiting.reject(new StoreError("timeout", "no decision in time", options))),
+      };
       async function end(how: () => void) {
         how();
         return answer;
@@ -89,6 +90,16 @@ describe("a breaker that is closed", () => {
     }
     expect(state.calls).toBe(9);
     expect(state.changes).toEqual([]);
+  });
+
+  it("stays closed if calls miss their deadlines because the isolate is busy", async () => {
+    const { state, begin } = breaker();
+    for (let call = 0; call < 4 * FAILURES_TO_OPEN; call++) {
+      expect(await begin().fail({ wasBusy: true })).toBe("timeout");
+    }
+    expect(state.changes).toEqual([]);
+    for (let call = 0; call < FAILURES_TO_OPEN; call++) await begin().fail();
+    expect(state.changes).toEqual(["open"]);
   });
 
   it("opens once although many calls fail at the same time", async () => {

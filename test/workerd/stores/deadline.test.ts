@@ -69,6 +69,49 @@ describe.each(calls)("%s with a deadline", (_, call) => {
     }
   });
 
+  it("leaves out the time in which the isolate was busy, and says so at the deadline", async () => {
+    const { store } = silent();
+    const ended = vi.fn();
+    call(withDeadline(store, 100)).catch(ended);
+    vi.setSystemTime(Date.now() + 300);
+    await vi.advanceTimersByTimeAsync(10 + 99);
+    expect(ended).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(ended).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ failure: "timeout", wasBusy: true }),
+    );
+  });
+
+  it("returns an answer that is read after the isolate was busy for longer than the deadline", async () => {
+    const { store, resolve } = silent();
+    const outcome = call(withDeadline(store, 100));
+    vi.setSystemTime(Date.now() + 300);
+    await vi.advanceTimersByTimeAsync(100);
+    resolve("the answer" as never);
+    expect(await outcome).toBe("the answer");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("ends after twenty timers, even if the isolate is always busy", async () => {
+    const { store } = silent();
+    const ended = vi.fn();
+    call(withDeadline(store, 100)).catch(ended);
+    for (let timer = 1; timer <= 20; timer++) {
+      expect(ended).not.toHaveBeenCalled();
+      vi.setSystemTime(Date.now() + 300);
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    expect(ended).toHaveBeenCalledTimes(1);
+  });
+
+  it("blames the store if the isolate was busy for less than half of the deadline", async () => {
+    const { store } = silent();
+    const outcome = call(withDeadline(store, 250)).catch((error) => error);
+    vi.setSystemTime(Date.now() + 120);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(await outcome).toMatchObject({ failure: "timeout", wasBusy: false });
+  });
+
   it("has a deadline of its own in each call", async () => {
     const { store } = silent();
     const limited = withDeadline(store, 250);

@@ -55,6 +55,18 @@ afterEach(() => {
 });
 
 describe("calls that wait for a store", () => {
+  it("go on waiting if the isolate was busy while their answers arrived", async () => {
+    const at = createCalls();
+    const calls = Array.from({ length: 200 }, () => at.send());
+    vi.setSystemTime(Date.now() + 3 * TIMEOUT_MS);
+    calls.push(at.send());
+    await at.wait(TIMEOUT_MS / 10);
+    expect(calls.filter(({ outcome }) => outcome !== "waits")).toEqual([]);
+    for (const index of calls.keys()) await at.answer(index);
+    expect(calls.filter(({ outcome }) => outcome !== "done")).toEqual([]);
+    expect(at.changes).toEqual([]);
+  });
+
   it("are at most sixteen until the deadline, if two hundred calls at once get no answer", async () => {
     const at = createCalls();
     const first = at.send();

@@ -111,6 +111,16 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
   });
 
+  it("for the first request after the limit of a counter that rolls over was lowered", async () => {
+    const store = storeWith("edge");
+    const high = counter({ windowMs: HOUR, limit: 5, ceiling: 20, cost: 20, rollsOver: true });
+    await store.decide([[high]]);
+    const low = { ...high, limit: 4 };
+    const first = await commandsOf(() => store.decide([[low]]), 1);
+    expect(first).toEqual({ evalsha: 1, get: 1, set: 1 });
+    expect(await commandsOf(() => store.decide([[low]]))).toEqual({ evalsha: 1, get: 1 });
+  });
+
   // docs/cost.md has the same figures.
   it.each<[string, Partial<Counter>, Record<string, number>]>([
     ["a part", { cost: -1 }, { bitfield: 1 }],
@@ -325,6 +335,31 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
     expect(ttl).toBeLessThanOrEqual(reset + 2 * windowMs + 1000);
     expect(ttl).toBeGreaterThan(reset + 2 * windowMs);
   });
+
+  it.each(["a lowered limit", "a value of an earlier version"])(
+    "keeps a counter that rolls over until the limit has repaid it, with one command more: %s",
+    async (reason) => {
+      const windowMs = 3_600_000;
+      const hourly = counter({ limit: 10, ceiling: 40, cost: 40, rollsOver: true, windowMs });
+      await store.decide([[hourly]]);
+      const isLowered = reason === "a lowered limit";
+      const lowered = { ...hourly, limit: isLowered ? 2 : 10 };
+      const value = (await redis.get(hourly.key)) as string;
+      if (!isLowered) await redis.set(hourly.key, value.replace(/:10$/, ""), "PX", 5000);
+      const { groups } = await store.decide([[lowered]]);
+      const reset = groups[0]?.tallies[0]?.resetMs as number;
+      const windows = isLowered ? 19 : 3;
+      const ttl = await redis.pttl(hourly.key);
+      expect(ttl).toBeLessThanOrEqual(reset + windows * windowMs + 1000);
+      expect(ttl).toBeGreaterThan(reset + windows * windowMs);
+      expect(await redis.get(hourly.key)).toBe(isLowered ? value.replace(/:10$/, ":2") : value);
+      const time = await redis.pexpiretime(hourly.key);
+      await store.decide([[lowered]]);
+      await store.decide([[{ ...lowered, cost: 0, limit: 1 }]]);
+      await store.adjust([{ ...lowered, cost: 0, limit: 1 }]);
+      expect(await redis.pexpiretime(hourly.key)).toBe(time);
+    },
+  );
 
   it("keeps counting after SCRIPT FLUSH, and repeats a call only if Redis lacks the script", async () => {
     const quota = counter({ limit: 2, windowMs: 3_600_000 });

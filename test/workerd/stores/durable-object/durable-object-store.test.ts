@@ -8,6 +8,7 @@ import {
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
+import { SHARED_REACH } from "../../../../src/request/identity.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
@@ -141,8 +142,9 @@ describe("the storage of an object", () => {
     }));
   }
 
-  /** A counter without quota. Its object is called first. */
+  /** Counters without quota. The object of one is called first, and of the other last. */
   const first = counter({ limit: 0, identity: "!" });
+  const global = counter({ limit: 0, reach: Number.MAX_SAFE_INTEGER });
 
   const reads: [string, (quota: Counter) => Promise<unknown>][] = [
     ["a check of a new counter", (quota) => store.decide([[{ ...quota, checkOnly: true }]])],
@@ -159,6 +161,11 @@ describe("the storage of an object", () => {
         ]),
     ],
     ["a denial by an object that is called before it", (quota) => store.decide([[quota, first]])],
+    [
+      "a denial by an object that more clients share",
+      (quota) => store.decide([[{ ...quota, reach: SHARED_REACH }, global]]),
+    ],
+    ["a hold that is released", (quota) => store.decide([[quota, global]])],
     ["the end of an unknown hold", (quota) => objectOf(quota).endHold(crypto.randomUUID(), false)],
     ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
   ];
@@ -267,8 +274,37 @@ describe("calls to objects", () => {
     expect(await callsOf(...twoObjects())).toEqual(["hold", "decide", "endHold"]);
   });
 
-  it("are two for rules with two keys if the first key's object denies", async () => {
-    expect(await callsOf(...twoObjects({ limit: 0 }))).toEqual(["hold", "decide"]);
+  it("are one for rules with two keys if the first key's object denies", async () => {
+    expect(await callsOf(...twoObjects({ limit: 0 }))).toEqual(["hold"]);
+  });
+
+  it("are two for rules with two keys if the first denies and the second may ban", async () => {
+    const calls = await callsOf(...twoObjects({ limit: 0 }, { banMs: MINUTE }));
+    expect(calls).toEqual(["hold", "decide"]);
+  });
+
+  it("are four for rules with two shared keys, and one if the second key's object denies", async () => {
+    const shared = { reach: SHARED_REACH };
+    const admitted = await callsOf(...twoObjects(shared, shared));
+    expect(admitted).toEqual(["decide", "hold", "decide", "endHold"]);
+    expect(await callsOf(...twoObjects(shared, { ...shared, limit: 0 }))).toEqual(["decide"]);
+  });
+
+  it("are two more, and one to end the hold, for each further shared key", async () => {
+    const shared = [1, 2, 3].map((more) => counter({ reach: SHARED_REACH + more }));
+    expect(await callsOf(counter(), ...shared.slice(0, 2))).toEqual([
+      ...["hold", "decide", "hold", "decide"],
+      ...["endHold", "endHold"],
+    ]);
+    expect(await callsOf(...shared)).toEqual([
+      ...["decide", "decide", "hold", "hold", "decide"],
+      ...["endHold", "endHold"],
+    ]);
+  });
+
+  it("are as many as the keys for rules that charge nothing before the response", async () => {
+    const check = { checkOnly: true };
+    expect(await callsOf(...twoObjects(check, check))).toEqual(["decide", "decide"]);
   });
 
   it("are three for rules with two keys if the second key's object denies", async () => {
@@ -315,6 +351,23 @@ describe("a hold", () => {
     const other = object.decide([[quota]], now, maxWaitMs);
     await object.endHold(hold, false);
     expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+    // The release has removed the last row, and the other decision has written it again.
+    await evictDurableObject(object);
+    expect((await object.decide([[quota]], now, 0))[0]).toMatchObject({ admitted: false });
+    expect(await runInDurableObject(object, (_, { storage }) => storage.getAlarm())).not.toBeNull();
+  });
+
+  it("leaves the other rows of the object when it is released", async () => {
+    const quota = counter({ limit: 2 });
+    const { object, hold } = await open(quota);
+    await object.decide([[{ ...quota, key: `${quota.key} other` }]], now, 0);
+    await object.endHold(hold, false);
+    const [read] = await object.decide(
+      [[quota, { ...quota, key: `${quota.key} other` }].map((each) => ({ ...each, cost: 0 }))],
+      now,
+      0,
+    );
+    expect(read?.tallies.map(({ count }) => count)).toEqual([0, 1]);
   });
 
   it("makes another decision wait, which is denied when the quota is kept", async () => {

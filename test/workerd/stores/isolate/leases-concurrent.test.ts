@@ -253,7 +253,7 @@ describe("isolates with leases", () => {
       { seed: 20_260_105, numRuns: 1000 },
     );
     expect(admitted).toBeGreaterThan(50_000);
-  }, 60_000);
+  });
 
   const races = fc.record({
     limit: fc.integer({ min: 1, max: 300 }),
@@ -297,7 +297,7 @@ describe("isolates with leases", () => {
       }),
       { seed: 20_260_106, numRuns: 60 },
     );
-  }, 60_000);
+  });
 
   it("charge all counters of a group or none", async () => {
     await fc.assert(
@@ -354,5 +354,5 @@ describe("isolates with leases", () => {
       }),
       { seed: 20_260_107, numRuns: 60 },
     );
-  }, 60_000);
+  });
 });

@@ -8,12 +8,6 @@ import { StoreError } from "../../../../src/stores/store-error.ts";
 import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 
-/**
- * If an exhausted counter has this number of recent uses, the cache denies groups with this counter
- * even if it does not have their other counters.
- */
-const PARTIAL_DENIAL_USES = 500;
-
 /** The store's clock minus this isolate's, in milliseconds. */
 let skewMs: number;
 
@@ -458,16 +452,34 @@ describe("a ban", () => {
 
   it("is started although another counter of the group denies from memory", async () => {
     const { decide, callsOf } = setUp();
-    const exhausted = counter({ limit: 0 });
-    const login = banned({ limit: 1 });
-    for (let request = 0; request < 2 * PARTIAL_DENIAL_USES; request++) await decide(exhausted);
-    expect(await decide(exhausted, login)).toMatchObject({ tallies: [{}, { count: 0, banMs: 0 }] });
+    const [exhausted, login] = [counter({ limit: 0 }), banned({ limit: 1 })];
+    await decide(exhausted, login);
     // With quota left for the login, no ban is due, so the denial comes from memory.
     expect(await callsOf(() => decide(exhausted, login))).toBe(0);
     // Without quota left for the login, the ban is due.
     const over = { ...login, cost: 2 };
     expect(await decide(exhausted, over)).toMatchObject({ tallies: [{}, { banMs: 50_000 }] });
     expect(await callsOf(() => decide(exhausted, over))).toBe(0);
+  });
+
+  it("is not started for a counter that is not cached, while another counter denies from memory", async () => {
+    const { decide, callsOf } = setUp();
+    const exhausted = counter({ limit: 0 });
+    await decide(exhausted);
+    // Otherwise each new key would cause a call.
+    for (let key = 0; key < 9; key++) {
+      expect(await callsOf(() => decide(exhausted, banned({ limit: 0 })))).toBe(0);
+    }
+  });
+
+  it("denies a request with a cost of 0 from memory, but not a read", async () => {
+    const { decide, callsOf } = setUp();
+    const login = banned({ limit: 0 });
+    const free = { ...login, cost: 0, neverBans: true };
+    await decide(login);
+    expect(await callsOf(() => decide(free))).toBe(0);
+    expect(await decide(free)).toMatchObject({ admitted: false, tallies: [{ banMs: 50_000 }] });
+    expect(await callsOf(() => decide({ ...free, checkOnly: true }))).toBe(1);
   });
 });
 
@@ -482,31 +494,46 @@ describe("a denial of several counters", () => {
     expect(fromStore.tallies.map((tally) => tally?.count)).toEqual([1, 1, 1]);
   });
 
-  it("needs the store for a counter that is not cached, until the exhausted counter is busy", async () => {
+  it.each<[string, (exhausted: Counter) => Counter[]]>([
+    ["before the exhausted one", (exhausted) => [counter(), exhausted]],
+    ["after the exhausted one", (exhausted) => [exhausted, counter()]],
+    ["that costs 0", (exhausted) => [counter({ cost: 0 }), exhausted]],
+    ["that costs more than its limit", (exhausted) => [counter({ cost: 9 }), exhausted]],
+    ["with a ban", (exhausted) => [counter({ banMs: 1000 }), exhausted]],
+    ["with shards", (exhausted) => [counter({ alternative: counter() }), exhausted]],
+    ["that rolls over", (exhausted) => [counter({ rollsOver: true, ceiling: 9 }), exhausted]],
+    ["in every place", (exhausted) => [counter(), counter(), exhausted, counter()]],
+  ])("needs no store for a counter that is not cached: %s", async (_, groupOf) => {
     const { decide, callsOf } = setUp();
-    const exhausted = counter({ limit: 0 });
-    // Each request has a new key in addition to the exhausted counter.
-    const request = () => decide(exhausted, counter());
-    expect(await callsOf(request)).toBe(1);
-    for (let sent = 2; sent < PARTIAL_DENIAL_USES; sent++)
-      expect(await callsOf(request), `${sent}`).toBe(1);
-    // The first request added the entry with one use, and each later request added a use.
-    expect(await callsOf(request)).toBe(0);
-    expect(await request()).toEqual({
-      admitted: false,
-      skipCache: true,
-      tallies: [{ count: 0, resetMs: 60_000, banMs: 0 }, undefined],
-    });
+    const exhausted = counter({ limit: 1 });
+    await decide(exhausted);
+    expect(await callsOf(() => decide(...groupOf(exhausted)))).toBe(1);
+    for (let sent = 0; sent < 360; sent++) {
+      const group = groupOf(exhausted);
+      expect(await callsOf(() => decide(...group))).toBe(0);
+      const tallies = group.map((each) => (each === exhausted ? { count: 1 } : undefined));
+      const answer = await decide(...group);
+      expect(answer).toMatchObject({ admitted: false, skipCache: true });
+      expect(answer.tallies.map((tally) => tally && { count: tally.count })).toEqual(tallies);
+    }
+    at(MAX_AGE_MS);
+    expect(await callsOf(() => decide(...groupOf(exhausted)))).toBe(1);
   });
 
-  it("needs the store again when the exhausted counter is no longer busy", async () => {
-    const { decide, callsOf } = setUp();
-    const exhausted = counter({ limit: 0 });
-    const request = () => decide(exhausted, counter());
-    for (let sent = 0; sent <= PARTIAL_DENIAL_USES; sent++) await request();
-    expect(await callsOf(request)).toBe(0);
-    at(5000);
-    expect(await callsOf(request)).toBe(1);
+  it("does not come from memory for a counter whose key is shared but that rolls over", async () => {
+    const { decide, exhaust, store } = setUp();
+    const plain = counter({ limit: 1_000_000 });
+    const rolling = { ...plain, limit: 1, ceiling: 10, rollsOver: true };
+    for (const [used, other] of [
+      [plain, rolling],
+      [rolling, plain],
+    ] as const) {
+      await exhaust(used);
+      expect((await decide(used)).admitted).toBe(false);
+      expect(await decide(other)).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+      expect((await decide(used)).admitted).toBe(false);
+      await store.reset([used, other]);
+    }
   });
 
   it("charges no counter when it comes from memory", async () => {
@@ -536,7 +563,7 @@ describe("a denial of several counters", () => {
     for (let request = 0; request < 9; request++) {
       expect(await callsOf(() => decide({ ...one, alternative: other }))).toBe(1);
     }
-    for (let request = 0; request < PARTIAL_DENIAL_USES; request++) await decide(exhausted);
+    await decide(exhausted);
     expect(await decide(exhausted, { ...one, alternative: other })).toMatchObject({
       tallies: [{}, undefined],
     });
@@ -564,9 +591,9 @@ describe("a denial of several counters", () => {
     const provisional = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
     decideSpy.mockResolvedValueOnce({ now: NOW, groups: [provisional] });
     await decide(api, exhausted);
-    // The exhausted counter was added, so a group with only this counter is denied from memory.
-    expect(await callsOf(() => decide(exhausted))).toBe(0);
-    expect(await callsOf(() => decide(api, exhausted))).toBe(1);
+    // The exhausted counter was added, so its groups are denied from memory.
+    expect(await callsOf(() => decide(api, exhausted))).toBe(0);
+    expect(await decide(api, exhausted)).toMatchObject({ tallies: [undefined, { count: 1 }] });
   });
 });
 
@@ -598,6 +625,20 @@ describe("the cache", () => {
         await decide(counter({ limit: 0 }));
       }
     }
+  });
+
+  it("keeps another client's counter while a denied client makes up keys", async () => {
+    const { decide, callsOf } = setUp(16);
+    const [victim, exhausted] = [counter({ limit: 0 }), counter({ limit: 0 })];
+    await decide(victim);
+    const calls = await callsOf(async () => {
+      for (let sent = 0; sent < 2000; sent++) {
+        at(sent * 4);
+        await decide(counter(), exhausted, counter({ limit: 0 }));
+      }
+    });
+    expect(calls).toBe(1);
+    expect(await callsOf(() => decide(victim))).toBe(0);
   });
 
   it("passes returned quota to the store even if all groups are denied from memory", async () => {

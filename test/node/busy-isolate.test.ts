@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { ConfigInput } from "../../src/config/index.ts";
+import { PATIENCE } from "../patience.ts";
+import { send } from "./support/client.ts";
+import { REMOTE_STORES, useServers } from "./support/servers.ts";
+import { type RunningWorker, startWorker } from "./support/worker.ts";
+
+const LIMIT = 5;
+const LOGINS = 30;
+/** The deadline of a decision, in milliseconds. Each busy request takes three times as long. */
+const TIMEOUT_MS = 100;
+const BUSY_MS = 300;
+
+const CONFIG: ConfigInput = {
+  timeoutMs: TIMEOUT_MS,
+  rules: [
+    {
+      name: "busy",
+      match: { paths: ["/busy"] },
+      key: "custom:slow",
+      limit: 1000,
+      window: "52w",
+    },
+    {
+      name: "login",
+      match: { paths: ["/login"] },
+      key: "header:x-user",
+      limit: LIMIT,
+      window: "52w",
+      lease: false,
+    },
+    // A counter in another object, so that Durable Objects decide in two phases.
+    {
+      name: "all",
+      match: { paths: ["/login"] },
+      key: "header:x-all",
+      limit: 1000,
+      window: "52w",
+      lease: false,
+    },
+  ],
+};
+
+/** A Worker whose function for keys keeps the isolate busy. */
+const MAIN = `
+  import { CounterObject, defineConfig, weir } from "./weir.mjs";
+  const keys = {
+    slow() {
+      const end = Date.now() + ${BUSY_MS};
+      while (Date.now() < end);
+      return "busy";
+    },
+  };
+  export default weir(defineConfig({ ...${JSON.stringify(CONFIG)}, custom: { keys } }));
+  export { CounterObject };
+`;
+
+const servers = useServers();
+
+describe.each(REMOTE_STORES)("logins while the isolate is busy, with the store %s", (store) => {
+  let worker: RunningWorker;
+
+  beforeAll(async () => {
+    const vars = servers.varsFor(store);
+    worker = await startWorker({ config: { rules: [] }, main: MAIN, vars });
+    // The first call starts the store, and may take longer than the deadline.
+    const warmUp = () => send(worker.url, "/login", { headers: { "x-user": "first" } });
+    await vi.waitFor(async () => expect((await warmUp()).status).toBe(429), PATIENCE);
+  });
+
+  afterAll(async () => {
+    await worker.stop();
+  });
+
+  it.each([
+    [1, "one user"],
+    [4, "one user"],
+    [8, "one user"],
+    [8, "two keys"],
+  ])("%i busy requests: exactly the limit of logins passes (%s)", async (busy, keys) => {
+    const logsBefore = worker.logs().length;
+    const user = crypto.randomUUID();
+    const headers: Record<string, string> = {
+      "x-user": user,
+      ...(keys === "two keys" && { "x-all": user }),
+    };
+    const logins: Promise<{ status: number }>[] = [];
+    const others: Promise<{ status: number }>[] = [];
+    for (let index = 0; index < LOGINS; index++) {
+      if (index % 4 === 0 && others.length < busy) others.push(send(worker.url, "/busy"));
+      logins.push(send(worker.url, "/login", { headers }));
+    }
+    const statuses = (await Promise.all(logins)).map(({ status }) => status);
+    await Promise.all(others);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(LIMIT);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(LOGINS - LIMIT);
+    const logs = worker.logs().slice(logsBefore);
+    expect(logs.filter((line) => !line.includes('"denied'))).toEqual([]);
+  });
+});

@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Counter } from "../../../../src/engine/counter.ts";
+import { SHARED_REACH } from "../../../../src/request/identity.ts";
+import { withDeadline } from "../../../../src/stores/deadline.ts";
+import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import type { Store } from "../../../../src/stores/store.ts";
+import { counter } from "../../../suite/counters.ts";
+import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
+
+// Tests two clients that share an object, while all requests of one of them are denied. The tests
+// enumerate the moments at which the other client's request begins, the orders of the identities,
+// and the distances to the objects. The objects are real, and time is virtual.
+
+/** How long a message to or from an object travels, in milliseconds. */
+const DISTANCES = [0, 5, 25];
+const TIMEOUT_MS = 1000;
+/** The number of requests that the denied client sends at the same time, again and again. */
+const LANES = 2;
+/** The number of round trips during which the other client's request may begin. */
+const TRIPS = 4;
+/** The steps between two such moments within a round trip. */
+const STEPS = 5;
+
+/** Creates the counter of an object, whose identity is before or after the identities of others. */
+type Create = (fields: Partial<Counter>, place?: "first" | "last") => Counter;
+
+interface Requests {
+  /** The requests of the client that is denied. */
+  readonly denied: Counter[];
+  /** A request of another client, which is within all its limits. */
+  readonly allowed: Counter[];
+}
+
+const USER = SHARED_REACH;
+const GLOBAL = SHARED_REACH + 100;
+
+/** Creates the counters of both clients. `user` can be in any place among the identities. */
+const CASES: Record<string, (create: Create, place: "first" | "last") => Requests> = {
+  "a limit of the client's own": (create, place) => {
+    const user = create({ limit: 1, reach: USER }, place);
+    return { denied: [create({ limit: 0 }), user], allowed: [create({}), user] };
+  },
+  "a limit of the client's own, with two shared ones": (create, place) => {
+    const shared = [create({ limit: 1, reach: USER }, place), create({ limit: 1, reach: GLOBAL })];
+    return { denied: [create({ limit: 0 }), ...shared], allowed: [create({}), ...shared] };
+  },
+  "a ban of the client's own": (create, place) => {
+    const user = create({ limit: 1, reach: USER, banMs: 60_000 }, place);
+    return { denied: [create({ limit: 0, banMs: 60_000 }), user], allowed: [create({}), user] };
+  },
+  "a limit that all clients share": (create, place) => {
+    const user = create({ limit: 1, reach: USER }, place);
+    return { denied: [create({}), user, create({ limit: 0, reach: GLOBAL })], allowed: [user] };
+  },
+  "a limit as widely shared": (create, place) => {
+    const user = create({ limit: 1, reach: USER }, place);
+    return {
+      denied: [user, create({ limit: 0, reach: USER })],
+      allowed: [create({}), user],
+    };
+  },
+  "a limit that a request with a cost exceeds": (create, place) => {
+    const user = create({ limit: 9, reach: USER }, place);
+    const denied = [{ ...user, cost: 9 }, create({ limit: 8, cost: 9, reach: GLOBAL })];
+    return { denied, allowed: [create({}), { ...user, cost: 9 }] };
+  },
+  "a limit that a reservation exceeds": (create, place) => {
+    const user = create({ limit: 1, ceiling: 9, rollsOver: true, reach: USER }, place);
+    const denied = [create({ limit: 1, cost: 9 }), { ...user, cost: 9 }];
+    return { denied, allowed: [{ ...user, ceiling: 1 }] };
+  },
+  "both shards of a limit": (create, place) => {
+    const user = create({ limit: 1, reach: USER }, place);
+    const alternative = create({ limit: 0, reach: GLOBAL });
+    const sharded = { ...create({ limit: 0, reach: GLOBAL }), alternative };
+    return { denied: [create({}), user, sharded], allowed: [create({}), user] };
+  },
+  "a limit of the client's own, with shared shards": (create, place) => {
+    const alternative = create({ limit: 0, reach: GLOBAL });
+    const sharded = { ...create({ limit: 1, reach: GLOBAL }, place), alternative };
+    return { denied: [create({ limit: 0 }), sharded], allowed: [create({}), sharded] };
+  },
+  "a limit, before a rule that only checks its quota": (create, place) => {
+    const user = create({ limit: 1, reach: USER }, place);
+    const denied = [create({ checkOnly: true }), user, create({ limit: 0, reach: GLOBAL })];
+    return { denied, allowed: [{ ...user, checkOnly: true }] };
+  },
+};
+
+/** Returns a store whose calls to objects travel for `distanceMs`, there and back. */
+function storeAt(objects: Namespace, distanceMs: number): Store {
+  const far = (run: () => unknown) => async () => {
+    if (distanceMs > 0) await wait(distanceMs);
+    const answer = await run();
+    if (distanceMs > 0) await wait(distanceMs);
+    return answer;
+  };
+  const namespace = {
+    getByName(name: string) {
+      const object = objects.getByName(name);
+      return {
+        decide: (...args: Parameters<typeof object.decide>) => far(() => object.decide(...args))(),
+        hold: (...args: Parameters<typeof object.hold>) => far(() => object.hold(...args))(),
+        endHold: (...args: [string, boolean]) => far(() => object.endHold(...args))(),
+      };
+    },
+  } as unknown as Namespace;
+  const options = { namespace, prefix: "two", timeoutMs: TIMEOUT_MS, background: () => {} };
+  return withDeadline(createDurableObjectStore(options), TIMEOUT_MS);
+}
+
+/** Returns a function that creates counters of new objects, whose identities have a given order. */
+function creator(): Create {
+  const windowMs = 24 * 3_600_000;
+  return (fields, place) => {
+    const start = place === undefined ? "b" : place === "first" ? "a" : "c";
+    return counter({ windowMs, limit: 999, ...fields, identity: start + crypto.randomUUID() });
+  };
+}
+
+async function isAdmitted(store: Store, group: Counter[]): Promise<boolean> {
+  return (await store.decide([group])).groups[0]?.admitted === true;
+}
+
+/** Waits until a moment: a number of milliseconds or, without a distance, of microtasks. */
+async function waitUntil(moment: number, distanceMs: number): Promise<void> {
+  if (distanceMs > 0) return wait(moment);
+  for (let turn = 0; turn < moment; turn++) await null;
+}
+
+const MOMENTS = Array.from({ length: TRIPS * STEPS }, (_, index) => index);
+const momentOf = (index: number, distanceMs: number) => index * ((2 * distanceMs) / STEPS || 1);
+
+beforeEach(useVirtualTime);
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe.each(DISTANCES)("with objects %i ms away", (distanceMs) => {
+  const stepMs = Math.max(1, distanceMs / STEPS);
+
+  describe.each(["first", "last"] as const)("if the shared object's name comes %s", (place) => {
+    it.each(Object.entries(CASES))(
+      "a client that is denied by %s neither denies nor delays another client",
+      async (_, requestsOf) => {
+        await withObjects((objects) => {
+          const store = storeAt(objects, distanceMs);
+          const run = async (index: number) => {
+            const { denied, allowed } = requestsOf(creator(), place);
+            const alone = requestsOf(creator(), place).allowed;
+            const startedAlone = Date.now();
+            expect(await isAdmitted(store, alone)).toBe(true);
+            const aloneMs = Date.now() - startedAlone;
+            let isOver = false;
+            const flood = Array.from({ length: LANES }, async () => {
+              while (!isOver) expect(await isAdmitted(store, denied)).toBe(false);
+            });
+            await waitUntil(momentOf(index, distanceMs), distanceMs);
+            const startedAt = Date.now();
+            expect(await isAdmitted(store, allowed), `begins at moment ${index}`).toBe(true);
+            expect(Date.now() - startedAt, `begins at moment ${index}`).toBe(aloneMs);
+            isOver = true;
+            await Promise.all(flood);
+          };
+          return passTime(stepMs, Promise.all(MOMENTS.map(run)));
+        });
+      },
+    );
+  });
+
+  it("a request that is overtaken after its checks delays others by two round trips, and denies none", () =>
+    withObjects<unknown>((objects) => {
+      const store = storeAt(objects, distanceMs);
+      const run = async (overtakes: number, begins: number) => {
+        const create = creator();
+        const user = create({ limit: 1, reach: USER });
+        const global = create({ limit: 1, reach: GLOBAL });
+        const start = async (index: number, group: Counter[]) => {
+          await waitUntil(momentOf(index, distanceMs), distanceMs);
+          const startedAt = Date.now();
+          return { admitted: await isAdmitted(store, group), tookMs: Date.now() - startedAt };
+        };
+        const [first, , other] = await Promise.all([
+          start(0, [user, global]),
+          start(overtakes, [global]),
+          start(begins, [user]),
+        ]);
+        const moments = `overtakes at ${overtakes}, begins at ${begins}`;
+        // The quota of the user is charged exactly once.
+        expect([first.admitted, other.admitted], moments).toContain(true);
+        expect(first.admitted && other.admitted, moments).toBe(false);
+        if (other.admitted) expect(other.tookMs, moments).toBeLessThanOrEqual(3 * 2 * distanceMs);
+      };
+      const runs = MOMENTS.flatMap((overtakes) => MOMENTS.map((begins) => run(overtakes, begins)));
+      return passTime(stepMs, Promise.all(runs));
+    }));
+});
