@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { limitsOf, policiesOf } from "../node/support/quota-fields.ts";
@@ -112,6 +113,16 @@ describe("the vectors", () => {
     const uncounted = all.filter(({ counted, status }) => !counted && status === undefined);
     expect(uncounted.length).toBeGreaterThan(0);
     expect(uncounted.filter(({ preflight }) => !preflight)).toEqual([]);
+  });
+
+  it("are as many as docs/security.md says", () => {
+    const page = readFileSync("docs/security.md", "utf8");
+    const stated = [...page.matchAll(/^- \*\*[\w ]+\*\* \((\d+)\):/gm)].map(([, count]) =>
+      Number(count),
+    );
+    const tokens = { vectors: [...sharedTokens.vectors, ...issuedTokens.vectors] };
+    const classes = [addresses, paths, methods, hosts, keys, choices, conditions, tokens, wire];
+    expect(stated).toEqual(classes.map(({ vectors }) => vectors.length));
   });
 
   it("have unique names in each class", () => {

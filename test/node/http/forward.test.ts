@@ -113,19 +113,6 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     expect(digest(await arriving)).toBe(digest(body));
   });
 
-  it.each(["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PROPFIND"])(
-    "keeps the method %s and its body if it asks for WebSockets",
-    async (method) => {
-      const body = randomBytes(method === "HEAD" ? 0 : 10_000);
-      const upgrade = { Upgrade: "WebSocket", Connection: "Upgrade" };
-      const headers = { Host: HOST, "Content-Length": `${body.length}`, ...upgrade };
-      const answer = await send(worker.url, "/method", { method, headers, body });
-      expect(answer.status).toBe(200);
-      expect(lastReceived().method).toBe(method);
-      expect(digest(await lastReceived().body)).toBe(digest(body));
-    },
-  );
-
   it("loses Expect, because workerd would take the origin's 100 for the response", async () => {
     const headers = { Host: HOST, Expect: "100-continue" };
     const body = randomBytes(10_000);
