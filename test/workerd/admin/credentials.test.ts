@@ -196,7 +196,12 @@ describe("the limit of attempts", () => {
 
 describe("the app never gets a credential of Weir:", () => {
   /** Sends a request, and returns what the app gets; undefined if Weir answers. */
-  async function appGets(headers: Record<string, string>, failed: number, path = RULES) {
+  async function appGets(
+    headers: Record<string, string>,
+    failed: number,
+    path = RULES,
+    mode?: string,
+  ) {
     let received: Record<string, string> | undefined;
     const handler = weir(
       defineConfig({
@@ -211,7 +216,7 @@ describe("the app never gets a credential of Weir:", () => {
         body: "a body",
         headers: fields,
       });
-      const bindings = { WEIR_ADMIN_TOKEN: TOKEN };
+      const bindings = { WEIR_ADMIN_TOKEN: TOKEN, ...(mode && { WEIR_MODE: mode }) };
       return handler.fetch(request, bindings, createExecutionContext(), async (admitted) => {
         received = { ...Object.fromEntries(admitted.headers), body: await admitted.text() };
         return new Response("app");
@@ -224,6 +229,63 @@ describe("the app never gets a credential of Weir:", () => {
   }
 
   const none = { "content-type": "text/plain", body: "a body" };
+
+  it.each([
+    "/x/..%2f_weir/api/rules",
+    "/x%5c..%5c_weir/api/rules",
+    "/x/..;/_weir/api/rules",
+    "//_weir//api//rules",
+    "/%5fweir/api/rules",
+    "/%255fweir/api/rules",
+    "/_%77eir",
+    "/_weir%2fapi%2frules",
+    "/_weir%3fx",
+    "/_weir%00.css",
+    "/_weir;x/api/rules",
+    "/_WEIR/API/rules",
+    "/_We%69R/api",
+    "/%ef%bc%bfweir/api",
+    "/_weir%20/api",
+    "/;_weir/api",
+    "/LONG/..%2f..%2f%5fweir/api",
+  ])("the token or the session at %s", async (spelling) => {
+    const path = spelling.replace("LONG", "a".repeat(4096));
+    const cookie = await logIn(createWorker());
+    for (const mode of [undefined, "shadow"]) {
+      for (const sent of [
+        { authorization: `Bearer ${TOKEN}` },
+        { cookie: `a=b; ${cookie}` },
+        { cookie: `a=b, ${cookie}`, authorization: `bearer ${TOKEN}` },
+      ]) {
+        const received = await appGets(sent, 0, path, mode);
+        expect(JSON.stringify(received ?? {})).not.toMatch(/token-of-more|__Secure-weir/);
+      }
+    }
+  });
+
+  it.each([
+    "Bearer x, Bearer TOKEN",
+    "Basic abc, Bearer TOKEN",
+    "Basic abc,bearer TOKEN",
+    "BearerTOKEN",
+  ])("the token in the field %s", async (field) => {
+    const authorization = field.replace("TOKEN", TOKEN);
+    expect(await appGets({ authorization }, 0)).toEqual(none);
+  });
+
+  it.each([
+    ["SESSION, a=b", "a=b"],
+    ["a=b, SESSION", "a=b"],
+    ["a=b, SESSION; c=d", "a=b; c=d"],
+    ["a=b; SESSION, c=d", "a=b; c=d"],
+    ["a=1,2;SESSION,SESSION;c=3,4", "a=1,2;c=3,4"],
+    ["SESSION, SESSION", undefined],
+    ["a=b; __secure-weir =x", "a=b"],
+  ])("the session of two Cookie fields: %s", async (text, kept) => {
+    const cookie = text.replaceAll("SESSION", await logIn(createWorker()));
+    const expected = { ...none, ...(kept !== undefined && { cookie: kept }) };
+    expect(await appGets({ cookie }, 5)).toEqual(expected);
+  });
 
   it.each([TOKEN, `${TOKEN}!`])("the token %s of a locked address", async (token) => {
     expect(await appGets({ authorization: `Bearer ${token}` }, 5)).toEqual(none);
@@ -245,8 +307,18 @@ describe("the app never gets a credential of Weir:", () => {
   it("but it gets those of the site itself", async () => {
     const own = { authorization: "Basic abc", cookie: "session=1" };
     expect(await appGets(own, 5)).toEqual({ ...none, ...own });
-    const bearer = { authorization: "Bearer abc" };
-    expect(await appGets(bearer, 0, "/other")).toEqual({ ...none, ...bearer });
+    const bearer = { authorization: "Bearer abc", cookie: "a=1,2; b=%5f" };
+    for (const path of [
+      "/other",
+      "/docs/_weir",
+      "/a:b/_weir",
+      "/_weirs",
+      "/a%20b",
+      "/?/_weir/api",
+      "/%5fweirs",
+    ]) {
+      expect(await appGets(bearer, 0, path)).toEqual({ ...none, ...bearer });
+    }
   });
 });
 
@@ -313,6 +385,15 @@ describe("a session", () => {
     const both = { cookie: `${garbage}${forged.repeat(8)}${cookie}` };
     expect(await isOpen(send(RULES, { headers: both }))).toBe(true);
   });
+
+  it.each(["a=b, SESSION", "SESSION, a=b", "a=b; c=1,2, SESSION; d=e", "SESSION,SESSION"])(
+    "is found in two Cookie fields: %s",
+    async (text) => {
+      const send = createWorker();
+      const cookie = text.replaceAll("SESSION", await logIn(send));
+      expect(await isOpen(send(RULES, { headers: { cookie } }))).toBe(true);
+    },
+  );
 
   it("can be ended by a form with the session's token, and by no other page", async () => {
     const send = createWorker();
