@@ -1,7 +1,7 @@
 import { createExecutionContext, env } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
-import { weir } from "../../../src/index.ts";
+import { type CounterObject, weir } from "../../../src/index.ts";
 import { createWorker, form, logIn, ORIGIN, READ_TOKEN, TOKEN } from "./support.ts";
 
 beforeEach(() => {
@@ -124,6 +124,62 @@ describe("the limit of attempts", () => {
     expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(true);
     for (let i = 0; i < 5; i++) await send(RULES, wrong);
     expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(false);
+  });
+
+  describe("calls the store rarely", () => {
+    /** Creates a Worker, and the list of its calls to the store. */
+    function createCounted() {
+      const calls: string[] = [];
+      const COUNTERS = {
+        getByName: (name: string) => ({
+          decide: (...given: Parameters<CounterObject["decide"]>) => {
+            calls.push(name);
+            return env.COUNTERS.getByName(name).decide(...given);
+          },
+        }),
+      };
+      const bindings = { WEIR_ADMIN_TOKEN: TOKEN, COUNTERS };
+      return { send: createWorker(bindings, { store: "durable-object", rules: [] }), calls };
+    }
+
+    it.each([
+      ["log-ins", "/_weir/login", form({ token: "wrong" })],
+      ["tokens", RULES, wrong],
+    ])("after wrong %s from many networks", async (_, path, attempt) => {
+      const { send, calls } = createCounted();
+      for (let i = 0; i < 60; i++) await send(path, { ...attempt, ip: `2001:db8:0:${i}::1` });
+      expect(calls.length).toBeLessThanOrEqual(10);
+      expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(true);
+      const before = calls.length;
+      vi.setSystemTime(Date.now() + 60_000);
+      for (let i = 0; i < 60; i++) await send(path, { ...attempt, ip: `2001:db8:1:${i}::1` });
+      expect(calls.length - before).toBeLessThanOrEqual(10);
+    });
+
+    it("once for each wrong log-in", async () => {
+      const { send, calls } = createCounted();
+      await send("/_weir/login", form({ token: "wrong" }));
+      expect(calls).toHaveLength(1);
+    });
+
+    it("and still locks each address in this isolate", async () => {
+      const { send } = createCounted();
+      for (let i = 0; i < 60; i++) await send(RULES, { ...wrong, ip: `2001:db8:0:${i}::1` });
+      const ip = "2001:db8:0:99::1";
+      for (let i = 0; i < 5; i++) await send(RULES, { ...wrong, ip });
+      expect(await isOpen(send(RULES, { token: TOKEN, ip }))).toBe(false);
+    });
+  });
+
+  it("answers a wrong log-in like a right one if other isolates have locked the address", async () => {
+    const bindings = { COUNTERS: env.COUNTERS, WEIR_ADMIN_TOKEN: TOKEN };
+    const createIsolate = () => createWorker(bindings, { store: "durable-object" });
+    const [one, other] = [createIsolate(), createIsolate()];
+    for (let i = 0; i < 5; i++) await one(RULES, wrong);
+    for (const token of [TOKEN, "wrong"]) {
+      const response = await other("/_weir/login", form({ token }));
+      expect(response.headers.get("location")).toBe("/_weir/login?fault=locked");
+    }
   });
 
   it("lets a request with a wrong credential continue at once, although the store hangs", async () => {
