@@ -10,7 +10,7 @@ Exit codes:
   130  ended by Ctrl-C; 129 by SIGHUP, 143 by SIGTERM. The command removes its keys first
 
 The credentials are UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN. With --at, it is
-WEIR_ADMIN_TOKEN. They are read from environment variables, then from .dev.vars.NAME, .dev.vars or
+WEIR_ADMIN_TOKEN or WEIR_ADMIN_READ_TOKEN. They are read from environment variables, then from .dev.vars.NAME, .dev.vars or
 .env files as wrangler reads them, and then from the vars in wrangler's configuration.
 docs/doctor.md explains each finding.`;
 

@@ -1,12 +1,12 @@
-import { AdminError, EXIT } from "./admin/admin-error.ts";
+import { AdminError, EXIT, MAYBE_MADE } from "./admin/admin-error.ts";
 import { listOverrides, override } from "./admin/override.ts";
 import { peek, reset } from "./admin/peek.ts";
 import type { Printed } from "./admin/printed.ts";
 import { statistics, top } from "./admin/statistics.ts";
 
 export const runPeek = printing(peek);
-export const runReset = printing(reset);
-export const runOverride = printing(override);
+export const runReset = printing(reset, "change");
+export const runOverride = printing(override, "change");
 export const runOverrides = printing(listOverrides);
 export const runStatistics = printing(statistics);
 export const runTop = printing(top);
@@ -15,9 +15,13 @@ export const runTop = printing(top);
  * Turns a command into a function that prints its result. With `--json` it prints one JSON document,
  * also for an error.
  *
+ * @param kind `change` if the command changes something before it prints
  * @returns a function that returns the exit code
  */
-function printing<Options>(command: (options: Options) => Promise<Printed>) {
+function printing<Options>(
+  command: (options: Options) => Promise<Printed>,
+  kind: "read" | "change" = "read",
+) {
   return async (options: Options & { readonly json?: true }): Promise<number> => {
     try {
       const { json, text } = await command(options);
@@ -25,7 +29,7 @@ function printing<Options>(command: (options: Options) => Promise<Printed>) {
       return EXIT.done;
     } catch (error) {
       // A field that is missing in an answer appears as this error when the answer is printed.
-      const known = error instanceof TypeError ? otherForm() : error;
+      const known = error instanceof TypeError ? otherForm(kind) : error;
       if (!(known instanceof AdminError)) throw error;
       if (options.json) {
         console.log(JSON.stringify({ ok: false, error: known.message }, null, 2));
@@ -37,9 +41,10 @@ function printing<Options>(command: (options: Options) => Promise<Printed>) {
   };
 }
 
-function otherForm(): AdminError {
-  return new AdminError(
-    EXIT.unavailable,
-    "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
-  );
+function otherForm(kind: "read" | "change"): AdminError {
+  const message =
+    "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.";
+  return kind === "change"
+    ? new AdminError(EXIT.uncertain, `${message} ${MAYBE_MADE}`)
+    : new AdminError(EXIT.unavailable, message);
 }

@@ -1,5 +1,6 @@
 import type { Config } from "../src/config/schema.ts";
 import { readPrefix } from "../src/config/store-binding.ts";
+import { TOKEN_NAMES } from "./admin/credential.ts";
 import { examine } from "./doctor/examine.ts";
 import { onInterruption } from "./doctor/interruption.ts";
 import { exitCodeOf, jsonReport, type Subject, textReport } from "./doctor/report.ts";
@@ -135,11 +136,13 @@ function databaseSubject(url: Setting, token: Setting, prefix: string, source: s
 }
 
 async function doctorWorker(at: string, settings: Settings, stop: AbortSignal) {
-  const token = settings("WEIR_ADMIN_TOKEN");
+  // As in the commands for operators, an environment variable comes before all files.
+  const name = TOKEN_NAMES.find((each) => process.env[each]?.trim()) ?? TOKEN_NAMES.find(settings);
+  const token = name && settings(name);
   if (!token) {
     throw new CannotExamine(
-      "WEIR_ADMIN_TOKEN is not set. Set it as an environment variable, to the same text as the secret of the deployed Worker.",
+      `${TOKEN_NAMES.join(" is not set, nor is ")}. Set one of them as an environment variable, to the same text as the secret of the deployed Worker.`,
     );
   }
-  return await examineWorker({ at, token, stop });
+  return await examineWorker({ at, name, token, stop });
 }

@@ -1,6 +1,6 @@
 /**
  * Builds the folder dist/create, which is the whole npm package `create-edge-weir`.
- * `npm publish ./dist/create` publishes it.
+ * .github/workflows/publish.yml publishes it.
  */
 import { execFileSync } from "node:child_process";
 import { chmod, cp, readFile, rm, writeFile } from "node:fs/promises";

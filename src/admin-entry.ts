@@ -3,15 +3,24 @@ import { readCredentials } from "./admin/credentials.ts";
 import { createGate, type Gate } from "./admin/gate.ts";
 import type { Operator } from "./admin/operator.ts";
 import { withSecurityFields } from "./admin/security-fields.ts";
-import { withoutCredentials } from "./admin/without-credentials.ts";
+import { mayHaveCredential, withoutCredentials } from "./admin/without-credentials.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { DOCTOR_PATH, runDoctor } from "./doctor.ts";
 import { logMisconfigured } from "./log.ts";
+import { placeOf } from "./request/canonical-request.ts";
+import { decodeLeniently, decodeLevel } from "./request/path-decoding.ts";
 import { sharedLimiter } from "./shared-limiter.ts";
 
 /** The first part of all paths of operators. */
 const PATH = "/_weir";
+/**
+ * Matches every URL whose path an origin may read as one below `PATH`. Any escape and any character that is not
+ * ASCII may be a spelling of `_weir`.
+ */
+const MAY_BE_BELOW = /^[^?#]*?(?:_weir|%|[^!-~])/i;
+/** Matches URLs whose path is below `PATH` before dot segments are resolved, as some apps read it. */
+const BEGINS_BELOW = /^https?:[/\\]+[^/\\?#]*[/\\]+_weir(?:[/\\?#]|$)/i;
 /** The page with the form for a token, and the first part of the paths of its assets. */
 const LOG_IN = `${PATH}/login`;
 
@@ -21,7 +30,8 @@ export type AdminHandler = (request: Request, operator: Operator | undefined) =>
 /**
  * Answers a request below `/_weir/` that has a valid credential. Every other request has to continue like any
  * request, so that nobody can find out whether there is anything, and its body is not read. The only exception
- * is the log-in page.
+ * is the log-in page. A request that continues has no credential of Weir if any origin could read its path as one
+ * below `/_weir/`.
  *
  * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the
  * origin matters to the doctor
@@ -66,33 +76,65 @@ export function createAdminEntry(
       );
       return response.status === 404 ? withoutCredentials(request, true, false) : response;
     }
-    // If a credential cannot be checked, it is not valid.
-    const operator = await gate.operatorOf(request).catch(() => undefined);
-    if (!operator || operator === "refused") {
-      return withoutCredentials(request, gate.hasLogIn, operator === "refused");
-    }
+    const operator = await operatorOf(request);
+    if (!operator || operator === "refused") return continued(request, operator);
     // A page of another site cannot send a request without a CSRF token, which is one of a program.
-    const isProgram = operator.csrf === "" && operator.role === "admin";
+    const isProgram = operator.csrf === "";
     if (path === DOCTOR_PATH && request.method === "POST" && isProgram) {
       return withSecurityFields(await runDoctor(request, config, env, usesOrigin));
     }
     handle ??= await load?.(gate);
-    // Without a handler, another entry of the app may answer.
-    return handle ? handle(request, operator) : request;
+    return handle ? handle(request, operator) : continued(request, operator);
+  }
+
+  /** If a credential cannot be checked, it is not valid. */
+  function operatorOf(request: Request): Promise<Operator | "refused" | undefined> {
+    return gate.operatorOf(request).catch(() => undefined);
+  }
+
+  function continued(request: Request, operator: Operator | "refused" | undefined): Request {
+    return withoutCredentials(request, gate.hasLogIn, operator !== undefined);
   }
 
   return (request, usesOrigin) => {
+    const { url } = request;
     // Most requests end here, without the cost of parsing a URL.
-    if (!request.url.includes(PATH)) return undefined;
-    const path = URL.parse(request.url)?.pathname;
-    if (path !== PATH && !path?.startsWith(`${PATH}/`)) return undefined;
-    return answer(request, path, usesOrigin);
+    if (!MAY_BE_BELOW.test(url)) return undefined;
+    const parsed = URL.parse(url);
+    if (parsed && isBelow(parsed.pathname)) {
+      return answer(withParsedUrl(request, parsed), parsed.pathname, usesOrigin);
+    }
+    // Weir answers no other spelling of these paths, but an origin may resolve it.
+    if (!mayHaveCredential(request.headers) || !isReadAsBelow(url)) return undefined;
+    return operatorOf(request).then((operator) => continued(request, operator));
   };
 }
 
+function isBelow(path: string): boolean {
+  return path === PATH || path.startsWith(`${PATH}/`);
+}
+
+/** Whether an origin may read the path of a URL as one below `PATH`. */
+function isReadAsBelow(url: string): boolean {
+  if (BEGINS_BELOW.test(url)) return true;
+  const place = placeOf(url, false);
+  if (place) return [...place.variants, ...place.unstrippedVariants].some(isBelow);
+  // Without this test, a path that is too long would pass in shadow mode with a credential.
+  return /_weir/i.test(decodeLeniently(decodeLevel(url)));
+}
+
+/**
+ * Returns a request whose URL is the parsed one, because the app of operators routes by the text of the URL. A
+ * client may have sent `/x\..\_weir/`.
+ */
+function withParsedUrl(request: Request, { origin, pathname, href }: URL): Request {
+  if (request.url.startsWith(origin + pathname)) return request;
+  return request.bodyUsed ? withoutBody(request, href) : new Request(href, request);
+}
+
 /** Returns a copy of a request whose body stays unread, because the request may have to continue. */
-function withoutBody({ url, method, headers }: Request): Request {
-  return new Request(url, { method, headers });
+function withoutBody({ url, method, headers }: Request, target = url): Request {
+  return new Request(target, { method, headers });
 }
 
 function isLogIn({ method }: Request, path: string): boolean {

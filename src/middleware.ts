@@ -7,6 +7,7 @@ import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";
+import { mergeAppFields } from "./http/cors.ts";
 import type { Quota } from "./limiter/decision.ts";
 import { perBindings } from "./per-bindings.ts";
 import { prepareGateway } from "./prepare-gateway.ts";
@@ -127,7 +128,13 @@ export function rateLimit<const RuleName extends string = never>(
     // differ, so the gateway gets Hono's path too.
     const context = createHonoContext(env, c);
     const response = await gateway.handle(c.req.raw, context, runApp, c.req.path);
-    if (appResponse === undefined) return response;
+    if (appResponse === undefined) {
+      // Reading `c.res` creates it, and only pages of other origins need this.
+      if (c.req.raw.headers.has("origin")) {
+        mergeAppFields(c.req.raw, response.headers, c.res.headers);
+      }
+      return response;
+    }
     if (response !== appResponse) {
       // If `c.res` is set already, Hono copies the header fields of the old response over those of
       // the new response. So `c.res` is cleared first.

@@ -33,7 +33,8 @@ export function weirAdmin(config: Config | ConfigInput): AdminApp {
     ),
   }));
   const app: AdminApp = new Hono();
-  app.use("/_weir/*", async (c, next) => {
+  // The entry knows all spellings of its paths, and Hono's router only one.
+  app.use(async (c, next) => {
     const result = await entryFor(c.env ?? {}).answer?.(c.req.raw, false);
     if (result instanceof Response) return result;
     if (result) c.req.raw = result;

@@ -1,6 +1,6 @@
 import { printable, quoted } from "../doctor/finding.ts";
 import type { Setting } from "../doctor/settings.ts";
-import { AdminError, EXIT } from "./admin-error.ts";
+import { AdminError, EXIT, MAYBE_MADE } from "./admin-error.ts";
 
 /** An answer of a server that may be Weir's admin API. */
 export interface RawAnswer {
@@ -11,6 +11,8 @@ export interface RawAnswer {
   readonly token: Setting;
   /** The body of the request. */
   readonly body: object | undefined;
+  /** Whether the call may have changed something. */
+  readonly changes: boolean;
   /** The option that has the URL, for messages. */
   readonly atOption: string;
 }
@@ -34,12 +36,19 @@ export function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & stri
   const value = jsonIn(text);
   if (response.ok && value && field in value) return value as Answer;
   if (value && isProblem(response) && typeof value.detail === "string") {
-    throw refused(answer, value.detail, value.faults);
+    throw refused(answer, value.detail, value);
   }
   if (status === 429) {
     throw new AdminError(
       EXIT.unavailable,
       `${place} answered 429: there were too many attempts from this address${retryTime(response)}.`,
+    );
+  }
+  // A proxy may give up while Weir still works, and an answer may break off.
+  if (answer.changes && (response.ok || status >= 500)) {
+    throw new AdminError(
+      EXIT.uncertain,
+      `${place} gave no complete answer of Weir (HTTP ${status}). ${MAYBE_MADE}`,
     );
   }
   throw new AdminError(EXIT.unavailable, notWeir(answer));
@@ -49,9 +58,9 @@ export function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & stri
 const MAX_MESSAGE = 350;
 
 function refused(
-  { response, token, body }: RawAnswer,
+  { response, token, body, changes }: RawAnswer,
   detail: string,
-  faults: unknown,
+  { faults, changed }: Record<string, unknown>,
 ): AdminError {
   const { status } = response;
   const read = Array.isArray(faults)
@@ -66,11 +75,12 @@ function refused(
       `The token (${token.source}) may only read. For changes, set WEIR_ADMIN_TOKEN as an environment variable.`,
     );
   }
-  return new AdminError(
-    status >= 500 || status === 429 ? EXIT.unavailable : EXIT.refused,
-    lines.join("\n"),
-    status,
-  );
+  if (status >= 500 && changes && changed !== false) {
+    if (!/change was made/.test(detail)) lines.push(MAYBE_MADE);
+    return new AdminError(EXIT.uncertain, lines.join("\n"), status);
+  }
+  const exitCode = status >= 500 || status === 429 ? EXIT.unavailable : EXIT.refused;
+  return new AdminError(exitCode, lines.join("\n"), status);
 }
 
 /** The options that set the fields of bodies and queries. */
@@ -137,6 +147,7 @@ function notWeir({ response, text, place, token, atOption }: RawAnswer): string 
     "  2. The secret is set and has at least 32 characters: npx wrangler secret list",
     `  3. ${atOption} leads to the Worker: its host and a route that includes /_weir/*.`,
     "  4. After several wrong tokens, Weir refuses all tokens of an address for a minute.",
+    "  5. A Hono app with rateLimit(config) mounts weirAdmin(config) of edge-weir/admin before all other routes.",
   ].join("\n");
 }
 

@@ -1,8 +1,8 @@
 import { isReadableOnTheWay } from "../doctor/access.ts";
 import { quoted } from "../doctor/finding.ts";
-import { AnswerTooLarge, networkError, readBounded } from "../doctor/rest-answer.ts";
+import { AnswerTooLarge, mayHaveRun, networkError, readBounded } from "../doctor/rest-answer.ts";
 import type { Setting } from "../doctor/settings.ts";
-import { AdminError, EXIT } from "./admin-error.ts";
+import { AdminError, EXIT, MAYBE_MADE } from "./admin-error.ts";
 import { readAnswer } from "./answer.ts";
 import { type CredentialOptions, findToken } from "./credential.ts";
 
@@ -55,7 +55,8 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
       const url = new URL(`/_weir/api/${path}`, base);
       const changes = method !== "GET" && !READING.has(path);
       const response = await send(url, { method, token, body, changes, atOption });
-      return readAnswer({ ...response, place: base.origin, token, body, atOption }, field);
+      const answer = { ...response, place: base.origin, token, body, changes, atOption };
+      return readAnswer(answer, field);
     },
   };
 }
@@ -110,19 +111,17 @@ async function send(url: URL, { method, token, body, changes, atOption }: Call) 
     });
     return { response, text: await readBounded(response, MAX_ANSWER_BYTES) };
   } catch (error) {
-    if (error instanceof AnswerTooLarge) {
-      throw new AdminError(EXIT.unavailable, `${url.origin}: ${error.message}. It is not Weir's.`);
-    }
-    if (signal.aborted) throw new AdminError(EXIT.unavailable, noAnswer(url, changes));
-    throw new AdminError(EXIT.unavailable, unreachable(url, networkError(error), token, atOption));
+    const reason =
+      error instanceof AnswerTooLarge
+        ? `${url.origin}: ${error.message}. It is not Weir's.`
+        : signal.aborted
+          ? `${url.origin} gave no complete answer within ${CALL_TIMEOUT_MS / 1000} s.`
+          : unreachable(url, networkError(error), token, atOption);
+    const isUncertain = changes && (signal.aborted || mayHaveRun(error));
+    throw isUncertain
+      ? new AdminError(EXIT.uncertain, `${reason} ${MAYBE_MADE}`)
+      : new AdminError(EXIT.unavailable, reason);
   }
-}
-
-function noAnswer({ origin }: URL, changes: boolean): string {
-  const changed = changes
-    ? " The change may have been made: look at it before you repeat the command."
-    : "";
-  return `${origin} gave no complete answer within ${CALL_TIMEOUT_MS / 1000} s.${changed}`;
 }
 
 function unreachable(

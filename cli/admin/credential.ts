@@ -3,7 +3,7 @@ import { readSettings, type Setting, SettingsError } from "../doctor/settings.ts
 import { AdminError, EXIT } from "./admin-error.ts";
 
 /** The secret with all rights comes first. With the other one, an operator can only read. */
-const NAMES = ["WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"] as const;
+export const TOKEN_NAMES = ["WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"] as const;
 
 /** Where to look for the token. */
 export interface CredentialOptions {
@@ -22,7 +22,7 @@ export async function findToken({ env, wrangler }: CredentialOptions): Promise<S
   if (!token) {
     throw new AdminError(
       EXIT.unavailable,
-      `There is no token: neither ${NAMES.join(" nor ")} is set. Set one of them as an environment variable or in .dev.vars, to the same text as the secret of the Worker. If the Worker has none yet: npx wrangler secret put WEIR_ADMIN_TOKEN. \`npm run dev\` of Weir's repository prints its token.`,
+      `There is no token: neither ${TOKEN_NAMES.join(" nor ")} is set. Set one of them as an environment variable or in .dev.vars, to the same text as the secret of the Worker. If the Worker has none yet: npx wrangler secret put WEIR_ADMIN_TOKEN. \`npm run dev\` of Weir's repository prints its token.`,
     );
   }
   const malformed = checkTokenForm("The token", token.value);
@@ -33,7 +33,7 @@ export async function findToken({ env, wrangler }: CredentialOptions): Promise<S
 }
 
 function fromEnvironment(): Setting | undefined {
-  for (const name of NAMES) {
+  for (const name of TOKEN_NAMES) {
     const value = process.env[name]?.trim();
     if (value) return { value, source: `the environment variable ${name}` };
   }
@@ -43,7 +43,7 @@ function fromEnvironment(): Setting | undefined {
 async function fromFiles(env?: string, wrangler?: string): Promise<Setting | undefined> {
   try {
     const settings = await readSettings("weir.config.ts", env, wrangler);
-    for (const name of NAMES) {
+    for (const name of TOKEN_NAMES) {
       const found = settings(name);
       if (found) return { value: found.value, source: `${name} of ${found.source}` };
     }

@@ -84,15 +84,27 @@ async function removeOverride(options: OverrideOptions): Promise<Printed> {
   const clients = selector ? await identitiesOf(api, selector, rule) : [undefined];
   const overrides: Override[] = [];
   for (const client of clients) {
-    const removed = await removeOne(api, rule, client, reason);
-    if (removed) overrides.push(removed);
+    try {
+      const removed = await removeOne(api, rule, client, reason);
+      if (removed !== undefined) overrides.push(removed);
+    } catch (error) {
+      if (!(error instanceof AdminError) || overrides.length === 0) throw error;
+      throw new AdminError(
+        EXIT.uncertain,
+        [...removedLines(overrides), error.message].join("\n"),
+        error.status,
+      );
+    }
   }
   if (overrides.length === 0) throw noOverride(rule, selector ? "this client" : "all clients");
-  const removed = overrides.map((each) => `Removed: ${whoseText(each)}.`);
   return {
     json: { override: overrides[0], overrides },
-    text: [...removed, SOON].map((line) => printable(line)).join("\n"),
+    text: [...removedLines(overrides), SOON].join("\n"),
   };
+}
+
+function removedLines(overrides: readonly Override[]): string[] {
+  return overrides.map((each) => printable(`Removed: ${whoseText(each)}.`));
 }
 
 /** @returns the removed override; undefined if there is none */

@@ -11,7 +11,7 @@ export const WORKER_CODES = {
   "worker-url-not-https": {
     severity: "fault",
     advice:
-      "Use the https URL of the Worker, because http sends WEIR_ADMIN_TOKEN without encryption. The token was not sent",
+      "Use the https URL of the Worker, because http sends the token without encryption. The token was not sent",
   },
   "worker-unreachable": {
     severity: "fault",

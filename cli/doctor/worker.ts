@@ -8,6 +8,8 @@ import { workerFindings } from "./worker-report.ts";
 export interface WorkerOptions {
   /** A URL of the Worker. Its path is ignored. */
   readonly at: string;
+  /** The name of the token: that for all rights, or that for reading. */
+  readonly name: string;
   readonly token: Setting;
   readonly stop: AbortSignal;
 }
@@ -21,16 +23,16 @@ const CALL_TIMEOUT_MS = 75_000;
 export async function examineWorker(
   options: WorkerOptions,
 ): Promise<{ subject: Subject; findings: Finding[] }> {
-  const { at, token } = options;
+  const { at, name, token } = options;
   const url = /^https?:\/\//i.test(at) ? URL.parse(PATH, at) : null;
   const place = url?.origin ?? "(not a URL)";
   const subject: Subject = {
     noun: "The Worker's store",
-    headline: `Worker at ${place} (WEIR_ADMIN_TOKEN from ${token.source}).`,
+    headline: `Worker at ${place} (${name} from ${token.source}).`,
     fields: { worker: place, tokenSource: token.source },
     secrets: [token.value],
   };
-  const faults = faultsOf(at, url, token);
+  const faults = faultsOf(url, options);
   return {
     subject,
     findings: url && faults.length === 0 ? await callWorker(url, options) : faults,
@@ -41,14 +43,14 @@ export async function examineWorker(
  * Checks the URL and the token without a call. The URL is not printed, because it may have a
  * password.
  */
-function faultsOf(at: string, url: URL | null, token: Setting): Finding[] {
+function faultsOf(url: URL | null, { at, name, token }: WorkerOptions): Finding[] {
   if (!url) return [finding("worker-url-invalid", "--at is not an http or https URL")];
   const { username, password } = new URL(at);
   if (username || password) {
     return [finding("worker-url-invalid", "the URL has a user or a password")];
   }
   if (isReadableOnTheWay(url)) return [finding("worker-url-not-https", `http to ${url.host}`)];
-  const malformed = checkTokenForm("WEIR_ADMIN_TOKEN", token.value);
+  const malformed = checkTokenForm(name, token.value);
   return malformed ? [malformed] : [];
 }
 

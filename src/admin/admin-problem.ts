@@ -18,11 +18,10 @@ type Status = keyof typeof TITLES;
 export function adminProblem(
   status: Status,
   detail: string,
-  faults?: readonly InputFault[],
+  others: { readonly faults?: readonly InputFault[]; readonly changed?: false } = {},
 ): Response {
   const problem = { type: "about:blank", title: TITLES[status], status, detail };
-  const body = { ...problem, ...(faults && { faults }) };
-  return problemResponse(body);
+  return problemResponse({ ...problem, ...others });
 }
 
 const STATUS_OF = {
@@ -38,7 +37,10 @@ const STATUS_OF = {
 /** Creates the answer for an error. An unexpected error shows only its name. */
 export function problemOf(error: unknown): Response {
   if (error instanceof OperationError) {
-    return adminProblem(STATUS_OF[error.kind], error.message, error.faults);
+    const { kind, message, faults } = error;
+    // Both kinds of failures have the status 503, and programs must not repeat a change that may have been made.
+    const changed = kind === "unavailable" && ({ changed: false } as const);
+    return adminProblem(STATUS_OF[kind], message, { ...(faults && { faults }), ...changed });
   }
   const name = error instanceof Error ? error.name : typeof error;
   return adminProblem(503, `Weir could not answer because of an internal error (${name}).`);

@@ -1,6 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import * as v from "valibot";
 import { type Rule, RuleSchema } from "../config/rule.ts";
+import type { Decision } from "../limiter/decision.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { clientAddress } from "../request/client-address.ts";
 import { hashValues } from "../request/identity.ts";
@@ -13,6 +14,11 @@ const WINDOW_MS = 60_000;
 const IPV6_PREFIX = 64;
 /** How long an operator waits for the store, in milliseconds. After it, this isolate's memory decides. */
 const MAX_WAIT_MS = 250;
+/**
+ * The number of failed attempts of all addresses in a minute for which an isolate calls the store. A client can
+ * have any number of IPv6 networks, so a limit for each address does not bound these calls.
+ */
+const MAX_CALLS = 10;
 /** The maximum number of addresses that an isolate remembers. */
 const MAX_ADDRESSES = 2048;
 
@@ -25,13 +31,20 @@ export interface AttemptStore {
 
 /** Limits the attempts to guess a credential. */
 export interface Attempts {
-  /** Counts a failed attempt in the background. The request does not wait for it. */
-  fail(headers: Headers): void;
+  /**
+   * Counts a failed attempt in the background. The request need not wait for it.
+   *
+   * @returns the store's decision about the attempt; undefined if the store was not asked. Never rejects
+   */
+  fail(headers: Headers): Promise<Decision | undefined>;
   /**
    * Whether the address has failed so often that no credential of it is accepted. If the store cannot
-   * be read, the attempts in this isolate decide.
+   * be read, or if this isolate has called it too often, the attempts in this isolate decide.
+   *
+   * @param failed the result of `fail`, if the attempt has failed. The store's answer is then the same as for a
+   * right credential, so that a locked client cannot find out which credential is right
    */
-  isLocked(headers: Headers): Promise<boolean>;
+  isLocked(headers: Headers, failed?: Promise<Decision | undefined>): Promise<boolean>;
 }
 
 /**
@@ -43,10 +56,15 @@ export interface Attempts {
 export function createAttempts(getStore: () => AttemptStore): Attempts {
   const failures = new LruCache<{ readonly window: number; readonly count: number }>(MAX_ADDRESSES);
   const rule = attemptRule();
+  let calls = { window: 0, count: 0 };
 
   function countedHere(address: string, window: number): number {
     const counted = failures.get(address);
     return counted?.window === window ? counted.count : 0;
+  }
+
+  function callsIn(window: number): number {
+    return calls.window === window ? calls.count : 0;
   }
 
   async function decide(address: string, checkOnly: boolean) {
@@ -61,14 +79,21 @@ export function createAttempts(getStore: () => AttemptStore): Attempts {
       const window = currentWindow();
       const before = countedHere(address, window);
       failures.set(address, { window, count: before + 1 });
-      // A flood of attempts must not become a flood of calls to the store. The address is locked already.
-      if (before < MAX_FAILED) waitUntil(decide(address, false).catch(() => {}));
+      // A flood of attempts must not become a flood of calls to the store.
+      const count = callsIn(window) + 1;
+      if (before >= MAX_FAILED || count > MAX_CALLS) return Promise.resolve(undefined);
+      calls = { window, count };
+      const decision = decide(address, false).catch(() => undefined);
+      waitUntil(decision);
+      return decision;
     },
 
-    async isLocked(headers) {
+    async isLocked(headers, failed) {
       const address = clientAddress(headers, IPV6_PREFIX);
-      if (countedHere(address, currentWindow()) >= MAX_FAILED) return true;
-      return (await withinTime(decide(address, true)))?.outcome === "limited";
+      const window = currentWindow();
+      if (countedHere(address, window) >= MAX_FAILED) return true;
+      if (!failed && callsIn(window) >= MAX_CALLS) return false;
+      return (await withinTime(failed ?? decide(address, true)))?.outcome === "limited";
     },
   };
 }

@@ -48,7 +48,8 @@ export async function changeClients(
       await record({ ...entry, ...(report && { before: auditStateOf(report) }), why });
     } catch {
       recordFailure({ ...entry, why: NOT_MADE });
-      throw new OperationError("unavailable", notRecorded(index, clients.length));
+      const kind = index === 0 ? "unavailable" : "uncertain";
+      throw new OperationError(kind, notRecorded(index, clients.length));
     }
     try {
       await callStore(() => make(client));

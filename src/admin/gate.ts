@@ -71,8 +71,8 @@ export function createGate({ tokens, access }: Credentials, attempts: Attempts):
 
     async logIn(headers, sent) {
       const token = await tokenLike(sent);
-      if (!token) attempts.fail(headers);
-      if (await attempts.isLocked(headers)) return { kind: "locked" };
+      const failed = token ? undefined : attempts.fail(headers);
+      if (await attempts.isLocked(headers, failed)) return { kind: "locked" };
       if (!token) return { kind: "wrong" };
       const operator = { actor: "token", role: token.role, csrf: "" };
       return { kind: "ok", operator, cookie: await sessions.begin(token, Date.now()) };

@@ -161,6 +161,10 @@ const PROBLEM: Part = {
     title: { type: "string" },
     status: { type: "integer" },
     detail: { type: "string", description: "What was wrong, and what is allowed" },
+    changed: {
+      type: "boolean",
+      description: "false if nothing was changed. A 503 without it: a change may have been made",
+    },
     faults: {
       type: "array",
       items: {

@@ -81,10 +81,17 @@ export function createSessions(tokens: readonly AdminToken[]): Sessions {
 /** Role, end, random id and signature of a session. */
 const PATTERN = /^((admin|read)\.([0-9]{13})\.[0-9a-f-]{36})\.([\w-]{43})$/;
 
+/**
+ * Splits the header Cookie. If a request has several such fields, workerd joins them by commas, and Cloudflare does
+ * so by semicolons. A comma that no name follows is part of a value.
+ */
+export function splitCookies(cookies: string): string[] {
+  return cookies.split(/;|,(?=\s*[\w!#$%&'*+.^`|~-]+\s*=)/);
+}
+
 function cookiesOf(cookies: string | null): string[] {
   if (!cookies?.includes(COOKIE)) return [];
-  return cookies
-    .split(";")
+  return splitCookies(cookies)
     .map((each) => each.trim())
     .filter((each) => each.startsWith(`${COOKIE}=`))
     .map((each) => each.slice(COOKIE.length + 1))

@@ -50,15 +50,17 @@ export async function setOverrides(
   const overrides: Override[] = [];
   for (const each of clients) {
     const result = await operations.setOverride({ ...change, ...each } as OverrideChange, actor);
-    if (!result.ok) throw fullError();
+    if (!result.ok) throw fullError(overrides.length, clients.length);
     overrides.push(result.override);
   }
   return overrides;
 }
 
-function fullError(): OperationError {
+function fullError(done: number, all: number): OperationError {
+  const message = `There are ${MAX_OVERRIDES} overrides already, which is the maximum. Remove some, or raise the rule's limit.`;
+  if (done === 0) return new OperationError("conflict", message);
   return new OperationError(
-    "conflict",
-    `There are ${MAX_OVERRIDES} overrides already, which is the maximum. Remove some, or raise the rule's limit.`,
+    "uncertain",
+    `The change was made for only ${done} of ${all} clients. ${message}`,
   );
 }

@@ -1,9 +1,20 @@
 import { copyOf } from "../http/origin-fields.ts";
 import { HEADER } from "./access-token.ts";
-import { COOKIE } from "./session.ts";
+import { COOKIE, splitCookies } from "./session.ts";
 
 /** The cookie of Access with the same token as the header field. */
 const ACCESS_COOKIE = "CF_Authorization";
+
+/**
+ * Matches a field Authorization with a bearer token. workerd joins several fields by commas, and an operator may
+ * have forgotten the blank.
+ */
+const BEARER = /(?:^|,)\s*bearer/i;
+
+/** Whether a request has a field in which Weir looks for credentials. */
+export function mayHaveCredential(headers: Headers): boolean {
+  return ["authorization", "cookie", HEADER].some((name) => headers.has(name));
+}
 
 /**
  * Returns a request that has to continue, without credentials of Weir, so that the origin does not get them. It
@@ -22,7 +33,7 @@ export function withoutCredentials(
   const cookies = headers.get("cookie");
   const dropped = [...(hasTokens ? [COOKIE] : []), ...(hasAccessToken ? [ACCESS_COOKIE] : [])];
   const kept = cookies && withoutCookies(cookies, dropped);
-  const hasBearer = hasTokens && /^bearer\b/i.test(headers.get("authorization") ?? "");
+  const hasBearer = hasTokens && BEARER.test(headers.get("authorization") ?? "");
   const dropsAccess = hasAccessToken && headers.has(HEADER);
   if (kept === cookies && !hasBearer && !dropsAccess) return request;
   const copy = copyOf(request);
@@ -33,8 +44,11 @@ export function withoutCredentials(
   return copy;
 }
 
+/** Some servers ignore the case of a cookie's name, and blanks after it. */
 function withoutCookies(cookies: string, names: readonly string[]): string {
-  if (!names.some((name) => cookies.includes(name))) return cookies;
-  const isKept = (each: string) => !names.some((name) => each.trim().startsWith(`${name}=`));
-  return cookies.split(";").filter(isKept).join(";").trim();
+  const all = splitCookies(cookies);
+  const dropped = names.map((name) => name.toLowerCase());
+  const nameOf = (each: string) => each.split("=", 1)[0]?.trim().toLowerCase() ?? "";
+  const kept = all.filter((each) => !dropped.includes(nameOf(each)));
+  return kept.length === all.length ? cookies : kept.join(";").trim();
 }

@@ -155,9 +155,10 @@ export interface DenialContext<Bindings = WorkerBindings> extends CustomContext<
 
 /**
  * Creates the response to a denied request for `response: "custom:NAME"`. The status must be 200, or
- * from 400 to 599. Weir sets Retry-After, Cache-Control: no-store, the RateLimit fields and the fields
- * for pages of other origins, and replaces such fields of the response. The default response replaces
- * the result if the function throws, if its result is no such response, if the body fails or is longer
+ * from 400 to 599. Weir sets Retry-After, Cache-Control: no-store and the RateLimit fields, and replaces
+ * such fields of the response. It keeps Access-Control-* and Vary. If the response has neither
+ * Access-Control-Allow-Origin nor Access-Control-Allow-Credentials, pages of all other origins may read
+ * it, but not if they send cookies. The default response replaces the result if the function throws, if its result is no such response, if the body fails or is longer
  * than 1 MiB, or if the function and the body take longer than `timeoutMs`.
  *
  * @example ({ retryAfterSeconds }) => Response.json({ wait: retryAfterSeconds }, { status: 429 })

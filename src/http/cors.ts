@@ -7,25 +7,57 @@ import { QUOTA_FIELDS } from "./rate-limit-headers.ts";
  */
 const ORIGIN = /^(null|[a-z][a-z0-9+.-]*:\/\/[!#-;=?-[\]-~]{1,255})$/i;
 
+const ALLOW_ORIGIN = "Access-Control-Allow-Origin";
+const ALLOW_CREDENTIALS = "Access-Control-Allow-Credentials";
+const EXPOSE = "Access-Control-Expose-Headers";
+
+/** The fields of a denial that pages need. */
+const EXPOSED = ["Retry-After", ...QUOTA_FIELDS];
+
 /**
- * Adds fields that let a page on another origin read a response that Weir creates. Without these
- * fields, a browser reports a network error to the page instead of a 429, and hides Retry-After.
- * The page may read the whole response, because it contains only the quotas of the client that sent
- * the request.
+ * Lets a page on another origin read a response that Weir creates. Without these fields, a browser
+ * reports a network error to the page instead of a 429, and hides Retry-After.
+ *
+ * Any page may read such a response, but not with the cookies of its visitor: the quotas in it would
+ * show to any site what a visitor has done on this one. Only a function or an app knows which pages
+ * may send cookies, so its decision stands: see {@link decidesAccess}.
  */
 export function allowOrigin(request: Request, headers: Headers): void {
   const origin = request.headers.get("origin");
   if (!origin) return;
-  headers.append("Vary", "Origin");
-  if (!ORIGIN.test(origin)) return;
-  headers.set("Access-Control-Allow-Origin", origin);
-  headers.set("Access-Control-Allow-Credentials", "true");
-  headers.set(EXPOSE, EXPOSED);
+  if (!decidesAccess(headers)) {
+    if (!/(?:^|,)\s*(?:\*|origin)\s*(?:,|$)/i.test(headers.get("Vary") ?? "")) {
+      headers.append("Vary", "Origin");
+    }
+    if (ORIGIN.test(origin)) headers.set(ALLOW_ORIGIN, origin);
+  }
+  exposeFields(request, headers, EXPOSED);
 }
 
-const EXPOSED = ["Retry-After", ...QUOTA_FIELDS].join(", ");
+/**
+ * Whether a function or an app has decided which pages may read a response. A response that allows
+ * credentials but no origin is a refusal: with an origin that Weir adds, any site could read it.
+ */
+function decidesAccess(headers: Headers): boolean {
+  return headers.has(ALLOW_ORIGIN) || headers.has(ALLOW_CREDENTIALS);
+}
 
-const EXPOSE = "Access-Control-Expose-Headers";
+/**
+ * Prepares the header fields that an app has set before Weir answers, because Hono then replaces the fields of
+ * Weir's response by those of the app.
+ */
+export function mergeAppFields(request: Request, response: Headers, app: Headers): void {
+  // The app's own Cache-Control must not replace that of a denial.
+  for (const name of response.keys()) if (!isAccessField(name)) app.delete(name);
+  if (!decidesAccess(app)) return;
+  response.delete(ALLOW_ORIGIN);
+  exposeFields(request, app, EXPOSED);
+}
+
+/** Whether a header field decides which pages may read a response, or for which pages it is valid. */
+export function isAccessField(name: string): boolean {
+  return /^(?:access-control-.*|vary)$/i.test(name);
+}
 
 /**
  * Lets a page on another origin read the given fields of a forwarded response. The function only
@@ -37,13 +69,13 @@ const EXPOSE = "Access-Control-Expose-Headers";
  */
 export function exposeFields(request: Request, headers: Headers, names: readonly string[]): void {
   if (names.length === 0 || !request.headers.has("origin")) return;
-  if (!headers.has("Access-Control-Allow-Origin")) return;
+  if (!headers.has(ALLOW_ORIGIN)) return;
   const list = headers.get(EXPOSE)?.toLowerCase().split(",") ?? [];
   const exposed = list.map((name) => name.trim());
   // `*` exposes all fields, but not for requests with credentials. Pages can send such requests
   // only if the response allows credentials.
   const exposesAll = exposed.includes("*");
-  if (exposesAll && headers.get("Access-Control-Allow-Credentials") !== "true") return;
+  if (exposesAll && headers.get(ALLOW_CREDENTIALS) !== "true") return;
   const missing = names.filter((name) => !exposed.includes(name.toLowerCase()));
   if (missing.length > 0) headers.append(EXPOSE, missing.join(", "));
 }

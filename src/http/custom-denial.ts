@@ -2,6 +2,7 @@ import type { CustomContext, CustomResponse, Denial } from "../config/custom-fun
 import { isReserved } from "../config/response.ts";
 import type { Limited } from "../limiter/decision.ts";
 import { isViolated } from "../limiter/quotas.ts";
+import { isAccessField } from "./cors.ts";
 import type { FieldStyle } from "./rate-limit-headers.ts";
 import { denialFields, limitedResponse, retrySecondsOf } from "./responses.ts";
 
@@ -55,7 +56,7 @@ export async function customDenial(
     const body = await bodyOf(result, request.method === "HEAD", deadline);
     const response = new Response(body, result);
     for (const field of [...response.headers.keys()]) {
-      if (isReserved(field)) response.headers.delete(field);
+      if (isReserved(field) && !isAccessField(field)) response.headers.delete(field);
     }
     denialFields(request, response.headers, limited.quotas, seconds, style);
     return response;

@@ -63,6 +63,20 @@ describe("a response of Weir", () => {
     ["a denial", "/used-up", 429],
     ["a denial with the rule's own response", "/own", 403],
     ["a refusal", "/used-up", 400],
+    ["a path that is too long", `/${"%61".repeat(2000)}`, 414],
+  ])("can be read by any page, but never with cookies: %s", async (_, path, status) => {
+    const lines = head(path, "Origin: https://evil.example", "Cookie: a=b");
+    const sent = lines.map((line) => (status === 400 ? line.replace(".com", ".com#") : line));
+    const { headers, ...answer } = await sendRaw(worker.url, { lines: sent });
+    expect(answer.status).toBe(status);
+    expect(headers["access-control-allow-origin"]).toBe("https://evil.example");
+    expect(headers).not.toHaveProperty("access-control-allow-credentials");
+  });
+
+  it.each([
+    ["a denial", "/used-up", 429],
+    ["a denial with the rule's own response", "/own", 403],
+    ["a refusal", "/used-up", 400],
   ])("must not be cached: %s", async (_, path, status) => {
     const lines = head(path).map((line) => (status === 400 ? line.replace("com", "com#") : line));
     const { headers, ...answer } = await sendRaw(worker.url, { lines });

@@ -168,7 +168,7 @@ describe("the fields of a response by a function", () => {
       const expected = new Headers((await handler(page, fixed).send(asked)).headers);
       const { headers: given } = await handler(page, { headers }).send(asked);
       for (const name of Object.keys(forged)) {
-        if (name === "Content-Language") continue;
+        if (/^(?:Content-Language|Vary|Access-Control-.*)$/.test(name)) continue;
         const numbers = (value: string | null) => value?.replace(/t=\d+|\d{4}/g, "");
         expect(numbers(given.get(name)), name).toBe(numbers(expected.get(name)));
       }
@@ -176,6 +176,85 @@ describe("the fields of a response by a function", () => {
       expect(given.get("retry-after")).not.toBe("1");
       expect(given.get("cache-control")).toBe("no-store");
     }
+  });
+
+  const PAGE = "https://shop.example";
+  const OWN = "https://own.example";
+  const QUOTAS =
+    "RateLimit-Policy, RateLimit, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset";
+  const EXPOSED = `Retry-After, ${QUOTAS}`;
+
+  it.each<[string, Record<string, string>, Record<string, string | undefined>]>([
+    ["no field", {}, { "allow-origin": PAGE, "expose-headers": EXPOSED, vary: "Origin" }],
+    ["Vary alone", { Vary: "Accept" }, { "allow-origin": PAGE, vary: "Accept, Origin" }],
+    [
+      "Vary with Origin",
+      { Vary: "accept, origin" },
+      { "allow-origin": PAGE, vary: "accept, origin" },
+    ],
+    ["one origin", { "Access-Control-Allow-Origin": OWN }, { "allow-origin": OWN }],
+    [
+      "one origin with credentials",
+      {
+        "Access-Control-Allow-Origin": OWN,
+        "Access-Control-Allow-Credentials": "true",
+        Vary: "Origin",
+      },
+      { "allow-origin": OWN, "allow-credentials": "true", vary: "Origin" },
+    ],
+    ["every origin", { "Access-Control-Allow-Origin": "*" }, { "allow-origin": "*" }],
+    ["an empty origin", { "Access-Control-Allow-Origin": "" }, { "allow-origin": "" }],
+    [
+      "credentials without an origin, which is a refusal",
+      { "Access-Control-Allow-Credentials": "true", Vary: "Origin" },
+      { "allow-credentials": "true", vary: "Origin" },
+    ],
+    [
+      "exposed fields alone",
+      { "Access-Control-Expose-Headers": "X-Other, retry-after" },
+      {
+        "allow-origin": PAGE,
+        "expose-headers": `X-Other, retry-after, ${QUOTAS}`,
+        vary: "Origin",
+      },
+    ],
+    [
+      "all other fields",
+      {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Methods": "GET",
+        "Access-Control-Allow-Headers": "X-Key",
+        "Access-Control-Max-Age": "60",
+        "Access-Control-Expose-Headers": "X-Other",
+      },
+      {
+        "allow-origin": "*",
+        "allow-methods": "GET",
+        "allow-headers": "X-Key",
+        "max-age": "60",
+        "expose-headers": `X-Other, ${EXPOSED}`,
+      },
+    ],
+  ])("decide which pages may read it, if it sets %s", async (_, own, expected) => {
+    const page = () => new Response("no", { status: 429, headers: own });
+    const { headers } = await handler(page).send({ headers: { Origin: PAGE } });
+    const access = [...headers].filter(([name]) => /^access-control-|^vary$/.test(name));
+    const given = Object.fromEntries(
+      access.map(([name, value]) => [name.replace("access-control-", ""), value]),
+    );
+    const exposed = { "expose-headers": EXPOSED };
+    const readable = expected["allow-origin"] === undefined ? {} : exposed;
+    expect(given).toEqual({ ...readable, ...expected });
+  });
+
+  it("keep the function's fields although the request has no Origin", async () => {
+    const own = { "Access-Control-Allow-Origin": "*", Vary: "Accept" };
+    const page = () => new Response("no", { status: 429, headers: own });
+    const { headers } = await handler(page).send();
+    expect(Object.fromEntries(headers)).toMatchObject({
+      "access-control-allow-origin": "*",
+      vary: "Accept",
+    });
   });
 
   it("cannot be changed through the arguments of the function", async () => {

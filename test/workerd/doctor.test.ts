@@ -77,6 +77,13 @@ describe("the doctor's endpoint", () => {
     expect(text).not.toContain("wrong-token-7a9f");
   });
 
+  it("answers the token for reading too, because a run changes no rule and no client", async () => {
+    const readToken = "read-token-of-more-than-32-characters!";
+    const worker = createWorker(MEMORY, { ...WITH_TOKEN, WEIR_ADMIN_READ_TOKEN: readToken });
+    const report = await (await worker({ token: readToken })).json();
+    expect(report).toMatchObject({ weir: "doctor", store: "memory" });
+  });
+
   it("charges no rule", async () => {
     const send = createWorker(MEMORY, WITH_TOKEN);
     for (const _ of [1, 2]) expect((await send({ client: "a" })).status).toBe(200);

@@ -98,6 +98,29 @@ describe("rateLimit", () => {
     );
   });
 
+  it.each([
+    ["a page that the app allows", "https://page.example", "https://page.example", "true"],
+    ["no other page", "https://evil.example", null, "true"],
+  ])("lets cors() decide who reads a denial: %s", async (_, origin, allowed, credentials) => {
+    const app = new Hono();
+    app.use(async (c, next) => {
+      c.header("Cache-Control", "public, max-age=60");
+      c.header("X-App", "1");
+      await next();
+    });
+    app.use(cors({ origin: "https://page.example", credentials: true, exposeHeaders: ["X-App"] }));
+    app.use(rateLimit(defineConfig({ store: "memory", rules: [{ ...FIVE, limit: 0 }] })));
+    const { status, headers } = await app.request("/search", { headers: { origin } });
+    expect(status).toBe(429);
+    expect(headers.get("access-control-allow-origin")).toBe(allowed);
+    expect(headers.get("access-control-allow-credentials")).toBe(credentials);
+    const exposed = headers.get("access-control-expose-headers");
+    expect(exposed).toMatch(
+      allowed ? /^X-App, Retry-After, RateLimit-Policy, RateLimit, / : /^X-App$/,
+    );
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+
   it("adds the fields to the responses of the app's onError and notFound", async () => {
     const app = appWith([FIVE]);
     for (const [path, status] of [

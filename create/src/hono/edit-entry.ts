@@ -58,7 +58,13 @@ export function editEntry(file: AppFile, configPath: string): EntryEdit {
     ...(isLimited ? [] : [`${place?.app}.use(rateLimit(config)): limits all requests of the app`]),
     ...(exported.length === 0 ? [] : [`the export of ${exported.join(" and ")}`]),
   ];
-  return { text: edited, changes, byHand: [], advice: [], classes };
+  // weirAdmin makes the app's bundle larger, and not every app has operators.
+  const advice = /\bweirAdmin\b/.test(text)
+    ? []
+    : [
+        `${path}: for the dashboard and commands such as weir peek, import weirAdmin from "edge-weir/admin", write ${place?.app ?? "app"}.route("/", weirAdmin(config)) before ${place?.app ?? "app"}.use(rateLimit(config)), and set the secret WEIR_ADMIN_TOKEN`,
+      ];
+  return { text: edited, changes, byHand: [], advice, classes };
 }
 
 /** What the file of an app has and lacks. */

@@ -31,14 +31,17 @@ import { paths } from "./vectors/paths.ts";
 import { forgeries, sessions } from "./vectors/sessions.ts";
 import { tokens } from "./vectors/tokens.ts";
 
-/** What the origin has received: the method, the path, and the number of bytes of the body. */
+/** What the origin has received: the method, the path and the body. */
 let received: string[] = [];
+/** The header fields that the origin has received. */
+let receivedFields = "";
 let origin: Awaited<ReturnType<typeof listen>>;
 let worker: RunningWorker;
 
 beforeAll(async () => {
   const server = createServer((request, response) => {
     if (request.url === "/cdn-cgi/access/certs") return response.end(JSON.stringify(TEAM_KEYS));
+    receivedFields = request.rawHeaders.join("\n");
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
     request.on("end", () => {
@@ -157,6 +160,89 @@ describe("a valid credential opens the surface:", () => {
     expect(answer.text).toContain('{"rules":[{"name":"all"');
     expect(answer.received).toEqual([]);
   });
+});
+
+describe("the origin never gets a credential of Weir, however the path is written:", () => {
+  const spellings = [
+    "/x\\..\\_weir/api/rules",
+    "\\_weir\\api\\rules",
+    "/\\_weir\\api",
+    "/x/../_weir/api/rules",
+    "/x/%2e%2e/_weir/none",
+    "/x/..\\_weir%2fapi",
+    "/_weir/..",
+    "/_weir/../x",
+    "/_weir\\..\\x",
+    "/_weir/%2e%2e/x",
+    "/_weir/%2e%2e%2fx",
+    "/./_weir/x",
+    "//_weir/api/rules",
+    "//x/_weir/api/rules",
+    "/x/..%2f_weir/api/rules",
+    "/x/..%5c_weir/api/rules",
+    "/x/..;/_weir/api/rules",
+    "/%5fweir/api/rules",
+    "/%5Fweir",
+    "/%25255fweir/api",
+    "/_weir%5capi",
+    "/_weir;a=b/api",
+    "/_weir%09/api",
+    "/_weir%00/api",
+    "/_weir?/x",
+    "/_weir%3f/x",
+    "/_Weir/",
+    "/%EF%BC%BF%77eir/",
+    "/_we%C4%B1r/",
+    "/LONG/..%2f..%2f_weir/api",
+    "/_weir/LONG%61",
+    "http://api.example.com/x\\..\\_weir/api/none",
+    "HTTP://API.example.com//_weir/x",
+  ];
+
+  it.each(spellings)("%s", async (path) => {
+    const cookie = sessionOf(TOKEN);
+    for (const fields of [
+      [BEARER],
+      ["Authorization: Basic abc", BEARER],
+      [`Cookie: ${cookie}`],
+      ["Cookie: a=b", `Cookie: ${cookie}`],
+      [`Cookie: ${cookie}`, "Cookie: a=b"],
+      [`Cf-Access-Jwt-Assertion: ${VALID}`, `Cookie: a=b; CF_Authorization=${VALID}`],
+    ]) {
+      receivedFields = "";
+      await answerTo({ name: path, line: `POST ${target(path)} HTTP/1.1`, fields });
+      for (const secret of [TOKEN, cookie, VALID]) expect(receivedFields).not.toContain(secret);
+    }
+  });
+
+  it.each(["/x\\..\\_weir/api/rules", "/x/../_weir/./api/rules"])(
+    "operators get the answer of the path that a URL parser reads: %s",
+    async (path) => {
+      const fields = ["Cookie: a=b", `Cookie: ${sessionOf(TOKEN)}`];
+      for (const sent of [[BEARER], fields]) {
+        const vector = { name: path, line: `GET ${target(path)} HTTP/1.1`, fields: sent };
+        const { status, text, received: requests } = await answerTo(vector);
+        expect([status, requests]).toEqual([200, []]);
+        expect(text).toContain('{"rules":[{"name":"all"');
+      }
+    },
+  );
+
+  it.each(["/docs/_weir", "/a:b/_weir/x", "/_weirs", "/a%20b", "/?a=/_weir/", "/%5fweirs"])(
+    "the site's own credentials reach it at %s",
+    async (path) => {
+      const fields = ["Authorization: Bearer own", "Cookie: a=1,2", "Cookie: c=d"];
+      await answerTo({ name: path, line: `POST ${path} HTTP/1.1`, fields });
+      expect(receivedFields).toMatch(/Bearer own/);
+      expect(receivedFields).toMatch(/a=1,2/);
+    },
+  );
+
+  /** A request line has no path that begins with a backslash, but the absolute form may have one. */
+  function target(path: string): string {
+    const written = path.replace("LONG", "a".repeat(4096));
+    return written.startsWith("\\") ? `http://api.example.com${written}` : written;
+  }
 });
 
 const HOSTILE = `"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}\${7*7}javascript:alert(3)`;

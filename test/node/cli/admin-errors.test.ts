@@ -1,6 +1,6 @@
 import getPort from "get-port";
-import { expect, it } from "vitest";
-import { type Fake, problem, startFakeApi, TOKEN } from "./fake-api.ts";
+import { describe, expect, it } from "vitest";
+import { BREAK, type Fake, problem, startFakeApi, TOKEN } from "./fake-api.ts";
 import { callWeir, temporaryFolder } from "./run-weir.ts";
 
 // What an operator reads when a command cannot be carried out, and its exit code.
@@ -191,4 +191,95 @@ it.each([
   const run = await callWeir(["overrides", "--at", api.url], folder.path, none);
   expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(message) });
   expect(api.sent).toEqual([]);
+});
+
+describe("a change", () => {
+  const RULES = {
+    "GET rules": { rules: [{ name: "login", limits: [], hasBan: true, windows: [] }] },
+  };
+  const CLIENT = ["--client", "aNameOfTwentyTwoChars_", "--reason", "Why"];
+  const RESET = ["reset", "login", ...CLIENT];
+  const BLOCK = ["override", "login", "--block", "--for", "1h", ...CLIENT];
+  const OFF = ["override", "login", "--mode", "off", "--for", "1h", "--reason", "Why"];
+  const REMOVE = ["override", "login", "--remove", ...CLIENT];
+  const COMMANDS = [RESET, [...RESET, "--ban-only"], BLOCK, OFF, REMOVE];
+  const DOUBT = /change (?:may have been|was) made/i;
+
+  it.each<[string, Fake]>([
+    ["the connection breaks", BREAK],
+    ["the answer breaks off", { status: 200, text: '{"override": {' }],
+    ["the answer is empty", { status: 204, text: "" }],
+    ["a proxy gives up", { status: 504, headers: HTML, text: "<html>Gateway time-out" }],
+    ["Cloudflare gives up", { status: 524, headers: HTML, text: "<html>A timeout occurred" }],
+    ["Weir does not know", problem(503, "It is not known whether the change was made.")],
+    ["the answer has another form", { override: null, overrides: [null], clients: [null] }],
+  ])("may have been made if %s: 3", async (_, any) => {
+    await using api = await startFakeApi({ ...RULES, any });
+    for (const command of COMMANDS) {
+      const { code, stderr } = await api.run(...command);
+      expect({ command, code, stderr }).toEqual({
+        command,
+        code: 3,
+        stderr: expect.stringMatching(DOUBT),
+      });
+    }
+  });
+
+  it.each<[string, Fake, number]>([
+    ["nothing was changed", problem(503, "No.", undefined, { changed: false }), 2],
+    ["it is refused", problem(403, "This token may only read."), 1],
+    ["there are too many requests", { status: 429, text: "slow down" }, 2],
+    ["the server is not Weir", { status: 404, text: "not found" }, 2],
+    ["the server redirects", { status: 302, headers: { location: "/x" }, text: "" }, 2],
+  ])("was not made if %s: %s", async (_, any, code) => {
+    await using api = await startFakeApi({ ...RULES, any });
+    for (const command of [RESET, BLOCK, OFF]) {
+      const run = await api.run(...command);
+      expect({ command, code: run.code }).toEqual({ command, code });
+      expect(run.stderr).not.toMatch(DOUBT);
+    }
+  });
+
+  it("was not made if nothing listens: 2", async () => {
+    const at = `http://127.0.0.1:${await getPort({ host: "127.0.0.1" })}`;
+    await using folder = await temporaryFolder();
+    const run = await callWeir([...REMOVE, "--at", at], folder.path, { WEIR_ADMIN_TOKEN: TOKEN });
+    expect(run.code).toBe(2);
+    expect(run.stderr).not.toMatch(DOUBT);
+  });
+
+  it("was made in part if the second of two overrides cannot be removed: 3", async () => {
+    const override = { rule: "login", client: "a", effect: { block: true }, expiresAt: 1 };
+    const clients = ["a", "b"].map((client) => ({ client, rule: "login", override }));
+    let removals = 0;
+    await using api = await startFakeApi({
+      ...RULES,
+      "POST peek": { clients },
+      get "DELETE overrides"() {
+        return ++removals === 1 ? { override } : { status: 429, text: "slow down" };
+      },
+    });
+    const run = await api.run("override", "login", "--remove", "--ip", "::1", "--reason", "Why");
+    expect(run).toMatchObject({ code: 3, stdout: "" });
+    expect(run.stderr).toMatch(/Removed: login, client a/);
+  });
+
+  it("says so in JSON too", async () => {
+    await using api = await startFakeApi({ ...RULES, any: problem(503, "No answer.") });
+    const { code, stdout } = await api.run(...RESET, "--json");
+    expect(code).toBe(3);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: expect.stringMatching(DOUBT) });
+  });
+});
+
+it("is no doubt if a command that reads gets no answer: 2", async () => {
+  await using api = await startFakeApi({ any: BREAK });
+  const run = await api.run("peek", "--ip", "::1");
+  expect(run.code).toBe(2);
+  expect(run.stderr).not.toMatch(/may have been made/);
+});
+
+it("names a Hono app without weirAdmin among the reasons why the API does not exist", async () => {
+  await using api = await startFakeApi({});
+  expect((await api.run("top")).stderr).toContain("mounts weirAdmin(config)");
 });

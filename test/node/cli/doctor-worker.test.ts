@@ -6,6 +6,7 @@ import { listen } from "../../../dev/loopback.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 import { callWeir, temporaryFolder } from "./run-weir.ts";
 
+const READ_TOKEN = "read-token-of-more-than-32-characters!";
 const TOKEN = "admin-token-of-more-than-32-characters";
 const RULES = [{ name: "login", limit: 5, window: "1m" }];
 
@@ -23,7 +24,7 @@ describe("weir doctor --at", () => {
     worker = await startWorker({
       config: { rules: RULES },
       main,
-      vars: { WEIR_ADMIN_TOKEN: TOKEN },
+      vars: { WEIR_ADMIN_TOKEN: TOKEN, WEIR_ADMIN_READ_TOKEN: READ_TOKEN },
     });
   });
   afterAll(() => worker.stop());
@@ -31,22 +32,26 @@ describe("weir doctor --at", () => {
   const at = (url: string | URL, token = TOKEN) =>
     examineWorker({
       at: `${url}`,
+      name: "WEIR_ADMIN_TOKEN",
       token: { value: token, source: "the environment" },
       stop: new AbortController().signal,
     });
 
-  test("lets the deployed Worker examine its Durable Objects", async () => {
+  test.for([
+    { WEIR_ADMIN_TOKEN: TOKEN },
+    { WEIR_ADMIN_TOKEN: undefined, WEIR_ADMIN_READ_TOKEN: READ_TOKEN },
+  ])("lets the deployed Worker examine its Durable Objects: %j", async (env) => {
     await using folder = await temporaryFolder();
     await folder.write("weir.config.json", JSON.stringify({ rules: RULES }));
     const args = ["doctor", "--config", "weir.config.json", "--at", `${worker.url}`, "--json"];
-    const run = await callWeir(args, folder.path, { WEIR_ADMIN_TOKEN: TOKEN });
+    const run = await callWeir(args, folder.path, env);
     expect(run.stderr).toBe("");
     const { ok, findings } = JSON.parse(run.stdout);
     const codes = findings.map(({ code }: { code: string }) => code);
     expect(codes).toEqual(["worker-ok", "round-trip-ok", "clock-ok"]);
     expect(findings[0].value).toContain("the store is durable-object");
     expect({ ok, code: run.code }).toEqual({ ok: true, code: 0 });
-    expect(run.stdout).not.toContain(TOKEN);
+    expect(run.stdout).not.toMatch(/token-of-more/);
   });
 
   test("reports a wrong token as if there were no endpoint", async () => {
@@ -90,6 +95,7 @@ describe("weir doctor --at", () => {
     const { host, port, stop } = await listen(server);
     const { findings } = await examineWorker({
       at: `http://${host}:${port}`,
+      name: "WEIR_ADMIN_TOKEN",
       token: { value: TOKEN, source: "the environment" },
       stop: stopping.signal,
     });

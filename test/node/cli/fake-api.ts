@@ -13,6 +13,9 @@ export interface Sent {
   readonly body: unknown;
 }
 
+/** An answer that never comes: the connection breaks. */
+export const BREAK: object = {};
+
 /** An answer: a body that becomes JSON, or a status with header fields and a text. */
 export type Fake =
   | object
@@ -29,7 +32,7 @@ export interface FakeApi extends AsyncDisposable {
 /** @param answers by method and path, such as `GET rules`; without query */
 export async function startFakeApi(answers: Readonly<Record<string, Fake>>): Promise<FakeApi> {
   const sent: Sent[] = [];
-  const server = createServer(async (request, response) => {
+  const server = createServer(async (request, response): Promise<void> => {
     const { method = "", url = "", headers } = request;
     const body = await text(request);
     const path = url.replace("/_weir/api/", "");
@@ -40,6 +43,7 @@ export async function startFakeApi(answers: Readonly<Record<string, Fake>>): Pro
       body: body === "" ? undefined : JSON.parse(body),
     });
     const answer = answers[`${method} ${path.split("?")[0]}`] ?? answers.any ?? NOT_FOUND;
+    if (answer === BREAK) return void request.socket.destroy();
     const raw = "text" in answer && "status" in answer ? (answer as Raw) : undefined;
     response.writeHead(raw?.status ?? 200, {
       "content-type": "application/json",
@@ -70,10 +74,15 @@ interface Raw {
 const NOT_FOUND = { status: 404, text: "not found" };
 
 /** Returns an error of the API. */
-export function problem(status: number, detail: string, faults?: object[]): Fake {
+export function problem(
+  status: number,
+  detail: string,
+  faults?: object[],
+  others: object = {},
+): Fake {
   return {
     status,
     headers: { "content-type": "application/problem+json" },
-    text: JSON.stringify({ type: "about:blank", status, detail, faults }),
+    text: JSON.stringify({ type: "about:blank", status, detail, faults, ...others }),
   };
 }

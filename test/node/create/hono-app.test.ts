@@ -163,6 +163,7 @@ describe("a fresh Hono app with Weir", () => {
     expect(report).toContain("wrangler.jsonc\n  the binding COUNTERS");
     expect(report).toContain("\n  the binding WEIR_CONTROL");
     expect(report).toContain("src/index.ts\n  app.use(rateLimit(config))");
+    expect(report).toContain('app.route("/", weirAdmin(config)) before app.use(rateLimit(config))');
     expect(report).toContain("weir.config.ts\n  new:");
     expect(needsHand).toBe(false);
   });

@@ -40,7 +40,7 @@ describe("a denial by a function, as clients receive it", () => {
     expect(answer).toMatchObject({ status: 420, body: Buffer.from("Wait.") });
     expect(answer.headers).toMatchObject({
       "cache-control": "no-store",
-      vary: "Origin",
+      vary: "*",
       "access-control-allow-origin": origin,
       "retry-after": expect.stringMatching(/^\d+$/),
       ratelimit: expect.stringMatching(/^"text";r=0;t=\d+$/),

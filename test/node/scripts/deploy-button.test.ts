@@ -39,8 +39,22 @@ describe("the Deploy to Cloudflare button", () => {
 });
 
 describe("the workflow that publishes the packages", () => {
+  const workflow = readFileSync(".github/workflows/publish.yml", "utf8");
+
+  it("runs nothing but npm publish in the job that may ask for an identity", () => {
+    const [build = "", publish = ""] = workflow.split(/^ {2}publish:$/m);
+    expect(build).not.toMatch(/id-token: /);
+    expect(publish).toMatch(/^ {4}needs: build$/m);
+    const commands = [...publish.matchAll(/run: (.*)/g)].map(([, command]) => command);
+    expect(commands).toEqual([
+      "npm publish --ignore-scripts ./edge-weir-*.tgz",
+      "npm publish --ignore-scripts ./create-edge-weir-*.tgz",
+    ]);
+    const actions = [...publish.matchAll(/uses: actions\/([\w-]+)@/g)].map(([, name]) => name);
+    expect(actions).toEqual(["setup-node", "download-artifact"]);
+  });
+
   it("pins each action to a commit, and has only the permissions that provenance needs", () => {
-    const workflow = readFileSync(".github/workflows/publish.yml", "utf8");
     const actions = [...workflow.matchAll(/uses: (.*)/g)].map(([, action]) => action);
     expect(actions.length).toBeGreaterThan(0);
     for (const action of actions) expect(action).toMatch(/^[\w/-]+@[0-9a-f]{40} # v\d/);

@@ -413,6 +413,7 @@ describe("without a control object", () => {
     expect(await call("POST", "reset", { known, rule: "all", why: "x" })).toMatchObject({
       status: 503,
       detail: expect.stringContaining("nothing was changed"),
+      changed: false,
     });
   });
 
@@ -428,10 +429,12 @@ describe("without a control object", () => {
     const control = new Lost();
     const { call } = createApi("memory", control);
     const override = { rule: "all", effect: { mode: "off" }, expiresIn: "1h", reason: "x" };
-    expect(await call("PUT", "overrides", override)).toMatchObject({
+    const answer = await call("PUT", "overrides", override);
+    expect(answer).toMatchObject({
       status: 503,
       detail: expect.stringContaining("It is not known whether the change was made"),
     });
+    expect(answer).not.toHaveProperty("changed");
     expect(control.byId.size).toBe(1);
   });
 

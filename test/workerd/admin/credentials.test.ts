@@ -1,7 +1,7 @@
 import { createExecutionContext, env } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
-import { weir } from "../../../src/index.ts";
+import { type CounterObject, weir } from "../../../src/index.ts";
 import { createWorker, form, logIn, ORIGIN, READ_TOKEN, TOKEN } from "./support.ts";
 
 beforeEach(() => {
@@ -126,6 +126,62 @@ describe("the limit of attempts", () => {
     expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(false);
   });
 
+  describe("calls the store rarely", () => {
+    /** Creates a Worker, and the list of its calls to the store. */
+    function createCounted() {
+      const calls: string[] = [];
+      const COUNTERS = {
+        getByName: (name: string) => ({
+          decide: (...given: Parameters<CounterObject["decide"]>) => {
+            calls.push(name);
+            return env.COUNTERS.getByName(name).decide(...given);
+          },
+        }),
+      };
+      const bindings = { WEIR_ADMIN_TOKEN: TOKEN, COUNTERS };
+      return { send: createWorker(bindings, { store: "durable-object", rules: [] }), calls };
+    }
+
+    it.each([
+      ["log-ins", "/_weir/login", form({ token: "wrong" })],
+      ["tokens", RULES, wrong],
+    ])("after wrong %s from many networks", async (_, path, attempt) => {
+      const { send, calls } = createCounted();
+      for (let i = 0; i < 60; i++) await send(path, { ...attempt, ip: `2001:db8:0:${i}::1` });
+      expect(calls.length).toBeLessThanOrEqual(10);
+      expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(true);
+      const before = calls.length;
+      vi.setSystemTime(Date.now() + 60_000);
+      for (let i = 0; i < 60; i++) await send(path, { ...attempt, ip: `2001:db8:1:${i}::1` });
+      expect(calls.length - before).toBeLessThanOrEqual(10);
+    });
+
+    it("once for each wrong log-in", async () => {
+      const { send, calls } = createCounted();
+      await send("/_weir/login", form({ token: "wrong" }));
+      expect(calls).toHaveLength(1);
+    });
+
+    it("and still locks each address in this isolate", async () => {
+      const { send } = createCounted();
+      for (let i = 0; i < 60; i++) await send(RULES, { ...wrong, ip: `2001:db8:0:${i}::1` });
+      const ip = "2001:db8:0:99::1";
+      for (let i = 0; i < 5; i++) await send(RULES, { ...wrong, ip });
+      expect(await isOpen(send(RULES, { token: TOKEN, ip }))).toBe(false);
+    });
+  });
+
+  it("answers a wrong log-in like a right one if other isolates have locked the address", async () => {
+    const bindings = { COUNTERS: env.COUNTERS, WEIR_ADMIN_TOKEN: TOKEN };
+    const createIsolate = () => createWorker(bindings, { store: "durable-object" });
+    const [one, other] = [createIsolate(), createIsolate()];
+    for (let i = 0; i < 5; i++) await one(RULES, wrong);
+    for (const token of [TOKEN, "wrong"]) {
+      const response = await other("/_weir/login", form({ token }));
+      expect(response.headers.get("location")).toBe("/_weir/login?fault=locked");
+    }
+  });
+
   it("lets a request with a wrong credential continue at once, although the store hangs", async () => {
     const { promise: never } = Promise.withResolvers<never>();
     const bindings = {
@@ -196,7 +252,12 @@ describe("the limit of attempts", () => {
 
 describe("the app never gets a credential of Weir:", () => {
   /** Sends a request, and returns what the app gets; undefined if Weir answers. */
-  async function appGets(headers: Record<string, string>, failed: number, path = RULES) {
+  async function appGets(
+    headers: Record<string, string>,
+    failed: number,
+    path = RULES,
+    mode?: string,
+  ) {
     let received: Record<string, string> | undefined;
     const handler = weir(
       defineConfig({
@@ -211,7 +272,7 @@ describe("the app never gets a credential of Weir:", () => {
         body: "a body",
         headers: fields,
       });
-      const bindings = { WEIR_ADMIN_TOKEN: TOKEN };
+      const bindings = { WEIR_ADMIN_TOKEN: TOKEN, ...(mode && { WEIR_MODE: mode }) };
       return handler.fetch(request, bindings, createExecutionContext(), async (admitted) => {
         received = { ...Object.fromEntries(admitted.headers), body: await admitted.text() };
         return new Response("app");
@@ -224,6 +285,63 @@ describe("the app never gets a credential of Weir:", () => {
   }
 
   const none = { "content-type": "text/plain", body: "a body" };
+
+  it.each([
+    "/x/..%2f_weir/api/rules",
+    "/x%5c..%5c_weir/api/rules",
+    "/x/..;/_weir/api/rules",
+    "//_weir//api//rules",
+    "/%5fweir/api/rules",
+    "/%255fweir/api/rules",
+    "/_%77eir",
+    "/_weir%2fapi%2frules",
+    "/_weir%3fx",
+    "/_weir%00.css",
+    "/_weir;x/api/rules",
+    "/_WEIR/API/rules",
+    "/_We%69R/api",
+    "/%ef%bc%bfweir/api",
+    "/_weir%20/api",
+    "/;_weir/api",
+    "/LONG/..%2f..%2f%5fweir/api",
+  ])("the token or the session at %s", async (spelling) => {
+    const path = spelling.replace("LONG", "a".repeat(4096));
+    const cookie = await logIn(createWorker());
+    for (const mode of [undefined, "shadow"]) {
+      for (const sent of [
+        { authorization: `Bearer ${TOKEN}` },
+        { cookie: `a=b; ${cookie}` },
+        { cookie: `a=b, ${cookie}`, authorization: `bearer ${TOKEN}` },
+      ]) {
+        const received = await appGets(sent, 0, path, mode);
+        expect(JSON.stringify(received ?? {})).not.toMatch(/token-of-more|__Secure-weir/);
+      }
+    }
+  });
+
+  it.each([
+    "Bearer x, Bearer TOKEN",
+    "Basic abc, Bearer TOKEN",
+    "Basic abc,bearer TOKEN",
+    "BearerTOKEN",
+  ])("the token in the field %s", async (field) => {
+    const authorization = field.replace("TOKEN", TOKEN);
+    expect(await appGets({ authorization }, 0)).toEqual(none);
+  });
+
+  it.each([
+    ["SESSION, a=b", "a=b"],
+    ["a=b, SESSION", "a=b"],
+    ["a=b, SESSION; c=d", "a=b; c=d"],
+    ["a=b; SESSION, c=d", "a=b; c=d"],
+    ["a=1,2;SESSION,SESSION;c=3,4", "a=1,2;c=3,4"],
+    ["SESSION, SESSION", undefined],
+    ["a=b; __secure-weir =x", "a=b"],
+  ])("the session of two Cookie fields: %s", async (text, kept) => {
+    const cookie = text.replaceAll("SESSION", await logIn(createWorker()));
+    const expected = { ...none, ...(kept !== undefined && { cookie: kept }) };
+    expect(await appGets({ cookie }, 5)).toEqual(expected);
+  });
 
   it.each([TOKEN, `${TOKEN}!`])("the token %s of a locked address", async (token) => {
     expect(await appGets({ authorization: `Bearer ${token}` }, 5)).toEqual(none);
@@ -245,8 +363,18 @@ describe("the app never gets a credential of Weir:", () => {
   it("but it gets those of the site itself", async () => {
     const own = { authorization: "Basic abc", cookie: "session=1" };
     expect(await appGets(own, 5)).toEqual({ ...none, ...own });
-    const bearer = { authorization: "Bearer abc" };
-    expect(await appGets(bearer, 0, "/other")).toEqual({ ...none, ...bearer });
+    const bearer = { authorization: "Bearer abc", cookie: "a=1,2; b=%5f" };
+    for (const path of [
+      "/other",
+      "/docs/_weir",
+      "/a:b/_weir",
+      "/_weirs",
+      "/a%20b",
+      "/?/_weir/api",
+      "/%5fweirs",
+    ]) {
+      expect(await appGets(bearer, 0, path)).toEqual({ ...none, ...bearer });
+    }
   });
 });
 
@@ -313,6 +441,15 @@ describe("a session", () => {
     const both = { cookie: `${garbage}${forged.repeat(8)}${cookie}` };
     expect(await isOpen(send(RULES, { headers: both }))).toBe(true);
   });
+
+  it.each(["a=b, SESSION", "SESSION, a=b", "a=b; c=1,2, SESSION; d=e", "SESSION,SESSION"])(
+    "is found in two Cookie fields: %s",
+    async (text) => {
+      const send = createWorker();
+      const cookie = text.replaceAll("SESSION", await logIn(send));
+      expect(await isOpen(send(RULES, { headers: { cookie } }))).toBe(true);
+    },
+  );
 
   it("can be ended by a form with the session's token, and by no other page", async () => {
     const send = createWorker();

@@ -44,6 +44,22 @@ describe("weirAdmin", () => {
     expect(await (await app.request("/_weir/api/rules")).text()).toBe("app ");
   });
 
+  // Without weirAdmin, the token opens only the doctor.
+  it.each([
+    ["weirAdmin", ["/%5fweir/api/rules", "//_weir/api/rules", "/_WEIR/"]],
+    ["rateLimit", ["/%5fweir/api/rules", "/_weir/api/rules", "/_weir"]],
+  ])("hides the token from the app: %s", async (name, targets) => {
+    const other = new Hono();
+    if (name === "weirAdmin") other.route("/", weirAdmin(config));
+    else other.use(rateLimit({ store: "memory", rules: [] }));
+    other.all("*", (c) => c.text(`app ${c.req.header("authorization") ?? "none"}`));
+    for (const path of targets) {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const response = await other.request(path, { headers }, { WEIR_ADMIN_TOKEN: TOKEN });
+      expect([path, await response.text()]).toEqual([path, "app none"]);
+    }
+  });
+
   it("throws for a configuration with faults", () => {
     expect(() => weirAdmin({ rules: "none" } as never)).toThrow("rules");
   });
