@@ -150,8 +150,8 @@ class Breaker {
 
   /**
    * While calls wait, one of them is checked in each step. If nothing was checked for longer, the
-   * isolate was busy, and the answers of the waiting calls may not have been read. As at a deadline,
-   * more than two steps do not count at all.
+   * isolate was busy, and the answers of the waiting calls may not have been read. More than two
+   * steps do not count at all.
    */
   #noteBusyTime(): void {
     const now = Date.now();

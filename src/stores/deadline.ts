@@ -4,10 +4,7 @@ import { StoreError } from "./store-error.ts";
 /** How many times a wait looks, before its deadline, whether it goes on. */
 export const CHECKS_PER_DEADLINE = 10;
 
-/**
- * The time in milliseconds that an isolate must have been busy before a missed deadline says nothing
- * about the other side, unless half of the deadline is longer.
- */
+/** A timer that is late by less than this, in milliseconds, does not show that the isolate was busy. */
 const MIN_BUSY_MS = 50;
 
 /**
@@ -17,9 +14,10 @@ const MIN_BUSY_MS = 50;
  * arrived wait unread, and timers fire late. So the deadline consists of
  * {@link CHECKS_PER_DEADLINE} short waits, one after the other. A wait counts only with its own
  * length, however late its timer fires, and during the next waits the isolate reads the answers. A
- * wait that takes more than twice its length does not count at all; this happens at most ten times. So
- * the deadline passes after twenty timers at the latest, also where the clock stands still: in
- * production it advances only with I/O. In an isolate that is not busy, it passes after `timeoutMs`.
+ * wait does not count at all if its timer is late by more than its length and {@link MIN_BUSY_MS};
+ * this happens at most ten times. So the deadline passes after twenty timers at the latest, also
+ * where the clock stands still: in production it advances only with I/O. In an isolate that is not
+ * busy, the deadline passes after `timeoutMs`.
  */
 export class Deadline {
   readonly #timeoutMs: number;
@@ -63,7 +61,7 @@ export class Deadline {
   #endWait(): void {
     const lateMs = this.#elapsedMs() - this.#waitMs;
     this.#busyMs += Math.max(0, lateMs);
-    if (lateMs > this.#waitMs && this.#repeatsLeft > 0) {
+    if (lateMs > Math.max(MIN_BUSY_MS, this.#waitMs) && this.#repeatsLeft > 0) {
       this.#repeatsLeft -= 1;
       this.#leftMs += this.#waitMs;
     }
