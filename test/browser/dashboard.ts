@@ -20,7 +20,7 @@ export const PAGES = [
 ] as const;
 
 const RULES: readonly RuleInput[] = [
-  { name: "login", match: { methods: ["POST"], paths: ["/login"] }, limit: 5, window: "1h" },
+  { name: "login", match: { methods: ["POST"], paths: ["/login"] }, limit: 5, window: "52w" },
   {
     name: "search",
     match: { paths: ["/search"] },

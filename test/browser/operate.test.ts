@@ -1,9 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, it, vi } from "vitest";
+import { PATIENCE } from "../patience.ts";
 import { describeInBrowser, logIn, PAGES, READ_TOKEN, TOKEN, useDashboard } from "./dashboard.ts";
-
-/** Overrides apply everywhere within 15 seconds, and sums arrive every five seconds. */
-const SOON = { timeout: 25_000, interval: 250 };
 
 describeInBrowser("an operator", () => {
   const dashboard = useDashboard();
@@ -60,10 +58,10 @@ describeInBrowser("an operator", () => {
     };
     const before = await sum();
     for (let sent = 0; sent < 30; sent++) await dashboard.request("198.51.100.1", "/search");
-    await vi.waitFor(async () => expect(await sum()).toBeGreaterThanOrEqual(before + 30), SOON);
+    await vi.waitFor(async () => expect(await sum()).toBeGreaterThanOrEqual(before + 30), PATIENCE);
     const drawn = await page.locator("#requests canvas").first().screenshot();
     for (let sent = 0; sent < 60; sent++) await dashboard.request("198.51.100.2", "/search");
-    await vi.waitFor(async () => expect(await sum()).toBeGreaterThanOrEqual(before + 90), SOON);
+    await vi.waitFor(async () => expect(await sum()).toBeGreaterThanOrEqual(before + 90), PATIENCE);
     expect((await page.locator("#requests canvas").first().screenshot()).equals(drawn)).toBe(false);
   });
 
@@ -78,7 +76,7 @@ describeInBrowser("an operator", () => {
     await vi.waitFor(async () => {
       await page.reload();
       expect(await link.count()).toBe(1);
-    }, SOON);
+    }, PATIENCE);
     await link.click();
     const card = cardOf(page, "login");
     expect(await card.textContent()).toContain("exhausted");
@@ -90,7 +88,7 @@ describeInBrowser("an operator", () => {
     expect(await page.getByRole("status").textContent()).toBeTruthy();
     await vi.waitFor(async () => {
       expect(await dashboard.request("203.0.113.7", "/login", "POST")).toBe(200);
-    }, SOON);
+    }, PATIENCE);
     expect(await cardOf(page, "login").textContent()).toContain("Ticket 4711");
 
     await page.goto("/_weir/overrides");
@@ -101,7 +99,7 @@ describeInBrowser("an operator", () => {
     expect(await page.getByRole("row").filter({ hasText: "Ticket 4711" }).count()).toBe(0);
     await vi.waitFor(async () => {
       expect(await dashboard.request("203.0.113.7", "/login", "POST")).toBe(429);
-    }, SOON);
+    }, PATIENCE);
 
     await page.goto("/_weir/audit");
     const audit = await page.locator("main").textContent();
@@ -122,7 +120,7 @@ describeInBrowser("an operator", () => {
     expect(await page.getByRole("status").textContent()).toBeTruthy();
     await vi.waitFor(async () => {
       expect(await dashboard.request("203.0.113.8", "/login", "POST")).toBe(200);
-    }, SOON);
+    }, PATIENCE);
     expect(urls.filter((url) => url.includes("203.0.113.8"))).toEqual([]);
   });
 

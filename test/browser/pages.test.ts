@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { beforeAll, expect, it, vi } from "vitest";
+import { PATIENCE } from "../patience.ts";
 import {
   addAxe,
   describeInBrowser,
@@ -58,13 +59,10 @@ describeInBrowser("every page of the dashboard", () => {
       `/_weir/clients?client=${clients[0]?.client}&rule=login`,
       "/_weir/login?fault=wrong",
     ];
-    await vi.waitFor(
-      async () => {
-        const page = await dashboard.openLoggedIn();
-        expect(await page.locator("#limited-clients tbody tr").count()).toBeGreaterThan(0);
-      },
-      { timeout: 25_000, interval: 500 },
-    );
+    await vi.waitFor(async () => {
+      const page = await dashboard.openLoggedIn();
+      expect(await page.locator("#limited-clients tbody tr").count()).toBeGreaterThan(0);
+    }, PATIENCE);
   });
 
   it.each(["light", "dark"] as const)(

@@ -121,7 +121,7 @@ describe("eight isolates", () => {
 
     await post("/remove", { key: SOMEONE, reason: "Over" });
     expect(await untilAllAnswer(429, SOMEONE, urls)).toBeLessThan(HOLDS_WITHIN_MS);
-  }, 120_000);
+  });
 
   it.each(["throwing", "hanging"])(
     "go on with their limits while the control object is %s, with the overrides that they have",
@@ -144,6 +144,5 @@ describe("eight isolates", () => {
       expect(logs.join("\n")).toContain('"weir":"control-failed"');
       await send(urls[0] as URL, "/state/up");
     },
-    120_000,
   );
 });

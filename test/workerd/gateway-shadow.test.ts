@@ -96,8 +96,8 @@ describe("a rule in shadow mode with another key", () => {
 describe("a rule that is charged by the response", () => {
   it("is charged even if the decision took most of the deadline", async () => {
     const counted = { ...enforced, key: "custom:user", count: { status: [200] } };
-    const user = () => scheduler.wait(600).then(() => "alice");
-    const { send, lines } = worker([counted], { user }, { timeoutMs: 1000 });
+    const user = () => scheduler.wait(1800).then(() => "alice");
+    const { send, lines } = worker([counted], { user }, { timeoutMs: 3000 });
     for (const status of [200, 200, 429]) {
       const { response, ctx } = await send();
       expect(response.status).toBe(status);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import type { ControlApi } from "../../src/control/protocol.ts";
 import { WeirService, weir } from "../../src/index.ts";
+import { PATIENCE } from "../patience.ts";
 
 const NOW = 1_700_000_100_000;
 const ABOUT = { expiresIn: "2h", reason: "A sale" } as const;
@@ -286,7 +287,7 @@ describe("a slow answer to a change", () => {
     const { service, release } = await slowService();
     const other = serviceOf([API]);
     const change = service.override("api", SET);
-    await vi.waitFor(async () => expect(await other.overrides()).toHaveLength(1));
+    await vi.waitFor(async () => expect(await other.overrides()).toHaveLength(1), PATIENCE);
     await other.removeOverride("api", REMOVED);
     release();
     await change;
@@ -298,7 +299,7 @@ describe("a slow answer to a change", () => {
     await other.override("api", SET);
     const { service, release } = await slowService();
     const removal = service.removeOverride("api", REMOVED);
-    await vi.waitFor(async () => expect(await other.overrides()).toEqual([]));
+    await vi.waitFor(async () => expect(await other.overrides()).toEqual([]), PATIENCE);
     await other.override("api", SET);
     release();
     await removal;

@@ -1,9 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startDashboard } from "../../../bench/dashboard/dashboard-worker.ts";
 import { assetsOf, transfer } from "../../../bench/dashboard/transfer.ts";
-
-// The Worker is bundled and filled with statistics. The machine may be busy with other tests.
-vi.setConfig({ hookTimeout: 120_000 });
 
 const MAX_BYTES = 100 * 1024;
 

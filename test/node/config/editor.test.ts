@@ -1,9 +1,6 @@
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type LanguageServer, openInEditor } from "../support/language-server.ts";
-
-// The language server loads the whole project. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /**
  * A configuration with every field. If several fields have the same name, the test asks the editor

@@ -1,12 +1,9 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Failure } from "../../../create/src/failure.ts";
 import { run } from "../../../create/src/run.ts";
 import { emptyFolder, ROOT, runIn } from "./project.ts";
-
-// Each test starts a process. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000 });
 
 const COMMAND = join(ROOT, "create/src/index.ts");
 

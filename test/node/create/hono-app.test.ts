@@ -1,12 +1,9 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { addToHonoApp } from "../../../create/src/hono/add-to-app.ts";
 import { isHonoApp } from "../../../create/src/hono/hono-app.ts";
 import { emptyFolder, linkPackages, ROOT, runIn } from "./project.ts";
-
-// The tests start compilers and workerd. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 120_000 });
 
 const OPTIONS = { edgeWeir: "^0.1.0", nodeVersion: "24.0.0" };
 
@@ -80,7 +77,7 @@ describe("a fresh Hono app with Weir", () => {
       const server = createTestHarness({ workers: [{ configPath: "wrangler.jsonc" }] });
       await server.listen();
       // All six requests must be in one window.
-      while (new Date().getSeconds() > 50) await new Promise((done) => setTimeout(done, 500));
+      while (new Date().getSeconds() > 40) await new Promise((done) => setTimeout(done, 500));
       for (let count = 0; count < 6; count++) {
         const response = await server.fetch("http://app.example/login", { method: "POST" });
         console.log(response.status);

@@ -1,15 +1,12 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STORES } from "../../../create/src/fields.ts";
 import { projectFiles, writeFiles } from "../../../create/src/new-project.ts";
 import type { ProjectOptions } from "../../../create/src/project-options.ts";
 import { CURRENT } from "../../../create/src/versions.ts";
 import { callWeir } from "../cli/run-weir.ts";
 import { buildPackage, emptyFolder, installPackage, linkPackages, runIn } from "./project.ts";
-
-// The tests start compilers and test runners. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
   texts: {

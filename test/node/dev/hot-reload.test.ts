@@ -1,10 +1,7 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { PATIENCE } from "../../patience.ts";
 import { startWranglerProject, type WranglerProject, withBinding } from "./wrangler-project.ts";
-
-// Each save starts the check and builds the Worker, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
-const PATIENCE = { timeout: 60_000, interval: 100 };
 
 const CONFIG = "weir.config.ts";
 
@@ -101,7 +98,7 @@ afterAll(async () => {
 
 /** Sends a request. While wrangler builds the Worker, it delays the request. */
 async function send(path: string) {
-  const response = await fetch(project.url + path, { signal: AbortSignal.timeout(5000) });
+  const response = await fetch(project.url + path, { signal: AbortSignal.timeout(15_000) });
   const { status, headers } = response;
   return { status, headers, body: await response.text() };
 }

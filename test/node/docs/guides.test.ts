@@ -3,14 +3,11 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { unstable_readConfig } from "wrangler";
 import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { createProjects, filesOf, type GuideProjects, isForProduction, isGuide } from "./guides.ts";
 import { inlineCodeOf, PAGES, type Page, readPage } from "./pages.ts";
-
-// Each test starts processes. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000 });
 
 const MAX_LINES = 120;
 const guides = PAGES.filter(isGuide);

@@ -4,7 +4,9 @@ import { inlineCodeOf, linkFault, linksOf, PAGES, type Page, readPage } from "./
 
 const MAX_COLUMNS = 120;
 const pages = PAGES.map((path) => [path, readPage(path)] as const);
-const scripts: Record<string, string> = JSON.parse(readFileSync("package.json", "utf8")).scripts;
+const { scripts, version }: { scripts: Record<string, string>; version: string } = JSON.parse(
+  readFileSync("package.json", "utf8"),
+);
 
 /** Returns all code of a page: inline code and code blocks. */
 function codeOf(page: Page): string[] {
@@ -57,6 +59,13 @@ it("docs/README.md links to every page in docs/", () => {
 
 it("README.md has fewer than 100 lines", () => {
   expect(readPage("README.md").lines.length).toBeLessThan(100);
+});
+
+it("README.md names the packed files of this version", () => {
+  const names = readPage("README.md")
+    .lines.join("\n")
+    .match(/[\w-]+-[\d.]+\.tgz/g);
+  expect(names).toEqual([`create-edge-weir-${version}.tgz`, `edge-weir-${version}.tgz`]);
 });
 
 it.each(["src/index.ts", "src/config/index.ts", "src/llm/index.ts"])(

@@ -7,9 +7,6 @@ import { limitsOf, policiesOf } from "../support/quota-fields.ts";
 import { awayFromWindowEdge } from "../support/window-edge.ts";
 import { runExample } from "./run-example.ts";
 
-// Each test bundles and starts programs. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;

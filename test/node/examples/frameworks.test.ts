@@ -1,12 +1,10 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { open, send } from "../support/client.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { awayFromWindowEdge } from "../support/window-edge.ts";
 import { type RunningExample, runExample } from "./run-example.ts";
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const HOUR = 3_600_000;
 

@@ -6,7 +6,7 @@ import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
-import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
 
 /** How long the issuer takes to answer, in milliseconds. The clients hang up earlier. */
 const ISSUER_MS = 60;
@@ -19,6 +19,7 @@ const [old, rotated] = [issued("old"), issued("rotated")];
 let published = [old.jwk];
 
 const CONFIG: ConfigInput = {
+  timeoutMs: TIMEOUT_MS,
   jwt: { jwks: "https://issuer.example/jwks.json" },
   rules: [{ name: "user", key: "jwt:sub", limit: LIMIT, window: "52w", lease: false }],
 };

@@ -9,9 +9,6 @@ import { open, send } from "../support/client.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
-// Each test has 50 streams at the same time, on a machine that may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000 });
-
 const STREAMS = 50;
 const BUDGET = 1_000_000;
 /** A budget for only a part of the streams. */

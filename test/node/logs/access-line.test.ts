@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { AccessLineParser } from "../../../cli/logs/access-line.ts";
+import { cpuTimeMs } from "../../../fuzz/property.ts";
 
 const TIME = "[17/May/2015:10:05:03 +0000]";
 const AT = Date.UTC(2015, 4, 17, 10, 5, 3);
@@ -172,11 +173,11 @@ describe("a broken line", () => {
     const many = ["[", "] ", '"', "\\", '\\"', " ", '] "', '[] "'].map((part) =>
       part.repeat(30_000),
     );
-    const start = performance.now();
+    const start = cpuTimeMs();
     for (const text of many) {
       for (const line of [text, `192.0.2.1 ${text}`, `192.0.2.1 - - ${TIME} "${text}`]) parse(line);
     }
-    expect(performance.now() - start).toBeLessThan(2000);
+    expect(cpuTimeMs() - start).toBeLessThan(2000);
   });
 });
 

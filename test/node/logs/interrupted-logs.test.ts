@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
 import { streamSource } from "../../../cli/logs/stream-source.ts";
+import { PATIENCE } from "../../patience.ts";
 import { accessLine, countedLines, logFolder } from "./log-folder.ts";
 
 const logOf = logFolder();
@@ -66,7 +67,7 @@ describe("the first lines of a stream", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const source = streamSource("-", endless(LINE.slice(0, 9), LINE.slice(9), "\n"), undefined);
     const head = source.head(1000);
-    await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1), { interval: 0 });
+    await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1), { ...PATIENCE, interval: 0 });
     await vi.advanceTimersByTimeAsync(1000);
     expect(await head).toEqual({ bytes: Buffer.from(`${LINE}\n`), isWhole: false });
   });

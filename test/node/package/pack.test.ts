@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { linksOf, readPage } from "../docs/pages.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -95,9 +95,6 @@ const TSCONFIG = {
     allowImportingTsExtensions: true,
   },
 };
-
-// The tests start compilers and bundlers. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 let folder: string;
 /** A project that has the package installed. */

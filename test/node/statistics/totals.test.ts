@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { type Fault, type Isolates, startIsolates } from "./isolates.ts";
 
@@ -60,7 +61,6 @@ const TOO_LONG = `/%61${"a".repeat(5000)}`;
 /** Requests of each kind to all isolates together. */
 const TOTAL = 48;
 const HANG_UPS = 3;
-const WAIT = { timeout: 60_000, interval: 200 };
 
 /** Sends requests of all kinds to each isolate. Returns the number of each kind and status. */
 async function sendLoad({ urls }: Isolates, each: number): Promise<Record<string, number>> {
@@ -123,7 +123,7 @@ describe.each([1, 8])("with %d isolates, the totals", (count) => {
     const requests = 9 * total + hangUps;
     await vi.waitFor(async () => {
       expect((await isolates.totals()).requests.requests).toBe(requests);
-    }, WAIT);
+    }, PATIENCE);
     const totals = await isolates.totals();
     expect(totals.requests).toMatchObject({
       requests,
@@ -156,7 +156,7 @@ describe.each([1, 8])("with %d isolates, the totals", (count) => {
     expect(totals.store.failures).toBeGreaterThan(0);
     expect(totals.store.latency.reduce((sum, bucket) => sum + bucket)).toBe(totals.store.calls);
     expect(totals.isolates).toBeGreaterThanOrEqual(1);
-  }, 120_000);
+  });
 });
 
 describe("a control object that fails", () => {
@@ -173,14 +173,13 @@ describe("a control object that fails", () => {
             sent += 1;
           }
           expect(await isolates.faultsLeft()).toBe(0);
-        }, WAIT);
+        }, PATIENCE);
         await vi.waitFor(async () => {
           expect((await isolates.totals()).requests.requests).toBe(sent);
-        }, WAIT);
+        }, PATIENCE);
       } finally {
         await isolates.stop();
       }
     },
-    150_000,
   );
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseMatch } from "../../../cli/suggest/match-notation.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
+import { cpuTimeMs } from "../../../fuzz/property.ts";
 
 describe("--match", () => {
   it.each([
@@ -94,10 +95,10 @@ describe("the options of a rule", () => {
   });
 
   it("refuse a hostile pattern without delay", () => {
-    const start = performance.now();
+    const start = cpuTimeMs();
     for (const match of ["{".repeat(50_000), "/a{b,".repeat(20_000), "a/".repeat(50_000)]) {
       expect(() => requestedRule({ match })).toThrow("--match");
     }
-    expect(performance.now() - start).toBeLessThan(2000);
+    expect(cpuTimeMs() - start).toBeLessThan(2000);
   });
 });

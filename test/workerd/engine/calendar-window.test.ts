@@ -139,7 +139,7 @@ describe("the numbers of windows", () => {
   });
 });
 
-it("agrees with Temporal at 10,000 random times in every zone", { timeout: 120_000 }, () => {
+it("agrees with Temporal at 10,000 random times in every zone", () => {
   const cases = calendarCases(10_000);
   expect(new Set(cases.map(({ calendar }) => calendar.timeZone)).size).toBe(ZONES.length);
   for (const { calendar, now } of cases) {
@@ -149,7 +149,7 @@ it("agrees with Temporal at 10,000 random times in every zone", { timeout: 120_0
   }
 });
 
-it("covers the time line in order around every change of the clocks", { timeout: 120_000 }, () => {
+it("covers the time line in order around every change of the clocks", () => {
   for (const zone of ZONES) {
     for (const start of ["00:00", "02:30", "23:45"]) {
       const calendar = calendarFor("day", zone, start);

@@ -10,6 +10,7 @@ import { failedGroup } from "../../../src/stores/group-roles.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
+import { PATIENCE } from "../../patience.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
@@ -233,13 +234,16 @@ describe("the response to a client that is blocked under a rule", () => {
       const { decide, charge, calls } = setUp([trial], { blocked: [] });
       if (says === "denied") {
         await charge(await decide());
-        await vi.waitFor(() => expect(calls.adjust).toHaveBeenCalled());
+        await vi.waitFor(() => expect(calls.adjust).toHaveBeenCalled(), PATIENCE);
         calls.adjust.mockClear();
       }
       const decision = (await decide(undefined, later)) as Allowed;
       expect(await decision.verdicts[0]?.later).toMatchObject([{ says }]);
       await charge(decision);
-      await vi.waitFor(() => expect(calls.adjust).toHaveBeenCalledTimes(says === "denied" ? 0 : 1));
+      await vi.waitFor(
+        () => expect(calls.adjust).toHaveBeenCalledTimes(says === "denied" ? 0 : 1),
+        PATIENCE,
+      );
     },
   );
 

@@ -397,7 +397,7 @@ describe("a token signed with an issuer's key", () => {
   it("delays a request by at most half of the deadline, and then Weir uses the address", async () => {
     const { promise: never } = Promise.withResolvers<Response>();
     const fetched = vi.spyOn(globalThis, "fetch").mockReturnValue(never);
-    const identityFor = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 100 });
+    const identityFor = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 1000 });
     const address = await identifyingBy("ip")(bearer(first.token));
     const both = [identityFor(bearer(first.token)), identityFor(bearer(first.token))];
     expect(await Promise.all(both)).toEqual([address, address]);
@@ -407,7 +407,7 @@ describe("a token signed with an issuer's key", () => {
   it("causes another fetch two seconds after a fetch that never ended", async () => {
     const { promise: never } = Promise.withResolvers<Response>();
     const fetched = vi.spyOn(globalThis, "fetch").mockReturnValue(never);
-    const identityFor = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 20 });
+    const identityFor = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 1000 });
     const address = await identityFor(bearer(first.token));
     vi.setSystemTime(NOW_S * 1000 + 1999);
     await identityFor(bearer(first.token));
@@ -419,7 +419,7 @@ describe("a token signed with an issuer's key", () => {
 
   it("is valid with a cached key while a fetch for another key hangs", async () => {
     publishing(first.publicKey);
-    const identityFor = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 100 });
+    const identityFor = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 1000 });
     const identity = await identityFor(bearer(first.token));
     const { promise: never } = Promise.withResolvers<Response>();
     vi.spyOn(globalThis, "fetch").mockReturnValue(never);

@@ -17,7 +17,7 @@ describe("the Upstash store", () => {
     const fetch = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
       return (answers[fetch.mock.calls.length - 1] ?? (() => Response.error()))();
     });
-    return { store: createUpstashStore({ url, token, clock: "redis", timeoutMs: 50 }), fetch };
+    return { store: createUpstashStore({ url, token, clock: "redis", timeoutMs: 10_000 }), fetch };
   }
 
   const json =
@@ -132,7 +132,7 @@ describe("the Upstash store", () => {
       ["redis", undefined],
     ] as const) {
       const { fetch } = storeAnsweredBy(noScript, noScript);
-      const store = createUpstashStore({ url, token, clock, timeoutMs: 50 });
+      const store = createUpstashStore({ url, token, clock, timeoutMs: 10_000 });
       await store.decide([[login]]).catch(() => undefined);
       const [, script] = JSON.parse(String(fetch.mock.calls[1]?.[1]?.body));
       expect(/^#!.*/.exec(script)?.[0]).toBe(first);
