@@ -80,7 +80,7 @@ describe("a fresh Hono app with Weir", () => {
       while (new Date().getSeconds() > 40) await new Promise((done) => setTimeout(done, 500));
       for (let count = 0; count < 6; count++) {
         const response = await server.fetch("http://app.example/login", { method: "POST" });
-        console.log(response.status);
+        console.log(String(response.status));
       }
       await server.close();
     `;
