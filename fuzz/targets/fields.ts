@@ -26,7 +26,10 @@ export const fieldsTarget = createTarget(
   fc.record({ denial, origin }),
   ({ denial: { limited, quotas }, origin }) => {
     // These are not real headers, because workerd logs a warning for each value that is not ASCII.
-    const headers = { get: (name: string) => (name === "origin" ? origin.trim() : null) };
+    const headers = {
+      get: (name: string) => (name === "origin" ? origin.trim() : null),
+      has: (name: string) => name === "origin",
+    };
     const request = { method: "HEAD", headers } as unknown as Request;
     const { status, headers: fields } = limitedResponse(request, limited, "both");
     const { response = {} } = limited.rule;

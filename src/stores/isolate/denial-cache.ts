@@ -89,9 +89,9 @@ export class DenialCache {
         this.#recordPair(counter, counter.alternative, answer, tally, call);
         continue;
       }
-      const isWorthAdding =
-        deniedBy.has(counter.identity) || (deniedBy.size > 0 && !answer.isProvisional);
-      this.#put(counter, tally, call, isWorthAdding);
+      // Charges in this count may be returned soon, and a later denial would show too little quota left.
+      if (answer.isProvisional && !deniedBy.has(counter.identity)) continue;
+      this.#put(counter, tally, call, deniedBy.size > 0);
     }
   }
 

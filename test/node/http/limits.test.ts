@@ -17,7 +17,7 @@ const RULES: ConfigInput["rules"] = [
     onError: "closed",
   },
   { name: "rush", match: { paths: ["/rush"] }, limit: 100, window: "1h" },
-  { name: "client", match: { paths: ["/shared"] }, limit: 10, window: "1h" },
+  { name: "client", match: { paths: ["/shared", "/own"] }, limit: 10, window: "1h" },
   { name: "everyone", match: { paths: ["/shared"] }, key: "global", limit: 50, window: "1h" },
   { name: "short", match: { paths: ["/short"] }, limit: 2, window: "1s" },
 ];
@@ -95,10 +95,12 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     for (const client of clients) {
       const admitted = answers.filter((each) => each.client === client && each.status === 200);
       expect(admitted.length).toBeLessThanOrEqual(10);
-      // If the common limit denies a request, the client loses none of its own quota.
-      const { status, headers } = await sendFrom(client, "/shared");
-      expect(status).toBe(429);
-      expect(remainingOf("client")({ headers })).toBe(10 - admitted.length);
+      expect((await sendFrom(client, "/shared")).status).toBe(429);
+      // If the common limit denies a request, the client loses none of its own quota. Its denials may come
+      // from memory, so only a request under its own limit alone shows the exact count.
+      const { status, headers } = await sendFrom(client, "/own");
+      expect(status).toBe(admitted.length < 10 ? 200 : 429);
+      expect(remainingOf("client")({ headers })).toBe(Math.max(0, 9 - admitted.length));
     }
   });
 
