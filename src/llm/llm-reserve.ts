@@ -1,5 +1,4 @@
 import type { TokensOf } from "../config/custom-functions.ts";
-import { joined } from "../http/body-copy.ts";
 import { type JsonValue, readFields } from "./json-fields.ts";
 import { ignoreRest } from "./text-body.ts";
 import { MAX_TOKENS } from "./token-counts.ts";
@@ -27,6 +26,12 @@ export interface LlmReserveOptions {
  * reading them would delay the request.
  */
 export const MAX_REQUEST_LENGTH = 1024 * 1024;
+/**
+ * The maximum number of pieces in which a body without a stated length may arrive, besides one for each
+ * `MIN_PIECE_LENGTH` bytes. Reading a piece takes about 50 µs, also if it has only one byte.
+ */
+const MAX_PIECES = 128;
+const MIN_PIECE_LENGTH = 512;
 /**
  * The assumed length of a token in bytes. A token of English has about four characters, and a
  * Chinese character has three bytes.
@@ -59,18 +64,33 @@ export function llmReserve(
     throw new TypeError(`output: must be a whole number from 0 to ${MAX_TOKENS}`);
   }
   const costOf = createTokenCost(weights);
+  // If answers cost nothing, a prompt counts as one token at least, so that `atLeast` is not 0.
+  const leastInput = costOf({ output: Math.min(output, 1) }) === 0 ? 1 : 0;
   // By the names of these functions, `weir check` finds them in a wrong place.
   async function llmReserveCost(request: Request) {
     const body = await readBody(request);
     if (!body) return costOf({ input: MAX_TOKENS, output: MAX_TOKENS });
     return costOf({
-      input: Math.ceil(body.length / BYTES_PER_TOKEN),
+      input: Math.max(leastInput, Math.ceil(body.length / BYTES_PER_TOKEN)),
       output: Math.min(outputIn(body, output), MAX_TOKENS),
     });
   }
 
   // A client without quota for this cost is denied before its body is read.
-  return Object.assign(llmReserveCost, { atLeast: costOf({ output: Math.min(output, 1) }) });
+  return Object.assign(llmReserveCost, {
+    atLeast: costOf({ input: leastInput, output: Math.min(output, 1) }),
+  });
+}
+
+/**
+ * Whether a server that decodes bodies by their charset may read another text than UTF-8. For example,
+ * `max+AF8-tokens` is `max_tokens` in UTF-7.
+ */
+function hasOtherCharset(contentType: string): boolean {
+  if (!/charset/i.test(contentType)) return false;
+  return !/^(?:(?!charset)[^,])*;\s*charset\s*=\s*"?(utf-?8|us-ascii)"?\s*(;(?:(?!charset)[^,])*)?$/i.test(
+    contentType,
+  );
 }
 
 /** Returns the whole body; undefined if it is encoded or too long. */
@@ -79,6 +99,7 @@ async function readBody(request: Request): Promise<Uint8Array | undefined> {
   if (!body) return new Uint8Array();
   // An encoded body can be a thousand times as long when it is decoded.
   if (!/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "")) return undefined;
+  if (hasOtherCharset(headers.get("content-type") ?? "")) return undefined;
   const declared = Number(headers.get("content-length") ?? 0);
   if (declared > MAX_REQUEST_LENGTH) return undefined;
   // The runtime reads a whole body faster than this module reads it piece by piece.
@@ -91,24 +112,31 @@ async function readBody(request: Request): Promise<Uint8Array | undefined> {
  * have arrived, because a client can begin many bodies and send them slowly.
  */
 async function readPieces(body: ReadableStream<Uint8Array>): Promise<Uint8Array | undefined> {
-  const pieces: Uint8Array[] = [];
   const reader = body.getReader();
-  let length = 0;
+  let bytes = new Uint8Array(4096);
+  let [length, pieces] = [0, 0];
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
+      const start = length;
       length += value.byteLength;
-      if (length > MAX_REQUEST_LENGTH) {
+      if (length > MAX_REQUEST_LENGTH || ++pieces > MAX_PIECES + length / MIN_PIECE_LENGTH) {
         ignoreRest(reader);
         return undefined;
       }
-      pieces.push(value);
+      // The runtime keeps 4 KiB for a piece of one byte, so the bytes are copied.
+      if (length > bytes.length) {
+        const longer = new Uint8Array(Math.max(2 * bytes.length, length));
+        longer.set(bytes.subarray(0, start));
+        bytes = longer;
+      }
+      bytes.set(value, start);
     }
   } catch {
     // The client has ended the connection.
   }
-  return joined(pieces);
+  return bytes.subarray(0, length);
 }
 
 /**

@@ -238,6 +238,38 @@ it.each(["gzip", "br", "identity, gzip", "unknown"])(
   },
 );
 
+it.each<[type: string, isKnown: boolean]>([
+  ["application/json", true],
+  ["application/json; charset=utf-8", true],
+  ['application/json;charset="UTF8"; a=b', true],
+  ["application/json; charset=utf-7", false],
+  ["application/json; charset=utf-7-imap", false],
+  ["application/json; charset=utf-8; charset=utf-7", false],
+  ["application/json; charset=utf-8, application/json; charset=utf-7", false],
+  ["application/json; charset=utf-16", false],
+  ["application/json; charset", false],
+])("reads the body by the type %s: %s", async (type, isKnown) => {
+  const text = '{"max+AF8-tokens": 100000}';
+  const expected = isKnown ? inputOf(text) + 1000 : 2 * MAX_TOKENS;
+  expect(await llmReserve()(post(text, { "content-type": type }))).toBe(expected);
+});
+
+it("costs the maximum if the body arrives in many small pieces", async () => {
+  const text = JSON.stringify({ a: "x".repeat(2000) });
+  expect(await llmReserve()(post(streamOf(text, 512)))).toBe(inputOf(text) + 1000);
+  expect(await llmReserve()(post(streamOf(text, 20)))).toBe(inputOf(text) + 1000);
+  expect(await llmReserve()(post(streamOf(text, 1)))).toBe(2 * MAX_TOKENS);
+});
+
+it.each([{ output: 0 }, { weights: { output: 0 } }, {}])(
+  "costs at least 1 with %j, so that a client without quota is denied at once",
+  async (options) => {
+    const reserve = llmReserve(options);
+    expect(reserve.atLeast).toBe(1);
+    expect(await reserve(post(null))).toBeGreaterThanOrEqual(1);
+  },
+);
+
 it("costs the maximum if the body is too long, with and without a stated length", async () => {
   const body = `{"max_tokens": 5, "x": "${"x".repeat(MAX_REQUEST_LENGTH)}"}`;
   const declared = post(body, { "content-length": String(body.length) });
