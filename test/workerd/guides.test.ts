@@ -12,7 +12,8 @@ import uploads from "guide:uploads";
 import webhooks from "guide:webhooks";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Config } from "../../src/config/index.ts";
+import { inputOf } from "../../src/config/define.ts";
+import type { Config, ConfigInput } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
 import { PATIENCE } from "../patience.ts";
 
@@ -54,7 +55,9 @@ function workerWith(
   vi.spyOn(globalThis, "fetch").mockImplementation((input, init) =>
     Promise.resolve(reached(new Request(input, init))),
   );
-  const { fetch } = weir(config);
+  // On a busy machine, the store may miss the default deadline of a second.
+  const input = inputOf(config) as ConfigInput;
+  const { fetch } = weir({ ...input, timeoutMs: 30_000 });
   const send = (url: string, { ip = "203.0.113.1", facts, headers, ...rest }: Outgoing = {}) => {
     const request = new Request(url, { ...rest, headers: { "CF-Connecting-IP": ip, ...headers } });
     if (facts) Object.defineProperty(request, "cf", { value: facts });

@@ -88,7 +88,8 @@ function expectUndecided(observed: Observed, cause: string): void {
 
   const tookMs = Object.values(atFirst).map(({ ms }) => ms);
   expect(median(tookMs)).toBeLessThan(TIMEOUT_MS + MARGIN_MS + controlMs);
-  expect(Math.max(...tookMs)).toBeLessThan(TIMEOUT_MS + 2 * MARGIN_MS + 2 * controlMs);
+  // A store that redirects to itself is called several times for one decision.
+  expect(Math.max(...tookMs)).toBeLessThan(TIMEOUT_MS + 2 * MARGIN_MS + 4 * controlMs);
   // On a busy machine, the requests that no rule matches are slower too.
   expect(addedMs).toBeLessThan(MAX_ADDED_MS + 2 * freeMs);
 
