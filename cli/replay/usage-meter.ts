@@ -1,7 +1,11 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
-import { billedCommands, commandsOfGroup } from "../../src/stores/upstash/billed-commands.ts";
+import {
+  commandsOfAdjustment,
+  commandsOfGroup,
+  commandsPerCall,
+} from "../../src/stores/upstash/billed-commands.ts";
 import type { RememberedClient } from "./applied-client.ts";
 import { adjustmentCalls, decisionCalls } from "./object-calls.ts";
 import type { StoreUsage } from "./replay-engine.ts";
@@ -13,15 +17,13 @@ type Group = readonly Counter[];
  * the store is Upstash. Only with `store: "durable-object"`, a decision may take several calls.
  */
 export class UsageMeter {
-  readonly #billed: ReturnType<typeof billedCommands>;
   readonly #commandsPerCall: number;
   readonly #store: Config["store"];
   #calls = 0;
   #commands = 0;
 
   constructor({ clock, store = "upstash" }: Pick<Config, "clock" | "store">) {
-    this.#billed = billedCommands(clock);
-    this.#commandsPerCall = this.#billed.decide([], { now: 0, groups: [] }, []);
+    this.#commandsPerCall = commandsPerCall(clock);
     this.#store = store;
   }
 
@@ -41,7 +43,10 @@ export class UsageMeter {
     }
     this.#calls++;
     if (this.#store !== "upstash") return;
-    this.#commands += this.#billed.decide(groups, { now: 0, groups: answers }, unused);
+    this.#commands += this.#commandsPerCall + unused.length;
+    for (const [index, group] of groups.entries()) {
+      this.#commands += commandsOfGroup(group, answers[index] as GroupAnswer);
+    }
   }
 
   /** Adds a decision on groups: each has the counters of some clients. */
@@ -83,7 +88,8 @@ export class UsageMeter {
       return;
     }
     this.#calls++;
-    if (this.#store === "upstash") this.#commands += this.#billed.adjust(counters, tallies);
+    if (this.#store !== "upstash") return;
+    this.#commands += this.#commandsPerCall + commandsOfAdjustment(counters, tallies);
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
-import { readTallies, readVerdict } from "../../src/stores/upstash/script-reply.ts";
+import { readAnswers } from "../../src/stores/upstash/script-reply.ts";
 import { createTarget } from "../property.ts";
 
 const WINDOW_MS = 60_000;
@@ -48,15 +48,27 @@ export const replyTarget = createTarget(
   scenario,
   ({ groups, reply, fits }) => {
     const counters = groups.flat();
-    const expectedLength = 1 + groups.length + 4 * counters.length;
-    const verdictReply = fits && Array.isArray(reply) ? fill(reply, expectedLength) : reply;
-    const verdict = tryRead(() => readVerdict(verdictReply, groups));
-    for (const [index, { tallies }] of (verdict?.groups ?? []).entries()) {
-      for (const [at, tally] of tallies.entries()) checkBounds(tally, groups[index]?.[at]);
+    const nothing = { now: undefined, unused: [], adjusted: [], dependents: [], groups: [] };
+    const decided = { ...nothing, groups, times: 1 };
+    const merged = { ...nothing, groups: groups.slice(0, 1), times: 3 };
+    const adjusted = { ...nothing, adjusted: counters, times: 1 };
+    const expectedLengths = [1 + groups.length + 4 * counters.length, undefined, 2 + 3 * counters.length];
+    for (const [index, entry] of [decided, merged, adjusted].entries()) {
+      const length = expectedLengths[index];
+      const values = fits && length && Array.isArray(reply) ? fill(reply, length) : reply;
+      const errorOf = (message: string) => new StoreError("error-reply", message);
+      const answers = tryRead(() => readAnswers(values, [entry], "redis", errorOf))?.[0] ?? [];
+      for (const answer of answers) {
+        for (const [at, result] of answer.groups.entries()) {
+          if (result instanceof StoreError) continue;
+          for (const [each, tally] of result.tallies.entries()) {
+            checkBounds(tally, entry.groups[at]?.[each], entry.times);
+          }
+        }
+        const tallies = answer.adjusted instanceof StoreError ? [] : (answer.adjusted ?? []);
+        for (const [at, tally] of tallies.entries()) checkBounds(tally, counters[at]);
+      }
     }
-    const talliesReply = fits && Array.isArray(reply) ? fill(reply, 3 * counters.length) : reply;
-    const tallies = tryRead(() => readTallies(talliesReply, counters)) ?? [];
-    for (const [at, tally] of tallies.entries()) checkBounds(tally, counters[at]);
   },
 );
 
@@ -74,7 +86,7 @@ function tryRead<Result>(read: () => Result): Result | undefined {
 }
 
 /** @throws if no state of the counter can have this tally */
-function checkBounds(tally: Tally | undefined, counter: Counter | undefined): void {
+function checkBounds(tally: Tally | undefined, counter: Counter | undefined, times = 1): void {
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");
   const { cost, block, windowMs, banMs } = counter;
@@ -84,7 +96,7 @@ function checkBounds(tally: Tally | undefined, counter: Counter | undefined): vo
     count: [0, MAX_COUNT],
     resetMs: [1, windowMs],
     banMs: [0, banMs === undefined ? 0 : MAX_COUNT],
-    charged: [0, Math.max(cost, block ?? 0)],
+    charged: [0, Math.max(times * cost, block ?? 0)],
     // No number fits these bounds: Redis has one clock for all counters, so replies lack this
     // field.
     chargedIn: [1, 0],

@@ -5,7 +5,7 @@ import { decisiveRole, roleOf } from "./group-roles.ts";
 import { ObjectCircuits } from "./object-circuits.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
-import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
+import { MAX_STALLED, type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
 
 /** `closed`: all calls reach the store. `open`: only an occasional probe reaches the store. */
 export type BreakerState = "closed" | "open";
@@ -24,6 +24,8 @@ export interface BreakerOptions {
    * @default 1, which suits a store that is not made of objects
    */
   readonly clients?: number;
+  /** How many calls must wait until the store counts as stalled: see `WaitingCalls`. @default 16 */
+  readonly maxStalled?: number;
   /** Called with each change of state. */
   readonly onChange?: (state: BreakerState, scope: BreakerScope) => void;
   /** Returns the time in milliseconds. @default Date.now */
@@ -56,7 +58,8 @@ export function withBreaker(store: Store, options: BreakerOptions): Store {
   };
 }
 
-class Breaker {
+/** Makes calls only while the store, or the object that they need, works: see {@link withBreaker}. */
+export class Breaker {
   readonly #clients: number;
   readonly #onChange: (state: BreakerState, scope: BreakerScope) => void;
   readonly #clock: () => number;
@@ -69,13 +72,19 @@ class Breaker {
   /** When a call last began or was checked, by the isolate's clock. */
   #seenAt = 0;
 
-  constructor({ timeoutMs, clients = 1, onChange = () => {}, clock = Date.now }: BreakerOptions) {
+  constructor({
+    timeoutMs,
+    clients = 1,
+    maxStalled = MAX_STALLED,
+    onChange = () => {},
+    clock = Date.now,
+  }: BreakerOptions) {
     this.#clients = clients;
     this.#onChange = onChange;
     this.#clock = clock;
     this.#store = new Circuit(timeoutMs);
     this.#objects = new ObjectCircuits(timeoutMs);
-    this.#waiting = new WaitingCalls(timeoutMs, clients);
+    this.#waiting = new WaitingCalls(timeoutMs, clients, maxStalled);
     this.#stepMs = timeoutMs / CHECKS_PER_DEADLINE;
   }
 

@@ -1,7 +1,9 @@
 import { waitUntil } from "cloudflare:workers";
 import type { StoreBinding } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
-import { type BreakerScope, type BreakerState, withBreaker } from "./breaker.ts";
+import { aroundCalls } from "./around-calls.ts";
+import { type EntryStore, MAX_CALLS, withBatches } from "./batch.ts";
+import { Breaker, type BreakerScope, type BreakerState, withBreaker } from "./breaker.ts";
 import { withDeadline } from "./deadline.ts";
 import type { CounterObject } from "./durable-object/counter-object.ts";
 import { createDurableObjectStore } from "./durable-object/durable-object-store.ts";
@@ -15,8 +17,8 @@ import { withSpans } from "./spans.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { billedCommands } from "./upstash/billed-commands.ts";
-import { createUpstashStore } from "./upstash/upstash-store.ts";
-import { type CommandEstimate, type StoreMeter, withMeasurement } from "./with-measurement.ts";
+import { createUpstashEntries } from "./upstash/upstash-store.ts";
+import { type StoreMeter, withMeasuredCommands, withMeasurement } from "./with-measurement.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
   /** Called when the breaker stops or resumes the calls to the store or to one of its objects. */
@@ -33,7 +35,7 @@ export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeout
  *
  * 1. implement `Store` (store.ts) in a folder next to this file, and test it with test/suite/;
  * 2. add its kind to `StoreBinding`, and detect its bindings (config/store-binding.ts);
- * 3. add a case below. If a decision takes a network call, pass the store to `withRemoteCalls`.
+ * 3. add a case below. If a decision takes a network call, wrap the store as `withBatchedCalls` does.
  *
  * @param binding the store's kind, with the bindings and secrets that it needs
  */
@@ -42,15 +44,15 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
   switch (binding.kind) {
     case "upstash": {
       const { url, token } = binding;
-      const store = createUpstashStore({ url, token, clock, timeoutMs });
-      return withRemoteCalls(inTime(store, options, billedCommands(clock)), options, 1);
+      const entries = createUpstashEntries({ url, token, clock, timeoutMs });
+      return withMemory(withBatchedCalls(entries, options), options);
     }
     case "durable-object": {
       const namespace = binding.namespace as DurableObjectNamespace<CounterObject>;
       const objects = createDurableObjectStore({ namespace, prefix, timeoutMs });
       const separate = { timeoutMs, background: waitUntil };
       const store = withSeparateGroups(inTime(objects, options), separate);
-      return withRemoteCalls(store, options, FAILING_CLIENTS);
+      return withMemory(withCallsByObject(withBreakers(store, options)), options);
     }
     case "memory":
       return createMemoryStore();
@@ -66,33 +68,39 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
 /** The number of clients whose objects must fail before the breaker opens for all objects. */
 const FAILING_CLIENTS = 3;
 
-/** Wraps a store with the deadline of each call, and with the measurement of the calls. */
-function inTime(
-  store: Store,
-  { timeoutMs, meter }: StoreOptions,
-  estimate?: CommandEstimate,
+/**
+ * Wraps a store of entries whose calls travel together. The breaker stops the calls while the store fails. It
+ * counts calls, whatever the number of entries in them, and one call at a time tells enough.
+ */
+function withBatchedCalls(
+  entries: EntryStore,
+  { clock, timeoutMs, meter, onBreaker }: StoreOptions,
 ): Store {
+  const limited = withDeadline(entries, timeoutMs);
+  const measured = meter ? withMeasuredCommands(limited, meter, billedCommands(clock)) : limited;
+  const breaker = new Breaker({
+    timeoutMs,
+    maxStalled: MAX_CALLS,
+    ...(onBreaker && { onChange: onBreaker }),
+  });
+  const reliable = aroundCalls(withSpans(measured), (call) => breaker.run([], call));
+  return withKeepAlive(withBatches(reliable, { timeoutMs, keepAlive: waitUntil }), waitUntil);
+}
+
+/** Wraps a store of objects with the deadline of each call, and with the measurement of the calls. */
+function inTime(store: Store, { timeoutMs, meter }: StoreOptions): Store {
   const limited = withDeadline(store, timeoutMs);
-  return meter ? withMeasurement(limited, meter, estimate) : limited;
+  return meter ? withMeasurement(limited, meter) : limited;
 }
 
 /**
- * Wraps a store that is called over a network. These are the wrappers, from the outermost to the
- * innermost:
- *
- * - leases and the denial cache decide most requests without a call;
- * - a call without enforced groups becomes a call for each object, if the store has objects;
- * - the breaker stops the calls while the store fails;
- * - the keep-alive lets calls run to their end after a client has hung up.
+ * Wraps a store of objects. The breaker stops the calls while objects fail, and the keep-alive lets calls run
+ * to their end after a client has hung up.
  *
  * @param store a store with a deadline for each call
- * @param clients the number of clients whose objects must fail before the breaker opens
  */
-function withRemoteCalls(
-  store: Store,
-  { timeoutMs, onBreaker }: StoreOptions,
-  clients: number,
-): Store {
+function withBreakers(store: Store, { timeoutMs, onBreaker }: StoreOptions): Store {
+  const clients = FAILING_CLIENTS;
   const kept = withKeepAlive(withSpans(store), waitUntil);
   const enforced = withBreaker(kept, {
     timeoutMs,
@@ -104,11 +112,14 @@ function withRemoteCalls(
   const dependent = withBreaker(kept, { timeoutMs, clients });
   const shadow = withBreaker(kept, { timeoutMs, clients });
   const breakers: Record<GroupRole, Store> = { enforced, dependent, shadow };
-  const reliable: Store = {
+  return {
     ...enforced,
     decide: (groups, now, unused) => breakers[decisiveRole(groups)].decide(groups, now, unused),
     adjust: (counters, now) => breakers[roleOf(counters)].adjust(counters, now),
   };
-  const byObject = clients > 1 ? withCallsByObject(reliable) : reliable;
-  return withLeases(withDenialCache(byObject), { timeoutMs, background: waitUntil });
+}
+
+/** Wraps a store with leases and the denial cache, which decide most requests without a call. */
+function withMemory(store: Store, { timeoutMs }: StoreOptions): Store {
+  return withLeases(withDenialCache(store), { timeoutMs, background: waitUntil });
 }

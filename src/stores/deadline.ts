@@ -1,4 +1,4 @@
-import type { Store } from "./store.ts";
+import { aroundCalls } from "./around-calls.ts";
 import { StoreError } from "./store-error.ts";
 
 /** How many times a wait looks, before its deadline, whether it goes on. */
@@ -22,6 +22,7 @@ const MIN_BUSY_MS = 50;
 export class Deadline {
   readonly #timeoutMs: number;
   readonly #onPassed: (wasBusy: boolean) => void;
+  readonly #onCheck: () => void;
   /** The time left at the end of the current wait. */
   #leftMs: number;
   #waitMs = 0;
@@ -34,10 +35,16 @@ export class Deadline {
   /**
    * @param onPassed called once at the deadline. `wasBusy` means that the isolate was busy for so
    * long that the other side is not to blame
+   * @param onCheck called after each short wait before the deadline
    */
-  constructor(timeoutMs: number, onPassed: (wasBusy: boolean) => void) {
+  constructor(
+    timeoutMs: number,
+    onPassed: (wasBusy: boolean) => void,
+    onCheck: () => void = () => {},
+  ) {
     this.#timeoutMs = timeoutMs;
     this.#onPassed = onPassed;
+    this.#onCheck = onCheck;
     this.#leftMs = timeoutMs;
     this.#wait();
   }
@@ -65,8 +72,10 @@ export class Deadline {
       this.#repeatsLeft -= 1;
       this.#leftMs += this.#waitMs;
     }
-    if (this.#leftMs > 0) this.#wait();
-    else this.#onPassed(this.#busyMs >= Math.max(MIN_BUSY_MS, this.#timeoutMs / 2));
+    if (this.#leftMs > 0) {
+      this.#wait();
+      this.#onCheck();
+    } else this.#onPassed(this.#busyMs >= Math.max(MIN_BUSY_MS, this.#timeoutMs / 2));
   }
 
   #elapsedMs(): number {
@@ -78,8 +87,8 @@ export class Deadline {
  * Wraps a store so that a call fails with `timeout` at a {@link Deadline}. The store may still finish
  * that call and charge its counters.
  */
-export function withDeadline(store: Store, timeoutMs: number): Store {
-  async function limit<Result>(call: () => Promise<Result>): Promise<Result> {
+export function withDeadline<Calls extends object>(store: Calls, timeoutMs: number): Calls {
+  return aroundCalls(store, async (call) => {
     let deadline: Deadline | undefined;
     // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
     const timeout = new Promise<never>((_, reject) => {
@@ -92,11 +101,5 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
     } finally {
       deadline?.clear();
     }
-  }
-
-  return {
-    decide: (groups, now, unused) => limit(() => store.decide(groups, now, unused)),
-    adjust: (counters, now) => limit(() => store.adjust(counters, now)),
-    reset: (counters, now) => limit(() => store.reset(counters, now)),
-  };
+  });
 }

@@ -1,4 +1,4 @@
-import type { Store } from "./store.ts";
+import { aroundCalls } from "./around-calls.ts";
 
 /** Keeps an invocation alive until a task has ended, even if the client hangs up. */
 export type KeepAlive = (task: Promise<unknown>) => void;
@@ -12,17 +12,12 @@ export type KeepAlive = (task: Promise<unknown>) => void;
  * call. So these wrappers run to their end as well. Decisions from memory do not reach this store
  * and cost nothing extra.
  */
-export function withKeepAlive(store: Store, keepAlive: KeepAlive): Store {
-  function protect<Result>(call: Promise<Result>): Promise<Result> {
+export function withKeepAlive<Calls extends object>(store: Calls, keepAlive: KeepAlive): Calls {
+  return aroundCalls(store, (call) => {
+    const result = call();
     // The caller handles a failure of the call. Without this `catch`, the platform would also
     // report it as unhandled.
-    keepAlive(call.catch(() => {}));
-    return call;
-  }
-
-  return {
-    decide: (groups, now, unused) => protect(store.decide(groups, now, unused)),
-    adjust: (counters, now) => protect(store.adjust(counters, now)),
-    reset: (counters, now) => protect(store.reset(counters, now)),
-  };
+    keepAlive(result.catch(() => {}));
+    return result;
+  });
 }

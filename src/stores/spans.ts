@@ -1,5 +1,5 @@
 import * as workers from "cloudflare:workers";
-import type { Store } from "./store.ts";
+import { aroundCalls } from "./around-calls.ts";
 
 // Custom spans: parts of the traces that Cloudflare records for a Worker with tracing. Names and
 // attributes contain no value of a client.
@@ -60,13 +60,9 @@ export function inSpan<Result>(
 }
 
 /** Wraps a store so that each call is a span. Without spans in the runtime, returns the store. */
-export function withSpans(store: Store, spans = runtimeSpans): Store {
+export function withSpans<Calls extends object>(store: Calls, spans = runtimeSpans): Calls {
   if (!spans) return store;
-  const span = <Result>(name: string, call: () => Promise<Result>) =>
-    inSpan(`weir.store.${name}`, call, undefined, spans);
-  return {
-    decide: (groups, now, unused) => span("decide", () => store.decide(groups, now, unused)),
-    adjust: (counters, now) => span("adjust", () => store.adjust(counters, now)),
-    reset: (counters, now) => span("reset", () => store.reset(counters, now)),
-  };
+  return aroundCalls(store, (call, name) =>
+    inSpan(`weir.store.${name === "run" ? "decide" : name}`, call, undefined, spans),
+  );
 }

@@ -1,5 +1,6 @@
-import type { Counter, Tally, UnusedQuota } from "../engine/counter.ts";
-import type { Store, Verdict } from "./store.ts";
+import type { Counter } from "../engine/counter.ts";
+import { aroundCalls } from "./around-calls.ts";
+import type { Answer, Entry, EntryStore } from "./batch.ts";
 
 /** A call to the store that has ended. */
 export interface StoreCall {
@@ -18,60 +19,56 @@ export interface StoreMeter {
 
 /** Estimates the number of billed commands of a call, from its arguments and its result. */
 export interface CommandEstimate {
-  decide(
-    groups: readonly (readonly Counter[])[],
-    verdict: Verdict,
-    unused: readonly UnusedQuota[],
-  ): number;
-  adjust(counters: readonly Counter[], tallies: readonly Tally[]): number;
+  run(entries: readonly Entry[], answers: readonly (readonly Answer[])[]): number;
   reset(counters: readonly Counter[]): number;
 }
 
 /**
  * Wraps a store so that its calls are measured. Decisions from memory do not reach this store. The
  * calls of background tasks, such as the blocks of leases, and settlements do reach it.
- *
- * @param estimate undefined if the store has no billed commands
  */
-export function withMeasurement(
-  store: Store,
-  meter: StoreMeter,
-  estimate?: CommandEstimate,
-): Store {
-  async function measure<Result>(
-    call: () => Promise<Result>,
-    commandsOf: (result: Result) => number | undefined,
-  ): Promise<Result> {
-    const startedAt = Date.now();
-    let failed = true;
-    let commands = 0;
-    try {
-      const result = await call();
-      failed = false;
-      commands = commandsOf(result) ?? 0;
-      return result;
-    } finally {
-      // The clock may have gone back.
-      const durationMs = Math.max(0, Date.now() - startedAt);
-      meter.recordStoreCall({ durationMs, failed, commands });
-    }
-  }
+export function withMeasurement<Calls extends object>(store: Calls, meter: StoreMeter): Calls {
+  return aroundCalls(store, (call) => measured(meter, call, () => 0));
+}
 
+/** Does the same for a store with billed commands. */
+export function withMeasuredCommands(
+  store: EntryStore,
+  meter: StoreMeter,
+  estimate: CommandEstimate,
+): EntryStore {
   return {
-    decide: (groups, now, unused) =>
-      measure(
-        () => store.decide(groups, now, unused),
-        (verdict) => estimate?.decide(groups, verdict, unused ?? []),
-      ),
-    adjust: (counters, now) =>
-      measure(
-        () => store.adjust(counters, now),
-        (tallies) => estimate?.adjust(counters, tallies),
+    run: (entries) =>
+      measured(
+        meter,
+        () => store.run(entries),
+        (answers) => estimate.run(entries, answers),
       ),
     reset: (counters, now) =>
-      measure(
+      measured(
+        meter,
         () => store.reset(counters, now),
-        () => estimate?.reset(counters),
+        () => estimate.reset(counters),
       ),
   };
+}
+
+async function measured<Result>(
+  meter: StoreMeter,
+  call: () => Promise<Result>,
+  commandsOf: (result: Result) => number,
+): Promise<Result> {
+  const startedAt = Date.now();
+  let failed = true;
+  let commands = 0;
+  try {
+    const result = await call();
+    failed = false;
+    commands = commandsOf(result);
+    return result;
+  } finally {
+    // The clock may have gone back.
+    const durationMs = Math.max(0, Date.now() - startedAt);
+    meter.recordStoreCall({ durationMs, failed, commands });
+  }
 }

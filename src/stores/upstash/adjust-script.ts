@@ -1,18 +1,6 @@
 import { type Clock, createScript } from "./script.ts";
 
 /**
- * Creates the script that adds costs without checking the quota left. A negative cost lowers the
- * count.
- *
- * ARGV: the counters, each followed by 1 or 0, and the number of a window. With 1, the cost is
- * added only if the count belongs to this window. Reply: for each counter its count, the ms until
- * its window ends, and the ms until its ban ends.
- */
-export function createAdjustScript(clock: Clock): string {
-  return createScript(clock, `${COST_IN}${ADD_FIXED}${ADD_ROLLING}${ADJUST}`);
-}
-
-/**
  * Creates the script that removes counters, their bans and their strikes.
  *
  * ARGV: the counters, each with the keys of a ban and of strikes: see `withBanKeys`.
@@ -85,30 +73,38 @@ end
 
 `;
 
-const ADJUST = `local reply = {}
-
-local failure = runOrUndo(function()
-  while keyAt < #KEYS do
-    local requested = refuseFault(readCounter())
-    local isDated, window = nextArg() == 1, nextArg()
-    chargedIn = isDated and window or nil
+/**
+ * `adjust(counters)`: adds the cost of each counter. The final step of one counter must not hide its
+ * count from the next one, so a counter occurs only once.
+ */
+const ADJUST = `local function adjust(counters)
+  reply[#reply + 1] = 1
+  for _, requested in ipairs(counters) do
+    chargedIn = refuseFault(requested).chargedIn
     local c, countOffset = chooseCounter(requested)
     local count = c.rollsOver and addRolling(c) or addFixed(c)
     reply[#reply + 1] = math.min(MAX_COUNT, count + countOffset)
     reply[#reply + 1] = c.resetMs
     reply[#reply + 1] = readBanMs(requested)
   end
-end)
-if failure then
-  return failure
+  commit()
 end
+
 `;
+
+/**
+ * Lua functions that add costs without checking the quota left. A negative cost lowers the count. `adjust`
+ * replies 1, and for each counter its count, the ms until its window ends, and the ms until its ban ends. If a
+ * counter has `chargedIn`, the number of a window, its cost is added only if the count belongs to this window.
+ */
+export const LUA_ADJUST = `${COST_IN}${ADD_FIXED}${ADD_ROLLING}${ADJUST}`;
 
 /**
  * Upstash bills a DEL of many keys as one command. Lua passes at most some thousand values to a
  * function, so each DEL has at most a thousand keys.
  */
-const RESET = `local reply, keys = { 0 }, {}
+const RESET = `local keys = {}
+reply[1] = 0
 while keyAt < #KEYS do
   local c = refuseFault(readCounter())
   for _, key in ipairs({ c.key, c.banKey, c.strikesKey }) do

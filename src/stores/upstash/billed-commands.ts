@@ -1,5 +1,7 @@
 import type { Counter, Tally } from "../../engine/counter.ts";
+import type { Answer, Entry } from "../batch.ts";
 import type { GroupAnswer } from "../store.ts";
+import { StoreError } from "../store-error.ts";
 import type { CommandEstimate } from "../with-measurement.ts";
 import type { Clock } from "./script.ts";
 
@@ -12,27 +14,55 @@ const COUNTERS_PER_DEL = 166;
  * has lost its scripts, and returned leases whose count is then 0.
  */
 export function billedCommands(clock: Clock): CommandEstimate {
-  const perCall = clock === "redis" ? 2 : 1;
+  const perCall = commandsPerCall(clock);
   return {
-    decide(groups, { groups: answers }, unused) {
-      let commands = perCall + unused.length;
-      for (const [index, group] of groups.entries()) {
-        const answer = answers[index];
-        if (answer) commands += commandsOfGroup(group, answer);
-      }
-      return commands;
-    },
-
-    adjust(counters, tallies) {
+    run(entries, answers) {
       let commands = perCall;
-      for (const [index, counter] of counters.entries()) {
-        commands += commandsOfAdjustment(counter, tallies[index]);
+      for (const [index, entry] of entries.entries()) {
+        commands += commandsOfEntry(entry, answers[index] as readonly Answer[]);
       }
       return commands;
     },
 
     reset: ({ length }) => perCall + Math.ceil(length / COUNTERS_PER_DEL),
   };
+}
+
+/** The commands of a call without entries: the call of the script and, with the clock of Redis, TIME. */
+export function commandsPerCall(clock: Clock): number {
+  return clock === "redis" ? 2 : 1;
+}
+
+function commandsOfEntry(
+  { unused, adjusted, groups, dependents, times }: Entry,
+  answers: readonly Answer[],
+): number {
+  const [first] = answers;
+  let commands = unused.length;
+  const tallies = first?.adjusted instanceof StoreError ? [] : (first?.adjusted ?? []);
+  commands += commandsOfAdjustment(adjusted, tallies);
+  for (const [index, group] of [...groups, ...dependents].entries()) {
+    const result = first?.groups[index];
+    if (!result || result instanceof StoreError) commands += group.length;
+    else if (times === 1) commands += commandsOfGroup(group, result);
+    else commands += commandsOfTimes(group, answers.map((answer) => answer.groups[index]));
+  }
+  return commands;
+}
+
+/**
+ * Returns the commands for equal requests: a trial for all of them, a charge for those that are admitted if
+ * some are not, and a denial.
+ */
+function commandsOfTimes(
+  group: readonly Counter[],
+  results: readonly (GroupAnswer | StoreError | undefined)[],
+): number {
+  const answers = results.filter((each) => each && !(each instanceof StoreError)) as GroupAnswer[];
+  const admitted = answers.findLast((answer) => answer.admitted);
+  const denied = answers.find((answer) => !answer.admitted);
+  const first = admitted ? commandsOfGroup(group, answers[0] as GroupAnswer) : 0;
+  return first + (denied ? group.length + commandsOfGroup(group, denied) : 0);
 }
 
 /** Returns the commands for one group of a call, without those for the call itself. */
@@ -75,12 +105,18 @@ export function commandsOfCounter(counter: Counter, tally: Tally, admitted: bool
   return ban + choice + 1 + Number(wasCharged) + Number(wasNew);
 }
 
-function commandsOfAdjustment(counter: Counter, tally: Tally | undefined): number {
-  const { cost, rollsOver, alternative } = counter;
-  const ban = counter.banMs === undefined ? 0 : 1;
-  const choice = alternative ? 2 : 0;
-  if (rollsOver) return ban + choice + 2;
-  const isFirst = tally !== undefined && cost > 0 && tally.count === cost;
-  const isRemoved = tally?.count === 0;
-  return ban + choice + 1 + Number(isFirst || isRemoved);
+/** Returns the commands that adjust counters, without those for the call itself. */
+export function commandsOfAdjustment(
+  counters: readonly Counter[],
+  tallies: readonly (Tally | undefined)[],
+): number {
+  let commands = 0;
+  for (const [index, { cost, rollsOver, alternative, banMs }] of counters.entries()) {
+    const tally = tallies[index];
+    const others = (banMs === undefined ? 0 : 1) + (alternative ? 2 : 0);
+    const isFirst = tally !== undefined && cost > 0 && tally.count === cost;
+    const isRemoved = tally?.count === 0;
+    commands += others + (rollsOver ? 2 : 1 + Number(isFirst || isRemoved));
+  }
+  return commands;
 }

@@ -1,34 +1,50 @@
 /**
- * Lua functions with which a script makes all of its writes or none. A command fails if its key
- * stores a value of the wrong type, and Redis then keeps the script's earlier writes. So each
+ * Lua functions with which a script makes all writes of a piece of work or none. A command fails if its
+ * key stores a value of the wrong type, and Redis then keeps the script's earlier writes. So each
  * charge adds a function to `undoSteps` that takes the charge back. A write that cannot be taken
- * back waits in `finalSteps` until no command can fail any more. So extra commands are needed only
- * if a command fails or a group is denied.
+ * back waits in `finalSteps` until no command of the work can fail any more. So extra commands are needed
+ * only if a command fails or a group is denied.
  *
- * - `undoTo(mark)`: takes back the charges made since `#undoSteps` was `mark`.
- * - `runOrUndo(work)`: runs the whole work of a script, and then the final steps. If the work
- *   fails, it takes all charges back and returns the error reply.
+ * - `undo()`: takes back the charges of the current work.
+ * - `commit()`: runs the final steps of the current work.
+ * - `try(work, ...)`: runs the work, which must end with `commit()`. If it fails, takes its charges back,
+ *   and replaces what it has added to the reply by the error's message. Returns whether the work
+ *   succeeded.
  *
  * An error is a table since Redis 7, and a string in earlier versions.
  */
-export const LUA_UNDO = `local undoSteps, finalSteps = {}, {}
+export const LUA_UNDO = `local reply, undoSteps, finalSteps = {}, {}, {}
 
-local function undoTo(mark)
-  for at = #undoSteps, mark + 1, -1 do
+local function undo()
+  for at = #undoSteps, 1, -1 do
     undoSteps[at]()
-    undoSteps[at] = nil
+  end
+  undoSteps, finalSteps = {}, {}
+end
+
+local function commit()
+  local steps = finalSteps
+  undoSteps, finalSteps = {}, {}
+  for _, finish in ipairs(steps) do
+    finish()
   end
 end
 
-local function runOrUndo(work)
-  local succeeded, failure = pcall(work)
+local function truncate(size)
+  for at = #reply, size + 1, -1 do
+    reply[at] = nil
+  end
+end
+
+local function try(work, ...)
+  local size = #reply
+  local succeeded, failure = pcall(work, ...)
   if not succeeded then
-    undoTo(0)
-    return type(failure) == 'table' and failure or redis.error_reply(tostring(failure))
+    undo()
+    truncate(size)
+    reply[size + 1] = type(failure) == 'table' and failure.err or tostring(failure)
   end
-  for _, finish in ipairs(finalSteps) do
-    finish()
-  end
+  return succeeded
 end
 
 `;

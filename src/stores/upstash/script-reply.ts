@@ -1,61 +1,112 @@
 import { type Counter, longestWindowMs, MAX_COUNT, type Tally } from "../../engine/counter.ts";
-import { failedGroup, type GroupRole, roleOf, SKIPPED } from "../group-roles.ts";
-import type { GroupAnswer, Verdict } from "../store.ts";
+import type { Answer, Entry } from "../batch.ts";
+import { SKIPPED } from "../group-roles.ts";
+import type { GroupAnswer } from "../store.ts";
 import { StoreError } from "../store-error.ts";
+import type { Clock } from "./script.ts";
 
 // Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL
 // may belong to a server that is not Redis.
 
-/**
- * The largest integer that the script may return as a group's verdict: 1 (admitted), 2 (failed) or
- * 3 (skipped).
- */
-const LAST_VERDICT: Record<GroupRole, number> = { enforced: 1, shadow: 2, dependent: 3 };
+/** The number in place of a dependent group that was skipped. */
+const SKIPPED_GROUP = -1;
+
+/** Turns the message of a command's error into an error. */
+type ErrorOf = (message: string) => StoreError;
 
 /**
- * Reads the reply of the decide script.
+ * Reads the reply of the script that carries out entries.
  *
  * @throws {StoreError} ("invalid-reply") unless the reply has exactly the expected integers
  */
-export function readVerdict(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
-  const integers = new IntegerReader(reply);
-  const now = integers.next(0, MAX_COUNT);
-  const verdicts = groups.map((counters): GroupAnswer => {
-    const verdict = integers.next(0, LAST_VERDICT[roleOf(counters)]);
-    if (verdict === 3) return SKIPPED;
-    if (verdict === 2) return failedGroup(new StoreError("error-reply", "a command failed"));
-    const admitted = verdict === 1;
-    const tallies = counters.map((counter) => readChargedTally(counter, admitted, integers));
-    return { admitted, tallies };
+export function readAnswers(
+  reply: unknown,
+  entries: readonly Entry[],
+  clock: Clock,
+  errorOf: ErrorOf,
+): Answer[][] {
+  const values = new ReplyReader(reply, errorOf);
+  const now = values.next(0, MAX_COUNT);
+  const answers = entries.map((entry): Answer[] => {
+    const { adjusted: counters, times } = entry;
+    const adjusted = counters.length > 0 ? readAdjusted(counters, values) : undefined;
+    const groups = entry.groups.map((group) => readParts(group, times, values));
+    const dependents = entry.dependents.map((group) => readParts(group, 1, values, SKIPPED_GROUP));
+    return Array.from({ length: times }, (_, index) => ({
+      now: clock === "edge" ? (entry.now ?? now) : now,
+      groups: [...groups, ...dependents].map((each) => each[index] as GroupAnswer | StoreError),
+      ...(adjusted && { adjusted }),
+    }));
   });
-  integers.end();
-  return { now, groups: verdicts };
+  values.end();
+  return answers;
+}
+
+function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[] | StoreError {
+  const verdict = values.nextOrError(1, 1);
+  return verdict instanceof StoreError
+    ? verdict
+    : counters.map((counter) => readTally(counter, values));
 }
 
 /**
- * Reads the reply of the adjust script.
- *
- * @throws {StoreError} ("invalid-reply") unless the reply has exactly the expected integers
+ * Reads the parts of a group. The first requests are admitted, as many as the parts say. If a part has
+ * admitted several requests, each of them sees the count after its own charge.
  */
-export function readTallies(reply: unknown, counters: readonly Counter[]): Tally[] {
-  const integers = new IntegerReader(reply);
-  const tallies = counters.map((counter) => readTally(counter, integers));
-  integers.end();
-  return tallies;
+function readParts(
+  counters: readonly Counter[],
+  times: number,
+  values: ReplyReader,
+  lowest = 0,
+): (GroupAnswer | StoreError)[] {
+  const answers: (GroupAnswer | StoreError)[] = [];
+  while (answers.length < times) {
+    const left = times - answers.length;
+    const admitted = values.nextOrError(lowest, left);
+    if (admitted instanceof StoreError || admitted === SKIPPED_GROUP) {
+      const answer = admitted instanceof StoreError ? admitted : SKIPPED;
+      answers.push(...Array.from({ length: left }, () => answer));
+      break;
+    }
+    const tallies = counters.map((counter) => readChargedTally(counter, admitted, values));
+    if (admitted === 0) {
+      const answer = { admitted: false, tallies };
+      answers.push(...Array.from({ length: left }, () => answer));
+      break;
+    }
+    for (let later = admitted - 1; later >= 0; later--) {
+      const own = later === 0 ? tallies : talliesBefore(later, counters, tallies);
+      answers.push({ admitted: true, tallies: own });
+    }
+  }
+  return answers;
+}
+
+/** Returns the tallies before the last requests of a part were charged. */
+function talliesBefore(
+  requests: number,
+  counters: readonly Counter[],
+  tallies: readonly Tally[],
+): Tally[] {
+  return tallies.map((tally, index) => {
+    const { cost, checkOnly } = counters[index] as Counter;
+    return checkOnly ? tally : { ...tally, count: Math.max(0, tally.count - requests * cost) };
+  });
 }
 
 /** Reads a tally, and the quota charged, which follows the tally in the reply. */
-function readChargedTally(counter: Counter, admitted: boolean, integers: IntegerReader): Tally {
+function readChargedTally(counter: Counter, admitted: number, integers: ReplyReader): Tally {
   const { cost, block, checkOnly, alternative } = counter;
   const tally = readTally(counter, integers);
   if (!admitted || checkOnly) {
     const charged = integers.next(0, 0);
     return block === undefined ? tally : { ...tally, charged };
   }
-  const most = Math.max(cost, block ?? 0);
-  const charge = integers.next(alternative ? -most : cost, most);
+  const least = cost * admitted;
+  const most = Math.max(least, block ?? 0);
+  const charge = integers.next(alternative ? -most : least, most);
   const charged = Math.abs(charge);
-  if (charged < cost) throw invalidReply();
+  if (charged < least) throw invalidReply();
   return {
     ...tally,
     ...(block !== undefined && { charged }),
@@ -63,7 +114,7 @@ function readChargedTally(counter: Counter, admitted: boolean, integers: Integer
   };
 }
 
-function readTally(counter: Counter, integers: IntegerReader): Tally {
+function readTally(counter: Counter, integers: ReplyReader): Tally {
   // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
   const longestBanMs = counter.banMs ? MAX_COUNT : 0;
   // If a counter rolls over, its reset can be the end of a window after the current one.
@@ -74,13 +125,15 @@ function readTally(counter: Counter, integers: IntegerReader): Tally {
   };
 }
 
-/** Reads the integers of a reply one after another. */
-class IntegerReader {
+/** Reads the values of a reply one after another. */
+class ReplyReader {
   readonly #values: readonly unknown[];
+  readonly #errorOf: ErrorOf;
   #at = 0;
 
-  constructor(reply: unknown) {
+  constructor(reply: unknown, errorOf: ErrorOf) {
     this.#values = Array.isArray(reply) ? reply : [];
+    this.#errorOf = errorOf;
   }
 
   /** @throws {StoreError} ("invalid-reply") unless the next value is an integer from `min` to `max` */
@@ -90,6 +143,14 @@ class IntegerReader {
       throw invalidReply();
     }
     return value as number;
+  }
+
+  /** Reads the message of an error, or else an integer. */
+  nextOrError(min: number, max: number): number | StoreError {
+    const value = this.#values[this.#at];
+    if (typeof value !== "string") return this.next(min, max);
+    this.#at++;
+    return this.#errorOf(value);
   }
 
   /** @throws {StoreError} ("invalid-reply") if the reply has more values */

@@ -25,6 +25,11 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
     : new StoreError("unreachable", "no connection");
 }
 
+/** Converts the message of a command that failed in a script. The other parameter is as above. */
+export function replyError(message: string, secrets: readonly string[]): StoreError {
+  return new StoreError("error-reply", publicMessage({ message }, secrets));
+}
+
 /**
  * The identities that a counter's keys contain. A shard's identity consists of the client's
  * identity, `#` and a number.
@@ -41,7 +46,7 @@ export function identitiesOf({ identity, alternative }: Counter): string[] {
  * client appends. Redis, or a proxy in front of it, may quote the call that it received. So the
  * token and the identities are replaced by `…`.
  */
-function publicMessage({ message }: Error, secrets: readonly string[]): string {
+function publicMessage({ message }: Pick<Error, "message">, secrets: readonly string[]): string {
   const reply = message.replace(/, command was:.*$/s, "");
   return secrets.reduce((text, secret) => text.replaceAll(secret, "…"), reply).slice(0, 200);
 }

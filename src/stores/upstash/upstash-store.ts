@@ -1,14 +1,15 @@
 import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
 import type { Counter } from "../../engine/counter.ts";
-import { isDependent, isShadow } from "../group-roles.ts";
+import { type Answer, type BatchOptions, type Entry, type EntryStore, withBatches } from "../batch.ts";
 import type { Store } from "../store.ts";
-import { createAdjustScript, createResetScript, LIFT_SCRIPT } from "./adjust-script.ts";
+import { StoreError } from "../store-error.ts";
+import { createResetScript, LIFT_SCRIPT } from "./adjust-script.ts";
 import { createDecideScript } from "./decide-script.ts";
 import type { Clock } from "./script.ts";
 import { argumentsOf, keysOf, withBanKeys } from "./script-arguments.ts";
-import { readTallies, readVerdict } from "./script-reply.ts";
+import { readAnswers } from "./script-reply.ts";
 import { createUpstashClient, type UpstashClient } from "./upstash-client.ts";
-import { identitiesOf, toStoreError } from "./upstash-error.ts";
+import { identitiesOf, replyError, toStoreError } from "./upstash-error.ts";
 import { UpstashScript } from "./upstash-script.ts";
 
 export interface UpstashOptions {
@@ -23,19 +24,23 @@ export interface UpstashOptions {
   readonly client?: UpstashClient;
 }
 
+/** Creates the store for a program that needs no wrappers. */
+export function createUpstashStore(options: UpstashOptions & Partial<BatchOptions>): Store {
+  return withBatches(createUpstashEntries(options), { keepAlive: () => {}, ...options });
+}
+
 /**
- * Creates a store that keeps its counters in Upstash Redis. A decision takes one REST call, which
- * runs a script.
+ * Creates a store that keeps its counters in Upstash Redis. Each call is one REST call, which runs a
+ * script.
  */
-export function createUpstashStore({
+export function createUpstashEntries({
   url,
   token,
   clock,
   timeoutMs,
   client = createUpstashClient({ url, token, timeoutMs }),
-}: UpstashOptions): Store {
+}: UpstashOptions): EntryStore {
   const decideScript = new UpstashScript(client, createDecideScript(clock));
-  const adjustScript = new UpstashScript(client, createAdjustScript(clock));
   const resetScript = new UpstashScript(client, createResetScript(clock));
   const liftScript = new UpstashScript(client, LIFT_SCRIPT);
 
@@ -51,8 +56,12 @@ export function createUpstashStore({
     try {
       return readReply(await script.run(keys, [clock === "edge" ? now : 0, ...args]));
     } catch (error) {
-      throw toStoreError(error, [token, ...counters.flatMap(identitiesOf)]);
+      throw toStoreError(error, secretsOf(counters));
     }
+  }
+
+  function secretsOf(counters: readonly Counter[]): string[] {
+    return [token, ...counters.flatMap(identitiesOf)];
   }
 
   /** Removes the bans and strikes of counters, and keeps their counts. */
@@ -66,31 +75,49 @@ export function createUpstashStore({
   }
 
   return {
-    decide(groups, now = Date.now(), unused = []) {
-      const counters = [...unused.map(({ counter }) => counter), ...groups.flat()];
-      const args = [
-        groups.length,
-        unused.length,
-        ...unused.flatMap(({ counter, quota, window }) => [
-          ...argumentsOf(counter, now),
-          quota,
-          window,
-        ]),
-        ...groups.flatMap((group) => [
-          ...(isDependent(group) ? [0] : []),
-          isShadow(group) ? -group.length : group.length,
-          ...group.flatMap((counter) => argumentsOf(counter, now)),
-        ]),
-      ];
-      return run(decideScript, counters, now, args, (reply) => readVerdict(reply, groups));
-    },
-
-    adjust(counters, now = Date.now()) {
-      const args = counters.flatMap((counter) => {
-        const { chargedIn } = counter;
-        return [...argumentsOf(counter, now), Number(chargedIn !== undefined), chargedIn ?? 0];
-      });
-      return run(adjustScript, counters, now, args, (reply) => readTallies(reply, counters));
+    async run(entries) {
+      const time = Date.now();
+      const keys: string[] = [];
+      const args: number[] = [];
+      const add = (counter: Counter, now: number) => {
+        keys.push(...keysOf(counter, clock, now));
+        args.push(...argumentsOf(counter, now));
+      };
+      const addGroups = (groups: Entry["groups"], now: number) => {
+        args.push(groups.length);
+        for (const group of groups) {
+          args.push(group.length);
+          for (const counter of group) add(counter, now);
+        }
+      };
+      args.push(clock === "edge" ? time : 0, entries.length);
+      for (const { now = time, unused, adjusted, groups, dependents, times } of entries) {
+        if (clock === "edge") args.push(now);
+        args.push(unused.length);
+        for (const { counter, quota, window } of unused) {
+          add(counter, now);
+          args.push(quota, window);
+        }
+        args.push(adjusted.length);
+        for (const counter of adjusted) {
+          const { chargedIn } = counter;
+          add(counter, now);
+          args.push(Number(chargedIn !== undefined), chargedIn ?? 0);
+        }
+        args.push(times);
+        addGroups(groups, now);
+        addGroups(dependents, now);
+      }
+      const secrets = () => secretsOf(entries.flatMap(countersOfEntry));
+      try {
+        const reply = await decideScript.run(keys, args);
+        const errorOf = (message: string) => replyError(message, secrets());
+        const answers = readAnswers(reply, entries, clock, errorOf);
+        throwIfAllFailed(answers);
+        return answers;
+      } catch (error) {
+        throw toStoreError(error, secrets());
+      }
     },
 
     async reset(counters, now = Date.now()) {
@@ -101,4 +128,24 @@ export function createUpstashStore({
       if (kept.length > 0) await lift(kept);
     },
   };
+}
+
+function countersOfEntry({ unused, adjusted, groups, dependents }: Entry): Counter[] {
+  const returned = unused.map(({ counter }) => counter);
+  return [...returned, ...adjusted, ...groups.flat(), ...dependents.flat()];
+}
+
+/**
+ * If every entry has failed, so has the call: a database that is read-only fails each command of the script.
+ *
+ * @throws {StoreError} the first failure
+ */
+function throwIfAllFailed(answers: readonly (readonly Answer[])[]): void {
+  let failure: StoreError | undefined;
+  for (const [first] of answers) {
+    const result = first?.adjusted ?? first?.groups[0];
+    if (!(result instanceof StoreError)) return;
+    failure ??= result;
+  }
+  if (failure) throw failure;
 }

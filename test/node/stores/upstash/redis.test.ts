@@ -4,10 +4,11 @@ import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { banKey, strikesKey } from "../../../../src/engine/bans.ts";
 import { type Counter, storedKey, windowAt } from "../../../../src/engine/counter.ts";
+import { withBatches } from "../../../../src/stores/batch.ts";
 import { billedCommands } from "../../../../src/stores/upstash/billed-commands.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
-import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
-import { type StoreCall, withMeasurement } from "../../../../src/stores/with-measurement.ts";
+import { createUpstashEntries } from "../../../../src/stores/upstash/upstash-store.ts";
+import { type StoreCall, withMeasuredCommands } from "../../../../src/stores/with-measurement.ts";
 import { counter } from "../../../suite/counters.ts";
 
 // Tests the effects of the scripts in Redis. This file has its own server, because it reads figures
@@ -34,9 +35,10 @@ let estimated = 0;
 
 function storeWith(clock: Clock) {
   const { url, token } = rest;
-  const store = createUpstashStore({ url, token, clock, timeoutMs: 10_000 });
+  const options = { timeoutMs: 10_000, keepAlive: () => {} };
+  const entries = createUpstashEntries({ url, token, clock, ...options });
   const meter = { recordStoreCall: ({ commands }: StoreCall) => (estimated += commands) };
-  return withMeasurement(store, meter, billedCommands(clock));
+  return withBatches(withMeasuredCommands(entries, meter, billedCommands(clock)), options);
 }
 
 /**
@@ -404,8 +406,6 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
       const refused = { failure: "error-reply", message: expect.stringContaining("WRONGTYPE") };
       await expect(store.decide([[charged, foreign]])).rejects.toMatchObject(refused);
       expect(await snapshot(), "one group").toEqual(before);
-      await expect(store.decide([[charged], [foreign]])).rejects.toMatchObject(refused);
-      expect(await snapshot(), "two groups").toEqual(before);
       for (const cost of [3, -1, -9]) {
         const adjusted = [charged, foreign].map((each) => ({ ...each, cost }));
         await expect(store.adjust(adjusted)).rejects.toMatchObject(refused);
@@ -413,14 +413,6 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
       }
     },
   );
-
-  it("leaves no counter charged and no client banned if another group was denied", async () => {
-    const [charged, full, foreign] = [plain(), plain({ limit: 0, banMs: 60_000 }), plain()];
-    await occupy(foreign);
-    const before = await snapshot();
-    await expect(store.decide([[charged], [plain(), full], [foreign]])).rejects.toThrow();
-    expect(await snapshot()).toEqual(before);
-  });
 
   it("leaves a block and one of two shards uncharged", async () => {
     const [block, shard, foreign] = [

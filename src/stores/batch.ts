@@ -1,0 +1,339 @@
+import type { Counter, Tally, UnusedQuota } from "../engine/counter.ts";
+import { Deadline } from "./deadline.ts";
+import { failedGroup, isDependent, isEnforced } from "./group-roles.ts";
+import type { KeepAlive } from "./keep-alive.ts";
+import type { GroupAnswer, Store, Verdict } from "./store.ts";
+import { StoreError } from "./store-error.ts";
+
+type Group = readonly Counter[];
+
+/** A part of a call that stands or falls alone. */
+export interface Entry {
+  /** The time that determines the windows; undefined for the store's clock. */
+  readonly now: number | undefined;
+  /** Quota to return first. A failure is ignored, and the quota then stays charged. */
+  readonly unused: readonly UnusedQuota[];
+  /** Counters to which the store adds their cost, even if no quota is left. */
+  readonly adjusted: Group;
+  /** Groups to decide, independently of each other. */
+  readonly groups: readonly Group[];
+  /** Groups that are decided only if all `groups` are admitted. */
+  readonly dependents: readonly Group[];
+  /**
+   * How many equal requests ask. The first of them are admitted, as many as have quota. More than 1
+   * only if the entry consists of one group.
+   */
+  readonly times: number;
+}
+
+/** The answer for one request of an entry. */
+export interface Answer {
+  /** When the store decided: see `Verdict`. */
+  readonly now: number;
+  /** The answers for the groups, and then for the dependent ones. */
+  readonly groups: readonly (GroupAnswer | StoreError)[];
+  /** The new states of the adjusted counters; undefined if there are none. */
+  readonly adjusted?: readonly Tally[] | StoreError;
+}
+
+/** A store that carries out many entries in one call. */
+export interface EntryStore {
+  /**
+   * Carries out entries, in their order. An entry never depends on another one.
+   *
+   * @returns for each entry, the answers for its requests, in the order in which they are admitted
+   * @throws {StoreError} if the call failed as a whole. It may have charged counters
+   */
+  run(entries: readonly Entry[]): Promise<readonly (readonly Answer[])[]>;
+
+  /** See `Store`. */
+  reset(counters: Group, now?: number): Promise<void>;
+}
+
+export interface BatchOptions {
+  /** The deadline of a decision in milliseconds, from its arrival. */
+  readonly timeoutMs: number;
+  /** Lets a call run to its end although the request that sends it has ended. */
+  readonly keepAlive: KeepAlive;
+  /** @default {@link MAX_CALLS} */
+  readonly maxCalls?: number;
+}
+
+/** The maximum number of calls of an isolate on their way, while the store answers. */
+export const MAX_CALLS = 4;
+
+/** A call has at most so many entries and counters, so that it takes about 1 ms in Redis, and 200 KB. */
+const MAX_ENTRIES = 256;
+const MAX_COUNTERS = 1024;
+
+/** The part of the deadline after which a batch leaves, although as many calls as allowed are on their way. */
+const MAX_DELAY_SHARE = 0.25;
+
+/**
+ * Turns a store of entries into a store whose calls travel together: while as many calls as allowed are on
+ * their way, what arrives waits and goes together in the next call. So a burst takes a few calls, and equal
+ * requests are one entry, whatever their number.
+ *
+ * Each request waits until its own deadline for its own promise. The request that opens a batch sends it, and
+ * is kept alive until the answer. If its invocation is killed, another request of the batch sends it.
+ */
+export function withBatches(store: EntryStore, options: BatchOptions): Store {
+  const batches = new Batches(store, options);
+  return {
+    async decide(groups, now, unused = []) {
+      return verdictOf(groups, await batches.run(entriesOf(groups, now, unused)), now);
+    },
+
+    async adjust(counters, now) {
+      const entry = { ...NOTHING, now, adjusted: counters };
+      const [answer] = await batches.run([entry]);
+      if (answer?.adjusted instanceof StoreError) throw answer.adjusted;
+      return answer?.adjusted ?? [];
+    },
+
+    reset: (counters, now) => store.reset(counters, now),
+  };
+}
+
+const NOTHING = { unused: [], adjusted: [], groups: [], dependents: [], times: 1 } as const;
+
+/** The enforced groups and what depends on them are one entry. Each other group is an entry of its own. */
+function entriesOf(
+  groups: readonly Group[],
+  now: number | undefined,
+  unused: readonly UnusedQuota[],
+): Entry[] {
+  const [first] = groups;
+  if (groups.length === 1 && first) return [{ ...NOTHING, now, unused, groups }];
+  const enforced = groups.filter(isEnforced);
+  const dependents = enforced.length > 0 ? groups.filter(isDependent) : [];
+  const others = groups.filter((group) => !enforced.includes(group) && !dependents.includes(group));
+  const own = { ...NOTHING, now, unused, groups: enforced, dependents };
+  const isEmpty = enforced.length === 0 && unused.length === 0 && others.length > 0;
+  return [...(isEmpty ? [] : [own]), ...others.map((each) => ({ ...NOTHING, now, groups: [each] }))];
+}
+
+/** @throws {StoreError} if an enforced group could not be decided */
+function verdictOf(
+  groups: readonly Group[],
+  answers: readonly Answer[],
+  now: number | undefined,
+): Verdict {
+  const entries = groups.length > 1 ? entriesOf(groups, now, []) : [];
+  const inOrder = entries.flatMap(({ groups, dependents }) => [...groups, ...dependents]);
+  const results = answers.flatMap((answer) => answer.groups);
+  return {
+    now: answers[0]?.now ?? now ?? Date.now(),
+    groups: groups.map((group) => {
+      const result = results[Math.max(0, inOrder.indexOf(group))] as GroupAnswer | StoreError;
+      if (!(result instanceof StoreError)) return result;
+      if (isEnforced(group)) throw result;
+      return failedGroup(result);
+    }),
+  };
+}
+
+/** A request that waits for the answers to its entries. */
+interface Waiter {
+  readonly answers: Answer[];
+  readonly resolve: (answers: readonly Answer[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** An entry of a batch, with the requests that ask for it, and its place among the entries of each. */
+interface Pending {
+  entry: Entry;
+  readonly requests: { readonly waiter: Waiter; readonly place: number }[];
+}
+
+class Batch {
+  readonly openedAt = Date.now();
+  /** Resolves when the batch may leave. */
+  readonly left: Promise<void>;
+  leave = () => {};
+  readonly waiters = new Set<Waiter>();
+  readonly pending: Pending[] = [];
+  isSent = false;
+  readonly #mergeable = new Map<string, Pending[]>();
+  #counters = 0;
+
+  constructor() {
+    this.left = new Promise((resolve) => {
+      this.leave = resolve;
+    });
+  }
+
+  /** Adds a request. @returns false if the batch is full */
+  add(entries: readonly Entry[], waiter: Waiter): boolean {
+    const [first] = entries;
+    const key = entries.length === 1 && first ? mergeKeyOf(first) : undefined;
+    const equal =
+      key === undefined
+        ? undefined
+        : this.#mergeable.get(key)?.find(({ entry }) => isEqual(entry, first as Entry));
+    if (equal) {
+      this.waiters.add(waiter);
+      equal.requests.push({ waiter, place: 0 });
+      const now = (first as Entry).now ?? 0;
+      const isLater = equal.entry.now !== undefined && now > equal.entry.now;
+      equal.entry = {
+        ...equal.entry,
+        times: equal.requests.length,
+        now: isLater ? now : equal.entry.now,
+      };
+      return true;
+    }
+    const counters = entries.reduce((sum, entry) => sum + sizeOf(entry), 0);
+    const isFull =
+      this.pending.length + entries.length > MAX_ENTRIES || this.#counters + counters > MAX_COUNTERS;
+    if (isFull && this.pending.length > 0) return false;
+    this.waiters.add(waiter);
+    this.#counters += counters;
+    for (const [place, entry] of entries.entries()) {
+      const pending = { entry, requests: [{ waiter, place }] };
+      this.pending.push(pending);
+      if (key !== undefined) this.#mergeable.set(key, [...(this.#mergeable.get(key) ?? []), pending]);
+    }
+    return true;
+  }
+}
+
+class Batches {
+  readonly #store: EntryStore;
+  readonly #timeoutMs: number;
+  readonly #keepAlive: KeepAlive;
+  readonly #maxCalls: number;
+  /** The batches that have not left, the oldest first. */
+  #queue: Batch[] = [];
+  /** The calls on their way, and when each was sent. */
+  readonly #calls = new Map<Batch, number>();
+
+  constructor(store: EntryStore, { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions) {
+    this.#store = store;
+    this.#timeoutMs = timeoutMs;
+    this.#keepAlive = keepAlive;
+    this.#maxCalls = maxCalls;
+  }
+
+  /** @throws {StoreError} ("timeout") at the deadline, or the error of the call */
+  async run(entries: readonly Entry[]): Promise<readonly Answer[]> {
+    let deadline: Deadline | undefined;
+    // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
+    const answered = new Promise<readonly Answer[]>((resolve, reject) => {
+      const batch = this.#join(entries, { answers: [], resolve, reject });
+      const error = (wasBusy: boolean) =>
+        new StoreError("timeout", `no decision within ${this.#timeoutMs} ms`, { wasBusy });
+      deadline = new Deadline(
+        this.#timeoutMs,
+        (wasBusy) => reject(error(wasBusy)),
+        () => this.#sendIfLate(batch),
+      );
+    });
+    try {
+      return await answered;
+    } finally {
+      deadline?.clear();
+    }
+  }
+
+  #join(entries: readonly Entry[], waiter: Waiter): Batch {
+    const last = this.#queue.at(-1);
+    if (last?.add(entries, waiter)) return last;
+    const batch = new Batch();
+    batch.add(entries, waiter);
+    this.#queue.push(batch);
+    this.#keepAlive(batch.left.then(() => this.#send(batch)));
+    this.#releaseNext();
+    return batch;
+  }
+
+  /** Lets waiting batches leave, as long as calls are free. */
+  #releaseNext(): void {
+    while (this.#queue.length > 0 && this.#hasFreeCall()) {
+      const batch = this.#queue.shift() as Batch;
+      this.#calls.set(batch, Date.now());
+      batch.leave();
+    }
+  }
+
+  #hasFreeCall(): boolean {
+    if (this.#calls.size < this.#maxCalls) return true;
+    // If an invocation is killed, nothing ends its call.
+    const lostBefore = Date.now() - 3 * this.#timeoutMs;
+    for (const [batch, sentAt] of this.#calls) if (sentAt < lostBefore) this.#calls.delete(batch);
+    return this.#calls.size < this.#maxCalls;
+  }
+
+  /** Sends a batch that has waited too long, also if the invocation that opened it was killed. */
+  #sendIfLate(batch: Batch): void {
+    const isLate = Date.now() - batch.openedAt >= this.#timeoutMs * MAX_DELAY_SHARE;
+    if (isLate && !batch.isSent) this.#keepAlive(this.#send(batch));
+  }
+
+  /** Never rejects. */
+  async #send(batch: Batch): Promise<void> {
+    if (batch.isSent) return;
+    batch.isSent = true;
+    this.#queue = this.#queue.filter((each) => each !== batch);
+    this.#calls.set(batch, Date.now());
+    try {
+      const answers = await this.#store.run(batch.pending.map(({ entry }) => entry));
+      for (const [index, { requests }] of batch.pending.entries()) {
+        for (const [at, { waiter, place }] of requests.entries()) {
+          waiter.answers[place] = answers[index]?.[at] as Answer;
+        }
+      }
+      for (const { answers, resolve } of batch.waiters) resolve(answers);
+    } catch (error) {
+      for (const { reject } of batch.waiters) reject(error);
+    } finally {
+      this.#calls.delete(batch);
+      this.#releaseNext();
+    }
+  }
+}
+
+function sizeOf({ unused, adjusted, groups, dependents }: Entry): number {
+  let size = unused.length + adjusted.length;
+  for (const group of groups) size += group.length;
+  for (const group of dependents) size += group.length;
+  return size;
+}
+
+/**
+ * Returns a text that is the same for all entries that can be merged with this one; undefined if it must
+ * stay alone. Quota for later requests (`block`) is asked for once. A refund is no request for quota.
+ */
+function mergeKeyOf({ unused, adjusted, groups, dependents }: Entry): string | undefined {
+  const [group] = groups;
+  if (!group || groups.length + dependents.length + unused.length + adjusted.length > 1) return;
+  if (group.some(({ block, cost }) => block !== undefined || cost < 0)) return;
+  return group.map(({ key, cost }) => `${key} ${cost}`).join(" ");
+}
+
+function isEqual(one: Entry, other: Entry): boolean {
+  const [group, others] = [one.groups[0] as Group, other.groups[0] as Group];
+  if ((one.now === undefined) !== (other.now === undefined)) return false;
+  if (Math.abs((one.now ?? 0) - (other.now ?? 0)) > MAX_MERGED_MS) return false;
+  return (
+    group.length === others.length &&
+    group.every((counter, index) => isSameCounter(counter, others[index]))
+  );
+}
+
+/** Requests whose times differ by more, in milliseconds, are not decided at the same time. */
+const MAX_MERGED_MS = 1000;
+
+function isSameCounter(one: Counter, other: Counter | undefined): boolean {
+  if (one === other) return true;
+  if (!other) return false;
+  const names = Object.keys(one) as (keyof Counter)[];
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) =>
+      name === "alternative"
+        ? isSameCounter(one.alternative as Counter, other.alternative)
+        : one[name] === other[name],
+    )
+  );
+}
