@@ -71,6 +71,8 @@ export async function createPipelinedStore(address: {
       token: "t",
       clock: "edge",
       timeoutMs: 30_000,
+      // The calls of a case must arrive in their order.
+      maxCalls: Number.POSITIVE_INFINITY,
     }),
     empty: () => redis.flushall(),
     close() {
