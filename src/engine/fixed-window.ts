@@ -112,6 +112,26 @@ export function decideGroup(
 }
 
 /**
+ * Returns how many equal requests have quota now, at most `times`. If they are decided one after the other,
+ * exactly these are admitted. Counters must have no alternative.
+ */
+export function countFitting(
+  counters: readonly Counter[],
+  times: number,
+  now: number,
+  read: ReadRow,
+): number {
+  let fitting = times;
+  for (const counter of counters) {
+    const { count, banMs } = chooseCounter(counter, now, read);
+    const { cost, ceiling, checkOnly } = counter;
+    if (banMs > 0 || !hasQuota(counter, count)) return 0;
+    if (cost > 0 && !checkOnly) fitting = Math.min(fitting, Math.floor((ceiling - count) / cost));
+  }
+  return fitting;
+}
+
+/**
  * Adds each counter's cost to its count, even if no quota is left. Weir charges the cost of a
  * response with this function. A negative cost refunds quota. Counts stay from 0 to {@link
  * MAX_COUNT}. If a counter has an alternative, a charge goes to the counter with more quota left,

@@ -97,8 +97,39 @@ export function withBatches(store: EntryStore, options: BatchOptions): Store {
 
 const NOTHING = { unused: [], adjusted: [], groups: [], dependents: [], times: 1 } as const;
 
+/**
+ * The requests of an entry that one group has admitted or denied together. The first requests are admitted, as many as
+ * the parts say.
+ */
+export interface Part<Result = GroupAnswer | StoreError> {
+  readonly requests: number;
+  /** If several requests were admitted, the counts are those after all of their charges. */
+  readonly answer: Result;
+}
+
+/** Returns the answer for each request: after a charge for several requests, its own count. */
+export function answersOf<Result extends object>(
+  counters: Group,
+  parts: readonly Part<Result>[],
+): Result[] {
+  return parts.flatMap(({ requests, answer }) => {
+    const { admitted, tallies } = answer as Partial<GroupAnswer>;
+    return Array.from({ length: requests }, (_, index) => {
+      const later = requests - 1 - index;
+      if (!admitted || later === 0) return answer;
+      const own = tallies?.map((tally, at) => {
+        const { cost, checkOnly } = counters[at] as Counter;
+        return tally && !checkOnly
+          ? { ...tally, count: Math.max(0, tally.count - later * cost) }
+          : tally;
+      });
+      return { ...answer, tallies: own };
+    });
+  });
+}
+
 /** The enforced groups and what depends on them are one entry. Each other group is an entry of its own. */
-function entriesOf(
+export function entriesOf(
   groups: readonly Group[],
   now: number | undefined,
   unused: readonly UnusedQuota[],
@@ -113,19 +144,31 @@ function entriesOf(
   return [...(isEmpty ? [] : [own]), ...others.map((each) => ({ ...NOTHING, now, groups: [each] }))];
 }
 
+/** Returns the results of groups in their order, from the answers for their entries. */
+export function resultsOf(
+  groups: readonly Group[],
+  answers: readonly Answer[],
+): (GroupAnswer | StoreError)[] {
+  const results = answers.flatMap((answer) => answer.groups);
+  if (groups.length < 2) return results;
+  const inOrder = entriesOf(groups, undefined, []).flatMap((entry) => [
+    ...entry.groups,
+    ...entry.dependents,
+  ]);
+  return groups.map((group) => results[inOrder.indexOf(group)] as GroupAnswer | StoreError);
+}
+
 /** @throws {StoreError} if an enforced group could not be decided */
 function verdictOf(
   groups: readonly Group[],
   answers: readonly Answer[],
   now: number | undefined,
 ): Verdict {
-  const entries = groups.length > 1 ? entriesOf(groups, now, []) : [];
-  const inOrder = entries.flatMap(({ groups, dependents }) => [...groups, ...dependents]);
-  const results = answers.flatMap((answer) => answer.groups);
+  const results = resultsOf(groups, answers);
   return {
     now: answers[0]?.now ?? now ?? Date.now(),
-    groups: groups.map((group) => {
-      const result = results[Math.max(0, inOrder.indexOf(group))] as GroupAnswer | StoreError;
+    groups: groups.map((group, index) => {
+      const result = results[index] as GroupAnswer | StoreError;
       if (!(result instanceof StoreError)) return result;
       if (isEnforced(group)) throw result;
       return failedGroup(result);
@@ -198,8 +241,9 @@ class Batch {
   }
 }
 
-class Batches {
-  readonly #store: EntryStore;
+/** The calls of an isolate to a store of entries: see {@link withBatches}. */
+export class Batches {
+  readonly #store: Pick<EntryStore, "run">;
   readonly #timeoutMs: number;
   readonly #keepAlive: KeepAlive;
   readonly #maxCalls: number;
@@ -208,11 +252,16 @@ class Batches {
   /** The calls on their way, and when each was sent. */
   readonly #calls = new Map<Batch, number>();
 
-  constructor(store: EntryStore, { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions) {
+  constructor(store: Pick<EntryStore, "run">, { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions) {
     this.#store = store;
     this.#timeoutMs = timeoutMs;
     this.#keepAlive = keepAlive;
     this.#maxCalls = maxCalls;
+  }
+
+  /** Whether no call is on its way and none waits. */
+  get isIdle(): boolean {
+    return this.#calls.size === 0 && this.#queue.length === 0;
   }
 
   /** @throws {StoreError} ("timeout") at the deadline, or the error of the call */

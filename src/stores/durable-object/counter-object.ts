@@ -1,13 +1,23 @@
 import { DurableObject } from "cloudflare:workers";
 import { banKey } from "../../engine/bans.ts";
 import type { Counter, GroupVerdict, ReadRow, Tally, UnusedQuota } from "../../engine/counter.ts";
-import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../../engine/fixed-window.ts";
+import {
+  adjustGroup,
+  countFitting,
+  decideGroup,
+  resetGroup,
+  returnUnused,
+} from "../../engine/fixed-window.ts";
+import type { Entry, Part } from "../batch.ts";
 import { isDependent, isEnforced, SKIPPED } from "../group-roles.ts";
 import { CounterTable } from "./counter-table.ts";
 import { type HeldCharge, heldChargesOf, refundsOf } from "./hold-charges.ts";
-import type { HoldWaiter, Shortfall } from "./hold-waiters.ts";
+import type { Shortfall } from "./hold-waiters.ts";
 import { OpenHolds } from "./open-holds.ts";
 import type { HoldVerdict, TimedVerdict } from "./timed-verdict.ts";
+
+/** A part of a group; without an answer if an open hold may release the quota that it lacks. */
+export type DecidedPart = Part<TimedVerdict | undefined>;
 
 /** Stores the hold of an admitted group, in the same turn of the event loop as its charges. */
 type AddHold = (charges: readonly HeldCharge[], now: number) => void;
@@ -63,6 +73,48 @@ export class CounterObject extends DurableObject<unknown> {
       verdicts.push(verdict);
     }
     return verdicts;
+  }
+
+  /**
+   * Carries out the entries of several requests, one after the other and without waiting. A group that
+   * lacks quota which an open hold may release is not decided: its last part has no answer.
+   *
+   * @param maxWaitMs as for `decide`, which the caller then calls for such a group
+   * @returns for each entry, the parts of its groups and dependent groups
+   */
+  run(entries: readonly Entry[], maxWaitMs: number): DecidedPart[][][] {
+    return entries.map(({ now, unused, groups, dependents, times }) => {
+      if (unused.length > 0) this.returnUnused(unused, now);
+      const parts = groups.map((group) => this.#decideTimes(group, times, now, maxWaitMs));
+      const last = parts.map((own) => own.at(-1)?.answer);
+      const isDenied = last.some((answer) => answer && !answer.admitted);
+      const isOpen = last.includes(undefined);
+      const others = dependents.map((group) => {
+        if (isOpen) return [{ requests: 1, answer: undefined }];
+        if (!isDenied) return this.#decideTimes(group, 1, now, maxWaitMs);
+        return [{ requests: 1, answer: { ...SKIPPED, now: now ?? Date.now() } }];
+      });
+      return [...parts, ...others];
+    });
+  }
+
+  /** Decides equal requests. The last part is a denial, or lacks an answer, unless all are admitted. */
+  #decideTimes(
+    counters: readonly Counter[],
+    times: number,
+    givenNow: number | undefined,
+    maxWaitMs: number,
+  ): DecidedPart[] {
+    const now = givenNow ?? Date.now();
+    const fitting = times > 1 ? countFitting(counters, times, now, this.#rowReader(now)) : 1;
+    const requests = Math.max(1, fitting);
+    const together = requests > 1 ? counters.map((each) => costing(each, requests)) : counters;
+    const result = this.#tryGroup(together, now, maxWaitMs, maxWaitMs <= 0, undefined, () => {});
+    const answer = "admitted" in result ? result : undefined;
+    if (!answer?.admitted) return [{ requests: times, answer }];
+    const part = { requests, answer };
+    if (requests === times) return [part];
+    return [part, ...this.#decideTimes(counters, times - requests, givenNow, maxWaitMs)];
   }
 
   /**
@@ -144,7 +196,8 @@ export class CounterObject extends DurableObject<unknown> {
     try {
       while (true) {
         const now = givenNow ?? Date.now();
-        const result = this.#tryGroup(counters, now, waiter, maxWaitMs, holdId, addHold);
+        const { hasTimedOut } = waiter;
+        const result = this.#tryGroup(counters, now, maxWaitMs, hasTimedOut, holdId, addHold);
         if ("admitted" in result) return result;
         // Released quota that is too little for this group may be enough for the next waiting call.
         if (counters.length > 1 || counters.some(({ cost }) => cost > 1)) waiter.wakeNext();
@@ -164,8 +217,8 @@ export class CounterObject extends DurableObject<unknown> {
   #tryGroup(
     counters: readonly Counter[],
     now: number,
-    waiter: HoldWaiter,
     maxWaitMs: number,
+    hasTimedOut: boolean,
     holdId: string | undefined,
     addHold: AddHold,
   ): TimedVerdict | Shortfall {
@@ -177,7 +230,7 @@ export class CounterObject extends DurableObject<unknown> {
     if (!isFinal) {
       const findShortfall = (maxAgeMs: number) =>
         this.#holds.findShortfall(counters, verdict.tallies, now, maxAgeMs);
-      const shortfall = waiter.hasTimedOut ? undefined : findShortfall(maxWaitMs);
+      const shortfall = hasTimedOut ? undefined : findShortfall(maxWaitMs);
       if (shortfall) return shortfall;
       // A client is not banned while an open hold, even an old one, may still release the quota.
       if (findShortfall(Number.POSITIVE_INFINITY)) {
@@ -192,6 +245,11 @@ export class CounterObject extends DurableObject<unknown> {
   #rowReader(now: number): ReadRow {
     return (key) => this.#rows.read(key, now);
   }
+}
+
+/** Returns a counter for several equal requests. A check costs the same for all of them. */
+function costing(counter: Counter, requests: number): Counter {
+  return counter.checkOnly ? counter : { ...counter, cost: requests * counter.cost };
 }
 
 function withoutBans({ admitted, tallies }: GroupVerdict): GroupVerdict {

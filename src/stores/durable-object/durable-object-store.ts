@@ -41,7 +41,7 @@ export function createDurableObjectStore({
   background = waitUntil,
 }: DurableObjectOptions): Store {
   const objectOf = (identity: string) => namespace.getByName(`${prefix}:${identity}`);
-  const decider = new GroupDecider(objectOf, background);
+  const decider = new GroupDecider(objectOf, timeoutMs, background);
   const usage = new ShardUsage();
 
   return {

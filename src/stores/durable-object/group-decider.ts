@@ -1,6 +1,7 @@
 import type { Counter, UnusedQuota } from "../../engine/counter.ts";
 import type { ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
+import { ObjectCalls } from "./object-calls.ts";
 import { type ObjectPart, partsOf } from "./object-parts.ts";
 import { decideAcross, type GroupDecision } from "./two-phase.ts";
 
@@ -12,11 +13,17 @@ type Group = readonly Counter[];
  */
 export class GroupDecider {
   readonly #objectOf: ObjectOf;
+  readonly #calls: ObjectCalls;
   readonly #background: (task: Promise<unknown>) => void;
 
   /** @param background lets a task run to its end although no response waits for it */
-  constructor(objectOf: ObjectOf, background: (task: Promise<unknown>) => void) {
+  constructor(
+    objectOf: ObjectOf,
+    timeoutMs: number,
+    background: (task: Promise<unknown>) => void,
+  ) {
     this.#objectOf = objectOf;
+    this.#calls = new ObjectCalls(objectOf, timeoutMs, background);
     this.#background = background;
   }
 
@@ -43,11 +50,12 @@ export class GroupDecider {
     const returnsElsewhere = unused.filter(({ counter }) => !inOneObject.has(counter.identity));
     if (returnsElsewhere.length > 0) this.#background(this.#returnUnused(returnsElsewhere, now));
     for (const [identity, indices] of inOneObject) {
-      const call = this.#objectOf(identity).decide(
+      const call = this.#calls.decide(
+        identity,
         indices.map((index) => groups[index] as Group),
         now,
-        deadline.maxWaitMs,
         unused.filter(({ counter }) => counter.identity === identity),
+        deadline,
       );
       calls.push(
         call.then((verdicts) => {

@@ -1,5 +1,5 @@
 import { type Counter, longestWindowMs, MAX_COUNT, type Tally } from "../../engine/counter.ts";
-import type { Answer, Entry } from "../batch.ts";
+import { type Answer, answersOf, type Entry, type Part } from "../batch.ts";
 import { SKIPPED } from "../group-roles.ts";
 import type { GroupAnswer } from "../store.ts";
 import { StoreError } from "../store-error.ts";
@@ -49,49 +49,28 @@ function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[
     : counters.map((counter) => readTally(counter, values));
 }
 
-/**
- * Reads the parts of a group. The first requests are admitted, as many as the parts say. If a part has
- * admitted several requests, each of them sees the count after its own charge.
- */
+/** Reads the parts of a group, and returns the answer for each request. */
 function readParts(
   counters: readonly Counter[],
   times: number,
   values: ReplyReader,
   lowest = 0,
 ): (GroupAnswer | StoreError)[] {
-  const answers: (GroupAnswer | StoreError)[] = [];
-  while (answers.length < times) {
-    const left = times - answers.length;
+  const parts: Part[] = [];
+  let left = times;
+  while (left > 0) {
     const admitted = values.nextOrError(lowest, left);
     if (admitted instanceof StoreError || admitted === SKIPPED_GROUP) {
       const answer = admitted instanceof StoreError ? admitted : SKIPPED;
-      answers.push(...Array.from({ length: left }, () => answer));
+      parts.push({ requests: left, answer });
       break;
     }
     const tallies = counters.map((counter) => readChargedTally(counter, admitted, values));
-    if (admitted === 0) {
-      const answer = { admitted: false, tallies };
-      answers.push(...Array.from({ length: left }, () => answer));
-      break;
-    }
-    for (let later = admitted - 1; later >= 0; later--) {
-      const own = later === 0 ? tallies : talliesBefore(later, counters, tallies);
-      answers.push({ admitted: true, tallies: own });
-    }
+    const requests = admitted || left;
+    parts.push({ requests, answer: { admitted: admitted > 0, tallies } });
+    left -= requests;
   }
-  return answers;
-}
-
-/** Returns the tallies before the last requests of a part were charged. */
-function talliesBefore(
-  requests: number,
-  counters: readonly Counter[],
-  tallies: readonly Tally[],
-): Tally[] {
-  return tallies.map((tally, index) => {
-    const { cost, checkOnly } = counters[index] as Counter;
-    return checkOnly ? tally : { ...tally, count: Math.max(0, tally.count - requests * cost) };
-  });
+  return answersOf(counters, parts);
 }
 
 /** Reads a tally, and the quota charged, which follows the tally in the reply. */

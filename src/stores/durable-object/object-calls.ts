@@ -1,0 +1,91 @@
+import type { Counter, UnusedQuota } from "../../engine/counter.ts";
+import { type Answer, answersOf, Batches, type Entry, entriesOf, resultsOf } from "../batch.ts";
+import type { GroupAnswer } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import type { CounterObject } from "./counter-object.ts";
+import type { ObjectOf } from "./decision-calls.ts";
+import type { DecisionDeadline } from "./decision-deadline.ts";
+import type { TimedVerdict } from "./timed-verdict.ts";
+
+type Group = readonly Counter[];
+
+/** In place of the answer for a group that must wait for open holds. */
+const MUST_WAIT = new StoreError("timeout", "an open hold has the quota");
+
+/**
+ * Decides groups that need only one object. What arrives while a call to the object is on its way goes
+ * together in the next one. A group that must wait for a hold has a call of its own, so that no other group
+ * waits for the hold.
+ */
+export class ObjectCalls {
+  readonly #objectOf: ObjectOf;
+  readonly #timeoutMs: number;
+  readonly #background: (task: Promise<unknown>) => void;
+  /** The calls to each object that has calls on their way. */
+  readonly #batches = new Map<string, Batches>();
+
+  constructor(
+    objectOf: ObjectOf,
+    timeoutMs: number,
+    background: (task: Promise<unknown>) => void,
+  ) {
+    this.#objectOf = objectOf;
+    this.#timeoutMs = timeoutMs;
+    this.#background = background;
+  }
+
+  async decide(
+    identity: string,
+    groups: readonly Group[],
+    now: number | undefined,
+    unused: readonly UnusedQuota[],
+    deadline: DecisionDeadline,
+  ): Promise<TimedVerdict[]> {
+    const batches = this.#batchesOf(identity);
+    const entries = entriesOf(groups, now, unused);
+    const answers = await batches.run(entries).finally(() => {
+      if (batches.isIdle) this.#batches.delete(identity);
+    });
+    const verdicts = resultsOf(groups, answers);
+    const waiting = groups.filter((_, index) => verdicts[index] instanceof StoreError);
+    if (waiting.length > 0) {
+      const object = this.#objectOf(identity);
+      const later = await object.decide(waiting, now, deadline.maxWaitMs);
+      for (const [index, group] of groups.entries()) {
+        const at = waiting.indexOf(group);
+        if (at >= 0) verdicts[index] = later[at] as TimedVerdict;
+      }
+    }
+    return verdicts as TimedVerdict[];
+  }
+
+  #batchesOf(identity: string): Batches {
+    const existing = this.#batches.get(identity);
+    if (existing) return existing;
+    const run = (entries: readonly Entry[]) => this.#run(this.#objectOf(identity), entries);
+    const options = { timeoutMs: this.#timeoutMs, keepAlive: this.#background, maxCalls: 1 };
+    const batches = new Batches({ run }, options);
+    this.#batches.set(identity, batches);
+    return batches;
+  }
+
+  async #run(
+    object: DurableObjectStub<CounterObject>,
+    entries: readonly Entry[],
+  ): Promise<Answer[][]> {
+    const decided = await object.run(entries, this.#timeoutMs / 4);
+    return entries.map(({ groups, dependents, times, now = Date.now() }, index) => {
+      const byGroup = [...groups, ...dependents].map((group, at) => {
+        const parts = decided[index]?.[at] ?? [];
+        return answersOf(
+          group,
+          parts.map(({ requests, answer = MUST_WAIT }) => ({ requests, answer })),
+        );
+      });
+      return Array.from({ length: times }, (_, at) => ({
+        now,
+        groups: byGroup.map((each) => each[at] as GroupAnswer | StoreError),
+      }));
+    });
+  }
+}
