@@ -52,7 +52,11 @@ export const replyTarget = createTarget(
     const decided = { ...nothing, groups, times: 1 };
     const merged = { ...nothing, groups: groups.slice(0, 1), times: 3 };
     const adjusted = { ...nothing, adjusted: counters, times: 1 };
-    const expectedLengths = [1 + groups.length + 4 * counters.length, undefined, 2 + 3 * counters.length];
+    const expectedLengths = [
+      1 + groups.length + 4 * counters.length,
+      undefined,
+      2 + 3 * counters.length,
+    ];
     for (const [index, entry] of [decided, merged, adjusted].entries()) {
       const length = expectedLengths[index];
       const values = fits && length && Array.isArray(reply) ? fill(reply, length) : reply;

@@ -141,7 +141,10 @@ export function entriesOf(
   const others = groups.filter((group) => !enforced.includes(group) && !dependents.includes(group));
   const own = { ...NOTHING, now, unused, groups: enforced, dependents };
   const isEmpty = enforced.length === 0 && unused.length === 0 && others.length > 0;
-  return [...(isEmpty ? [] : [own]), ...others.map((each) => ({ ...NOTHING, now, groups: [each] }))];
+  return [
+    ...(isEmpty ? [] : [own]),
+    ...others.map((each) => ({ ...NOTHING, now, groups: [each] })),
+  ];
 }
 
 /** Returns the results of groups in their order, from the answers for their entries. */
@@ -228,14 +231,16 @@ class Batch {
     }
     const counters = entries.reduce((sum, entry) => sum + sizeOf(entry), 0);
     const isFull =
-      this.pending.length + entries.length > MAX_ENTRIES || this.#counters + counters > MAX_COUNTERS;
+      this.pending.length + entries.length > MAX_ENTRIES ||
+      this.#counters + counters > MAX_COUNTERS;
     if (isFull && this.pending.length > 0) return false;
     this.waiters.add(waiter);
     this.#counters += counters;
     for (const [place, entry] of entries.entries()) {
       const pending = { entry, requests: [{ waiter, place }] };
       this.pending.push(pending);
-      if (key !== undefined) this.#mergeable.set(key, [...(this.#mergeable.get(key) ?? []), pending]);
+      if (key !== undefined)
+        this.#mergeable.set(key, [...(this.#mergeable.get(key) ?? []), pending]);
     }
     return true;
   }
@@ -252,7 +257,10 @@ export class Batches {
   /** The calls on their way, and when each was sent. */
   readonly #calls = new Map<Batch, number>();
 
-  constructor(store: Pick<EntryStore, "run">, { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions) {
+  constructor(
+    store: Pick<EntryStore, "run">,
+    { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions,
+  ) {
     this.#store = store;
     this.#timeoutMs = timeoutMs;
     this.#keepAlive = keepAlive;
@@ -290,9 +298,13 @@ export class Batches {
     if (last?.add(entries, waiter)) return last;
     const batch = new Batch();
     batch.add(entries, waiter);
-    this.#queue.push(batch);
-    this.#keepAlive(batch.left.then(() => this.#send(batch)));
-    this.#releaseNext();
+    if (this.#queue.length === 0 && this.#hasFreeCall()) {
+      this.#keepAlive(this.#send(batch));
+    } else {
+      this.#queue.push(batch);
+      this.#keepAlive(batch.left.then(() => this.#send(batch)));
+      this.#releaseNext();
+    }
     return batch;
   }
 

@@ -82,7 +82,7 @@ export class CounterObject extends DurableObject<unknown> {
    * @param maxWaitMs as for `decide`, which the caller then calls for such a group
    * @returns for each entry, the parts of its groups and dependent groups
    */
-  run(entries: readonly Entry[], maxWaitMs: number): DecidedPart[][][] {
+  async run(entries: readonly Entry[], maxWaitMs: number): Promise<DecidedPart[][][]> {
     return entries.map(({ now, unused, groups, dependents, times }) => {
       if (unused.length > 0) this.returnUnused(unused, now);
       const parts = groups.map((group) => this.#decideTimes(group, times, now, maxWaitMs));

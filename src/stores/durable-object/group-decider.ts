@@ -17,11 +17,7 @@ export class GroupDecider {
   readonly #background: (task: Promise<unknown>) => void;
 
   /** @param background lets a task run to its end although no response waits for it */
-  constructor(
-    objectOf: ObjectOf,
-    timeoutMs: number,
-    background: (task: Promise<unknown>) => void,
-  ) {
+  constructor(objectOf: ObjectOf, timeoutMs: number, background: (task: Promise<unknown>) => void) {
     this.#objectOf = objectOf;
     this.#calls = new ObjectCalls(objectOf, timeoutMs, background);
     this.#background = background;

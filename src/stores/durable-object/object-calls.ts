@@ -1,5 +1,13 @@
 import type { Counter, UnusedQuota } from "../../engine/counter.ts";
-import { type Answer, answersOf, Batches, type Entry, entriesOf, resultsOf } from "../batch.ts";
+import {
+  type Answer,
+  answersOf,
+  Batches,
+  type Entry,
+  entriesOf,
+  type Part,
+  resultsOf,
+} from "../batch.ts";
 import type { GroupAnswer } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject } from "./counter-object.ts";
@@ -24,11 +32,7 @@ export class ObjectCalls {
   /** The calls to each object that has calls on their way. */
   readonly #batches = new Map<string, Batches>();
 
-  constructor(
-    objectOf: ObjectOf,
-    timeoutMs: number,
-    background: (task: Promise<unknown>) => void,
-  ) {
+  constructor(objectOf: ObjectOf, timeoutMs: number, background: (task: Promise<unknown>) => void) {
     this.#objectOf = objectOf;
     this.#timeoutMs = timeoutMs;
     this.#background = background;
@@ -73,7 +77,11 @@ export class ObjectCalls {
     object: DurableObjectStub<CounterObject>,
     entries: readonly Entry[],
   ): Promise<Answer[][]> {
-    const decided = await object.run(entries, this.#timeoutMs / 4);
+    const maxWaitMs = this.#timeoutMs / 4;
+    const decided = await object.run(entries, maxWaitMs).catch((error) => {
+      if (!isUnknownMethod(error)) throw error;
+      return Promise.all(entries.map((entry) => decideInTurn(object, entry, maxWaitMs)));
+    });
     return entries.map(({ groups, dependents, times, now = Date.now() }, index) => {
       const byGroup = [...groups, ...dependents].map((group, at) => {
         const parts = decided[index]?.[at] ?? [];
@@ -88,4 +96,24 @@ export class ObjectCalls {
       }));
     });
   }
+}
+
+/** Whether an object runs an earlier version, which lacks a method. Then the call has charged nothing. */
+function isUnknownMethod(error: unknown): boolean {
+  return error instanceof TypeError && error.message.includes("does not implement");
+}
+
+/** Decides the requests of an entry in an object that runs an earlier version. */
+async function decideInTurn(
+  object: DurableObjectStub<CounterObject>,
+  { now, unused, groups, dependents, times }: Entry,
+  maxWaitMs: number,
+): Promise<Part<TimedVerdict | undefined>[][]> {
+  const all = [...groups, ...dependents];
+  const parts: Part<TimedVerdict>[][] = all.map(() => []);
+  for (let request = 0; request < times; request++) {
+    const verdicts = await object.decide(all, now, maxWaitMs, unused);
+    for (const [at, answer] of verdicts.entries()) parts[at]?.push({ requests: 1, answer });
+  }
+  return parts;
 }

@@ -45,7 +45,11 @@ function commandsOfEntry(
     const result = first?.groups[index];
     if (!result || result instanceof StoreError) commands += group.length;
     else if (times === 1) commands += commandsOfGroup(group, result);
-    else commands += commandsOfTimes(group, answers.map((answer) => answer.groups[index]));
+    else
+      commands += commandsOfTimes(
+        group,
+        answers.map((answer) => answer.groups[index]),
+      );
   }
   return commands;
 }

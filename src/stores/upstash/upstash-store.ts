@@ -1,6 +1,12 @@
 import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
 import type { Counter } from "../../engine/counter.ts";
-import { type Answer, type BatchOptions, type Entry, type EntryStore, withBatches } from "../batch.ts";
+import {
+  type Answer,
+  type BatchOptions,
+  type Entry,
+  type EntryStore,
+  withBatches,
+} from "../batch.ts";
 import type { Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { createResetScript, LIFT_SCRIPT } from "./adjust-script.ts";

@@ -62,6 +62,6 @@ describe("the calls to a store", () => {
     await traced.adjust([], 1);
     await traced.reset([], 1);
     expect(notes).toEqual(["weir.store.decide", "weir.store.adjust", "weir.store.reset"]);
-    expect(store.decide).toHaveBeenCalledWith([], 1, undefined);
+    expect(store.decide).toHaveBeenCalledWith([], 1);
   });
 });

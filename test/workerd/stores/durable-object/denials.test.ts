@@ -29,14 +29,22 @@ function inStore<Result>(
     const getByName = (name: string) => {
       const object = objects.getByName(name);
       const method =
-        (which: Method) =>
+        (which: Method | "run") =>
         async (...args: never[]) => {
-          const number = calls.push(which);
-          await meet(which, name, number);
+          // A decision that needs only one object is a `run`.
+          const kind = which === "run" ? "decide" : which;
+          const number = calls.push(kind);
+          await meet(kind, name, number);
           return (object[which] as (...args: never[]) => unknown).apply(object, args);
         };
       const [decide, hold] = [method("decide"), method("hold")];
-      return { decide, hold, endHold: method("endHold"), adjust: method("adjust") };
+      return {
+        run: method("run"),
+        decide,
+        hold,
+        endHold: method("endHold"),
+        adjust: method("adjust"),
+      };
     };
     const store = createDurableObjectStore({
       namespace: { getByName } as unknown as Namespace,

@@ -227,12 +227,14 @@ describe("calls to objects", () => {
       getByName(name: string) {
         const stub = env.COUNTERS.getByName(name);
         const spied =
-          (method: "decide" | "hold" | "endHold" | "adjust" | "returnUnused") =>
+          (method: "run" | "decide" | "hold" | "endHold" | "adjust" | "returnUnused") =>
           (...args: never[]) => {
-            calls.push(method);
+            // A decision that needs only one object is a `run`.
+            calls.push(method === "run" ? "decide" : method);
             return (stub[method] as (...args: never[]) => Promise<unknown>)(...args);
           };
         return {
+          run: spied("run"),
           decide: spied("decide"),
           hold: spied("hold"),
           endHold: spied("endHold"),

@@ -5,7 +5,14 @@ import { counter } from "../../../suite/counters.ts";
 /** Creates a store whose objects answer every call with an error. */
 function storeThatFails(error: unknown) {
   const fail = () => Promise.reject(error);
-  const stub = { decide: fail, adjust: fail, reset: fail, hold: fail, returnUnused: fail };
+  const stub = {
+    run: fail,
+    decide: fail,
+    adjust: fail,
+    reset: fail,
+    hold: fail,
+    returnUnused: fail,
+  };
   const namespace = { getByName: () => stub } as unknown as Parameters<
     typeof createDurableObjectStore
   >[0]["namespace"];

@@ -99,6 +99,7 @@ function storeAt(objects: Namespace, distanceMs: number): Store {
     getByName(name: string) {
       const object = objects.getByName(name);
       return {
+        run: (...args: Parameters<typeof object.run>) => far(() => object.run(...args))(),
         decide: (...args: Parameters<typeof object.decide>) => far(() => object.decide(...args))(),
         hold: (...args: Parameters<typeof object.hold>) => far(() => object.hold(...args))(),
         endHold: (...args: [string, boolean]) => far(() => object.endHold(...args))(),
