@@ -159,8 +159,8 @@ describe("the doctor's endpoint", () => {
   it("counts under the prefix, and removes its counter also if a decision fails", async () => {
     const calls: string[] = [];
     const object = {
-      decide: async () => {
-        calls.push("decide");
+      run: async () => {
+        calls.push("run");
         throw new Error("the object failed");
       },
       reset: async () => {
@@ -176,7 +176,7 @@ describe("the doctor's endpoint", () => {
     const bindings = { COUNTERS: namespace, WEIR_PREFIX: "tenant", ...WITH_TOKEN };
     const body = await (await createWorker({}, bindings)()).json<{ error: string }>();
     expect(body.error).toContain("StoreError");
-    expect(calls).toEqual(["decide", "reset"]);
+    expect(calls).toEqual(["run", "reset"]);
   });
 
   it("reports a fault of the origin only if Weir forwards requests to it", async () => {

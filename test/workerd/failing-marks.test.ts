@@ -24,11 +24,12 @@ function workerWith(rules: RuleInput[], fail: () => Promise<never>) {
     getByName(name: string) {
       calls.push(name);
       const object = env.COUNTERS.getByName(name);
-      const decide: typeof object.decide = (groups, ...rest) => {
+      const run: typeof object.run = (entries, ...rest) => {
+        const groups = entries.flatMap((entry) => [...entry.groups, ...entry.dependents]);
         const isBroken = groups.flat().some(({ key }) => key.includes(":a:"));
-        return (isBroken ? fail() : object.decide(groups, ...rest)) as never;
+        return (isBroken ? fail() : object.run(entries, ...rest)) as never;
       };
-      return { decide };
+      return { run };
     },
   };
   const config = { store: "durable-object", timeoutMs: TIMEOUT_MS, rules } as const;

@@ -50,70 +50,13 @@ export function createUpstashEntries({
   const resetScript = new UpstashScript(client, createResetScript(clock));
   const liftScript = new UpstashScript(client, LIFT_SCRIPT);
 
-  /** @param args the script's arguments that follow the time */
-  async function run<Result>(
-    script: UpstashScript,
-    counters: readonly Counter[],
-    now: number,
-    args: readonly number[],
-    readReply: (reply: unknown) => Result,
-  ): Promise<Result> {
-    const keys = counters.flatMap((counter) => keysOf(counter, clock, now));
-    try {
-      return readReply(await script.run(keys, [clock === "edge" ? now : 0, ...args]));
-    } catch (error) {
-      throw toStoreError(error, secretsOf(counters));
-    }
-  }
-
   function secretsOf(counters: readonly Counter[]): string[] {
     return [token, ...counters.flatMap(identitiesOf)];
   }
 
-  /** Removes the bans and strikes of counters, and keeps their counts. */
-  async function lift(counters: readonly Counter[]): Promise<void> {
-    const keys = counters.flatMap(inBothModes).flatMap((each) => [banKey(each), strikesKey(each)]);
-    try {
-      await liftScript.run(keys, []);
-    } catch (error) {
-      throw toStoreError(error, [token, ...counters.flatMap(identitiesOf)]);
-    }
-  }
-
   return {
     async run(entries) {
-      const time = Date.now();
-      const keys: string[] = [];
-      const args: number[] = [];
-      const add = (counter: Counter, now: number) => {
-        keys.push(...keysOf(counter, clock, now));
-        args.push(...argumentsOf(counter, now));
-      };
-      const addGroups = (groups: Entry["groups"], now: number) => {
-        args.push(groups.length);
-        for (const group of groups) {
-          args.push(group.length);
-          for (const counter of group) add(counter, now);
-        }
-      };
-      args.push(clock === "edge" ? time : 0, entries.length);
-      for (const { now = time, unused, adjusted, groups, dependents, times } of entries) {
-        if (clock === "edge") args.push(now);
-        args.push(unused.length);
-        for (const { counter, quota, window } of unused) {
-          add(counter, now);
-          args.push(quota, window);
-        }
-        args.push(adjusted.length);
-        for (const counter of adjusted) {
-          const { chargedIn } = counter;
-          add(counter, now);
-          args.push(Number(chargedIn !== undefined), chargedIn ?? 0);
-        }
-        args.push(times);
-        addGroups(groups, now);
-        addGroups(dependents, now);
-      }
+      const { keys, args } = scriptCallOf(entries, clock);
       const secrets = () => secretsOf(entries.flatMap(countersOfEntry));
       try {
         const reply = await decideScript.run(keys, args);
@@ -128,12 +71,58 @@ export function createUpstashEntries({
 
     async reset(counters, now = Date.now()) {
       const removed = counters.filter((counter) => !counter.keepsCount).flatMap(withBanKeys);
-      const args = removed.flatMap((counter) => argumentsOf(counter, now));
-      if (removed.length > 0) await run(resetScript, removed, now, args, () => undefined);
       const kept = counters.filter((counter) => counter.keepsCount);
-      if (kept.length > 0) await lift(kept);
+      try {
+        if (removed.length > 0) {
+          const keys = removed.flatMap((counter) => keysOf(counter, clock, now));
+          const args = removed.flatMap((counter) => argumentsOf(counter, now));
+          await resetScript.run(keys, [clock === "edge" ? now : 0, ...args]);
+        }
+        const banKeys = kept
+          .flatMap(inBothModes)
+          .flatMap((each) => [banKey(each), strikesKey(each)]);
+        if (kept.length > 0) await liftScript.run(banKeys, []);
+      } catch (error) {
+        throw toStoreError(error, secretsOf(counters));
+      }
     },
   };
+}
+
+/** Returns the KEYS and ARGV of the script that carries out entries: see `createDecideScript`. */
+function scriptCallOf(entries: readonly Entry[], clock: Clock) {
+  const time = Date.now();
+  const keys: string[] = [];
+  const args = [clock === "edge" ? time : 0, entries.length];
+  const add = (counter: Counter, now: number) => {
+    keys.push(...keysOf(counter, clock, now));
+    args.push(...argumentsOf(counter, now));
+  };
+  const addGroups = (groups: Entry["groups"], now: number) => {
+    args.push(groups.length);
+    for (const group of groups) {
+      args.push(group.length);
+      for (const counter of group) add(counter, now);
+    }
+  };
+  for (const { now = time, unused, adjusted, groups, dependents, times } of entries) {
+    if (clock === "edge") args.push(now);
+    args.push(unused.length);
+    for (const { counter, quota, window } of unused) {
+      add(counter, now);
+      args.push(quota, window);
+    }
+    args.push(adjusted.length);
+    for (const counter of adjusted) {
+      const { chargedIn } = counter;
+      add(counter, now);
+      args.push(Number(chargedIn !== undefined), chargedIn ?? 0);
+    }
+    args.push(times);
+    addGroups(groups, now);
+    addGroups(dependents, now);
+  }
+  return { keys, args };
 }
 
 function countersOfEntry({ unused, adjusted, groups, dependents }: Entry): Counter[] {
