@@ -414,6 +414,43 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
     },
   );
 
+  it("fails alone in a call with other entries", async () => {
+    const { url, token } = rest;
+    const entries = createUpstashEntries({ url, token, clock, timeoutMs: 10_000 });
+    const nothing = { now: Date.now(), unused: [], adjusted: [], dependents: [], groups: [] };
+    const deciding = (group: Counter, times = 1) => ({ ...nothing, groups: [[group]], times });
+    const [one, foreign, rolls, adjusted] = [plain(), plain(), rolling(), plain({ cost: 7 })];
+    await occupy(foreign);
+    const answers = await entries.run([
+      deciding(one),
+      deciding(foreign),
+      deciding(foreign, 3),
+      deciding(rolls, 2),
+      { ...nothing, adjusted: [foreign], times: 1 },
+      { ...nothing, adjusted: [adjusted], times: 1 },
+      { ...nothing, groups: [[foreign]], dependents: [[plain()]], times: 1 },
+      deciding(one),
+    ]);
+    const failed = { failure: "error-reply", message: expect.stringContaining("WRONGTYPE") };
+    expect(answers.map((each) => each.map(({ adjusted, groups }) => adjusted ?? groups))).toEqual([
+      [[expect.objectContaining({ admitted: true })]],
+      [[expect.objectContaining(failed)]],
+      [1, 2, 3].map(() => [expect.objectContaining(failed)]),
+      [1, 2].map(() => [expect.objectContaining({ admitted: true })]),
+      [expect.objectContaining(failed)],
+      [[expect.objectContaining({ count: 7 })]],
+      [[expect.objectContaining(failed), expect.objectContaining({ isSkipped: true })]],
+      [
+        [
+          expect.objectContaining({
+            admitted: true,
+            tallies: [expect.objectContaining({ count: 2 })],
+          }),
+        ],
+      ],
+    ]);
+  });
+
   it("leaves a block and one of two shards uncharged", async () => {
     const [block, shard, foreign] = [
       plain({ limit: 800, block: 50 }),

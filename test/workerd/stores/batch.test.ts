@@ -1,0 +1,290 @@
+import { env } from "cloudflare:workers";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import type { Counter, GroupVerdict } from "../../../src/engine/counter.ts";
+import {
+  type Answer,
+  answersOf,
+  type Entry,
+  type EntryStore,
+  type Part,
+  withBatches,
+} from "../../../src/stores/batch.ts";
+import { createUpstashEntries } from "../../../src/stores/upstash/upstash-store.ts";
+import { counter } from "../../suite/counters.ts";
+
+const TIMEOUT_MS = 1000;
+
+/** A call that the store has received, and the functions that end it. */
+interface Call {
+  readonly entries: readonly Entry[];
+  readonly answer: () => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** Creates a store whose calls wait until the test ends them. Every group is admitted. */
+function gated({ maxCalls = 1 } = {}) {
+  const calls: Call[] = [];
+  const entries: EntryStore = {
+    run: (given) =>
+      new Promise((resolve, reject) => {
+        const answers = given.map(({ times, groups }) =>
+          Array.from({ length: times }, (_, index): Answer => {
+            const tallies = [{ count: index + 1, resetMs: 1, banMs: 0 }];
+            return { now: 1, groups: groups.map(() => ({ admitted: true, tallies })) };
+          }),
+        );
+        calls.push({ entries: given, answer: () => resolve(answers), fail: reject });
+      }),
+    reset: async () => {},
+  };
+  const kept: Promise<unknown>[] = [];
+  const options = { timeoutMs: TIMEOUT_MS, maxCalls, keepAlive: (task: never) => kept.push(task) };
+  const store = withBatches(entries, options as never);
+  const timesOf = ({ entries }: Call) => entries.map(({ times }) => times);
+  return { store, calls, kept, sizes: () => calls.map(timesOf) };
+}
+
+describe("decisions that arrive together", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const someone = counter();
+  const others = Array.from({ length: 300 }, () => counter());
+  const settle = () => vi.advanceTimersByTimeAsync(0);
+
+  it("go at once while calls are free, and then together in the next call", async () => {
+    const { store, calls, sizes } = gated({ maxCalls: 2 });
+    for (const each of others.slice(0, 5)) store.decide([[each]]);
+    expect(sizes()).toEqual([[1], [1]]);
+    calls[1]?.answer();
+    await settle();
+    expect(sizes()).toEqual([[1], [1], [1, 1, 1]]);
+  });
+
+  it("are one entry if they are equal, and the first to come are admitted first", async () => {
+    const { store, calls, sizes } = gated();
+    const first = store.decide([[someone]]);
+    const burst = Array.from({ length: 1000 }, () => store.decide([[{ ...someone }]]));
+    calls[0]?.answer();
+    await first;
+    await settle();
+    expect(sizes()).toEqual([[1], [1000]]);
+    calls[1]?.answer();
+    const counts = (await Promise.all(burst)).map(({ groups }) => groups[0]?.tallies[0]?.count);
+    expect(counts).toEqual(Array.from({ length: 1000 }, (_, index) => index + 1));
+  });
+
+  it.each<[string, Partial<Counter>]>([
+    ["another cost", { cost: 2 }],
+    ["another ceiling", { ceiling: 4 }],
+    ["a block", { block: 9 }],
+    ["a ban", { banMs: 1000 }],
+    ["a check", { checkOnly: true }],
+    ["the mode shadow", { shadow: true }],
+    ["another shard", { alternative: counter() }],
+  ])("are entries of their own if they differ by %s", async (_, fields) => {
+    const { store, calls, sizes } = gated();
+    for (const each of [someone, someone, { ...someone, ...fields }]) store.decide([[each]]);
+    calls[0]?.answer();
+    await settle();
+    expect(sizes()).toEqual([[1], [1, 1]]);
+  });
+
+  it.each([
+    [256, 1, [256, 43]],
+    [128, 8, [128, 128, 43]],
+  ])("fill calls with at most %i entries of %i counters", async (_, counters, expected) => {
+    const { store, calls } = gated();
+    for (const each of others) {
+      const more = Array.from({ length: counters - 1 }, () => counter());
+      store.decide([[each, ...more]]);
+    }
+    for (let sent = 0; sent < calls.length; sent++) {
+      calls[sent]?.answer();
+      await settle();
+    }
+    expect(calls.slice(1).map(({ entries }) => entries.length)).toEqual(expected);
+  });
+
+  it("leave after a quarter of the deadline although no call is free", async () => {
+    const { store, sizes } = gated();
+    for (const each of others.slice(0, 3)) store.decide([[each]]).catch(() => {});
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 5);
+    expect(sizes()).toEqual([[1]]);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 10);
+    expect(sizes()).toEqual([[1], [1, 1]]);
+  });
+
+  it("have each their own deadline, from their arrival", async () => {
+    const { store, calls } = gated();
+    const ended: string[] = [];
+    const note = (name: string) => (error: { failure?: string }) => {
+      ended.push(`${name} ${error.failure}`);
+    };
+    store.decide([[others[0] as Counter]]).catch(note("first"));
+    store.decide([[others[1] as Counter]]).catch(note("second"));
+    await vi.advanceTimersByTimeAsync(200);
+    const third = store.decide([[others[2] as Counter]]);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 200);
+    expect(ended).toEqual(["first timeout", "second timeout"]);
+    calls[1]?.answer();
+    await expect(third).resolves.toMatchObject({ groups: [{ admitted: true }] });
+  });
+
+  it("all fail if their call fails, and nothing is sent twice", async () => {
+    const { store, calls, sizes } = gated();
+    const failed = [0, 1, 2].map((at) => store.decide([[others[at] as Counter]]));
+    const results = Promise.allSettled(failed);
+    calls[0]?.fail(new Error("one"));
+    await settle();
+    calls[1]?.fail(new Error("two"));
+    expect((await results).map((each) => (each as PromiseRejectedResult).reason.message)).toEqual([
+      "one",
+      "two",
+      "two",
+    ]);
+    expect(sizes()).toEqual([[1], [1, 1]]);
+  });
+
+  it("are kept alive by the request that opened the batch", async () => {
+    const { store, calls, kept } = gated();
+    for (const each of others.slice(0, 4)) store.decide([[each]]);
+    expect(kept).toHaveLength(2);
+    const isOver = vi.fn();
+    Promise.all(kept).then(isOver);
+    calls[0]?.answer();
+    await settle();
+    expect(isOver).not.toHaveBeenCalled();
+    calls[1]?.answer();
+    await settle();
+    expect(isOver).toHaveBeenCalled();
+  });
+
+  it("do not wait for ever for calls that never end", async () => {
+    const { store, sizes } = gated();
+    store.decide([[others[0] as Counter]]).catch(() => {});
+    await vi.advanceTimersByTimeAsync(3 * TIMEOUT_MS + 1);
+    store.decide([[others[1] as Counter]]).catch(() => {});
+    expect(sizes()).toEqual([[1], [1]]);
+  });
+});
+
+const { restUrl: url, restToken: token } = inject("redis");
+const upstash = (clock: "redis" | "edge") =>
+  createUpstashEntries({ url, token, clock, timeoutMs: 10_000 });
+const NOTHING = { unused: [], adjusted: [], dependents: [], times: 1 };
+const HOUR = 3_600_000;
+
+/** Decides equal requests in one entry, in a Durable Object. */
+async function inObject(group: Counter[], times: number, now: number): Promise<GroupVerdict[]> {
+  const object = env.COUNTERS.getByName((group[0] as Counter).identity);
+  const [[parts = []] = []] = await object.run([{ ...NOTHING, now, groups: [group], times }], 0);
+  return answersOf(group, parts as Part<GroupVerdict>[]);
+}
+
+/** Does the same in Redis. */
+function inRedis(clock: "redis" | "edge") {
+  return async (group: Counter[], times: number, now: number): Promise<GroupVerdict[]> => {
+    const [answers = []] = await upstash(clock).run([{ ...NOTHING, now, groups: [group], times }]);
+    return answers.map(({ groups }) => groups[0] as GroupVerdict);
+  };
+}
+
+type Decide = ReturnType<typeof inRedis>;
+
+describe.each<[string, Decide]>([
+  ["Redis, with the clock redis", inRedis("redis")],
+  ["Redis, with the clock edge", inRedis("edge")],
+  ["a Durable Object", inObject],
+])("equal requests in one entry, in %s", (name, decide) => {
+  const quota = fc.record({
+    limit: fc.integer({ min: 0, max: 12 }),
+    more: fc.integer({ min: 0, max: 5 }),
+    cost: fc.integer({ min: 0, max: 4 }),
+    used: fc.integer({ min: 0, max: 12 }),
+    kind: fc.constantFrom("plain", "rolling", "banning", "escalating", "checked"),
+  });
+
+  type Quota = typeof quota extends fc.Arbitrary<infer Value> ? Value : never;
+
+  /** Creates the same new counters twice, with the same quota used. */
+  async function create(quotas: Quota[], now: number) {
+    const identities = [crypto.randomUUID(), crypto.randomUUID()];
+    const [one, other] = identities.map((identity) =>
+      quotas.map(
+        ({ limit, more, cost, kind }, index): Counter => ({
+          ...counter({ key: `test:rule${index}:1h:${identity}`, identity, limit, windowMs: HOUR }),
+          ceiling: limit + (kind === "rolling" ? more : 0),
+          cost,
+          ...(kind === "rolling" && { rollsOver: true }),
+          ...(kind === "banning" && { banMs: HOUR }),
+          ...(kind === "escalating" && {
+            banMs: HOUR,
+            escalation: { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR },
+          }),
+          ...(kind === "checked" && { checkOnly: true }),
+        }),
+      ),
+    ) as [Counter[], Counter[]];
+    for (const group of [one, other]) {
+      for (const [index, each] of group.entries()) {
+        const { used } = quotas[index] as { used: number };
+        const { checkOnly, ...charged } = each;
+        const cost = Math.min(used, each.ceiling);
+        if (cost > 0) await decide([{ ...charged, cost }], 1, now);
+      }
+    }
+    return [one, other] as const;
+  }
+
+  const withoutTimes = ({ admitted, tallies }: GroupVerdict) => ({
+    admitted,
+    tallies: tallies.map(({ count, banMs }) => ({ count, isBanned: banMs > 0 })),
+  });
+
+  it("are decided as if they came one after the other", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(quota, { minLength: 1, maxLength: 3 }),
+        fc.integer({ min: 2, max: 9 }),
+        async (quotas, times) => {
+          const now = Math.ceil(Date.now() / HOUR) * HOUR;
+          const [one, other] = await create(quotas, now);
+          const inTurn: GroupVerdict[] = [];
+          for (let sent = 0; sent < times; sent++) inTurn.push(...(await decide(one, 1, now)));
+          const together = await decide(other, times, now);
+          const denied = inTurn.find(({ admitted }) => !admitted);
+          // Later denials of a client may report a ban that the first one has begun.
+          const first = (verdicts: GroupVerdict[]) =>
+            verdicts.filter((each) => each.admitted).map(withoutTimes);
+          expect(together).toHaveLength(times);
+          expect(first(together)).toEqual(first(inTurn));
+          const own = together.find(({ admitted }) => !admitted);
+          expect(own && withoutTimes(own)).toEqual(denied && withoutTimes(denied));
+          // What is stored afterwards is the same, too.
+          expect((await decide(other, 1, now)).map(withoutTimes)).toEqual(
+            (await decide(one, 1, now)).map(withoutTimes),
+          );
+        },
+      ),
+      { numRuns: name === "a Durable Object" ? 40 : 120 },
+    );
+  });
+});
+
+it.each(["redis", "edge"] as const)(
+  "equal requests in one entry use the quota of both shards, with the clock %s",
+  async (clock) => {
+    const now = Math.ceil(Date.now() / HOUR) * HOUR;
+    const alternative = counter({ limit: 4, windowMs: HOUR });
+    const sharded = { ...counter({ limit: 5, windowMs: HOUR }), alternative };
+    const verdicts = await inRedis(clock)([sharded], 20, now);
+    expect(verdicts.filter(({ admitted }) => admitted)).toHaveLength(9);
+  },
+);
