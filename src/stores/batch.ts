@@ -55,12 +55,12 @@ export interface BatchOptions {
   readonly timeoutMs: number;
   /** Lets a call run to its end although the request that sends it has ended. */
   readonly keepAlive: KeepAlive;
-  /** @default {@link MAX_CALLS} */
+  /** The maximum number of calls on their way, while the store answers. @default 4 */
   readonly maxCalls?: number;
 }
 
 /** The maximum number of calls of an isolate on their way, while the store answers. */
-export const MAX_CALLS = 4;
+const MAX_CALLS = 4;
 
 /** A call has at most so many entries and counters, so that it takes about 1 ms in Redis, and 200 KB. */
 const MAX_ENTRIES = 256;

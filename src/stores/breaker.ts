@@ -5,7 +5,7 @@ import { decisiveRole, roleOf } from "./group-roles.ts";
 import { ObjectCircuits } from "./object-circuits.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
-import { MAX_STALLED, type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
+import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
 
 /** `closed`: all calls reach the store. `open`: only an occasional probe reaches the store. */
 export type BreakerState = "closed" | "open";
@@ -24,8 +24,6 @@ export interface BreakerOptions {
    * @default 1, which suits a store that is not made of objects
    */
   readonly clients?: number;
-  /** How many calls must wait until the store counts as stalled: see `WaitingCalls`. @default 16 */
-  readonly maxStalled?: number;
   /** Called with each change of state. */
   readonly onChange?: (state: BreakerState, scope: BreakerScope) => void;
   /** Returns the time in milliseconds. @default Date.now */
@@ -72,19 +70,13 @@ export class Breaker {
   /** When a call last began or was checked, by the isolate's clock. */
   #seenAt = 0;
 
-  constructor({
-    timeoutMs,
-    clients = 1,
-    maxStalled = MAX_STALLED,
-    onChange = () => {},
-    clock = Date.now,
-  }: BreakerOptions) {
+  constructor({ timeoutMs, clients = 1, onChange = () => {}, clock = Date.now }: BreakerOptions) {
     this.#clients = clients;
     this.#onChange = onChange;
     this.#clock = clock;
     this.#store = new Circuit(timeoutMs);
     this.#objects = new ObjectCircuits(timeoutMs);
-    this.#waiting = new WaitingCalls(timeoutMs, clients, maxStalled);
+    this.#waiting = new WaitingCalls(timeoutMs, clients);
     this.#stepMs = timeoutMs / CHECKS_PER_DEADLINE;
   }
 

@@ -2,7 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import type { StoreBinding } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
 import { aroundCalls } from "./around-calls.ts";
-import { type EntryStore, MAX_CALLS, withBatches } from "./batch.ts";
+import { type EntryStore, withBatches } from "./batch.ts";
 import { Breaker, type BreakerScope, type BreakerState, withBreaker } from "./breaker.ts";
 import { withDeadline } from "./deadline.ts";
 import type { CounterObject } from "./durable-object/counter-object.ts";
@@ -70,7 +70,7 @@ const FAILING_CLIENTS = 3;
 
 /**
  * Wraps a store of entries whose calls travel together. The breaker stops the calls while the store fails. It
- * counts calls, whatever the number of entries in them, and one call at a time tells enough.
+ * counts calls, whatever the number of entries in them.
  */
 function withBatchedCalls(
   entries: EntryStore,
@@ -78,11 +78,7 @@ function withBatchedCalls(
 ): Store {
   const limited = withDeadline(entries, timeoutMs);
   const measured = meter ? withMeasuredCommands(limited, meter, billedCommands(clock)) : limited;
-  const breaker = new Breaker({
-    timeoutMs,
-    maxStalled: MAX_CALLS,
-    ...(onBreaker && { onChange: onBreaker }),
-  });
+  const breaker = new Breaker({ timeoutMs, ...(onBreaker && { onChange: onBreaker }) });
   const reliable = aroundCalls(withSpans(measured), (call) => breaker.run([], call));
   return withKeepAlive(withBatches(reliable, { timeoutMs, keepAlive: waitUntil }), waitUntil);
 }

@@ -24,7 +24,6 @@ export interface WaitingCall {
 export class WaitingCalls {
   readonly #timeoutMs: number;
   readonly #clients: number;
-  readonly #maxStalled: number;
   /** The waiting calls, in the order in which they were sent. */
   readonly #calls = new Set<WaitingCall>();
   #successes = 0;
@@ -37,10 +36,8 @@ export class WaitingCalls {
   /**
    * @param clients the number of clients whose calls must be stalled before the whole store counts
    * as stalled
-   * @param maxStalled how many calls must have waited
    */
-  constructor(timeoutMs: number, clients: number, maxStalled = MAX_STALLED) {
-    this.#maxStalled = maxStalled;
+  constructor(timeoutMs: number, clients: number) {
     this.#timeoutMs = timeoutMs;
     this.#clients = clients;
   }
@@ -74,9 +71,9 @@ export class WaitingCalls {
    * waited longest may continue to wait
    */
   isStalled(identities: readonly string[], now: number, waitingCall?: WaitingCall): boolean {
-    if (this.#calls.size < this.#maxStalled) return false;
+    if (this.#calls.size < MAX_STALLED) return false;
     const stalled = new Set<string>();
-    let remaining = this.#maxStalled;
+    let remaining = MAX_STALLED;
     for (const call of this.#calls) {
       const ageMs = now - call.sentAt;
       if (ageMs < 0 || ageMs > 2 * this.#timeoutMs) {

@@ -97,6 +97,9 @@ function mainModule(config: ConfigInput): string {
         super(ctx, env);
         this.#ctx = ctx;
       }
+      run(...given) {
+        return (FAULTS[fault] ?? FAULTS.none)(() => super.run(...given), this.#ctx);
+      }
       decide(...given) {
         return (FAULTS[fault] ?? FAULTS.none)(() => super.decide(...given), this.#ctx);
       }

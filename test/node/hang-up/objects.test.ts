@@ -49,6 +49,10 @@ const MAIN = `
       await scheduler.wait(${DISTANCE_MS});
       return super.decide(...args);
     }
+    async run(...args) {
+      await scheduler.wait(${DISTANCE_MS});
+      return super.run(...args);
+    }
     async endHold(...args) {
       await scheduler.wait(${DISTANCE_MS});
       return super.endHold(...args);
