@@ -213,12 +213,43 @@ function canonicalRoute(route: string, caseSensitivePaths: boolean): string {
   const segments = splitRoute(route).map((segment) => {
     if (segment === "*") return segment;
     if (!segment.startsWith(":")) return canonicalPath(`/${segment}`, caseSensitivePaths).path;
-    // The pattern becomes a group, because Hono would anchor `a|b` as `^a|b$`. The group ignores
-    // case if paths are folded to lower case.
-    return segment.replace(/\{(.+)\}/, caseSensitivePaths ? "{(?:$1)}" : "{(?i:$1)}");
+    // The pattern becomes a group, because Hono would anchor `a|b` as `^a|b$`.
+    return segment.replace(/\{(.+)\}/, (_, pattern: string) => {
+      return `{(?:${caseSensitivePaths ? pattern : withLowerCase(pattern)})}`;
+    });
   });
   return `/${segments
     .map((segment) => segment.replace(/^\//, ""))
     .filter(Boolean)
     .join("/")}`;
+}
+
+/** An escape, the start of a named group, a class, or an upper-case letter. */
+const PATTERN_PART =
+  /\\(?:[cx]..?|u.{4}|k<[^>]*>|p\{[^}]*\}|.)|\(\?<(?![=!])[^>]*>|\[(?:\\.|[^\]\\])*\]|\p{Lu}/gsu;
+
+/** An escape, a range or a character of a class. */
+const CLASS_PART = /\\.|([^\\])-([^\\\]])|./gsu;
+
+/**
+ * Lets a pattern ignore case for paths that are folded to lower case: its upper-case letters match lower-case
+ * ones. The modifier `(?i:…)` would do the same, but Node has it only since version 23.
+ */
+export function withLowerCase(pattern: string): string {
+  return pattern.replace(PATTERN_PART, (part) => {
+    if (part.startsWith("[")) return withLowerCaseClass(part);
+    return part.startsWith("\\") || part.startsWith("(") ? part : part.toLowerCase();
+  });
+}
+
+/** Adds the lower-case letters of the upper-case ones that a class contains. */
+function withLowerCaseClass(text: string): string {
+  const added = [...text.slice(1, -1).matchAll(CLASS_PART)].map(([part, first, last]) => {
+    if (!first || !last) return /^\p{Lu}$/u.test(part) ? part.toLowerCase() : "";
+    const [from, to] = [first < "A" ? "A" : first, last > "Z" ? "Z" : last];
+    return from <= to ? `${from}-${to}`.toLowerCase() : "";
+  });
+  const letters = added.join("");
+  if (!letters) return text;
+  return text.startsWith("[^") ? `(?:(?![${letters}])${text})` : `(?:[${letters}]|${text})`;
 }
