@@ -1,20 +1,13 @@
-import { CONTROL_BINDING } from "../../src/config/binding-names.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
 import { settingIn, valueIn } from "./notation.ts";
-import { storeOf } from "./store.ts";
 
 /**
- * The oldest compatibility date that Weir supports. With an older date, the runtime lacks
- * URL.parse.
+ * The oldest compatibility date that Weir supports. With an older date, requests cannot wait for a call
+ * that another request has made (`handle_cross_request_promise_resolution`).
  */
-export const MIN_DATE = "2022-10-31";
-/**
- * The oldest compatibility date with which the Worker can call its Durable Objects, unless it has the
- * compatibility flag `rpc`.
- */
-export const MIN_DATE_FOR_OBJECTS = "2024-04-03";
+export const MIN_DATE = "2024-10-14";
 
 /** The periods of Cloudflare's own rate limiters, in seconds. */
 const PERIODS = [10, 60];
@@ -23,7 +16,7 @@ const PERIODS = [10, 60];
 export function workerFindings(config: Config, deployment: Deployment): LocalFinding[] {
   return [
     ...mainFindings(deployment),
-    ...compatibilityFindings(config, deployment),
+    ...compatibilityFindings(deployment),
     ...nativeLimiterFindings(config, deployment),
   ];
 }
@@ -47,19 +40,14 @@ function mainFindings({ file, main, isPages }: Deployment): LocalFinding[] {
     : [{ ...fault, message, cure: "Correct main, or create the file" }];
 }
 
-function compatibilityFindings(config: Config, deployment: Deployment): LocalFinding[] {
-  const { compatibilityDate: date, compatibilityFlags } = deployment;
-  const callsObjects =
-    storeOf(config, deployment) === "durable-object" ||
-    deployment.objects.some(({ name }) => name === CONTROL_BINDING);
-  const needsRpc = callsObjects && !compatibilityFlags.includes("rpc");
-  const oldest = needsRpc ? MIN_DATE_FOR_OBJECTS : MIN_DATE;
+function compatibilityFindings(deployment: Deployment): LocalFinding[] {
+  const { compatibilityDate: date } = deployment;
   const finding = {
     code: "compatibility-date",
     severity: "fault",
     path: "compatibility_date",
   } as const;
-  const cure = `Write ${settingIn(deployment.file, "compatibility_date", oldest)} or a later date`;
+  const cure = `Write ${settingIn(deployment.file, "compatibility_date", MIN_DATE)} or a later date`;
   if (date === undefined) {
     // Vite's plugin and the option --compatibility-date set a date that the file does not show.
     const isKnown = deployment.main.path === undefined || deployment.main.kind === "other";
@@ -75,10 +63,9 @@ function compatibilityFindings(config: Config, deployment: Deployment): LocalFin
     ];
   }
   // The dates have the form of ISO 8601, so the order of the texts is the order of the dates.
-  if (date >= oldest) return [];
-  const missing =
-    date < MIN_DATE ? "the Worker answers no request" : "Weir cannot call Durable Objects";
-  return [{ ...finding, message: `With the compatibility date ${date}, ${missing}`, cure }];
+  if (date >= MIN_DATE) return [];
+  const message = `With the compatibility date ${date}, requests cannot share calls to the store`;
+  return [{ ...finding, message, cure }];
 }
 
 function isDate(text: string): boolean {

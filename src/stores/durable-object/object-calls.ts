@@ -17,6 +17,9 @@ import type { TimedVerdict } from "./timed-verdict.ts";
 
 type Group = readonly Counter[];
 
+/** The maximum number of objects whose calls are remembered while they are on their way. */
+const MAX_OBJECTS = 4096;
+
 /** In place of the answer for a group that must wait for open holds. */
 const MUST_WAIT = new StoreError("timeout", "an open hold has the quota");
 
@@ -48,7 +51,7 @@ export class ObjectCalls {
     const batches = this.#batchesOf(identity);
     const entries = entriesOf(groups, now, unused);
     const answers = await batches.run(entries).finally(() => {
-      if (batches.isIdle) this.#batches.delete(identity);
+      if (batches.isIdle && this.#batches.get(identity) === batches) this.#batches.delete(identity);
     });
     const verdicts = resultsOf(groups, answers);
     const waiting = groups.filter((_, index) => verdicts[index] instanceof StoreError);
@@ -69,6 +72,10 @@ export class ObjectCalls {
     const run = (entries: readonly Entry[]) => this.#run(this.#objectOf(identity), entries);
     const options = { timeoutMs: this.#timeoutMs, keepAlive: this.#background, maxCalls: 1 };
     const batches = new Batches({ run }, options);
+    // If an invocation is killed, nothing ends its call. Without the oldest entry, later calls to that object
+    // only leave sooner.
+    const [oldest] = this.#batches.keys();
+    if (oldest !== undefined && this.#batches.size >= MAX_OBJECTS) this.#batches.delete(oldest);
     this.#batches.set(identity, batches);
     return batches;
   }

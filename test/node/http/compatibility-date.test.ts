@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MIN_DATE, MIN_DATE_FOR_OBJECTS } from "../../../cli/deployment/worker.ts";
+import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { MIN_DATE } from "../../../cli/deployment/worker.ts";
+import type {} from "../../../dev/provided-redis.ts";
+import { startUpstashRest, type UpstashRest } from "../../../dev/upstash-rest.ts";
 import { startWorkerd, weirModule, workerConfig } from "../../../dev/workerd.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
@@ -7,56 +9,67 @@ import { type Origin, startOrigin } from "../support/origin.ts";
 const MAIN = `
   import { defineConfig, weir } from "./weir.mjs";
   export { CounterObject } from "./weir.mjs";
-  const rules = [{ name: "api", limit: 1, window: "52w", lease: false, onError: "closed" }];
-  export default weir(defineConfig({ rules, timeoutMs: 10_000 }));
+  const rules = [{ name: "api", limit: 10, window: "52w", lease: false, onError: "closed" }];
+  export default weir(defineConfig({ rules, timeoutMs: 10_000, prefix: ${JSON.stringify(`dates-${Date.now()}`)} }));
 `;
 
 let origin: Origin;
+let rest: UpstashRest;
 
 beforeAll(async () => {
   origin = await startOrigin();
+  rest = await startUpstashRest({ redis: inject("redis"), delayMs: 50 });
 });
 
-afterAll(() => origin.stop());
+afterAll(async () => {
+  await rest.stop();
+  await origin.stop();
+});
 
-/** Returns the statuses of two requests to a Worker with Durable Objects. */
-async function statusesWith(compatibilityDate: string, flags: string[]): Promise<number[]> {
+/** Sends 40 requests of one client at once. Returns how often each status occurred. */
+async function statusesWith(compatibilityDate: string, store: "upstash" | "objects") {
   const modules = { "main.mjs": MAIN, "weir.mjs": await weirModule() };
+  const text = (value: string) => ({ type: "text", value }) as const;
+  const stores = {
+    upstash: {
+      UPSTASH_REDIS_REST_URL: text(rest.url),
+      UPSTASH_REDIS_REST_TOKEN: text(rest.token),
+    },
+    objects: {
+      COUNTERS: { type: "durable-object", worker: "weir", exportName: "CounterObject" },
+    },
+  } as const;
   const config = {
     ...workerConfig("weir", modules),
     compatibilityDate,
-    compatibilityFlags: flags,
-    env: {
-      COUNTERS: { type: "durable-object", worker: "weir", exportName: "CounterObject" },
-      ORIGIN_URL: { type: "text", value: origin.url },
-    },
+    env: { ...stores[store], ORIGIN_URL: text(origin.url) },
     exports: { CounterObject: { type: "durable-object", storage: "sqlite" } },
   } as const;
   const workerd = await startWorkerd([{ config }], { onLog: () => {} });
   try {
     const [url] = workerd.urls as [URL];
     const headers = { "CF-Connecting-IP": "203.0.113.1" };
-    return [(await send(url, "/", { headers })).status, (await send(url, "/", { headers })).status];
+    const counts: Record<number, number> = {};
+    await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const { status } = await send(url, "/", { headers });
+        counts[status] = (counts[status] ?? 0) + 1;
+      }),
+    );
+    return counts;
   } finally {
     await workerd.stop();
   }
 }
 
-/** Returns the date of the day before. */
-function dayBefore(date: string): string {
-  return new Date(Date.parse(date) - 86_400_000).toISOString().slice(0, 10);
-}
+it.each(["upstash", "objects"] as const)(
+  "a burst is decided with the oldest compatibility date that Weir supports, with %s",
+  async (store) => {
+    expect(await statusesWith(MIN_DATE, store)).toEqual({ 200: 10, 429: 30 });
+  },
+);
 
-describe("a Worker that counts in Durable Objects", () => {
-  it.each([
-    ["works", MIN_DATE_FOR_OBJECTS, [], [200, 429]],
-    ["cannot call them", dayBefore(MIN_DATE_FOR_OBJECTS), [], [503, 503]],
-    ["works", MIN_DATE, ["rpc"], [200, 429]],
-  ])("%s with the compatibility date %s and the flags %j", async (_, date, flags, expected) => {
-    expect(await statusesWith(date, flags)).toEqual(expected);
-  });
-
-  it("answers no request with a date before the oldest one", async () => {
-    expect(await statusesWith(dayBefore(MIN_DATE), ["rpc"])).toEqual([500, 500]);
-  });
+it("requests that share calls fail with a date before the oldest one", async () => {
+  const dayBefore = new Date(Date.parse(MIN_DATE) - 86_400_000).toISOString().slice(0, 10);
+  expect(await statusesWith(dayBefore, "objects")).toHaveProperty("500");
 });
