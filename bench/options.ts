@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { BASELINE, SUBJECTS, type Subject } from "./environment/subjects.ts";
+import { CONNECTIONS } from "./load/closed-loop.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 
 /** A run consists of the workloads and of these experiments. */
@@ -8,6 +9,7 @@ const PARTS = [...WORKLOADS.map(({ name }) => name), ...EXPERIMENTS];
 const DEFAULT_REDIS_LATENCY_MS = 20;
 /** A latency above Weir's default `timeoutMs`, 1,000 ms, would leave requests undecided. */
 const MAX_REDIS_LATENCY_MS = 900;
+const MAX_CONNECTIONS = 1024;
 
 export interface BenchOptions {
   /**
@@ -16,6 +18,8 @@ export interface BenchOptions {
   readonly quick: boolean;
   /** The latencies of Redis, in milliseconds. Each workload runs once for each value. */
   readonly redisLatenciesMs: readonly number[];
+  /** The numbers of connections. Each workload except the bursts runs once for each value. */
+  readonly connections: readonly number[];
   /** The subjects of the run. The baseline is always one of them. */
   readonly subjects: readonly Subject[];
   /** Names of workloads and experiments. */
@@ -41,7 +45,13 @@ export function parseOptions(args: readonly string[]): BenchOptions {
       new Option(
         "--redis-latency <ms,…>",
         "how long Redis takes to answer, in ms (default: 20)",
-      ).argParser(parseLatencies),
+      ).argParser(numbersOf(0, MAX_REDIS_LATENCY_MS, "0,5,20,100")),
+    )
+    .addOption(
+      new Option(
+        "--connections <n,…>",
+        `how many connections send requests (default: ${CONNECTIONS})`,
+      ).argParser(numbersOf(1, MAX_CONNECTIONS, "4,16,64,256")),
     )
     .addOption(
       new Option(
@@ -64,31 +74,39 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     .opts<{
       quick?: boolean;
       redisLatency?: number[];
+      connections?: number[];
       only?: string[];
       workload?: string[];
       json?: string;
     }>();
 
   const { quick = false, redisLatency = [DEFAULT_REDIS_LATENCY_MS], only, workload, json } = given;
+  const { connections = [CONNECTIONS] } = given;
   return {
     quick,
     redisLatenciesMs: redisLatency,
+    connections,
     subjects: SUBJECTS.filter(({ name }) => name === BASELINE || !only || only.includes(name)),
     parts: workload ?? PARTS,
     json,
-    isWhole: !quick && !only && !workload && redisLatency.includes(DEFAULT_REDIS_LATENCY_MS),
+    isWhole:
+      !(quick || only || workload) &&
+      redisLatency.includes(DEFAULT_REDIS_LATENCY_MS) &&
+      connections.includes(CONNECTIONS),
   };
 }
 
-function parseLatencies(text: string): number[] {
-  const values = text.split(",").map((part) => (/^\d+$/.test(part) ? Number(part) : Number.NaN));
-  const isAllowed = values.every((value) => value <= MAX_REDIS_LATENCY_MS);
-  if (!isAllowed || new Set(values).size < values.length) {
-    throw new InvalidArgumentError(
-      `Allowed: whole numbers from 0 to ${MAX_REDIS_LATENCY_MS}, each once, such as 0,5,20,100.`,
-    );
-  }
-  return values;
+function numbersOf(least: number, most: number, example: string): (text: string) => number[] {
+  return (text) => {
+    const values = text.split(",").map((part) => (/^\d+$/.test(part) ? Number(part) : Number.NaN));
+    const isAllowed = values.every((value) => value >= least && value <= most);
+    if (!isAllowed || new Set(values).size < values.length) {
+      throw new InvalidArgumentError(
+        `Allowed: whole numbers from ${least} to ${most}, each once, such as ${example}.`,
+      );
+    }
+    return values;
+  };
 }
 
 function listOf(allowed: readonly string[]): (text: string) => string[] {

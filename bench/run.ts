@@ -7,7 +7,6 @@ import { runFlood } from "./experiments/flood.ts";
 import { countsAcrossIsolates, type IsolatesResult, runIsolates } from "./experiments/isolates.ts";
 import { measureManyRules } from "./experiments/many-rules.ts";
 import { runWorkload, type SampleSize } from "./experiments/rounds.ts";
-import { CONNECTIONS } from "./load/closed-loop.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 import type { BenchOptions } from "./options.ts";
 import { mainRedisLatency, type Results, type WorkloadResult } from "./report/results.ts";
@@ -57,7 +56,7 @@ export async function run(
   options: BenchOptions,
   onProgress: (text: string) => void,
 ): Promise<Results> {
-  const { quick, redisLatenciesMs, subjects, parts } = options;
+  const { quick, redisLatenciesMs, connections, subjects, parts } = options;
   const sizes = quick ? QUICK : FULL;
   const redisLatencyMs = mainRedisLatency(redisLatenciesMs);
   async function runPart<Result>(
@@ -96,24 +95,28 @@ export async function run(
     date,
     machine: readMachine(),
     versions: readVersions(environment.redis.version),
-    options: { quick, redisLatenciesMs, connections: CONNECTIONS, rounds },
+    options: { quick, redisLatenciesMs, connections, rounds },
     ...{ workloads, isolates, flood: flood ?? [], addedCpu, control, decisionCpu, manyRules },
   };
 }
 
 async function runWorkloads(
   environment: Environment,
-  { redisLatenciesMs, subjects, parts }: BenchOptions,
+  { redisLatenciesMs, connections, subjects, parts }: BenchOptions,
   sampleSize: SampleSize,
   onProgress: (text: string) => void,
 ): Promise<WorkloadResult[]> {
   const results: WorkloadResult[] = [];
   for (const redisLatencyMs of redisLatenciesMs) {
     for (const workload of WORKLOADS.filter(({ name }) => parts.includes(name))) {
-      onProgress(`${workload.title}, Redis ${redisLatencyMs} ms away`);
       const requests = workload.count[sampleSize.count];
-      const rounds = await runWorkload(environment, workload, subjects, redisLatencyMs, sampleSize);
-      results.push({ workload, redisLatencyMs, requests, subjects: rounds });
+      for (const count of workload.isBurst ? [requests] : connections) {
+        onProgress(`${workload.title}, ${count} connections, Redis ${redisLatencyMs} ms away`);
+        const rounds = await runWorkload(
+          ...([environment, workload, subjects, redisLatencyMs, sampleSize, count] as const),
+        );
+        results.push({ workload, redisLatencyMs, connections: count, requests, subjects: rounds });
+      }
     }
   }
   return results;

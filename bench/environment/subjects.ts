@@ -78,7 +78,7 @@ function weir(name: string, title: string, options: WeirOptions): Subject {
   };
 }
 
-function peer(name: string, title: string): Subject {
+function peer(name: string, title: string, vars = {}, worker = `${name}.ts`): Subject {
   return {
     name,
     title,
@@ -86,8 +86,8 @@ function peer(name: string, title: string): Subject {
     isWeir: false,
     windowMs: HOUR_SECONDS * 1000,
     runtimeOptions: (limit) => ({
-      worker: `${name}.ts`,
-      vars: { LIMIT: `${limit}`, WINDOW_SECONDS: `${HOUR_SECONDS}` },
+      worker,
+      vars: { ...vars, LIMIT: `${limit}`, WINDOW_SECONDS: `${HOUR_SECONDS}` },
     }),
   };
 }
@@ -109,6 +109,12 @@ export const SUBJECTS: readonly Subject[] = [
   weir("weir-exact-edge", 'Weir, `lease: false`, `clock: "edge"`', { lease: false, clock: "edge" }),
   weir("weir-durable-object", "Weir on Durable Objects", { store: "durable-object" }),
   peer("upstash-ratelimit", "@upstash/ratelimit, fixedWindow"),
+  peer(
+    "upstash-ratelimit-alone",
+    "@upstash/ratelimit without auto-pipelining",
+    { AUTO_PIPELINING: "off" },
+    "upstash-ratelimit.ts",
+  ),
   peer("hono-rate-limiter", "hono-rate-limiter, RedisStore"),
   {
     name: "native",

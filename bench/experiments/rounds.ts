@@ -1,7 +1,7 @@
 import type { Environment } from "../environment/environment.ts";
 import type { Runtime } from "../environment/runtime.ts";
 import type { Subject } from "../environment/subjects.ts";
-import { closedLoop } from "../load/closed-loop.ts";
+import { CONNECTIONS, closedLoop } from "../load/closed-loop.ts";
 import { waitForWindow } from "../load/window.ts";
 import { requestsOf, type Workload } from "../load/workloads.ts";
 import { type Measurement, measure } from "./measure.ts";
@@ -39,6 +39,7 @@ export async function runWorkload(
   subjects: readonly Subject[],
   redisLatencyMs: number,
   sampleSize: SampleSize,
+  connections = CONNECTIONS,
 ): Promise<SubjectRounds[]> {
   const started: { subject: Subject; runtime: Runtime; rounds: Measurement[] }[] = [];
   // Earlier measurements used the same clients, so Redis may still have counters for them.
@@ -58,7 +59,8 @@ export async function runWorkload(
         await waitForWindow(subject.windowMs, ROUND_MS);
         const { limit } = workload;
         const options = { environment, runtime, billing: subject.billing, limit, redisLatencyMs };
-        rounds.push(await measure(options, () => closedLoop(runtime.urls, requests)));
+        const count = workload.isBurst ? requests.length : connections;
+        rounds.push(await measure(options, () => closedLoop(runtime.urls, requests, count)));
       }
     }
     return started.map(({ subject, rounds }) => ({ subject, rounds }));

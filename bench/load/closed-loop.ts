@@ -4,7 +4,7 @@ import type { OutgoingRequest } from "./clients.ts";
 import { type Connection, connect } from "./connection.ts";
 import { createLatencyHistogram, recordMs } from "./latency.ts";
 
-/** The number of connections that send requests. */
+/** The default number of connections that send requests. */
 export const CONNECTIONS = 16;
 
 export interface ClosedLoopResult {
@@ -14,7 +14,7 @@ export interface ClosedLoopResult {
 }
 
 /**
- * Sends requests over 16 connections. Each connection sends its next request when it has a response.
+ * Sends requests over several connections. Each connection sends its next request when it has a response.
  * Request n goes to the isolate with the index n modulo the number of isolates.
  *
  * @param urls the address of each isolate
@@ -22,6 +22,7 @@ export interface ClosedLoopResult {
 export async function closedLoop(
   urls: readonly URL[],
   requests: readonly OutgoingRequest[],
+  connectionCount = CONNECTIONS,
 ): Promise<ClosedLoopResult> {
   const latency = createLatencyHistogram();
   const admissions = createAdmissions();
@@ -41,7 +42,7 @@ export async function closedLoop(
     }
   }
 
-  const connections = Array.from({ length: CONNECTIONS }, (_, index) => {
+  const connections = Array.from({ length: connectionCount }, (_, index) => {
     const isolate = index % urls.length;
     return { isolate, connection: connect(urls[isolate] as URL) };
   });

@@ -1,7 +1,7 @@
 import { clientAddress, LIMITED_PATH, type OutgoingRequest } from "./clients.ts";
 import { zipf } from "./zipf.ts";
 
-/** A sequence of requests that is sent as fast as 16 connections allow. */
+/** A sequence of requests that is sent as fast as the connections allow. */
 export interface Workload {
   readonly name: string;
   readonly title: string;
@@ -9,6 +9,8 @@ export interface Workload {
   readonly limit: number;
   /** The number of requests in a round: `full` in a whole run, `quick` in a quick run. */
   readonly count: { readonly full: number; readonly quick: number };
+  /** Whether all requests of a round are sent at once, each over a connection of its own. */
+  readonly isBurst?: true;
   /** Returns one client index for each of `count` requests. */
   readonly clients: (count: number, round: number) => number[];
 }
@@ -43,6 +45,29 @@ export const WORKLOADS: readonly Workload[] = [
     limit: 100,
     count: { full: 3000, quick: 500 },
     clients: (count) => Array.from({ length: count }, () => 0),
+  },
+  {
+    name: "cold",
+    title: "a new client with each request, limit 50",
+    limit: 50,
+    count: { full: 3000, quick: 300 },
+    clients: (count) => Array.from({ length: count }, (_, index) => index),
+  },
+  {
+    name: "burst",
+    title: "a burst of one client, limit 50",
+    limit: 50,
+    count: { full: 1000, quick: 200 },
+    isBurst: true,
+    clients: (count) => Array.from({ length: count }, () => 0),
+  },
+  {
+    name: "burst-clients",
+    title: "a burst of different clients, limit 50",
+    limit: 50,
+    count: { full: 1000, quick: 200 },
+    isBurst: true,
+    clients: (count) => Array.from({ length: count }, (_, index) => index),
   },
 ];
 

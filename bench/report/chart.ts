@@ -5,7 +5,13 @@ import { GridComponent, TitleComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { BASELINE, type Subject } from "../environment/subjects.ts";
 import { figure } from "./format.ts";
-import { mainRedisLatency, type Results, summaryOf, type WorkloadResult } from "./results.ts";
+import {
+  mainRedisLatency,
+  mainResult,
+  type Results,
+  summaryOf,
+  type WorkloadResult,
+} from "./results.ts";
 import type { Summary } from "./summary.ts";
 import { renderSvg } from "./svg.ts";
 
@@ -39,11 +45,10 @@ export async function writeChart(file: string, results: Results): Promise<boolea
 }
 
 /** @returns the chart as SVG; undefined if the run has no workload `hot` or `zipf-1k` */
-export function renderChart({ workloads, options, machine, date }: Results): string | undefined {
+export function renderChart(results: Results): string | undefined {
+  const { options, machine, date } = results;
   const redisLatencyMs = mainRedisLatency(options.redisLatenciesMs);
-  const [hot, zipf] = ["hot", "zipf-1k"].map((name) =>
-    workloads.find((each) => each.workload.name === name && each.redisLatencyMs === redisLatencyMs),
-  );
+  const [hot, zipf] = [mainResult(results, "hot"), mainResult(results, "zipf-1k")];
   if (!hot || !zipf) return undefined;
   const panels: Panel[] = [
     { title: "One hot key: p50, ms", result: hot, value: ({ latency }) => latency.p50 },

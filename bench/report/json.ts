@@ -23,12 +23,17 @@ export function toJson(results: Results, targets: readonly Target[]): object {
     date,
     machine,
     versions,
-    options: { ...options, redisLatenciesMs: options.redisLatenciesMs.join(",") },
+    options: {
+      ...options,
+      redisLatenciesMs: options.redisLatenciesMs.join(","),
+      connections: options.connections.join(","),
+    },
     workloads: results.workloads.map((result) => ({
       workload: result.workload.name,
       title: result.workload.title,
       limit: result.workload.limit,
       redisLatencyMs: result.redisLatencyMs,
+      connections: result.connections,
       requests: result.requests,
       subjects: result.subjects.map(({ subject, rounds }) => ({
         subject: subject.name,

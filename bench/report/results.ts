@@ -8,6 +8,7 @@ import type { IsolatesResult } from "../experiments/isolates.ts";
 import type { ManyRules } from "../experiments/many-rules.ts";
 import type { Measurement } from "../experiments/measure.ts";
 import type { SubjectRounds } from "../experiments/rounds.ts";
+import { CONNECTIONS } from "../load/closed-loop.ts";
 import type { Workload } from "../load/workloads.ts";
 import { type Summary, summarize } from "./summary.ts";
 
@@ -15,6 +16,8 @@ import { type Summary, summarize } from "./summary.ts";
 export interface WorkloadResult {
   readonly workload: Workload;
   readonly redisLatencyMs: number;
+  /** The number of connections that sent the requests. */
+  readonly connections: number;
   readonly requests: number;
   readonly subjects: readonly SubjectRounds[];
 }
@@ -27,7 +30,7 @@ export interface Results {
   readonly options: {
     readonly quick: boolean;
     readonly redisLatenciesMs: readonly number[];
-    readonly connections: number;
+    readonly connections: readonly number[];
     readonly rounds: number;
   };
   readonly workloads: readonly WorkloadResult[];
@@ -48,6 +51,18 @@ const MAIN_REDIS_LATENCY_MS = 20;
 export function mainRedisLatency(redisLatenciesMs: readonly number[]): number {
   const hasMain = redisLatenciesMs.includes(MAIN_REDIS_LATENCY_MS);
   return hasMain ? MAIN_REDIS_LATENCY_MS : (redisLatenciesMs[0] ?? 0);
+}
+
+/** Returns the measurements of a workload for the targets and the chart. */
+export function mainResult(
+  { workloads, options }: Pick<Results, "workloads" | "options">,
+  name: string,
+): WorkloadResult | undefined {
+  const redisLatencyMs = mainRedisLatency(options.redisLatenciesMs);
+  const results = workloads.filter(
+    (each) => each.workload.name === name && each.redisLatencyMs === redisLatencyMs,
+  );
+  return results.find(({ connections }) => connections === CONNECTIONS) ?? results[0];
 }
 
 /** Summarizes the rounds of a subject, compared with the same rounds of the baseline. */

@@ -1,12 +1,6 @@
 import { ISOLATES_LIMIT } from "../experiments/isolates.ts";
 import { median } from "../experiments/median.ts";
-import {
-  mainRedisLatency,
-  type Results,
-  roundsOf,
-  summaryOf,
-  type WorkloadResult,
-} from "./results.ts";
+import { mainResult, type Results, roundsOf, summaryOf, type WorkloadResult } from "./results.ts";
 import { p50Ratio, type Summary } from "./summary.ts";
 
 /** A bound for one of Weir's figures, and the measured figure. */
@@ -45,11 +39,7 @@ export function targetsOf(results: Results): Target[] {
 }
 
 function workloadTargets(results: Results): Target[] {
-  const redisLatencyMs = mainRedisLatency(results.options.redisLatenciesMs);
-  const find = (workload: string): WorkloadResult | undefined =>
-    results.workloads.find(
-      (each) => each.workload.name === workload && each.redisLatencyMs === redisLatencyMs,
-    );
+  const find = (workload: string) => mainResult(results, workload);
   const figure = (workload: string, subject: string, value: (summary: Summary) => number) => {
     const result = find(workload);
     const summary = result && summaryOf(result, subject);
@@ -65,6 +55,13 @@ function workloadTargets(results: Results): Target[] {
     atMost("1,000 keys: REST calls per request", 0.45, figure("zipf-1k", "weir", restCalls)),
     atMost("1,000 keys: p50 / baseline's p50", 1.3, figure("zipf-1k", "weir", ratio)),
     atMost("abuser: REST calls per request", 0.04, figure("abuser", "weir", restCalls)),
+    atMost("new keys: REST calls per request", 0.35, figure("cold", "weir", restCalls)),
+    atMost(
+      "burst: admitted over the limit",
+      0,
+      figure("burst", "weir", ({ over }) => over),
+    ),
+    atMost("burst: REST calls per request", 0.02, figure("burst", "weir", restCalls)),
     atMost("hot key, exact: p50 / @upstash/ratelimit's p50", 1.05, exactBesideUpstash(find("hot"))),
     atMost(
       "hot key, exact, edge clock: Redis commands per request",

@@ -23,7 +23,7 @@ const HEAD = [
  * Returns a table of all subjects with one workload. CPU time, calls and commands are per request.
  */
 export function workloadTable(result: WorkloadResult): string {
-  const { workload, redisLatencyMs, requests, subjects } = result;
+  const { workload, redisLatencyMs, connections, requests, subjects } = result;
   const rows: string[][] = [];
   const failures: string[] = [];
   for (const { subject } of subjects) {
@@ -33,7 +33,8 @@ export function workloadTable(result: WorkloadResult): string {
     if (summary.failed > 0) failures.push(`${subject.title}: ${summary.failed} requests failed.`);
   }
   const title = `### ${workload.title}`;
-  const setup = `${figure(requests, 0)} requests in each round, Redis ${redisLatencyMs} ms away.`;
+  const sent = workload.isBurst ? "at once" : `over ${connections} connections`;
+  const setup = `${figure(requests, 0)} requests in each round, ${sent}, Redis ${redisLatencyMs} ms away.`;
   return [title, setup, table(HEAD, rows), ...failures].join("\n\n");
 }
 

@@ -7,6 +7,8 @@ export interface Bindings {
   /** The limit of each client in a window. */
   readonly LIMIT: string;
   readonly WINDOW_SECONDS: string;
+  /** "off" lets `@upstash/ratelimit` send each command alone. */
+  readonly AUTO_PIPELINING?: string;
   readonly UPSTASH_REDIS_REST_URL: string;
   readonly UPSTASH_REDIS_REST_TOKEN: string;
   /** The configuration of Weir, as JSON. */

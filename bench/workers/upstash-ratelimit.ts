@@ -10,12 +10,14 @@ import { forward } from "./forward.ts";
  * each request. The limiter is created outside the handler, as the documentation allows: one limiter for
  * all requests costs less than a new one for each request.
  *
+ * By default, the client sends the commands that are called in the same tick together in one call (auto-pipelining).
+ *
  * https://upstash.com/docs/redis/sdks/ratelimit-ts/features
  * https://github.com/upstash/ratelimit-js/blob/main/examples/cloudflare-workers/src/index.ts
  */
 const denied = new Map<string, number>();
 const ratelimit = new Ratelimit({
-  redis: Redis.fromEnv(bindings),
+  redis: Redis.fromEnv(bindings, { enableAutoPipelining: bindings.AUTO_PIPELINING !== "off" }),
   limiter: Ratelimit.fixedWindow(Number(bindings.LIMIT), `${Number(bindings.WINDOW_SECONDS)} s`),
   ephemeralCache: denied,
   analytics: false,

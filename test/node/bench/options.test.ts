@@ -15,12 +15,15 @@ describe("npm run bench", () => {
     expect(options.parts).toContain("flood");
   });
 
-  it.each([["--quick"], ["--only", "weir"], ["--workload", "hot"], ["--redis-latency", "0"]])(
-    "does not replace the published figures with %s",
-    (...args) => {
-      expect(parseOptions(args).isWhole).toBe(false);
-    },
-  );
+  it.each([
+    ["--quick"],
+    ["--only", "weir"],
+    ["--workload", "hot"],
+    ["--redis-latency", "0"],
+    ["--connections", "4"],
+  ])("does not replace the published figures with %s", (...args) => {
+    expect(parseOptions(args).isWhole).toBe(false);
+  });
 
   it("always measures the baseline too", () => {
     expect(namesOf(["--only", "weir,upstash-ratelimit"])).toEqual([
@@ -43,10 +46,11 @@ describe("npm run bench", () => {
 
   it.each([
     [["--only", "wier"], 'There is no "wier". Allowed: baseline, weir,'],
-    [["--workload", "hot,cold"], 'There is no "cold". Allowed: hot, zipf-1k,'],
+    [["--workload", "hot,colder"], 'There is no "colder". Allowed: hot, zipf-1k,'],
     [["--redis-latency", "-5"], "whole numbers from 0 to 900"],
     [["--redis-latency", "20,20"], "each once"],
     [["--redis-latency", "901"], "whole numbers from 0 to 900"],
+    [["--connections", "0"], "whole numbers from 1 to 1024"],
     [["--fast"], "unknown option '--fast'"],
     [["now"], "too many arguments"],
   ])("rejects %j and prints the allowed values", (args, message) => {

@@ -25,10 +25,11 @@ const RESULTS: Results = {
   date: "2026-11-20T12:00:00.000Z",
   machine: { cpu: "some CPU", cores: 2, memoryGiB: 8, system: "linux" },
   versions: {},
-  options: { quick: false, redisLatenciesMs: [20], connections: 16, rounds: 1 },
+  options: { quick: false, redisLatenciesMs: [20], connections: [16], rounds: 1 },
   workloads: WORKLOADS.map((workload) => ({
     workload,
     redisLatencyMs: 20,
+    connections: 16,
     requests: 100,
     subjects: SUBJECTS.map((subject) => ({ subject, rounds: [ROUND] })),
   })),

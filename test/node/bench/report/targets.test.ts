@@ -10,7 +10,7 @@ function results(measured: Partial<Results>): Results {
     date: "2026-11-20T00:00:00Z",
     machine: { cpu: "", cores: 2, memoryGiB: 1, system: "" },
     versions: {},
-    options: { quick: true, redisLatenciesMs: [20], connections: 16, rounds: 1 },
+    options: { quick: true, redisLatenciesMs: [20], connections: [16], rounds: 1 },
     workloads: [],
     isolates: [],
     flood: [],
