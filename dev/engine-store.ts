@@ -1,7 +1,6 @@
 import type { Row, Writes } from "../src/engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../src/engine/fixed-window.ts";
-import { isDependent, isEnforced, SKIPPED } from "../src/stores/group-roles.ts";
-import type { Store } from "../src/stores/store.ts";
+import { isDependent, type Store, skipped } from "../src/stores/store.ts";
 
 /** Creates a store that only calls the engine. It never removes expired rows. */
 export function createEngineStore(): Store {
@@ -14,19 +13,19 @@ export function createEngineStore(): Store {
     for (const [key, row] of writes) row ? rows.set(key, row) : rows.delete(key);
   };
   return {
-    async decide(groups, now = Date.now(), unused = []) {
+    decide(groups, now = Date.now(), unused = []) {
       write(returnUnused(unused, now, rowReader(now)));
-      let isDenied = false;
-      const verdicts = groups.map((counters) => {
-        if (isDenied && isDependent(counters)) return SKIPPED;
-        const { verdict, writes } = decideGroup(counters, now, rowReader(now));
+      let isAdmitted = true;
+      return groups.map(async (group, index) => {
+        if (!isAdmitted && isDependent(groups, index)) return skipped(now);
+        const { verdict, writes } = decideGroup(group, now, rowReader(now));
         write(writes);
-        isDenied ||= isEnforced(counters) && !verdict.admitted;
-        return verdict;
+        if (index === 0) isAdmitted = verdict.admitted;
+        return { ...verdict, now };
       });
-      return { now, groups: verdicts };
     },
-    async adjust(counters, now = Date.now()) {
+    async adjust(counters, now = Date.now(), unused = []) {
+      write(returnUnused(unused, now, rowReader(now)));
       const { tallies, writes } = adjustGroup(counters, now, rowReader(now));
       write(writes);
       return tallies;

@@ -1,12 +1,7 @@
 import type { Isolate } from "../../cli/simulation/isolate.ts";
 import type { NetworkRecorder } from "../../cli/simulation/network.ts";
-import {
-  type Counter,
-  type GroupVerdict,
-  type UnusedQuota,
-  windowAt,
-} from "../../src/engine/counter.ts";
-import type { Verdict } from "../../src/stores/store.ts";
+import { type Counter, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
+import type { Answer } from "../../src/stores/store.ts";
 import { type Request, requestOf } from "./request.ts";
 
 /** The quota of one client's window that was charged to one isolate. */
@@ -64,9 +59,10 @@ export class Ledger implements NetworkRecorder {
   recordCharges(
     isolate: Isolate,
     groups: readonly (readonly Counter[])[],
-    { now, groups: answers }: Verdict,
+    answers: readonly Answer[],
     unused: readonly UnusedQuota[],
   ): void {
+    const now = answers[0]?.now ?? Date.now();
     const { index } = windowAt(now, this.#counter);
     for (const { counter, quota, window } of unused) {
       // The store ignores quota that is returned after the end of its window.
@@ -85,22 +81,22 @@ export class Ledger implements NetworkRecorder {
   }
 
   /** Keeps each request's last answer of the store. */
-  recordAnswer(groups: readonly (readonly Counter[])[], verdict: Verdict): void {
+  recordAnswer(groups: readonly (readonly Counter[])[], answers: readonly Answer[]): void {
     for (const [index, group] of groups.entries()) {
-      const { admitted } = verdict.groups[index] as GroupVerdict;
-      requestOf(group[0] as Counter).answer = { decidedAt: verdict.now, admitted };
+      const { admitted, now } = answers[index] as Answer;
+      requestOf(group[0] as Counter).answer = { decidedAt: now, admitted };
     }
   }
 
   /** Records a decision for the window in which the request was charged. */
-  recordDecision(request: Request, verdict: Verdict, now: number): void {
-    const { admitted = false, tallies = [] } = verdict.groups[0] ?? {};
+  recordDecision(request: Request, decided: Answer, now: number): void {
+    const { admitted, tallies } = decided;
     const { answer, client, isolate } = request;
     if (!answer) this.fromMemory++;
     let at = answer ? answer.decidedAt : Math.floor(now);
     if (admitted && !answer?.admitted) {
       // The request was admitted from a lease. The tally's resetMs gives the end of the lease's window.
-      const endsAt = verdict.now + (tallies[0]?.resetMs ?? 0);
+      const endsAt = decided.now + (tallies[0]?.resetMs ?? 0);
       at = endsAt - 1;
       if (now >= endsAt) {
         this.afterWindow++;

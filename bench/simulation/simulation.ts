@@ -5,7 +5,7 @@ import { Random, seedOf } from "../../cli/simulation/random.ts";
 import { VirtualTime } from "../../cli/simulation/virtual-time.ts";
 import type { Counter } from "../../src/engine/counter.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
-import type { Verdict } from "../../src/stores/store.ts";
+import type { Answer } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { Ledger } from "./ledger.ts";
 import { type Request, withRequest } from "./request.ts";
@@ -33,10 +33,9 @@ export async function simulate(scenario: Scenario, seed: number): Promise<RunRes
     result.offered++;
     isolate.waiting++;
     const counter = withRequest(counterOf(scenario, client), request);
-    isolate.store
-      .decide([[counter]])
+    Promise.all(isolate.store.decide([[counter]]))
       .then(
-        (verdict) => recordDecision(request, verdict),
+        ([answer]) => recordDecision(request, answer as Answer),
         (error) => {
           if (!(error instanceof StoreError)) throw error;
           result.undecided++;
@@ -50,9 +49,9 @@ export async function simulate(scenario: Scenario, seed: number): Promise<RunRes
       .catch((error) => time.fail(error));
   }
 
-  function recordDecision(request: Request, verdict: Verdict): void {
-    if (verdict.groups[0]?.admitted) result.admitted++;
-    ledger.recordDecision(request, verdict, time.now);
+  function recordDecision(request: Request, answer: Answer): void {
+    if (answer.admitted) result.admitted++;
+    ledger.recordDecision(request, answer, time.now);
   }
 
   const traffic = await scenario.traffic(random("traffic"));
@@ -66,8 +65,8 @@ export async function simulate(scenario: Scenario, seed: number): Promise<RunRes
 
   const countOf = async (client: number, at: number) => {
     const counter = { ...counterOf(scenario, client), cost: 0 };
-    const { groups } = await store.decide([[counter]], at);
-    return groups[0]?.tallies[0]?.count ?? 0;
+    const [answer] = await Promise.all(store.decide([[counter]], at));
+    return answer?.tallies[0]?.count ?? 0;
   };
   await audit(result, ledger, scenario.limit, countOf);
   return { ...result, lostWithIsolate: fleet.lostWithIsolate };

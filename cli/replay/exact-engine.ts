@@ -11,11 +11,10 @@ import {
 import { countersOf } from "../../src/limiter/counters.ts";
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
 import type { RuleVerdict } from "../../src/limiter/rule-verdict.ts";
-import { SKIPPED } from "../../src/stores/group-roles.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { decideClients, newAnswer } from "./client-decision.ts";
-import { answersByMode, type GroupAnswers, verdictsOfGroups } from "./group-answers.ts";
+import { answersByMode, type GroupAnswers, SKIPPED, verdictsOfGroups } from "./group-answers.ts";
 import type { ReplayedRequest, StoreUsage } from "./replay-engine.ts";
 import { responseCountersOf } from "./response-charges.ts";
 import type { RowTable } from "./row-table.ts";

@@ -1,6 +1,12 @@
 import type { CounterGroups } from "../../src/limiter/counter-groups.ts";
 import { type RuleVerdict, verdictsOf } from "../../src/limiter/rule-verdict.ts";
-import type { GroupAnswer } from "../../src/stores/store.ts";
+import type { Answer } from "../../src/stores/store.ts";
+
+/** The answer for a group, at the time of its request. */
+export type GroupAnswer = Pick<Answer, "admitted" | "tallies">;
+
+/** The answer for a group with the mode `mark` after a denial. */
+export const SKIPPED: GroupAnswer = { admitted: false, tallies: [] };
 
 /** The answers for the groups of one request. */
 export interface GroupAnswers {
@@ -38,11 +44,13 @@ export function verdictsOfGroups(
   answers: GroupAnswers,
   now: number,
 ): RuleVerdict[] {
-  const verdicts = answers.enforced ? [...verdictsOf(groups.enforced, answers.enforced, now)] : [];
+  const verdicts = answers.enforced
+    ? [...verdictsOf(groups.enforced, { ...answers.enforced, now })]
+    : [];
   for (const mode of ["shadow", "marks"] as const) {
     for (const [index, group] of groups[mode].entries()) {
       const answer = answers[mode][index];
-      if (answer) verdicts.push(...verdictsOf(group, answer, now));
+      if (answer) verdicts.push(...verdictsOf(group, { ...answer, now }));
     }
   }
   return verdicts;

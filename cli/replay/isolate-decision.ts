@@ -1,7 +1,7 @@
 import { certainTalliesOf } from "../../src/limiter/certain-denial.ts";
 import { addToGroups, emptyGroups, storeGroupsOf } from "../../src/limiter/counter-groups.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
-import type { GroupAnswer, Store, Verdict } from "../../src/stores/store.ts";
+import type { Answer, Store } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import type { AppliedClient } from "./applied-client.ts";
@@ -31,37 +31,28 @@ export async function decideInIsolate(
   for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
   const tallies = certainTalliesOf(groups.enforced, Date.now());
   const storeGroups = tallies ? groups.shadow.map(countersOf) : storeGroupsOf(groups);
-  let verdict: Verdict = { now: Date.now(), groups: [] };
-  try {
-    if (storeGroups.length > 0) verdict = await store.decide(storeGroups);
-  } catch (error) {
-    if (error instanceof StoreError) return undefined;
-    throw error;
-  }
-  const all = await settled(verdict.groups);
+  const all = await Promise.all(store.decide(storeGroups).map(orUndecided));
+  if (groups.enforced.length > 0 && !tallies && !all[0]) return undefined;
+  const now = all.find(Boolean)?.now ?? Date.now();
   const answers = tallies
     ? { enforced: { admitted: false, tallies }, shadow: all, marks: [] }
     : answersByMode(groups, all);
   if (!answers.enforced || answers.enforced.admitted) {
-    const verdicts = verdictsOfGroups(groups, answers, verdict.now);
+    const verdicts = verdictsOfGroups(groups, answers, now);
     for (const counters of responseCountersOf(verdicts, request, prefix)) {
       // A charge that fails affects no decision on this request.
       store.adjust(counters).catch(() => {});
     }
   }
-  return { answers, now: verdict.now };
+  return { answers, now };
 }
 
-/** Waits for the groups that the store decides separately. A group that fails is undecided. */
-async function settled(
-  answers: readonly GroupAnswer[],
-): Promise<readonly (GroupAnswer | undefined)[]> {
-  if (!answers.some(({ later }) => later)) return answers;
-  return Promise.all(
-    answers.map(async (answer) => {
-      if (!answer.later) return answer;
-      const verdict = await answer.later.catch(() => undefined);
-      return verdict?.groups[0];
-    }),
-  );
+/** A group that fails is undecided. */
+async function orUndecided(answered: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await answered;
+  } catch (error) {
+    if (error instanceof StoreError) return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import type { Counter, UnusedQuota } from "../../src/engine/counter.ts";
 import { partsOf } from "../../src/stores/durable-object/object-parts.ts";
-import { isEnforced } from "../../src/stores/group-roles.ts";
-import type { GroupAnswer } from "../../src/stores/store.ts";
+import { isOptional } from "../../src/stores/store.ts";
+import type { GroupAnswer } from "./group-answers.ts";
 
 // Estimates of the calls to Durable Objects, by the tables of docs/cost.md. Each identity has an object.
 
@@ -29,11 +29,11 @@ export function decisionCalls(
     const isAdmitted = answer?.admitted ?? true;
     const parts = partsOf(group);
     const [first] = parts;
-    if (answer?.isSkipped || !first || first.identity === shared) continue;
+    if (answer?.tallies.length === 0 || !first || first.identity === shared) continue;
     const hasShards = group.some(({ alternative }) => alternative);
     calls += groupCalls(parts.length, isAdmitted) + (hasShards && !isAdmitted ? 1 : 0);
     for (const { identity } of parts) called.add(identity);
-    if (parts.length === 1 && isEnforced(group)) shared = first.identity;
+    if (parts.length === 1 && !isOptional(group)) shared = first.identity;
   }
   return calls + unused.filter(({ counter }) => !called.has(counter.identity)).length;
 }

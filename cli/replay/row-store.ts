@@ -4,11 +4,14 @@ import type { RowTable } from "./row-table.ts";
 /** Returns a store whose counters are in a table, and whose clock is that of the simulation. */
 export function createRowStore(rows: RowTable): Store {
   return {
-    async decide(groups, now = Date.now(), unused = []) {
+    decide(groups, now = Date.now(), unused = []) {
       rows.returnUnused(unused, now);
-      return { now, groups: rows.decide(groups, now) };
+      return rows.decide(groups, now).map(async (answer) => ({ ...answer, now }));
     },
-    adjust: async (counters, now = Date.now()) => rows.adjust(counters, now),
+    async adjust(counters, now = Date.now(), unused = []) {
+      rows.returnUnused(unused, now);
+      return rows.adjust(counters, now);
+    },
     reset: () => Promise.reject(new Error("A replay resets no counters.")),
   };
 }

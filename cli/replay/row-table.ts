@@ -7,10 +7,10 @@ import {
   windowKey,
 } from "../../src/engine/counter.ts";
 import { adjustGroup, decideGroup, returnUnused } from "../../src/engine/fixed-window.ts";
-import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
-import type { GroupAnswer } from "../../src/stores/store.ts";
+import { type Group, isDependent } from "../../src/stores/store.ts";
 import { type LiveRow, newRow, type RememberedClient } from "./applied-client.ts";
 import { startWindow } from "./client-decision.ts";
+import { type GroupAnswer, SKIPPED } from "./group-answers.ts";
 import { KeySchedule } from "./key-schedule.ts";
 
 const SECOND_MS = 1000;
@@ -37,12 +37,12 @@ export class RowTable {
   }
 
   /** Decides groups of counters, as `Store.decide` does. @param now never earlier than in earlier calls */
-  decide(groups: readonly (readonly Counter[])[], now: number): GroupAnswer[] {
-    let isDenied = false;
-    return groups.map((counters) => {
-      if (isDenied && isDependent(counters)) return SKIPPED;
+  decide(groups: readonly Group[], now: number): GroupAnswer[] {
+    let first: GroupAnswer | undefined;
+    return groups.map((counters, index) => {
+      if (first?.admitted === false && isDependent(groups, index)) return SKIPPED;
       const answer = this.decideGroup(counters, now);
-      isDenied ||= !answer.admitted && isEnforced(counters);
+      first ??= answer;
       return answer;
     });
   }

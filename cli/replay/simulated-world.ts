@@ -47,11 +47,11 @@ export function createWorld(
   const store = createRowStore(new RowTable());
   const recorder: NetworkRecorder = {
     recordCall() {},
-    recordCharges(_isolate, groups, verdict, unused) {
-      usage.addDecision(groups, verdict.groups, unused);
+    recordCharges(_isolate, groups, answers, unused) {
+      usage.addDecision(groups, answers, unused);
     },
-    recordAdjustment(counters, tallies) {
-      usage.addAdjustment(counters, tallies);
+    recordAdjustment(counters, tallies, unused) {
+      usage.addAdjustment(counters, tallies, unused);
     },
   };
   const network = new Network(time, store, recorder, new Random(seed, "network"), ASSUMED);

@@ -1,12 +1,12 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
-import type { GroupAnswer } from "../../src/stores/store.ts";
 import {
   commandsOfAdjustment,
   commandsOfGroup,
   commandsPerCall,
 } from "../../src/stores/upstash/billed-commands.ts";
 import type { RememberedClient } from "./applied-client.ts";
+import type { GroupAnswer } from "./group-answers.ts";
 import { adjustmentCalls, decisionCalls } from "./object-calls.ts";
 import type { StoreUsage } from "./replay-engine.ts";
 
@@ -82,14 +82,19 @@ export class UsageMeter {
     if (this.#store === "upstash") this.#commands += this.#commandsPerCall + commands;
   }
 
-  addAdjustment(counters: Group, tallies: readonly Tally[]): void {
+  addAdjustment(
+    counters: Group,
+    tallies: readonly Tally[],
+    unused: readonly UnusedQuota[] = [],
+  ): void {
     if (this.#store === "durable-object") {
       this.#calls += adjustmentCalls(counters);
       return;
     }
     this.#calls++;
     if (this.#store !== "upstash") return;
-    this.#commands += this.#commandsPerCall + commandsOfAdjustment(counters, tallies);
+    this.#commands += this.#commandsPerCall + unused.length;
+    this.#commands += commandsOfAdjustment(counters, tallies);
   }
 }
 

@@ -1,10 +1,9 @@
 import { type Tally, windowAt, windowEndingNear } from "../../src/engine/counter.ts";
 import type { RuleCounter } from "../../src/limiter/counters.ts";
 import { exceeds } from "../../src/limiter/quotas.ts";
-import type { GroupAnswer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
-import type { GroupAnswers } from "./group-answers.ts";
+import type { GroupAnswer, GroupAnswers } from "./group-answers.ts";
 import { NO_REQUEST } from "./logged-request.ts";
 import type { ReplayedRequest, RuleVerdict } from "./replay-engine.ts";
 

@@ -1,4 +1,4 @@
-import { withDeadline } from "../../src/stores/deadline.ts";
+import { inTime } from "../../src/stores/deadline.ts";
 import { withDenialCache } from "../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../src/stores/isolate/with-leases.ts";
 import type { Store } from "../../src/stores/store.ts";
@@ -20,10 +20,13 @@ export class Isolate implements Actor {
 
   constructor(skewMs: number, connect: (isolate: Isolate) => Store, timeoutMs = TIMEOUT_MS) {
     this.skewMs = skewMs;
-    this.store = withLeases(withDenialCache(withDeadline(connect(this), timeoutMs)), {
-      timeoutMs,
-      background: () => {},
-    });
+    const { decide, adjust, reset } = connect(this);
+    const limited: Store = {
+      decide: (...args) => decide(...args).map((answer) => inTime(() => answer, timeoutMs)),
+      adjust: (...args) => inTime(() => adjust(...args), timeoutMs),
+      reset,
+    };
+    this.store = withLeases(withDenialCache(limited), { timeoutMs, background: () => {} });
   }
 
   die(at: number): void {

@@ -1,5 +1,5 @@
 import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
-import type { Store, Verdict } from "../../src/stores/store.ts";
+import type { Answer, Group, Store } from "../../src/stores/store.ts";
 import { WORLD } from "./actor.ts";
 import type { Isolate } from "./isolate.ts";
 import type { Random } from "./random.ts";
@@ -12,7 +12,7 @@ export interface NetworkOptions {
   readonly lossShare: number;
 }
 
-type Groups = readonly (readonly Counter[])[];
+type Groups = readonly Group[];
 
 /** Records what happens in the network. */
 export interface NetworkRecorder {
@@ -22,13 +22,17 @@ export interface NetworkRecorder {
   recordCharges(
     isolate: Isolate,
     groups: Groups,
-    verdict: Verdict,
+    answers: readonly Answer[],
     unused: readonly UnusedQuota[],
   ): void;
   /** The store's answer has arrived at the isolate. */
-  recordAnswer?(groups: Groups, verdict: Verdict): void;
+  recordAnswer?(groups: Groups, answers: readonly Answer[]): void;
   /** The store has adjusted counters. */
-  recordAdjustment?(counters: readonly Counter[], tallies: readonly Tally[]): void;
+  recordAdjustment?(
+    counters: readonly Counter[],
+    tallies: readonly Tally[],
+    unused: readonly UnusedQuota[],
+  ): void;
 }
 
 /**
@@ -66,16 +70,19 @@ export class Network {
       decide: (groups, _now, unused = []) => {
         recorder.recordCall(unused);
         const decide = async () => {
-          const verdict = await this.#store.decide(groups, undefined, unused);
-          recorder.recordCharges(isolate, groups, verdict, unused);
-          return verdict;
+          const answers = await Promise.all(this.#store.decide(groups, undefined, unused));
+          recorder.recordCharges(isolate, groups, answers, unused);
+          return answers;
         };
-        return this.#call(isolate, decide, (verdict) => recorder.recordAnswer?.(groups, verdict));
+        const call = this.#call(isolate, decide, (answers) =>
+          recorder.recordAnswer?.(groups, answers),
+        );
+        return groups.map((_, index) => call.then((answers) => answers[index] as Answer));
       },
-      adjust: (counters) => {
+      adjust: (counters, _now, unused = []) => {
         const adjust = async () => {
-          const tallies = await this.#store.adjust(counters);
-          recorder.recordAdjustment?.(counters, tallies);
+          const tallies = await this.#store.adjust(counters, undefined, unused);
+          recorder.recordAdjustment?.(counters, tallies, unused);
           return tallies;
         };
         return this.#call(isolate, adjust, () => {});
@@ -89,11 +96,11 @@ export class Network {
    *
    * @param onAnswer called when the answer arrives
    */
-  #call<Answer>(
+  #call<Result>(
     isolate: Isolate,
-    callStore: () => Promise<Answer>,
-    onAnswer: (answer: Answer) => void,
-  ): Promise<Answer> {
+    callStore: () => Promise<Result>,
+    onAnswer: (result: Result) => void,
+  ): Promise<Result> {
     const isLost = this.#random.chance(this.#options.lossShare);
     // In half of the lost calls, only the answer is lost, so the store has charged the quota.
     const reachesStore = !isLost || this.#random.chance(0.5);

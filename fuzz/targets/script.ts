@@ -65,7 +65,6 @@ export async function checkScript(
     // is missing, and Redis receives all later calls in order.
     await store.reset([], 0);
     await store.adjust([], 0);
-    await store.decide([], 0);
     for (let round = 0; calls < cases; round++) {
       const options = { cases: sequencesFor(cases - calls), seed: seed + round };
       const { finding } = await run(test, options);
@@ -103,7 +102,7 @@ async function send(store: Store, call: Calls[number]): Promise<unknown> {
   try {
     switch (call.method) {
       case "decide":
-        return await store.decide(call.groups, call.now, call.unused);
+        return await Promise.all(store.decide(call.groups, call.now, call.unused));
       case "adjust":
         return await store.adjust(call.counters, call.now);
       case "reset":

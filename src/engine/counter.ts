@@ -52,11 +52,11 @@ export interface Counter {
   readonly block?: number;
   /** Whether the caller may take blocks of this quota. Stores ignore this field. */
   readonly leasable?: boolean;
-  /** Whether the rule is in shadow mode. Enforced rules must not fail or wait because of it. */
+  /** Whether the rule is in shadow mode. No other rule depends on it. */
   readonly shadow?: boolean;
   /**
-   * Whether the rule has the mode `mark`. Its group is charged only if the enforced groups of the
-   * same call are admitted. If this group fails, enforced rules must not fail.
+   * Whether the rule has the mode `mark`. Its group is charged only if the first group of the same call
+   * is admitted: see `Store`.
    */
   readonly dependent?: boolean;
   /** How long a client is banned after exceeding the limit, in milliseconds; the first ban. */
@@ -100,6 +100,11 @@ export interface Tally {
    * request has a `block`.
    */
   readonly charged?: number;
+  /**
+   * Whether the count comes from a cache, or includes charges that may be returned soon. Caches must not
+   * remember it.
+   */
+  readonly isUncertain?: true;
   /** Present if the alternative was charged instead of the counter. */
   readonly inAlternative?: true;
   /**

@@ -8,8 +8,7 @@ import {
 } from "../engine/counter.ts";
 import { decideGroup } from "../engine/fixed-window.ts";
 import type { CounterTally } from "../limiter/client-state.ts";
-import { isDependent, isEnforced, SKIPPED } from "../stores/group-roles.ts";
-import type { GroupAnswer, Store, Verdict } from "../stores/store.ts";
+import { type Answer, type Group, isDependent, type Store, skipped } from "../stores/store.ts";
 
 /**
  * A store that decides with the counts that another store has, and only notes what it would store. So an
@@ -41,17 +40,17 @@ export class ImaginedStore implements Store {
     }
   }
 
-  async decide(groups: readonly (readonly Counter[])[], now = this.now): Promise<Verdict> {
-    let isDenied = false;
-    const answers = groups.map((counters): GroupAnswer => {
-      this.decided.push(...counters);
-      if (isDenied && isDependent(counters)) return SKIPPED;
-      const { verdict, writes } = decideGroup(counters, now, (key) => this.#rows.get(key));
+  decide(groups: readonly Group[], now = this.now): Promise<Answer>[] {
+    let first: Answer | undefined;
+    return groups.map(async (group, index) => {
+      this.decided.push(...group);
+      if (first?.admitted === false && isDependent(groups, index)) return skipped(now);
+      const { verdict, writes } = decideGroup(group, now, (key) => this.#rows.get(key));
       for (const [key, row] of writes) if (row) this.writes.set(key, row);
-      isDenied ||= isEnforced(counters) && !verdict.admitted;
-      return verdict;
+      const answer = { ...verdict, now };
+      first ??= answer;
+      return answer;
     });
-    return { now, groups: answers };
   }
 
   adjust(): Promise<never> {

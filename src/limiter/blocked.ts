@@ -74,5 +74,5 @@ export function blockedInShadow(
 
 function blockedQuotas(ruleCounters: readonly RuleCounter[], now: number): Quota[] {
   const tallies = ruleCounters.map((each) => blockedTally(each, now));
-  return quotasOf(ruleCounters.map(withoutCost), { admitted: false, tallies }, now);
+  return quotasOf(ruleCounters.map(withoutCost), { admitted: false, tallies, now });
 }

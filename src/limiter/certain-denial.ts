@@ -20,11 +20,7 @@ export function certainDenialOf(
   const tallies = certainTalliesOf(enforcedCounters, now);
   if (!tallies) return undefined;
   const counters = enforcedCounters.map((each) => (isBlocked(each) ? withoutCost(each) : each));
-  const decision = decisionOf(
-    { now, groups: [{ admitted: false, tallies }], fromMemory: true },
-    counters,
-    [],
-  );
+  const decision = decisionOf({ now, admitted: false, tallies, fromMemory: true }, counters);
   if (decision.outcome !== "limited") return undefined;
   const { rule } = decision;
   const deniedBy = enforcedCounters.find((each) => each.rule === rule) as RuleCounter;

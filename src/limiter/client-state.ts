@@ -108,6 +108,6 @@ function sumOf(tallies: readonly Tally[]): Tally {
 function quotaOf(appliedRule: AppliedRule, window: Window, tally: Tally, now: number): Quota {
   const ruleCounter = ruleCounterOf(appliedRule, window, "", { cost: 1 }, undefined);
   const admitted = tally.banMs === 0 && hasQuota(ruleCounter.counter, tally.count);
-  const [quota] = quotasOf([ruleCounter], { admitted, tallies: [tally] }, now);
+  const [quota] = quotasOf([ruleCounter], { admitted, tallies: [tally], now });
   return quota as Quota;
 }

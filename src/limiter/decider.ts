@@ -1,23 +1,25 @@
 import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import { withDeadline } from "../stores/deadline.ts";
-import type { Store } from "../stores/store.ts";
+import { inTime } from "../stores/deadline.ts";
+import type { Answer, Store } from "../stores/store.ts";
 import { blockedInShadow, isBlocked, isBlockedUnenforced, withBlocked } from "./blocked.ts";
 import { certainDenialOf } from "./certain-denial.ts";
 import { timeOf } from "./clock.ts";
-import { addToGroups, emptyGroups, storeGroupsOf } from "./counter-groups.ts";
+import { addToGroups, type CounterGroups, emptyGroups, storeGroupsOf } from "./counter-groups.ts";
 import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
 import {
+  type Allowed,
   type Decision,
   type Limited,
   NO_ENFORCED_RULE,
   type ShadowResult,
+  type ShadowResults,
   toUndecided,
 } from "./decision.ts";
 import type { Fallback } from "./fallback.ts";
 import { ruleUndecided, withMarks } from "./marks.ts";
 import { type RuleVerdict, verdictsSaying } from "./rule-verdict.ts";
-import { decisionOf } from "./store-verdict.ts";
+import { decisionOf, shadowResultsOf, shadowVerdictsOf } from "./store-verdict.ts";
 
 /**
  * If identifying the client takes at most this part of the deadline, the store's deadline stays the
@@ -126,8 +128,8 @@ export class Decider {
     if (enforced.length === 0) return undefined;
     const denial = certainDenialOf(enforced, this.#time());
     if (denial) return denial;
-    const verdict = this.#store.denialOf?.(countersOf(enforced), this.#now());
-    const decision = verdict && decisionOf(verdict, enforced, []);
+    const answer = this.#store.denialOf?.(countersOf(enforced), this.#now());
+    const decision = answer && decisionOf(answer, enforced);
     return decision?.outcome === "limited" ? decision : undefined;
   }
 
@@ -138,7 +140,7 @@ export class Decider {
   ): Promise<Decision> {
     const { prefix } = this.#config;
     const groups = emptyGroups();
-    const { enforced, shadow, marks } = groups;
+    const { enforced, shadow } = groups;
     let lateRules: AppliedRule[] | undefined;
     for (const appliedRule of appliedRules) {
       if (appliedRule.later) {
@@ -168,18 +170,9 @@ export class Decider {
       }
       return { ...denial, shadow: pendingResults };
     }
-    const storeGroups = storeGroupsOf(groups);
-    if (storeGroups.length === 0) {
-      return { ...NO_ENFORCED_RULE, shadow: pendingResults, verdicts: pendingVerdicts };
-    }
     try {
-      const store = this.#storeInTime(appliedRules, spentMs);
-      const verdict = await store.decide(storeGroups, this.#now());
-      const ownDecision = decisionOf(verdict, enforced, shadow);
-      const decision =
-        marks.length > 0 && ownDecision.outcome === "allowed"
-          ? await withMarks(ownDecision, marks, verdict)
-          : ownDecision;
+      const restMs = this.#restMs(appliedRules, spentMs);
+      const decision = await this.#decideGroups(groups, restMs);
       if (pendingResults.length === 0) return decision;
       const results = [...decision.shadow, ...pendingResults];
       if (decision.outcome === "limited") return { ...decision, shadow: results };
@@ -202,14 +195,55 @@ export class Decider {
   }
 
   /**
-   * Returns the store with a shorter deadline. The store gets the time that is left until the
-   * decision's deadline, but at least half of the whole time.
+   * Decides groups with at most one call. Waits only for the enforced rules, and for the rules with the mode
+   * `mark`.
+   *
+   * @param restMs the deadline, if it is shorter than the store's own
+   * @throws {StoreError} if the enforced rules could not be decided
    */
-  #storeInTime(appliedRules: readonly AppliedRule[], spentMs: number): Store {
+  async #decideGroups(
+    groups: CounterGroups,
+    restMs: number | undefined,
+  ): Promise<Allowed | Limited> {
+    const { enforced, shadow, marks } = groups;
+    const storeGroups = storeGroupsOf(groups);
+    const now = this.#now();
+    const answers = storeGroups.length > 0 ? this.#store.decide(storeGroups, now) : [];
+    const timed =
+      restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs));
+    const own = timed.slice(0, timed.length - shadow.length - marks.length);
+    const shadowAnswers = timed.slice(own.length, own.length + shadow.length);
+    const markAnswers = timed.slice(own.length + shadow.length);
+    // After a denial, nobody waits for the marks.
+    for (const answer of markAnswers) answer.catch(() => {});
+    const results = shadow.map((each, at) =>
+      shadowResultsOf(each, shadowAnswers[at] as Promise<Answer>),
+    );
+    const verdicts = shadow.flatMap((each, at) =>
+      shadowVerdictsOf(each, shadowAnswers[at] as Promise<Answer>),
+    );
+    const answer = await own[0];
+    const decided = answer
+      ? decisionOf(answer, enforced)
+      : ({ ...NO_ENFORCED_RULE, shadow: [] } satisfies Allowed);
+    if (decided.outcome === "limited") return withShadow(decided, results);
+    const decision =
+      verdicts.length > 0 ? { ...decided, verdicts: [...decided.verdicts, ...verdicts] } : decided;
+    return withShadow(
+      marks.length > 0 ? await withMarks(decision, marks, markAnswers) : decision,
+      results,
+    );
+  }
+
+  /**
+   * Returns the time that is left until the decision's deadline, but at least half of the whole time;
+   * undefined if nearly the whole time is left.
+   */
+  #restMs(appliedRules: readonly AppliedRule[], spentMs: number): number | undefined {
     const { timeoutMs } = this.#config;
     const reservedMs = this.#fallback.reservedMs(appliedRules);
-    if (reservedMs === 0 && spentMs <= timeoutMs * NEGLIGIBLE_SHARE) return this.#store;
-    return withDeadline(this.#store, Math.max(timeoutMs / 2, timeoutMs - spentMs - reservedMs));
+    if (reservedMs === 0 && spentMs <= timeoutMs * NEGLIGIBLE_SHARE) return undefined;
+    return Math.max(timeoutMs / 2, timeoutMs - spentMs - reservedMs);
   }
 
   /** Decides a rule in shadow mode whose client is identified later. Never rejects. */
@@ -243,20 +277,22 @@ export class Decider {
     if (shadowGroups.length === 0 || (isDenied && !this.#takeShadowCall())) {
       return { results: [], verdicts: [] };
     }
-    try {
-      const verdict = await this.#store.decide(shadowGroups.map(countersOf), this.#now());
-      if (isDenied && verdict.fromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
-      const decision = decisionOf(verdict, [], shadowGroups);
-      const verdicts = decision.outcome === "allowed" ? decision.verdicts : [];
-      return {
-        results: (await Promise.all(decision.shadow)).flat(),
-        verdicts: (await Promise.all(verdicts.map((each) => each.later ?? [each]))).flat(),
-      };
-    } catch (error) {
-      const undecided = ([first]: readonly RuleCounter[]) =>
-        ruleUndecided((first as RuleCounter).rule, error);
-      return { results: shadowGroups.map(undecided), verdicts: [] };
-    }
+    const answers = this.#store.decide(shadowGroups.map(countersOf), this.#now());
+    const results = shadowGroups.map((each, at) =>
+      shadowResultsOf(each, answers[at] as Promise<Answer>),
+    );
+    const verdicts = shadowGroups.flatMap((each, at) =>
+      shadowVerdictsOf(each, answers[at] as Promise<Answer>),
+    );
+    const settled = await Promise.allSettled(answers);
+    const isFromMemory = settled.every(
+      (each) => each.status === "fulfilled" && each.value.fromMemory,
+    );
+    if (isDenied && isFromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
+    return {
+      results: (await Promise.all(results)).flat(),
+      verdicts: (await Promise.all(verdicts.map((each) => each.later ?? [each]))).flat(),
+    };
   }
 
   /** Counts a call for rules in shadow mode. @returns false if the period has no call left */
@@ -270,4 +306,8 @@ export class Decider {
     this.#shadowCalls += 1;
     return true;
   }
+}
+
+function withShadow<D extends Allowed | Limited>(decision: D, shadow: ShadowResults): D {
+  return shadow.length > 0 ? { ...decision, shadow } : decision;
 }

@@ -3,6 +3,7 @@ import type { Config } from "../config/schema.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
+import type { Answer } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { countersOf, type DecideOptions, type RuleCounter } from "./counters.ts";
 import { type Allowed, type Limited, NO_ENFORCED_RULE, type Undecided } from "./decision.ts";
@@ -81,10 +82,9 @@ export function createFallback(
       const ruleCounters = localRules.flatMap((each) => localCountersOf(each, prefix, options));
       try {
         const now = Date.now();
-        const verdict = await store.decide([countersOf(ruleCounters)], now);
-        const [answer] = verdict.groups;
-        if (!answer) throw new StoreError("invalid-reply", "no verdict");
-        const quotas = quotasOf(ruleCounters, answer, now);
+        const [answered] = store.decide([countersOf(ruleCounters)], now);
+        const answer = (await answered) as Answer;
+        const quotas = quotasOf(ruleCounters, answer);
         const deniedBy = ruleCounters.find((_, index) => quotas[index]?.violated);
         if (deniedBy) {
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
@@ -95,7 +95,7 @@ export function createFallback(
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
         const deniedRule = localRules[isWithin.indexOf(false)];
         const denier = ruleCounters.find(({ appliedRule }) => appliedRule === deniedRule);
-        if (!denier) return allowed(failure, verdictsOf(ruleCounters, answer, now));
+        if (!denier) return allowed(failure, verdictsOf(ruleCounters, answer));
         await store.adjust(ruleCounters.filter(isCharged).map(refundOf), now);
         const violated = quotas.map((quota, index) =>
           ruleCounters[index]?.rule.name === denier.rule.name

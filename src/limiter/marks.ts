@@ -1,5 +1,5 @@
 import type { Rule } from "../config/rule.ts";
-import type { GroupAnswer, Verdict } from "../stores/store.ts";
+import type { Answer } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import type { RuleCounter } from "./counters.ts";
 import { type Allowed, type Quota, type RuleUndecided, toUndecided } from "./decision.ts";
@@ -10,27 +10,25 @@ import { type RuleVerdict, verdictsOf, verdictsSaying } from "./rule-verdict.ts"
 // only if the enforced rules admit the request and the rule has quota left in all of its windows.
 
 /**
- * Adds the results of the mark rules to a decision. Waits for the rules that the store decides
- * separately, because the origin must get the mark with the request. The store bounds this time.
- * Never rejects.
+ * Adds the results of the mark rules to a decision. Waits for their answers, because the origin must
+ * get the mark with the request. The store bounds this time. Never rejects.
  *
- * @param groups the counters of each mark rule. Their answers are the last ones of the verdict
+ * @param groups the counters of each mark rule
+ * @param answered the answer for each mark rule
  */
 export async function withMarks(
   decision: Allowed,
   groups: readonly (readonly RuleCounter[])[],
-  { groups: answers, now }: Verdict,
+  answered: readonly Promise<Answer>[],
 ): Promise<Allowed> {
   const quotas: Quota[] = [];
   const verdicts: RuleVerdict[] = [...decision.verdicts];
   const undecidedMarks: RuleUndecided[] = [];
   for (const [index, ruleCounters] of groups.entries()) {
-    const answer = answers.at(index - groups.length) as GroupAnswer;
     try {
-      const late = answer.later && (await answer.later);
-      const decided = late?.groups[0] ?? answer;
-      quotas.push(...markQuotasOf(ruleCounters, decided, late?.now ?? now));
-      verdicts.push(...verdictsOf(ruleCounters, decided, late?.now ?? now));
+      const answer = (await answered[index]) as Answer;
+      quotas.push(...markQuotasOf(ruleCounters, answer));
+      verdicts.push(...verdictsOf(ruleCounters, answer));
     } catch (error) {
       const { appliedRule, rule } = ruleCounters[0] as RuleCounter;
       undecidedMarks.push(ruleUndecided(rule, error));
@@ -48,12 +46,8 @@ export async function withMarks(
 }
 
 /** @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left */
-function markQuotasOf(
-  ruleCounters: readonly RuleCounter[],
-  answer: GroupAnswer,
-  now: number,
-): Quota[] {
-  const quotas = quotasOf(ruleCounters, answer, now);
+function markQuotasOf(ruleCounters: readonly RuleCounter[], answer: Answer): Quota[] {
+  const quotas = quotasOf(ruleCounters, answer);
   if (answer.admitted || quotas.some(isViolated)) return quotas;
   throw new StoreError("invalid-reply", "a denial, though every counter has quota left");
 }

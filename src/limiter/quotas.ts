@@ -1,7 +1,7 @@
 import type { CalendarUnit } from "../config/calendar.ts";
 import { type Counter, type Tally, windowEndingNear } from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
-import type { GroupAnswer } from "../stores/store.ts";
+import type { Answer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Quota } from "./decision.ts";
 import { isChargedByResponse } from "./rule-cost.ts";
@@ -9,8 +9,7 @@ import { isChargedByResponse } from "./rule-cost.ts";
 /** Returns the quotas of a group's counters. A denial from a cache may lack some of the tallies. */
 export function quotasOf(
   ruleCounters: readonly RuleCounter[],
-  { admitted, tallies }: GroupAnswer,
-  now: number,
+  { admitted, tallies, now }: Pick<Answer, "admitted" | "tallies" | "now">,
 ): Quota[] {
   return ruleCounters.flatMap((ruleCounter, index): Quota | never[] => {
     const { window, capacity, counter } = ruleCounter;

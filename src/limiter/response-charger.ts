@@ -83,7 +83,7 @@ export class ResponseCharger {
   async adjust(ruleCounters: readonly RuleCounter[]): Promise<Quota[]> {
     const now = timeOf(this.#config);
     const tallies = await this.#store.adjust(countersOf(ruleCounters), now);
-    return quotasOf(ruleCounters, { admitted: true, tallies }, now ?? Date.now());
+    return quotasOf(ruleCounters, { admitted: true, tallies, now: now ?? Date.now() });
   }
 
   /** Charges rules in shadow mode in a separate call. Its failure affects no enforced rule. */

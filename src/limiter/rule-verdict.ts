@@ -1,6 +1,6 @@
 import { windowAt, windowEndingNear } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import type { GroupAnswer } from "../stores/store.ts";
+import type { Answer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Reserve } from "./reserves.ts";
 import { costBefore, dependsOnResponse, isSettled } from "./rule-cost.ts";
@@ -38,8 +38,7 @@ const NO_VERDICTS: readonly RuleVerdict[] = [];
  */
 export function verdictsOf(
   ruleCounters: readonly RuleCounter[],
-  answer: GroupAnswer,
-  now: number,
+  answer: Answer,
 ): readonly RuleVerdict[] {
   let verdicts: RuleVerdict[] | undefined;
   let first = 0;
@@ -49,7 +48,7 @@ export function verdictsOf(
     first += appliedRule.windows.length;
     if (!dependsOnResponse(rule)) continue;
     verdicts ??= [];
-    verdicts.push(verdictOf(ruleCounters.slice(own, first), answer, own, now));
+    verdicts.push(verdictOf(ruleCounters.slice(own, first), answer, own));
   }
   return verdicts ?? NO_VERDICTS;
 }
@@ -78,9 +77,8 @@ export function reservedBy({ appliedRule, reserve, later }: RuleVerdict): number
 /** @param first the index of the answer's tally for the rule's first counter */
 function verdictOf(
   ruleCounters: readonly RuleCounter[],
-  { admitted, tallies }: GroupAnswer,
+  { admitted, tallies, now }: Answer,
   first: number,
-  now: number,
 ): RuleVerdict {
   const [{ appliedRule, rule, shards, counter }] = ruleCounters as [RuleCounter];
   const verdict = {

@@ -1,49 +1,29 @@
-import type { GroupAnswer, Verdict } from "../stores/store.ts";
+import type { Answer } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import type { RuleCounter } from "./counters.ts";
-import {
-  type Allowed,
-  type ExceededRule,
-  type Limited,
-  NO_ENFORCED_RULE,
-  type ShadowDenial,
-  type ShadowResult,
-} from "./decision.ts";
+import type { Allowed, ExceededRule, Limited, ShadowResult } from "./decision.ts";
 import { ruleUndecided } from "./marks.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
 import { type RuleVerdict, verdictsOf, verdictsSaying } from "./rule-verdict.ts";
 
 /**
- * Turns a store's verdict into a decision. If there are enforced rules, the first group of the
- * verdict belongs to them. Then each rule in shadow mode has one group. The groups of rules with
- * the mode `mark` come last; `withMarks` in marks.ts adds them to the decision.
+ * Turns a store's answer for the enforced rules into a decision.
  *
  * @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left
  */
 export function decisionOf(
-  { groups, now, fromMemory }: Verdict,
+  answer: Answer,
   enforcedCounters: readonly RuleCounter[],
-  shadowGroups: readonly (readonly RuleCounter[])[],
 ): Allowed | Limited {
-  const answers = [...groups];
-  const enforcedAnswer = enforcedCounters.length > 0 ? answers.shift() : undefined;
-  const shadow = shadowGroups.flatMap((ruleCounters, index) =>
-    shadowResultsOf(ruleCounters, answers[index] as GroupAnswer, now),
-  );
-  const shadowVerdicts = shadowGroups.flatMap((ruleCounters, index) =>
-    shadowVerdictsOf(ruleCounters, answers[index] as GroupAnswer, now),
-  );
-  if (!enforcedAnswer) return { ...NO_ENFORCED_RULE, shadow, verdicts: shadowVerdicts };
-  const quotas = quotasOf(enforcedCounters, enforcedAnswer, now);
-  if (enforcedAnswer.admitted) {
-    const ownVerdicts = verdictsOf(enforcedCounters, enforcedAnswer, now);
-    const verdicts =
-      shadowVerdicts.length === 0 ? ownVerdicts : [...ownVerdicts, ...shadowVerdicts];
+  const { fromMemory } = answer;
+  const quotas = quotasOf(enforcedCounters, answer);
+  if (answer.admitted) {
+    const verdicts = verdictsOf(enforcedCounters, answer);
     const reservationDelayMs = Math.max(...quotas.map((quota) => quota.reservationDelayMs));
     // Both forms are written out, because a spread is slower, and this code runs for each request.
     return fromMemory
-      ? { outcome: "allowed", quotas, shadow, verdicts, reservationDelayMs, fromMemory }
-      : { outcome: "allowed", quotas, shadow, verdicts, reservationDelayMs };
+      ? { outcome: "allowed", quotas, shadow: [], verdicts, reservationDelayMs, fromMemory }
+      : { outcome: "allowed", quotas, shadow: [], verdicts, reservationDelayMs };
   }
   const violated = quotas.filter(isViolated);
   const deniedBy = enforcedCounters.find(({ window }) => window.policy === violated[0]?.policy);
@@ -55,7 +35,7 @@ export function decisionOf(
   return {
     outcome: "limited",
     quotas,
-    shadow,
+    shadow: [],
     retryAfterMs,
     rule,
     exceeded: exceededRuleOf(deniedBy),
@@ -69,43 +49,30 @@ export function exceededRuleOf({ appliedRule, counter }: RuleCounter): ExceededR
   return { rule, identity, cost: counter.cost };
 }
 
-/**
- * Returns a shadow rule's violated quotas, or a promise of them if the store decides the rule
- * later.
- */
-function shadowResultsOf(
+/** Returns the violated quotas of a rule in shadow mode. Never rejects. */
+export async function shadowResultsOf(
   ruleCounters: readonly RuleCounter[],
-  answer: GroupAnswer,
-  now: number,
-): (ShadowResult | Promise<readonly ShadowResult[]>)[] {
-  const { later } = answer;
-  const exceeded = exceededRuleOf(ruleCounters[0] as RuleCounter);
-  const read = (decided: GroupAnswer, decidedAt: number): ShadowDenial[] => {
-    const quotas = quotasOf(ruleCounters, decided, decidedAt).filter(isViolated);
+  answered: Promise<Answer>,
+): Promise<readonly ShadowResult[]> {
+  const [first] = ruleCounters as [RuleCounter];
+  try {
+    const exceeded = exceededRuleOf(first);
+    const quotas = quotasOf(ruleCounters, await answered).filter(isViolated);
     return quotas.map((quota) => ({ ...quota, ...exceeded }));
-  };
-  if (!later) return read(answer, now);
-  const results = later.then<readonly ShadowResult[], readonly ShadowResult[]>(
-    (verdict) => read(verdict.groups[0] as GroupAnswer, verdict.now),
-    (error) => [ruleUndecided((ruleCounters[0] as RuleCounter).rule, error)],
-  );
-  return [results];
+  } catch (error) {
+    return [ruleUndecided(first.rule, error)];
+  }
 }
 
-/** Returns a shadow rule's verdict, if its cost depends on the response. */
-function shadowVerdictsOf(
+/** Returns the verdict of a rule in shadow mode, if its cost depends on the response. Never rejects. */
+export function shadowVerdictsOf(
   ruleCounters: readonly RuleCounter[],
-  answer: GroupAnswer,
-  now: number,
+  answered: Promise<Answer>,
 ): readonly RuleVerdict[] {
-  if (!answer.later) return verdictsOf(ruleCounters, answer, now);
-  const { later } = answer;
   const undecided = verdictsSaying("undecided", [(ruleCounters[0] as RuleCounter).appliedRule]);
-  return undecided.map((verdict) => ({
-    ...verdict,
-    later: later.then(
-      (decided) => verdictsOf(ruleCounters, decided.groups[0] as GroupAnswer, decided.now),
-      () => undecided,
-    ),
-  }));
+  const later = answered.then(
+    (answer) => verdictsOf(ruleCounters, answer),
+    () => undecided,
+  );
+  return undecided.map((verdict) => ({ ...verdict, later }));
 }

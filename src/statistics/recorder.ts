@@ -1,6 +1,6 @@
 import type { Decision, Limited, ShadowResults } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import type { StoreCall, StoreMeter } from "../stores/with-measurement.ts";
+import type { StoreCall, StoreMeter } from "../stores/calls.ts";
 import { LimitedClients } from "./limited-clients.ts";
 import { type MinuteRecord, MinuteRecords } from "./minute-record.ts";
 import { outcomeOf } from "./outcome.ts";

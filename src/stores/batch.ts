@@ -1,24 +1,20 @@
 import type { Counter, Tally, UnusedQuota } from "../engine/counter.ts";
-import { Deadline } from "./deadline.ts";
-import { failedGroup, isDependent, isEnforced } from "./group-roles.ts";
-import type { KeepAlive } from "./keep-alive.ts";
-import type { GroupAnswer, Store, Verdict } from "./store.ts";
+import { Deadline, timedOut } from "./deadline.ts";
+import { type Answer, type Group, isDependent, type Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
-type Group = readonly Counter[];
-
-/** A part of a call that stands or falls alone. */
+/** A part of a call that stands or falls alone. Its fields are carried out in their order. */
 export interface Entry {
   /** The time that determines the windows; undefined for the store's clock. */
   readonly now: number | undefined;
-  /** Quota to return first. A failure is ignored, and the quota then stays charged. */
+  /** Quota to return. A failure is ignored, and the quota then stays charged. */
   readonly unused: readonly UnusedQuota[];
   /** Counters to which the store adds their cost, even if no quota is left. */
   readonly adjusted: Group;
-  /** Groups to decide, independently of each other. */
+  /** Counters to remove: see `Store.reset`. */
+  readonly removed: Group;
+  /** Groups to decide: the first one, and those that are decided only if it is admitted. */
   readonly groups: readonly Group[];
-  /** Groups that are decided only if all `groups` are admitted. */
-  readonly dependents: readonly Group[];
   /**
    * How many equal requests ask. The first of them are admitted, as many as have quota. More than 1
    * only if the entry consists of one group.
@@ -26,14 +22,13 @@ export interface Entry {
   readonly times: number;
 }
 
-/** The answer for one request of an entry. */
-export interface Answer {
-  /** When the store decided: see `Verdict`. */
-  readonly now: number;
-  /** The answers for the groups, and then for the dependent ones. */
-  readonly groups: readonly (GroupAnswer | StoreError)[];
+/** The results for one request of an entry. */
+export interface EntryAnswer {
+  readonly groups: readonly (Answer | StoreError)[];
   /** The new states of the adjusted counters; undefined if there are none. */
   readonly adjusted?: readonly Tally[] | StoreError;
+  /** Set if the counters could not be removed. */
+  readonly failed?: StoreError;
 }
 
 /** A store that carries out many entries in one call. */
@@ -44,17 +39,14 @@ export interface EntryStore {
    * @returns for each entry, the answers for its requests, in the order in which they are admitted
    * @throws {StoreError} if the call failed as a whole. It may have charged counters
    */
-  run(entries: readonly Entry[]): Promise<readonly (readonly Answer[])[]>;
-
-  /** See `Store`. */
-  reset(counters: Group, now?: number): Promise<void>;
+  run(entries: readonly Entry[]): Promise<readonly (readonly EntryAnswer[])[]>;
 }
 
 export interface BatchOptions {
   /** The deadline of a decision in milliseconds, from its arrival. */
   readonly timeoutMs: number;
   /** Lets a call run to its end although the request that sends it has ended. */
-  readonly keepAlive: KeepAlive;
+  readonly keepAlive: (task: Promise<unknown>) => void;
   /** The maximum number of calls on their way, while the store answers. @default 4 */
   readonly maxCalls?: number;
 }
@@ -80,28 +72,65 @@ const MAX_DELAY_SHARE = 0.25;
 export function withBatches(store: EntryStore, options: BatchOptions): Store {
   const batches = new Batches(store, options);
   return {
-    async decide(groups, now, unused = []) {
-      return verdictOf(groups, await batches.run(entriesOf(groups, now, unused)), now);
-    },
+    decide: (groups, now, unused = []) =>
+      decideEntries(groups, now, unused, (entries) => batches.run(entries)),
 
-    async adjust(counters, now) {
-      const entry = { ...NOTHING, now, adjusted: counters };
-      const [answer] = await batches.run([entry]);
+    async adjust(counters, now, unused = []) {
+      const [answer] = await batches.run([{ ...NOTHING, now, unused, adjusted: counters }]);
       if (answer?.adjusted instanceof StoreError) throw answer.adjusted;
       return answer?.adjusted ?? [];
     },
 
-    reset: (counters, now) => store.reset(counters, now),
+    async reset(counters, now) {
+      const [answer] = await batches.run([{ ...NOTHING, now, removed: counters }]);
+      if (answer?.failed) throw answer.failed;
+    },
   };
 }
 
-const NOTHING = { unused: [], adjusted: [], groups: [], dependents: [], times: 1 } as const;
+const NOTHING = { unused: [], adjusted: [], removed: [], groups: [], times: 1 } as const;
+
+/**
+ * Decides groups as entries. The first group, the groups that depend on it and the unused quota are one entry.
+ * Each other group is an entry of its own.
+ *
+ * @param run carries out the entries, and returns an answer for each
+ */
+export function decideEntries(
+  groups: readonly Group[],
+  now: number | undefined,
+  unused: readonly UnusedQuota[],
+  run: (entries: readonly Entry[]) => Promise<readonly EntryAnswer[]>,
+): Promise<Answer>[] {
+  const first = {
+    ...NOTHING,
+    now,
+    unused,
+    groups: groups.filter((_, at) => isInFirst(groups, at)),
+  };
+  const others = groups.filter((_, at) => !isInFirst(groups, at));
+  const answered = run([first, ...others.map((each) => ({ ...NOTHING, now, groups: [each] }))]);
+  const results = answered.then((answers) => answers.flatMap((answer) => answer.groups));
+  const inOrder = [...first.groups, ...others];
+  const answers = groups.map(async (group) => {
+    const result = (await results)[inOrder.indexOf(group)] as Answer | StoreError;
+    if (result instanceof StoreError) throw result;
+    return result;
+  });
+  // Without groups, nobody waits for the results.
+  results.catch(() => {});
+  return answers;
+}
+
+function isInFirst(groups: readonly Group[], index: number): boolean {
+  return index === 0 || isDependent(groups, index);
+}
 
 /**
  * The requests of an entry that one group has admitted or denied together. The first requests are admitted, as many as
  * the parts say.
  */
-export interface Part<Result = GroupAnswer | StoreError> {
+export interface Part<Result = Answer | StoreError> {
   readonly requests: number;
   /** If several requests were admitted, the counts are those after all of their charges. */
   readonly answer: Result;
@@ -113,7 +142,7 @@ export function answersOf<Result extends object>(
   parts: readonly Part<Result>[],
 ): Result[] {
   return parts.flatMap(({ requests, answer }) => {
-    const { admitted, tallies } = answer as Partial<GroupAnswer>;
+    const { admitted, tallies } = answer as Partial<Answer>;
     return Array.from({ length: requests }, (_, index) => {
       const later = requests - 1 - index;
       if (!admitted || later === 0) return answer;
@@ -128,61 +157,10 @@ export function answersOf<Result extends object>(
   });
 }
 
-/** The enforced groups and what depends on them are one entry. Each other group is an entry of its own. */
-export function entriesOf(
-  groups: readonly Group[],
-  now: number | undefined,
-  unused: readonly UnusedQuota[],
-): Entry[] {
-  const [first] = groups;
-  if (groups.length === 1 && first) return [{ ...NOTHING, now, unused, groups }];
-  const enforced = groups.filter(isEnforced);
-  const dependents = enforced.length > 0 ? groups.filter(isDependent) : [];
-  const others = groups.filter((group) => !enforced.includes(group) && !dependents.includes(group));
-  const own = { ...NOTHING, now, unused, groups: enforced, dependents };
-  const isEmpty = enforced.length === 0 && unused.length === 0 && others.length > 0;
-  return [
-    ...(isEmpty ? [] : [own]),
-    ...others.map((each) => ({ ...NOTHING, now, groups: [each] })),
-  ];
-}
-
-/** Returns the results of groups in their order, from the answers for their entries. */
-export function resultsOf(
-  groups: readonly Group[],
-  answers: readonly Answer[],
-): (GroupAnswer | StoreError)[] {
-  const results = answers.flatMap((answer) => answer.groups);
-  if (groups.length < 2) return results;
-  const inOrder = entriesOf(groups, undefined, []).flatMap((entry) => [
-    ...entry.groups,
-    ...entry.dependents,
-  ]);
-  return groups.map((group) => results[inOrder.indexOf(group)] as GroupAnswer | StoreError);
-}
-
-/** @throws {StoreError} if an enforced group could not be decided */
-function verdictOf(
-  groups: readonly Group[],
-  answers: readonly Answer[],
-  now: number | undefined,
-): Verdict {
-  const results = resultsOf(groups, answers);
-  return {
-    now: answers[0]?.now ?? now ?? Date.now(),
-    groups: groups.map((group, index) => {
-      const result = results[index] as GroupAnswer | StoreError;
-      if (!(result instanceof StoreError)) return result;
-      if (isEnforced(group)) throw result;
-      return failedGroup(result);
-    }),
-  };
-}
-
 /** A request that waits for the answers to its entries. */
 interface Waiter {
-  readonly answers: Answer[];
-  readonly resolve: (answers: readonly Answer[]) => void;
+  readonly answers: EntryAnswer[];
+  readonly resolve: (answers: readonly EntryAnswer[]) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -248,19 +226,16 @@ class Batch {
 
 /** The calls of an isolate to a store of entries: see {@link withBatches}. */
 export class Batches {
-  readonly #store: Pick<EntryStore, "run">;
+  readonly #store: EntryStore;
   readonly #timeoutMs: number;
-  readonly #keepAlive: KeepAlive;
+  readonly #keepAlive: BatchOptions["keepAlive"];
   readonly #maxCalls: number;
   /** The batches that have not left, the oldest first. */
   #queue: Batch[] = [];
   /** The calls on their way, and when each was sent. */
   readonly #calls = new Map<Batch, number>();
 
-  constructor(
-    store: Pick<EntryStore, "run">,
-    { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions,
-  ) {
+  constructor(store: EntryStore, { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions) {
     this.#store = store;
     this.#timeoutMs = timeoutMs;
     this.#keepAlive = keepAlive;
@@ -273,16 +248,14 @@ export class Batches {
   }
 
   /** @throws {StoreError} ("timeout") at the deadline, or the error of the call */
-  async run(entries: readonly Entry[]): Promise<readonly Answer[]> {
+  async run(entries: readonly Entry[]): Promise<readonly EntryAnswer[]> {
     let deadline: Deadline | undefined;
     // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
-    const answered = new Promise<readonly Answer[]>((resolve, reject) => {
+    const answered = new Promise<readonly EntryAnswer[]>((resolve, reject) => {
       const batch = this.#join(entries, { answers: [], resolve, reject });
-      const error = (wasBusy: boolean) =>
-        new StoreError("timeout", `no decision within ${this.#timeoutMs} ms`, { wasBusy });
       deadline = new Deadline(
         this.#timeoutMs,
-        (wasBusy) => reject(error(wasBusy)),
+        (wasBusy) => reject(timedOut(this.#timeoutMs, wasBusy)),
         () => this.#sendIfLate(batch),
       );
     });
@@ -341,7 +314,7 @@ export class Batches {
       const answers = await this.#store.run(batch.pending.map(({ entry }) => entry));
       for (const [index, { requests }] of batch.pending.entries()) {
         for (const [at, { waiter, place }] of requests.entries()) {
-          waiter.answers[place] = answers[index]?.[at] as Answer;
+          waiter.answers[place] = answers[index]?.[at] as EntryAnswer;
         }
       }
       for (const { answers, resolve } of batch.waiters) resolve(answers);
@@ -354,10 +327,9 @@ export class Batches {
   }
 }
 
-function sizeOf({ unused, adjusted, groups, dependents }: Entry): number {
-  let size = unused.length + adjusted.length;
+function sizeOf({ unused, adjusted, removed, groups }: Entry): number {
+  let size = unused.length + adjusted.length + removed.length;
   for (const group of groups) size += group.length;
-  for (const group of dependents) size += group.length;
   return size;
 }
 
@@ -365,9 +337,9 @@ function sizeOf({ unused, adjusted, groups, dependents }: Entry): number {
  * Returns a text that is the same for all entries that can be merged with this one; undefined if it must
  * stay alone. Quota for later requests (`block`) is asked for once. A refund is no request for quota.
  */
-function mergeKeyOf({ unused, adjusted, groups, dependents }: Entry): string | undefined {
-  const [group] = groups;
-  if (!group || groups.length + dependents.length + unused.length + adjusted.length > 1) return;
+function mergeKeyOf(entry: Entry): string | undefined {
+  const [group] = entry.groups;
+  if (!group || sizeOf(entry) > group.length) return;
   if (group.some(({ block, cost }) => block !== undefined || cost < 0)) return;
   return group.map(({ key, cost }) => `${key} ${cost}`).join(" ");
 }

@@ -1,9 +1,7 @@
 import type { Counter } from "../engine/counter.ts";
 import { Circuit, type Ticket } from "./circuit.ts";
 import { CHECKS_PER_DEADLINE } from "./deadline.ts";
-import { decisiveRole, roleOf } from "./group-roles.ts";
 import { ObjectCircuits } from "./object-circuits.ts";
-import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
 
@@ -31,7 +29,7 @@ export interface BreakerOptions {
 }
 
 /**
- * Wraps a store with a circuit breaker. After a few failures in a row, the store is not called for
+ * A circuit breaker for the calls to a store. After a few failures in a row, the store is not called for
  * a while. An outage then delays only those few requests, and a struggling store can recover.
  *
  * While the breaker is open, calls fail at once with `circuit-open`. Calls that are already waiting
@@ -46,17 +44,6 @@ export interface BreakerOptions {
  * A call that missed its deadline because the isolate was busy is no failure of the store. Otherwise
  * a few requests with much work could open the breaker for all clients.
  */
-export function withBreaker(store: Store, options: BreakerOptions): Store {
-  const breaker = new Breaker(options);
-  return {
-    decide: (groups, now, unused) =>
-      breaker.run(decisiveCounters(groups), () => store.decide(groups, now, unused)),
-    adjust: (counters, now) => breaker.run(counters, () => store.adjust(counters, now)),
-    reset: (counters, now) => breaker.run(counters, () => store.reset(counters, now)),
-  };
-}
-
-/** Makes calls only while the store, or the object that they need, works: see {@link withBreaker}. */
 export class Breaker {
   readonly #clients: number;
   readonly #onChange: (state: BreakerState, scope: BreakerScope) => void;
@@ -195,12 +182,6 @@ export class Breaker {
     const opened = this.#store.fail(tickets.get(this.#store) ?? 0, now, failure, mayOpen);
     if (opened) this.#onChange("open", "store");
   }
-}
-
-/** The counters that determine whether a call fails. */
-function decisiveCounters(groups: readonly (readonly Counter[])[]): Counter[] {
-  const role = decisiveRole(groups);
-  return groups.filter((group) => roleOf(group) === role).flat();
 }
 
 /** The distinct identities of a call. A client's shards (`identity#n`) count as one identity. */

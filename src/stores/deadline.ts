@@ -1,4 +1,3 @@
-import { aroundCalls } from "./around-calls.ts";
 import { StoreError } from "./store-error.ts";
 
 /** How many times a wait looks, before its deadline, whether it goes on. */
@@ -84,22 +83,25 @@ export class Deadline {
 }
 
 /**
- * Wraps a store so that a call fails with `timeout` at a {@link Deadline}. The store may still finish
- * that call and charge its counters.
+ * Runs a call, which fails with `timeout` at a {@link Deadline}. The call may still be carried out.
  */
-export function withDeadline<Calls extends object>(store: Calls, timeoutMs: number): Calls {
-  return aroundCalls(store, async (call) => {
-    let deadline: Deadline | undefined;
-    // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
-    const timeout = new Promise<never>((_, reject) => {
-      deadline = new Deadline(timeoutMs, (wasBusy) => {
-        reject(new StoreError("timeout", `no decision within ${timeoutMs} ms`, { wasBusy }));
-      });
-    });
-    try {
-      return await Promise.race([call(), timeout]);
-    } finally {
-      deadline?.clear();
-    }
+export async function inTime<Result>(
+  call: () => Promise<Result>,
+  timeoutMs: number,
+): Promise<Result> {
+  let deadline: Deadline | undefined;
+  // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
+  const timeout = new Promise<never>((_, reject) => {
+    deadline = new Deadline(timeoutMs, (wasBusy) => reject(timedOut(timeoutMs, wasBusy)));
   });
+  try {
+    return await Promise.race([call(), timeout]);
+  } finally {
+    deadline?.clear();
+  }
+}
+
+/** The error of a call or a decision at its deadline. */
+export function timedOut(timeoutMs: number, wasBusy: boolean): StoreError {
+  return new StoreError("timeout", `no decision within ${timeoutMs} ms`, { wasBusy });
 }

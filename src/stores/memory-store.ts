@@ -1,8 +1,7 @@
 import type { Row, Writes } from "../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../engine/fixed-window.ts";
 import { ExpiryQueue } from "./expiry-queue.ts";
-import { failedGroup, isDependent, isEnforced, SKIPPED } from "./group-roles.ts";
-import type { GroupAnswer, Store } from "./store.ts";
+import { type Answer, isDependent, isOptional, type Store, skipped } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
 /** The default of the maximum number of counters. That many counters take about 30 MB. */
@@ -51,34 +50,30 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   }
 
   return {
-    async decide(groups, now = Date.now(), unused = []) {
+    decide(groups, now = Date.now(), unused = []) {
       write(returnUnused(unused, now, rowReader(now)), now);
-      let isDenied = false;
-      const answers = groups.map((counters): GroupAnswer => {
-        if (isDenied && isDependent(counters)) return SKIPPED;
-        const { verdict, writes } = decideGroup(counters, now, rowReader(now));
-        try {
-          write(writes, now, !isEnforced(counters));
-          isDenied ||= isEnforced(counters) && !verdict.admitted;
-          return verdict;
-        } catch (error) {
-          if (isEnforced(counters)) throw error;
-          return failedGroup(error);
-        }
+      let isAdmitted = true;
+      return groups.map(async (group, index): Promise<Answer> => {
+        if (!isAdmitted && isDependent(groups, index)) return skipped(now);
+        const { verdict, writes } = decideGroup(group, now, rowReader(now));
+        if (index === 0) isAdmitted = false;
+        write(writes, now, isOptional(group));
+        if (index === 0) isAdmitted = verdict.admitted;
+        return { ...verdict, now, fromMemory: true };
       });
-      return { now, groups: answers, fromMemory: true };
     },
 
     denialOf(group, now = Date.now()) {
       const { verdict, writes } = decideGroup(group, now, rowReader(now));
       if (verdict.admitted) return undefined;
-      write(writes, now, !isEnforced(group));
-      return { now, groups: [verdict], fromMemory: true };
+      write(writes, now, isOptional(group));
+      return { ...verdict, now, fromMemory: true };
     },
 
-    async adjust(counters, now = Date.now()) {
+    async adjust(counters, now = Date.now(), unused = []) {
+      write(returnUnused(unused, now, rowReader(now)), now);
       const { tallies, writes } = adjustGroup(counters, now, rowReader(now));
-      write(writes, now, !isEnforced(counters));
+      write(writes, now, isOptional(counters));
       return tallies;
     },
 

@@ -1,5 +1,4 @@
 import * as workers from "cloudflare:workers";
-import { aroundCalls } from "./around-calls.ts";
 
 // Custom spans: parts of the traces that Cloudflare records for a Worker with tracing. Names and
 // attributes contain no value of a client.
@@ -57,12 +56,4 @@ export function inSpan<Result>(
     }
     return result;
   });
-}
-
-/** Wraps a store so that each call is a span. Without spans in the runtime, returns the store. */
-export function withSpans<Calls extends object>(store: Calls, spans = runtimeSpans): Calls {
-  if (!spans) return store;
-  return aroundCalls(store, (call, name) =>
-    inSpan(`weir.store.${name === "run" ? "decide" : name}`, call, undefined, spans),
-  );
 }

@@ -1,63 +1,35 @@
 import type { Counter, GroupVerdict, Tally, UnusedQuota } from "../engine/counter.ts";
 
-/** A store's answer: a verdict for each group, and the time at which the store decided. */
-export interface Verdict {
+/** Counters that are charged together or not at all. */
+export type Group = readonly Counter[];
+
+/** The answer for one group. */
+export interface Answer extends Omit<GroupVerdict, "tallies"> {
   /** Milliseconds since the Unix epoch, by the clock that determines the windows. */
   readonly now: number;
-  readonly groups: readonly GroupAnswer[];
-  /**
-   * Whether the enforced groups were decided from memory, without a call over a network. In a call
-   * without enforced groups, this concerns the groups with the next role: see `decisiveRole`.
-   */
-  readonly fromMemory?: boolean;
-}
-
-/** The verdict on one group. */
-export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
-  /** Whether caches must ignore the answer, because it came from a cache or may change soon. */
-  readonly skipCache?: boolean;
-  /**
-   * Whether counts may still decrease, because charges of requests that are still being decided may
-   * be returned.
-   */
-  readonly isProvisional?: boolean;
-  /**
-   * Whether a dependent group was not decided, because an enforced group of the call was denied.
-   * Such an answer has no tallies.
-   */
-  readonly isSkipped?: boolean;
-  /**
-   * Present only for a shadow or dependent group that is decided separately from the enforced
-   * groups. It resolves to a verdict on this group alone, or rejects with a `StoreError` if the
-   * group cannot be decided. An answer with `later` has no tallies, and its `admitted` has no
-   * meaning.
-   */
-  readonly later?: Promise<Verdict>;
   /**
    * One tally for each counter, in the group's order. In a denial, the tally is `undefined` for
-   * each counter whose state was not read. At least one counter that denied the group has a tally.
+   * each counter whose state was not read. At least one counter that denied the group has a tally,
+   * unless the group was skipped: see {@link skipped}.
    */
   readonly tallies: readonly (Tally | undefined)[];
+  /** Whether the group was decided from memory, without a call over a network. */
+  readonly fromMemory?: boolean;
 }
 
 /**
  * Stores counters, and decides groups of them.
  *
  * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an
- *   intermediate state. Each rule in shadow mode and each rule with the mode `mark` is a group of
- *   its own. All groups except the dependent ones are independent of each other.
- * - **Dependent groups.** A dependent group (`Counter.dependent`) is charged only if the enforced
- *   groups of the call are admitted and all of its own counters have quota left. If an enforced
- *   group is denied, the answer for the dependent group has `isSkipped`. In a call without enforced
- *   groups, a dependent group is decided like an enforced one. In each call, the dependent groups
- *   come after the enforced groups.
- * - **Shadow and dependent groups do no harm.** If such a group fails in a call with enforced
- *   groups, its answer has `later`. Enforced groups do not wait for a shadow or dependent group
- *   that is stored elsewhere.
+ *   intermediate state.
+ * - **Each group stands or falls alone.** It has its own promise. A group that fails, or that is stored
+ *   elsewhere and is slow, affects no other group. Only a dependent group (`Counter.dependent`) depends
+ *   on the first group of its call: it is decided only after that group was admitted, and is skipped
+ *   otherwise. If the first group is itself dependent or in shadow mode, no group depends on it.
  * - **Exact.** A decision never raises a count above the counter's ceiling, under any concurrency.
  * - **Own clock.** The store's clock determines the windows. If the caller passes `now`, the
  *   caller's clock determines them. Both clocks count milliseconds since the Unix epoch.
- * - **A denial is not an error.** A store throws a `StoreError` only if a call failed. A failed
+ * - **A denial is not an error.** A promise rejects with a `StoreError` only if a call failed. A failed
  *   call may have charged counters, so callers must not repeat it.
  * - **Keys are not secret.** Keys contain only hashes of clients' values, so a store may keep and
  *   show keys.
@@ -67,17 +39,18 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
  */
 export interface Store {
   /**
-   * Decides groups of counters.
+   * Decides groups of counters. Never throws.
    *
    * @param groups each group has at least one counter. Each key occurs only once in all groups
    * @param unused quota to return before the decision. If a return fails, the failure is ignored.
    * The quota then stays charged, so no limit is exceeded
+   * @returns a promise for each group
    */
   decide(
-    groups: readonly (readonly Counter[])[],
+    groups: readonly Group[],
     now?: number,
     unused?: readonly UnusedQuota[],
-  ): Promise<Verdict>;
+  ): readonly Promise<Answer>[];
 
   /**
    * Denies a group from this isolate's memory if `decide` would certainly deny it. Makes no call and
@@ -87,20 +60,37 @@ export interface Store {
    *
    * @returns undefined if only `decide` can tell
    */
-  readonly denialOf?: (group: readonly Counter[], now?: number) => Verdict | undefined;
+  readonly denialOf?: (group: Group, now?: number) => Answer | undefined;
 
   /**
    * Adds each counter's cost to its count, even if no quota is left. This method charges the actual
    * cost of a response. A negative cost is a refund and lowers the count. A count stays between 0
    * and 2^53 − 1.
    *
+   * @param unused quota to return before: see `decide`
    * @returns the new state of each counter
    */
-  adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]>;
+  adjust(counters: Group, now?: number, unused?: readonly UnusedQuota[]): Promise<readonly Tally[]>;
 
   /**
    * Removes the counters' counts of the current window, their bans and their strikes. Keeps the count of
    * a counter with `keepsCount`.
    */
-  reset(counters: readonly Counter[], now?: number): Promise<void>;
+  reset(counters: Group, now?: number): Promise<void>;
+}
+
+/** Whether the group at an index of a call is decided only if the first group of the call is admitted. */
+export function isDependent(groups: readonly Group[], index: number): boolean {
+  return index > 0 && groups[index]?.[0]?.dependent === true && !isOptional(groups[0] as Group);
+}
+
+/** The answer for a dependent group that was not decided. */
+export function skipped(now: number): Answer {
+  return { now, admitted: false, tallies: [] };
+}
+
+/** Whether a group belongs to a rule in another mode than `enforce`. It must not harm other groups. */
+export function isOptional(group: Group): boolean {
+  const [first] = group;
+  return first?.shadow === true || first?.dependent === true;
 }

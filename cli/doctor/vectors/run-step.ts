@@ -1,12 +1,7 @@
 import { unitLengthMs } from "../../../src/config/calendar.ts";
-import {
-  type Counter,
-  type GroupVerdict,
-  type Tally,
-  windowAt,
-} from "../../../src/engine/counter.ts";
+import { type Counter, type Tally, windowAt } from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
-import type { Store } from "../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../src/stores/store.ts";
 import type { Outcome, Step, Vector, VectorCounter } from "./vector.ts";
 
 const MINUTE = 60_000;
@@ -81,12 +76,11 @@ export async function runStep(
     const [tally] = await store.adjust([counter], now);
     return { outcome: outcomeOf(tally as Tally, capacity) };
   }
-  const verdict = await store.decide([[counter]], now);
-  const [{ admitted, tallies }] = verdict.groups as [GroupVerdict];
-  const [tally] = tallies as [Tally];
+  const [answer] = (await Promise.all(store.decide([[counter]], now))) as [Answer];
+  const [tally] = answer.tallies as [Tally];
   return {
-    outcome: decided(admitted, tally, counter, capacity, verdict.now),
-    decidedAt: verdict.now,
+    outcome: decided(answer.admitted, tally, counter, capacity, answer.now),
+    decidedAt: answer.now,
   };
 }
 

@@ -9,7 +9,7 @@ import {
   returnUnused,
 } from "../../engine/fixed-window.ts";
 import type { Entry, Part } from "../batch.ts";
-import { isDependent, isEnforced, SKIPPED } from "../group-roles.ts";
+import { isDependent, skipped } from "../store.ts";
 import { CounterTable } from "./counter-table.ts";
 import { type HeldCharge, heldChargesOf, refundsOf } from "./hold-charges.ts";
 import type { Shortfall } from "./hold-waiters.ts";
@@ -59,17 +59,15 @@ export class CounterObject extends DurableObject<unknown> {
     if (unused.length > 0) this.returnUnused(unused, now);
     const waitEndsAt = Date.now() + maxWaitMs;
     const verdicts: TimedVerdict[] = [];
-    let isDenied = false;
-    for (const counters of groups) {
-      if (isDenied && isDependent(counters)) {
-        verdicts.push({ ...SKIPPED, now: now ?? Date.now() });
+    for (const [index, counters] of groups.entries()) {
+      if (verdicts[0]?.admitted === false && isDependent(groups, index)) {
+        verdicts.push(skippedVerdict(now));
         continue;
       }
       const waitMs = verdicts.length === 0 ? maxWaitMs : waitEndsAt - Date.now();
       const verdict = await this.#decideGroup(counters, now, waitMs, holdId, (charges, at) => {
         if (holdId !== undefined) this.#holds.addFinal(holdId, charges, at);
       });
-      isDenied ||= isEnforced(counters) && !verdict.admitted;
       verdicts.push(verdict);
     }
     return verdicts;
@@ -80,21 +78,21 @@ export class CounterObject extends DurableObject<unknown> {
    * lacks quota which an open hold may release is not decided: its last part has no answer.
    *
    * @param maxWaitMs as for `decide`, which the caller then calls for such a group
-   * @returns for each entry, the parts of its groups and dependent groups
+   * @returns for each entry, the parts of its groups
    */
   async run(entries: readonly Entry[], maxWaitMs: number): Promise<DecidedPart[][][]> {
-    return entries.map(({ now, unused, groups, dependents, times }) => {
+    return entries.map(({ now, unused, groups, times }) => {
       if (unused.length > 0) this.returnUnused(unused, now);
-      const parts = groups.map((group) => this.#decideTimes(group, times, now, maxWaitMs));
-      const last = parts.map((own) => own.at(-1)?.answer);
-      const isDenied = last.some((answer) => answer && !answer.admitted);
-      const isOpen = last.includes(undefined);
-      const others = dependents.map((group) => {
-        if (isOpen) return [{ requests: 1, answer: undefined }];
-        if (!isDenied) return this.#decideTimes(group, 1, now, maxWaitMs);
-        return [{ requests: 1, answer: { ...SKIPPED, now: now ?? Date.now() } }];
+      let first: DecidedPart | undefined;
+      return groups.map((group) => {
+        const before = first?.answer;
+        if (first && !before?.admitted) {
+          return [{ requests: 1, answer: before && skippedVerdict(now) }];
+        }
+        const parts = this.#decideTimes(group, times, now, maxWaitMs);
+        first ??= parts.at(-1);
+        return parts;
       });
-      return [...parts, ...others];
     });
   }
 
@@ -159,9 +157,14 @@ export class CounterObject extends DurableObject<unknown> {
     this.#rows.write(returnUnused(unused, now, this.#rowReader(now)), now);
   }
 
-  /** Adds costs even if no quota is left. A negative cost lowers the count. */
-  adjust(counters: readonly Counter[], givenNow: number | undefined): Tally[] {
+  /** Returns unused quota, and adds costs even if no quota is left. A negative cost lowers the count. */
+  adjust(
+    counters: readonly Counter[],
+    givenNow: number | undefined,
+    unused: readonly UnusedQuota[] = [],
+  ): Tally[] {
     const now = givenNow ?? Date.now();
+    if (unused.length > 0) this.returnUnused(unused, now);
     const { tallies, writes } = adjustGroup(counters, now, this.#rowReader(now));
     this.#rows.write(writes, now);
     return tallies;
@@ -250,6 +253,10 @@ export class CounterObject extends DurableObject<unknown> {
 /** Returns a counter for several equal requests. A check costs the same for all of them. */
 function costing(counter: Counter, requests: number): Counter {
   return counter.checkOnly ? counter : { ...counter, cost: requests * counter.cost };
+}
+
+function skippedVerdict(now = Date.now()): TimedVerdict {
+  return { ...skipped(now), tallies: [] };
 }
 
 function withoutBans({ admitted, tallies }: GroupVerdict): GroupVerdict {

@@ -1,15 +1,17 @@
 import { waitUntil } from "cloudflare:workers";
-import { type Counter, MAX_COUNT, type Tally } from "../../engine/counter.ts";
-import type { Store } from "../store.ts";
+import { type Counter, MAX_COUNT, type Tally, type UnusedQuota } from "../../engine/counter.ts";
+import type { MakeCall } from "../calls.ts";
+import { inTime } from "../deadline.ts";
+import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject } from "./counter-object.ts";
+import type { ObjectOf } from "./decision-calls.ts";
 import { DecisionDeadline } from "./decision-deadline.ts";
-import { GroupDecider } from "./group-decider.ts";
-import { partsOf } from "./object-parts.ts";
-import { ShardChoice } from "./shard-choice.ts";
+import { ObjectCalls } from "./object-calls.ts";
+import { type ObjectPart, partsOf } from "./object-parts.ts";
+import { chooseShardsToAdjust, ShardChoice } from "./shard-choice.ts";
 import { ShardUsage } from "./shard-usage.ts";
-import { chooseShardsToAdjust, decideInShards } from "./shards.ts";
-import { withWindow } from "./two-phase.ts";
+import { decideAcross } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;
@@ -25,89 +27,202 @@ export interface DurableObjectOptions {
    * @default waitUntil
    */
   readonly background?: (task: Promise<unknown>) => void;
+  /**
+   * Makes each call to an object, and each decision that needs several objects.
+   *
+   * @default calls without a deadline and without a breaker
+   */
+  readonly makeCall?: MakeCall;
 }
 
 /**
  * Creates a store that keeps its counters in Durable Objects, with one object for each identity.
  *
- * Rules with the same key share an object, so most decisions take one call. If a group's counters
- * are in several objects, the group is decided in two phases (see two-phase.ts). If a counter has
- * two shards, the shard that last had more quota left is called first (see shard-choice.ts).
+ * Rules with the same key share an object, and groups that need only the same object share a call. All
+ * other groups have calls of their own, so that an object that fails or is slow affects only its own groups.
+ * If a group's counters are in several objects, the group is decided in two phases (see two-phase.ts).
  */
-export function createDurableObjectStore({
-  namespace,
-  prefix,
-  timeoutMs,
-  background = waitUntil,
-}: DurableObjectOptions): Store {
-  const objectOf = (identity: string) => namespace.getByName(`${prefix}:${identity}`);
-  const decider = new GroupDecider(objectOf, timeoutMs, background);
-  const usage = new ShardUsage();
-
+export function createDurableObjectStore(options: DurableObjectOptions): Store {
+  const { namespace, prefix } = options;
+  const store = new ObjectStore(options, (identity) =>
+    namespace.getByName(`${prefix}:${identity}`),
+  );
   return {
-    async decide(groups, now, unused = []) {
-      try {
-        const choices = groups.map((group) => new ShardChoice(group, usage));
-        const deadline = new DecisionDeadline(timeoutMs);
-        const decisions = await decideInShards(decider, choices, now, unused, deadline);
-        const storeNow = decisions[0]?.now ?? now ?? Date.now();
-        return {
-          now: storeNow,
-          groups: decisions.map(({ now: decidedAt, ...answer }, index) => {
-            if (decidedAt === storeNow) return answer;
-            const tallies = answer.tallies.map(
-              (tally, at) =>
-                tally && withWindow(tally, groups[index]?.[at] as Counter, decidedAt, storeNow),
-            );
-            return { ...answer, tallies };
-          }),
-        };
-      } catch (error) {
-        throw toStoreError(error);
-      }
-    },
-
-    async adjust(counters, now) {
-      const tallies: Tally[] = [];
-      try {
-        const chosen = await chooseShardsToAdjust(objectOf, counters, now);
-        await Promise.all(
-          partsOf(chosen).map(async (part) => {
-            const adjusted: Tally[] = await objectOf(part.identity).adjust(part.counters, now);
-            for (const [index, tally] of adjusted.entries()) {
-              const position = part.positions[index] as number;
-              const [own, shard] = [counters[position], chosen[position]] as [Counter, Counter];
-              const count = Math.min(MAX_COUNT, tally.count + (own.ceiling - shard.ceiling));
-              tallies[position] = { ...tally, count };
-            }
-          }),
-        );
-        return tallies;
-      } catch (error) {
-        throw toStoreError(error);
-      }
-    },
-
-    async reset(counters, now) {
-      try {
-        await Promise.all(
-          partsOf(counters).map((part) => objectOf(part.identity).reset(part.counters, now)),
-        );
-      } catch (error) {
-        throw toStoreError(error);
-      }
-    },
+    decide: (groups, now, unused) => store.decide(groups, now, unused),
+    adjust: (counters, now, unused) => store.adjust(counters, now, unused),
+    reset: (counters, now) => store.reset(counters, now),
   };
+}
+
+class ObjectStore implements Store {
+  readonly #objectOf: ObjectOf;
+  readonly #timeoutMs: number;
+  readonly #background: (task: Promise<unknown>) => void;
+  readonly #call: MakeCall;
+  readonly #calls: ObjectCalls;
+  readonly #usage = new ShardUsage();
+
+  constructor(options: DurableObjectOptions, objectOf: ObjectOf) {
+    const { timeoutMs, background = waitUntil, makeCall = (_, __, call) => call() } = options;
+    this.#objectOf = objectOf;
+    this.#timeoutMs = timeoutMs;
+    this.#background = background;
+    this.#call = (name, counters, call) => makeCall(name, counters, call).catch(throwStoreError);
+    this.#calls = new ObjectCalls(objectOf, timeoutMs, background);
+  }
+
+  decide(
+    groups: readonly Group[],
+    now?: number,
+    unused: readonly UnusedQuota[] = [],
+  ): Promise<Answer>[] {
+    const deadline = new DecisionDeadline(this.#timeoutMs);
+    const answers: Promise<Answer>[] = [];
+    /** Maps an object's identity to the indices of the groups that share a call to this object. */
+    const shared = new Map<string, number[]>();
+    for (const [index, group] of groups.entries()) {
+      const identity = onlyObjectOf(group);
+      const indices = identity === undefined ? undefined : shared.get(identity);
+      if (identity === undefined || (isDependent(groups, index) && indices?.[0] !== 0)) continue;
+      if (indices) indices.push(index);
+      else shared.set(identity, [index]);
+    }
+    this.#returnUnused(
+      unused.filter(({ counter }) => !shared.has(counter.identity)),
+      now,
+    );
+    for (const [identity, indices] of shared) {
+      const own = indices.map((index) => groups[index] as Group);
+      const returns = unused.filter(({ counter }) => counter.identity === identity);
+      const decided = this.#call("decide", own.flat(), () =>
+        this.#calls.decide(identity, own, now, returns, deadline),
+      );
+      for (const [at, index] of indices.entries()) {
+        answers[index] = decided.then((all) => all[at] as Answer);
+      }
+    }
+    for (const [index, group] of groups.entries()) {
+      if (answers[index]) continue;
+      const decide = () =>
+        this.#call("decide", group, () => this.#decideGroup(group, now, deadline));
+      answers[index] = isDependent(groups, index)
+        ? decideAfter(answers[0] as Promise<Answer>, decide, deadline)
+        : decide();
+    }
+    return answers;
+  }
+
+  async adjust(
+    counters: Group,
+    now?: number,
+    unused: readonly UnusedQuota[] = [],
+  ): Promise<readonly Tally[]> {
+    const tallies: Tally[] = [];
+    await this.#call("adjust", counters, async () => {
+      const chosen = await chooseShardsToAdjust(this.#objectOf, counters, now);
+      const parts = partsOf(chosen);
+      const isAdjusted = ({ counter }: UnusedQuota) =>
+        parts.some(({ identity }) => identity === counter.identity);
+      this.#returnUnused(
+        unused.filter((each) => !isAdjusted(each)),
+        now,
+      );
+      const adjusted = parts.map(async ({ identity, counters: own, positions }) => {
+        const returns = unused.filter(({ counter }) => counter.identity === identity);
+        const states: Tally[] = await this.#objectOf(identity).adjust(own, now, returns);
+        for (const [index, tally] of states.entries()) {
+          const at = positions[index] as number;
+          const [counter, shard] = [counters[at], chosen[at]] as [Counter, Counter];
+          const count = Math.min(MAX_COUNT, tally.count + (counter.ceiling - shard.ceiling));
+          tallies[at] = { ...tally, count };
+        }
+      });
+      await Promise.all(adjusted);
+    });
+    return tallies;
+  }
+
+  async reset(counters: Group, now?: number): Promise<void> {
+    await this.#call("reset", counters, () =>
+      Promise.all(
+        partsOf(counters).map((part) => this.#objectOf(part.identity).reset(part.counters, now)),
+      ),
+    );
+  }
+
+  /**
+   * Decides a group whose counters have shards or are stored in several objects.
+   *
+   * If a denied counter has a second shard, the group is decided again with that shard. This ends when the
+   * group is admitted or has a counter that was denied in all of its shards. It also ends when a repeated call
+   * fails or the deadline has passed.
+   */
+  async #decideGroup(
+    group: Group,
+    now: number | undefined,
+    deadline: DecisionDeadline,
+  ): Promise<Answer> {
+    const choice = new ShardChoice(group, this.#usage);
+    const decide = async () => {
+      const parts = partsOf(choice.counters);
+      const [{ identity }] = parts as [ObjectPart];
+      if (parts.length > 1) {
+        return decideAcross(this.#objectOf, parts, now, deadline, this.#background);
+      }
+      const [answer] = await this.#calls.decide(identity, [choice.counters], now, [], deadline);
+      return answer as Answer;
+    };
+    let answer = await decide();
+    let hasChanged = choice.record(answer.admitted, answer.tallies);
+    while (hasChanged && deadline.timeLeftMs > 0) {
+      // The first shard has denied the group. If the second shard does not answer, the group stays denied.
+      const next = await decide().catch(() => undefined);
+      if (!next) break;
+      answer = next;
+      hasChanged = choice.record(answer.admitted, answer.tallies);
+    }
+    const tallies = choice.tallies();
+    if (!hasChanged) return { ...answer, tallies };
+    // The shard that did not answer may have quota left.
+    return { ...answer, tallies: tallies.map((tally) => tally && { ...tally, isUncertain: true }) };
+  }
+
+  /**
+   * Returns unused quota in separate calls. If a call fails, the quota stays charged, and the
+   * failure is ignored.
+   */
+  #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): void {
+    const calls = unused.map((each) =>
+      this.#objectOf(each.counter.identity).returnUnused([each], now),
+    );
+    if (calls.length > 0) this.#background(Promise.allSettled(calls));
+  }
+}
+
+/** Returns the identity of the object in which all counters are stored; undefined if there are several. */
+function onlyObjectOf(group: Group): string | undefined {
+  const identity = group[0]?.identity;
+  const isThere = (counter: Counter) => counter.identity === identity && !counter.alternative;
+  return group.every(isThere) ? identity : undefined;
+}
+
+async function decideAfter(
+  first: Promise<Answer>,
+  decide: () => Promise<Answer>,
+  deadline: DecisionDeadline,
+): Promise<Answer> {
+  const { admitted, now } = await first;
+  return admitted ? inTime(decide, Math.max(1, deadline.timeLeftMs)) : skipped(now);
 }
 
 /**
  * Converts an error of a call into a `StoreError`. The message of an object's error is left out,
  * because it may contain keys.
  */
-function toStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
+function throwStoreError(error: unknown): never {
+  if (error instanceof StoreError) throw error;
   const isOverloaded = (error as { overloaded?: unknown } | undefined)?.overloaded === true;
-  return isOverloaded
+  throw isOverloaded
     ? new StoreError("error-reply", "a Durable Object is overloaded")
     : new StoreError("unreachable", "a Durable Object did not answer");
 }

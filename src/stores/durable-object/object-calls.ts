@@ -1,21 +1,18 @@
-import type { Counter, UnusedQuota } from "../../engine/counter.ts";
+import type { UnusedQuota } from "../../engine/counter.ts";
 import {
-  type Answer,
   answersOf,
   Batches,
+  decideEntries,
   type Entry,
-  entriesOf,
+  type EntryAnswer,
   type Part,
-  resultsOf,
 } from "../batch.ts";
-import type { GroupAnswer } from "../store.ts";
+import type { Answer, Group } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject } from "./counter-object.ts";
 import type { ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
-import type { TimedVerdict } from "./timed-verdict.ts";
-
-type Group = readonly Counter[];
+import { answerOf, type TimedVerdict } from "./timed-verdict.ts";
 
 /** The maximum number of objects whose calls are remembered while they are on their way. */
 const MAX_OBJECTS = 4096;
@@ -47,23 +44,25 @@ export class ObjectCalls {
     now: number | undefined,
     unused: readonly UnusedQuota[],
     deadline: DecisionDeadline,
-  ): Promise<TimedVerdict[]> {
+  ): Promise<Answer[]> {
     const batches = this.#batchesOf(identity);
-    const entries = entriesOf(groups, now, unused);
-    const answers = await batches.run(entries).finally(() => {
-      if (batches.isIdle && this.#batches.get(identity) === batches) this.#batches.delete(identity);
-    });
-    const verdicts = resultsOf(groups, answers);
-    const waiting = groups.filter((_, index) => verdicts[index] instanceof StoreError);
-    if (waiting.length > 0) {
-      const object = this.#objectOf(identity);
-      const later = await object.decide(waiting, now, deadline.maxWaitMs);
-      for (const [index, group] of groups.entries()) {
-        const at = waiting.indexOf(group);
-        if (at >= 0) verdicts[index] = later[at] as TimedVerdict;
-      }
-    }
-    return verdicts as TimedVerdict[];
+    const decided = decideEntries(groups, now, unused, (entries) => batches.run(entries));
+    const results = await Promise.allSettled(decided);
+    if (batches.isIdle && this.#batches.get(identity) === batches) this.#batches.delete(identity);
+    const failures = results.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+    const failure = failures.find((reason) => reason !== MUST_WAIT);
+    if (failure !== undefined) throw failure;
+    const waiting = groups.filter((_, index) => results[index]?.status === "rejected");
+    const late =
+      waiting.length > 0
+        ? await this.#objectOf(identity).decide(waiting, now, deadline.maxWaitMs)
+        : [];
+    const lateVerdicts = late.values();
+    return results.map((result) =>
+      result.status === "fulfilled"
+        ? result.value
+        : answerOf(lateVerdicts.next().value as TimedVerdict),
+    );
   }
 
   #batchesOf(identity: string): Batches {
@@ -83,26 +82,25 @@ export class ObjectCalls {
   async #run(
     object: DurableObjectStub<CounterObject>,
     entries: readonly Entry[],
-  ): Promise<Answer[][]> {
+  ): Promise<EntryAnswer[][]> {
     const maxWaitMs = this.#timeoutMs / 4;
     const decided = await object.run(entries, maxWaitMs).catch((error) => {
       if (!isUnknownMethod(error)) throw error;
       return Promise.all(entries.map((entry) => decideInTurn(object, entry, maxWaitMs)));
     });
-    return entries.map(({ groups, dependents, times, now = Date.now() }, index) => {
-      const byGroup = [...groups, ...dependents].map((group, at) => {
-        const parts = decided[index]?.[at] ?? [];
-        return answersOf(
-          group,
-          parts.map(({ requests, answer = MUST_WAIT }) => ({ requests, answer })),
-        );
-      });
+    return entries.map(({ groups, times }, index) => {
+      const byGroup = groups.map((group, at) =>
+        answersOf(group, (decided[index]?.[at] ?? []).map(openPartOf)),
+      );
       return Array.from({ length: times }, (_, at) => ({
-        now,
-        groups: byGroup.map((each) => each[at] as GroupAnswer | StoreError),
+        groups: byGroup.map((each) => each[at] as Answer | StoreError),
       }));
     });
   }
+}
+
+function openPartOf({ requests, answer }: Part<TimedVerdict | undefined>): Part {
+  return { requests, answer: answer ? answerOf(answer) : MUST_WAIT };
 }
 
 /** Whether an object runs an earlier version, which lacks a method. Then the call has charged nothing. */
@@ -113,13 +111,12 @@ function isUnknownMethod(error: unknown): boolean {
 /** Decides the requests of an entry in an object that runs an earlier version. */
 async function decideInTurn(
   object: DurableObjectStub<CounterObject>,
-  { now, unused, groups, dependents, times }: Entry,
+  { now, unused, groups, times }: Entry,
   maxWaitMs: number,
 ): Promise<Part<TimedVerdict | undefined>[][]> {
-  const all = [...groups, ...dependents];
-  const parts: Part<TimedVerdict>[][] = all.map(() => []);
+  const parts: Part<TimedVerdict>[][] = groups.map(() => []);
   for (let request = 0; request < times; request++) {
-    const verdicts = await object.decide(all, now, maxWaitMs, unused);
+    const verdicts = await object.decide(groups, now, maxWaitMs, unused);
     for (const [at, answer] of verdicts.entries()) parts[at]?.push({ requests: 1, answer });
   }
   return parts;

@@ -1,5 +1,7 @@
 import { type Counter, MAX_COUNT, type Tally } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
+import type { ObjectOf } from "./decision-calls.ts";
+import { partsOf } from "./object-parts.ts";
 import type { ShardUsage } from "./shard-usage.ts";
 
 /** The index of a shard: 0 is the counter itself, 1 its alternative. */
@@ -139,4 +141,37 @@ function changeShards(choices: readonly Choice[]): void {
       choice.chosen = choice.chosen === 0 ? 1 : 0;
     }
   }
+}
+
+/**
+ * Chooses the shards to adjust. First it reads the counts of both shards. For a positive cost it
+ * then chooses the shard with more quota left, and for a negative cost the shard with less quota
+ * left.
+ */
+export async function chooseShardsToAdjust(
+  objectOf: ObjectOf,
+  counters: readonly Counter[],
+  now: number | undefined,
+): Promise<Counter[]> {
+  const shards = counters.flatMap((counter) =>
+    counter.alternative ? [counter, counter.alternative] : [],
+  );
+  const counts = new Map<string, number>();
+  await Promise.all(
+    partsOf(shards).map(async (part) => {
+      const checks = part.counters.map(({ alternative, ...counter }) => [
+        { ...counter, cost: 0, checkOnly: true },
+      ]);
+      const verdicts = await objectOf(part.identity).decide(checks, now, 0);
+      for (const [index, { tallies }] of verdicts.entries()) {
+        counts.set((part.counters[index] as Counter).key, (tallies[0] as Tally).count);
+      }
+    }),
+  );
+  const quotaLeft = ({ key, ceiling }: Counter) => ceiling - (counts.get(key) as number);
+  return counters.map((counter) => {
+    const { alternative, ...own } = counter;
+    if (!alternative) return counter;
+    return quotaLeft(alternative) > quotaLeft(own) === counter.cost >= 0 ? alternative : own;
+  });
 }

@@ -1,27 +1,12 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
 import { SHARED_REACH } from "../../request/identity.ts";
 import { Deadline } from "../deadline.ts";
+import type { Answer } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
 import type { ObjectPart } from "./object-parts.ts";
-import type { TimedVerdict } from "./timed-verdict.ts";
-
-/** A group's verdict. Its `now` comes from the clock of the first object called. */
-export interface GroupDecision {
-  readonly admitted: boolean;
-  /**
-   * One tally for each counter, in the group's order. A tally is undefined if a different object
-   * denied the group before the counter's object was asked, or if that object did not answer in time.
-   */
-  readonly tallies: readonly (Tally | undefined)[];
-  readonly now: number;
-  /** Whether the counts of a denial may include charges of open holds. */
-  readonly isProvisional?: boolean;
-  readonly skipCache?: boolean;
-  /** Whether a dependent group was not decided, because an enforced group was denied. */
-  readonly isSkipped?: boolean;
-}
+import { answerOf, type TimedVerdict } from "./timed-verdict.ts";
 
 interface PartVerdict {
   readonly part: ObjectPart;
@@ -29,7 +14,9 @@ interface PartVerdict {
 }
 
 /**
- * Decides a group whose counters are stored in several objects. All counters are charged, or none.
+ * Decides a group whose counters are stored in several objects. All counters are charged, or none. The
+ * answer's `now` comes from the clock of the first object called. A tally is undefined if a different
+ * object denied the group before the counter's object was asked, or if that object did not answer in time.
  *
  * Each object except the last one charges its part and opens a hold. Then the last object decides,
  * and the holds are kept or released.
@@ -52,8 +39,8 @@ export function decideAcross(
   now: number | undefined,
   deadline: DecisionDeadline,
   background: (task: Promise<unknown>) => void,
-): Promise<GroupDecision> {
-  const decision = Promise.withResolvers<GroupDecision>();
+): Promise<Answer> {
+  const decision = Promise.withResolvers<Answer>();
   background(runToEnd(new DecisionCalls(objectOf, now, deadline), parts, deadline, decision));
   return decision.promise;
 }
@@ -63,7 +50,7 @@ async function runToEnd(
   calls: DecisionCalls,
   parts: readonly ObjectPart[],
   deadline: DecisionDeadline,
-  decision: PromiseWithResolvers<GroupDecision>,
+  decision: PromiseWithResolvers<Answer>,
 ): Promise<void> {
   const last = parts.at(-1);
   const firstSharedHold = parts.findIndex(
@@ -121,7 +108,7 @@ async function endDenied(
   parts: readonly ObjectPart[],
   deadline: DecisionDeadline,
   verdicts: readonly PartVerdict[],
-  decision: PromiseWithResolvers<GroupDecision>,
+  decision: PromiseWithResolvers<Answer>,
 ): Promise<void> {
   const held = verdicts.filter(({ verdict }) => "hold" in verdict);
   const notAsked = parts.filter((part) => !verdicts.some((asked) => asked.part === part));
@@ -174,7 +161,7 @@ function mergeVerdicts(
   parts: readonly ObjectPart[],
   verdicts: readonly PartVerdict[],
   admitted: boolean,
-): GroupDecision {
+): Answer {
   const total = parts.reduce((sum, { positions }) => sum + positions.length, 0);
   const tallies: (Tally | undefined)[] = Array.from({ length: total }, () => undefined);
   const [first] = verdicts as [PartVerdict];
@@ -183,23 +170,20 @@ function mergeVerdicts(
     // If the hold was released, the count in the answer still includes the cost, so the cost is
     // subtracted.
     const isReleased = !admitted && verdict.admitted && "hold" in verdict;
-    for (const [index, tally] of verdict.tallies.entries()) {
+    for (const [index, tally] of answerOf(verdict).tallies.entries()) {
+      if (!tally) continue;
       const counter = part.counters[index] as Counter;
       const { cost, checkOnly } = counter;
-      tallies[part.positions[index] as number] =
+      const own =
         isReleased && !checkOnly
           ? { ...tally, count: tally.count - cost }
           : withWindow(tally, counter, verdict.now, now);
+      // The counts of objects that did not deny the group may include charges of open holds.
+      const isUncertain = !admitted && verdict.admitted;
+      tallies[part.positions[index] as number] = isUncertain ? { ...own, isUncertain } : own;
     }
   }
-  const skipCache = verdicts.some(({ verdict }) => verdict.skipCache);
-  return {
-    admitted,
-    tallies,
-    now,
-    ...(!admitted && { isProvisional: true }),
-    ...(skipCache && { skipCache }),
-  };
+  return { admitted, tallies, now };
 }
 
 /** Adds the number of the window that an object has charged, if its clock shows another window. */

@@ -1,6 +1,6 @@
 import { type Counter, counterId, type Tally } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
-import type { GroupAnswer } from "../store.ts";
+import type { Answer } from "../store.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 import {
   type CounterSnapshot,
@@ -78,20 +78,17 @@ export class DenialCache {
    * Records the store's answer for a group. This updates cached counters, and adds all counters of
    * a denied group, even those with quota left, so that denials from memory are complete.
    */
-  record(group: readonly Counter[], answer: GroupAnswer, call: StoreCall): void {
-    if (answer.skipCache) return;
+  record(group: readonly Counter[], answer: Answer, call: StoreCall): void {
     if (!call.isGiven && call.answeredAt < call.sentAt) return;
-    const deniedBy = identitiesThatDeny(group, answer);
+    const isWorthAdding = isDenied(group, answer);
     for (const [index, counter] of group.entries()) {
       const tally = answer.tallies[index];
-      if (!tally) continue;
+      if (!tally || tally.isUncertain) continue;
       if (counter.alternative) {
         this.#recordPair(counter, counter.alternative, answer, tally, call);
         continue;
       }
-      // Charges in this count may be returned soon, and a later denial would show too little quota left.
-      if (answer.isProvisional && !deniedBy.has(counter.identity)) continue;
-      this.#put(counter, tally, call, deniedBy.size > 0);
+      this.#put(counter, tally, call, isWorthAdding);
     }
   }
 
@@ -107,7 +104,7 @@ export class DenialCache {
   #recordPair(
     counter: Counter,
     alternative: Counter,
-    { admitted }: GroupAnswer,
+    { admitted }: Answer,
     tally: Tally,
     call: StoreCall,
   ): void {
@@ -166,14 +163,13 @@ function isRead({ cost, checkOnly }: Counter): boolean {
   return cost === 0 && checkOnly === true;
 }
 
-function identitiesThatDeny(group: readonly Counter[], answer: GroupAnswer): Set<string> {
-  const identities = new Set<string>();
-  if (answer.admitted) return identities;
-  for (const [index, counter] of group.entries()) {
-    const tally = answer.tallies[index];
-    if (tally && statusOf(counter, tally) !== "available") identities.add(counter.identity);
-  }
-  return identities;
+/** Whether a counter whose count is certain denies its group. */
+function isDenied(group: readonly Counter[], { admitted, tallies }: Answer): boolean {
+  if (admitted) return false;
+  return group.some((counter, index) => {
+    const tally = tallies[index];
+    return tally && !tally.isUncertain && statusOf(counter, tally) !== "available";
+  });
 }
 
 function idsOf(counter: Counter): string[] {

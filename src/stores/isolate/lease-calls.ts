@@ -1,7 +1,5 @@
 import type { Counter, Tally, UnusedQuota } from "../../engine/counter.ts";
-import { Deadline, withDeadline } from "../deadline.ts";
-import type { GroupAnswer, Store, Verdict } from "../store.ts";
-import { StoreError } from "../store-error.ts";
+import type { Answer, Group, Store } from "../store.ts";
 import type { Lease } from "./lease.ts";
 import type { LeaseBook, LeaseCall } from "./lease-book.ts";
 import { type GroupPlan, unspentChargeOf } from "./lease-plan.ts";
@@ -44,70 +42,49 @@ export class LeaseCalls {
     this.#options = options;
   }
 
-  /**
-   * Decides groups in one call. Every group must have a counter with a `request`.
-   *
-   * @param timeLeftMs the deadline in milliseconds, if it is shorter than the store's own
-   */
-  async decide(
+  /** Decides groups in one call. Every group must have a counter with a `request`. */
+  decide(
     groups: readonly GroupPlan[],
     now: number | undefined,
     unused: readonly UnusedQuota[],
-    timeLeftMs?: number,
-  ): Promise<Verdict> {
+  ): Promise<Answer>[] {
     const requests = groups.map((plans) => plans.flatMap(({ request }) => request ?? []));
-    const blocks = groups.map(pendingBlocksOf);
     const { clockSteps } = this.#book;
     const sentAt = Date.now();
-    let verdict: Verdict;
-    try {
-      const store = timeLeftMs === undefined ? this.#store : withDeadline(this.#store, timeLeftMs);
-      verdict = await store.decide(requests, now, unused);
-    } catch (error) {
-      this.#isAnswering = false;
-      setLost(blocks.flat(), now);
-      throw error;
-    }
-    this.#isAnswering = true;
-    const isGiven = now !== undefined;
-    const callAt = (decidedAt: number): LeaseCall => {
-      const answeredAt = Date.now();
-      if (!isGiven) this.#book.observe(answeredAt);
-      return { sentAt, answeredAt, decidedAt, isGiven, clockSteps };
-    };
-    for (const [index, answer] of verdict.groups.entries()) {
+    const answers = this.#store.decide(requests, now, unused);
+    return answers.map(async (answered, index) => {
       const plans = groups[index] as GroupPlan;
-      const ownBlocks = blocks[index] as PendingBlock[];
-      const record = (own: GroupAnswer, decidedAt: number) => {
-        setPendingUntil(ownBlocks, 0);
-        this.#record(plans, own, callAt(decidedAt));
-      };
-      if (!answer.later) record(answer, verdict.now);
-      else {
-        answer.later.then(
-          (late) => record(late.groups[0] as GroupAnswer, late.now),
-          () => setLost(ownBlocks, now),
-        );
+      const blocks = pendingBlocksOf(plans);
+      try {
+        const answer = await answered;
+        this.#isAnswering = true;
+        setPendingUntil(blocks, 0);
+        const answeredAt = Date.now();
+        const isGiven = now !== undefined;
+        if (!isGiven) this.#book.observe(answeredAt);
+        const call = { sentAt, answeredAt, decidedAt: answer.now, isGiven, clockSteps };
+        this.#record(plans, answer, call);
+        return answer;
+      } catch (error) {
+        // A group in another mode may be stored elsewhere, and says nothing about the other groups.
+        if (index === 0) this.#isAnswering = false;
+        setLost(blocks, now);
+        throw error;
       }
-    }
-    return verdict;
+    });
   }
 
   /**
    * Adjusts counters. The unspent quota of their leases is returned first, so that the store's
    * counts contain only used quota.
-   *
-   * @throws {StoreError} ("timeout") if both calls in total take longer than the deadline
    */
-  async adjust(counters: readonly Counter[], now: number | undefined): Promise<readonly Tally[]> {
-    const { timeoutMs } = this.#options;
-    const unused = this.#book.drain(counters, now ?? Date.now());
-    if (unused.length === 0) return this.#store.adjust(counters, now);
-    const deadline = new Deadline(timeoutMs, () => {});
-    await this.#store.decide([], now, unused).finally(() => deadline.clear());
-    const { timeLeftMs } = deadline;
-    if (timeLeftMs <= 0) throw new StoreError("timeout", "no time was left to adjust a counter");
-    return withDeadline(this.#store, timeLeftMs).adjust(counters, now);
+  adjust(
+    counters: Group,
+    now: number | undefined,
+    unused: readonly UnusedQuota[],
+  ): Promise<readonly Tally[]> {
+    const drained = this.#book.drain(counters, now ?? Date.now());
+    return this.#store.adjust(counters, now, [...unused, ...drained]);
   }
 
   /** Fetches blocks in the background for leases that will soon be used up at the current rate. */
@@ -124,9 +101,9 @@ export class LeaseCalls {
       groups.push([{ counter, lease, request, isRefill: true }]);
     }
     if (!groups) return;
-    const call = this.decide(groups, now, this.#book.takeReturns(time));
+    const calls = this.decide(groups, now, this.#book.takeReturns(time));
     // A failure is ignored, because the next decision that needs the store reports it.
-    this.#options.background(call.catch(() => {}));
+    this.#options.background(Promise.allSettled(calls));
   }
 
   /**
@@ -141,14 +118,13 @@ export class LeaseCalls {
     return { ...counter, block };
   }
 
-  #record(plans: GroupPlan, answer: GroupAnswer, call: LeaseCall): void {
-    if (answer.skipCache) return;
+  #record(plans: GroupPlan, answer: Answer, call: LeaseCall): void {
     const tallies = answer.tallies.values();
     for (const plan of plans) {
       const { lease, request } = plan;
       if (!request) continue;
       const tally = tallies.next().value;
-      if (!lease || !tally) continue;
+      if (!lease || !tally || tally.isUncertain) continue;
       const quota = answer.admitted ? unspentChargeOf(plan, tally) : 0;
       this.#book.record(lease, request, tally, call, quota);
     }

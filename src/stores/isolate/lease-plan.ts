@@ -1,7 +1,6 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
-import { decisiveRole, isEnforced, roleOf } from "../group-roles.ts";
-import type { GroupAnswer } from "../store.ts";
+import type { Answer } from "../store.ts";
 import { availableQuota, isIdle, type Lease, type TakenQuota } from "./lease.ts";
 import { type CounterSnapshot, tallyOf } from "./snapshot.ts";
 
@@ -24,15 +23,6 @@ export interface CounterPlan {
 
 /** The plans of a group's counters, in the group's order. */
 export type GroupPlan = readonly CounterPlan[];
-
-/** The plans of a group and the answer for it. The answer has a tally for each `request`. */
-export interface GroupResult {
-  readonly plans: GroupPlan;
-  readonly answer: GroupAnswer;
-}
-
-/** The answer for a group that its leases cover. */
-export const ADMITTED_FROM_LEASES: GroupAnswer = { admitted: true, tallies: [] };
 
 /** Takes as much of a counter's cost as possible from its lease, and requests the rest. */
 export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
@@ -60,26 +50,8 @@ export function needsStore(plans: GroupPlan): boolean {
   return plans.some(({ request }) => request);
 }
 
-/**
- * Whether leases have admitted the decisive groups of a call, so that only groups with weaker roles
- * need the store.
- */
-export function areDecisiveCovered(
-  groups: readonly (readonly Counter[])[],
-  groupPlans: readonly GroupPlan[],
-): boolean {
-  const role = decisiveRole(groups);
-  return groups.every(
-    (group, index) => roleOf(group) !== role || !needsStore(groupPlans[index] as GroupPlan),
-  );
-}
-
-export function isEnforcedPlan(plans: GroupPlan): boolean {
-  return isEnforced(plans.map(({ counter }) => counter));
-}
-
 /** Whether a group was denied only because of counters whose leases cover the cost by now. */
-export function isCoveredByNow({ plans, answer }: GroupResult, now: number): boolean {
+export function isCoveredByNow(plans: GroupPlan, answer: Answer, now: number): boolean {
   if (answer.admitted) return false;
   const tallies = answer.tallies.values();
   let isCovered = false;
@@ -114,28 +86,20 @@ export function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally
 /**
  * The answer for the caller. Its counts are the counts of the store minus the unspent quota of the
  * leases.
+ *
+ * @param answer has a tally for each `request` of the plans
  */
-export function answerOf({ plans, answer }: GroupResult, storeNow: number): GroupAnswer {
-  const { admitted, later } = answer;
-  if (answer.isSkipped) return answer;
-  if (later) {
-    const laterAnswer = later.then(({ now, groups: [late] }) => ({
-      now,
-      groups: [answerOf({ plans, answer: late as GroupAnswer }, now)],
-    }));
-    // The caller may ignore this promise. A rejection must then not count as unhandled.
-    laterAnswer.catch(() => {});
-    return { ...answer, later: laterAnswer };
-  }
+export function answerOf(plans: GroupPlan, answer: Answer): Answer {
+  const { now, admitted } = answer;
   const storeTallies = answer.tallies.values();
   const tallies = plans.map((plan): Tally | undefined => {
-    if (!plan.request) return clientTally(plan, undefined, admitted, storeNow);
+    if (!plan.request) return clientTally(plan, undefined, admitted, now);
     const tally = storeTallies.next().value;
     // A denial from memory may lack a counter whose state this isolate knows from its lease.
-    if (!tally && !isStateKnown(plan, storeNow)) return undefined;
-    return clientTally(plan, tally, admitted, storeNow);
+    if (!tally && !isStateKnown(plan, now)) return undefined;
+    return clientTally(plan, tally, admitted, now);
   });
-  return { admitted, tallies };
+  return { ...answer, tallies };
 }
 
 function isStateKnown({ counter, lease, leaseState }: CounterPlan, storeNow: number): boolean {

@@ -1,26 +1,3 @@
-import { type Clock, createScript } from "./script.ts";
-
-/**
- * Creates the script that removes counters, their bans and their strikes.
- *
- * ARGV: the counters, each with the keys of a ban and of strikes: see `withBanKeys`.
- * Reply: the number of keys removed.
- */
-export function createResetScript(clock: Clock): string {
-  return createScript(clock, RESET);
-}
-
-/**
- * The script that removes bans and strikes, and keeps the counts. KEYS: the keys to remove. It passes at most
- * a thousand of them to one DEL, as `RESET` does.
- */
-export const LIFT_SCRIPT = `local removed = 0
-for at = 1, #KEYS, 1000 do
-  removed = removed + redis.call('DEL', unpack(KEYS, at, math.min(at + 999, #KEYS)))
-end
-return removed
-`;
-
 /** `costIn(c, window)`: the cost, or 0 if the count belongs to another window than the charge. */
 const COST_IN = `local chargedIn
 
@@ -100,19 +77,23 @@ end
 export const LUA_ADJUST = `${COST_IN}${ADD_FIXED}${ADD_ROLLING}${ADJUST}`;
 
 /**
+ * `remove(counters)`: removes the counts, unless a counter has `keepsCount`, and the bans and strikes. Replies 1.
  * Upstash bills a DEL of many keys as one command. Lua passes at most some thousand values to a
  * function, so each DEL has at most a thousand keys.
  */
-const RESET = `local keys = {}
-reply[1] = 0
-while keyAt < #KEYS do
-  local c = refuseFault(readCounter())
-  for _, key in ipairs({ c.key, c.banKey, c.strikesKey }) do
-    keys[#keys + 1] = key
+export const LUA_REMOVE = `local function remove(counters)
+  local keys = {}
+  for _, c in ipairs(counters) do
+    if not c.keepsCount then
+      keys[#keys + 1] = refuseFault(c).key
+    end
+    keys[#keys + 1] = c.banKey
+    keys[#keys + 1] = c.strikesKey
   end
-  if #keys > 997 or keyAt == #KEYS then
-    reply[1] = reply[1] + redis.call('DEL', unpack(keys))
-    keys = {}
+  for at = 1, #keys, 1000 do
+    redis.call('DEL', unpack(keys, at, math.min(at + 999, #keys)))
   end
+  reply[#reply + 1] = 1
 end
+
 `;

@@ -1,11 +1,10 @@
 import type { Counter, Tally } from "../../engine/counter.ts";
-import type { Answer, Entry } from "../batch.ts";
-import type { GroupAnswer } from "../store.ts";
+import type { Entry, EntryAnswer } from "../batch.ts";
+import type { Answer, Group } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import type { CommandEstimate } from "../with-measurement.ts";
 import type { Clock } from "./script.ts";
 
-/** The number of counters that one DEL of a reset removes. */
+/** The number of counters that one DEL removes, each with its keys in both modes. */
 const COUNTERS_PER_DEL = 166;
 
 /**
@@ -13,19 +12,16 @@ const COUNTERS_PER_DEL = 166;
  * it. docs/cost.md lists them. The estimate does not include calls that are sent twice, because Redis
  * has lost its scripts, and returned leases whose count is then 0.
  */
-export function billedCommands(clock: Clock): CommandEstimate {
-  const perCall = commandsPerCall(clock);
-  return {
-    run(entries, answers) {
-      let commands = perCall;
-      for (const [index, entry] of entries.entries()) {
-        commands += commandsOfEntry(entry, answers[index] as readonly Answer[]);
-      }
-      return commands;
-    },
-
-    reset: ({ length }) => perCall + Math.ceil(length / COUNTERS_PER_DEL),
-  };
+export function billedCommands(
+  clock: Clock,
+  entries: readonly Entry[],
+  answers: readonly (readonly EntryAnswer[])[],
+): number {
+  let commands = commandsPerCall(clock);
+  for (const [index, entry] of entries.entries()) {
+    commands += commandsOfEntry(entry, answers[index] as readonly EntryAnswer[]);
+  }
+  return commands;
 }
 
 /** The commands of a call without entries: the call of the script and, with the clock of Redis, TIME. */
@@ -34,14 +30,14 @@ export function commandsPerCall(clock: Clock): number {
 }
 
 function commandsOfEntry(
-  { unused, adjusted, groups, dependents, times }: Entry,
-  answers: readonly Answer[],
+  { unused, adjusted, removed, groups, times }: Entry,
+  answers: readonly EntryAnswer[],
 ): number {
   const [first] = answers;
-  let commands = unused.length;
+  let commands = unused.length + Math.ceil(removed.length / COUNTERS_PER_DEL);
   const tallies = first?.adjusted instanceof StoreError ? [] : (first?.adjusted ?? []);
   commands += commandsOfAdjustment(adjusted, tallies);
-  for (const [index, group] of [...groups, ...dependents].entries()) {
+  for (const [index, group] of groups.entries()) {
     const result = first?.groups[index];
     if (!result || result instanceof StoreError) commands += group.length;
     else if (times === 1) commands += commandsOfGroup(group, result);
@@ -60,19 +56,22 @@ function commandsOfEntry(
  */
 function commandsOfTimes(
   group: readonly Counter[],
-  results: readonly (GroupAnswer | StoreError | undefined)[],
+  results: readonly (Answer | StoreError | undefined)[],
 ): number {
-  const answers = results.filter((each) => each && !(each instanceof StoreError)) as GroupAnswer[];
+  const answers = results.filter((each) => each && !(each instanceof StoreError)) as Answer[];
   const admitted = answers.findLast((answer) => answer.admitted);
   const denied = answers.find((answer) => !answer.admitted);
-  const first = admitted ? commandsOfGroup(group, answers[0] as GroupAnswer) : 0;
+  const first = admitted ? commandsOfGroup(group, answers[0] as Answer) : 0;
   return first + (denied ? group.length + commandsOfGroup(group, denied) : 0);
 }
 
 /** Returns the commands for one group of a call, without those for the call itself. */
-export function commandsOfGroup(group: readonly Counter[], answer: GroupAnswer): number {
-  if (answer.isSkipped) return 0;
-  const { admitted, tallies } = answer;
+export function commandsOfGroup(
+  group: Group,
+  { admitted, tallies }: Pick<Answer, "admitted" | "tallies">,
+): number {
+  // A group that was skipped has no tallies.
+  if (tallies.length === 0) return 0;
   let commands = 0;
   let index = 0;
   for (const counter of group) {

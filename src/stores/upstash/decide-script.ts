@@ -1,32 +1,32 @@
-import { LUA_ADJUST } from "./adjust-script.ts";
+import { LUA_ADJUST, LUA_REMOVE } from "./adjust-script.ts";
 import { LUA_NEW_BAN } from "./lua-bans.ts";
 import { LUA_CHARGE } from "./lua-charge.ts";
 import { type Clock, createScript } from "./script.ts";
 
 /**
- * Creates the script that returns quota, adjusts counters and decides groups, for several entries, one after
- * the other. An entry fails alone.
+ * Creates the script that carries out entries, one after the other: it returns quota, adjusts and removes
+ * counters, and decides groups. An entry fails alone.
  *
- * ARGV: the number of entries. For each entry: with the clock `edge`, the entry's time in ms; the number
- * of counters to return quota to; each of these counters, followed by the quota to return and the number
- * of the window in which this quota was charged; the number of counters to adjust; each of these counters,
- * followed by 1 or 0, and a number. With 1, the number is that of the window to which the cost belongs (see
- * `LUA_ADJUST`); the number of equal requests, which is 1 unless the entry has only one group; the number of
- * groups; for each of them the number of its counters and the
- * counters; then the same for the dependent groups. KEYS are in the same order.
+ * ARGV: the number of entries. For each entry: with the clock `edge`, the entry's time in ms. Then the
+ * number of counters to return quota to; each of these counters, followed by the quota to return and the
+ * number of the window in which this quota was charged. Then the number of counters to adjust; each of
+ * these counters, followed by 1 or 0, and a number. With 1, the number is that of the window to which the
+ * cost belongs (see `LUA_ADJUST`). Then the number of counters to remove; each of these counters, followed by
+ * 1 if its count is kept. Then the number of equal requests, which is 1 unless the entry has only one group;
+ * the number of groups; for each of them the number of its counters, and the counters. KEYS are in the same order.
  *
- * Reply: the time in ms; for each entry the reply of `adjust`, if it adjusts counters; then for each group its
- * parts. A part is the number of requests that were admitted
+ * Reply: the time in ms; for each entry the reply of `adjust`, if it adjusts counters, and of `remove`, if it
+ * removes counters; then for each group its parts. A part is the number of requests that were admitted
  * together, and for each counter the count, the ms until its window ends, the ms until its ban ends, and
  * the quota charged, which is negative if it was charged to the alternative. A part with the number 0 is a
  * denial. The parts end with a denial, or when all requests are admitted. For a group that failed, the
- * last part is the error's message. For a dependent group that is skipped, because another group of the
- * entry was denied or has failed, there is only the number -1.
+ * last part is the error's message. If the first group of an entry is not admitted, there is only the number -1
+ * for each of the others.
  */
 export function createDecideScript(clock: Clock): string {
   return createScript(
     clock,
-    `${LUA_CHARGE}${LUA_NEW_BAN}${RETURN_UNUSED}${KEEP_DEBT}${DECIDE_GROUP}${DECIDE_TIMES}${LUA_ADJUST}${runEntries(clock)}`,
+    `${LUA_CHARGE}${LUA_NEW_BAN}${RETURN_UNUSED}${KEEP_DEBT}${DECIDE_GROUP}${DECIDE_TIMES}${LUA_ADJUST}${LUA_REMOVE}${runEntries(clock)}`,
   );
 }
 
@@ -225,16 +225,21 @@ for _ = 1, nextArg() do
   if #adjusted > 0 then
     try(adjust, adjusted)
   end
-  local times, isAdmitted = nextArg(), true
-  for _ = 1, nextArg() do
-    isAdmitted = decideTimes(readGroup(), times) and isAdmitted
+  local removed = {}
+  for index = 1, nextArg() do
+    removed[index] = readCounter()
+    removed[index].keepsCount = nextArg() == 1
   end
-  for _ = 1, nextArg() do
+  if #removed > 0 then
+    try(remove, removed)
+  end
+  local times, isAdmitted = nextArg(), true
+  for index = 1, nextArg() do
     local counters = readGroup()
-    if isAdmitted then
-      decideTimes(counters, 1)
-    else
+    if not isAdmitted then
       reply[#reply + 1] = -1
+    elseif not decideTimes(counters, times) and index == 1 then
+      isAdmitted = false
     end
   end
 end

@@ -1,7 +1,6 @@
 import { type Counter, longestWindowMs, MAX_COUNT, type Tally } from "../../engine/counter.ts";
-import { type Answer, answersOf, type Entry, type Part } from "../batch.ts";
-import { SKIPPED } from "../group-roles.ts";
-import type { GroupAnswer } from "../store.ts";
+import { answersOf, type Entry, type EntryAnswer, type Part } from "../batch.ts";
+import { type Answer, type Group, skipped } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Clock } from "./script.ts";
 
@@ -24,25 +23,28 @@ export function readAnswers(
   entries: readonly Entry[],
   clock: Clock,
   errorOf: ErrorOf,
-): Answer[][] {
+): EntryAnswer[][] {
   const values = new ReplyReader(reply, errorOf);
-  const now = values.next(0, MAX_COUNT);
-  const answers = entries.map((entry): Answer[] => {
-    const { adjusted: counters, times } = entry;
+  const storeNow = values.next(0, MAX_COUNT);
+  const answers = entries.map((entry): EntryAnswer[] => {
+    const { adjusted: counters, removed, times } = entry;
+    const now = clock === "edge" ? (entry.now ?? storeNow) : storeNow;
     const adjusted = counters.length > 0 ? readAdjusted(counters, values) : undefined;
-    const groups = entry.groups.map((group) => readParts(group, times, values));
-    const dependents = entry.dependents.map((group) => readParts(group, 1, values, SKIPPED_GROUP));
+    const removal = removed.length > 0 ? values.nextOrError(1, 1) : undefined;
+    const groups = entry.groups.map((group, index) =>
+      readParts(group, times, now, values, index > 0 ? SKIPPED_GROUP : 0),
+    );
     return Array.from({ length: times }, (_, index) => ({
-      now: clock === "edge" ? (entry.now ?? now) : now,
-      groups: [...groups, ...dependents].map((each) => each[index] as GroupAnswer | StoreError),
+      groups: groups.map((each) => each[index] as Answer | StoreError),
       ...(adjusted && { adjusted }),
+      ...(removal instanceof StoreError && { failed: removal }),
     }));
   });
   values.end();
   return answers;
 }
 
-function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[] | StoreError {
+function readAdjusted(counters: Group, values: ReplyReader): Tally[] | StoreError {
   const verdict = values.nextOrError(1, 1);
   return verdict instanceof StoreError
     ? verdict
@@ -51,23 +53,24 @@ function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[
 
 /** Reads the parts of a group, and returns the answer for each request. */
 function readParts(
-  counters: readonly Counter[],
+  counters: Group,
   times: number,
+  now: number,
   values: ReplyReader,
-  lowest = 0,
-): (GroupAnswer | StoreError)[] {
+  lowest: number,
+): (Answer | StoreError)[] {
   const parts: Part[] = [];
   let left = times;
   while (left > 0) {
     const admitted = values.nextOrError(lowest, left);
     if (admitted instanceof StoreError || admitted === SKIPPED_GROUP) {
-      const answer = admitted instanceof StoreError ? admitted : SKIPPED;
+      const answer = admitted instanceof StoreError ? admitted : skipped(now);
       parts.push({ requests: left, answer });
       break;
     }
     const tallies = counters.map((counter) => readChargedTally(counter, admitted, values));
     const requests = admitted || left;
-    parts.push({ requests, answer: { admitted: admitted > 0, tallies } });
+    parts.push({ requests, answer: { now, admitted: admitted > 0, tallies } });
     left -= requests;
   }
   return answersOf(counters, parts);

@@ -1,15 +1,13 @@
-import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
 import type { Counter } from "../../engine/counter.ts";
 import {
-  type Answer,
   type BatchOptions,
   type Entry,
+  type EntryAnswer,
   type EntryStore,
   withBatches,
 } from "../batch.ts";
 import type { Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { createResetScript, LIFT_SCRIPT } from "./adjust-script.ts";
 import { createDecideScript } from "./decide-script.ts";
 import type { Clock } from "./script.ts";
 import { argumentsOf, keysOf, withBanKeys } from "./script-arguments.ts";
@@ -46,44 +44,20 @@ export function createUpstashEntries({
   timeoutMs,
   client = createUpstashClient({ url, token, timeoutMs }),
 }: UpstashOptions): EntryStore {
-  const decideScript = new UpstashScript(client, createDecideScript(clock));
-  const resetScript = new UpstashScript(client, createResetScript(clock));
-  const liftScript = new UpstashScript(client, LIFT_SCRIPT);
-
-  function secretsOf(counters: readonly Counter[]): string[] {
-    return [token, ...counters.flatMap(identitiesOf)];
-  }
+  const script = new UpstashScript(client, createDecideScript(clock));
 
   return {
     async run(entries) {
       const { keys, args } = scriptCallOf(entries, clock);
-      const secrets = () => secretsOf(entries.flatMap(countersOfEntry));
+      const secrets = () => [token, ...entries.flatMap(countersOf).flatMap(identitiesOf)];
       try {
-        const reply = await decideScript.run(keys, args);
+        const reply = await script.run(keys, args);
         const errorOf = (message: string) => replyError(message, secrets());
         const answers = readAnswers(reply, entries, clock, errorOf);
         throwIfAllFailed(answers);
         return answers;
       } catch (error) {
         throw toStoreError(error, secrets());
-      }
-    },
-
-    async reset(counters, now = Date.now()) {
-      const removed = counters.filter((counter) => !counter.keepsCount).flatMap(withBanKeys);
-      const kept = counters.filter((counter) => counter.keepsCount);
-      try {
-        if (removed.length > 0) {
-          const keys = removed.flatMap((counter) => keysOf(counter, clock, now));
-          const args = removed.flatMap((counter) => argumentsOf(counter, now));
-          await resetScript.run(keys, [clock === "edge" ? now : 0, ...args]);
-        }
-        const banKeys = kept
-          .flatMap(inBothModes)
-          .flatMap((each) => [banKey(each), strikesKey(each)]);
-        if (kept.length > 0) await liftScript.run(banKeys, []);
-      } catch (error) {
-        throw toStoreError(error, secretsOf(counters));
       }
     },
   };
@@ -98,14 +72,7 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
     keys.push(...keysOf(counter, clock, now));
     args.push(...argumentsOf(counter, now));
   };
-  const addGroups = (groups: Entry["groups"], now: number) => {
-    args.push(groups.length);
-    for (const group of groups) {
-      args.push(group.length);
-      for (const counter of group) add(counter, now);
-    }
-  };
-  for (const { now = time, unused, adjusted, groups, dependents, times } of entries) {
+  for (const { now = time, unused, adjusted, removed, groups, times } of entries) {
     if (clock === "edge") args.push(now);
     args.push(unused.length);
     for (const { counter, quota, window } of unused) {
@@ -118,16 +85,23 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
       add(counter, now);
       args.push(Number(chargedIn !== undefined), chargedIn ?? 0);
     }
-    args.push(times);
-    addGroups(groups, now);
-    addGroups(dependents, now);
+    const inModes = removed.flatMap(withBanKeys);
+    args.push(inModes.length);
+    for (const counter of inModes) {
+      add(counter, now);
+      args.push(Number(counter.keepsCount ?? false));
+    }
+    args.push(times, groups.length);
+    for (const group of groups) {
+      args.push(group.length);
+      for (const counter of group) add(counter, now);
+    }
   }
   return { keys, args };
 }
 
-function countersOfEntry({ unused, adjusted, groups, dependents }: Entry): Counter[] {
-  const returned = unused.map(({ counter }) => counter);
-  return [...returned, ...adjusted, ...groups.flat(), ...dependents.flat()];
+function countersOf({ unused, adjusted, removed, groups }: Entry): Counter[] {
+  return [...unused.map(({ counter }) => counter), ...adjusted, ...removed, ...groups.flat()];
 }
 
 /**
@@ -135,10 +109,10 @@ function countersOfEntry({ unused, adjusted, groups, dependents }: Entry): Count
  *
  * @throws {StoreError} the first failure
  */
-function throwIfAllFailed(answers: readonly (readonly Answer[])[]): void {
+function throwIfAllFailed(answers: readonly (readonly EntryAnswer[])[]): void {
   let failure: StoreError | undefined;
   for (const [first] of answers) {
-    const result = first?.adjusted ?? first?.groups[0];
+    const result = first?.failed ?? first?.adjusted ?? first?.groups[0];
     if (!(result instanceof StoreError)) return;
     failure ??= result;
   }

@@ -1,0 +1,99 @@
+import { waitUntil } from "cloudflare:workers";
+import type { Counter } from "../engine/counter.ts";
+import type { Breaker } from "./breaker.ts";
+import { inTime } from "./deadline.ts";
+import { inSpan } from "./spans.ts";
+import type { Store } from "./store.ts";
+
+/** A call to the store that has ended. */
+export interface StoreCall {
+  /** In milliseconds, by this isolate's clock. */
+  readonly durationMs: number;
+  /** Whether the call has failed, also because it took too long. */
+  readonly failed: boolean;
+  /** An estimate of the billed commands; 0 if the call failed or the store has no commands. */
+  readonly commands: number;
+}
+
+/** Records the calls to a store. Must not throw. */
+export interface StoreMeter {
+  recordStoreCall(call: StoreCall): void;
+}
+
+/**
+ * Makes a call to a store or to one of its objects. Decisions from memory need no call.
+ *
+ * @param counters the counters that determine which object is called
+ * @param commandsOf estimates the billed commands from the result
+ */
+export type MakeCall = <Result>(
+  name: "decide" | "adjust" | "reset",
+  counters: readonly Counter[],
+  call: () => Promise<Result>,
+  commandsOf?: (result: Result) => number,
+) => Promise<Result>;
+
+export interface CallOptions {
+  /** The deadline of a call, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Undefined if nothing is measured. */
+  readonly meter?: StoreMeter | undefined;
+  /** Returns the breaker that stops the calls for these counters. */
+  readonly breakerOf: (counters: readonly Counter[]) => Breaker;
+}
+
+/**
+ * Returns a function that makes calls: each has a deadline and a span, is measured, and runs to its end
+ * even if the client hangs up. A breaker stops the calls while they fail.
+ */
+export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCall {
+  return (name, counters, call, commandsOf = () => 0) =>
+    breakerOf(counters).run(counters, () => {
+      const limited = () => inTime(call, timeoutMs);
+      const measured = meter ? () => measure(meter, limited, commandsOf) : limited;
+      return kept(inSpan(`weir.store.${name}`, measured));
+    });
+}
+
+/**
+ * Keeps the invocation alive until a task has ended, and returns the task.
+ *
+ * When a client hangs up, the Workers runtime cancels the invocation at its next `await`, unless a
+ * promise passed to `waitUntil` is pending. The code around a call (breaker, denial cache, leases)
+ * awaits nothing between two calls: it runs synchronously until it starts the next call. So this code
+ * runs to its end as well.
+ */
+function kept<Result>(task: Promise<Result>): Promise<Result> {
+  // The caller handles a failure. Without this `catch`, the platform would also report it as unhandled.
+  waitUntil(task.catch(() => {}));
+  return task;
+}
+
+/** Wraps a store whose calls are shared, so that each request is kept alive until its own answers. */
+export function withKeepAlive({ decide, adjust, reset }: Store): Store {
+  return {
+    decide: (...args) => decide(...args).map(kept),
+    adjust: (...args) => kept(adjust(...args)),
+    reset: (...args) => kept(reset(...args)),
+  };
+}
+
+async function measure<Result>(
+  meter: StoreMeter,
+  call: () => Promise<Result>,
+  commandsOf: (result: Result) => number,
+): Promise<Result> {
+  const startedAt = Date.now();
+  let failed = true;
+  let commands = 0;
+  try {
+    const result = await call();
+    failed = false;
+    commands = commandsOf(result);
+    return result;
+  } finally {
+    // The clock may have gone back.
+    const durationMs = Math.max(0, Date.now() - startedAt);
+    meter.recordStoreCall({ durationMs, failed, commands });
+  }
+}
