@@ -71,7 +71,11 @@ describe("failOpen", () => {
   ] as const)("is onError %o: a request passes when Redis fails: %o", async (onError, open) => {
     const config = defineConfig({ rules: [{ ...rule, onError }] });
     const fail = () => Promise.reject(new StoreError("unreachable", "no connection"));
-    const limiter = new Limiter(config, { decide: fail, adjust: fail, reset: fail });
+    const limiter = new Limiter(config, {
+      decide: (groups) => groups.map(fail),
+      adjust: fail,
+      reset: fail,
+    });
     const subjects = config.rules.map((each) => {
       return { rule: each, windows: each.windows, identity: "all" };
     });

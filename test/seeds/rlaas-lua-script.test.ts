@@ -5,6 +5,7 @@ import { defineConfig } from "../../src/config/index.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
+import { verdictOf } from "../suite/verdict.ts";
 import { CUSTOM_KEYS, figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
@@ -69,12 +70,12 @@ describe("RLAAS's key", () => {
     };
     const store = createUpstashStore({ url, token, clock: "edge", timeoutMs: 10_000 });
 
-    await store.decide([[counter]], MIDNIGHT + 20_000);
+    await verdictOf(store.decide([[counter]], MIDNIGHT + 20_000));
     expect(await redis("TYPE", stored)).toBe("string");
     const before = Number(await redis("PTTL", stored));
     expect(before).toBeGreaterThan(30_000);
     expect(before).toBeLessThanOrEqual(41_000);
-    await store.decide([[counter]], MIDNIGHT + 59_000);
+    await verdictOf(store.decide([[counter]], MIDNIGHT + 59_000));
     const after = Number(await redis("PTTL", stored));
     expect(after).toBeGreaterThan(30_000);
     expect(after).toBeLessThanOrEqual(before);
@@ -82,8 +83,8 @@ describe("RLAAS's key", () => {
 
   it("is a row in a Durable Object that expires at the same moment", async () => {
     const store = createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: 10_000 });
-    await store.decide([[counter]], MIDNIGHT + 20_000);
-    await store.decide([[counter]], MIDNIGHT + 59_000);
+    await verdictOf(store.decide([[counter]], MIDNIGHT + 20_000));
+    await verdictOf(store.decide([[counter]], MIDNIGHT + 59_000));
     const rows = await runInDurableObject(env.COUNTERS.getByName(`${prefix}:alice`), (_, state) =>
       state.storage.sql.exec("SELECT key, count, expires_at FROM rows").toArray(),
     );

@@ -6,6 +6,7 @@ import { type CalendarMoment, calendarFor, calendarMoments } from "./calendar-ca
 import { type ExpectedWindow, expectedWindow } from "./calendar-oracle.ts";
 import { counter } from "./counters.ts";
 import { HOUR, MINUTE } from "./driver.ts";
+import { verdictOf } from "./verdict.ts";
 
 /** Returns a new counter with calendar windows. */
 export function calendarCounter(calendar: Calendar, fields: Partial<Counter> = {}): Counter {
@@ -38,7 +39,7 @@ export async function checkMoment(
   at: number | undefined = now,
 ): Promise<void> {
   const counters = calendars.map((calendar) => calendarCounter(calendar, { identity }));
-  const first = await store.decide([counters], at);
+  const first = await verdictOf(store.decide([counters], at));
   const { admitted, tallies } = first.groups[0] as GroupVerdict;
   const found = tallies.map(({ count, resetMs }, index) => {
     return { id: calendars[index]?.id, count, endsAt: first.now + resetMs };
@@ -51,7 +52,7 @@ export async function checkMoment(
     return { counter: each, quota: 1, window: windows[index]?.index as number };
   });
   const reads = counters.map((each) => ({ ...each, cost: 0 }));
-  const second = await store.decide([reads], at, unused);
+  const second = await verdictOf(store.decide([reads], at, unused));
   const counts = (second.groups[0] as GroupVerdict).tallies.map(({ count }) => count);
   expect(counts, JSON.stringify(calendars.map(({ id }) => id))).toEqual(calendars.map(() => 0));
 }
@@ -61,7 +62,7 @@ export function calendarSuite(createStore: () => Store): void {
   describe("windows of the calendar", () => {
     const store = createStore();
     const decide = async (each: Counter, now: number) => {
-      const { groups } = await store.decide([[each]], now);
+      const { groups } = await verdictOf(store.decide([[each]], now));
       const { admitted, tallies } = groups[0] as GroupVerdict;
       return { admitted, count: tallies[0]?.count, resetMs: tallies[0]?.resetMs };
     };
@@ -69,7 +70,7 @@ export function calendarSuite(createStore: () => Store): void {
     it("end when those of Temporal end, in every zone", async () => {
       for (const { now, calendars, windows } of expectedMoments(4)) {
         const counters = calendars.map((calendar) => calendarCounter(calendar));
-        const { groups } = await store.decide([counters], now);
+        const { groups } = await verdictOf(store.decide([counters], now));
         const { tallies } = groups[0] as GroupVerdict;
         expect(tallies.map(({ resetMs }) => resetMs)).toEqual(
           windows.map(({ endsAt }) => endsAt - now),
@@ -106,7 +107,7 @@ export function calendarSuite(createStore: () => Store): void {
       const chargedAt = Date.UTC(2044, 1, 29, 22, 59);
       const counts = async (now: number) => {
         const reads = [month, day].map((each) => ({ ...each, cost: 0 }));
-        const { groups } = await store.decide([reads], now);
+        const { groups } = await verdictOf(store.decide([reads], now));
         return (groups[0] as GroupVerdict).tallies.map(({ count }) => count);
       };
       const giveBack = (now: number) =>
@@ -117,11 +118,11 @@ export function calendarSuite(createStore: () => Store): void {
           now,
         );
       for (const now of [chargedAt, chargedAt + 2 * MINUTE])
-        await store.decide([[month, day]], now);
+        await verdictOf(store.decide([[month, day]], now));
       // The day has ended, but not the month.
       await giveBack(chargedAt + 2 * MINUTE);
       expect(await counts(chargedAt + 2 * MINUTE)).toEqual([5, 3]);
-      await store.decide([[month, day]], chargedAt + 62 * MINUTE);
+      await verdictOf(store.decide([[month, day]], chargedAt + 62 * MINUTE));
       await giveBack(chargedAt + 62 * MINUTE);
       expect(await counts(chargedAt + 62 * MINUTE)).toEqual([3, 6]);
     });
@@ -139,7 +140,7 @@ export function calendarSuite(createStore: () => Store): void {
       const day = calendarCounter(calendarFor("day", "Europe/Berlin"));
       const admitted: (boolean | undefined)[] = [];
       for (const at of [now, now, now + 2 * MINUTE]) {
-        admitted.push((await store.decide([[day, login]], at)).groups[0]?.admitted);
+        admitted.push((await verdictOf(store.decide([[day, login]], at))).groups[0]?.admitted);
       }
       expect(admitted).toEqual([true, false, false]);
       expect(await decide({ ...day, cost: 0 }, now)).toMatchObject({ count: 1 });

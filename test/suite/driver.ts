@@ -1,5 +1,6 @@
 import type { Counter, GroupVerdict } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
+import { verdictOf } from "./verdict.ts";
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -21,7 +22,7 @@ export interface ExpiryOptions {
 /** Returns functions that call the store with one group of counters, at the time `now`. */
 export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
   async function decide(counters: readonly Counter[], now = NOW) {
-    const { groups } = await store.decide([counters], now);
+    const { groups } = await verdictOf(store.decide([counters], now));
     return groups[0] as GroupVerdict;
   }
 

@@ -1,8 +1,7 @@
-import { env, waitUntil } from "cloudflare:workers";
+import { env } from "cloudflare:workers";
 import { inject } from "vitest";
 import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
-import { withSeparateGroups } from "../../src/stores/separate-groups.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 
@@ -16,10 +15,7 @@ export const TIMEOUT_MS = 10_000;
 export const EVERY_STORE: Readonly<Record<string, (prefix: string) => Store>> = {
   memory: () => createMemoryStore(),
   "Durable Objects": (prefix) =>
-    withSeparateGroups(
-      createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: TIMEOUT_MS }),
-      { timeoutMs: TIMEOUT_MS, background: waitUntil },
-    ),
+    createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: TIMEOUT_MS }),
   Redis: () => {
     const { restUrl: url, restToken: token } = inject("redis");
     return createUpstashStore({ url, token, clock: "edge", timeoutMs: TIMEOUT_MS });
@@ -30,7 +26,7 @@ export const EVERY_STORE: Readonly<Record<string, (prefix: string) => Store>> = 
 export function withClock(store: Store, clock: () => number): Store {
   return {
     decide: (groups) => store.decide(groups, clock()),
-    adjust: (counters) => store.adjust(counters, clock()),
+    adjust: (counters, _, unused) => store.adjust(counters, clock(), unused),
     reset: (counters) => store.reset(counters, clock()),
   };
 }

@@ -18,7 +18,7 @@ export function leasable(store: Store): Store {
         now,
         unused,
       ),
-    adjust: (counters, now) => store.adjust(counters.map(mark), now),
+    adjust: (counters, now, unused) => store.adjust(counters.map(mark), now, unused),
     reset: (counters, now) => store.reset(counters.map(mark), now),
   };
 }

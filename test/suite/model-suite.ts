@@ -4,6 +4,7 @@ import { calendarOf } from "../../src/config/calendar.ts";
 import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
+import { verdictOf } from "./verdict.ts";
 
 const HOUR = 3_600_000;
 /**
@@ -352,7 +353,7 @@ async function compare(
     step: string,
     unused: readonly UnusedQuota[] = [],
   ) {
-    const verdict = await store.decide(groups, now, unused);
+    const verdict = await verdictOf(store.decide(groups, now, unused));
     for (const each of unused) expected.giveBack(each, now);
     expect(verdict.now, step).toBe(now);
     for (const [index, { admitted, tallies }] of verdict.groups.entries()) {

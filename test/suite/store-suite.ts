@@ -8,6 +8,7 @@ import { describeEscalation } from "./escalation-suite.ts";
 import { describeFeatures } from "./feature-suite.ts";
 import { describeLaterWindows } from "./later-window-suite.ts";
 import { describeSettlements } from "./settlement-suite.ts";
+import { verdictOf } from "./verdict.ts";
 
 /** Tests the behaviour that all stores have in common. The tests pass the time to the store. */
 export function storeSuite(createStore: () => Store, { expiresByStoreClock }: ExpiryOptions): void {
@@ -115,7 +116,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       const [other, closed] = [counter(), counter({ limit: 0 })];
       const verdicts = [];
       for (let request = 1; request <= 3; request++) {
-        const { groups } = await store.decide([[first], [second], [other, closed]], NOW);
+        const { groups } = await verdictOf(store.decide([[first], [second], [other, closed]], NOW));
         verdicts.push(groups.map((group) => group.admitted));
       }
       expect(verdicts).toEqual([

@@ -5,6 +5,7 @@ import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import type { ExpiryOptions } from "./driver.ts";
 import { VECTORS } from "./vectors.ts";
+import { verdictOf } from "./verdict.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -46,7 +47,7 @@ export function vectorSuite(
       it("a ban ends by the clock of the store", async () => {
         const banned = counter({ limit: 1, banMs: 100 });
         const admittedAt = async (now: number) =>
-          (await store.decide([[banned]], now)).groups[0]?.admitted;
+          (await verdictOf(store.decide([[banned]], now))).groups[0]?.admitted;
         const now = Math.ceil(Date.now() / HOUR) * HOUR;
         expect(await admittedAt(now)).toBe(true);
         const before = Date.now();

@@ -181,7 +181,11 @@ function limits() {
 it("counts in windows of the calendar while the store fails (onError: local)", async () => {
   const fail = () => Promise.reject(new StoreError("timeout", "away"));
   const config = defineConfig({ rules: [{ ...PLAN, onError: "local", localShare: 1 }] });
-  const limiter = new Limiter(config, { decide: fail, adjust: fail, reset: fail });
+  const limiter = new Limiter(config, {
+    decide: (groups) => groups.map(fail),
+    adjust: fail,
+    reset: fail,
+  });
   const outcomes: string[] = [];
   for (const now of [START, END - 1, END - 1, END]) {
     vi.setSystemTime(now);

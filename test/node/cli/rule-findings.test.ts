@@ -7,6 +7,7 @@ import type { Window } from "../../../src/config/rule.ts";
 import { llmReserve, llmUsage } from "../../../src/llm/index.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -187,7 +188,7 @@ async function mostAdmitted(limit: Window, windowMs: number): Promise<number> {
     });
     let count = 0;
     for (let now = start; now < start + windowMs; now++) {
-      while ((await store.decide([[admitting]], now)).groups[0]?.admitted) count++;
+      while ((await verdictOf(store.decide([[admitting]], now))).groups[0]?.admitted) count++;
     }
     counts.push(count);
   }

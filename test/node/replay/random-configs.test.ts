@@ -15,6 +15,7 @@ import { certainTalliesOf } from "../../../src/limiter/certain-denial.ts";
 import { addToGroups, emptyGroups, storeGroupsOf } from "../../../src/limiter/counter-groups.ts";
 import { countersOf } from "../../../src/limiter/counters.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 import { ALL, type Decided, decide, logged } from "./requests.ts";
 
 const SEED = 4;
@@ -72,7 +73,7 @@ async function referenceOf(config: Config, list: readonly LogRequest[]): Promise
     for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
     const certain = certainTalliesOf(groups.enforced, request.at);
     const storeGroups = certain ? groups.shadow.map(countersOf) : storeGroupsOf(groups);
-    const { groups: all } = await store.decide(storeGroups, request.at);
+    const { groups: all } = await verdictOf(store.decide(storeGroups, request.at));
     const answers = certain
       ? { enforced: { admitted: false, tallies: certain }, shadow: all, marks: [] }
       : answersByMode(groups, all);

@@ -3,6 +3,7 @@ import { cpuTimeMs } from "../../../fuzz/property.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 import { HOUR } from "../../suite/driver.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 /** The shortest time of several rounds is compared, because other programs delay some rounds. */
 const ROUNDS = 3;
@@ -12,12 +13,14 @@ const REPLACED = 2000;
 async function replacementMs(max: number): Promise<number> {
   const store = createMemoryStore(max);
   for (let client = 0; client < max; client++) {
-    await store.decide([[counter({ offsetMs: client % 60_000, key: `${client}` })]], 0);
+    await verdictOf(store.decide([[counter({ offsetMs: client % 60_000, key: `${client}` })]], 0));
   }
   const startedAt = cpuTimeMs();
   // The store is full at first. Its counters expire while requests add new ones.
   for (let past = 1; past <= REPLACED; past++) {
-    await store.decide([[counter({ windowMs: HOUR })]], 1000 + past * 60).catch(() => {});
+    await verdictOf(store.decide([[counter({ windowMs: HOUR })]], 1000 + past * 60)).catch(
+      () => {},
+    );
   }
   return cpuTimeMs() - startedAt;
 }

@@ -3,6 +3,7 @@ import { type Counter, storedKey, windowAt } from "../../../src/engine/counter.t
 import { decideGroup } from "../../../src/engine/fixed-window.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -59,7 +60,7 @@ describe("a well-known quota", () => {
     );
     let count = 0;
     for (let attempt = 0; attempt < attempts; attempt++) {
-      const { groups } = await store.decide([counters], from + attempt * stepMs);
+      const { groups } = await verdictOf(store.decide([counters], from + attempt * stepMs));
       if (groups[0]?.admitted) count++;
     }
     return count;

@@ -4,6 +4,7 @@ import { createEngineStore } from "../../../dev/engine-store.ts";
 import type { Counter, Tally } from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import { counter } from "../../suite/counters.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 const MINUTE = 60_000;
 
@@ -50,7 +51,7 @@ describe("a counter that rolls over", () => {
         const { value, ts, retryMs } = withdraw(balance, rate, capacity, cost, now);
         const admitted = value >= -maxReserved;
         if (admitted) balance = { value, ts };
-        const { groups } = await store.decide([[requested]], now);
+        const { groups } = await verdictOf(store.decide([[requested]], now));
         const tally = groups[0]?.tallies[0] as Tally;
         const missing = admitted ? { ...requested, cost: 0 } : requested;
         expect(groups[0]?.admitted).toBe(admitted);

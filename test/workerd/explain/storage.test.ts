@@ -187,7 +187,7 @@ describe("while the store fails", () => {
   const fail = async () => {
     throw new StoreError("timeout", "no answer after 1000 ms");
   };
-  const failing: Store = { decide: fail, adjust: fail, reset: fail };
+  const failing: Store = { decide: (groups) => groups.map(fail), adjust: fail, reset: fail };
 
   it.each([
     ["open", "undecided", undefined],

@@ -6,7 +6,6 @@ import type { Allowed, Decision } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
-import { failedGroup } from "../../../src/stores/group-roles.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -123,7 +122,7 @@ describe("a blocked client", () => {
     "is denied while the store fails, with onError: %s",
     async (onError) => {
       const fail = () => Promise.reject(new StoreError("timeout", "no answer"));
-      const store = { decide: fail, adjust: fail, reset: fail };
+      const store: Store = { decide: (groups) => groups.map(fail), adjust: fail, reset: fail };
       const { decide } = setUp([{ ...API, onError }], { store });
       expect(await decide()).toMatchObject({ outcome: "limited", retryAfterMs: HOUR_ENDS_IN });
     },
@@ -253,10 +252,10 @@ describe("the response to a client that is blocked under a rule", () => {
       const store = createMemoryStore();
       const failing: Store = {
         ...store,
-        async decide([enforced = []], now) {
-          const { groups } = await store.decide([enforced], now);
-          return { now: NOW, groups: [...groups, failedGroup(new StoreError("timeout", "late"))] };
-        },
+        decide: ([enforced = []], now) => [
+          ...store.decide([enforced], now),
+          Promise.reject(new StoreError("timeout", "late")),
+        ],
       };
       const rules = [other, { ...API, mode, ...cost }];
       const { decide, charge, calls } = setUp(rules, { blocked: [], store: failing });

@@ -3,8 +3,9 @@ import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import type { Store } from "../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
@@ -41,7 +42,7 @@ const API = { name: "api", limit: 5, window: "1m" } as const;
 
 function away(): Store {
   const fail = () => Promise.reject(new StoreError("timeout", "no answer"));
-  return { decide: fail, adjust: fail, reset: fail };
+  return { decide: (groups) => groups.map(fail), adjust: fail, reset: fail };
 }
 
 describe("a rule with a limit of 0", () => {
@@ -142,10 +143,11 @@ describe("rules in shadow mode", () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const slow: Store = {
       ...store,
-      async decide(groups, now) {
-        await promise;
-        return store.decide(groups, now ?? NOW);
-      },
+      decide: (groups, now) =>
+        groups.map(async (group) => {
+          await promise;
+          return (await verdictOf(store.decide([group], now ?? NOW))).groups[0] as Answer;
+        }),
     };
     const rules = [DENY, { ...API, limit: 1, mode: "shadow" as const }];
     const { decide, calls } = deciding(rules, slow);

@@ -199,7 +199,11 @@ it.each(PAIRS)(
   async (from, to) => {
     const away = () => Promise.reject(new StoreError("unreachable", "away"));
     const config = defineConfig({ rules: [{ ...TIERS, onError: "local", localShare: 1 }] });
-    const limiter = new Limiter(config, { decide: away, adjust: away, reset: away });
+    const limiter = new Limiter(config, {
+      decide: (groups) => groups.map(away),
+      adjust: away,
+      reset: away,
+    });
     const [rule] = config.rules;
     const decide = (tier: string) =>
       limiter.decide([

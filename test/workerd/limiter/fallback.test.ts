@@ -57,7 +57,7 @@ function appliedRulesOf({ rules }: Config, identity: string) {
 
 function failingStore(error: unknown = FAILURE): Store {
   const fail = () => Promise.reject(error);
-  return { decide: fail, adjust: fail, reset: fail };
+  return { decide: (groups) => groups.map(fail), adjust: fail, reset: fail };
 }
 
 function nativeLimiterOf(reply: (key: string) => Promise<{ success: boolean }>) {
@@ -174,11 +174,12 @@ describe('a rule with onError: "local"', () => {
     let isFailing = true;
     const store: Store = {
       ...failingStore(),
-      decide: async (groups) => {
-        if (isFailing) throw FAILURE;
-        const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
-        return { now: NOW, groups: groups.map(() => ({ admitted: true, tallies })) };
-      },
+      decide: (groups) =>
+        groups.map(async () => {
+          if (isFailing) throw FAILURE;
+          const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
+          return { now: NOW, admitted: true, tallies };
+        }),
     };
     const { decide, exhaust } = limiterOf([LOCAL], undefined, store);
     expect(await exhaust()).toMatchObject({ allowed: 2 });
@@ -337,7 +338,7 @@ describe("the native limiter", () => {
   });
 
   it("shares one deadline with the store if both do not answer", async () => {
-    const hangingStore = { ...failingStore(), decide: () => new Promise<never>(() => {}) };
+    const hangingStore = { ...failingStore(), decide: () => [new Promise<never>(() => {})] };
     const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const config = defineConfig({ timeoutMs: 200, rules: [LOCAL] });
     const limiter = new Limiter(config, hangingStore, nativeLimiter);

@@ -3,10 +3,10 @@ import { type Config, type ConfigInput, defineConfig } from "../../../src/config
 import type { Allowed } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { costOfHead } from "../../../src/limiter/response-charges.ts";
-import { failedGroup } from "../../../src/stores/group-roles.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import type { Store } from "../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
+import { answersFrom } from "../../suite/verdict.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
@@ -39,7 +39,7 @@ function atTime(now: number): Store {
 
 function failing(error: unknown): Store {
   const fail = () => Promise.reject(error);
-  return { decide: fail, adjust: fail, reset: fail };
+  return { decide: (groups) => groups.map(fail), adjust: fail, reset: fail };
 }
 
 describe("a decision", () => {
@@ -161,12 +161,7 @@ describe("a rule in shadow mode", () => {
     const store = atTime(NOW);
     const decide = limiterOf([{ name: "enforced", limit: 1, window: "1m" }, shadowed], {
       ...store,
-      async decide([enforced = []], now) {
-        const { groups } = await store.decide([enforced], now);
-        const later = decideLater();
-        later.catch(() => {});
-        return { now: NOW, groups: [...groups, { admitted: false, tallies: [], later }] };
-      },
+      decide: ([enforced = []], now) => [...store.decide([enforced], now), decideLater()],
     });
     for (const outcome of ["allowed", "limited"]) {
       const decision = await decide();
@@ -181,10 +176,14 @@ describe("a rule in shadow mode", () => {
     const store = atTime(NOW);
     const decide = limiterOf([{ name: "enforced", limit: 1, window: "1m" }, shadowed], {
       ...store,
-      async decide([enforced = [], shadow = []], now) {
-        const { groups } = await store.decide([enforced], now);
-        const later = store.decide([shadow], now);
-        return { now: NOW, groups: [...groups, { admitted: false, tallies: [], later }] };
+      decide: ([enforced = [], shadow = []], now) => {
+        const isDecided = Promise.withResolvers<void>();
+        setTimeout(isDecided.resolve);
+        const [later] = store.decide([shadow], now);
+        return [
+          ...store.decide([enforced], now),
+          isDecided.promise.then(() => later as Promise<Answer>),
+        ];
       },
     });
     const results = [];
@@ -218,14 +217,18 @@ describe("a rule in shadow mode", () => {
     ).toMatchObject([{ policy: "enforced", remaining: 4 }]);
   });
 
-  it("lets undecided requests pass, regardless of its onError", async () => {
+  it("lets requests pass while the store fails, regardless of its onError", async () => {
     const decide = limiterOf(
       [{ ...shadowed, onError: "closed" }],
       failing(new StoreError("error-reply", "no")),
     );
-    expect(await decide()).toMatchObject({ outcome: "undecided", open: true });
+    const decision = (await decide()) as Allowed;
+    expect(decision.outcome).toBe("allowed");
+    expect(await Promise.all(decision.shadow)).toMatchObject([[{ cause: "error-reply" }]]);
   });
 });
+
+const DENIED: Answer = { now: NOW, admitted: false, tallies: [] };
 
 describe("an undecided request", () => {
   const open = { name: "open", limit: 5, window: "1m" } as const;
@@ -247,7 +250,10 @@ describe("an undecided request", () => {
   it("has the cause invalid-reply if a store denies although every counter has quota left", async () => {
     const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
     const verdict = { now: NOW, groups: [{ admitted: false, tallies }] };
-    const decide = limiterOf([closed], { ...failing(undefined), decide: async () => verdict });
+    const decide = limiterOf([closed], {
+      ...failing(undefined),
+      decide: (groups) => answersFrom(groups, verdict),
+    });
     expect(await decide()).toMatchObject({
       outcome: "undecided",
       cause: "invalid-reply",
@@ -256,15 +262,14 @@ describe("an undecided request", () => {
   });
 
   it.each([
-    ["fails", failedGroup(new StoreError("timeout", "late")), "timeout"],
-    ["is denied although it has quota left", { admitted: false, tallies: [] }, "invalid-reply"],
+    ["fails", Promise.reject(new StoreError("timeout", "late")), "timeout"],
+    ["is denied although it has quota left", Promise.resolve(DENIED), "invalid-reply"],
   ])("does not include a mark rule that %s", async (_, mark, cause) => {
     const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
-    const verdict = { now: NOW, groups: [{ admitted: true, tallies }, mark] };
     const soft = { name: "plan", limit: 5, window: "1m", mode: "mark" } as const;
     const decide = limiterOf([soft, closed], {
       ...failing(undefined),
-      decide: async () => verdict,
+      decide: () => [Promise.resolve({ now: NOW, admitted: true, tallies }), mark],
     });
     expect(await decide()).toMatchObject({
       outcome: "allowed",
@@ -276,8 +281,8 @@ describe("an undecided request", () => {
   it("passes a request to which only mark rules apply", async () => {
     const soft = { name: "plan", limit: 5, window: "1m", mode: "mark" } as const;
     expect(await limiterOf([soft], failing(new Error("bug")))()).toMatchObject({
-      outcome: "undecided",
-      open: true,
+      outcome: "allowed",
+      undecidedMarks: [{ policy: "plan", cause: "internal" }],
     });
   });
 

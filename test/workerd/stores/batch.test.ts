@@ -3,15 +3,16 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
 import type { Counter, GroupVerdict } from "../../../src/engine/counter.ts";
 import {
-  type Answer,
   answersOf,
   type Entry,
+  type EntryAnswer,
   type EntryStore,
   type Part,
   withBatches,
 } from "../../../src/stores/batch.ts";
 import { createUpstashEntries } from "../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../suite/counters.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 const TIMEOUT_MS = 1000;
 
@@ -29,14 +30,13 @@ function gated({ maxCalls = 1 } = {}) {
     run: (given) =>
       new Promise((resolve, reject) => {
         const answers = given.map(({ times, groups }) =>
-          Array.from({ length: times }, (_, index): Answer => {
+          Array.from({ length: times }, (_, index): EntryAnswer => {
             const tallies = [{ count: index + 1, resetMs: 1, banMs: 0 }];
-            return { now: 1, groups: groups.map(() => ({ admitted: true, tallies })) };
+            return { groups: groups.map(() => ({ now: 1, admitted: true, tallies })) };
           }),
         );
         calls.push({ entries: given, answer: () => resolve(answers), fail: reject });
       }),
-    reset: async () => {},
   };
   const kept: Promise<unknown>[] = [];
   const options = { timeoutMs: TIMEOUT_MS, maxCalls, keepAlive: (task: never) => kept.push(task) };
@@ -60,7 +60,7 @@ describe("decisions that arrive together", () => {
 
   it("go at once while calls are free, and then together in the next call", async () => {
     const { store, calls, sizes } = gated({ maxCalls: 2 });
-    for (const each of others.slice(0, 5)) store.decide([[each]]);
+    for (const each of others.slice(0, 5)) verdictOf(store.decide([[each]]));
     expect(sizes()).toEqual([[1], [1]]);
     calls[1]?.answer();
     await settle();
@@ -69,8 +69,8 @@ describe("decisions that arrive together", () => {
 
   it("are one entry if they are equal, and the first to come are admitted first", async () => {
     const { store, calls, sizes } = gated();
-    const first = store.decide([[someone]]);
-    const burst = Array.from({ length: 1000 }, () => store.decide([[{ ...someone }]]));
+    const first = verdictOf(store.decide([[someone]]));
+    const burst = Array.from({ length: 1000 }, () => verdictOf(store.decide([[{ ...someone }]])));
     calls[0]?.answer();
     await first;
     await settle();
@@ -90,7 +90,8 @@ describe("decisions that arrive together", () => {
     ["another shard", { alternative: counter() }],
   ])("are entries of their own if they differ by %s", async (_, fields) => {
     const { store, calls, sizes } = gated();
-    for (const each of [someone, someone, { ...someone, ...fields }]) store.decide([[each]]);
+    for (const each of [someone, someone, { ...someone, ...fields }])
+      verdictOf(store.decide([[each]]));
     calls[0]?.answer();
     await settle();
     expect(sizes()).toEqual([[1], [1, 1]]);
@@ -103,7 +104,7 @@ describe("decisions that arrive together", () => {
     const { store, calls } = gated();
     for (const each of others) {
       const more = Array.from({ length: counters - 1 }, () => counter());
-      store.decide([[each, ...more]]);
+      verdictOf(store.decide([[each, ...more]]));
     }
     for (let sent = 0; sent < calls.length; sent++) {
       calls[sent]?.answer();
@@ -114,7 +115,7 @@ describe("decisions that arrive together", () => {
 
   it("leave after a quarter of the deadline although no call is free", async () => {
     const { store, sizes } = gated();
-    for (const each of others.slice(0, 3)) store.decide([[each]]).catch(() => {});
+    for (const each of others.slice(0, 3)) verdictOf(store.decide([[each]])).catch(() => {});
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 5);
     expect(sizes()).toEqual([[1]]);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 10);
@@ -127,10 +128,10 @@ describe("decisions that arrive together", () => {
     const note = (name: string) => (error: { failure?: string }) => {
       ended.push(`${name} ${error.failure}`);
     };
-    store.decide([[others[0] as Counter]]).catch(note("first"));
-    store.decide([[others[1] as Counter]]).catch(note("second"));
+    verdictOf(store.decide([[others[0] as Counter]])).catch(note("first"));
+    verdictOf(store.decide([[others[1] as Counter]])).catch(note("second"));
     await vi.advanceTimersByTimeAsync(200);
-    const third = store.decide([[others[2] as Counter]]);
+    const third = verdictOf(store.decide([[others[2] as Counter]]));
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 200);
     expect(ended).toEqual(["first timeout", "second timeout"]);
     calls[1]?.answer();
@@ -154,7 +155,7 @@ describe("decisions that arrive together", () => {
 
   it("are kept alive by the request that opened the batch", async () => {
     const { store, calls, kept } = gated();
-    for (const each of others.slice(0, 4)) store.decide([[each]]);
+    for (const each of others.slice(0, 4)) verdictOf(store.decide([[each]]));
     expect(kept).toHaveLength(2);
     const isOver = vi.fn();
     Promise.all(kept).then(isOver);
@@ -168,9 +169,9 @@ describe("decisions that arrive together", () => {
 
   it("do not wait for ever for calls that never end", async () => {
     const { store, sizes } = gated();
-    store.decide([[others[0] as Counter]]).catch(() => {});
+    verdictOf(store.decide([[others[0] as Counter]])).catch(() => {});
     await vi.advanceTimersByTimeAsync(3 * TIMEOUT_MS + 1);
-    store.decide([[others[1] as Counter]]).catch(() => {});
+    verdictOf(store.decide([[others[1] as Counter]])).catch(() => {});
     expect(sizes()).toEqual([[1], [1]]);
   });
 });
@@ -178,7 +179,7 @@ describe("decisions that arrive together", () => {
 const { restUrl: url, restToken: token } = inject("redis");
 const upstash = (clock: "redis" | "edge") =>
   createUpstashEntries({ url, token, clock, timeoutMs: 10_000 });
-const NOTHING = { unused: [], adjusted: [], dependents: [], times: 1 };
+const NOTHING = { unused: [], adjusted: [], removed: [], times: 1 };
 const HOUR = 3_600_000;
 
 /** Decides equal requests in one entry, in a Durable Object. */

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { withBreaker } from "../../../src/stores/breaker.ts";
 import { PAUSE_MS } from "../../../src/stores/circuit.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
+import { verdictOf } from "../../suite/verdict.ts";
+import { withBreaker } from "../../suite/wrappers.ts";
 
 const NOW = 1_700_000_100_000;
 
@@ -14,10 +15,10 @@ function overObjects() {
   const memory = createMemoryStore();
   const inner: Store = {
     ...memory,
-    async decide(groups, ...rest) {
+    decide(groups, ...rest) {
       state.calls += 1;
       if (groups.flat().some(({ identity }) => state.broken.has(identity))) {
-        throw new StoreError("unreachable", "a Durable Object did not answer");
+        return [Promise.reject(new StoreError("unreachable", "a Durable Object did not answer"))];
       }
       return memory.decide(groups, ...rest);
     },
@@ -33,7 +34,7 @@ function overObjects() {
    */
   function decide(...identities: string[]): Promise<string> {
     const group = identities.map((identity) => counter({ identity, limit: 1e6 }));
-    return store.decide([group], NOW).then(
+    return verdictOf(store.decide([group], NOW)).then(
       () => "done",
       (error: StoreError) => error.failure,
     );
@@ -92,11 +93,11 @@ describe("a breaker over objects", () => {
     state.broken.add("shadow");
     const shadow = counter({ identity: "shadow", shadow: true });
     for (let call = 0; call < 20; call++) {
-      await store.decide([[shadow]], NOW).catch(() => {});
+      await Promise.allSettled(store.decide([[shadow]], NOW));
     }
     state.broken.clear();
     const enforced = counter({ identity: "a", limit: 1e6 });
-    await expect(store.decide([[enforced], [shadow]], NOW)).resolves.toBeDefined();
+    await expect(verdictOf(store.decide([[enforced], [shadow]], NOW))).resolves.toBeDefined();
     expect(await decide("b")).toBe("done");
   });
 

@@ -1,6 +1,6 @@
-import { withBreaker } from "../../../src/stores/breaker.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { conformance } from "../../suite/conformance.ts";
+import { withBreaker } from "../../suite/wrappers.ts";
 
 const options = { runs: 1000, back: [1, 999], bans: true };
 

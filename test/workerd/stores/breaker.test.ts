@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { withBreaker } from "../../../src/stores/breaker.ts";
 import { FAILURES_TO_OPEN, PAUSE_MS } from "../../../src/stores/circuit.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
+import { verdictOf } from "../../suite/verdict.ts";
+import { withBreaker } from "../../suite/wrappers.ts";
 
 const TIMEOUT_MS = 300;
 const NOW = 1_700_000_100_000;
@@ -29,7 +30,7 @@ function breaker() {
   }
 
   const inner: Store = {
-    decide: (...given) => call(memory.decide(...given)),
+    decide: (...given) => memory.decide(...given).map((answer) => call(answer)),
     adjust: (...given) => call(memory.adjust(...given)),
     reset: (...given) => call(memory.reset(...given)),
   };
@@ -43,7 +44,7 @@ function breaker() {
       () => "done",
       (error: StoreError) => error.failure,
     );
-  const decide = () => outcome(store.decide([[COUNTER]], NOW));
+  const decide = () => outcome(verdictOf(store.decide([[COUNTER]], NOW)));
   return {
     state,
     store,
@@ -116,7 +117,7 @@ describe("a breaker that is closed", () => {
       () => store.adjust([COUNTER], NOW),
       () => store.reset([COUNTER], NOW),
       () => store.adjust([COUNTER], NOW),
-      () => store.decide([[COUNTER]], NOW),
+      () => verdictOf(store.decide([[COUNTER]], NOW)),
       () => store.reset([COUNTER], NOW),
     ]) {
       expect(await outcome(call())).toBe("unreachable");

@@ -11,6 +11,7 @@ import { calendarFor, ZONES } from "../../suite/calendar-cases.ts";
 import { calendarCounter, checkMoment, expectedMoments } from "../../suite/calendar-suite.ts";
 import { counter } from "../../suite/counters.ts";
 import { EVERY_STORE } from "../../suite/every-store.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -49,7 +50,7 @@ describe("the clock of Redis", () => {
     ["two days ahead", 2 * DAY, false],
   ])("may differ from the Worker's by one window: %s", async (_, skew, isDecided) => {
     const store = storeAt({ now: noon });
-    const decision = store.decide([[calendarCounter(day)]], noon - skew);
+    const decision = verdictOf(store.decide([[calendarCounter(day)]], noon - skew));
     if (!isDecided) {
       await expect(decision).rejects.toMatchObject({
         failure: "error-reply",
@@ -67,7 +68,7 @@ describe("the clock of Redis", () => {
     const [plain, dated] = [calendarCounter(day), calendarCounter(day)];
     clock.now = noon;
     await expect(store.decide([[plain, dated]], noon + 3 * DAY)).rejects.toThrow();
-    const { groups } = await store.decide([[{ ...plain, cost: 0 }]], noon);
+    const { groups } = await verdictOf(store.decide([[{ ...plain, cost: 0 }]], noon));
     expect((groups[0] as GroupVerdict).tallies[0]?.count).toBe(0);
   });
 
@@ -83,12 +84,14 @@ describe("the clock of Redis", () => {
         calendarCounter(day, { ...role, limit: 3, ceiling: 5, rollsOver: true }),
       ];
       const after = [counter({ ...role, limit: 7, cost: 2, alternative: counter({ limit: 6 }) })];
-      const { groups } = await store.decide([enforced, dated, after], noon + 3 * DAY);
-      expect(groups[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
-      await expect(groups[1]?.later).rejects.toMatchObject({ failure: "error-reply" });
-      expect(groups[2]).toMatchObject({ admitted: true, tallies: [{ count: 2 }] });
+      const groups = [enforced, dated, after];
+      expect(await Promise.allSettled(store.decide(groups, noon + 3 * DAY))).toMatchObject([
+        { value: { admitted: true, tallies: [{ count: 1 }] } },
+        { reason: { failure: "error-reply" } },
+        { value: { admitted: true, tallies: [{ count: 2 }] } },
+      ]);
       const reads = [...enforced, ...dated].map((each) => ({ ...each, cost: 0 }));
-      const verdict = await store.decide([reads], noon);
+      const verdict = await verdictOf(store.decide([reads], noon));
       const counts = (verdict.groups[0] as GroupVerdict).tallies.map(({ count }) => count);
       expect(counts).toEqual([1, 0, 0, 0]);
     },
@@ -98,7 +101,9 @@ describe("the clock of Redis", () => {
     const store = storeAt({ now: noon });
     const dated = [calendarCounter(day, { dependent: true })];
     const trial = [counter({ shadow: true, limit: 7 })];
-    const { groups } = await store.decide([[counter({ limit: 0 })], dated, trial], noon + 3 * DAY);
+    const { groups } = await verdictOf(
+      store.decide([[counter({ limit: 0 })], dated, trial], noon + 3 * DAY),
+    );
     expect(groups.map(({ admitted }) => admitted)).toEqual([false, false, true]);
     expect(groups[1]).toMatchObject({ isSkipped: true });
   });
@@ -106,15 +111,17 @@ describe("the clock of Redis", () => {
   it("keeps returned quota charged, and decides the groups of the call", async () => {
     const store = storeAt({ now: noon });
     const [dated, plain, enforced] = [calendarCounter(day, { cost: 4 }), counter(), counter()];
-    await store.decide([[dated]], noon);
-    await store.decide([[{ ...plain, cost: 5 }]], noon);
+    await verdictOf(store.decide([[dated]], noon));
+    await verdictOf(store.decide([[{ ...plain, cost: 5 }]], noon));
     const { index } = windowAt(noon, dated);
     const unused = [0, index].map((window) => ({ counter: dated, quota: 3, window }));
     const returned = { counter: plain, quota: 2, window: windowAt(noon, plain).index };
-    const { groups } = await store.decide([[enforced]], noon + 3 * DAY, [...unused, returned]);
+    const { groups } = await verdictOf(
+      store.decide([[enforced]], noon + 3 * DAY, [...unused, returned]),
+    );
     expect(groups[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
     const reads = [dated, plain].map((each) => ({ ...each, cost: 0 }));
-    const verdict = await store.decide([reads], noon);
+    const verdict = await verdictOf(store.decide([reads], noon));
     const counts = (verdict.groups[0] as GroupVerdict).tallies.map(({ count }) => count);
     expect(counts).toEqual([4, 3]);
   });

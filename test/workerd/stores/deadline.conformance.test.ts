@@ -1,6 +1,6 @@
-import { withDeadline } from "../../../src/stores/deadline.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { conformance } from "../../suite/conformance.ts";
+import { withDeadline } from "../../suite/wrappers.ts";
 
 conformance("a deadline", () => withDeadline(createMemoryStore(), 1000), {
   runs: 1000,

@@ -5,12 +5,13 @@ import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 import { HOUR } from "../../suite/driver.ts";
 import { randomOf } from "../../suite/random.ts";
+import { verdictOf } from "../../suite/verdict.ts";
 
 describe("a bounded memory store", () => {
   it("rejects a counter when it is full, and drops none", async () => {
     const store = createMemoryStore(2);
     const [first, second, third] = [counter(), counter(), counter()];
-    await store.decide([[first, second]], 0);
+    await verdictOf(store.decide([[first, second]], 0));
     await expect(store.decide([[third]], 0)).rejects.toMatchObject({ failure: "memory-full" });
     await expect(store.decide([[first]], 0)).resolves.toMatchObject({
       groups: [{ admitted: true, tallies: [{ count: 2 }] }],
@@ -19,7 +20,7 @@ describe("a bounded memory store", () => {
 
   it("stores new counters after windows have ended", async () => {
     const store = createMemoryStore(2);
-    await store.decide([[counter(), counter()]], 0);
+    await verdictOf(store.decide([[counter(), counter()]], 0));
     await expect(store.decide([[counter()]], 60_999)).rejects.toMatchObject({
       failure: "memory-full",
     });
@@ -30,32 +31,32 @@ describe("a bounded memory store", () => {
     const store = createMemoryStore(4);
     const minute = () => counter();
     const hour = () => counter({ windowMs: HOUR });
-    await store.decide([[hour(), hour(), minute(), minute()]], 0);
-    await store.decide([[minute(), minute()]], 61_000);
+    await verdictOf(store.decide([[hour(), hour(), minute(), minute()]], 0));
+    await verdictOf(store.decide([[minute(), minute()]], 61_000));
     await expect(store.decide([[minute()]], 120_999)).rejects.toMatchObject({
       failure: "memory-full",
     });
-    await store.decide([[minute(), minute()]], 121_000);
+    await verdictOf(store.decide([[minute(), minute()]], 121_000));
     // All counters expire before each request.
     for (let time = 2 * HOUR; time < 9 * HOUR; time += 61_000) {
-      await store.decide([[minute(), minute(), minute(), minute()]], time);
+      await verdictOf(store.decide([[minute(), minute(), minute(), minute()]], time));
     }
   });
 
   it("replaces a row that was written after others but expires before them", async () => {
     const store = createMemoryStore(2);
     const [first, second] = [counter({ windowMs: HOUR }), counter({ windowMs: HOUR })];
-    await store.decide([[first, second]], 0);
+    await verdictOf(store.decide([[first, second]], 0));
     await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
     await store.reset([second], 0);
-    await store.decide([[counter()]], 0);
+    await verdictOf(store.decide([[counter()]], 0));
     await expect(store.decide([[counter()]], 61_000)).resolves.toBeDefined();
   });
 
   it("keeps a counter that rolls over until its quota is repaid", async () => {
     const store = createMemoryStore(1);
     const rolling = counter({ limit: 1, ceiling: 9, rollsOver: true });
-    for (let request = 0; request < 3; request++) await store.decide([[rolling]], 0);
+    for (let request = 0; request < 3; request++) await verdictOf(store.decide([[rolling]], 0));
     await expect(store.decide([[counter()]], 180_999)).rejects.toMatchObject({
       failure: "memory-full",
     });
@@ -83,7 +84,7 @@ describe("a bounded memory store", () => {
         }
         const live = [...expiries.values()].filter((expiresAt) => expiresAt > now).length;
         const isFull = live >= 20 && !((expiries.get(key) ?? 0) > now);
-        const { failure } = await store.decide([[quota]], now).then(
+        const { failure } = await verdictOf(store.decide([[quota]], now)).then(
           () => ({ failure: undefined }),
           (error) => error,
         );
@@ -96,19 +97,20 @@ describe("a bounded memory store", () => {
   it("has space for enforced rules even if rules in shadow mode fill their own space", async () => {
     const store = createMemoryStore(2);
     const shadow = () => counter({ shadow: true });
-    await store.decide([[shadow()], [shadow()], [counter()]], 0);
-    const { groups } = await store.decide([[counter()], [shadow()]], 0);
-    expect(groups[0]).toMatchObject({ admitted: true });
-    await expect(groups[1]?.later).rejects.toMatchObject({ failure: "memory-full" });
+    await verdictOf(store.decide([[shadow()], [shadow()], [counter()]], 0));
+    expect(await Promise.allSettled(store.decide([[counter()], [shadow()]], 0))).toMatchObject([
+      { value: { admitted: true } },
+      { reason: { failure: "memory-full" } },
+    ]);
     await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
   });
 
   it("finds the counter of a rule in shadow mode if the counter is requested without this mode", async () => {
     const store = createMemoryStore(2);
     const shadowCounter = counter({ shadow: true });
-    await store.decide([[shadowCounter]], 0);
+    await verdictOf(store.decide([[shadowCounter]], 0));
     const { shadow, ...shown } = shadowCounter;
-    const read = () => store.decide([[{ ...shown, cost: 0 }]], 0);
+    const read = () => verdictOf(store.decide([[{ ...shown, cost: 0 }]], 0));
     expect(await read()).toMatchObject({ groups: [{ tallies: [{ count: 1 }] }] });
     await store.reset([shown], 0);
     expect(await read()).toMatchObject({ groups: [{ tallies: [{ count: 0 }] }] });

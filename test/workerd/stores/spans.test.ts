@@ -1,12 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import {
-  inSpan,
-  isTraced,
-  runtimeSpans,
-  type Spans,
-  withSpans,
-} from "../../../src/stores/spans.ts";
-import type { Store } from "../../../src/stores/store.ts";
+import { inSpan, isTraced, runtimeSpans, type Spans } from "../../../src/stores/spans.ts";
 
 /** Returns spans that note what is recorded. */
 function recorder(traced = true) {
@@ -49,19 +42,5 @@ describe("a span", () => {
     expect(runtimeSpans).toBeDefined();
     expect(await inSpan("weir.decision", async () => 5, ATTRIBUTES)).toBe(5);
     expect(isTraced()).toBe(false);
-  });
-});
-
-describe("the calls to a store", () => {
-  const store = { decide: vi.fn(), adjust: vi.fn(), reset: vi.fn() } as unknown as Store;
-
-  it("are spans without attributes", async () => {
-    const { notes, spans } = recorder();
-    const traced = withSpans(store, spans);
-    await traced.decide([], 1);
-    await traced.adjust([], 1);
-    await traced.reset([], 1);
-    expect(notes).toEqual(["weir.store.decide", "weir.store.adjust", "weir.store.reset"]);
-    expect(store.decide).toHaveBeenCalledWith([], 1);
   });
 });

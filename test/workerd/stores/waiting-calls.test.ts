@@ -1,20 +1,20 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { withBreaker } from "../../../src/stores/breaker.ts";
-import { withDeadline } from "../../../src/stores/deadline.ts";
-import type { Store, Verdict } from "../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../src/stores/store.ts";
 import type { StoreError } from "../../../src/stores/store-error.ts";
 import { MAX_STALLED } from "../../../src/stores/waiting-calls.ts";
 import { counter } from "../../suite/counters.ts";
+import { verdictOf } from "../../suite/verdict.ts";
+import { withBreaker, withDeadline } from "../../suite/wrappers.ts";
 
 const TIMEOUT_MS = 1000;
-const VERDICT: Verdict = { now: 0, groups: [] };
+const ANSWER: Answer = { now: 0, admitted: true, tallies: [] };
 
 /** Creates a breaker over a store. The test sends the store's answers, and time is virtual. */
 function createCalls({ clients = 1 } = {}) {
   vi.useFakeTimers();
-  const pending: ((verdict: Verdict) => void)[] = [];
+  const pending: ((answer: Answer) => void)[] = [];
   const inner: Store = {
-    decide: () => new Promise((resolve) => pending.push(resolve)),
+    decide: () => [new Promise((resolve) => pending.push(resolve))],
     adjust: async () => [],
     reset: async () => {},
   };
@@ -32,7 +32,7 @@ function createCalls({ clients = 1 } = {}) {
       call.outcome = outcome;
       call.ms = Date.now() - startedAt;
     };
-    store.decide([[counter({ identity })]]).then(
+    verdictOf(store.decide([[counter({ identity })]])).then(
       () => record("done"),
       (error: StoreError) => record(error.failure),
     );
@@ -44,7 +44,7 @@ function createCalls({ clients = 1 } = {}) {
     send,
     wait: (ms: number) => vi.advanceTimersByTimeAsync(ms),
     answer: async (at: number) => {
-      pending[at]?.(VERDICT);
+      pending[at]?.(ANSWER);
       await vi.advanceTimersByTimeAsync(0);
     },
   };
@@ -145,12 +145,13 @@ describe("calls that wait for a store", () => {
   it("do not count for ever if their requests were cancelled", async () => {
     const at = createCalls();
     const hung = withBreaker(
-      { decide: () => new Promise(() => {}), adjust: async () => [], reset: async () => {} },
+      { decide: () => [new Promise(() => {})], adjust: async () => [], reset: async () => {} },
       { timeoutMs: TIMEOUT_MS },
     );
-    for (let call = 0; call < 40; call++) hung.decide([[counter()]]).catch(() => {});
+    for (let call = 0; call < 40; call++) void Promise.allSettled(hung.decide([[counter()]]));
     await at.wait(2 * TIMEOUT_MS + 1);
-    const outcome = hung.decide([[counter()]]).catch((error: StoreError) => error.failure);
+    const decided = verdictOf(hung.decide([[counter()]]));
+    const outcome = decided.catch((error: StoreError) => error.failure);
     await at.wait(TIMEOUT_MS);
     expect(await Promise.race([outcome, "waits"])).toBe("waits");
   });

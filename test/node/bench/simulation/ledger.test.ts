@@ -19,13 +19,15 @@ const counter: Counter = {
 };
 
 const fail = () => Promise.reject(new Error("The test does not call the store."));
-const newIsolate = () => new Isolate(0, () => ({ decide: fail, adjust: fail, reset: fail }));
+const newIsolate = () =>
+  new Isolate(0, () => ({ decide: (groups) => groups.map(fail), adjust: fail, reset: fail }));
 
 function requestOn(isolate: Isolate): Request {
   return { client: 0, isolate, at: 0, answer: undefined };
 }
 
-const answer = (admitted: boolean, tally: Partial<Tally>) => ({
+const answer = (now: number, admitted: boolean, tally: Partial<Tally>) => ({
+  now,
   admitted,
   tallies: [{ count: 0, resetMs: WINDOW_MS, banMs: 0, ...tally }],
 });
@@ -33,13 +35,13 @@ const answer = (admitted: boolean, tally: Partial<Tally>) => ({
 /** Records that the store has charged quota to an isolate. */
 function charge(ledger: Ledger, isolate: Isolate, charged: number): void {
   const groups = [[withRequest(counter, requestOn(isolate))]];
-  ledger.recordCharges(isolate, groups, { now: 0, groups: [answer(true, { charged })] }, []);
+  ledger.recordCharges(isolate, groups, [answer(0, true, { charged })], []);
 }
 
 /** Records a decision from a lease whose window ends at `endsAt`. */
 function decide(ledger: Ledger, isolate: Isolate, at: number, admitted = true, endsAt = WINDOW_MS) {
   const tally = { resetMs: endsAt - at };
-  ledger.recordDecision(requestOn(isolate), { now: at, groups: [answer(admitted, tally)] }, at);
+  ledger.recordDecision(requestOn(isolate), answer(at, admitted, tally), at);
 }
 
 /** Audits the ledger and returns the result. `count` is the count in the store. */

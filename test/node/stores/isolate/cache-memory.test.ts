@@ -7,6 +7,7 @@ import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cach
 import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 
 const NOW = Date.now();
 const FLOOD = 1_000_000;
@@ -32,9 +33,9 @@ function heapUsed(): number {
 /** A store without state, so that only the caches use memory. */
 function stub(admitted: boolean): Store {
   return {
-    decide: async (groups) => ({
-      now: Date.now(),
-      groups: groups.map((group) => ({
+    decide: (groups) =>
+      groups.map(async (group) => ({
+        now: Date.now(),
         admitted,
         tallies: group.map(({ cost, block }) => ({
           count: 100,
@@ -43,7 +44,6 @@ function stub(admitted: boolean): Store {
           ...(block !== undefined && { charged: admitted ? Math.max(cost, block) : 0 }),
         })),
       })),
-    }),
     adjust: async () => [],
     reset: async () => {},
   };
@@ -91,7 +91,7 @@ async function heapOfFullCaches(
   for (let key = 0; key < keys; ) {
     const count = key < keys - LAST ? AT_ONCE : 1;
     const groups = Array.from({ length: count }, () => [stranger(key++)]);
-    for (let sent = 0; sent < requestsPerKey; sent++) await store.decide(groups);
+    for (let sent = 0; sent < requestsPerKey; sent++) await verdictOf(store.decide(groups));
   }
   const bytes = heapUsed() - before;
   return bytes;
@@ -120,7 +120,7 @@ it(
     const counters = 100_000;
     const before = heapUsed();
     const store = createMemoryStore();
-    for (let key = 0; key < counters; key++) await store.decide([[stranger(key)]], NOW);
+    for (let key = 0; key < counters; key++) await verdictOf(store.decide([[stranger(key)]], NOW));
     const held = heapUsed() - before;
     await expect(store.decide([[stranger(counters)]], NOW)).rejects.toThrow(`${counters}`);
     expect(held).toBeGreaterThan(20_000_000);

@@ -8,6 +8,7 @@ import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 
 // Tests the effects of blocks on Redis. This file has its own server, so that no other test changes
 // the figures.
@@ -46,9 +47,9 @@ function storeWith(clock: Clock) {
     return { counter: quota, quota: amount, window };
   };
   const returnQuota = (quota: Counter, amount: number, windowsAgo = 0) =>
-    store.decide([], undefined, [unusedOf(quota, amount, windowsAgo)]);
+    verdictOf(store.decide([], undefined, [unusedOf(quota, amount, windowsAgo)]));
   const take = async (quota: Counter) => {
-    const { groups } = await store.decide([[quota]]);
+    const { groups } = await verdictOf(store.decide([[quota]]));
     return groups[0]?.tallies[0];
   };
   return { store, take, returnQuota, unusedOf };
@@ -105,10 +106,10 @@ describe.runIf(server.kind === "redis-server").each(clocks)("with the clock %s",
     const [quota, others] = [counter(), [counter(), counter()]];
     for (const each of [quota, ...others]) await take({ ...each, cost: 5 });
     const unused = others.map((each) => unusedOf(each, 2));
-    const commands = await commandsOf(() => store.decide([[quota]], undefined, unused));
+    const commands = await commandsOf(() => verdictOf(store.decide([[quota]], undefined, unused)));
     expect(commands).toEqual({ ...baseCommands, bitfield: 3 });
     const rest = others.map((each) => unusedOf(each, 3));
-    const last = await commandsOf(() => store.decide([[quota]], undefined, rest));
+    const last = await commandsOf(() => verdictOf(store.decide([[quota]], undefined, rest)));
     expect(last, "down to 0").toEqual({ ...baseCommands, bitfield: 3, del: 2 });
   });
 
@@ -116,7 +117,7 @@ describe.runIf(server.kind === "redis-server").each(clocks)("with the clock %s",
     const [quota, other] = [counter(), counter()];
     await take({ ...quota, cost: 5 });
     const unused = [unusedOf(other, 2, 1)];
-    expect(await commandsOf(() => store.decide([[quota]], undefined, unused))).toEqual(
+    expect(await commandsOf(() => verdictOf(store.decide([[quota]], undefined, unused)))).toEqual(
       baseCommands,
     );
   });
@@ -176,7 +177,7 @@ describe.each(clocks)("a return with the clock %s", (clock) => {
     await take({ ...quota, cost: 10 });
     const { index: window } = windowAt(Date.now(), quota);
     const unused = [{ counter: quota, quota: 3, window }];
-    const { groups } = await store.decide([[{ ...quota, cost: 3 }]], undefined, unused);
+    const { groups } = await verdictOf(store.decide([[{ ...quota, cost: 3 }]], undefined, unused));
     expect(groups).toMatchObject([{ admitted: true, tallies: [{ count: 10 }] }]);
   });
 
@@ -210,7 +211,7 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
     const quota = counter({ limit: 150 });
     const verdicts = await Promise.all(
       Array.from({ length: 450 }, (_, index) =>
-        isolates[index % isolates.length]?.decide([[quota]], givenTime()),
+        verdictOf(isolates[index % isolates.length]?.decide([[quota]], givenTime()) ?? []),
       ),
     );
     await Promise.all(isolates.flatMap(({ tasks }) => tasks));
@@ -219,7 +220,7 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
     let late = 0;
     for (let request = 0; request < 50; request++) {
       for (const { decide } of isolates) {
-        if ((await decide([[quota]], givenTime())).groups[0]?.admitted) late++;
+        if ((await verdictOf(decide([[quota]], givenTime()))).groups[0]?.admitted) late++;
       }
     }
     expect(admitted + late).toBe(150);
@@ -229,7 +230,8 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
   it("leave no key without an expiry, and after returns only the quota used is charged", async () => {
     const one = isolate();
     const groups = [counter({ limit: 500 }), counter({ limit: 300, windowMs: HOUR })];
-    for (let request = 0; request < 40; request++) await one.decide([groups], givenTime());
+    for (let request = 0; request < 40; request++)
+      await verdictOf(one.decide([groups], givenTime()));
     await Promise.all(one.tasks);
     const calls = rest.calls();
     expect(calls).toBeGreaterThan(0);
@@ -249,9 +251,10 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
   it("make far fewer calls than requests", async () => {
     const one = isolate();
     const quota = counter({ limit: 100_000 });
-    await one.decide([[counter()]], givenTime());
+    await verdictOf(one.decide([[counter()]], givenTime()));
     const before = rest.calls();
-    for (let request = 0; request < 300; request++) await one.decide([[quota]], givenTime());
+    for (let request = 0; request < 300; request++)
+      await verdictOf(one.decide([[quota]], givenTime()));
     await Promise.all(one.tasks);
     expect(rest.calls() - before).toBeLessThan(60);
   });

@@ -7,6 +7,7 @@ import { storedKey } from "../../../../src/engine/counter.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 
 // Tests the statements of docs/storage.md about a Redis that loses data.
 const server = await startTestRedis();
@@ -28,7 +29,7 @@ afterAll(async () => {
 async function admitted(quota: ReturnType<typeof counter>, requests: number, now = NOW) {
   let count = 0;
   for (let request = 0; request < requests; request++) {
-    if ((await store.decide([[quota]], now)).groups[0]?.admitted) count++;
+    if ((await verdictOf(store.decide([[quota]], now))).groups[0]?.admitted) count++;
   }
   return count;
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
 const TIMEOUT_MS = 1000;
@@ -75,7 +76,7 @@ describe("a denial by one of several objects", () => {
     const meet: Meet = (_method, name) => (name.endsWith(roomy.identity) ? fault() : undefined);
     await inStore(meet, async (store) => {
       const startedAt = Date.now();
-      const { groups } = await store.decide([[roomy, full]]);
+      const { groups } = await verdictOf(store.decide([[roomy, full]]));
       expect(groups).toMatchObject([{ admitted: false, tallies: [undefined, { count: 0 }] }]);
       expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
     });
@@ -86,7 +87,7 @@ describe("a denial by one of several objects", () => {
     const meet: Meet = (method) => (method === "endHold" ? fault() : undefined);
     await inStore(meet, async (store) => {
       const startedAt = Date.now();
-      const { groups } = await store.decide([[roomy, full]]);
+      const { groups } = await verdictOf(store.decide([[roomy, full]]));
       expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 0 }, { count: 0 }] }]);
       expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
     });
@@ -96,10 +97,10 @@ describe("a denial by one of several objects", () => {
     const quotas = inOrder({ limit: 1 }, { limit: 1 }, { limit: 1 });
     const meet: Meet = (method) => (method === "endHold" ? new Promise(() => {}) : undefined);
     await inStore(meet, async (store) => {
-      await store.decide([quotas]);
+      await verdictOf(store.decide([quotas]));
       const startedAt = Date.now();
       const verdicts = await Promise.all(
-        Array.from({ length: 20 }, () => store.decide([[quotas[0] as Counter]])),
+        Array.from({ length: 20 }, () => verdictOf(store.decide([[quotas[0] as Counter]]))),
       );
       for (const { groups } of verdicts) expect(groups[0]?.admitted).toBe(false);
       expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
@@ -111,10 +112,10 @@ describe("a denial by one of several objects", () => {
     const meet: Meet = (method, _name, call) =>
       method === "hold" && call === 1 ? wait(2 * TIMEOUT_MS) : undefined;
     await inStore(meet, async (store, calls) => {
-      await expect(store.decide([quotas])).rejects.toMatchObject({ failure: "timeout" });
+      await expect(verdictOf(store.decide([quotas]))).rejects.toMatchObject({ failure: "timeout" });
       await wait(3 * TIMEOUT_MS);
       expect(calls).toEqual(["hold", "endHold"]);
-      const verdict = await store.decide(quotas.map((each) => [{ ...each, cost: 0 }]));
+      const verdict = await verdictOf(store.decide(quotas.map((each) => [{ ...each, cost: 0 }])));
       expect(verdict.groups.map(({ tallies }) => tallies[0]?.count)).toEqual([0, 0, 0]);
     });
   });
@@ -133,7 +134,7 @@ describe("two shards in objects", () => {
       () => {},
       async (store) => {
         const burst = (count: number) =>
-          Promise.all(Array.from({ length: count }, () => store.decide([[pair]])));
+          Promise.all(Array.from({ length: count }, () => verdictOf(store.decide([[pair]]))));
         const first = await burst(20);
         expect(first.filter(({ groups }) => groups[0]?.admitted)).toHaveLength(20);
         const second = await burst(40);
@@ -150,7 +151,7 @@ describe("two shards in objects", () => {
       async (store, calls) => {
         const callsFor = async () => {
           const before = calls.length;
-          const { groups } = await store.decide([[pair]]);
+          const { groups } = await verdictOf(store.decide([[pair]]));
           return [groups[0]?.admitted, calls.length - before];
         };
         expect(await callsFor()).toEqual([true, 1]);
@@ -170,9 +171,11 @@ describe("two shards in objects", () => {
         for (let request = 0; request < 700; request++) {
           const one = Math.floor(Math.random() * 10);
           const alternative = (one + 1 + Math.floor(Math.random() * 9)) % 10;
-          await store.decide([[either([shards[one] as Counter, shards[alternative] as Counter])]]);
+          await verdictOf(
+            store.decide([[either([shards[one] as Counter, shards[alternative] as Counter])]]),
+          );
         }
-        const verdict = await store.decide(shards.map((each) => [{ ...each, cost: 0 }]));
+        const verdict = await verdictOf(store.decide(shards.map((each) => [{ ...each, cost: 0 }])));
         const counts = verdict.groups.map(({ tallies }) => tallies[0]?.count as number);
         expect(Math.max(...counts) - Math.min(...counts)).toBeLessThan(15);
       },
@@ -186,15 +189,15 @@ describe("two shards in objects", () => {
       () => {},
       async (store) => {
         const verdicts = await Promise.all(
-          Array.from({ length: 40 }, () => store.decide([[global, pair]])),
+          Array.from({ length: 40 }, () => verdictOf(store.decide([[global, pair]]))),
         );
         const admitted = verdicts.filter(({ groups }) => groups[0]?.admitted);
         expect(admitted).toHaveLength(15);
         const [one, other, all] = [pair, pair.alternative, global].map(
           ({ alternative: _, ...each }: Counter) => each,
         );
-        const verdict = await store.decide(
-          [one, other, all].map((each) => [{ ...(each as Counter), cost: 0 }]),
+        const verdict = await verdictOf(
+          store.decide([one, other, all].map((each) => [{ ...(each as Counter), cost: 0 }])),
         );
         const [a = 0, b = 0, c] = verdict.groups.map(({ tallies }) => tallies[0]?.count);
         expect([a + b, c]).toEqual([15, 15]);
@@ -213,7 +216,7 @@ describe("two shards in objects", () => {
     await inStore(
       () => {},
       async (store, calls) => {
-        expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
+        expect((await verdictOf(store.decide([windows]))).groups[0]?.admitted).toBe(true);
         expect(calls).toEqual(["decide"]);
         const [minute, day] = windows as [Counter, Counter];
         const { alternative: _, ...minuteInOne } = minute;
@@ -221,10 +224,10 @@ describe("two shards in objects", () => {
         await store.adjust([{ ...(day.alternative as Counter), cost: 4 }]);
         // Only the second shard has quota left for the minute, and only the first shard has quota
         // left for the day.
-        expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
+        expect((await verdictOf(store.decide([windows]))).groups[0]?.admitted).toBe(true);
         calls.length = 0;
         await store.adjust([{ ...(minute.alternative as Counter), cost: 4 }]);
-        const { groups } = await store.decide([windows]);
+        const { groups } = await verdictOf(store.decide([windows]));
         expect(groups[0]).toMatchObject({ admitted: false });
         expect(calls.length).toBeLessThanOrEqual(8);
       },
@@ -238,9 +241,9 @@ describe("two shards in objects", () => {
       if (name.endsWith(alternative.identity)) throw new Error("Network connection lost.");
     };
     await inStore(meet, async (store) => {
-      expect((await store.decide([[pair]])).groups[0]?.admitted).toBe(true);
+      expect((await verdictOf(store.decide([[pair]]))).groups[0]?.admitted).toBe(true);
       const full = { ...pair, cost: 2, alternative: { ...alternative, cost: 2 } };
-      expect((await store.decide([[full]])).groups).toEqual([
+      expect((await verdictOf(store.decide([[full]]))).groups).toEqual([
         { admitted: false, skipCache: true, tallies: [expect.objectContaining({ count: 1 })] },
       ]);
     });

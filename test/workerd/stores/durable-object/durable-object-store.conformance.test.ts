@@ -1,18 +1,9 @@
-import { env, waitUntil } from "cloudflare:workers";
+import { env } from "cloudflare:workers";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
-import { withSeparateGroups } from "../../../../src/stores/separate-groups.ts";
 import { conformance } from "../../../suite/conformance.ts";
 
-const timeoutMs = 10_000;
-
-function createStore() {
-  const objects = createDurableObjectStore({
-    namespace: env.COUNTERS,
-    prefix: "conformance",
-    timeoutMs,
-  });
-  return withSeparateGroups(objects, { timeoutMs, background: waitUntil });
-}
+const createStore = () =>
+  createDurableObjectStore({ namespace: env.COUNTERS, prefix: "conformance", timeoutMs: 10_000 });
 
 conformance("Durable Objects", createStore, {
   runs: 150,

@@ -14,6 +14,7 @@ import { createDurableObjectStore } from "../../../../src/stores/durable-object/
 import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { DAY, HOUR, MINUTE } from "../../../suite/driver.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 
 const store = createDurableObjectStore({
   namespace: env.COUNTERS,
@@ -41,16 +42,16 @@ describe("a counter object", () => {
 
   it("keeps counting after eviction", async () => {
     const login = counter({ limit: 3 });
-    await store.decide([[login]]);
-    await store.decide([[login]]);
+    await verdictOf(store.decide([[login]]));
+    await verdictOf(store.decide([[login]]));
     await evictDurableObject(objectOf(login));
-    expect((await store.decide([[login]])).groups[0]?.tallies[0]?.count).toBe(3);
-    expect((await store.decide([[login]])).groups[0]?.admitted).toBe(false);
+    expect((await verdictOf(store.decide([[login]]))).groups[0]?.tallies[0]?.count).toBe(3);
+    expect((await verdictOf(store.decide([[login]]))).groups[0]?.admitted).toBe(false);
   });
 
   it("decides by its own clock, and reports that time", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
-    const verdict = await store.decide([[counter()]]);
+    const verdict = await verdictOf(store.decide([[counter()]]));
     expect(verdict.now).toBe(1_700_000_100_000);
     expect(verdict.groups[0]?.tallies[0]?.resetMs).toBe(60_000);
   });
@@ -58,8 +59,8 @@ describe("a counter object", () => {
   it("stores a row for each window, which expires a second after the window", async () => {
     const now = Math.ceil(Date.now() / 60_000) * 60_000;
     const minute = counter({ key: "weir:login:1m:someone" });
-    await store.decide([[minute]], now);
-    await store.decide([[minute]], now + 30_000);
+    await verdictOf(store.decide([[minute]], now));
+    await verdictOf(store.decide([[minute]], now + 30_000));
     expect(await rowsOf(objectOf(minute))).toEqual([
       {
         key: `${minute.key}:${now / 60_000}`,
@@ -72,7 +73,7 @@ describe("a counter object", () => {
 
   it("writes nothing for a denied request", async () => {
     const [first, second] = [counter({ limit: 0 }), counter()];
-    await store.decide([[first, { ...second, identity: first.identity }]]);
+    await verdictOf(store.decide([[first, { ...second, identity: first.identity }]]));
     expect(await rowsOf(objectOf(first))).toEqual([]);
   });
 
@@ -91,7 +92,7 @@ describe("a counter object", () => {
     const now = Math.ceil(Date.now() / 60_000) * 60_000;
     const minute = counter();
     for (let window = 0; window < 5; window++) {
-      await store.decide([[minute]], now + window * 60_000 + 5_000);
+      await verdictOf(store.decide([[minute]], now + window * 60_000 + 5_000));
     }
     expect((await rowsOf(objectOf(minute))).map(({ window }) => window)).toEqual([
       now / 60_000 + 4,
@@ -103,7 +104,7 @@ describe("a counter object", () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 3_600_000) * 3_600_000 });
     const minute = counter();
     const hour = counter({ identity: minute.identity, windowMs: 3_600_000 });
-    await store.decide([[minute, hour]]);
+    await verdictOf(store.decide([[minute, hour]]));
     const stub = objectOf(minute);
     const alarmAt = () => runInDurableObject(stub, (_, { storage }) => storage.getAlarm());
 
@@ -122,11 +123,11 @@ describe("a counter object", () => {
 
   it("counts again after it has removed all storage", async () => {
     const minute = counter();
-    const { now, groups } = await store.decide([[minute]]);
+    const { now, groups } = await verdictOf(store.decide([[minute]]));
     const endsAt = now + (groups[0]?.tallies[0]?.resetMs as number);
     vi.useFakeTimers({ toFake: ["Date"], now: endsAt + 1000 });
     expect(await runDurableObjectAlarm(objectOf(minute))).toBe(true);
-    expect((await store.decide([[minute]])).groups[0]?.tallies[0]?.count).toBe(1);
+    expect((await verdictOf(store.decide([[minute]]))).groups[0]?.tallies[0]?.count).toBe(1);
     expect(await rowsOf(objectOf(minute))).toHaveLength(1);
   });
 });
@@ -147,25 +148,39 @@ describe("the storage of an object", () => {
   const global = counter({ limit: 0, reach: Number.MAX_SAFE_INTEGER });
 
   const reads: [string, (quota: Counter) => Promise<unknown>][] = [
-    ["a check of a new counter", (quota) => store.decide([[{ ...quota, checkOnly: true }]])],
-    ["a read of its count", (quota) => store.decide([[{ ...quota, cost: 0, checkOnly: true }]])],
-    ["a denied request of a new client", (quota) => store.decide([[{ ...quota, cost: 6 }]])],
-    ["a request that costs nothing", (quota) => store.decide([[{ ...quota, cost: 0 }]])],
+    [
+      "a check of a new counter",
+      (quota) => verdictOf(store.decide([[{ ...quota, checkOnly: true }]])),
+    ],
+    [
+      "a read of its count",
+      (quota) => verdictOf(store.decide([[{ ...quota, cost: 0, checkOnly: true }]])),
+    ],
+    [
+      "a denied request of a new client",
+      (quota) => verdictOf(store.decide([[{ ...quota, cost: 6 }]])),
+    ],
+    ["a request that costs nothing", (quota) => verdictOf(store.decide([[{ ...quota, cost: 0 }]]))],
     ["a reset", (quota) => store.reset([{ ...quota, banMs: 60_000 }])],
     ["a refund", (quota) => store.adjust([{ ...quota, cost: -1 }])],
     [
       "a return of unused quota",
       (quota) =>
-        store.decide([[{ ...quota, cost: 0 }]], undefined, [
-          { counter: quota, quota: 1, window: Math.floor(Date.now() / 60_000) },
-        ]),
+        verdictOf(
+          store.decide([[{ ...quota, cost: 0 }]], undefined, [
+            { counter: quota, quota: 1, window: Math.floor(Date.now() / 60_000) },
+          ]),
+        ),
     ],
-    ["a denial by an object that is called before it", (quota) => store.decide([[quota, first]])],
+    [
+      "a denial by an object that is called before it",
+      (quota) => verdictOf(store.decide([[quota, first]])),
+    ],
     [
       "a denial by an object that more clients share",
-      (quota) => store.decide([[{ ...quota, reach: SHARED_REACH }, global]]),
+      (quota) => verdictOf(store.decide([[{ ...quota, reach: SHARED_REACH }, global]])),
     ],
-    ["a hold that is released", (quota) => store.decide([[quota, global]])],
+    ["a hold that is released", (quota) => verdictOf(store.decide([[quota, global]]))],
     ["the end of an unknown hold", (quota) => objectOf(quota).endHold(crypto.randomUUID(), false)],
     ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
   ];
@@ -182,7 +197,7 @@ describe("the storage of an object", () => {
     ["a reservation", { rollsOver: true, cost: 9, ceiling: 9 }],
   ])("has an alarm that will empty it after %s", async (_, fields) => {
     const quota = counter(fields);
-    await store.decide([[quota]]);
+    await verdictOf(store.decide([[quota]]));
     const { alarmAt } = await storedIn(quota);
     expect(alarmAt).toBeGreaterThan(Date.now());
   });
@@ -192,7 +207,7 @@ describe("the storage of an object", () => {
     const day = counter({ windowMs: DAY });
     const minute = counter({ identity: day.identity });
     const rowsLeft = async () => {
-      const { groups } = await store.decide([[{ ...day, cost: 0 }]]);
+      const { groups } = await verdictOf(store.decide([[{ ...day, cost: 0 }]]));
       expect(groups[0]?.tallies[0]?.count).toBeGreaterThan(0);
       return runInDurableObject(
         objectOf(day),
@@ -203,7 +218,7 @@ describe("the storage of an object", () => {
       [day, minute],
       [minute, day],
     ]) {
-      await store.decide([group]);
+      await verdictOf(store.decide([group]));
       expect(await rowsLeft()).toBe(2);
       const { alarmAt } = await storedIn(day);
       expect((alarmAt as number) - Date.now()).toBeLessThanOrEqual(HOUR + MINUTE + 1000);
@@ -255,7 +270,8 @@ describe("calls to objects", () => {
     return calls;
   }
 
-  const callsOf = (...counters: Counter[]) => callsDuring((store) => store.decide([counters]));
+  const callsOf = (...counters: Counter[]) =>
+    callsDuring((store) => verdictOf(store.decide([counters])));
 
   /** Creates two counters, in the order in which a decision calls their objects. */
   function twoObjects(first: Partial<Counter> = {}, second: Partial<Counter> = {}) {
@@ -333,7 +349,7 @@ describe("calls to objects", () => {
   it("are one more to return quota to an object that the decision does not call", async () => {
     const [own, other] = [counter(), counter()];
     const unused = [own, other].map((each) => ({ counter: each, quota: 1, window: 0 }));
-    const calls = await callsDuring((store) => store.decide([[own]], undefined, unused));
+    const calls = await callsDuring((store) => verdictOf(store.decide([[own]], undefined, unused)));
     expect(calls.toSorted()).toEqual(["decide", "returnUnused"]);
   });
 });

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
 import { SHARED_REACH } from "../../../../src/request/identity.ts";
-import { withDeadline } from "../../../../src/stores/deadline.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
+import { withDeadline } from "../../../suite/wrappers.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
 // Tests two clients that share an object, while all requests of one of them are denied. The tests
@@ -120,7 +121,7 @@ function creator(): Create {
 }
 
 async function isAdmitted(store: Store, group: Counter[]): Promise<boolean> {
-  return (await store.decide([group])).groups[0]?.admitted === true;
+  return (await verdictOf(store.decide([group]))).groups[0]?.admitted === true;
 }
 
 /** Waits until a moment: a number of milliseconds or, without a distance, of microtasks. */

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
-import { withDeadline } from "../../../../src/stores/deadline.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
+import { withDeadline } from "../../../suite/wrappers.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
 // Tests a decision over two objects. For each call that the decision makes, a fault can occur
@@ -132,7 +133,7 @@ type Outcome = "allowed" | "denied" | "undecided" | "none";
 
 async function outcomeOf(store: Store, ...group: Counter[]): Promise<Outcome> {
   try {
-    const { groups } = await store.decide([group]);
+    const { groups } = await verdictOf(store.decide([group]));
     return groups[0]?.admitted ? "allowed" : "denied";
   } catch {
     return "undecided";
@@ -141,7 +142,7 @@ async function outcomeOf(store: Store, ...group: Counter[]): Promise<Outcome> {
 
 async function usedOf(honest: Store, quota: Counter): Promise<number> {
   const check = { ...quota, cost: 0, checkOnly: true };
-  const { groups } = await honest.decide([[check]]);
+  const { groups } = await verdictOf(honest.decide([[check]]));
   return groups[0]?.tallies[0]?.count as number;
 }
 

@@ -222,11 +222,9 @@ describe("the next block", () => {
     quota,
   }: Awaited<ReturnType<typeof busyIsolate>>) {
     const { promise: released, resolve: release, reject: fail } = Promise.withResolvers<void>();
-    decideSpy.mockImplementation(async (...args) => {
-      const verdict = await answer(...args);
-      await released;
-      return verdict;
-    });
+    decideSpy.mockImplementation((...args) =>
+      answer(...args).map((answered) => released.then(() => answered)),
+    );
     let requests = 0;
     for (; requests < 500 && tasks.length === 0; requests++) await decide(quota);
     expect(tasks).toHaveLength(1);

@@ -6,6 +6,7 @@ import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { StoreError } from "../../../../src/stores/store-error.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
+import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 import { counter, flushPromises, leasesOver, stopClock } from "./leases-setup.ts";
 
 // Many isolates call one store. The calls and their answers arrive in any order, and a call can
@@ -54,8 +55,12 @@ function distantStore(store: Store, clock: () => number) {
   }
 
   const far: Store = {
-    decide: (groups, now, unused) => call(() => store.decide(groups, now ?? clock(), unused)),
-    adjust: (counters, now) => call(() => store.adjust(counters, now ?? clock())),
+    decide: (groups, now, unused) =>
+      answersFrom(
+        groups,
+        call(() => verdictOf(store.decide(groups, now ?? clock(), unused))),
+      ),
+    adjust: (counters, now, unused) => call(() => store.adjust(counters, now ?? clock(), unused)),
     reset: (counters, now) => call(() => store.reset(counters, now ?? clock())),
   };
   return { far, messages };
@@ -181,7 +186,7 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
   async function request({ store, clock }: Isolate, groups: Counter[][]): Promise<void> {
     const now = isGiven ? clock() : undefined;
     const from = now ?? storeClock();
-    const verdict = await store.decide(groups, now).catch((error) => {
+    const verdict = await verdictOf(store.decide(groups, now)).catch((error) => {
       expect(error).toBeInstanceOf(StoreError);
     });
     const to = now ?? storeClock();
@@ -279,7 +284,7 @@ describe("isolates with leases", () => {
           lastAdmitted = false;
           const waiting = stores.flatMap((store) =>
             Array.from({ length: 1 + (next() % 3) }, async () => {
-              const { groups } = await store.decide([[quota]]);
+              const { groups } = await verdictOf(store.decide([[quota]]));
               if (!groups[0]?.admitted) return;
               admitted++;
               lastAdmitted = true;
@@ -315,7 +320,7 @@ describe("isolates with leases", () => {
         for (let round = 0; round < 60; round++) {
           for (const store of stores) {
             const client = clients[next() % clients.length] as Counter;
-            void store.decide([[client, everyone]]).then(({ groups }) => {
+            void verdictOf(store.decide([[client, everyone]])).then(({ groups }) => {
               if (groups[0]?.admitted)
                 admitted.set(client.key, (admitted.get(client.key) ?? 0) + 1);
             });
@@ -343,9 +348,9 @@ describe("isolates with leases", () => {
             await adjusted;
           }
         }
-        const { groups } = await memory.decide([
-          [everyone, ...clients].map((each) => ({ ...each, cost: 0 })),
-        ]);
+        const { groups } = await verdictOf(
+          memory.decide([[everyone, ...clients].map((each) => ({ ...each, cost: 0 }))]),
+        );
         const counts = groups[0]?.tallies.map((tally) => tally?.count);
         const each = clients.map(({ key }) => admitted.get(key) as number);
         expect(counts).toEqual([each.reduce((sum, one) => sum + one), ...each]);

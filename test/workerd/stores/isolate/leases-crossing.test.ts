@@ -2,8 +2,9 @@ import { describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
-import type { Store } from "../../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../../src/stores/store.ts";
 import { NOW } from "../../../suite/driver.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 import {
   counter as anyCounter,
   at,
@@ -43,31 +44,25 @@ describe("with leases,", () => {
     let block = 0;
     const both: Store = {
       ...createMemoryStore(),
-      async decide(groups) {
-        const answers = await Promise.all(
-          groups.map(async (group) => {
-            const { identity } = group[0] as Counter;
-            const now = Date.now() + (identity === "enforced" ? laterMs : 0);
-            const {
-              groups: [answer],
-            } = await (objects.get(identity) as Store).decide([group], now);
-            if (identity === "shadow" && groups.length === 2)
-              block = answer?.tallies[0]?.charged ?? 0;
-            return { now, answer };
-          }),
-        );
-        return {
-          now: answers[0]?.now ?? Date.now(),
-          groups: answers.map(({ answer }) => answer as never),
-        };
-      },
+      decide: (groups) =>
+        groups.map(async (group) => {
+          const { identity } = group[0] as Counter;
+          const now = Date.now() + (identity === "enforced" ? laterMs : 0);
+          const [decided] = (objects.get(identity) as Store).decide([group], now);
+          const answer = (await decided) as Answer;
+          if (identity === "shadow" && groups.length === 2) {
+            block = answer.tallies[0]?.charged ?? 0;
+          }
+          return answer;
+        }),
     };
     const store = leasesOver(both);
     const [enforced, shadow] = [
       counter({ identity: "enforced", limit: 1_000_000 }),
       counter({ identity: "shadow", limit: 1000 }),
     ];
-    const decide = async () => (await store.decide([[enforced], [shadow]])).groups[1]?.admitted;
+    const decide = async () =>
+      (await verdictOf(store.decide([[enforced], [shadow]]))).groups[1]?.admitted;
     at(59_000);
     for (let request = 0; request < 400; request++) await decide();
     at(59_900);
@@ -116,7 +111,8 @@ describe("with leases,", () => {
     const store = leasesOver(memory);
     const { quota, left } = await exhaustButLease(store, memory);
     const check = async () =>
-      (await store.decide([[{ ...quota, cost: left + 1, checkOnly: true }]])).groups[0]?.admitted;
+      (await verdictOf(store.decide([[{ ...quota, cost: left + 1, checkOnly: true }]]))).groups[0]
+        ?.admitted;
     at(4999);
     expect(await check()).toBe(false);
     at(5000);
@@ -127,7 +123,7 @@ describe("with leases,", () => {
     const memory = createMemoryStore();
     const store = leasesOver(memory);
     const { quota, left } = await exhaustButLease(store, memory);
-    const { groups } = await store.decide([[{ ...quota, cost: left + 1 }]]);
+    const { groups } = await verdictOf(store.decide([[{ ...quota, cost: left + 1 }]]));
     expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 100 - left }] }]);
   });
 
@@ -135,9 +131,11 @@ describe("with leases,", () => {
     const memory = createMemoryStore();
     const store = leasesOver(withDenialCache(memory));
     const { quota, left } = await exhaustButLease(store, memory);
-    expect((await store.decide([[{ ...quota, cost: left + 1 }]])).groups[0]?.admitted).toBe(false);
+    expect(
+      (await verdictOf(store.decide([[{ ...quota, cost: left + 1 }]]))).groups[0]?.admitted,
+    ).toBe(false);
     at(5000);
-    await store.decide([[counter()]]);
+    await verdictOf(store.decide([[counter()]]));
     expect(await readCount(memory, quota)).toBe(100 - left);
     expect(await countAdmitted(1, quota, store)).toBe(1);
   });
@@ -148,20 +146,19 @@ describe("with leases,", () => {
     let isFirst = true;
     const store = leasesOver({
       ...memory,
-      async decide(...args) {
+      decide(...args) {
         const isHeld = isFirst;
         isFirst = false;
-        const verdict = await memory.decide(...args);
-        if (isHeld) await released;
-        return verdict;
+        const answers = memory.decide(...args);
+        return isHeld ? answers.map((answer) => released.then(() => answer)) : answers;
       },
     });
     const quota = counter({ limit: 1000 });
-    const first = store.decide([[quota]]);
+    const first = verdictOf(store.decide([[quota]]));
     await countAdmitted(32, quota, store);
     release();
     await first;
-    const { groups } = await store.decide([[quota]]);
+    const { groups } = await verdictOf(store.decide([[quota]]));
     expect(groups[0]?.tallies[0]?.count).toBe(34);
   });
 
@@ -171,7 +168,7 @@ describe("with leases,", () => {
     const store = leasesOver(memory);
     const quota = counter({ limit: 1_000_000 });
     await countAdmitted(31, quota, store);
-    await store.decide([[{ ...quota, cost: 100 }]]);
+    await verdictOf(store.decide([[{ ...quota, cost: 100 }]]));
     expect(decideSpy.mock.lastCall?.[0][0]?.[0]?.block ?? 0).toBeLessThanOrEqual(2 * 131);
   });
 
@@ -192,16 +189,16 @@ describe("with leases,", () => {
     const releases: (() => void)[] = [];
     const store = leasesOver({
       ...memory,
-      async decide(...args) {
-        const verdict = await memory.decide(...args);
-        if (args[0].flat().some(({ block }) => block))
-          await new Promise<void>((done) => releases.push(done));
-        return verdict;
+      decide(...args) {
+        const answers = memory.decide(...args);
+        if (!args[0].flat().some(({ block }) => block)) return answers;
+        const released = new Promise<void>((done) => releases.push(done));
+        return answers.map((answer) => released.then(() => answer));
       },
     });
     const quota = counter({ limit: 1_000_000 });
     const send = async () => {
-      void store.decide([[quota]]);
+      void verdictOf(store.decide([[quota]]));
       await flushPromises();
     };
     for (let request = 0; request < 3; request++) await send();

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
+import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 import { at, counter, flushPromises, leasesOver, readCount, stopClock } from "./leases-setup.ts";
 
 stopClock();
@@ -23,8 +24,12 @@ function steppedIsolate() {
     return result;
   }
   const innerStore: Store = {
-    decide: (groups, now, unused) => around(() => memory.decide(groups, now, unused)),
-    adjust: (counters, now) => around(() => memory.adjust(counters, now)),
+    decide: (groups, now, unused) =>
+      answersFrom(
+        groups,
+        around(() => verdictOf(memory.decide(groups, now, unused))),
+      ),
+    adjust: (...args) => around(() => memory.adjust(...args)),
     reset: (counters, now) => around(() => memory.reset(counters, now)),
   };
   const store = leasesOver(innerStore);
@@ -42,9 +47,9 @@ const overlaps = {
     store.adjust([{ ...quota, cost: 2 }]),
   "a reset": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) => store.reset([quota]),
   "a decision for another tier": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
-    store.decide([[{ ...quota, ceiling: 90 }]]),
+    verdictOf(store.decide([[{ ...quota, ceiling: 90 }]])),
   "a decision with a larger cost": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
-    store.decide([[{ ...quota, cost: 20 }]]),
+    verdictOf(store.decide([[{ ...quota, cost: 20 }]])),
 } as const;
 
 /**
@@ -69,12 +74,12 @@ describe("a pending decision on two counters, one of them leased", () => {
         const quota = counter({ limit: 100 });
         const other = counter({ limit: hasQuotaLeft ? 5 : 0, leasable: false });
         while ((await readCount(memory, quota)) - (await readCount(store, quota)) < 3) {
-          await store.decide([[quota]]);
+          await verdictOf(store.decide([[quota]]));
         }
         const used = await readCount(store, quota);
 
         hold(true);
-        const decision = store.decide([[quota, other]]);
+        const decision = verdictOf(store.decide([[quota, other]]));
         await flushPromises();
         const overlapAnswer = overlaps[overlap](isolate, quota);
         for (const choice of order) {
@@ -93,7 +98,8 @@ describe("a pending decision on two counters, one of them leased", () => {
         // After all unused quota is returned, the store's count is exactly the quota used.
         for (const pastMs of [6000, 12_000]) {
           at(pastMs);
-          for (let call = 0; call < 3; call++) await store.decide([[counter({ leasable: false })]]);
+          for (let call = 0; call < 3; call++)
+            await verdictOf(store.decide([[counter({ leasable: false })]]));
         }
         at(0);
         const taken = hasQuotaLeft ? 1 : 0;

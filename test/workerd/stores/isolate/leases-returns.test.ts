@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { IDLE_MS } from "../../../../src/stores/isolate/lease.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 import {
   at,
   counter,
@@ -124,7 +125,7 @@ describe("a released lease", () => {
     const quotas = Array.from({ length: count }, () => counter());
     for (const quota of quotas) await isolate.fillLease(quota, 2);
     isolate.decideSpy.mockClear();
-    await isolate.store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }]));
+    await verdictOf(isolate.store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }])));
     for (let request = 0; request < requests; request++) await isolate.decide(counter());
     return isolate.returns().map(({ length }) => length);
   }
@@ -201,7 +202,7 @@ describe("a reset", () => {
     const quotas = Array.from({ length: 10 }, () => counter());
     for (const quota of quotas) await fillLease(quota, 2);
     // Ten leases are released, and this call returns eight of them.
-    await store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }]));
+    await verdictOf(store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }])));
     decideSpy.mockClear();
     await store.reset(quotas);
     await decide(counter());

@@ -2,9 +2,10 @@ import { afterEach, beforeEach, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
 import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
-import type { GroupAnswer, Store } from "../../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../../src/stores/store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
+import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 
 export const MINUTE = 60_000;
 export const TIMEOUT_MS = 1000;
@@ -45,14 +46,15 @@ export async function countAdmitted(
 ): Promise<number> {
   let count = 0;
   for (let request = 0; request < requests; request++) {
-    for (const store of stores) if ((await store.decide([[quota]])).groups[0]?.admitted) count++;
+    for (const store of stores)
+      if ((await verdictOf(store.decide([[quota]]))).groups[0]?.admitted) count++;
   }
   return count;
 }
 
 /** Returns the count that a store reports to a request without a cost. */
 export async function readCount(store: Store, quota: Counter): Promise<number> {
-  const { groups } = await store.decide([[{ ...quota, cost: 0 }]]);
+  const { groups } = await verdictOf(store.decide([[{ ...quota, cost: 0 }]]));
   return groups[0]?.tallies[0]?.count as number;
 }
 
@@ -71,13 +73,13 @@ export function setUp(
 ) {
   const clock = () => Date.now() + skewMs;
   const innerStore: Store = {
-    async decide(groups, now, unused) {
+    decide(groups, now, unused) {
       vi.setSystemTime(Date.now() + roundTripMs / 2);
-      const verdict = await memory.decide(groups, now ?? clock(), unused);
-      vi.setSystemTime(Date.now() + roundTripMs / 2);
-      return verdict;
+      const decided = verdictOf(memory.decide(groups, now ?? clock(), unused));
+      const arrived = decided.finally(() => vi.setSystemTime(Date.now() + roundTripMs / 2));
+      return answersFrom(groups, arrived);
     },
-    adjust: (counters, now) => memory.adjust(counters, now ?? clock()),
+    adjust: (counters, now, unused) => memory.adjust(counters, now ?? clock(), unused),
     reset: (counters, now) => memory.reset(counters, now ?? clock()),
   };
   const answer = innerStore.decide;
@@ -89,9 +91,9 @@ export function setUp(
     ...(maxLeases !== undefined && { maxLeases }),
   });
 
-  async function decide(...group: Counter[]): Promise<GroupAnswer> {
-    const { groups } = await store.decide([group]);
-    return groups[0] as GroupAnswer;
+  async function decide(...group: Counter[]): Promise<Answer> {
+    const { groups } = await verdictOf(store.decide([group]));
+    return groups[0] as Answer;
   }
 
   /** Sends requests one after the other. @returns how many were admitted */
@@ -112,7 +114,7 @@ export function setUp(
 
   /** Returns the count in the store. */
   async function charged(quota: Counter): Promise<number> {
-    const { groups } = await memory.decide([[{ ...quota, cost: 0 }]], clock());
+    const { groups } = await verdictOf(memory.decide([[{ ...quota, cost: 0 }]], clock()));
     return groups[0]?.tallies[0]?.count ?? 0;
   }
 
@@ -177,11 +179,9 @@ export function holdNextAnswer({
   answer,
 }: Pick<ReturnType<typeof setUp>, "decideSpy" | "answer">) {
   const { promise: released, resolve: release, reject: fail } = Promise.withResolvers<void>();
-  decideSpy.mockImplementationOnce(async (...args) => {
-    const verdict = await answer(...args);
-    await released;
-    return verdict;
-  });
+  decideSpy.mockImplementationOnce((...args) =>
+    answer(...args).map((answered) => released.then(() => answered)),
+  );
   return { release: () => release(), fail };
 }
 

@@ -3,10 +3,11 @@ import type { Counter } from "../../../../src/engine/counter.ts";
 import { MAX_AGE_MS } from "../../../../src/stores/isolate/denial-cache.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
-import type { GroupAnswer, Store } from "../../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../../src/stores/store.ts";
 import { StoreError } from "../../../../src/stores/store-error.ts";
 import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
+import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 
 /** The store's clock minus this isolate's, in milliseconds. */
 let skewMs: number;
@@ -24,20 +25,31 @@ function at(pastMs: number): void {
   vi.setSystemTime(NOW + pastMs);
 }
 
+/** Returns an answer without its time. `isCached`: its counts come from the cache. */
+function shown({ admitted, tallies }: Answer) {
+  const isCached = tallies.some((tally) => tally?.isUncertain);
+  const states = tallies.map((tally) => {
+    if (!tally) return undefined;
+    const { isUncertain: _, ...state } = tally;
+    return state;
+  });
+  return { admitted, tallies: states, ...(isCached && { isCached }) };
+}
+
 /** Creates a denial cache over a memory store with its own clock. */
 function setUp(maxCounters?: number) {
   const memory = createMemoryStore();
   const innerStore: Store = {
     decide: (groups, now, unused) => memory.decide(groups, now ?? Date.now() + skewMs, unused),
-    adjust: (counters, now) => memory.adjust(counters, now ?? Date.now() + skewMs),
+    adjust: (counters, now, unused) => memory.adjust(counters, now ?? Date.now() + skewMs, unused),
     reset: (counters, now) => memory.reset(counters, now ?? Date.now() + skewMs),
   };
   const { decide: decideElsewhere, adjust: adjustElsewhere, reset: resetElsewhere } = innerStore;
   const decideSpy = vi.spyOn(innerStore, "decide");
   const store = withDenialCache(innerStore, maxCounters);
   const decide = async (...group: Counter[]) => {
-    const { groups } = await store.decide([group]);
-    return groups[0] as GroupAnswer;
+    const { groups } = await verdictOf(store.decide([group]));
+    return shown(groups[0] as Answer);
   };
   /** Runs an action. @returns the number of calls to the store that it makes */
   const callsOf = async (action: () => Promise<unknown>) => {
@@ -47,7 +59,7 @@ function setUp(maxCounters?: number) {
   };
   /** Charges all quota left directly in the store, so that the cache does not see it. */
   const exhaust = async (quota: Counter) => {
-    const { groups } = await decideElsewhere([[{ ...quota, cost: 0 }]]);
+    const { groups } = await verdictOf(decideElsewhere([[{ ...quota, cost: 0 }]]));
     const left = quota.ceiling - (groups[0]?.tallies[0]?.count ?? 0);
     await adjustElsewhere([{ ...quota, cost: left }]);
   };
@@ -74,7 +86,7 @@ describe("a denial", () => {
     expect(await callsOf(() => decide(quota))).toBe(0);
     expect(await decide(quota)).toEqual({
       admitted: false,
-      skipCache: true,
+      isCached: true,
       tallies: [{ count: 5, resetMs: 58_500, banMs: 0 }],
     });
   });
@@ -200,7 +212,8 @@ describe("a cached denial is valid", () => {
   it("by the caller's clock if the caller passes the time", async () => {
     const { store, callsOf } = setUp();
     const quota = counter({ limit: 0 });
-    const callsAt = (pastMs: number) => callsOf(() => store.decide([[quota]], NOW + pastMs));
+    const callsAt = (pastMs: number) =>
+      callsOf(() => verdictOf(store.decide([[quota]], NOW + pastMs)));
     expect(await callsAt(55_000)).toBe(1);
     expect(await callsAt(59_999)).toBe(0);
     expect(await callsAt(60_000)).toBe(1);
@@ -216,11 +229,11 @@ describe("a cached denial is valid", () => {
     const { store, innerStore, decide, exhaust, callsOf, decideSpy } = setUp();
     await exhaust(quota);
     const decideDirectly = innerStore.decide;
-    decideSpy.mockImplementationOnce(async (...args) => {
+    decideSpy.mockImplementationOnce((...args) => {
       vi.setSystemTime(Date.now() + 40);
-      const verdict = await decideDirectly(...args);
-      vi.setSystemTime(Date.now() + 60);
-      return verdict;
+      const decided = verdictOf(decideDirectly(...args));
+      const arrived = decided.finally(() => vi.setSystemTime(Date.now() + 60));
+      return answersFrom(args[0], arrived);
     });
     await decide(quota);
     return { store, decide, callsOf };
@@ -242,7 +255,7 @@ describe("a cached denial is valid", () => {
     at(58_000);
     const { store } = await slowDenial(quota);
     at(59_900);
-    const { now, groups } = await store.decide([[quota]]);
+    const { now, groups } = await verdictOf(store.decide([[quota]]));
     expect(now).toBe(NOW + 59_840);
     expect(groups[0]?.tallies[0]?.resetMs).toBe(160);
   });
@@ -331,7 +344,7 @@ describe("a denial by shards", () => {
       for (const pair of pairs) {
         expect(await decide(pair)).toEqual({
           admitted: false,
-          skipCache: true,
+          isCached: true,
           tallies: [{ count: 3, resetMs: 60_000, banMs: 0 }],
         });
       }
@@ -368,10 +381,10 @@ describe("a denial by shards", () => {
       { ...one, alternative: three },
       { ...two, alternative: three },
     ]) {
-      const [truth] = (await innerStore.decide([[pair]])).groups;
+      const [truth] = (await verdictOf(innerStore.decide([[pair]]))).groups;
       const answer = await decide(pair);
       expect(answer.admitted).toBe(false);
-      expect(answer.skipCache).toBe(true);
+      expect(answer.isCached).toBe(true);
       // The cached count of a shard is a lower bound.
       expect(answer.tallies[0]?.count).toBeLessThanOrEqual(truth?.tallies[0]?.count as number);
     }
@@ -490,7 +503,7 @@ describe("a denial of several counters", () => {
     await decide(...group);
     const fromStore = await decide(...group);
     expect(await callsOf(() => decide(...group))).toBe(0);
-    expect(await decide(...group)).toEqual({ ...fromStore, skipCache: true });
+    expect(await decide(...group)).toEqual({ ...fromStore, isCached: true });
     expect(fromStore.tallies.map((tally) => tally?.count)).toEqual([1, 1, 1]);
   });
 
@@ -513,7 +526,7 @@ describe("a denial of several counters", () => {
       expect(await callsOf(() => decide(...group))).toBe(0);
       const tallies = group.map((each) => (each === exhausted ? { count: 1 } : undefined));
       const answer = await decide(...group);
-      expect(answer).toMatchObject({ admitted: false, skipCache: true });
+      expect(answer).toMatchObject({ admitted: false, isCached: true });
       expect(answer.tallies.map((tally) => tally && { count: tally.count })).toEqual(tallies);
     }
     at(MAX_AGE_MS);
@@ -573,9 +586,9 @@ describe("a denial of several counters", () => {
   it("comes from memory for some groups while the store decides the others", async () => {
     const { store, decideSpy } = setUp();
     const [exhausted, first, second] = [counter({ limit: 0 }), counter(), counter({ limit: 7 })];
-    await store.decide([[exhausted]]);
+    await verdictOf(store.decide([[exhausted]]));
     decideSpy.mockClear();
-    const { groups } = await store.decide([[first], [exhausted], [second]]);
+    const { groups } = await verdictOf(store.decide([[first], [exhausted], [second]]));
     expect(decideSpy.mock.calls.map(([each]) => each)).toEqual([[[first], [second]]]);
     expect(groups.map(({ admitted, tallies }) => [admitted, tallies[0]?.count])).toEqual([
       [true, 1],
@@ -584,12 +597,13 @@ describe("a denial of several counters", () => {
     ]);
   });
 
-  it("adds no counter whose count is provisional", async () => {
+  it("adds no counter whose count is uncertain", async () => {
     const { decide, callsOf, decideSpy } = setUp();
     const [api, exhausted] = [counter({ limit: 9 }), counter({ limit: 1 })];
     const tally = (count: number) => ({ count, resetMs: 60_000, banMs: 0 });
-    const provisional = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
-    decideSpy.mockResolvedValueOnce({ now: NOW, groups: [provisional] });
+    const tallies = [{ ...tally(5), isUncertain: true as const }, tally(1)];
+    const answer = { now: NOW, admitted: false, tallies };
+    decideSpy.mockReturnValueOnce([Promise.resolve(answer)]);
     await decide(api, exhausted);
     // The exhausted counter was added, so its groups are denied from memory.
     expect(await callsOf(() => decide(api, exhausted))).toBe(0);
@@ -647,19 +661,18 @@ describe("the cache", () => {
     await decide(exhausted);
     await decide({ ...spare, cost: 3 });
     const unused = [{ counter: spare, quota: 2, window: NOW / 60_000 }];
-    const { groups } = await store.decide([[exhausted]], undefined, unused);
+    const { groups } = await verdictOf(store.decide([[exhausted]], undefined, unused));
     expect(decideSpy).toHaveBeenLastCalledWith([], undefined, unused);
     expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 0 }] }]);
     expect(await decide({ ...spare, cost: 0 })).toMatchObject({ tallies: [{ count: 1 }] });
   });
 
-  it("records no answer with skipCache", async () => {
+  it("records no denial whose count is uncertain", async () => {
     const { decide, decideSpy, callsOf } = setUp();
     const quota = counter();
-    const tallies = [{ count: 5, resetMs: 60_000, banMs: 0 }];
-    const denial = { admitted: false, skipCache: true, tallies };
-    decideSpy.mockResolvedValueOnce({ now: NOW, groups: [denial] });
-    expect(await decide(quota)).toEqual(denial);
+    const tallies = [{ count: 5, resetMs: 60_000, banMs: 0, isUncertain: true as const }];
+    decideSpy.mockReturnValueOnce([Promise.resolve({ now: NOW, admitted: false, tallies })]);
+    expect(await decide(quota)).toMatchObject({ admitted: false });
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
@@ -667,7 +680,9 @@ describe("the cache", () => {
     const { decide, decideSpy, exhaust } = setUp();
     const quota = counter({ windowMs: HOUR });
     await exhaust(quota);
-    decideSpy.mockRejectedValueOnce(new Error("away"));
+    decideSpy.mockImplementationOnce((groups) =>
+      groups.map(() => Promise.reject(new Error("away"))),
+    );
     await expect(decide(quota)).rejects.toThrow("away");
     expect((await decide(quota)).admitted).toBe(false);
   });
@@ -681,10 +696,10 @@ describe("while the store fails", () => {
     const exhausted = counter();
     await exhaust(exhausted);
     await decide(exhausted);
-    decideSpy.mockRejectedValue(away);
+    decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(away)));
     expect(await decide(counter(), exhausted)).toEqual({
       admitted: false,
-      skipCache: true,
+      isCached: true,
       tallies: [undefined, { count: 5, resetMs: 60_000, banMs: 0 }],
     });
     await expect(decide(counter())).rejects.toBe(away);
@@ -697,7 +712,7 @@ describe("while the store fails", () => {
     const exhausted = counter();
     await exhaust(exhausted);
     await decide(exhausted);
-    decideSpy.mockRejectedValue(away);
+    decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(away)));
     expect(await decide(exhausted, counter({ banMs: 1000 }))).toMatchObject({ admitted: false });
     expect(await decide({ ...exhausted, banMs: 1000 })).toMatchObject({ admitted: false });
   });
@@ -709,16 +724,15 @@ describe("while the store fails", () => {
     await exhaust(shadow);
     await decide(exhausted);
     await decide(shadow);
-    decideSpy.mockRejectedValue(away);
+    decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(away)));
     const other = counter({ shadow: true });
-    const { groups } = await store.decide([[counter(), exhausted], [other], [shadow]]);
-    expect(groups.map(({ later, skipCache }) => [skipCache, later !== undefined])).toEqual([
-      [true, false],
-      [undefined, true],
-      [true, false],
+    const groups = [[counter(), exhausted], [other], [shadow]];
+    expect(await Promise.allSettled(store.decide(groups))).toMatchObject([
+      { value: { admitted: false } },
+      { reason: away },
+      { value: { admitted: false } },
     ]);
-    await expect(groups[1]?.later).rejects.toBe(away);
-    await expect(store.decide([[counter()], [shadow]])).rejects.toBe(away);
+    await expect(verdictOf(store.decide([[counter()], [shadow]]))).rejects.toBe(away);
   });
 
   it("no count is read from memory, and no cost that fits is denied", async () => {
@@ -726,7 +740,7 @@ describe("while the store fails", () => {
     const quota = counter();
     await adjustElsewhere([{ ...quota, cost: 3 }]);
     await decide({ ...quota, cost: 3 });
-    decideSpy.mockRejectedValue(away);
+    decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(away)));
     await expect(decide({ ...quota, cost: 0 })).rejects.toBe(away);
     await expect(decide({ ...quota, cost: 2 }, counter())).rejects.toBe(away);
   });

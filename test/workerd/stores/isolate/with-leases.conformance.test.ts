@@ -4,6 +4,7 @@ import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { conformance } from "../../../suite/conformance.ts";
 import { leasable } from "../../../suite/leasable.ts";
+import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 
 /**
  * Wraps a store with leases. Each decision waits for the block that it fetches in the background,
@@ -18,10 +19,10 @@ function overStore(store: Store): Store {
   const leases = leasable(withLeases(store, { timeoutMs: 1000, background }));
   return {
     ...leases,
-    async decide(groups, now, unused) {
-      const verdict = await leases.decide(groups, now, unused);
-      await Promise.all(tasks.splice(0));
-      return verdict;
+    decide(groups, now, unused) {
+      const decided = verdictOf(leases.decide(groups, now, unused));
+      const verdict = decided.finally(() => Promise.all(tasks.splice(0)));
+      return answersFrom(groups, verdict);
     },
   };
 }

@@ -3,6 +3,7 @@ import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cach
 import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 import {
   at,
   counter,
@@ -84,7 +85,7 @@ describe("unspent lease quota", () => {
     const [quota, full] = [counter(), counter({ limit: 0 })];
     await fillLease(quota, 5);
     const [before, chargedBefore] = [(await used(quota)) as number, await charged(quota)];
-    const { groups } = await store.decide([[quota], [full]]);
+    const { groups } = await verdictOf(store.decide([[quota], [full]]));
     expect(groups.map(({ admitted }) => admitted)).toEqual([true, false]);
     expect([await used(quota), await charged(quota)]).toEqual([before + 1, chargedBefore]);
   });
@@ -299,9 +300,9 @@ describe("leases over a denial cache", () => {
     });
     const quota = counter();
     const decide = async (cost = 1) =>
-      (await store.decide([[{ ...quota, cost }]])).groups[0]?.admitted;
+      (await verdictOf(store.decide([[{ ...quota, cost }]]))).groups[0]?.admitted;
     for (let request = 0; request < 20; request++) await decide();
-    const { groups } = await memory.decide([[{ ...quota, cost: 0 }]]);
+    const { groups } = await verdictOf(memory.decide([[{ ...quota, cost: 0 }]]));
     const charged = groups[0]?.tallies[0]?.count ?? 0;
     await memory.adjust([{ ...quota, cost: 1000 }], NOW);
     expect(await decide(99)).toBe(false);

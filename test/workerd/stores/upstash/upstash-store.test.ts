@@ -2,6 +2,7 @@ import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 
 const { restUrl: url, restToken: token } = inject("redis");
 
@@ -107,7 +108,7 @@ describe("the Upstash store", () => {
   it("has the message of Redis in its error, without the command and its keys", async () => {
     const quoting = `ERR unknown command 'EVALSHA', with args beginning with: '${login.key}'`;
     const { store } = storeAnsweredBy(refusal(quoting));
-    const error = await store.decide([[login]]).catch((thrown: Error) => thrown);
+    const error = await verdictOf(store.decide([[login]])).catch((thrown: Error) => thrown);
     expect((error as Error).message).toBe(
       "ERR unknown command 'EVALSHA', with args beginning with: 'weir:login:1m:…'",
     );
@@ -121,7 +122,9 @@ describe("the Upstash store", () => {
     const { store } = storeAnsweredBy(
       refusal(`ERR no way: '${one.key}' '${alternative.key}' 'someone'`),
     );
-    const error = await store.decide([[{ ...one, alternative }]]).catch((thrown: Error) => thrown);
+    const error = await verdictOf(store.decide([[{ ...one, alternative }]])).catch(
+      (thrown: Error) => thrown,
+    );
     expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");
   });
 
@@ -133,7 +136,7 @@ describe("the Upstash store", () => {
     ] as const) {
       const { fetch } = storeAnsweredBy(noScript, noScript);
       const store = createUpstashStore({ url, token, clock, timeoutMs: 10_000 });
-      await store.decide([[login]]).catch(() => undefined);
+      await verdictOf(store.decide([[login]])).catch(() => undefined);
       const [, script] = JSON.parse(String(fetch.mock.calls[1]?.[1]?.body));
       expect(/^#!.*/.exec(script)?.[0]).toBe(first);
       vi.restoreAllMocks();
