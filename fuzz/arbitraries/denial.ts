@@ -71,7 +71,7 @@ export const denial: fc.Arbitrary<Denial> = fc
     const appliedRule = { rule, windows: rule.windows, identity: "a" };
     const entries = ruleCountersOf(appliedRule, "weir");
     const read = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
-    const quotas = quotasOf(entries, { admitted: false, tallies: read }, now);
+    const quotas = quotasOf(entries, { admitted: false, tallies: read, now });
     const retryAfterMs = Math.max(
       1,
       ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),

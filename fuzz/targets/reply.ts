@@ -48,16 +48,18 @@ export const replyTarget = createTarget(
   scenario,
   ({ groups, reply, fits }) => {
     const counters = groups.flat();
-    const nothing = { now: undefined, unused: [], adjusted: [], dependents: [], groups: [] };
-    const decided = { ...nothing, groups, times: 1 };
+    const nothing = { now: undefined, unused: [], adjusted: [], removed: [], groups: [] };
+    const first = { ...nothing, groups, times: 1 };
+    const decided = { ...first, groups: groups.slice(0, 1) };
     const merged = { ...nothing, groups: groups.slice(0, 1), times: 3 };
     const adjusted = { ...nothing, adjusted: counters, times: 1 };
     const expectedLengths = [
+      2 + 4 * (groups[0]?.length ?? 0),
       1 + groups.length + 4 * counters.length,
       undefined,
       2 + 3 * counters.length,
     ];
-    for (const [index, entry] of [decided, merged, adjusted].entries()) {
+    for (const [index, entry] of [decided, first, merged, adjusted].entries()) {
       const length = expectedLengths[index];
       const values = fits && length && Array.isArray(reply) ? fill(reply, length) : reply;
       const errorOf = (message: string) => new StoreError("error-reply", message);
@@ -94,7 +96,8 @@ function checkBounds(tally: Tally | undefined, counter: Counter | undefined, tim
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");
   const { cost, block, windowMs, banMs } = counter;
-  const { inAlternative, ...numbers } = tally;
+  const { inAlternative, isUncertain, ...numbers } = tally;
+  if (isUncertain) throw new Error("a count of Redis is certain");
   if (inAlternative && !counter.alternative) throw new Error("there is no alternative");
   const bounds: Record<keyof typeof numbers, readonly [min: number, max: number]> = {
     count: [0, MAX_COUNT],

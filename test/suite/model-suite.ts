@@ -362,7 +362,10 @@ async function compare(
       // A denial from memory may lack the tallies of some counters, but it must have the tally of
       // at least one counter that denies.
       const expectedTallies = all.tallies.filter((_, at) => admitted || tallies[at] !== undefined);
-      const returned = tallies.filter((tally) => tally !== undefined);
+      const returned = tallies.flatMap((tally) => {
+        const { isUncertain: _, ...state } = tally ?? {};
+        return tally ? [state] : [];
+      });
       expect({ admitted, tallies: returned }, step).toEqual({ ...all, tallies: expectedTallies });
       const denies = tallies.some((tally, at) => {
         const { cost, ceiling } = group[at] as Counter;

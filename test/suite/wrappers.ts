@@ -5,11 +5,11 @@ import type { Answer, Group, Store } from "../../src/stores/store.ts";
 /** Makes a call in some way. */
 type MakeCall = <Result>(counters: Group, call: () => Promise<Result>) => Promise<Result>;
 
-/** Makes each call of a store in some way. All groups of a decision are one call. */
+/** Makes each call of a store in some way. All groups of a decision are one call for the first of them. */
 export function withCalls(store: Store, makeCall: MakeCall): Store {
   return {
     decide(groups, now, unused) {
-      const calls = makeCall(groups.flat(), () => Promise.all(store.decide(groups, now, unused)));
+      const calls = makeCall(groups[0] ?? [], () => Promise.all(store.decide(groups, now, unused)));
       calls.catch(() => {});
       return groups.map((_, index) => calls.then((answers) => answers[index] as Answer));
     },

@@ -140,7 +140,7 @@ describe("decisions that arrive together", () => {
 
   it("all fail if their call fails, and nothing is sent twice", async () => {
     const { store, calls, sizes } = gated();
-    const failed = [0, 1, 2].map((at) => store.decide([[others[at] as Counter]]));
+    const failed = [0, 1, 2].map((at) => verdictOf(store.decide([[others[at] as Counter]])));
     const results = Promise.allSettled(failed);
     calls[0]?.fail(new Error("one"));
     await settle();

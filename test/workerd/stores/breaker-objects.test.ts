@@ -162,13 +162,13 @@ describe("a breaker over objects", () => {
     expect(await decide("well")).toBe("done");
   });
 
-  it("ignores the success of a call that only returns unused quota", async () => {
+  it("ignores the success of a call that needs no object", async () => {
     const { state, store, decide } = overObjects();
     state.broken = new Set(["a", "b", "c"]);
     for (const client of ["a", "a", "b", "b"]) await decide(client);
-    await store.decide([], NOW, [{ counter: counter(), quota: 1, window: 1 }]);
+    await store.adjust([], NOW);
     await decide("c");
     expect(state.changes).toEqual(["store open"]);
-    await expect(store.decide([], NOW, [])).rejects.toMatchObject({ failure: "circuit-open" });
+    await expect(store.adjust([], NOW)).rejects.toMatchObject({ failure: "circuit-open" });
   });
 });

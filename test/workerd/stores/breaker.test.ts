@@ -239,7 +239,7 @@ describe("a breaker that is open", () => {
   it("has the last failure in its message, for operators", async () => {
     const { store, open } = breaker();
     await open();
-    await expect(store.decide([[COUNTER]], NOW)).rejects.toMatchObject({
+    await expect(verdictOf(store.decide([[COUNTER]], NOW))).rejects.toMatchObject({
       failure: "circuit-open",
       message: "not called after 5 failures in a row; the last failure was: unreachable",
     });

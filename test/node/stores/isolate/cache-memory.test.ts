@@ -122,7 +122,9 @@ it(
     const store = createMemoryStore();
     for (let key = 0; key < counters; key++) await verdictOf(store.decide([[stranger(key)]], NOW));
     const held = heapUsed() - before;
-    await expect(store.decide([[stranger(counters)]], NOW)).rejects.toThrow(`${counters}`);
+    await expect(verdictOf(store.decide([[stranger(counters)]], NOW))).rejects.toThrow(
+      `${counters}`,
+    );
     expect(held).toBeGreaterThan(20_000_000);
     expect(held).toBeLessThan(40_000_000);
   },

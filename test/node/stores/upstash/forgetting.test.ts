@@ -77,7 +77,9 @@ describe.runIf(server.kind === "redis-server")("a Redis that is full", () => {
     await admitted(quota, 3);
     await redis.config("SET", "maxmemory-policy", "noeviction");
     await redis.config("SET", "maxmemory", "1");
-    await expect(store.decide([[quota]], NOW)).rejects.toMatchObject({ failure: "error-reply" });
+    await expect(verdictOf(store.decide([[quota]], NOW))).rejects.toMatchObject({
+      failure: "error-reply",
+    });
     await redis.config("SET", "maxmemory", "0");
     expect(await admitted(quota, 9)).toBe(2);
   });

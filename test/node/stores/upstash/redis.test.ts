@@ -426,7 +426,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
       await occupy(foreign);
       const before = await snapshot();
       const refused = { failure: "error-reply", message: expect.stringContaining("WRONGTYPE") };
-      await expect(store.decide([[charged, foreign]])).rejects.toMatchObject(refused);
+      await expect(verdictOf(store.decide([[charged, foreign]]))).rejects.toMatchObject(refused);
       expect(await snapshot(), "one group").toEqual(before);
       for (const cost of [3, -1, -9]) {
         const adjusted = [charged, foreign].map((each) => ({ ...each, cost }));
@@ -486,7 +486,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
     ];
     await occupy(foreign);
     const before = await snapshot();
-    await expect(store.decide([[block, shard, foreign]])).rejects.toThrow();
+    await expect(verdictOf(store.decide([[block, shard, foreign]]))).rejects.toThrow();
     expect(await snapshot()).toEqual(before);
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
+import { verdictOf } from "../../../suite/verdict.ts";
 
 /** Creates a store whose objects answer every call with an error. */
 function storeThatFails(error: unknown) {
@@ -38,8 +39,8 @@ describe("a Durable Object that", () => {
     "%s causes a matching failure without the message of its error",
     async (_, error, expected) => {
       const store = storeThatFails(error);
-      await expect(store.decide([[someone]])).rejects.toMatchObject(expected);
-      await expect(store.decide([[someone, counter()]])).rejects.toMatchObject(expected);
+      await expect(verdictOf(store.decide([[someone]]))).rejects.toMatchObject(expected);
+      await expect(verdictOf(store.decide([[someone, counter()]]))).rejects.toMatchObject(expected);
       await expect(store.adjust([someone])).rejects.toMatchObject(expected);
       await expect(store.reset([someone])).rejects.toMatchObject(expected);
     },

@@ -19,7 +19,9 @@ describe("a block whose answer is lost", () => {
     const quota = counter({ windowMs: HOUR, limit: 10_000 });
     await admitted(64, quota);
     decideSpy.mockClear();
-    decideSpy.mockRejectedValue(new StoreError("timeout", "no answer in time"));
+    decideSpy.mockImplementation((groups) =>
+      groups.map(() => Promise.reject(new StoreError("timeout", "no answer in time"))),
+    );
     for (let request = 0; request < 200; request++) await decide(quota).catch(() => {});
     expect(blocks().filter((block) => block !== undefined)).toHaveLength(1);
     expect(blocks().length).toBeGreaterThan(50);
@@ -33,7 +35,9 @@ describe("a block whose answer is lost", () => {
         groups.flat().flatMap((each) => (each.key === key && each.block) || []),
       );
     await admitted(64, quota);
-    decideSpy.mockRejectedValue(new StoreError("timeout", "no answer in time"));
+    decideSpy.mockImplementation((groups) =>
+      groups.map(() => Promise.reject(new StoreError("timeout", "no answer in time"))),
+    );
     for (let request = 0; request < 100; request++) await decide(quota).catch(() => {});
     decideSpy.mockReset();
     await admitted(9, other);

@@ -106,7 +106,9 @@ describe("a lease not used for five seconds", () => {
     const before = await charged(quota);
     at(IDLE_MS);
     decideSpy.mockClear();
-    decideSpy.mockRejectedValueOnce(new Error("away"));
+    decideSpy.mockImplementationOnce((groups) =>
+      groups.map(() => Promise.reject(new Error("away"))),
+    );
     await expect(decide(counter())).rejects.toThrow("away");
     await decide(counter());
     expect(returns().map(({ length }) => length)).toEqual([1, 0]);

@@ -221,7 +221,9 @@ describe("a call that fails", () => {
     const [quota, other] = [counter(), counter({ leasable: false })];
     const sent = await fillLease(quota, 5);
     const unspent = (await charged(quota)) - sent;
-    decideSpy.mockRejectedValueOnce(new Error("away"));
+    decideSpy.mockImplementationOnce((groups) =>
+      groups.map(() => Promise.reject(new Error("away"))),
+    );
     await expect(decide(quota, other)).rejects.toThrow("away");
     expect(await used(quota)).toBe(sent);
     expect(await callsOf(() => admitted(unspent, quota))).toBe(0);
@@ -231,9 +233,11 @@ describe("a call that fails", () => {
     const { fillLease, store, decideSpy, used } = setUp();
     const [one, other] = [counter(), counter()];
     const sent = [await fillLease(one, 5), await fillLease(other, 5)];
-    decideSpy.mockRejectedValueOnce(new Error("away"));
+    decideSpy.mockImplementationOnce((groups) =>
+      groups.map(() => Promise.reject(new Error("away"))),
+    );
     const closed = counter({ leasable: false });
-    await expect(store.decide([[one], [other], [closed]])).rejects.toThrow("away");
+    await expect(verdictOf(store.decide([[one], [other], [closed]]))).rejects.toThrow("away");
     expect([await used(one), await used(other)]).toEqual(sent);
   });
 
@@ -243,7 +247,9 @@ describe("a call that fails", () => {
     await admitted(15, quota);
     await emptyLease(quota);
     decideSpy.mockClear();
-    decideSpy.mockRejectedValueOnce(new Error("away"));
+    decideSpy.mockImplementationOnce((groups) =>
+      groups.map(() => Promise.reject(new Error("away"))),
+    );
     await expect(decide(quota)).rejects.toThrow("away");
     await decide(quota);
     vi.setSystemTime(Date.now() + 10_000);
@@ -256,7 +262,7 @@ describe("a call that fails", () => {
     const { fillLease, decideSpy, decide } = setUp();
     const quota = counter();
     await fillLease(quota, 5);
-    decideSpy.mockRejectedValue(new Error("away"));
+    decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(new Error("away"))));
     for (let request = 0; request < 3; request++) expect((await decide(quota)).admitted).toBe(true);
   });
 });

@@ -72,7 +72,10 @@ describe("the Upstash store", () => {
     ["an empty object", json({}), "invalid-reply"],
   ])("throws a failure after %s, and calls only once", async (_, answer, failure) => {
     const { store, fetch } = storeAnsweredBy(answer);
-    await expect(store.decide([[login]])).rejects.toMatchObject({ name: "StoreError", failure });
+    await expect(verdictOf(store.decide([[login]]))).rejects.toMatchObject({
+      name: "StoreError",
+      failure,
+    });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
@@ -84,14 +87,16 @@ describe("the Upstash store", () => {
       });
     });
     const store = createUpstashStore({ url, token, clock: "redis", timeoutMs: 5 });
-    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "timeout" });
+    await expect(verdictOf(store.decide([[login]]))).rejects.toMatchObject({ failure: "timeout" });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
   it("sends EVAL once after NOSCRIPT, and does not repeat EVAL", async () => {
     const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
     const { store, fetch } = storeAnsweredBy(noScript, noScript);
-    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "error-reply" });
+    await expect(verdictOf(store.decide([[login]]))).rejects.toMatchObject({
+      failure: "error-reply",
+    });
     expect(fetch.mock.calls.map(([, init]) => JSON.parse(String(init?.body))[0])).toEqual([
       "evalsha",
       "eval",
@@ -101,7 +106,9 @@ describe("the Upstash store", () => {
   it("does not treat an error as NOSCRIPT if only a key contains this text", async () => {
     const { store, fetch } = storeAnsweredBy(refusal("ERR syntax error"));
     const odd = counter({ key: "NOSCRIPT:login:1m:someone" });
-    await expect(store.decide([[odd]])).rejects.toMatchObject({ failure: "error-reply" });
+    await expect(verdictOf(store.decide([[odd]]))).rejects.toMatchObject({
+      failure: "error-reply",
+    });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
