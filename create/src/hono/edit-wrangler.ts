@@ -8,6 +8,7 @@ import { withTomlAddition } from "./toml-edit.ts";
 import {
   type Addition,
   buildAdvice,
+  exposureAdvice,
   missingSettings,
   withAdditions,
 } from "./wrangler-additions.ts";
@@ -23,8 +24,9 @@ import {
 export function editWrangler(file: AppFile, hasBuild: boolean, classes: ClassNames): Edit {
   const settings = parseSettings(file);
   const isToml = file.path.endsWith(".toml");
-  const check = hasBuild ? buildAdvice(settings) : undefined;
-  const advice = check ? [`${file.path}: ${check}`] : [];
+  const advice = [hasBuild ? buildAdvice(settings) : undefined, exposureAdvice(settings)]
+    .filter((each) => each !== undefined)
+    .map((each) => `${file.path}: ${each}`);
   const byHand: string[] = [];
   const changes: string[] = [];
   let { text } = file;
