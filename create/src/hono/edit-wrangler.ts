@@ -24,9 +24,8 @@ import {
 export function editWrangler(file: AppFile, hasBuild: boolean, classes: ClassNames): Edit {
   const settings = parseSettings(file);
   const isToml = file.path.endsWith(".toml");
-  const advice = [hasBuild ? buildAdvice(settings) : undefined, exposureAdvice(settings)]
-    .filter((each) => each !== undefined)
-    .map((each) => `${file.path}: ${each}`);
+  const check = hasBuild ? buildAdvice(settings) : undefined;
+  const advice = check ? [`${file.path}: ${check}`] : [];
   const byHand: string[] = [];
   const changes: string[] = [];
   let { text } = file;
@@ -49,6 +48,9 @@ export function editWrangler(file: AppFile, hasBuild: boolean, classes: ClassNam
     current = expected;
     changes.push(addition.change);
   }
+  const exposure = exposureAdvice(settings);
+  // A second run leaves the choice to the user.
+  if (exposure && changes.length > 0) advice.push(`${file.path}: ${exposure}`);
   return { text, changes, byHand, advice };
 }
 
