@@ -80,14 +80,14 @@ function readHeaders(fields: DescribedRequest["headers"]): Headers {
   }
 }
 
-/** Returns bytes, because a text would add the field content-type to the request. */
-function readBody(text: string | undefined, method: string): Uint8Array<ArrayBuffer> | undefined {
+/** Returns a blob, because a text would add the field content-type to the request. */
+function readBody(text: string | undefined, method: string): Blob | undefined {
   if (text === undefined) return undefined;
   if (BODYLESS.includes(method)) {
     throw new DescriptionError("body", `must be left out with ${BODYLESS.join(", ")}.`);
   }
-  const bytes = new TextEncoder().encode(text);
-  if (bytes.length <= MAX_BODY) return bytes;
+  const body = new Blob([text]);
+  if (body.size <= MAX_BODY) return body;
   throw new DescriptionError("body", `must have at most ${MAX_BODY} bytes.`);
 }
 
@@ -95,7 +95,7 @@ function createRequest(
   url: URL,
   method: string,
   headers: Headers,
-  body: Uint8Array<ArrayBuffer> | undefined,
+  body: Blob | undefined,
 ): Request {
   // Programs cannot send TRACE, so that the constructor refuses it, but other clients can.
   if (method !== "TRACE") {
