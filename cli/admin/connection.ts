@@ -2,7 +2,7 @@ import { isReadableOnTheWay } from "../doctor/access.ts";
 import { quoted } from "../doctor/finding.ts";
 import { AnswerTooLarge, mayHaveRun, networkError, readBounded } from "../doctor/rest-answer.ts";
 import type { Setting } from "../doctor/settings.ts";
-import { AdminError, EXIT, MAYBE_MADE } from "./admin-error.ts";
+import { AdminError, EXIT, MAYBE_MADE, wrongOptions } from "./admin-error.ts";
 import { readAnswer } from "./answer.ts";
 import { type CredentialOptions, findToken } from "./credential.ts";
 
@@ -65,16 +65,12 @@ function readUrl(at: string, option: string): URL {
   const url = /^https?:\/\//i.test(at) ? URL.parse(at) : null;
   // The URL is not printed, because it may have a password.
   if (!url) {
-    throw new AdminError(
-      EXIT.unavailable,
+    throw wrongOptions(
       `${option} is not an http or https URL. Write the URL of the Worker, such as https://api.example.com.`,
     );
   }
   if (url.username || url.password) {
-    throw new AdminError(
-      EXIT.unavailable,
-      `The URL of ${option} has a user or a password. Leave them out.`,
-    );
+    throw wrongOptions(`The URL of ${option} has a user or a password. Leave them out.`);
   }
   if (isReadableOnTheWay(url)) {
     throw new AdminError(

@@ -41,7 +41,7 @@ export function readBody(read: readonly CurlArgument[], notes: string[]): CurlBo
     notes.push(
       isInUrl
         ? "The data of a file (@file) is missing in the URL, because files are not read."
-        : "The length of the body is unknown, because files are not read and forms are not built. Only rules with a cost of body:bytes depend on it.",
+        : "The body is unknown, because files are not read and forms are not built. Only functions in custom that read it and rules with a cost of body:bytes depend on it.",
     );
   }
   return {

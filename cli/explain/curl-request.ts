@@ -47,7 +47,8 @@ export function readCurl(command: string): ReadRequest {
   addOwnFields(read, url, body, notes, (name, value) => {
     if (!removed.has(name)) fields.addMissing(name, value, "The curl command");
   });
-  return { method: methodOf(read, body), url: url.href, fields, notes };
+  const text = body.isSent && !body.isInUrl ? body.text : undefined;
+  return { method: methodOf(read, body), url: url.href, fields, body: text, notes };
 }
 
 /** Leaves out a prompt, variables before the command, and the name of the program. */

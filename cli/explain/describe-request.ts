@@ -1,3 +1,4 @@
+import { BODYLESS, MAX_BODY } from "../../src/explain/described-request.ts";
 import type { DescribedRequest } from "../../src/explain/explanation.ts";
 import { ALLOWED_METHODS, METHODS } from "../../src/explain/methods.ts";
 import { wrongOptions } from "../admin/admin-error.ts";
@@ -39,7 +40,7 @@ export async function describeRequest(
   options: RequestOptions,
   defaultHost: () => Promise<DefaultHost>,
 ): Promise<Described> {
-  const { method, url: given, fields, notes: read } = await readSource(options);
+  const { method, url: given, fields, body, notes: read } = await readSource(options);
   const notes = [...read];
   const own = ownFields(options, fields);
   const field = own.take("host");
@@ -68,7 +69,21 @@ export async function describeRequest(
   const headers = fields.toRecord();
   const hasHeaders = Object.keys(headers).length > 0;
   const request = { method: checkedMethod(method), url: url.href };
-  return { request: { ...request, ...(hasHeaders && { headers }), ...(cf && { cf }) }, notes };
+  const optional = { ...(hasHeaders && { headers }), ...(cf && { cf }) };
+  return { request: { ...request, ...optional, ...carried(body, method, notes) }, notes };
+}
+
+/** @param notes receives why the body is left out, if it is */
+function carried(body: string | undefined, method: string, notes: string[]): { body?: string } {
+  if (body === undefined) return {};
+  const cause = BODYLESS.includes(method)
+    ? `with ${method}, none is explained`
+    : Buffer.byteLength(body) > MAX_BODY && `it has more than ${MAX_BODY / 1024} KiB`;
+  if (!cause) return { body };
+  notes.push(
+    `The body is left out, because ${cause}. Functions in custom that read the body find none.`,
+  );
+  return {};
 }
 
 async function readSource({ words, curl, har, entry }: RequestOptions): Promise<ReadRequest> {

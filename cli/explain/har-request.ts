@@ -38,13 +38,20 @@ export function readHar(text: string, number: number | undefined): ReadRequest {
     );
   }
   const fields = readFields(request, selected);
+  const { postData, bodySize } = request;
+  const body = isTable(postData) && typeof postData.text === "string" ? postData.text : undefined;
+  const lacksBody = body === undefined && (isTable(postData) || Number(bodySize) > 0);
   return {
     method: request.method,
     url: request.url,
     fields,
-    notes: isSanitized(document, fields) ? [SANITIZED] : [],
+    body,
+    notes: [...(isSanitized(document, fields) ? [SANITIZED] : []), ...(lacksBody ? [NO_BODY] : [])],
   };
 }
+
+const NO_BODY =
+  "The HAR entry lacks the text of its body, so functions in custom that read the body find none.";
 
 const SANITIZED =
   "The HAR entry has neither Cookie nor Authorization. Browsers leave them out unless the export includes sensitive data; add them with -H if a rule reads them.";

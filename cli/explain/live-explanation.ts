@@ -27,14 +27,32 @@ export async function explainLive(
   connection: Omit<ConnectionOptions, "atOption">,
 ): Promise<LiveExplanation> {
   const api = await connect({ ...connection, atOption: "--against" });
-  const answer = await api.call<Explanation>("POST", "explain", "outcome", request);
+  const call = (described: DescribedRequest) =>
+    api.call<Explanation>("POST", "explain", "outcome", described);
+  const notes: string[] = [];
+  const answer = await call(request).catch((error) => {
+    const { body, ...withoutBody } = request;
+    const isRefused = error instanceof AdminError && [400, 413].includes(error.status ?? 0);
+    if (body === undefined || !isRefused) throw error;
+    // An older version knows no body, and the API reads 64 KiB of JSON, with all fields.
+    notes.push(REFUSED_BODY);
+    return call(withoutBody);
+  });
   if (!Array.isArray(answer.rules) || !answer.rules.every(hasNumbers)) throw otherForm();
   if ("request" in answer && "response" in answer) {
-    return { explanation: answer, isPartial: false, answer, notes: [] };
+    return { explanation: answer, isPartial: false, answer, notes };
   }
   const note = `${api.place} runs an older version of edge-weir, whose answer has no conditions, counters and stored keys. Deploy this version to see them, or leave out --against to explain the request with this folder's configuration.`;
-  return { explanation: inThisForm(answer, request), isPartial: true, answer, notes: [note] };
+  return {
+    explanation: inThisForm(answer, request),
+    isPartial: true,
+    answer,
+    notes: [...notes, note],
+  };
 }
+
+const REFUSED_BODY =
+  "The Worker has refused the body, because it is too long or the Worker is older. Functions in custom that read the body find none.";
 
 /** Whether all counts and times of a rule in an answer are numbers. */
 function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {

@@ -6,6 +6,8 @@ export interface ReadRequest {
   /** A URL, or what the user wrote instead. */
   readonly url: string;
   readonly fields: HeaderFields;
+  /** Undefined if there is none, or if it is unknown. */
+  readonly body?: string | undefined;
   /** What was assumed or left out, as sentences. */
   readonly notes: readonly string[];
 }

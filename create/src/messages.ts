@@ -8,8 +8,10 @@ export function nextSteps(options: {
   readonly packageManager: PackageManager;
   readonly isInstalled: boolean;
   readonly url: string;
+  /** Whether the app answers /login only if its own code has this route. */
+  readonly isOwnApp: boolean;
 }): string {
-  const { folder, packageManager, isInstalled, url } = options;
+  const { folder, packageManager, isInstalled, url, isOwnApp } = options;
   const path = relative(process.cwd(), folder);
   const enter = path === "" ? [] : [`cd ${/\s/.test(path) ? JSON.stringify(path) : path}`];
   const start = `${packageManager} run dev`;
@@ -18,7 +20,7 @@ Start Weir. This needs no account:
 
   ${[...enter, ...(isInstalled ? [] : [`${packageManager} install`]), start].join("\n  ")}
 
-Then send six logins. The sixth gets 429:
+Then send six logins. The sixth gets 429${isOwnApp ? ", the others 404 if the app has no /login" : ""}:
 
   for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST ${url}/login; done
 `;

@@ -61,7 +61,8 @@ async function createProject(template: NewTemplate, common: Run): Promise<number
   const installation = await install(common);
   if (installation === "interrupted") return EXIT_INTERRUPTED;
   const isInstalled = installation === "installed";
-  console.log(nextSteps({ folder, packageManager, isInstalled, url: "http://localhost:8787" }));
+  const url = "http://localhost:8787";
+  console.log(nextSteps({ folder, packageManager, isInstalled, url, isOwnApp: false }));
   console.log(beforeDeploy(template, texts, packageManager));
   return flags.install && !isInstalled ? 1 : 0;
 }
@@ -80,7 +81,8 @@ async function addToApp(common: Run): Promise<number> {
   const installation = await install(common);
   if (installation === "interrupted") return EXIT_INTERRUPTED;
   const isInstalled = installation === "installed";
-  if (!needsHand) console.log(nextSteps({ folder, packageManager, isInstalled, url: devUrl }));
+  const steps = { folder, packageManager, isInstalled, url: devUrl, isOwnApp: true };
+  if (!needsHand) console.log(nextSteps(steps));
   return needsHand || (flags.install && !isInstalled) ? 1 : 0;
 }
 

@@ -98,7 +98,8 @@ apiRoutes.get("/audit", async (c) => {
 });
 
 apiRoutes.post("/explain", async (c) => {
-  const { method, url, headers, cf } = check(ExplainBody, await readJson(c));
-  const request = { method, url, ...(headers && { headers }), ...(cf && { cf }) };
-  return c.json(await c.var.operations.explain(request));
+  const { headers, cf, body, ...request } = check(ExplainBody, await readJson(c));
+  const optional = { ...(headers && { headers }), ...(cf && { cf }) };
+  const described = { ...request, ...optional, ...(body !== undefined && { body }) };
+  return c.json(await c.var.operations.explain(described));
 });

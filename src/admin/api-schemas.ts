@@ -107,6 +107,9 @@ export const ExplainBody = strict({
       v.description("Cloudflare's data about the client, such as country and asn."),
     ),
   ),
+  body: v.optional(
+    v.pipe(v.string("must be a text"), v.description("The body, for functions in custom.")),
+  ),
 });
 
 const TIME =

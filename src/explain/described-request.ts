@@ -8,6 +8,12 @@ import { ALLOWED_METHODS, METHODS } from "./methods.ts";
 /** The maximum length of the URL of a described request, in characters. Cloudflare accepts no longer ones. */
 export const MAX_URL = 16 * 1024;
 
+/** The maximum length of the body of a described request, in bytes. The admin API reads no more. */
+export const MAX_BODY = 64 * 1024;
+
+/** Methods of requests without a body, as the constructor of a request demands it. */
+export const BODYLESS: readonly string[] = ["GET", "HEAD", "TRACE"];
+
 /** A described request is no request. The message contains none of its values. */
 export class DescriptionError extends Error {
   override readonly name = "DescriptionError";
@@ -40,7 +46,7 @@ export function readRequest(described: DescribedRequest, config: Config): ReadRe
   const headers = readHeaders(described.headers);
   // Each real request has this field, and its URL has the same host.
   headers.set("host", url.host);
-  const request = createRequest(url, method, headers);
+  const request = createRequest(url, method, headers, readBody(described.body, method));
   const { cf } = described;
   // Only the requests of workerd have `cf`, and its constructor accepts only some of the fields.
   if (cf) Object.defineProperty(request, "cf", { value: cf, enumerable: true });
@@ -74,8 +80,26 @@ function readHeaders(fields: DescribedRequest["headers"]): Headers {
   }
 }
 
-function createRequest(url: URL, method: string, headers: Headers): Request {
+/** Returns a blob, because a text would add the field content-type to the request. */
+function readBody(text: string | undefined, method: string): Blob | undefined {
+  if (text === undefined) return undefined;
+  if (BODYLESS.includes(method)) {
+    throw new DescriptionError("body", `must be left out with ${BODYLESS.join(", ")}.`);
+  }
+  const body = new Blob([text]);
+  if (body.size <= MAX_BODY) return body;
+  throw new DescriptionError("body", `must have at most ${MAX_BODY} bytes.`);
+}
+
+function createRequest(
+  url: URL,
+  method: string,
+  headers: Headers,
+  body: Blob | undefined,
+): Request {
   // Programs cannot send TRACE, so that the constructor refuses it, but other clients can.
-  if (method !== "TRACE") return new Request(url, { method, headers });
+  if (method !== "TRACE") {
+    return new Request(url, { method, headers, ...(body && { body }) });
+  }
   return Object.defineProperty(new Request(url, { headers }), "method", { value: method });
 }

@@ -12,6 +12,8 @@ export interface DescribedRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Cloudflare's data about the client, such as `country` and `asn`. */
   readonly cf?: Readonly<Record<string, unknown>>;
+  /** The body as text, for functions in `custom`. It has at most 64 KiB in UTF-8. */
+  readonly body?: string;
 }
 
 export interface Explanation {

@@ -1,4 +1,3 @@
-import type { CalendarUnit } from "../config/calendar.ts";
 import { type Counter, type Tally, windowEndingNear } from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
 import type { Answer } from "../stores/store.ts";
@@ -13,19 +12,21 @@ export function quotasOf(
 ): Quota[] {
   return ruleCounters.flatMap((ruleCounter, index): Quota | never[] => {
     const { window, capacity, counter } = ruleCounter;
-    const { policy, limit, windowMs, calendar } = window;
+    const { policy, limit, calendar } = window;
     const tally = tallies[index];
     if (!tally) return [];
     const { count, resetMs, banMs } = tally;
+    // The store's clock may differ from `now`, and a window ends only at its own end.
+    const { startsAt, endsAt } = windowEndingNear(now + resetMs, counter);
     const after = admitted ? count + checkedCost(ruleCounter) : count;
     return {
       policy,
       limit,
-      windowMs,
-      ...(calendar && currentWindow(calendar.unit, counter, now + tally.resetMs)),
+      windowMs: calendar ? endsAt - startsAt : window.windowMs,
+      ...(calendar && { calendar: calendar.unit }),
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
-      resetAt: now + resetMs,
+      resetAt: endsAt,
       violated: !admitted && exceeds(counter, tally),
       retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
       // Without reservations, the count can exceed the capacity only after a settlement.
@@ -48,15 +49,6 @@ function checkedCost({ rule, counter }: RuleCounter): number {
 /** Whether a counter has denied its group: the client is banned, or no quota is left for the cost. */
 export function exceeds(counter: Counter, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(counter, count);
-}
-
-/**
- * Returns the fields of a quota that only calendar windows have, or whose values are different for
- * them.
- */
-function currentWindow(calendar: CalendarUnit, counter: Counter, resetAt: number) {
-  const { startsAt, endsAt } = windowEndingNear(resetAt, counter);
-  return { windowMs: endsAt - startsAt, calendar };
 }
 
 export function isViolated({ violated }: Quota): boolean {

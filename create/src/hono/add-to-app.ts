@@ -2,12 +2,13 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileFailure } from "../file-failure.ts";
 import { templateConfig } from "../new-project.ts";
+import { NODE_20, toolchainFor } from "../versions.ts";
 import { configImport } from "./config-import.ts";
 import type { Edit } from "./edit.ts";
 import { editEntry } from "./edit-entry.ts";
 import { editManifest } from "./edit-manifest.ts";
 import { editWrangler } from "./edit-wrangler.ts";
-import { type AppFile, MARK, readHonoApp } from "./hono-app.ts";
+import { type AppFile, MARK, parseSettings, readHonoApp } from "./hono-app.ts";
 
 /** The result of adding Weir to an app. */
 export interface AppChanges {
@@ -53,10 +54,19 @@ export async function addToHonoApp(
     edits.set(CONFIG, { text, changes, byHand: [], advice: [] });
     before.set(CONFIG, undefined);
   }
+  const { compatibilityDate: newest } = NODE_20;
+  const { compatibility_date: date } = parseSettings(app.wrangler);
+  const isNode20 = toolchainFor(options.nodeVersion) === NODE_20;
+  const tooNew = isNode20 && String(date ?? "") > newest;
   await replaceFiles(folder, edits, before);
   const all = [...edits.values()];
   const byHand = all.flatMap((edit) => edit.byHand);
   const advice = all.flatMap((edit) => edit.advice);
+  if (tooNew) {
+    advice.push(
+      `${app.wrangler.path}: compatibility_date: set it to "${newest}", because the wrangler for Node 20 does not run with "${date}"`,
+    );
+  }
   if (usesVite) {
     advice.push(
       'package.json: Vite runs no command of wrangler, so run "npx weir check" before each deploy',

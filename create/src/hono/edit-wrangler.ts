@@ -8,6 +8,7 @@ import { withTomlAddition } from "./toml-edit.ts";
 import {
   type Addition,
   buildAdvice,
+  exposureAdvice,
   missingSettings,
   withAdditions,
 } from "./wrangler-additions.ts";
@@ -47,6 +48,9 @@ export function editWrangler(file: AppFile, hasBuild: boolean, classes: ClassNam
     current = expected;
     changes.push(addition.change);
   }
+  const exposure = exposureAdvice(settings);
+  // A second run leaves the choice to the user.
+  if (exposure && changes.length > 0) advice.push(`${file.path}: ${exposure}`);
   return { text, changes, byHand, advice };
 }
 

@@ -103,6 +103,13 @@ export function buildAdvice(settings: Settings): string | undefined {
     : undefined;
 }
 
+/** Returns the advice if the app also answers on workers.dev, of which the check warns; else undefined. */
+export function exposureAdvice(settings: Settings): string | undefined {
+  const hasRoute = "route" in settings || listAt(settings, "routes").length > 0;
+  if (!(settings.workers_dev ?? !hasRoute)) return undefined;
+  return `workers_dev: set it to false once the app has a route. On workers.dev, the zone's firewall does not apply, and ${CHECK} warns of it (workers-dev)`;
+}
+
 function missingObjects(
   settings: Settings,
   scope: readonly string[],

@@ -132,14 +132,14 @@ it("prints no token, no control character and no long text of a server", async (
 });
 
 it.each([
-  ["https://bob:hunter2secret@api.example.com/", "has a user or a password"],
-  ["api.example.com/hunter2secret", "is not an http or https URL"],
-  ["ftp://api.example.com/hunter2secret", "is not an http or https URL"],
-  ["http://api.example.com/hunter2secret", "The token was not sent: over http"],
-])("explains that it cannot call %s", async (at, message) => {
+  ["https://bob:hunter2secret@api.example.com/", 1, "has a user or a password"],
+  ["localhost:8787/hunter2secret", 1, "is not an http or https URL"],
+  ["ftp://api.example.com/hunter2secret", 1, "is not an http or https URL"],
+  ["http://api.example.com/hunter2secret", 2, "The token was not sent: over http"],
+])("explains that it cannot call %s, with exit code %i", async (at, code, message) => {
   await using folder = await temporaryFolder();
   const run = await callWeir(["top", "--at", at], folder.path, { WEIR_ADMIN_TOKEN: TOKEN });
-  expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(message) });
+  expect(run).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
   expect(run.stderr).not.toContain("hunter2secret");
 });
 

@@ -63,6 +63,37 @@ it("never prints the values of cookies and credentials", async () => {
   }
 });
 
+const BODY = '{"email":"a@example.com"}';
+const CUSTOM = `export default {
+  rules: [{ name: "accounts", key: "custom:account", limit: 5, window: "1m" }],
+  custom: { keys: { account: async (request) => (await request.clone().json()).email } },
+};`;
+const har = (postData?: object) =>
+  JSON.stringify({ request: { ...request("POST", "/login"), postData, bodySize: 24 } });
+
+it.each<[string, string[], string, RegExp | undefined]>([
+  ["curl", ["--curl", `curl https://a.example/ --data-raw '${BODY}'`], "", undefined],
+  ["a HAR entry", ["--har", "session.har"], har({ text: BODY }), undefined],
+  ["a file", ["--curl", "curl https://a.example/ -d @file"], "", /body is unknown/],
+  ["GET", ["--curl", `curl https://a.example/ -X GET -d '${BODY}'`], "", /with GET, none/],
+  [
+    "an upload",
+    ["--har", "session.har"],
+    har({ text: `{"email":"${"a".repeat(65_536)}"}` }),
+    /more than 64 KiB/,
+  ],
+  ["a HAR entry without its text", ["--har", "session.har"], har(), /lacks the text of its body/],
+])("lets functions read the body of %s, or notes why not", async (_, args, session, note) => {
+  const command = ["--config", "weir.config.mjs", ...args, "--json"];
+  const files = { "session.har": session, "weir.config.mjs": CUSTOM };
+  const { stdout } = await runExplain({}, command, {}, files);
+  const { rules, notes } = JSON.parse(stdout);
+  expect(rules[0].key[0].alternatives[0].result).toBe(note ? "absent" : "used");
+  expect(notes.filter((each: string) => /body/.test(each))).toEqual(
+    note ? [expect.stringMatching(note)] : [],
+  );
+});
+
 it("says that a browser has left out the credentials", async () => {
   const log = { creator: { name: "WebInspector" }, entries: [PAGE] };
   const { stdout } = await explainHar({ log });

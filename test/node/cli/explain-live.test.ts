@@ -190,6 +190,16 @@ it("shows what an older Worker answers, and says that it is older", async () => 
   );
 });
 
+it("sends the body to the Worker, and explains without it if the Worker has refused it", async () => {
+  const explain = async (length: number) => {
+    const command = `curl https://api.example.com/login -d ${"a".repeat(length)}`;
+    const { code, stdout } = await against(worker.url.href, "--curl", command, "--json");
+    expect(code).toBe(0);
+    return JSON.parse(stdout).notes.filter((note: string) => /refused the body/.test(note)).length;
+  };
+  expect([await explain(1), await explain(65_500)]).toEqual([0, 1]);
+});
+
 it.each<[string, object, readonly string[], number, RegExp]>([
   ["no Weir", { status: 404, text: "not found" }, ["/a"], 2, /3\. --against leads to the Worker/],
   [

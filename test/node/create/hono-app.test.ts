@@ -176,13 +176,24 @@ describe("a fresh Hono app with Weir", () => {
     await using folder = await emptyFolder();
     const manifest = (FRESH["package.json"] as string).replace("^4.13.3", "^4.6.0");
     await appIn(folder.path, { ...FRESH, "package.json": manifest });
+    const wrangler = (FRESH["wrangler.jsonc"] as string).replace("2025-08-03", "2026-11-01");
+    await writeFile(join(folder.path, "wrangler.jsonc"), wrangler);
     const { report } = await addToHonoApp(folder.path, { ...OPTIONS, nodeVersion: "20.19.0" });
+    expect(report).toContain('compatibility_date: set it to "2026-04-26"');
     expect(report).toContain("wrangler: ^4.110.0 → 4.86.0, because newer versions need Node 22");
     expect(report).toContain("hono: ^4.6.0 → ^4.13.0");
   });
 });
 
 describe("adding Weir to a Hono app", () => {
+  it("says that an app without /login answers 404", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    const command = [join(ROOT, "create/src/index.ts"), ".", "--no-install", "--template", "hono"];
+    const { output } = await runIn(folder.path, process.execPath, command);
+    expect(output).toContain("The sixth gets 429, the others 404 if the app has no /login:");
+  });
+
   it.each([
     { name: "package.json", message: "has no package.json" },
     { name: "wrangler.jsonc", message: "has no wrangler.jsonc, wrangler.json or wrangler.toml" },

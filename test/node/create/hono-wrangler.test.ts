@@ -168,8 +168,19 @@ describe("objects, migrations and commands of the app's own", () => {
     expect(settings.migrations[0].new_sqlite_classes).toEqual(["WeirCounterObject", "Statistics"]);
   });
 
+  it.each([
+    ["", true],
+    ["workers_dev = true\nroutes = ['a.example/*']\n", true],
+    ["route = 'a.example/*'\n", false],
+    ["workers_dev = false\n", false],
+  ])("name workers.dev as advice if the app answers there: %j", (lines, isNamed) => {
+    expect(/workers-dev/.test(toml(lines + TOML).advice.join())).toBe(isNamed);
+  });
+
   it("keep a build command, and the user gets advice", () => {
-    const { settings, byHand, advice } = toml(`${TOML}[build]\ncommand = "npm run generate"\n`);
+    const { settings, byHand, advice } = toml(
+      `workers_dev = false\n${TOML}[build]\ncommand = "npm run generate"\n`,
+    );
     expect(settings.build).toEqual({ command: "npm run generate" });
     expect(byHand).toEqual([]);
     expect(advice).toEqual([

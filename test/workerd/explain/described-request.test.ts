@@ -38,6 +38,8 @@ describe("a description that is no request", () => {
     ["a name with a space", { headers: { "a b": "1" } }, "headers", /valid names and values/],
     ["a value with a line break", { headers: { a: "1\n2" } }, "headers", /valid names and values/],
     ["a user and a password", { url: "http://u:p@localhost/x" }, "url", /no user and no password/],
+    ["a body of GET", { body: "" }, "body", /left out with GET/],
+    ["a long body", { method: "PUT", body: "ä".repeat(32_769) }, "body", /at most 65536 bytes/],
     ["a path", { url: "/x" }, "url", /absolute URL of http or https/],
     ["another scheme", { url: "ftp://example.com/" }, "url", /absolute URL of http or https/],
     ["a long URL", at(`/${"a".repeat(16_384)}`), "url", /at most 16384 characters/],

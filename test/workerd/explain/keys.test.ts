@@ -133,6 +133,26 @@ describe("the value of a key", () => {
     });
   });
 
+  it("of a function that reads the body is used, or says that the description lacks the body", async () => {
+    const custom: ConfigInput["custom"] = {
+      keys: {
+        account: async (request) => {
+          const { a } = await request.clone().json<{ a: string }>();
+          return request.headers.has("content-type") ? undefined : a;
+        },
+      },
+    };
+    const keyOf = async (request: Request) =>
+      (await alternativesOf("custom:account", { method: "POST", ...request }, { custom }))
+        ?.alternatives[0];
+    expect(await keyOf({ body: '{"a":"ä@b.c"}' })).toMatchObject({ result: "used" });
+    const from = "custom.keys.account threw an error";
+    const without = `${from}; this request is explained without a body`;
+    expect(await keyOf({})).toMatchObject({ result: "absent", from: without });
+    expect(await keyOf({ body: "{" })).toMatchObject({ result: "absent", from });
+    expect(await keyOf({ method: "GET" })).toMatchObject({ result: "absent", from });
+  });
+
   it("is the client's address if no alternative is present, as for a real request", async () => {
     const request = { headers: IP };
     const fallback = await explainRule({ key: "header:x-a | cookie:b" }, request);

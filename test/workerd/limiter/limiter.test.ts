@@ -11,6 +11,8 @@ import { answersFrom } from "../../suite/verdict.ts";
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
 
+const HOUR = 3_600_000;
+
 function limiterOf(
   rules: ConfigInput["rules"],
   store: Store = atTime(NOW),
@@ -43,6 +45,27 @@ function failing(error: unknown): Store {
 }
 
 describe("a decision", () => {
+  it.each([-3, 1, 400])(
+    "ends a window at its end, if the store's clock is %i ms ahead",
+    async (ahead) => {
+      vi.useFakeTimers({ now: NOW, toFake: ["Date"] });
+      const config = defineConfig({
+        store: "durable-object",
+        rules: [{ name: "bytes", limit: 9, window: "1h", cost: "header:x-cost" }],
+      });
+      const store = createMemoryStore();
+      const limiter = new Limiter(config, {
+        decide: (groups, now) => store.decide(groups, now ?? NOW + ahead),
+        adjust: (counters, now) => store.adjust(counters, now ?? NOW + ahead),
+        reset: (counters, now) => store.reset(counters, now ?? NOW + ahead),
+      });
+      const decision = (await limiter.decide(appliedRulesOf(config))) as Allowed;
+      const quotas = await limiter.chargeResponse(decision, () => 3);
+      vi.useRealTimers();
+      expect(quotas).toMatchObject([{ remaining: 6, resetAt: HOUR * Math.ceil(NOW / HOUR) }]);
+    },
+  );
+
   it("has the quota left of every policy, and the end of its window", async () => {
     const decide = limiterOf([
       { name: "login", limit: 5, window: "1m" },
