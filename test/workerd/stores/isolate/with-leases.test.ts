@@ -112,7 +112,10 @@ describe("unspent lease quota", () => {
     expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ count: 300 }] });
   });
 
-  it("admits a request that the store denied while a block was arriving", async () => {
+  it.each([
+    ["at once", 0],
+    ["after the deadline, in a busy isolate", TIMEOUT_MS + 1],
+  ])("admits a request that the store denied while a block was arriving, %s", async (_, lateMs) => {
     const isolate = setUp();
     const { decide, admitted, emptyLease, exhaustElsewhere, memory, used } = isolate;
     const quota = counter();
@@ -131,6 +134,7 @@ describe("unspent lease quota", () => {
     block.release();
     expect((await first).admitted).toBe(true);
     const before = (await used(quota)) as number;
+    at(lateMs);
     denial.release();
     expect(await second).toMatchObject({ admitted: true, tallies: [{ count: before + 1 }] });
   });
