@@ -4,8 +4,9 @@ import { Network } from "../../cli/simulation/network.ts";
 import { Random, seedOf } from "../../cli/simulation/random.ts";
 import { VirtualTime } from "../../cli/simulation/virtual-time.ts";
 import type { Counter } from "../../src/engine/counter.ts";
+import { type EntryStore, withBatches } from "../../src/stores/batch.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
-import type { Answer } from "../../src/stores/store.ts";
+import type { Answer, Store } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { Ledger } from "./ledger.ts";
 import { type Request, withRequest } from "./request.ts";
@@ -16,6 +17,8 @@ import type { Arrival, ClosedTraffic } from "./traffic.ts";
 /** Midnight of 2026-01-01 UTC. Windows of all simulated lengths start at this time. */
 const STARTS_AT = Date.UTC(2026, 0, 1);
 
+const BATCHES = { timeoutMs: 1000, keepAlive: () => {} };
+
 /** Runs a scenario once. The same seed gives the same result. */
 export async function simulate(scenario: Scenario, seed: number): Promise<RunResult> {
   const time = new VirtualTime(STARTS_AT);
@@ -24,7 +27,9 @@ export async function simulate(scenario: Scenario, seed: number): Promise<RunRes
   const ledger = new Ledger(counterOf(scenario, 0));
   const store = createMemoryStore(Number.POSITIVE_INFINITY);
   const network = new Network(time, store, ledger, random("network"), scenario);
-  const fleet = new Fleet(time, random("fleet"), scenario, (isolate) => network.connect(isolate));
+  const fleet = new Fleet(time, random("fleet"), scenario, (isolate) =>
+    withBatches(entriesOver(network.connect(isolate)), BATCHES),
+  );
 
   function send(client: number, onDecided: () => void = () => {}): void {
     const isolate = fleet.isolateFor(client);
@@ -70,6 +75,20 @@ export async function simulate(scenario: Scenario, seed: number): Promise<RunRes
   };
   await audit(result, ledger, scenario.limit, countOf);
   return { ...result, lostWithIsolate: fleet.lostWithIsolate };
+}
+
+/** Sends all entries of a call together. No two entries are equal, because each counter has its request. */
+function entriesOver(store: Store): EntryStore {
+  return {
+    async run(entries) {
+      const groups = entries.flatMap((entry) => entry.groups);
+      const unused = entries.flatMap((entry) => entry.unused);
+      const answers = (await Promise.all(store.decide(groups, undefined, unused))).values();
+      return entries.map((entry) => [
+        { groups: entry.groups.map(() => answers.next().value as Answer) },
+      ]);
+    },
+  };
 }
 
 /** Runs a scenario `scenario.runs` times, each time with a seed of its own. */
