@@ -67,7 +67,8 @@ class ObjectStore implements Store {
     this.#objectOf = objectOf;
     this.#timeoutMs = timeoutMs;
     this.#background = background;
-    this.#call = (name, counters, call) => makeCall(name, counters, call).catch(throwStoreError);
+    this.#call = (name, counters, call) =>
+      makeCall(name, counters, () => call().catch(throwStoreError));
     this.#calls = new ObjectCalls(objectOf, timeoutMs, background);
   }
 

@@ -58,10 +58,10 @@ export class ObjectCalls {
         ? await this.#objectOf(identity).decide(waiting, now, deadline.maxWaitMs)
         : [];
     const lateVerdicts = late.values();
-    return results.map((result) =>
+    return results.map((result, index) =>
       result.status === "fulfilled"
         ? result.value
-        : answerOf(lateVerdicts.next().value as TimedVerdict),
+        : answerOf(lateVerdicts.next().value, groups[index] as Group),
     );
   }
 
@@ -89,9 +89,15 @@ export class ObjectCalls {
       return Promise.all(entries.map((entry) => decideInTurn(object, entry, maxWaitMs)));
     });
     return entries.map(({ groups, times }, index) => {
-      const byGroup = groups.map((group, at) =>
-        answersOf(group, (decided[index]?.[at] ?? []).map(openPartOf)),
-      );
+      const byGroup = groups.map((group, at) => {
+        const parts = decided[index]?.[at] ?? [];
+        const answers = answersOf(
+          group,
+          parts.map((part) => openPartOf(part, group)),
+        );
+        if (answers.length !== times) throw new TypeError("not a verdict for each request");
+        return answers;
+      });
       return Array.from({ length: times }, (_, at) => ({
         groups: byGroup.map((each) => each[at] as Answer | StoreError),
       }));
@@ -99,8 +105,8 @@ export class ObjectCalls {
   }
 }
 
-function openPartOf({ requests, answer }: Part<TimedVerdict | undefined>): Part {
-  return { requests, answer: answer ? answerOf(answer) : MUST_WAIT };
+function openPartOf({ requests, answer }: Part<TimedVerdict | undefined>, group: Group): Part {
+  return { requests, answer: answer ? answerOf(answer, group) : MUST_WAIT };
 }
 
 /** Whether an object runs an earlier version, which lacks a method. Then the call has charged nothing. */

@@ -1,5 +1,5 @@
 import type { GroupVerdict } from "../../engine/counter.ts";
-import type { Answer } from "../store.ts";
+import type { Answer, Group } from "../store.ts";
 
 /** A group's verdict, and the time at which the object decided. */
 export interface TimedVerdict extends GroupVerdict {
@@ -13,7 +13,11 @@ export interface HoldVerdict extends TimedVerdict {
   readonly hold?: string;
 }
 
-export function answerOf({ now, admitted, tallies, skipCache }: TimedVerdict): Answer {
+/** @throws {TypeError} if the object's answer does not have a tally for each counter of the group, or none */
+export function answerOf(verdict: TimedVerdict | undefined, group: Group): Answer {
+  const { now, admitted, tallies, skipCache } = verdict ?? ({} as Partial<TimedVerdict>);
+  const isWhole = tallies?.length === group.length || (!admitted && tallies?.length === 0);
+  if (now === undefined || admitted === undefined || !isWhole) throw new TypeError("not a verdict");
   if (!skipCache) return { now, admitted, tallies };
   return { now, admitted, tallies: tallies.map((tally) => ({ ...tally, isUncertain: true })) };
 }

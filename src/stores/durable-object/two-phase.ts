@@ -170,7 +170,7 @@ function mergeVerdicts(
     // If the hold was released, the count in the answer still includes the cost, so the cost is
     // subtracted.
     const isReleased = !admitted && verdict.admitted && "hold" in verdict;
-    for (const [index, tally] of answerOf(verdict).tallies.entries()) {
+    for (const [index, tally] of answerOf(verdict, part.counters).tallies.entries()) {
       if (!tally) continue;
       const counter = part.counters[index] as Counter;
       const { cost, checkOnly } = counter;

@@ -47,7 +47,7 @@ function storeWith(clock: Clock) {
     return { counter: quota, quota: amount, window };
   };
   const returnQuota = (quota: Counter, amount: number, windowsAgo = 0) =>
-    verdictOf(store.decide([], undefined, [unusedOf(quota, amount, windowsAgo)]));
+    store.adjust([], undefined, [unusedOf(quota, amount, windowsAgo)]);
   const take = async (quota: Counter) => {
     const { groups } = await verdictOf(store.decide([[quota]]));
     return groups[0]?.tallies[0];
