@@ -97,9 +97,14 @@ async function expectUndecided() {
   }
 }
 
-/** Waits for the log line about an outage, which must be the only line. */
+/**
+ * Waits for the log lines about an outage: one for requests that it leaves undecided, and one for the rule in
+ * shadow mode, on which no request depends. There must be no other line.
+ */
 async function logLine(): Promise<string> {
-  await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), PATIENCE);
+  await vi.waitFor(() => expect(worker.logs()).toHaveLength(2), PATIENCE);
+  const types = worker.logs().map((line) => /"weir":"([a-z-]+)"/.exec(line)?.[1]);
+  expect(types.sort()).toEqual(["shadow-undecided", "undecided"]);
   return worker.logs().join();
 }
 
