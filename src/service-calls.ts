@@ -5,7 +5,7 @@ import {
   toLimitResult,
 } from "./limit-result.ts";
 import type { DecideOptions } from "./limiter/counters.ts";
-import { type Quota, toUndecided } from "./limiter/decision.ts";
+import { type Decision, type Quota, type RuleUndecided, toUndecided } from "./limiter/decision.ts";
 import { logDecision, logUndecided } from "./log.ts";
 import type { CheckOptions } from "./service-options.ts";
 import type { ServiceRule } from "./service-rule.ts";
@@ -32,6 +32,8 @@ export async function decide(
   const decision = await limiter.decide([limiting], options);
   logDecision(decision, denialLog);
   if (!checkOnly) control?.record([limiting], decision, Date.now());
+  const failure = await shadowFailureOf(decision);
+  if (failure) return { ok: true, undecided: failure.cause };
   const result = toLimitResult(decision, limiting.rule.name, throws);
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
   // settle.
@@ -39,6 +41,13 @@ export async function decide(
   const reserved = decision.verdicts[0]?.reserve;
   if (!reserved) return result;
   return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
+}
+
+/** Waits for a rule in shadow mode, and returns why it could not be decided. */
+async function shadowFailureOf(decision: Decision): Promise<RuleUndecided | undefined> {
+  if (decision.outcome !== "allowed" || decision.shadow.length === 0) return undefined;
+  const results = (await Promise.all(decision.shadow)).flat();
+  return results.find((result): result is RuleUndecided => "cause" in result);
 }
 
 /** Charges a client or gives quota back, also above the limit. */
