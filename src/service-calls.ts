@@ -38,7 +38,9 @@ export async function decide(
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
   // settle.
   if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;
-  const reserved = decision.verdicts[0]?.reserve;
+  const [verdict] = decision.verdicts;
+  const [decided] = (await verdict?.later) ?? [verdict];
+  const reserved = decided?.reserve;
   if (!reserved) return result;
   return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
 }

@@ -150,7 +150,8 @@ describe.each(Object.entries(EVERY_STORE))("a rule with other fields, on %s", (_
     const decide = decideWith(fields, wrap);
     const admitted = async () => {
       const decision = await decide();
-      return decision.outcome === "allowed" && decision.shadow.length === 0;
+      if (decision.outcome !== "allowed") return false;
+      return (await Promise.all(decision.shadow)).flat().length === 0;
     };
     const outcomes: boolean[] = [];
     for (const now of [START, START, START + DAY, END - 1, END - 1, END, END + DAY]) {
