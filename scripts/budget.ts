@@ -30,7 +30,7 @@ const BUDGET = {
  * The maximum number of start-up measurements. After the first result within the budget, no more
  * measurements follow.
  */
-const ATTEMPTS = 5;
+const ATTEMPTS = 15;
 
 /** The number of parts of the bundle that are printed. */
 const PRINTED_PARTS = 10;
