@@ -15,12 +15,15 @@ import { forward } from "./forward.ts";
  * https://upstash.com/docs/redis/sdks/ratelimit-ts/features
  * https://github.com/upstash/ratelimit-js/blob/main/examples/cloudflare-workers/src/index.ts
  */
+const pipelining = bindings.AUTO_PIPELINING ?? "on";
 const denied = new Map<string, number>();
 const ratelimit = new Ratelimit({
-  redis: Redis.fromEnv(bindings, { enableAutoPipelining: bindings.AUTO_PIPELINING !== "off" }),
+  redis: Redis.fromEnv(bindings, { enableAutoPipelining: pipelining !== "off" }),
   limiter: Ratelimit.fixedWindow(Number(bindings.LIMIT), `${Number(bindings.WINDOW_SECONDS)} s`),
   ephemeralCache: denied,
   analytics: false,
+  // The subjects share one Redis.
+  prefix: `upstash:${pipelining}`,
 });
 
 const app = new Hono();
