@@ -293,14 +293,14 @@ describe("an undecided request", () => {
   });
 
   it.each([
-    ["fails", Promise.reject(new StoreError("timeout", "late")), "timeout"],
-    ["is denied although it has quota left", Promise.resolve(DENIED), "invalid-reply"],
-  ])("does not include a mark rule that %s", async (_, mark, cause) => {
+    ["fails", () => Promise.reject(new StoreError("timeout", "late")), "timeout"],
+    ["is denied although it has quota left", () => Promise.resolve(DENIED), "invalid-reply"],
+  ])("does not include a mark rule that %s", async (_, answerMark, cause) => {
     const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
     const soft = { name: "plan", limit: 5, window: "1m", mode: "mark" } as const;
     const decide = limiterOf([soft, closed], {
       ...failing(undefined),
-      decide: () => [Promise.resolve({ now: NOW, admitted: true, tallies }), mark],
+      decide: () => [Promise.resolve({ now: NOW, admitted: true, tallies }), answerMark()],
     });
     expect(await decide()).toMatchObject({
       outcome: "allowed",
