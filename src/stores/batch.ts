@@ -20,6 +20,8 @@ export interface Entry {
    * only if the entry consists of one group.
    */
   readonly times: number;
+  /** The id of a hold for the charge, for stores that have holds: see `CounterObject.decide`. */
+  readonly hold?: string;
 }
 
 /** The results for one request of an entry. */
@@ -335,11 +337,11 @@ function sizeOf({ unused, adjusted, removed, groups }: Entry): number {
 
 /**
  * Returns a text that is the same for all entries that can be merged with this one; undefined if it must
- * stay alone. Quota for later requests (`block`) is asked for once. A refund is no request for quota.
+ * stay alone. A hold belongs to one request. Quota for later requests (`block`) is asked for once. A refund is no request for quota.
  */
 function mergeKeyOf(entry: Entry): string | undefined {
   const [group] = entry.groups;
-  if (!group || sizeOf(entry) > group.length) return;
+  if (!group || sizeOf(entry) > group.length || entry.hold !== undefined) return;
   if (group.some(({ block, cost }) => block !== undefined || cost < 0)) return;
   return group.map(({ key, cost }) => `${key} ${cost}`).join(" ");
 }

@@ -65,9 +65,8 @@ export class CounterObject extends DurableObject<unknown> {
         continue;
       }
       const waitMs = verdicts.length === 0 ? maxWaitMs : waitEndsAt - Date.now();
-      const verdict = await this.#decideGroup(counters, now, waitMs, holdId, (charges, at) => {
-        if (holdId !== undefined) this.#holds.addFinal(holdId, charges, at);
-      });
+      const addHold = this.#finalHoldOf(holdId);
+      const verdict = await this.#decideGroup(counters, now, waitMs, holdId, addHold);
       verdicts.push(verdict);
     }
     return verdicts;
@@ -81,7 +80,7 @@ export class CounterObject extends DurableObject<unknown> {
    * @returns for each entry, the parts of its groups
    */
   async run(entries: readonly Entry[], maxWaitMs: number): Promise<DecidedPart[][][]> {
-    return entries.map(({ now, unused, groups, times }) => {
+    return entries.map(({ now, unused, groups, times, hold }) => {
       if (unused.length > 0) this.returnUnused(unused, now);
       let first: DecidedPart | undefined;
       return groups.map((group) => {
@@ -89,7 +88,7 @@ export class CounterObject extends DurableObject<unknown> {
         if (first && !before?.admitted) {
           return [{ requests: 1, answer: before && skippedVerdict(now) }];
         }
-        const parts = this.#decideTimes(group, times, now, maxWaitMs);
+        const parts = this.#decideTimes(group, times, now, maxWaitMs, hold);
         first ??= parts.at(-1);
         return parts;
       });
@@ -102,17 +101,26 @@ export class CounterObject extends DurableObject<unknown> {
     times: number,
     givenNow: number | undefined,
     maxWaitMs: number,
+    holdId: string | undefined,
   ): DecidedPart[] {
     const now = givenNow ?? Date.now();
     const fitting = times > 1 ? countFitting(counters, times, now, this.#rowReader(now)) : 1;
     const requests = Math.max(1, fitting);
     const together = requests > 1 ? counters.map((each) => costing(each, requests)) : counters;
-    const result = this.#tryGroup(together, now, maxWaitMs, maxWaitMs <= 0, undefined, () => {});
+    const addHold = this.#finalHoldOf(holdId);
+    const result = this.#tryGroup(together, now, maxWaitMs, maxWaitMs <= 0, holdId, addHold);
     const answer = "admitted" in result ? result : undefined;
     if (!answer?.admitted) return [{ requests: times, answer }];
     const part = { requests, answer };
     if (requests === times) return [part];
-    return [part, ...this.#decideTimes(counters, times - requests, givenNow, maxWaitMs)];
+    const rest = this.#decideTimes(counters, times - requests, givenNow, maxWaitMs, holdId);
+    return [part, ...rest];
+  }
+
+  #finalHoldOf(id: string | undefined): AddHold {
+    return (charges, now) => {
+      if (id !== undefined) this.#holds.addFinal(id, charges, now);
+    };
   }
 
   /**

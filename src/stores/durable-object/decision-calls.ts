@@ -1,11 +1,9 @@
 import type { Counter } from "../../engine/counter.ts";
-import type { CounterObject } from "./counter-object.ts";
+import type { Answer, Group } from "../store.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
+import type { ObjectCalls, ObjectOf } from "./object-calls.ts";
 import type { ObjectPart } from "./object-parts.ts";
-import type { TimedVerdict } from "./timed-verdict.ts";
-
-/** Returns the object that stores an identity's counters. */
-export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
+import { answerOf } from "./timed-verdict.ts";
 
 /**
  * Makes the calls of a decision that needs several objects. All holds of a decision have the same
@@ -13,12 +11,19 @@ export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
  */
 export class DecisionCalls {
   readonly #objectOf: ObjectOf;
+  readonly #calls: ObjectCalls;
   readonly #now: number | undefined;
   readonly #deadline: DecisionDeadline;
   readonly #holdId = crypto.randomUUID();
 
-  constructor(objectOf: ObjectOf, now: number | undefined, deadline: DecisionDeadline) {
+  constructor(
+    objectOf: ObjectOf,
+    calls: ObjectCalls,
+    now: number | undefined,
+    deadline: DecisionDeadline,
+  ) {
     this.#objectOf = objectOf;
+    this.#calls = calls;
     this.#now = now;
     this.#deadline = deadline;
   }
@@ -27,33 +32,34 @@ export class DecisionCalls {
    * Charges a part and opens a hold. The object charges only the cost and no block, because a block
    * might have to be returned.
    */
-  async hold({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
+  async hold({ identity, counters }: ObjectPart): Promise<PartAnswer> {
     const costs = counters.map(({ block, ...counter }) => counter);
     const { maxWaitMs } = this.#deadline;
     const verdict = await this.#objectOf(identity).hold(costs, this.#now, maxWaitMs, this.#holdId);
-    return checkVerdict(verdict, counters);
+    return { ...answerOf(verdict, counters), hold: verdict.hold };
   }
 
   /** Decides the last part. The charge becomes a final hold. */
-  async decide({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
-    const object = this.#objectOf(identity);
-    const { maxWaitMs } = this.#deadline;
-    const [verdict] = await object.decide([counters], this.#now, maxWaitMs, [], this.#holdId);
-    return checkVerdict(verdict, counters);
+  decide({ identity, counters }: ObjectPart): Promise<Answer> {
+    return this.#decide(identity, counters, this.#holdId);
   }
 
-  /**
-   * Decides a part without charging it.
-   *
-   * @param maxWaitMs how long the object waits for open holds to release quota that the part lacks
-   */
-  async check(
-    { identity, counters }: ObjectPart,
-    maxWaitMs = this.#deadline.maxWaitMs,
-  ): Promise<TimedVerdict> {
-    const checks = counters.map(({ block, ...counter }) => ({ ...counter, checkOnly: true }));
-    const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, maxWaitMs);
-    return checkVerdict(verdict, counters);
+  /** Decides a part without charging it. */
+  check({ identity, counters }: ObjectPart): Promise<Answer> {
+    return this.#decide(identity, checksOf(counters));
+  }
+
+  /** Like `check`, without waiting for open holds to release quota that the part lacks. */
+  async checkNow({ identity, counters }: ObjectPart): Promise<Answer> {
+    const checks = checksOf(counters);
+    const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, 0);
+    return answerOf(verdict, counters);
+  }
+
+  async #decide(identity: string, counters: Group, hold?: string): Promise<Answer> {
+    const deadline = this.#deadline;
+    const decided = await this.#calls.decide(identity, [counters], this.#now, [], deadline, hold);
+    return decided[0] as Answer;
   }
 
   /**
@@ -69,8 +75,11 @@ export class DecisionCalls {
   }
 }
 
-/** @throws {TypeError} if an object's answer does not have a tally for each of these counters */
-function checkVerdict(verdict: TimedVerdict | undefined, { length }: readonly Counter[]) {
-  if (verdict?.tallies.length === length) return verdict;
-  throw new TypeError("not a verdict");
+/** A part's answer. If the part is held, the answer contains the hold's id. */
+export interface PartAnswer extends Answer {
+  readonly hold?: string | undefined;
+}
+
+function checksOf(counters: Group): Counter[] {
+  return counters.map(({ block, ...counter }) => ({ ...counter, checkOnly: true }));
 }

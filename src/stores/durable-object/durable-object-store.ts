@@ -5,9 +5,9 @@ import { inTime } from "../deadline.ts";
 import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject } from "./counter-object.ts";
-import type { ObjectOf } from "./decision-calls.ts";
+import { DecisionCalls } from "./decision-calls.ts";
 import { DecisionDeadline } from "./decision-deadline.ts";
-import { ObjectCalls } from "./object-calls.ts";
+import { ObjectCalls, type ObjectOf } from "./object-calls.ts";
 import { type ObjectPart, partsOf } from "./object-parts.ts";
 import { chooseShardsToAdjust, ShardChoice } from "./shard-choice.ts";
 import { ShardUsage } from "./shard-usage.ts";
@@ -168,7 +168,8 @@ class ObjectStore implements Store {
       const parts = partsOf(choice.counters);
       const [{ identity }] = parts as [ObjectPart];
       if (parts.length > 1) {
-        return decideAcross(this.#objectOf, parts, now, deadline, this.#background);
+        const calls = new DecisionCalls(this.#objectOf, this.#calls, now, deadline);
+        return decideAcross(calls, parts, deadline, this.#background);
       }
       const [answer] = await this.#calls.decide(identity, [choice.counters], now, [], deadline);
       return answer as Answer;

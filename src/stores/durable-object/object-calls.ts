@@ -10,9 +10,11 @@ import {
 import type { Answer, Group } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject } from "./counter-object.ts";
-import type { ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
 import { answerOf, type TimedVerdict } from "./timed-verdict.ts";
+
+/** Returns the object that stores an identity's counters. */
+export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
 
 /** The maximum number of objects whose calls are remembered while they are on their way. */
 const MAX_OBJECTS = 4096;
@@ -21,7 +23,7 @@ const MAX_OBJECTS = 4096;
 const MUST_WAIT = new StoreError("timeout", "an open hold has the quota");
 
 /**
- * Decides groups that need only one object. What arrives while a call to the object is on its way goes
+ * Decides groups, or parts of groups, that one object stores. What arrives while a call to the object is on its way goes
  * together in the next one. A group that must wait for a hold has a call of its own, so that no other group
  * waits for the hold.
  */
@@ -38,15 +40,19 @@ export class ObjectCalls {
     this.#background = background;
   }
 
+  /** @param hold the id of a final hold for the charges: see `CounterObject.decide` */
   async decide(
     identity: string,
     groups: readonly Group[],
     now: number | undefined,
     unused: readonly UnusedQuota[],
     deadline: DecisionDeadline,
+    hold?: string,
   ): Promise<Answer[]> {
     const batches = this.#batchesOf(identity);
-    const decided = decideEntries(groups, now, unused, (entries) => batches.run(entries));
+    const decided = decideEntries(groups, now, unused, (entries) =>
+      batches.run(hold === undefined ? entries : entries.map((entry) => ({ ...entry, hold }))),
+    );
     const results = await Promise.allSettled(decided);
     if (batches.isIdle && this.#batches.get(identity) === batches) this.#batches.delete(identity);
     const failures = results.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
@@ -55,7 +61,7 @@ export class ObjectCalls {
     const waiting = groups.filter((_, index) => results[index]?.status === "rejected");
     const late =
       waiting.length > 0
-        ? await this.#objectOf(identity).decide(waiting, now, deadline.maxWaitMs)
+        ? await this.#objectOf(identity).decide(waiting, now, deadline.maxWaitMs, [], hold)
         : [];
     const lateVerdicts = late.values();
     return results.map((result, index) =>
@@ -69,7 +75,7 @@ export class ObjectCalls {
     const existing = this.#batches.get(identity);
     if (existing) return existing;
     const run = (entries: readonly Entry[]) => this.#run(this.#objectOf(identity), entries);
-    const options = { timeoutMs: this.#timeoutMs, keepAlive: this.#background, maxCalls: 1 };
+    const options = { timeoutMs: this.#timeoutMs, keepAlive: this.#background };
     const batches = new Batches({ run }, options);
     // If an invocation is killed, nothing ends its call. Without the oldest entry, later calls to that object
     // only leave sooner.
@@ -117,12 +123,12 @@ function isUnknownMethod(error: unknown): boolean {
 /** Decides the requests of an entry in an object that runs an earlier version. */
 async function decideInTurn(
   object: DurableObjectStub<CounterObject>,
-  { now, unused, groups, times }: Entry,
+  { now, unused, groups, times, hold }: Entry,
   maxWaitMs: number,
 ): Promise<Part<TimedVerdict | undefined>[][]> {
   const parts: Part<TimedVerdict>[][] = groups.map(() => []);
   for (let request = 0; request < times; request++) {
-    const verdicts = await object.decide(groups, now, maxWaitMs, unused);
+    const verdicts = await object.decide(groups, now, maxWaitMs, unused, hold);
     for (const [at, answer] of verdicts.entries()) parts[at]?.push({ requests: 1, answer });
   }
   return parts;

@@ -1,6 +1,6 @@
 import { type Counter, MAX_COUNT, type Tally } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
-import type { ObjectOf } from "./decision-calls.ts";
+import type { ObjectOf } from "./object-calls.ts";
 import { partsOf } from "./object-parts.ts";
 import type { ShardUsage } from "./shard-usage.ts";
 

@@ -3,14 +3,13 @@ import { SHARED_REACH } from "../../request/identity.ts";
 import { Deadline } from "../deadline.ts";
 import type { Answer } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
+import type { DecisionCalls, PartAnswer } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
 import type { ObjectPart } from "./object-parts.ts";
-import { answerOf, type TimedVerdict } from "./timed-verdict.ts";
 
 interface PartVerdict {
   readonly part: ObjectPart;
-  readonly verdict: TimedVerdict;
+  readonly verdict: PartAnswer;
 }
 
 /**
@@ -34,14 +33,13 @@ interface PartVerdict {
  * @param background lets a task run to its end although no response waits for it
  */
 export function decideAcross(
-  objectOf: ObjectOf,
+  calls: DecisionCalls,
   parts: readonly ObjectPart[],
-  now: number | undefined,
   deadline: DecisionDeadline,
   background: (task: Promise<unknown>) => void,
 ): Promise<Answer> {
   const decision = Promise.withResolvers<Answer>();
-  background(runToEnd(new DecisionCalls(objectOf, now, deadline), parts, deadline, decision));
+  background(runToEnd(calls, parts, deadline, decision));
   return decision.promise;
 }
 
@@ -110,13 +108,13 @@ async function endDenied(
   verdicts: readonly PartVerdict[],
   decision: PromiseWithResolvers<Answer>,
 ): Promise<void> {
-  const held = verdicts.filter(({ verdict }) => "hold" in verdict);
+  const held = verdicts.filter(({ verdict }) => verdict.hold !== undefined);
   const notAsked = parts.filter((part) => !verdicts.some((asked) => asked.part === part));
   const banVerdicts: PartVerdict[] = [];
   const pendingCalls = Promise.allSettled([
     ...held.map(({ part }) => calls.endHold(part, false)),
     ...notAsked.filter(mayStartBan).map(async (part) => {
-      banVerdicts.push({ part, verdict: await calls.check(part, 0) });
+      banVerdicts.push({ part, verdict: await calls.checkNow(part) });
     }),
   ]);
   const timeout = startTimer(deadline.maxWaitMs);
@@ -169,8 +167,8 @@ function mergeVerdicts(
   for (const { part, verdict } of verdicts) {
     // If the hold was released, the count in the answer still includes the cost, so the cost is
     // subtracted.
-    const isReleased = !admitted && verdict.admitted && "hold" in verdict;
-    for (const [index, tally] of answerOf(verdict, part.counters).tallies.entries()) {
+    const isReleased = !admitted && verdict.admitted && verdict.hold !== undefined;
+    for (const [index, tally] of verdict.tallies.entries()) {
       if (!tally) continue;
       const counter = part.counters[index] as Counter;
       const { cost, checkOnly } = counter;

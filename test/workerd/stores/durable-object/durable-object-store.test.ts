@@ -320,6 +320,23 @@ describe("calls to objects", () => {
     ]);
   });
 
+  it("are few to an object that the clients of a burst share, each of which has an own one too", async () => {
+    const shared = counter({ limit: 30, reach: SHARED_REACH });
+    const admitted: boolean[] = [];
+    const calls = await callsDuring(async (store) => {
+      const burst = Array.from({ length: 40 }, () => {
+        const group = [counter({ identity: crypto.randomUUID() }), shared];
+        return verdictOf(store.decide([group]));
+      });
+      for (const { groups } of await Promise.all(burst))
+        admitted.push(groups[0]?.admitted === true);
+    });
+    expect(admitted.filter(Boolean)).toHaveLength(30);
+    expect(calls.filter((call) => call === "hold")).toHaveLength(40);
+    expect(calls.filter((call) => call === "endHold")).toHaveLength(40);
+    expect(calls.filter((call) => call === "decide").length).toBeLessThanOrEqual(8);
+  });
+
   it("are as many as the keys for rules that charge nothing before the response", async () => {
     const check = { checkOnly: true };
     expect(await callsOf(...twoObjects(check, check))).toEqual(["decide", "decide"]);

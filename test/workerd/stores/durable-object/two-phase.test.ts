@@ -50,7 +50,7 @@ function honestStore(namespace: Namespace): Store {
   return withDeadline(createDurableObjectStore(options), HONEST_MS);
 }
 
-type Method = "decide" | "hold" | "endHold";
+type Method = "decide" | "run" | "hold" | "endHold";
 
 /**
  * Creates a store for one request. Its calls have these faults, and the request's client may hang
@@ -103,7 +103,12 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
           const call = object[which] as (...args: never[]) => unknown;
           return through(name, which, args[1], () => call.apply(object, args));
         };
-      return { decide: method("decide"), hold: method("hold"), endHold: method("endHold") };
+      return {
+        decide: method("decide"),
+        run: method("run"),
+        hold: method("hold"),
+        endHold: method("endHold"),
+      };
     },
   } as unknown as Namespace;
   const background = (task: Promise<unknown>) => {
