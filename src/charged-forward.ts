@@ -6,9 +6,7 @@ import { isEmptyEncoded } from "./http/encoded-body.ts";
 import { withQuotaFields } from "./http/quota-fields.ts";
 import { isBrotli } from "./http/raw-body.ts";
 import { isBadGateway } from "./http/responses.ts";
-import { type Allowed, type Quota, toUndecided } from "./limiter/decision.ts";
-import type { Limiter } from "./limiter/limiter.ts";
-import type { CostOf } from "./limiter/response-charger.ts";
+import type { CostOf } from "./limiter/charge.ts";
 import {
   causeOf,
   costOfHead,
@@ -16,8 +14,15 @@ import {
   hasSettleFunction,
   settleFunctionOf,
   withCause,
-} from "./limiter/response-charges.ts";
-import { mayBeCharged, reservedBy } from "./limiter/rule-verdict.ts";
+} from "./limiter/cost.ts";
+import {
+  type Allowed,
+  mayBeCharged,
+  type Quota,
+  reservedBy,
+  toUndecided,
+} from "./limiter/decision.ts";
+import type { Limiter } from "./limiter/limiter.ts";
 import { logUndecided, logUnreadableCost } from "./log.ts";
 import { callSettleFunctions } from "./settle-functions.ts";
 

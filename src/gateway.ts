@@ -15,13 +15,12 @@ import {
   undecidedResponse,
 } from "./http/responses.ts";
 import { withServerTiming } from "./http/server-timing.ts";
-import type { Limited, Quota } from "./limiter/decision.ts";
+import { type Limited, mayBeCharged, type Quota } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import { mayBeCharged } from "./limiter/rule-verdict.ts";
 import { logCustomResponseFailed, logDecision } from "./log.ts";
 import { namesPlace } from "./request/canonical-request.ts";
 import { type DecidedRequest, NO_RULES, RequestDecider } from "./request-decider.ts";
-import { inSpan, isTraced } from "./stores/spans.ts";
+import { inSpan, isTraced } from "./stores/calls.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 

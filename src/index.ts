@@ -7,8 +7,8 @@ export type {
   LimitResult,
   LimitUndecided,
 } from "./limit-result.ts";
+export type { Reserve } from "./limiter/counters.ts";
 export type { Quota } from "./limiter/decision.ts";
-export type { Reserve } from "./limiter/reserves.ts";
 export {
   type RateLimitMiddleware,
   type RateLimitOptions,

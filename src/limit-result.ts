@@ -1,6 +1,5 @@
-import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
-import { isViolated } from "./limiter/quotas.ts";
-import type { Reserve } from "./limiter/reserves.ts";
+import type { Reserve } from "./limiter/counters.ts";
+import { type Decision, isViolated, type Quota, type Undecided } from "./limiter/decision.ts";
 import { RateLimitError } from "./rate-limit-error.ts";
 
 /**

@@ -11,7 +11,7 @@ import { logControlFailed } from "./log.ts";
 import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { dataPointsOf } from "./statistics/data-points.ts";
 import { Recorder } from "./statistics/recorder.ts";
-import { inSpan } from "./stores/spans.ts";
+import { inSpan } from "./stores/calls.ts";
 
 /**
  * Creates an isolate's connection with the control object.

@@ -3,16 +3,16 @@ import type { DeploymentMode } from "./config/deployment-mode.ts";
 import type { ControlTask } from "./control/control-link.ts";
 import { DenialLog, type RequestPlace } from "./denial-log.ts";
 import type { CustomResponseFailure } from "./http/custom-denial.ts";
-import type {
-  Decision,
-  Limited,
-  RuleUndecided,
-  ShadowDenial,
-  ShadowResults,
-  Undecided,
+import type { UnknownCost } from "./limiter/cost.ts";
+import {
+  type Decision,
+  isViolated,
+  type Limited,
+  type RuleUndecided,
+  type ShadowDenial,
+  type ShadowResults,
+  type Undecided,
 } from "./limiter/decision.ts";
-import { isViolated } from "./limiter/quotas.ts";
-import type { UnknownCost } from "./limiter/response-charges.ts";
 import { isFailureDue, isOutageDue, logLine } from "./log-line.ts";
 import type { CustomFailure } from "./request/custom-calls.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";

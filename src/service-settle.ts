@@ -1,7 +1,6 @@
 import { isRecord } from "./config/fields.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
-import type { Reserve } from "./limiter/reserves.ts";
-import { isSettled } from "./limiter/rule-cost.ts";
+import { isSettled, type Reserve } from "./limiter/counters.ts";
 import { CLIENT_OPTIONS, type ClientOptions, checkCost } from "./service-options.ts";
 import { counterNameOf, type ServiceRule } from "./service-rule.ts";
 

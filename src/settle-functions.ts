@@ -1,6 +1,6 @@
 import type { CustomSettle, SettleContext } from "./config/custom-functions.ts";
 import { type TeeOptions, teeResponse } from "./http/body-tee.ts";
-import { type FinalCost, withCause } from "./limiter/response-charges.ts";
+import { type FinalCost, withCause } from "./limiter/cost.ts";
 import { isCost } from "./request/request-cost.ts";
 
 /** A response whose body settle functions read while the client receives it. */

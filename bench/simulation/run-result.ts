@@ -1,4 +1,4 @@
-import { IDLE_MS } from "../../src/stores/isolate/lease.ts";
+import { IDLE_MS } from "../../src/stores/isolate/lease-book.ts";
 import type { Account, Ledger } from "./ledger.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { errors, type UpstashClient } from "../../src/stores/upstash/upstash-client.ts";
+import { errors, type UpstashClient } from "../../src/stores/upstash/wire.ts";
 import type { CallFailure } from "./rest-answer.ts";
 import type { Command, RestClient } from "./rest-client.ts";
 

@@ -5,7 +5,7 @@ import type { Config } from "../../src/config/schema.ts";
 import { DescriptionError } from "../../src/explain/described-request.ts";
 import { explain as explanationOf } from "../../src/explain/explain.ts";
 import type { DescribedRequest, Explanation } from "../../src/explain/explanation.ts";
-import { readClients } from "../../src/limiter/client-state.ts";
+import { readClients } from "../../src/limiter/clients.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { AdminError, EXIT, wrongOptions } from "../admin/admin-error.ts";
 import { printable } from "../doctor/finding.ts";

@@ -1,16 +1,16 @@
 import type { Mode } from "../../src/config/outcome.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { certainTalliesOf } from "../../src/limiter/certain-denial.ts";
+import { certainTalliesOf } from "../../src/limiter/blocked.ts";
 import {
   addToGroups,
   type CounterGroups,
+  countersOf,
+  dependsOnResponse,
   emptyGroups,
   storeGroupsOf,
-} from "../../src/limiter/counter-groups.ts";
-import { countersOf } from "../../src/limiter/counters.ts";
-import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
-import type { RuleVerdict } from "../../src/limiter/rule-verdict.ts";
+} from "../../src/limiter/counters.ts";
+import type { RuleVerdict } from "../../src/limiter/decision.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { decideClients, newAnswer } from "./client-decision.ts";

@@ -1,5 +1,5 @@
-import type { CounterGroups } from "../../src/limiter/counter-groups.ts";
-import { type RuleVerdict, verdictsOf } from "../../src/limiter/rule-verdict.ts";
+import type { CounterGroups } from "../../src/limiter/counters.ts";
+import { type RuleVerdict, verdictsOf } from "../../src/limiter/decision.ts";
 import type { Answer } from "../../src/stores/store.ts";
 
 /** The answer for a group, at the time of its request. */

@@ -1,8 +1,6 @@
-import { certainTalliesOf } from "../../src/limiter/certain-denial.ts";
-import { addToGroups, emptyGroups, storeGroupsOf } from "../../src/limiter/counter-groups.ts";
-import { countersOf } from "../../src/limiter/counters.ts";
-import type { Answer, Store } from "../../src/stores/store.ts";
-import { StoreError } from "../../src/stores/store-error.ts";
+import { certainTalliesOf } from "../../src/limiter/blocked.ts";
+import { addToGroups, countersOf, emptyGroups, storeGroupsOf } from "../../src/limiter/counters.ts";
+import { type Answer, type Store, StoreError } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import type { AppliedClient } from "./applied-client.ts";
 import { answersByMode, type GroupAnswers, verdictsOfGroups } from "./group-answers.ts";

@@ -1,13 +1,13 @@
 import type { Counter } from "../../src/engine/counter.ts";
-import { countersOf } from "../../src/limiter/counters.ts";
 import {
   chargedCountersOf,
   costOfHead,
   type FinalCost,
   responseChargesOf,
   withCause,
-} from "../../src/limiter/response-charges.ts";
-import type { RuleVerdict } from "../../src/limiter/rule-verdict.ts";
+} from "../../src/limiter/cost.ts";
+import { countersOf } from "../../src/limiter/counters.ts";
+import type { RuleVerdict } from "../../src/limiter/decision.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 

@@ -1,9 +1,13 @@
 import type { KeyPart } from "../../src/config/key-expression.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { certainTalliesOf } from "../../src/limiter/certain-denial.ts";
-import { type DecideOptions, rollsOver, ruleCountersOf } from "../../src/limiter/counters.ts";
-import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
+import { certainTalliesOf } from "../../src/limiter/blocked.ts";
+import {
+  type DecideOptions,
+  dependsOnResponse,
+  rollsOver,
+  ruleCountersOf,
+} from "../../src/limiter/counters.ts";
 import { isExemptAddress } from "../../src/request/exempt-address.ts";
 import { encodeValues, type RequestContext } from "../../src/request/identity.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";

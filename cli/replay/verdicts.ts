@@ -1,6 +1,6 @@
 import { type Tally, windowAt, windowEndingNear } from "../../src/engine/counter.ts";
 import type { RuleCounter } from "../../src/limiter/counters.ts";
-import { exceeds } from "../../src/limiter/quotas.ts";
+import { exceeds } from "../../src/limiter/decision.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import type { GroupAnswer, GroupAnswers } from "./group-answers.ts";

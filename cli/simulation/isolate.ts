@@ -1,6 +1,6 @@
 import { inTime } from "../../src/stores/deadline.ts";
-import { withDenialCache } from "../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../src/stores/isolate/denial-cache.ts";
+import { withLeases } from "../../src/stores/isolate/leases.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { Actor } from "./actor.ts";
 

@@ -1,6 +1,6 @@
 import type { ComputedCost } from "../../src/config/cost.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
-import { shardQuota } from "../../src/limiter/shards.ts";
+import { shardQuota } from "../../src/limiter/counters.ts";
 import type { LocalFinding } from "../finding.ts";
 import { formatLimit } from "./limits.ts";
 import { unknownCostWarnings } from "./unknown-costs.ts";

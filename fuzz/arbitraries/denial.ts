@@ -5,8 +5,7 @@ import { MAX_LIMIT } from "../../src/config/limits.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
-import type { Limited, Quota } from "../../src/limiter/decision.ts";
-import { isViolated, quotasOf } from "../../src/limiter/quotas.ts";
+import { isViolated, type Limited, type Quota, quotasOf } from "../../src/limiter/decision.ts";
 
 /** Generates integers from `min` to `max`, often one of the ten smallest. */
 const upTo = (max: number, min = 0) =>

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
-import { StoreError } from "../../src/stores/store-error.ts";
-import { readAnswers } from "../../src/stores/upstash/script-reply.ts";
+import { StoreError } from "../../src/stores/store.ts";
+import { readAnswers } from "../../src/stores/upstash/wire.ts";
 import { createTarget } from "../property.ts";
 
 const WINDOW_MS = 60_000;

@@ -1,7 +1,7 @@
 import { areTierNamesSecret } from "../config/tier-names.ts";
-import type { ClientState } from "../limiter/client-state.ts";
+import type { ClientState } from "../limiter/clients.ts";
 import { overrideId } from "../overrides/override.ts";
-import { StoreError } from "../stores/store-error.ts";
+import { StoreError } from "../stores/store.ts";
 import type { SelectedClient } from "./client-selector.ts";
 import type { CurrentOverrides } from "./current-overrides.ts";
 import { type ClientReport, OperationError } from "./operations.ts";

@@ -1,6 +1,6 @@
 import type { Cost, RequestCost } from "../config/cost.ts";
 import type { Rule } from "../config/rule.ts";
-import { isChargedByResponse } from "../limiter/rule-cost.ts";
+import { isChargedByResponse } from "../limiter/counters.ts";
 import type { CostFailure } from "../request/request-cost.ts";
 
 /** The reasons why a cost is unknown, as parts of sentences. */

@@ -1,7 +1,7 @@
 import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom-functions.ts";
 import type { Config } from "../config/schema.ts";
-import type { ClientState } from "../limiter/client-state.ts";
+import type { ClientState } from "../limiter/clients.ts";
 import type { Decision } from "../limiter/decision.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { Override } from "../overrides/override.ts";

@@ -1,9 +1,9 @@
-import type { ClientState } from "../limiter/client-state.ts";
-import { Decider } from "../limiter/decider.ts";
+import type { ClientState } from "../limiter/clients.ts";
 import type { Decision, ShadowResult } from "../limiter/decision.ts";
 import { createFallback } from "../limiter/fallback.ts";
+import { Decider } from "../limiter/limiter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import { StoreError } from "../stores/store-error.ts";
+import { StoreError } from "../stores/store.ts";
 import type { ExplainContext } from "./explain-context.ts";
 import { ImaginedStore } from "./imagined-store.ts";
 import { randomFor, shardOutlookOf } from "./shard-outlook.ts";

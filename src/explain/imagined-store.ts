@@ -7,7 +7,7 @@ import {
   windowEndingNear,
 } from "../engine/counter.ts";
 import { decideGroup } from "../engine/fixed-window.ts";
-import type { CounterTally } from "../limiter/client-state.ts";
+import type { CounterTally } from "../limiter/clients.ts";
 import { type Answer, type Group, isDependent, type Store, skipped } from "../stores/store.ts";
 
 /**

@@ -1,6 +1,5 @@
-import { costBefore } from "../limiter/rule-cost.ts";
-import type { Override } from "../overrides/override.ts";
-import { overrideId } from "../overrides/override.ts";
+import { costBefore } from "../limiter/counters.ts";
+import { type Override, overrideId } from "../overrides/override.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { explainCounters, explainNewBan } from "./counters.ts";
 import type { ExplainedRule } from "./explanation.ts";

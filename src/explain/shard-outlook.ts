@@ -1,7 +1,5 @@
-import type { ClientState } from "../limiter/client-state.ts";
-import { usedShards } from "../limiter/counters.ts";
-import { costBefore } from "../limiter/rule-cost.ts";
-import { pickShards, type ShardPair } from "../limiter/shards.ts";
+import type { ClientState } from "../limiter/clients.ts";
+import { costBefore, pickShards, type ShardPair, usedShards } from "../limiter/counters.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 
 /** How the random choice of two shards changes the decision under a rule. */

@@ -1,7 +1,6 @@
 import type { CustomContext, CustomResponse, Denial } from "../config/custom-functions.ts";
 import { isReserved } from "../config/response.ts";
-import type { Limited } from "../limiter/decision.ts";
-import { isViolated } from "../limiter/quotas.ts";
+import { isViolated, type Limited } from "../limiter/decision.ts";
 import { isAccessField } from "./cors.ts";
 import type { FieldStyle } from "./rate-limit-headers.ts";
 import { denialFields, limitedResponse, retrySecondsOf } from "./responses.ts";

@@ -1,5 +1,4 @@
-import type { Quota } from "../limiter/decision.ts";
-import { isViolated } from "../limiter/quotas.ts";
+import { isViolated, type Quota } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { fieldsNamed, namePattern } from "../request/header-fields.ts";
 import { limitItem } from "./rate-limit-headers.ts";

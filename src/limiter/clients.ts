@@ -1,9 +1,116 @@
+import type { Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
+import { counterId, type Tally } from "../engine/counter.ts";
+import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Store } from "../stores/store.ts";
-import { type ClientState, readClients } from "./client-state.ts";
-import { timeOf } from "./clock.ts";
-import { allCountersOf, countersOf } from "./counters.ts";
+import { allCountersOf, countersOf, type RuleCounter, ruleCounterOf, timeOf } from "./counters.ts";
+import { type Quota, quotasOf } from "./decision.ts";
+
+/** What a store knows about a client under one rule. */
+export interface ClientState {
+  /** One quota for each window of the applied rule. `violated`: a request that costs 1 is denied. */
+  readonly quotas: readonly Quota[];
+  /** The same for each tier of the rule, by its name. */
+  readonly tiers: ReadonlyMap<string, readonly Quota[]>;
+  /** Milliseconds until the client's ban ends; 0 if there is none. */
+  readonly banMs: number;
+  /** Whether the client has used quota in one of the windows, or is banned. */
+  readonly isActive: boolean;
+  /** The state of each stored counter, one for each window of the applied rule and each shard. */
+  readonly counters: readonly CounterTally[];
+}
+
+/** A counter and its state. */
+export interface CounterTally extends RuleCounter {
+  readonly tally: Tally;
+}
+
+/** The maximum number of counters in one call to the store. */
+const MAX_COUNTERS = 500;
+
+/**
+ * Reads the states of clients in all windows, tiers and shards. Charges nothing.
+ *
+ * @param prefix the first part of the counters' keys
+ * @param now the Worker's time; undefined if the store's clock determines the windows
+ * @throws {StoreError} if the store cannot be read
+ */
+export async function readClients(
+  store: Store,
+  appliedRules: readonly AppliedRule[],
+  prefix: string,
+  now: number | undefined,
+): Promise<ClientState[]> {
+  const counters = new Map<string, RuleCounter>();
+  for (const appliedRule of appliedRules) {
+    for (const each of allCountersOf(
+      { ...appliedRule, windows: allWindowsOf(appliedRule) },
+      prefix,
+    )) {
+      counters.set(counterId(each.counter), each);
+    }
+  }
+  const tallies = new Map<string, Tally>();
+  const all = [...counters];
+  for (let at = 0; at < all.length; at += MAX_COUNTERS) {
+    const part = all.slice(at, at + MAX_COUNTERS);
+    // An adjustment by 0 returns all counts. A decision that is denied may omit some of them.
+    const read = await store.adjust(
+      part.map(([, { counter }]) => ({ ...counter, cost: 0 })),
+      now,
+    );
+    for (const [index, [id]] of part.entries()) tallies.set(id, read[index] as Tally);
+  }
+  return appliedRules.map((each) => stateOf(each, tallies, prefix, now ?? Date.now()));
+}
+
+function allWindowsOf({ rule, windows }: AppliedRule): Window[] {
+  return [...windows, ...[...(rule.tiers?.windows.values() ?? [])].flat()];
+}
+
+function stateOf(
+  appliedRule: AppliedRule,
+  tallies: ReadonlyMap<string, Tally>,
+  prefix: string,
+  now: number,
+): ClientState {
+  const { rule, windows } = appliedRule;
+  const countersIn = (each: readonly Window[]) =>
+    allCountersOf({ ...appliedRule, windows: each }, prefix).flatMap((ruleCounter) => {
+      const tally = tallies.get(counterId(ruleCounter.counter));
+      return tally ? [{ ...ruleCounter, tally }] : [];
+    });
+  const tallyOf = (window: Window) => sumOf(countersIn([window]).map(({ tally }) => tally));
+  const quotasFor = (each: readonly Window[]) =>
+    each.map((one) => quotaOf(appliedRule, one, tallyOf(one), now));
+  const all = allWindowsOf(appliedRule).map(tallyOf);
+  const banMs = Math.max(0, ...all.map((tally) => tally.banMs));
+  return {
+    quotas: quotasFor(windows),
+    tiers: new Map([...(rule.tiers?.windows ?? [])].map(([tier, each]) => [tier, quotasFor(each)])),
+    banMs,
+    isActive: banMs > 0 || all.some(({ count }) => count > 0),
+    counters: countersIn(windows),
+  };
+}
+
+/** Returns the state of all shards together. */
+function sumOf(tallies: readonly Tally[]): Tally {
+  const maxOf = (field: "resetMs" | "banMs") => Math.max(0, ...tallies.map((each) => each[field]));
+  return {
+    count: tallies.reduce((sum, { count }) => sum + count, 0),
+    resetMs: maxOf("resetMs"),
+    banMs: maxOf("banMs"),
+  };
+}
+
+function quotaOf(appliedRule: AppliedRule, window: Window, tally: Tally, now: number): Quota {
+  const ruleCounter = ruleCounterOf(appliedRule, window, "", { cost: 1 }, undefined);
+  const admitted = tally.banMs === 0 && hasQuota(ruleCounter.counter, tally.count);
+  const [quota] = quotasOf([ruleCounter], { admitted, tallies: [tally], now });
+  return quota as Quota;
+}
 
 type ClientsConfig = Pick<Config, "clock" | "prefix">;
 

@@ -1,10 +1,83 @@
+import type { Cost } from "../config/cost.ts";
 import type { Rule, Window } from "../config/rule.ts";
+import type { Config } from "../config/schema.ts";
 import { formatWindow } from "../config/windows.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import { costBefore, dependsOnResponse, isChargedByResponse } from "./rule-cost.ts";
-import { pickShards, type ShardPair, shardQuota } from "./shards.ts";
-import { spreadOf } from "./spread.ts";
+
+/** Returns the Worker's time; undefined if the store's clock determines the windows. */
+export function timeOf({ clock }: Pick<Config, "clock">, now = Date.now()): number | undefined {
+  return clock === "edge" ? now : undefined;
+}
+
+/**
+ * The number of digits of an identity that determine the offset. These digits are 48 uniform bits
+ * of a hash.
+ */
+const SPREAD_DIGITS = 8;
+const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/**
+ * Returns the offset of a client's windows in milliseconds, for rules with `start: "spread"`. The
+ * offset is always the same for one client. Different clients usually have different offsets, so
+ * that their windows do not all begin at once.
+ */
+function spreadOf(identity: string, windowMs: number): number {
+  let number = 0;
+  for (const digit of identity.slice(0, SPREAD_DIGITS)) {
+    number = number * 64 + Math.max(0, BASE64URL.indexOf(digit));
+  }
+  return number % windowMs;
+}
+
+/**
+ * Whether the final cost of a request is unknown when it is admitted: the response determines the
+ * cost, or a program settles the reserve.
+ */
+export function dependsOnResponse({ cost, count }: Rule): boolean {
+  if (count !== undefined) return true;
+  return typeof cost !== "number" && (cost.settle !== undefined || typeof cost.before === "number");
+}
+
+/** Whether a rule charges a reserve before the response, and settles it after the response. */
+export function isSettled(rule: Rule): boolean {
+  return dependsOnResponse(rule) && !isChargedByResponse(rule);
+}
+
+/** Whether a rule charges a request only after its response has arrived. */
+export function isChargedByResponse({ cost, count }: Rule): boolean {
+  if (count && !count.reserve) return true;
+  return typeof cost !== "number" && cost.before === undefined;
+}
+
+/**
+ * Returns what a rule charges before the response, unless a value of the request determines it. If
+ * only the response determines the cost, the client needs a quota of at least 1.
+ */
+export function costBefore(cost: Cost): number {
+  if (typeof cost === "number") return cost;
+  return typeof cost.before === "number" ? cost.before : 1;
+}
+
+/** The numbers of two shards, in ascending order. */
+export type ShardPair = readonly [number, number];
+
+/** Returns a shard's share of a quota. Shares differ by at most 1, and their sum is the quota. */
+export function shardQuota(quota: number, shards: number, shard: number): number {
+  return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
+}
+
+/**
+ * Picks two different shards at random. The store charges the shard with more quota left, so that
+ * all shards fill up at nearly the same rate.
+ *
+ * @param random returns a number from 0 to less than 1
+ */
+export function pickShards(shards: number, random = Math.random): ShardPair {
+  const one = Math.floor(random() * shards);
+  const other = (one + 1 + Math.floor(random() * (shards - 1))) % shards;
+  return one < other ? [one, other] : [other, one];
+}
 
 /**
  * Options of a decision. The defaults are for a request. A program's call may set different values.
@@ -164,4 +237,88 @@ function isLeasable(rule: Rule, rolls: boolean): boolean {
 /** Whether unused quota or reservations carry over to later windows. */
 export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
   return capacity > limit || maxReserved > 0;
+}
+
+/** The counters of a request, in the groups in which a store decides them. */
+export interface CounterGroups {
+  /** The counters of all enforced rules form one group, which is charged as a whole or not at all. */
+  readonly enforced: RuleCounter[];
+  /** Each rule in shadow mode forms its own group. */
+  readonly shadow: RuleCounter[][];
+  /** Each rule with the mode `mark` forms its own group. After a denial, no such group is charged. */
+  readonly marks: RuleCounter[][];
+}
+
+export function emptyGroups(): CounterGroups {
+  return { enforced: [], shadow: [], marks: [] };
+}
+
+/** Adds the counters of a rule to the group of its mode. */
+export function addToGroups(groups: CounterGroups, ruleCounters: RuleCounter[]): void {
+  const mode = ruleCounters[0]?.rule.mode;
+  if (mode === "shadow") groups.shadow.push(ruleCounters);
+  else if (mode === "mark") groups.marks.push(ruleCounters);
+  else groups.enforced.push(...ruleCounters);
+}
+
+/** Returns the groups for a call to the store: the enforced group first, the `mark` groups last. */
+export function storeGroupsOf({ enforced, shadow, marks }: CounterGroups): Counter[][] {
+  const groups = [...shadow, ...marks].map(countersOf);
+  if (enforced.length > 0) groups.unshift(countersOf(enforced));
+  return groups;
+}
+
+/**
+ * Quota that a decision has charged under one rule, and that is settled when the true cost is known.
+ * A reserve is plain data, because `WeirService` returns it to other Workers.
+ */
+export interface Reserve {
+  /** The quota that was charged in each window of the rule. */
+  readonly cost: number;
+  /** The number of the charged window, for each window of the rule. */
+  readonly windows: readonly number[];
+  /** The charged shard, for each window of the rule. Missing if the rule has no shards. */
+  readonly shards?: readonly number[];
+  /**
+   * The first characters of the charged client's identity, which is a hash. Only the reserve of a
+   * program's call has this field and the next ones. `settle` refuses the reserve of another client.
+   */
+  readonly client?: string;
+  /** The name of the rule. `settle` refuses the reserve of another rule. */
+  readonly rule?: string;
+  /** The option `tier` of the call. */
+  readonly tier?: string;
+  /**
+   * The prefix of the charged counters, the length of each window, and `+` if its quota rolls over.
+   * If a deploy has changed one of them, `settle` gives nothing back, because the new counters were
+   * never charged.
+   *
+   * @example "weir,1h,1d+"
+   */
+  readonly counters?: string;
+}
+
+/** Returns the counters that give back a part of a reserve, one for each window of the rule. */
+export function refundCountersOf(
+  appliedRule: AppliedRule,
+  prefix: string,
+  reserve: Reserve,
+  quota: number,
+): RuleCounter[] {
+  const { shards } = reserve;
+  const ruleCounters = appliedRule.windows.map((window, index) =>
+    ruleCounterOf(appliedRule, window, prefix, { cost: -quota }, shards?.[index]),
+  );
+  return inWindowsOf(reserve, ruleCounters);
+}
+
+/** Returns the counters so that `adjust` changes them only in the windows of a reserve. */
+export function inWindowsOf(
+  { windows }: Reserve,
+  ruleCounters: readonly RuleCounter[],
+): RuleCounter[] {
+  return ruleCounters.map((ruleCounter, index) => ({
+    ...ruleCounter,
+    counter: { ...ruleCounter.counter, chargedIn: windows[index] as number },
+  }));
 }

@@ -2,23 +2,142 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
+import { Deadline } from "../stores/deadline.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
-import type { Answer } from "../stores/store.ts";
-import { StoreError } from "../stores/store-error.ts";
-import { countersOf, type DecideOptions, type RuleCounter } from "./counters.ts";
-import { type Allowed, type Limited, NO_ENFORCED_RULE, type Undecided } from "./decision.ts";
-import { localCountersOf } from "./local-counters.ts";
+import { type Answer, StoreError } from "../stores/store.ts";
+import type { ResponseCharge } from "./cost.ts";
 import {
-  createNativeGuard,
-  NATIVE_PERIOD_MS,
-  type NativeLimiter,
-  nativeTimeoutMs,
-} from "./native-limiter.ts";
-import { quotasOf } from "./quotas.ts";
-import { inWindowsOf } from "./reserves.ts";
-import type { ResponseCharge } from "./response-charges.ts";
-import { type RuleVerdict, verdictsOf } from "./rule-verdict.ts";
-import { exceededRuleOf } from "./store-verdict.ts";
+  countersOf,
+  type DecideOptions,
+  inWindowsOf,
+  type RuleCounter,
+  ruleCountersOf,
+} from "./counters.ts";
+import {
+  type Allowed,
+  exceededRuleOf,
+  type Limited,
+  NO_ENFORCED_RULE,
+  quotasOf,
+  type RuleVerdict,
+  type Undecided,
+  verdictsOf,
+} from "./decision.ts";
+
+/** Returns the counters of a request in this isolate. All shards of a rule share one counter. */
+function localCountersOf(
+  appliedRule: AppliedRule,
+  prefix: string,
+  options?: DecideOptions,
+): RuleCounter[] {
+  const unsharded = { ...appliedRule, rule: { ...appliedRule.rule, shards: 1 } };
+  return ruleCountersOf(unsharded, prefix, options).map((ruleCounter) => ({
+    ...localCounterOf(ruleCounter),
+    appliedRule,
+  }));
+}
+
+/**
+ * Returns the counter with this isolate's share of the limit, without reservations. No quota rolls over,
+ * because the share is also the capacity. But a counter that rolls over stays one, so that it is not the
+ * counter of a tier without rollover.
+ */
+function localCounterOf({ appliedRule, counter, window, rule }: RuleCounter): RuleCounter {
+  const { key, identity, windowMs, offsetMs, calendar, cost } = counter;
+  const { rollsOver, checkOnly, banMs, escalation, neverBans } = counter;
+  // The share is at least 1 (unless the limit is 0). If the request's cost fits into the whole
+  // limit, it also fits into the share.
+  const share = Math.max(localQuota(window.limit, rule.localShare), Math.min(cost, window.limit));
+  return {
+    appliedRule,
+    rule,
+    window,
+    capacity: share,
+    counter: {
+      key,
+      identity,
+      windowMs,
+      offsetMs,
+      cost,
+      limit: share,
+      ceiling: share,
+      ...(calendar && { calendar }),
+      ...(rollsOver && { rollsOver }),
+      ...(checkOnly && { checkOnly }),
+      ...(banMs !== undefined && { banMs }),
+      ...(escalation && { escalation }),
+      ...(neverBans && { neverBans }),
+    },
+  };
+}
+
+/**
+ * Returns a share of a limit, rounded up. Floating-point errors are removed first, so that 100 ×
+ * 0.07 is 7 and not 8.
+ */
+function localQuota(limit: number, share: number): number {
+  return Math.ceil(Number((limit * share).toPrecision(15)));
+}
+
+/** Cloudflare's rate limiting binding. The binding counts per location, and only approximately. */
+export type NativeLimiter = Pick<RateLimit, "limit">;
+
+/**
+ * The longest period of Cloudflare's limiter, in milliseconds. After this time the limiter has
+ * quota again.
+ */
+const NATIVE_PERIOD_MS = 60_000;
+
+/**
+ * Returns the maximum time that a decision waits for the native limiter, in milliseconds. 20 ms
+ * suffice, because the native limiter is meant to run on the same machine. The native limiter
+ * shares the deadline with the store, so it gets at most half of the deadline.
+ */
+function nativeTimeoutMs(timeoutMs: number): number {
+  return Math.min(20, timeoutMs / 2);
+}
+
+/** After a timeout, Weir does not call the native limiter for this long, in milliseconds. */
+const PAUSE_MS = 1000;
+
+/**
+ * Creates a function that checks a client against the native limiter. The function returns true if
+ * there is no native limiter, or if it fails or times out. In these cases, the isolate's own
+ * counters decide alone.
+ */
+function createNativeGuard(
+  nativeLimiter: NativeLimiter | undefined,
+  timeoutMs: number,
+): (appliedRule: AppliedRule) => Promise<boolean> {
+  let pausedUntil = 0;
+
+  return async function isWithinNativeLimit({ rule, identity }) {
+    const now = Date.now();
+    // If more than PAUSE_MS is left of the pause, the clock was set back, and the pause counts as
+    // ended.
+    const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
+    if (!nativeLimiter || isPaused) return true;
+    let deadline: Deadline | undefined;
+    // `weir explain` loads files that import this one in Node 20, which has no Promise.withResolvers.
+    const timeout = new Promise<undefined>((resolve) => {
+      deadline = new Deadline(nativeTimeoutMs(timeoutMs), (wasBusy) => {
+        if (!wasBusy) pausedUntil = Date.now() + PAUSE_MS;
+        resolve(undefined);
+      });
+    });
+    try {
+      const reply = await Promise.race([
+        nativeLimiter.limit({ key: `${rule.name}:${identity}` }),
+        timeout,
+      ]);
+      return reply?.success ?? true;
+    } catch {
+      return true;
+    } finally {
+      deadline?.clear();
+    }
+  };
+}
 
 /**
  * Decides requests in this isolate while the store is unavailable, for rules with

@@ -1,7 +1,6 @@
 import type { Counter, Tally, UnusedQuota } from "../engine/counter.ts";
 import { Deadline, timedOut } from "./deadline.ts";
-import { type Answer, type Group, isDependent, type Store } from "./store.ts";
-import { StoreError } from "./store-error.ts";
+import { type Answer, type Group, isDependent, type Store, StoreError } from "./store.ts";
 
 /** A part of a call that stands or falls alone. Its fields are carried out in their order. */
 export interface Entry {

@@ -1,9 +1,278 @@
 import type { Counter } from "../engine/counter.ts";
-import { Circuit, type Ticket } from "./circuit.ts";
 import { CHECKS_PER_DEADLINE } from "./deadline.ts";
-import { ObjectCircuits } from "./object-circuits.ts";
-import { StoreError } from "./store-error.ts";
-import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
+import { StoreError } from "./store.ts";
+
+/** The number of failures in a row after which a store is no longer called. */
+export const FAILURES_TO_OPEN = 5;
+
+/** How long an open circuit waits before the next probe, in milliseconds. */
+export const PAUSE_MS = 1000;
+
+/** The number of a probe; 0 for a call that is not a probe. */
+type Ticket = number;
+
+/**
+ * The state of a circuit breaker: closed while calls go through, open after some failures in a row.
+ *
+ * While the circuit is open, one call at a time goes through as a probe. A probe that never ends
+ * counts as lost after `timeoutMs`, so it cannot keep the circuit open. Several requests share this
+ * state. The state contains no promises, so each request waits only for its own call.
+ */
+class Circuit {
+  readonly #timeoutMs: number;
+  #failures = 0;
+  #lastFailure = "";
+  #isOpen = false;
+  /**
+   * The time at which an open circuit sends its next probe. If the clock steps back, the probe is
+   * only delayed.
+   */
+  #probeAt = 0;
+  #probes = 0;
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** The number of failures since the last success. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** The reason why no calls are made, in words for operators. */
+  get reason(): string {
+    return `not called after ${this.#failures} failures in a row; the last failure was: ${this.#lastFailure}`;
+  }
+
+  /** Whether a call must fail at once. */
+  isPaused(now: number): boolean {
+    const waitMs = this.#probeAt - now;
+    return this.#isOpen && waitMs > 0 && waitMs <= this.#timeoutMs + PAUSE_MS;
+  }
+
+  /** Lets a call through. While the circuit is open, this call is the probe. */
+  enter(now: number): Ticket {
+    if (!this.#isOpen) return 0;
+    this.#probeAt = now + this.#timeoutMs;
+    this.#probes += 1;
+    return this.#probes;
+  }
+
+  /** Records a call that succeeded. @returns whether it closed the circuit */
+  succeed(): boolean {
+    const wasOpen = this.#isOpen;
+    this.#isOpen = false;
+    this.#failures = 0;
+    return wasOpen;
+  }
+
+  /**
+   * Records a call that failed.
+   *
+   * @param mayOpen whether the circuit may open if there have been enough failures
+   * @returns whether this failure opened the circuit
+   */
+  fail(ticket: Ticket, now: number, failure: string, mayOpen: boolean): boolean {
+    this.#failures += 1;
+    this.#lastFailure = failure;
+    const opens = !this.#isOpen && mayOpen && this.#failures >= FAILURES_TO_OPEN;
+    // Lost probes, and calls that began before the circuit opened, do not delay the current probe.
+    const isProbe = this.#isOpen && ticket > 0 && ticket === this.#probes;
+    if (opens || isProbe) this.#probeAt = now + PAUSE_MS;
+    if (opens) this.#isOpen = true;
+    return opens;
+  }
+}
+
+/** The maximum number of calls that wait until their deadline for a store that does not answer. */
+export const MAX_STALLED = 16;
+
+/** A call that has not ended yet. */
+interface WaitingCall {
+  /** The identities of the objects called. */
+  readonly identities: readonly string[];
+  /** When the call was sent, or later by the time in which the isolate was busy. */
+  sentAt: number;
+  /** The number of calls that had succeeded when this call was sent. */
+  readonly successes: number;
+}
+
+/**
+ * Records the waiting calls of an isolate, to see whether a store has stopped answering or is only
+ * busy.
+ *
+ * A breaker counts failures, and a call that hangs fails only at its deadline. So if a store is
+ * dead, all requests of a burst would wait until their deadlines. The store therefore counts as
+ * *stalled* when {@link MAX_STALLED} calls have waited for most of the deadline and no call has
+ * succeeded since the last of these calls was sent. Then further calls fail at once. A burst of
+ * calls to a healthy store does not make it stalled, because the first answer is a success.
+ */
+class WaitingCalls {
+  readonly #timeoutMs: number;
+  readonly #clients: number;
+  /** The waiting calls, in the order in which they were sent. */
+  readonly #calls = new Set<WaitingCall>();
+  #successes = 0;
+  /**
+   * How long the slowest recent answer took, in milliseconds. Each faster answer lowers this value
+   * by at most a tenth.
+   */
+  #slowestMs: number | undefined;
+
+  /**
+   * @param clients the number of clients whose calls must be stalled before the whole store counts
+   * as stalled
+   */
+  constructor(timeoutMs: number, clients: number) {
+    this.#timeoutMs = timeoutMs;
+    this.#clients = clients;
+  }
+
+  enter(identities: readonly string[], now: number): WaitingCall {
+    const call = { identities, sentAt: now, successes: this.#successes };
+    this.#calls.add(call);
+    return call;
+  }
+
+  succeed(call: WaitingCall, now: number): void {
+    this.leave(call);
+    this.#successes += 1;
+    const tookMs = Math.max(0, now - call.sentAt);
+    this.#slowestMs = Math.max(tookMs, (this.#slowestMs ?? 0) * 0.9);
+  }
+
+  leave(call: WaitingCall): void {
+    this.#calls.delete(call);
+  }
+
+  /** Leaves out a time in which the isolate was too busy to read answers. */
+  postpone(ms: number, now: number): void {
+    for (const call of this.#calls) call.sentAt = Math.min(now, call.sentAt + ms);
+  }
+
+  /**
+   * Whether a call should fail at once instead of waiting.
+   *
+   * @param waitingCall the call, if it is waiting already. The {@link MAX_STALLED} calls that have
+   * waited longest may continue to wait
+   */
+  isStalled(identities: readonly string[], now: number, waitingCall?: WaitingCall): boolean {
+    if (this.#calls.size < MAX_STALLED) return false;
+    const stalled = new Set<string>();
+    let remaining = MAX_STALLED;
+    for (const call of this.#calls) {
+      const ageMs = now - call.sentAt;
+      if (ageMs < 0 || ageMs > 2 * this.#timeoutMs) {
+        // The call's request was cancelled, or the clock has jumped. The call is removed, because
+        // otherwise it might be counted for ever.
+        this.#calls.delete(call);
+        continue;
+      }
+      if (call === waitingCall) return false;
+      for (const identity of call.identities) stalled.add(identity);
+      remaining -= 1;
+      if (remaining > 0) continue;
+      // This call was sent last of the counted calls, so the rest of them have waited at least as
+      // long.
+      if (call.successes !== this.#successes || ageMs < this.#maxWaitMs()) return false;
+      if (this.#clients === 1 || stalled.size >= this.#clients) return true;
+      return identities.some((identity) => stalled.has(identity));
+    }
+    return false;
+  }
+
+  /**
+   * Returns how long calls may wait before the store counts as stalled, in milliseconds. This time
+   * is half of the deadline, or up to three quarters of it if answers are slow. If no answer has
+   * arrived yet, it is three quarters.
+   */
+  #maxWaitMs(): number {
+    const longestMs = this.#timeoutMs * 0.75;
+    if (this.#slowestMs === undefined) return longestMs;
+    return Math.min(longestMs, Math.max(this.#timeoutMs / 2, 4 * this.#slowestMs));
+  }
+}
+
+/**
+ * The maximum number of circuits. If there are more, the least recently used circuit is removed.
+ */
+const MAX_OBJECTS = 256;
+
+/**
+ * Stores the circuits of a store's objects. An object's identity is the key of its circuit. Only
+ * objects that have failed since their last success have a circuit.
+ */
+class ObjectCircuits {
+  readonly #timeoutMs: number;
+  /** The circuits in the order of use, with the most recently used circuit at the end. */
+  readonly #circuits = new Map<string, Circuit>();
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
+
+  of(identities: readonly string[]): Circuit[] {
+    if (this.#circuits.size === 0) return [];
+    return identities.flatMap((identity) => {
+      const circuit = this.#circuits.get(identity);
+      return circuit ? this.#keep(identity, circuit) : [];
+    });
+  }
+
+  /** Records a successful call to these objects. @returns how many circuits this call has closed */
+  succeed(identities: readonly string[]): number {
+    if (this.#circuits.size === 0) return 0;
+    let closed = 0;
+    for (const identity of identities) {
+      if (this.#circuits.get(identity)?.succeed()) closed += 1;
+      this.#circuits.delete(identity);
+    }
+    return closed;
+  }
+
+  /**
+   * Records that a call to these objects failed. Only the circuit of the object that the failure is
+   * attributed to may open.
+   *
+   * @param tickets maps each circuit of the call to the ticket that the call got there
+   * @returns the identity that the failure is attributed to, and whether its circuit opened
+   */
+  fail(
+    identities: readonly string[],
+    tickets: ReadonlyMap<Circuit, Ticket>,
+    now: number,
+    failure: string,
+  ): { culprit: string; opened: boolean } {
+    const circuits = identities.map((identity) => {
+      const circuit = this.#circuits.get(identity) ?? new Circuit(this.#timeoutMs);
+      return [identity, this.#keep(identity, circuit)] as const;
+    });
+    let [culprit = "", most] = [identities[0], 0];
+    for (const [identity, { failures }] of circuits) {
+      if (failures > most) [culprit, most] = [identity, failures];
+    }
+    let opened = false;
+    for (const [identity, circuit] of circuits) {
+      const ticket = tickets.get(circuit) ?? 0;
+      if (circuit.fail(ticket, now, failure, identity === culprit)) opened = true;
+    }
+    return { culprit, opened };
+  }
+
+  /** Moves a circuit to the end of the order, and removes the first one if there are too many. */
+  #keep(identity: string, circuit: Circuit): Circuit {
+    this.#circuits.delete(identity);
+    this.#circuits.set(identity, circuit);
+    if (this.#circuits.size > MAX_OBJECTS) {
+      this.#circuits.delete(this.#circuits.keys().next().value as string);
+    }
+    return circuit;
+  }
+}
 
 /** `closed`: all calls reach the store. `open`: only an occasional probe reaches the store. */
 export type BreakerState = "closed" | "open";

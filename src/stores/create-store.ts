@@ -6,11 +6,10 @@ import { Breaker, type BreakerScope, type BreakerState } from "./breaker.ts";
 import { callMaker, type StoreMeter, withKeepAlive } from "./calls.ts";
 import type { CounterObject } from "./durable-object/counter-object.ts";
 import { createDurableObjectStore } from "./durable-object/durable-object-store.ts";
-import { withDenialCache } from "./isolate/with-denial-cache.ts";
-import { withLeases } from "./isolate/with-leases.ts";
+import { withDenialCache } from "./isolate/denial-cache.ts";
+import { withLeases } from "./isolate/leases.ts";
 import { createMemoryStore } from "./memory-store.ts";
-import type { Store } from "./store.ts";
-import { StoreError } from "./store-error.ts";
+import { type Store, StoreError } from "./store.ts";
 import { billedCommands } from "./upstash/billed-commands.ts";
 import { createUpstashEntries } from "./upstash/upstash-store.ts";
 

@@ -1,4 +1,4 @@
-import { StoreError } from "./store-error.ts";
+import { StoreError } from "./store.ts";
 
 /** How many times a wait looks, before its deadline, whether it goes on. */
 export const CHECKS_PER_DEADLINE = 10;

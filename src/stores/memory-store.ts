@@ -1,8 +1,7 @@
 import type { Row, Writes } from "../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../engine/fixed-window.ts";
 import { ExpiryQueue } from "./expiry-queue.ts";
-import { type Answer, isDependent, isOptional, type Store, skipped } from "./store.ts";
-import { StoreError } from "./store-error.ts";
+import { type Answer, isDependent, isOptional, type Store, StoreError, skipped } from "./store.ts";
 
 /** The default of the maximum number of counters. That many counters take about 30 MB. */
 const MAX_COUNTERS = 100_000;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp } from "../../dev/hang-up.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
-import { FAILURES_TO_OPEN } from "../../src/stores/circuit.ts";
+import { FAILURES_TO_OPEN } from "../../src/stores/breaker.ts";
 import { send } from "../node/support/client.ts";
 import { REMOTE_STORES, useServers } from "../node/support/servers.ts";
 import { PATIENCE } from "../patience.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { withDenialCache } from "../../src/stores/isolate/denial-cache.ts";
 import { FrequencyMap } from "../../src/stores/isolate/frequency-map.ts";
-import { withDenialCache } from "../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../src/stores/isolate/with-leases.ts";
+import { withLeases } from "../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { counter } from "../suite/counters.ts";
 import { driverOf, NOW } from "../suite/driver.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
 import { windowAt } from "../../src/engine/counter.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
-import { StoreError } from "../../src/stores/store-error.ts";
+import { StoreError } from "../../src/stores/store.ts";
 import { figuresOf, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig, type RuleInput } from "../../src/config/index.ts";
 import { rateLimit, weir } from "../../src/index.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
-import { withLeases } from "../../src/stores/isolate/with-leases.ts";
+import { withLeases } from "../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 
 // Windows of a calendar together with each feature that also depends on windows.

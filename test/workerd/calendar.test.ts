@@ -3,10 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
-import { withDenialCache } from "../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../src/stores/isolate/with-leases.ts";
-import type { Store } from "../../src/stores/store.ts";
-import { StoreError } from "../../src/stores/store-error.ts";
+import { withDenialCache } from "../../src/stores/isolate/denial-cache.ts";
+import { withLeases } from "../../src/stores/isolate/leases.ts";
+import { type Store, StoreError } from "../../src/stores/store.ts";
 import { EVERY_STORE, withClock } from "../suite/every-store.ts";
 
 const DAY = 86_400_000;

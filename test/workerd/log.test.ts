@@ -9,7 +9,7 @@ import {
   toUndecided,
 } from "../../src/limiter/decision.ts";
 import * as log from "../../src/log.ts";
-import { STORE_FAILURES, StoreError } from "../../src/stores/store-error.ts";
+import { STORE_FAILURES, StoreError } from "../../src/stores/store.ts";
 
 /** The log lines that docs/responses.md lists. */
 const documentedLines = [...page.matchAll(/^- `(\{"weir":.*\})`$/gm)].map(([, line = ""]) => line);

@@ -11,9 +11,7 @@ import {
 import type { Entry, Part } from "../batch.ts";
 import { isDependent, skipped } from "../store.ts";
 import { CounterTable } from "./counter-table.ts";
-import { type HeldCharge, heldChargesOf, refundsOf } from "./hold-charges.ts";
-import type { Shortfall } from "./hold-waiters.ts";
-import { OpenHolds } from "./open-holds.ts";
+import { type HeldCharge, heldChargesOf, OpenHolds, refundsOf, type Shortfall } from "./holds.ts";
 import type { HoldVerdict, TimedVerdict } from "./timed-verdict.ts";
 
 /** A part of a group; without an answer if an open hold may release the quota that it lacks. */

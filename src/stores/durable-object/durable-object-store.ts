@@ -2,16 +2,11 @@ import { waitUntil } from "cloudflare:workers";
 import { type Counter, MAX_COUNT, type Tally, type UnusedQuota } from "../../engine/counter.ts";
 import type { MakeCall } from "../calls.ts";
 import { inTime } from "../deadline.ts";
-import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
-import { StoreError } from "../store-error.ts";
+import { type Answer, type Group, isDependent, type Store, StoreError, skipped } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
-import { DecisionCalls } from "./decision-calls.ts";
-import { DecisionDeadline } from "./decision-deadline.ts";
-import { ObjectCalls, type ObjectOf } from "./object-calls.ts";
-import { type ObjectPart, partsOf } from "./object-parts.ts";
-import { chooseShardsToAdjust, ShardChoice } from "./shard-choice.ts";
-import { ShardUsage } from "./shard-usage.ts";
-import { decideAcross } from "./two-phase.ts";
+import { DecisionDeadline, ObjectCalls, type ObjectOf } from "./object-calls.ts";
+import { chooseShardsToAdjust, ShardChoice, ShardUsage } from "./shards.ts";
+import { DecisionCalls, decideAcross, type ObjectPart, partsOf } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;

@@ -1,11 +1,120 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
 import { SHARED_REACH } from "../../request/identity.ts";
 import { Deadline } from "../deadline.ts";
-import type { Answer } from "../store.ts";
-import { StoreError } from "../store-error.ts";
-import type { DecisionCalls, PartAnswer } from "./decision-calls.ts";
-import type { DecisionDeadline } from "./decision-deadline.ts";
-import type { ObjectPart } from "./object-parts.ts";
+import { type Answer, type Group, StoreError } from "../store.ts";
+import type { DecisionDeadline, ObjectCalls, ObjectOf } from "./object-calls.ts";
+import { answerOf } from "./timed-verdict.ts";
+
+/** The counters of a group that are stored in one object. */
+export interface ObjectPart {
+  readonly identity: string;
+  readonly reach: number;
+  readonly counters: Counter[];
+  /** The index of each counter in the group. */
+  readonly positions: number[];
+}
+
+/**
+ * Splits a group into one part for each object. The client's own objects come first, and the objects
+ * that most clients share come last. So a client that exceeds a limit of its own is denied before it
+ * takes quota, even for a moment, that others share.
+ *
+ * An identity always has the same reach, so all decisions call objects in the same order. A decision
+ * that waits for an object has holds only in objects before it. So no two decisions wait for each
+ * other.
+ */
+export function partsOf(group: readonly Counter[]): ObjectPart[] {
+  const parts = new Map<string, ObjectPart>();
+  for (const [position, counter] of group.entries()) {
+    const { identity, reach = 0 } = counter;
+    const part = parts.get(identity) ?? { identity, reach, counters: [], positions: [] };
+    parts.set(identity, part);
+    part.counters.push(counter);
+    part.positions.push(position);
+  }
+  return [...parts.values()].sort(
+    (a, b) => a.reach - b.reach || (a.identity < b.identity ? -1 : 1),
+  );
+}
+
+/**
+ * Makes the calls of a decision that needs several objects. All holds of a decision have the same
+ * id.
+ */
+export class DecisionCalls {
+  readonly #objectOf: ObjectOf;
+  readonly #calls: ObjectCalls;
+  readonly #now: number | undefined;
+  readonly #deadline: DecisionDeadline;
+  readonly #holdId = crypto.randomUUID();
+
+  constructor(
+    objectOf: ObjectOf,
+    calls: ObjectCalls,
+    now: number | undefined,
+    deadline: DecisionDeadline,
+  ) {
+    this.#objectOf = objectOf;
+    this.#calls = calls;
+    this.#now = now;
+    this.#deadline = deadline;
+  }
+
+  /**
+   * Charges a part and opens a hold. The object charges only the cost and no block, because a block
+   * might have to be returned.
+   */
+  async hold({ identity, counters }: ObjectPart): Promise<PartAnswer> {
+    const costs = counters.map(({ block, ...counter }) => counter);
+    const { maxWaitMs } = this.#deadline;
+    const verdict = await this.#objectOf(identity).hold(costs, this.#now, maxWaitMs, this.#holdId);
+    return { ...answerOf(verdict, counters), hold: verdict.hold };
+  }
+
+  /** Decides the last part. The charge becomes a final hold. */
+  decide({ identity, counters }: ObjectPart): Promise<Answer> {
+    return this.#decide(identity, counters, this.#holdId);
+  }
+
+  /** Decides a part without charging it. */
+  check({ identity, counters }: ObjectPart): Promise<Answer> {
+    return this.#decide(identity, checksOf(counters));
+  }
+
+  /** Like `check`, without waiting for open holds to release quota that the part lacks. */
+  async checkNow({ identity, counters }: ObjectPart): Promise<Answer> {
+    const checks = checksOf(counters);
+    const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, 0);
+    return answerOf(verdict, counters);
+  }
+
+  async #decide(identity: string, counters: Group, hold?: string): Promise<Answer> {
+    const deadline = this.#deadline;
+    const decided = await this.#calls.decide(identity, [counters], this.#now, [], deadline, hold);
+    return decided[0] as Answer;
+  }
+
+  /**
+   * Ends the hold of a part, and never rejects. If the call fails, it is repeated once. This is
+   * safe, because ending a hold a second time does nothing. If the second call fails too, the
+   * charge stays, so no limit is exceeded.
+   */
+  async endHold({ identity }: ObjectPart, keep: boolean): Promise<void> {
+    const call = async () => this.#objectOf(identity).endHold(this.#holdId, keep);
+    await call()
+      .catch(call)
+      .catch(() => {});
+  }
+}
+
+/** A part's answer. If the part is held, the answer contains the hold's id. */
+interface PartAnswer extends Answer {
+  readonly hold?: string | undefined;
+}
+
+function checksOf(counters: Group): Counter[] {
+  return counters.map(({ block, ...counter }) => ({ ...counter, checkOnly: true }));
+}
 
 interface PartVerdict {
   readonly part: ObjectPart;
@@ -185,12 +294,7 @@ function mergeVerdicts(
 }
 
 /** Adds the number of the window that an object has charged, if its clock shows another window. */
-export function withWindow(
-  tally: Tally,
-  counter: Counter,
-  decidedAt: number,
-  groupNow: number,
-): Tally {
+function withWindow(tally: Tally, counter: Counter, decidedAt: number, groupNow: number): Tally {
   if (decidedAt === groupNow || tally.chargedIn !== undefined) return tally;
   const { index: chargedIn } = windowAt(decidedAt, counter);
   return chargedIn === windowAt(groupNow, counter).index ? tally : { ...tally, chargedIn };

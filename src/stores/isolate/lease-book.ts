@@ -1,15 +1,200 @@
-import { type Counter, counterId, type Tally, type UnusedQuota } from "../../engine/counter.ts";
-import { FrequencyMap } from "./frequency-map.ts";
 import {
-  addQuota,
-  availableQuota,
-  isIdle,
-  type Lease,
-  openLease,
-  type TakenQuota,
-  unusedQuotaOf,
-} from "./lease.ts";
-import { type StoreCall, snapshotOf } from "./snapshot.ts";
+  type Counter,
+  counterId,
+  type Tally,
+  type UnusedQuota,
+  windowEndingNear,
+} from "../../engine/counter.ts";
+import { type Frequency, FrequencyMap } from "./frequency-map.ts";
+
+/** A counter's state in the store's last answer, and how long this isolate may rely on it. */
+export interface CounterSnapshot {
+  readonly count: number;
+  /** When the store decided, by the store's clock. */
+  readonly decidedAt: number;
+  /** The number of the window that `count` belongs to. */
+  readonly window: number;
+  /** The window's end by the store's clock. All answers for this window have the same end. */
+  readonly endsAt: number;
+  /** The end of a ban by the store's clock; 0 if there is no ban. */
+  readonly bannedUntil: number;
+  /** Whether the counter's rule is in shadow mode. Such a rule has its own bans. */
+  readonly shadow: boolean | undefined;
+  /** The time from which the snapshot is valid, by this isolate's clock. */
+  readonly validFrom: number;
+  /**
+   * The time until which the snapshot is valid, by this isolate's clock. It is never later than the
+   * window's true end.
+   */
+  readonly validUntil: number;
+  /**
+   * The store's clock minus this isolate's, in milliseconds. The true difference is higher, by the
+   * milliseconds that the answer took to arrive. The value is 0 if the caller passed the time.
+   */
+  readonly clockOffsetMs: number;
+}
+
+/** The times of a call to the store. */
+export interface StoreCall {
+  /** When the call was sent, by this isolate's clock. */
+  readonly sentAt: number;
+  /** When the answer arrived, by this isolate's clock. */
+  readonly answeredAt: number;
+  /** When the store decided, by its own clock; or the time that the caller passed. */
+  readonly decidedAt: number;
+  /** Whether the caller passed the time, so that the caller's clock determines the windows. */
+  readonly isGiven: boolean;
+}
+
+/**
+ * Creates the snapshot of a counter from its tally.
+ *
+ * The store decided at some moment between `sentAt` and `answeredAt`. The window therefore ends no
+ * earlier than `resetMs` after `sentAt`. Until then, the count certainly belongs to the current
+ * window. The window ends no later than `resetMs` after `answeredAt`. The waiting time that clients
+ * get also ends at that time.
+ */
+export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
+  const { sentAt, answeredAt, decidedAt, isGiven } = call;
+  const { count, resetMs, banMs } = tally;
+  // The nearest end is chosen, because `decidedAt` and `resetMs` may come from the clocks of two
+  // objects, and one of these clocks may already be in the next window. This can happen if a
+  // group's counters are in several objects.
+  const { index, startsAt, endsAt } = windowEndingNear(decidedAt + resetMs, counter);
+  return {
+    count,
+    decidedAt,
+    window: index,
+    endsAt,
+    bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
+    shadow: counter.shadow,
+    // If the caller passed the time, the window's start and end are exact to the millisecond. If
+    // quota rolls over, the window can begin after the time that was passed.
+    validFrom: isGiven ? Math.min(startsAt, decidedAt) : sentAt,
+    validUntil: isGiven ? endsAt : sentAt + resetMs,
+    clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,
+  };
+}
+
+/** @param now the time by this isolate's clock, or the time that the caller passed */
+export function isValidAt({ validFrom, validUntil }: CounterSnapshot, now: number): boolean {
+  return validFrom <= now && now < validUntil;
+}
+
+/** @param storeNow the time of the clock that determines the windows */
+export function tallyOf(snapshot: CounterSnapshot, storeNow: number): Tally {
+  return {
+    count: snapshot.count,
+    resetMs: Math.max(1, snapshot.endsAt - storeNow),
+    banMs: Math.max(0, snapshot.bannedUntil - storeNow),
+  };
+}
+
+/** The time in milliseconds after which an unused lease is returned to the store. */
+export const IDLE_MS = 5000;
+
+/**
+ * Quota of one counter. The store has already charged this quota, and only this isolate may use it.
+ */
+export interface Lease extends Frequency {
+  /** The counter as it was when the quota was charged. */
+  counter: Counter;
+  /** Quota not used yet, which is valid only in the window of `snapshot`. */
+  quota: number;
+  /**
+   * The store's last answer; undefined before the first answer, and after the lease was drained.
+   */
+  snapshot: CounterSnapshot | undefined;
+  /**
+   * The time until which a requested block counts as pending, by this isolate's clock; 0 if no
+   * block is pending.
+   */
+  refillPendingUntil: number;
+  /** The moving average of the quota that a request takes. */
+  meanCost: number;
+  /** The duration of the last call to the store, in milliseconds; 0 before the first call. */
+  roundTripMs: number;
+  /** When the lease was opened, by this isolate's clock. */
+  readonly openedAt: number;
+  /** Whether the counter was reset. After a reset, the store has no charge for the lease's quota. */
+  isReset: boolean;
+}
+
+/** Quota that a request took from a lease. */
+export interface TakenQuota {
+  readonly quota: number;
+  /** The number of the window in which this quota was charged. */
+  readonly window: number;
+}
+
+/** Creates an empty lease for a counter that has been used once. */
+function openLease(counter: Counter, now: number): Lease {
+  return {
+    counter,
+    quota: 0,
+    snapshot: undefined,
+    refillPendingUntil: 0,
+    meanCost: counter.cost,
+    roundTripMs: 0,
+    openedAt: now,
+    isReset: false,
+    recentUses: 1,
+    lastUsedAt: now,
+  };
+}
+
+/** Returns the quota that requests may take from a lease now. */
+export function availableQuota({ quota, snapshot }: Lease, now: number): number {
+  return snapshot && isValidAt(snapshot, now) ? quota : 0;
+}
+
+/** Whether a lease should be returned, because it was not used for {@link IDLE_MS}. */
+export function isIdle({ lastUsedAt, refillPendingUntil }: Lease, now: number): boolean {
+  return now - lastUsedAt >= IDLE_MS && refillPendingUntil <= now;
+}
+
+/** The quota that a lease can return to the store; undefined if none is left in its window. */
+function unusedQuotaOf(lease: Lease, now: number): UnusedQuota | undefined {
+  const quota = availableQuota(lease, now);
+  if (quota === 0 || !lease.snapshot) return undefined;
+  return { counter: lease.counter, quota, window: lease.snapshot.window };
+}
+
+/**
+ * Adds charged quota to a lease and updates its snapshot. If the answer is for an earlier window
+ * than the lease's, the answer and its quota are dropped.
+ */
+function addQuota(lease: Lease, quota: number, snapshot: CounterSnapshot, call: StoreCall): void {
+  const previous = lease.snapshot;
+  if (previous && isOutdated(snapshot, previous, call)) return;
+  if (snapshot.window !== previous?.window) {
+    lease.quota = 0;
+    lease.snapshot = snapshot;
+  } else if (isNewer(snapshot, previous)) {
+    lease.snapshot = snapshot;
+  }
+  lease.quota += quota;
+  lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt) || lease.roundTripMs;
+}
+
+/**
+ * Whether an answer must be dropped, because it is for an earlier window than the lease's snapshot.
+ * If that snapshot has expired, the answer is accepted, because the store's clock may have stepped
+ * back. The answer's window is then the current window.
+ */
+function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: StoreCall): boolean {
+  if (answer.window >= previous.window) return false;
+  return (call.isGiven ? call.decidedAt : call.answeredAt) < previous.validUntil;
+}
+
+/**
+ * Whether the snapshot `one` is newer than the snapshot `other` for the same window. The answers
+ * may have arrived in any order.
+ */
+function isNewer(one: CounterSnapshot, other: CounterSnapshot): boolean {
+  if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
+  return one.count >= other.count;
+}
 
 /** The maximum number of leases whose unused quota one call returns. */
 const MAX_RETURNS_PER_CALL = 8;

@@ -1,7 +1,6 @@
 import type { Counter, Tally } from "../../engine/counter.ts";
 import type { Entry, EntryAnswer } from "../batch.ts";
-import type { Answer, Group } from "../store.ts";
-import { StoreError } from "../store-error.ts";
+import { type Answer, type Group, StoreError } from "../store.ts";
 import type { Clock } from "./script.ts";
 
 /** The number of counters that one DEL removes, each with its keys in both modes. */

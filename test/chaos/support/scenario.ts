@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { FAILURES_TO_OPEN } from "../../../src/stores/circuit.ts";
+import { FAILURES_TO_OPEN } from "../../../src/stores/breaker.ts";
 import { type Answer, send } from "../../node/support/client.ts";
 import { besideControl } from "../../node/support/control.ts";
 import { PATIENCE } from "../../patience.ts";

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
 import { randomFor, shardOutlookOf } from "../../../src/explain/shard-outlook.ts";
-import type { ClientState } from "../../../src/limiter/client-state.ts";
-import { allCountersOf } from "../../../src/limiter/counters.ts";
-import { pickShards } from "../../../src/limiter/shards.ts";
+import type { ClientState } from "../../../src/limiter/clients.ts";
+import { allCountersOf, pickShards } from "../../../src/limiter/counters.ts";
 
 // The first pair is drawn.
 beforeEach(() => void vi.spyOn(Math, "random").mockReturnValue(0));

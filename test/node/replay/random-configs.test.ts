@@ -11,9 +11,13 @@ import { Random } from "../../../cli/simulation/random.ts";
 import { config as anyConfig } from "../../../fuzz/arbitraries/config.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Config } from "../../../src/config/schema.ts";
-import { certainTalliesOf } from "../../../src/limiter/certain-denial.ts";
-import { addToGroups, emptyGroups, storeGroupsOf } from "../../../src/limiter/counter-groups.ts";
-import { countersOf } from "../../../src/limiter/counters.ts";
+import { certainTalliesOf } from "../../../src/limiter/blocked.ts";
+import {
+  addToGroups,
+  countersOf,
+  emptyGroups,
+  storeGroupsOf,
+} from "../../../src/limiter/counters.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 import { ALL, type Decided, decide, logged } from "./requests.ts";

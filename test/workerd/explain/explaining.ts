@@ -6,7 +6,7 @@ import type {
   ExplainedRule,
   Explanation,
 } from "../../../src/explain/explanation.ts";
-import { readClients } from "../../../src/limiter/client-state.ts";
+import { readClients } from "../../../src/limiter/clients.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
 /** Explains requests by a configuration over an empty memory store. */

@@ -2,13 +2,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import { explain } from "../../../src/explain/explain.ts";
-import { readClients } from "../../../src/limiter/client-state.ts";
+import { readClients } from "../../../src/limiter/clients.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import type { Override } from "../../../src/overrides/override.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import type { Store } from "../../../src/stores/store.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { type Store, StoreError } from "../../../src/stores/store.ts";
 
 const MINUTE = 60_000;
 const NOW = Date.UTC(2026, 10, 25, 8, 0, 30);

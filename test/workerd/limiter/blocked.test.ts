@@ -7,8 +7,7 @@ import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import type { Store } from "../../../src/stores/store.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { type Store, StoreError } from "../../../src/stores/store.ts";
 import { PATIENCE } from "../../patience.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */

@@ -4,7 +4,7 @@ import { type ConfigInput, defineConfig, type RuleInput } from "../../../src/con
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { createStore } from "../../../src/stores/create-store.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { StoreError } from "../../../src/stores/store.ts";
 
 const HOUR = 3_600_000;
 

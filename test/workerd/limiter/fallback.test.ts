@@ -1,13 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Config, defineConfig, type RuleInput } from "../../../src/config/index.ts";
+import type { CostOf } from "../../../src/limiter/charge.ts";
+import { costOfHead } from "../../../src/limiter/cost.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import type { Allowed } from "../../../src/limiter/decision.ts";
+import type { NativeLimiter } from "../../../src/limiter/fallback.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
-import type { NativeLimiter } from "../../../src/limiter/native-limiter.ts";
-import type { CostOf } from "../../../src/limiter/response-charger.ts";
-import { costOfHead } from "../../../src/limiter/response-charges.ts";
-import type { Store } from "../../../src/stores/store.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { type Store, StoreError } from "../../../src/stores/store.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute. */
 const NOW = 1_700_000_100_000;

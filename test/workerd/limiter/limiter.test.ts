@@ -1,11 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { costOfHead } from "../../../src/limiter/cost.ts";
 import type { Allowed } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
-import { costOfHead } from "../../../src/limiter/response-charges.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import type { Answer, Store } from "../../../src/stores/store.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { type Answer, type Store, StoreError } from "../../../src/stores/store.ts";
 import { answersFrom } from "../../suite/verdict.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */

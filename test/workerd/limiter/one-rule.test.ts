@@ -1,10 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/counter.ts";
-import type { DecideOptions } from "../../../src/limiter/counters.ts";
+import { costOfHead } from "../../../src/limiter/cost.ts";
+import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
-import { costOfHead } from "../../../src/limiter/response-charges.ts";
-import { shardQuota } from "../../../src/limiter/shards.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 

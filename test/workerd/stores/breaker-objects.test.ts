@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { PAUSE_MS } from "../../../src/stores/circuit.ts";
+import { PAUSE_MS } from "../../../src/stores/breaker.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import type { Store } from "../../../src/stores/store.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { type Store, StoreError } from "../../../src/stores/store.ts";
 import { counter } from "../../suite/counters.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 import { withBreaker } from "../../suite/wrappers.ts";

@@ -1,12 +1,12 @@
 import { describe, expect, inject, it } from "vitest";
 import { type Counter, type GroupVerdict, windowAt } from "../../../src/engine/counter.ts";
 import type { Store } from "../../../src/stores/store.ts";
+import { createUpstashStore } from "../../../src/stores/upstash/upstash-store.ts";
 import {
   createUpstashClient,
   errors,
   type UpstashClient,
-} from "../../../src/stores/upstash/upstash-client.ts";
-import { createUpstashStore } from "../../../src/stores/upstash/upstash-store.ts";
+} from "../../../src/stores/upstash/wire.ts";
 import { calendarFor, ZONES } from "../../suite/calendar-cases.ts";
 import { calendarCounter, checkMoment, expectedMoments } from "../../suite/calendar-suite.ts";
 import { counter } from "../../suite/counters.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { inTime } from "../../../src/stores/deadline.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { StoreError } from "../../../src/stores/store.ts";
 
 /** Creates a call that gets no answer until the test resolves or rejects it. */
 function silent() {

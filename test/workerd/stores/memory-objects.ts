@@ -1,8 +1,8 @@
 import type { Entry } from "../../../src/stores/batch.ts";
 import { inTime } from "../../../src/stores/deadline.ts";
 import { createDurableObjectStore } from "../../../src/stores/durable-object/durable-object-store.ts";
-import { withDenialCache } from "../../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../../src/stores/isolate/denial-cache.ts";
+import { withLeases } from "../../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { NOW } from "../../suite/driver.ts";
 

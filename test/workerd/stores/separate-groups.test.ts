@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Counter } from "../../../src/engine/counter.ts";
-import { StoreError } from "../../../src/stores/store-error.ts";
+import { StoreError } from "../../../src/stores/store.ts";
 import { counter } from "../../suite/counters.ts";
 import { NOW } from "../../suite/driver.ts";
 import { verdictOf } from "../../suite/verdict.ts";

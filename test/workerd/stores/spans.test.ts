@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { inSpan, isTraced, runtimeSpans, type Spans } from "../../../src/stores/spans.ts";
+import { inSpan, isTraced, runtimeSpans, type Spans } from "../../../src/stores/calls.ts";
 
 /** Returns spans that note what is recorded. */
 function recorder(traced = true) {

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Answer, Store } from "../../../src/stores/store.ts";
-import type { StoreError } from "../../../src/stores/store-error.ts";
-import { MAX_STALLED } from "../../../src/stores/waiting-calls.ts";
+import { MAX_STALLED } from "../../../src/stores/breaker.ts";
+import type { Answer, Store, StoreError } from "../../../src/stores/store.ts";
 import { counter } from "../../suite/counters.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 import { withBreaker, withDeadline } from "../../suite/wrappers.ts";

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vites
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
-import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";

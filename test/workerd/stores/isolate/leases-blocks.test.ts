@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { StoreError } from "../../../../src/stores/store-error.ts";
+import { StoreError } from "../../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import {
   at,

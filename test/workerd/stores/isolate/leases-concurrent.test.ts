@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
-import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
-import type { Store } from "../../../../src/stores/store.ts";
-import { StoreError } from "../../../../src/stores/store-error.ts";
+import { type Store, StoreError } from "../../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 import { counter, flushPromises, leasesOver, stopClock } from "./leases-setup.ts";

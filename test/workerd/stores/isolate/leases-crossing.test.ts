@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
-import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Answer, Store } from "../../../../src/stores/store.ts";
 import { NOW } from "../../../suite/driver.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { IDLE_MS } from "../../../../src/stores/isolate/lease.ts";
+import { IDLE_MS } from "../../../../src/stores/isolate/lease-book.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { verdictOf } from "../../../suite/verdict.ts";

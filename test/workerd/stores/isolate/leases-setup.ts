@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
-import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Answer, Store } from "../../../../src/stores/store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";

@@ -6,7 +6,7 @@ import {
   type StoreCall,
   snapshotOf,
   tallyOf,
-} from "../../../../src/stores/isolate/snapshot.ts";
+} from "../../../../src/stores/isolate/lease-book.ts";
 import { counter } from "../../../suite/counters.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of the minute with window number 28333335. */

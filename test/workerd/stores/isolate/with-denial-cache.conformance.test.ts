@@ -1,4 +1,4 @@
-import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { conformance } from "../../../suite/conformance.ts";
 

@@ -1,10 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
-import { MAX_AGE_MS } from "../../../../src/stores/isolate/denial-cache.ts";
-import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { MAX_AGE_MS, withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
-import type { Answer, Store } from "../../../../src/stores/store.ts";
-import { StoreError } from "../../../../src/stores/store-error.ts";
+import { type Answer, type Store, StoreError } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { answersFrom, verdictOf } from "../../../suite/verdict.ts";

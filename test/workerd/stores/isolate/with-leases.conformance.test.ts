@@ -1,5 +1,5 @@
-import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { conformance } from "../../../suite/conformance.ts";

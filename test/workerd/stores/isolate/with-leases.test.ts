@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { verdictOf } from "../../../suite/verdict.ts";

@@ -2,19 +2,15 @@ import { waitUntil } from "cloudflare:workers";
 import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Store } from "../stores/store.ts";
-import { timeOf } from "./clock.ts";
-import { countersOf, type RuleCounter } from "./counters.ts";
-import type { Allowed, Quota } from "./decision.ts";
-import type { Fallback } from "./fallback.ts";
-import { quotasOf } from "./quotas.ts";
-import type { Reserve } from "./reserves.ts";
 import {
   chargedCountersOf,
   type FinalCost,
   type ResponseCharge,
   responseChargesOf,
-} from "./response-charges.ts";
-import { mayBeCharged, type RuleVerdict } from "./rule-verdict.ts";
+} from "./cost.ts";
+import { countersOf, type Reserve, type RuleCounter, timeOf } from "./counters.ts";
+import { type Allowed, mayBeCharged, type Quota, quotasOf, type RuleVerdict } from "./decision.ts";
+import type { Fallback } from "./fallback.ts";
 
 type ChargerConfig = Pick<Config, "clock" | "prefix">;
 

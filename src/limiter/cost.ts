@@ -2,13 +2,16 @@ import type { Rule } from "../config/rule.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { HeaderFields } from "../request/header-fields.ts";
 import type { CostFailure } from "../request/request-cost.ts";
-import { type RuleCounter, ruleCountersOf } from "./counters.ts";
-import { refundCountersOf } from "./reserves.ts";
-import { isChargedByResponse } from "./rule-cost.ts";
-import type { RuleVerdict } from "./rule-verdict.ts";
+import {
+  isChargedByResponse,
+  type RuleCounter,
+  refundCountersOf,
+  ruleCountersOf,
+} from "./counters.ts";
+import type { RuleVerdict } from "./decision.ts";
 
 /** The parts of an origin's response that determine what the request cost. */
-export interface ResponseFacts {
+interface ResponseFacts {
   readonly status: number;
   readonly headers: Pick<HeaderFields, "get">;
 }
@@ -27,7 +30,7 @@ export interface ResponseCharge {
 export type UnknownCost = CostFailure | "no-response" | "broken-off";
 
 /** An unknown cost of which a settle function knows a part. */
-export interface MinimumCost {
+interface MinimumCost {
   readonly atLeast: number;
   readonly cause: UnknownCost;
 }

@@ -1,0 +1,305 @@
+import { errors, Redis } from "@upstash/redis/cloudflare";
+import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
+import {
+  type Counter,
+  longestWindowMs,
+  MAX_COUNT,
+  storedKey,
+  type Tally,
+  windowAt,
+  windowStart,
+} from "../../engine/counter.ts";
+import { answersOf, type Entry, type EntryAnswer, type Part } from "../batch.ts";
+import { Deadline } from "../deadline.ts";
+import { type Answer, type Group, StoreError, skipped } from "../store.ts";
+import type { Clock } from "./script.ts";
+
+/** The KEYS of a counter, in the order that `createScript` describes. */
+export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
+  const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
+  const keys = [keyOf(counter)];
+  if (counter.banMs) keys.push(banKey(counter));
+  if (counter.escalation) keys.push(strikesKey(counter));
+  if (counter.alternative) keys.push(keyOf(counter.alternative));
+  return keys;
+}
+
+/**
+ * Returns the counter in both modes, with the keys of a ban and of strikes. A reset must remove
+ * these keys even if the rule has no ban, only one length or another mode now, because an earlier
+ * deployment of the rule may have written them. A reset ignores the lengths.
+ */
+export function withBanKeys(counter: Counter): Counter[] {
+  const escalation = { lengthsMs: [1], forgetAfterMs: 1 };
+  return inBothModes({ ...counter, banMs: 1, escalation });
+}
+
+/** The ARGV of a counter, in the order that `createScript` describes. */
+export function argumentsOf(counter: Counter, now: number): number[] {
+  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, alternative } = counter;
+  const flag = (set = false) => Number(set);
+  const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
+  const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
+  const ban = banArguments(counter, flag(counter.neverBans));
+  const other = alternative ? [1, alternative.limit, alternative.ceiling] : [0];
+  const calendar = counter.calendar ? calendarArguments(counter, now) : [];
+  return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar, ...other];
+}
+
+/**
+ * Returns the number of the previous window, its start, and the starts of the three windows after
+ * it.
+ */
+function calendarArguments(counter: Counter, now: number): number[] {
+  const previous = windowAt(now, counter).index - 1;
+  return [previous, ...[0, 1, 2, 3].map((number) => windowStart(counter, previous + number))];
+}
+
+function banArguments({ banMs = 0, escalation }: Counter, neverBans: number): number[] {
+  if (!escalation) return [banMs, neverBans];
+  const { lengthsMs, forgetAfterMs } = escalation;
+  return [-lengthsMs.length, neverBans, ...lengthsMs, forgetAfterMs];
+}
+
+// Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL
+// may belong to a server that is not Redis.
+
+/** The number in place of a dependent group that was skipped. */
+const SKIPPED_GROUP = -1;
+
+/** Turns the message of a command's error into an error. */
+type ErrorOf = (message: string) => StoreError;
+
+/**
+ * Reads the reply of the script that carries out entries.
+ *
+ * @throws {StoreError} ("invalid-reply") unless the reply has exactly the expected integers
+ */
+export function readAnswers(
+  reply: unknown,
+  entries: readonly Entry[],
+  clock: Clock,
+  errorOf: ErrorOf,
+): EntryAnswer[][] {
+  const values = new ReplyReader(reply, errorOf);
+  const storeNow = values.next(0, MAX_COUNT);
+  const answers = entries.map((entry): EntryAnswer[] => {
+    const { adjusted: counters, removed, times } = entry;
+    const now = clock === "edge" ? (entry.now ?? storeNow) : storeNow;
+    const adjusted = counters.length > 0 ? readAdjusted(counters, values) : undefined;
+    const removal = removed.length > 0 ? values.nextOrError(1, 1) : undefined;
+    const groups = entry.groups.map((group, index) =>
+      readParts(group, times, now, values, index > 0 ? SKIPPED_GROUP : 0),
+    );
+    return Array.from({ length: times }, (_, index) => ({
+      groups: groups.map((each) => each[index] as Answer | StoreError),
+      ...(adjusted && { adjusted }),
+      ...(removal instanceof StoreError && { failed: removal }),
+    }));
+  });
+  values.end();
+  return answers;
+}
+
+function readAdjusted(counters: Group, values: ReplyReader): Tally[] | StoreError {
+  const verdict = values.nextOrError(1, 1);
+  return verdict instanceof StoreError
+    ? verdict
+    : counters.map((counter) => readTally(counter, values));
+}
+
+/** Reads the parts of a group, and returns the answer for each request. */
+function readParts(
+  counters: Group,
+  times: number,
+  now: number,
+  values: ReplyReader,
+  lowest: number,
+): (Answer | StoreError)[] {
+  const parts: Part[] = [];
+  let left = times;
+  while (left > 0) {
+    const admitted = values.nextOrError(lowest, left);
+    if (admitted instanceof StoreError || admitted === SKIPPED_GROUP) {
+      const answer = admitted instanceof StoreError ? admitted : skipped(now);
+      parts.push({ requests: left, answer });
+      break;
+    }
+    const tallies = counters.map((counter) => readChargedTally(counter, admitted, values));
+    const requests = admitted || left;
+    parts.push({ requests, answer: { now, admitted: admitted > 0, tallies } });
+    left -= requests;
+  }
+  return answersOf(counters, parts);
+}
+
+/** Reads a tally, and the quota charged, which follows the tally in the reply. */
+function readChargedTally(counter: Counter, admitted: number, integers: ReplyReader): Tally {
+  const { cost, block, checkOnly, alternative } = counter;
+  const tally = readTally(counter, integers);
+  if (!admitted || checkOnly) {
+    const charged = integers.next(0, 0);
+    return block === undefined ? tally : { ...tally, charged };
+  }
+  const least = cost * admitted;
+  const most = Math.max(least, block ?? 0);
+  const charge = integers.next(alternative ? -most : least, most);
+  const charged = Math.abs(charge);
+  if (charged < least) throw invalidReply();
+  return {
+    ...tally,
+    ...(block !== undefined && { charged }),
+    ...(charge < 0 && { inAlternative: true }),
+  };
+}
+
+function readTally(counter: Counter, integers: ReplyReader): Tally {
+  // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
+  const longestBanMs = counter.banMs ? MAX_COUNT : 0;
+  // If a counter rolls over, its reset can be the end of a window after the current one.
+  return {
+    count: integers.next(0, MAX_COUNT),
+    resetMs: integers.next(1, counter.rollsOver ? MAX_COUNT : longestWindowMs(counter)),
+    banMs: integers.next(0, longestBanMs),
+  };
+}
+
+/** Reads the values of a reply one after another. */
+class ReplyReader {
+  readonly #values: readonly unknown[];
+  readonly #errorOf: ErrorOf;
+  #at = 0;
+
+  constructor(reply: unknown, errorOf: ErrorOf) {
+    this.#values = Array.isArray(reply) ? reply : [];
+    this.#errorOf = errorOf;
+  }
+
+  /** @throws {StoreError} ("invalid-reply") unless the next value is an integer from `min` to `max` */
+  next(min: number, max: number): number {
+    const value = this.#values[this.#at++];
+    if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max) {
+      throw invalidReply();
+    }
+    return value as number;
+  }
+
+  /** Reads the message of an error, or else an integer. */
+  nextOrError(min: number, max: number): number | StoreError {
+    const value = this.#values[this.#at];
+    if (typeof value !== "string") return this.next(min, max);
+    this.#at++;
+    return this.#errorOf(value);
+  }
+
+  /** @throws {StoreError} ("invalid-reply") if the reply has more values */
+  end(): void {
+    if (this.#at !== this.#values.length) throw invalidReply();
+  }
+}
+
+function invalidReply(): StoreError {
+  return new StoreError("invalid-reply", "the script's reply does not have the expected integers");
+}
+
+export { errors };
+
+/**
+ * The methods of Upstash's client that Weir uses. They run a script by its digest, or by its text.
+ */
+export type UpstashClient = Pick<Redis, "eval" | "evalsha">;
+
+interface UpstashClientOptions {
+  /** The database's REST endpoint. */
+  readonly url: string;
+  readonly token: string;
+  /** The deadline of a decision, in milliseconds. A call is aborted some time after it. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and
+ * returns the reply unchanged.
+ *
+ * The bundle contains the whole class with all of its commands, which takes 17 KiB after gzip. The
+ * package has no smaller client, and bundlers do not remove unused methods of a class. A reduced
+ * copy of the class would be a client of our own, which neither Upstash nor other projects test.
+ */
+export function createUpstashClient({
+  url,
+  token,
+  timeoutMs,
+}: UpstashClientOptions): UpstashClient {
+  return new Redis({
+    url,
+    token,
+    // These options turn off the client's defaults, such as five retries over 4.3 s, batches of
+    // calls from several requests, base64 replies, and guesses at the type of each value.
+    retry: { retries: 0 },
+    enableAutoPipelining: false,
+    enableTelemetry: false,
+    readYourWrites: false,
+    responseEncoding: false,
+    automaticDeserialization: false,
+    signal: () => abortAfter(2 * timeoutMs),
+  });
+}
+
+/**
+ * Frees the connection of a call that hangs. Decisions have a deadline of their own. In an isolate
+ * that is busy, this deadline can pass much later, so the call is aborted later still.
+ */
+function abortAfter(ms: number): AbortSignal {
+  const controller = new AbortController();
+  new Deadline(ms, () => controller.abort(new DOMException("no answer", "TimeoutError")));
+  return controller.signal;
+}
+
+/**
+ * Converts an error of a call into a `StoreError`.
+ *
+ * @param secrets texts that the error's message must not contain
+ */
+export function toStoreError(error: unknown, secrets: readonly string[]): StoreError {
+  if (error instanceof StoreError) return error;
+  if (error instanceof errors.UpstashJSONParseError) {
+    return new StoreError("invalid-reply", "the answer is not JSON");
+  }
+  if (error instanceof errors.UpstashError) {
+    return new StoreError("error-reply", publicMessage(error, secrets));
+  }
+  if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
+    return new StoreError("timeout", "no answer in time");
+  }
+  // The client throws a TypeError if the JSON has neither a result nor an error. In workerd, a
+  // connection that is refused or breaks throws a plain Error.
+  return error instanceof TypeError
+    ? new StoreError("invalid-reply", "the answer has neither a result nor an error")
+    : new StoreError("unreachable", "no connection");
+}
+
+/** Converts the message of a command that failed in a script. The other parameter is as above. */
+export function replyError(message: string, secrets: readonly string[]): StoreError {
+  return new StoreError("error-reply", publicMessage({ message }, secrets));
+}
+
+/**
+ * The identities that a counter's keys contain. A shard's identity consists of the client's
+ * identity, `#` and a number.
+ */
+export function identitiesOf({ identity, alternative }: Counter): string[] {
+  // The shards come first, because `#1` would be left over if the client's identity were replaced
+  // first.
+  const shards = alternative ? [identity, alternative.identity] : [identity];
+  return [...shards, identity.replace(/#\d+$/, "")];
+}
+
+/**
+ * The error message of Redis, such as `WRONGPASS invalid password`, without the command that the
+ * client appends. Redis, or a proxy in front of it, may quote the call that it received. So the
+ * token and the identities are replaced by `…`.
+ */
+function publicMessage({ message }: Pick<Error, "message">, secrets: readonly string[]): string {
+  const reply = message.replace(/, command was:.*$/s, "");
+  return secrets.reduce((text, secret) => text.replaceAll(secret, "…"), reply).slice(0, 200);
+}
