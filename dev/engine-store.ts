@@ -1,6 +1,6 @@
 import type { Row, Writes } from "../src/engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../src/engine/fixed-window.ts";
-import { isDependent, skipped, type Store } from "../src/stores/store.ts";
+import { isDependent, type Store, skipped } from "../src/stores/store.ts";
 
 /** Creates a store that only calls the engine. It never removes expired rows. */
 export function createEngineStore(): Store {

@@ -91,7 +91,7 @@ export function toEntry(outcome: Outcome, base64: boolean): Entry {
   if ("error" in outcome) return outcome;
   const { reply } = outcome;
   // Upstash does not encode a reply that is only "OK". Inside a list, it encodes "OK" too.
-  if (Buffer.isBuffer(reply) && reply.equals(OK)) return { result: "OK" };
+  if (reply instanceof Uint8Array && OK.equals(reply)) return { result: "OK" };
   return { result: toJson(reply, base64 ? "base64" : "utf8") };
 }
 
@@ -99,8 +99,7 @@ const OK = Buffer.from("OK");
 
 function toJson(reply: Reply, encoding: "base64" | "utf8"): JsonReply {
   if (Array.isArray(reply)) return reply.map((element) => toJson(element, encoding));
-  if (Buffer.isBuffer(reply)) return reply.toString(encoding);
   // A script can return an error inside a list. JSON has no form for it, so it becomes a string.
   if (reply instanceof Error) return Buffer.from(reply.message).toString(encoding);
-  return reply;
+  return typeof reply === "number" || reply === null ? reply : reply.toString(encoding);
 }

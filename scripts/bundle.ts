@@ -36,7 +36,7 @@ export function partsOf({ outputs }: Outputs): Part[] {
     .sort((one, other) => other.bytes - one.bytes);
 }
 
-/** @param path such as `node_modules/@upstash/redis/cloudflare.mjs` or `src/http/cors.ts` */
+/** @param path such as `node_modules/@upstash/redis/cloudflare.mjs` or `src/http/forward.ts` */
 function partOf(path: string): string {
   const [, inPackages] = path.match(/.*node_modules\/((?:@[^/]+\/)?[^/]+)/) ?? [];
   if (inPackages) return inPackages;

@@ -1,10 +1,9 @@
 import { waitUntil } from "cloudflare:workers";
-import type { CustomContext } from "./config/custom-functions.ts";
+import type { CustomContext, CustomSettle, SettleContext } from "./config/custom-functions.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
-import { isEmptyEncoded } from "./http/encoded-body.ts";
-import { withQuotaFields } from "./http/quota-fields.ts";
-import { isBrotli } from "./http/raw-body.ts";
+import { isBrotli, isEmptyEncoded, type TeeOptions, teeResponse } from "./http/body-tee.ts";
+import { withQuotaFields } from "./http/response-headers.ts";
 import { isBadGateway } from "./http/responses.ts";
 import type { CostOf } from "./limiter/charge.ts";
 import {
@@ -24,14 +23,85 @@ import {
 } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { logUndecided, logUnreadableCost } from "./log.ts";
-import { callSettleFunctions } from "./settle-functions.ts";
+import { isCost } from "./request/custom-calls.ts";
+
+/** A response whose body settle functions read while the client receives it. */
+interface SettledResponse {
+  /** The response for the client. */
+  readonly response: Response;
+  /** The final costs, by the names of the functions. Never rejects. */
+  readonly costs: Promise<ReadonlyMap<string, FinalCost>>;
+}
+
+interface SettleCallOptions extends Omit<TeeOptions, "maxWaitMs"> {
+  readonly timeoutMs: number;
+}
+
+/**
+ * Calls the functions for `settle: "custom:NAME"`, each at most once.
+ *
+ * A function may take as long as the body takes. After the end of the body it has `timeoutMs`. If it
+ * returns no cost, the reason for the unknown cost is determined after the end of the body, because
+ * the body may break off.
+ *
+ * @param names the names of the functions to call
+ */
+async function callSettleFunctions(
+  functions: ReadonlyMap<string, CustomSettle> | undefined,
+  names: readonly string[],
+  response: Response,
+  context: SettleContext,
+  { timeoutMs, ...options }: SettleCallOptions,
+): Promise<SettledResponse> {
+  const teed = await teeResponse(response, names.length, {
+    ...options,
+    maxWaitMs: timeoutMs,
+  });
+  if (!teed) {
+    const costs = new Map(names.map((name) => [name, "no-response"] as const));
+    return { response, costs: Promise.resolve(costs) };
+  }
+  const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
+    const { promise: timeout, resolve } = Promise.withResolvers<"timeout">();
+    const call = teed.started.then(() =>
+      readCost(functions?.get(name), teed.copies[index] as Response, { ...context }),
+    );
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    let hasReturned = false;
+    teed.ended.then(() => {
+      if (!hasReturned) timer = setTimeout(() => resolve("timeout"), timeoutMs);
+    });
+    const cost = await Promise.race([call, timeout]);
+    hasReturned = true;
+    if (timer !== null) clearTimeout(timer);
+    const isKnown = typeof cost === "number" || ((await teed.ended) && !teed.hasFault());
+    return [name, isKnown ? cost : withCause(cost, "broken-off")];
+  });
+  return { response: teed.response, costs: Promise.all(calls).then((costs) => new Map(costs)) };
+}
+
+async function readCost(
+  settle: CustomSettle | undefined,
+  response: Response,
+  context: SettleContext,
+): Promise<FinalCost> {
+  try {
+    const cost: unknown = await settle?.(response, context);
+    if (cost === undefined) return "missing";
+    if (isCost(cost)) return cost;
+    const { atLeast } = Object(cost) as { atLeast?: unknown };
+    return isCost(atLeast) ? { atLeast, cause: "missing" } : "invalid";
+  } catch {
+    return "threw";
+  }
+}
 
 /**
  * Forwards a request to the origin or to an app, and returns the response.
  *
  * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
  * undecided
- * @param isRaw whether an origin's response must have a raw body: see http/raw-body.ts; undefined if
+ * @param isRaw whether an origin's response must have a raw body: see http/body-tee.ts; undefined if
  * no settle function reads the response
  */
 export type ForwardWithQuotas = (
@@ -46,7 +116,7 @@ type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
 type Cost = FinalCost | undefined;
 
 /** A request that was admitted. */
-export interface AdmittedRequest {
+interface AdmittedRequest {
   readonly request: Request;
   readonly context: CustomContext;
   readonly decision: Allowed;

@@ -5,16 +5,14 @@ import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { customDenial } from "./http/custom-denial.ts";
-import { createForward, withItsMethod } from "./http/forward.ts";
-import { withOriginFields } from "./http/origin-fields.ts";
-import { withQuotaFields } from "./http/quota-fields.ts";
+import { createForward, withItsMethod, withOriginFields } from "./http/forward.ts";
+import { withQuotaFields, withServerTiming } from "./http/response-headers.ts";
 import {
   badRequestResponse,
   limitedResponse,
   pathTooLongResponse,
   undecidedResponse,
 } from "./http/responses.ts";
-import { withServerTiming } from "./http/server-timing.ts";
 import { type Limited, mayBeCharged, type Quota } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { logCustomResponseFailed, logDecision } from "./log.ts";

@@ -1,12 +1,6 @@
 // This module is the package `edge-weir`, for Workers. Only its exports stay stable between releases.
 
 export { ControlObject } from "./control/control-object.ts";
-export type {
-  LimitDenied,
-  LimitGranted,
-  LimitResult,
-  LimitUndecided,
-} from "./limit-result.ts";
 export type { Reserve } from "./limiter/counters.ts";
 export type { Quota } from "./limiter/decision.ts";
 export {
@@ -16,11 +10,17 @@ export {
   rateLimit,
 } from "./middleware.ts";
 export type { ClientEffect, Override, RuleEffect } from "./overrides/override.ts";
-export { RateLimitError } from "./rate-limit-error.ts";
 export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
-export { WeirService } from "./service.ts";
-export type { CheckOptions, ClientOptions, LimitOptions } from "./service-options.ts";
-export type { OverrideOptions, RemoveOverrideOptions } from "./service-overrides.ts";
-export type { SettleOptions } from "./service-settle.ts";
+export type { CheckOptions, ClientOptions, LimitOptions } from "./service/options.ts";
+export type { OverrideOptions, RemoveOverrideOptions } from "./service/overrides.ts";
+export type {
+  LimitDenied,
+  LimitGranted,
+  LimitResult,
+  LimitUndecided,
+} from "./service/result.ts";
+export { RateLimitError } from "./service/result.ts";
+export type { SettleOptions } from "./service/rule.ts";
+export { WeirService } from "./service/service.ts";
 export { CounterObject } from "./stores/durable-object/counter-object.ts";
 export { type Next, type WeirHandler, weir } from "./weir.ts";

@@ -7,10 +7,9 @@ import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";
-import { mergeAppFields } from "./http/cors.ts";
+import { mergeAppFields } from "./http/response-headers.ts";
+import { perBindings, prepareGateway } from "./isolate.ts";
 import type { Quota } from "./limiter/decision.ts";
-import { perBindings } from "./per-bindings.ts";
-import { prepareGateway } from "./prepare-gateway.ts";
 
 /**
  * Options of {@link rateLimit}.

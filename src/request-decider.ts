@@ -6,11 +6,10 @@ import { type Decision, type Limited, toUndecided } from "./limiter/decision.ts"
 import type { Limiter } from "./limiter/limiter.ts";
 import { logCustomKeyFailed, logUnreadableCost } from "./log.ts";
 import type { LiveOverrides } from "./overrides/live-overrides.ts";
-import type { AppliedRule } from "./request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "./request/canonical-request.ts";
 import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "./request/matcher.ts";
-import { createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
+import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
 import { type SentNames, sentNamesOf } from "./request/sent-values.ts";
 import { createClaimsReader } from "./request/token.ts";
 

@@ -1,9 +1,8 @@
 import { Hono } from "hono";
-import { createAdminEntry } from "./admin-entry.ts";
+import { createAdminEntry, prepareAdmin } from "./admin-entry.ts";
 import { toConfig } from "./config/define.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
-import { perBindings } from "./per-bindings.ts";
-import { prepareAdmin } from "./prepare-admin.ts";
+import { perBindings } from "./isolate.ts";
 
 /** The app that {@link weirAdmin} creates. It fits apps with any type of bindings. */
 export type AdminApp = Hono<{ Bindings: object }>;

@@ -3,8 +3,7 @@ import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
-import { perBindings } from "./per-bindings.ts";
-import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
+import { perBindings, prepareGateway, type RequestHandler } from "./isolate.ts";
 
 /**
  * A handler that answers admitted requests instead of an origin. It is a framework's next handler,
@@ -68,7 +67,7 @@ export function weir(config: Config | ConfigInput): WeirHandler {
     (env): Prepared => ({
       env,
       admin: createAdminEntry(checkedConfig, env, async (gate) => {
-        const { prepareAdmin } = await import("./prepare-admin.ts");
+        const { prepareAdmin } = await import("./admin-entry.ts");
         return prepareAdmin(checkedConfig, env, gate);
       }),
     }),

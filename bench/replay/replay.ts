@@ -5,7 +5,7 @@
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, URL } from "node:url";
 import { parseArgs } from "node:util";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { generateLog } from "./generate-log.ts";

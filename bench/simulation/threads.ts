@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { URL } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { Scenario } from "./scenario.ts";
 import type { Summary } from "./summary.ts";

@@ -5,10 +5,12 @@
  * of the machine's speed affect both. The requests wait for each other, because otherwise the bench
  * would measure how they wait for the CPU. Then it measures the CPU time of an answer with many events.
  */
+
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { URL } from "node:url";
 import { parseArgs } from "node:util";
 import { startChild } from "../../dev/child.ts";
 import { startRedis } from "../../dev/redis.ts";

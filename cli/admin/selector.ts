@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ClientSelector } from "../../src/admin/operations.ts";
-import { IDENTITY_FORM, isIdentity } from "../../src/request/identity-text.ts";
+import { IDENTITY_FORM, isIdentity } from "../../src/request/identity.ts";
 import { wrongOptions } from "./admin-error.ts";
 
 /** The options that name a client. */

@@ -1,6 +1,6 @@
 import type { Row } from "../../src/engine/counter.ts";
 import { type RuleCounter, ruleCountersOf } from "../../src/limiter/counters.ts";
-import type { AppliedRule } from "../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../src/request/rule-applier.ts";
 import type { ClientTemplate } from "./client-template.ts";
 
 /** A rule that counts a request, with the counters to decide. */

@@ -2,10 +2,10 @@ import {
   type CanonicalRequest,
   type ClientFacts,
   hasHiddenQuery,
+  isPreflight,
   type Place,
 } from "../../src/request/canonical-request.ts";
 import type { HeaderFields } from "../../src/request/header-fields.ts";
-import { isPreflight } from "../../src/request/preflight.ts";
 import { type SentNames, SentValues } from "../../src/request/sent-values.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 

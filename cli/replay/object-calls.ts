@@ -1,5 +1,5 @@
 import type { Counter, UnusedQuota } from "../../src/engine/counter.ts";
-import { partsOf } from "../../src/stores/durable-object/two-phase.ts";
+import { partsOf } from "../../src/stores/durable-object/shards.ts";
 import { isOptional } from "../../src/stores/store.ts";
 import type { GroupAnswer } from "./group-answers.ts";
 

@@ -1,5 +1,5 @@
 import type { Rule, Window } from "../../src/config/rule.ts";
-import { bodyCostOf, hasCustomCost, unknownCost } from "../../src/request/request-cost.ts";
+import { bodyCostOf, hasCustomCost, unknownCost } from "../../src/request/custom-calls.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 
 /**

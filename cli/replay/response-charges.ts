@@ -8,7 +8,7 @@ import {
 } from "../../src/limiter/cost.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
 import type { RuleVerdict } from "../../src/limiter/decision.ts";
-import type { AppliedRule } from "../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../src/request/rule-applier.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 
 /** A status that no response has and no rule counts. */

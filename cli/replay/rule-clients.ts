@@ -8,9 +8,9 @@ import {
   rollsOver,
   ruleCountersOf,
 } from "../../src/limiter/counters.ts";
-import { isExemptAddress } from "../../src/request/exempt-address.ts";
 import { encodeValues, type RequestContext } from "../../src/request/identity.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
+import { isExemptAddress } from "../../src/request/rule-applier.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { ClientCache } from "./client-cache.ts";
 import {
@@ -167,7 +167,7 @@ function isUnknownAddress({ part, value }: KeyValue): boolean {
   return part.kind === "ip" && value === UNKNOWN_ADDRESS;
 }
 
-/** Returns the windows of a client's tier, as `windowsFor` of src/request/tier.ts. */
+/** Returns the windows of a client's tier, as `windowsFor` of src/request/rule-applier.ts. */
 function windowsFor(rule: Rule, context: RequestContext): readonly Window[] {
   const alternatives: readonly KeyPart[] = rule.tiers?.by[0] ?? [];
   const present = firstValue(alternatives, context);

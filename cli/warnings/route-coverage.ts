@@ -1,5 +1,5 @@
 import { splitRoute } from "../../src/config/route.ts";
-import { canonicalPath } from "../../src/request/canonical-path.ts";
+import { canonicalPath } from "../../src/request/path.ts";
 
 /** The segments of a route, in the canonical form that the matcher compares with paths. */
 export type Segments = readonly string[];

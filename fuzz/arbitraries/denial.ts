@@ -82,7 +82,7 @@ export const denial: fc.Arbitrary<Denial> = fc
     };
   });
 
-/** Returns a tally that script-reply.ts accepts. */
+/** Returns a tally that wire.ts accepts. */
 function tallyOf(
   { windowMs, banMs: bans }: Counter,
   { count, reset, banMs }: { count: number; reset: number; banMs: number },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { isInnerList, parseList } from "structured-headers";
-import { appendQuotaFields } from "../../src/http/rate-limit-headers.ts";
+import { appendQuotaFields } from "../../src/http/response-headers.ts";
 import { limitedResponse } from "../../src/http/responses.ts";
 import type { Quota } from "../../src/limiter/decision.ts";
 import { denial } from "../arbitraries/denial.ts";

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import type { KeyExpression } from "../../src/config/key-expression.ts";
-import { canonicalPath } from "../../src/request/canonical-path.ts";
 import {
   hashValues,
   identityOf,
   type KeyContext,
   type NamedValue,
 } from "../../src/request/identity.ts";
+import { canonicalPath } from "../../src/request/path.ts";
 import { SentValues } from "../../src/request/sent-values.ts";
 import { createAsyncTarget } from "../property.ts";
 

@@ -117,7 +117,7 @@ async function checkFile(
 /** Counts lines with more than white space, in another way than the reader. */
 function countLines(content: string): number {
   const lines = Buffer.from(content, "latin1").toString().split("\n");
-  return lines.filter((line) => line.trim() !== "").length;
+  return lines.filter((line: string) => line.trim() !== "").length;
 }
 
 function checkRequest({ at, method, target, ip, status, headers }: LogRequest): void {

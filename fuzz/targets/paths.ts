@@ -1,7 +1,6 @@
 import fc from "fast-check";
-import { canonicalPath, isTooLong } from "../../src/request/canonical-path.ts";
 import { canonicalRequest } from "../../src/request/canonical-request.ts";
-import type { CanonicalPath } from "../../src/request/path-reader.ts";
+import { type CanonicalPath, canonicalPath, isTooLong } from "../../src/request/path.ts";
 import { ORIGINS } from "../origins.ts";
 import { createTarget, inTime } from "../property.ts";
 

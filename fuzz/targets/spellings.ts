@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { canonicalPath } from "../../src/request/canonical-path.ts";
+import { canonicalPath } from "../../src/request/path.ts";
 import { createTarget } from "../property.ts";
 
 const LETTERS = [..."abiklsz019-_~é"];

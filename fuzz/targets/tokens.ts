@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { createEventStreamParser } from "../../src/llm/event-stream.ts";
+import { createEventStreamParser } from "../../src/llm/body-text.ts";
 import { createUsageTally } from "../../src/llm/token-counts.ts";
 import { createTarget, inTime } from "../property.ts";
 

@@ -1,4 +1,4 @@
-import { problemResponse } from "../http/problem.ts";
+import { problemResponse } from "../http/responses.ts";
 import { type InputFault, OperationError, type OperationFailure } from "./operations.ts";
 
 const TITLES = {

@@ -4,7 +4,7 @@ import { MAX_LIMIT } from "../config/limits.ts";
 import { MAX_URL } from "../explain/described-request.ts";
 import { MAX_REASON } from "../overrides/override-schema.ts";
 import { MAX_FACTOR } from "../overrides/override-windows.ts";
-import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity-text.ts";
+import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity.ts";
 
 // The schemas of what programs send to the API. Its description in OpenAPI is made of them. Each message continues
 // a sentence that begins with the name of the field.

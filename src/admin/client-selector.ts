@@ -2,8 +2,7 @@ import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key-e
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { describeFaults } from "../overrides/override-input.ts";
-import { keyPartName } from "../request/identity.ts";
-import { IDENTITY_FORM, isIdentity } from "../request/identity-text.ts";
+import { IDENTITY_FORM, isIdentity, keyPartName } from "../request/identity.ts";
 import { identityOfLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
 import { type ClientSelector, type InputFault, OperationError } from "./operations.ts";
 

@@ -11,7 +11,7 @@ import type { DescribedRequest, Explanation } from "../explain/explanation.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import { overrideId } from "../overrides/override.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import { type ClientChange, changeClients, type NewEntry } from "./change-clients.ts";
 import { callStore, reportOf } from "./client-report.ts";
 import { type SelectedClient, selectClients } from "./client-selector.ts";

@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { IDENTITY_FORM, isIdentity } from "../request/identity-text.ts";
+import { IDENTITY_FORM, isIdentity } from "../request/identity.ts";
 import { OperationError } from "./operations.ts";
 
 /** The number of names that the message lists. */

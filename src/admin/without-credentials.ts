@@ -1,4 +1,4 @@
-import { copyOf } from "../http/origin-fields.ts";
+import { copyOf } from "../http/forward.ts";
 import { HEADER } from "./access-token.ts";
 import { COOKIE, splitCookies } from "./session.ts";
 

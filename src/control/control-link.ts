@@ -1,6 +1,6 @@
 import type { Decision } from "../limiter/decision.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { Recorder } from "../statistics/recorder.ts";
 import { type Batch, type ControlCallOptions, ControlCalls } from "./control-calls.ts";
 import { GLOBAL_OBJECT } from "./fan-in.ts";

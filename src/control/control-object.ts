@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { CONTROL_BINDING } from "../config/binding-names.ts";
 import type { Env } from "../config/env.ts";
 import type { Override } from "../overrides/override.ts";
-import { IDENTITY_FORM, isIdentity } from "../request/identity-text.ts";
+import { IDENTITY_FORM, isIdentity } from "../request/identity.ts";
 import { AuditTable } from "./audit-table.ts";
 import { Collector } from "./collector.ts";
 import { parentOf } from "./fan-in.ts";

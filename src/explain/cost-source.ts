@@ -1,7 +1,7 @@
 import type { Cost, RequestCost } from "../config/cost.ts";
 import type { Rule } from "../config/rule.ts";
 import { isChargedByResponse } from "../limiter/counters.ts";
-import type { CostFailure } from "../request/request-cost.ts";
+import type { CostFailure } from "../request/custom-calls.ts";
 
 /** The reasons why a cost is unknown, as parts of sentences. */
 const FAILURES: Readonly<Record<CostFailure, string>> = {

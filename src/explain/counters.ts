@@ -2,7 +2,7 @@ import { banKey } from "../engine/bans.ts";
 import { type Counter, storedKey, windowEndingNear } from "../engine/counter.ts";
 import type { CounterTally } from "../limiter/clients.ts";
 import { costBefore } from "../limiter/counters.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { ExplainedBan, ExplainedCounter } from "./explanation.ts";
 import type { ImaginedStore } from "./imagined-store.ts";
 

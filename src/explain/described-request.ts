@@ -1,6 +1,6 @@
 import type { Config } from "../config/schema.ts";
-import { MAX_CHARACTERS, MAX_SEGMENTS } from "../request/canonical-path.ts";
 import { type CanonicalRequest, canonicalRequest } from "../request/canonical-request.ts";
+import { MAX_CHARACTERS, MAX_SEGMENTS } from "../request/path.ts";
 import { sentNamesOf } from "../request/sent-values.ts";
 import type { DescribedRequest } from "./explanation.ts";
 import { ALLOWED_METHODS, METHODS } from "./methods.ts";

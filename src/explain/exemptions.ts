@@ -1,7 +1,7 @@
 import { type Exempt, printableSecretName } from "../config/exempt.ts";
 import { NetworkSet } from "../config/network-set.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { isExempt } from "../request/exempt.ts";
+import { isExempt } from "../request/rule-applier.ts";
 import { shownAddress, shownNetworks } from "./condition-texts.ts";
 import type { ExplainedCondition } from "./explanation.ts";
 

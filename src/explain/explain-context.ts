@@ -5,7 +5,7 @@ import type { ClientState } from "../limiter/clients.ts";
 import type { Decision } from "../limiter/decision.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { Override } from "../overrides/override.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 
 /** What an explanation needs. In Node, `read` can call `readClients` with a memory store. */
 export interface ExplainContext {

@@ -1,14 +1,12 @@
 import type { Rule } from "../config/rule.ts";
 import { areTierNamesSecret } from "../config/tier-names.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import type { Claims } from "../request/claims.ts";
+import type { CostFailure } from "../request/custom-calls.ts";
 import type { KeyContext } from "../request/identity.ts";
 import type { RuleMatch } from "../request/matcher.ts";
-import type { CostFailure } from "../request/request-cost.ts";
-import { createRuleApplier } from "../request/rule-applier.ts";
-import { createClaimsReader } from "../request/token.ts";
+import { type AppliedRule, createRuleApplier } from "../request/rule-applier.ts";
+import { type Claims, createClaimsReader } from "../request/token.ts";
 import { costSourceOf } from "./cost-source.ts";
 import { testExemptions } from "./exemptions.ts";
 import type { ExplainContext } from "./explain-context.ts";

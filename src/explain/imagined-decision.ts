@@ -2,7 +2,7 @@ import type { ClientState } from "../limiter/clients.ts";
 import type { Decision, ShadowResult } from "../limiter/decision.ts";
 import { createFallback } from "../limiter/fallback.ts";
 import { Decider } from "../limiter/limiter.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import { StoreError } from "../stores/store.ts";
 import type { ExplainContext } from "./explain-context.ts";
 import { ImaginedStore } from "./imagined-store.ts";

@@ -1,9 +1,8 @@
 import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import { type KeyContext, keyPartName, readPart } from "../request/identity.ts";
 import { createNameTest } from "../request/lenient-name.ts";
-import { COMMA, forEachPair } from "../request/pairs.ts";
 import { hasUnclearCommas } from "../request/request-values.ts";
-import { forEachParameter } from "../request/sent-values.ts";
+import { COMMA, forEachPair, forEachParameter } from "../request/sent-values.ts";
 import type { ExplainedKeyElement } from "./explanation.ts";
 import { shownValue } from "./shown-value.ts";
 

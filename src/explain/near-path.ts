@@ -1,6 +1,6 @@
 import { splitRoute } from "../config/route.ts";
-import { canonicalPath } from "../request/canonical-path.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
+import { canonicalPath } from "../request/path.ts";
 import { shownText } from "./shown-value.ts";
 
 /** The maximum number of routes of all rules together that are compared with one path. */

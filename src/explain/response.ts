@@ -1,12 +1,11 @@
 import type { CustomContext } from "../config/custom-functions.ts";
 import type { Config } from "../config/schema.ts";
 import { customDenial } from "../http/custom-denial.ts";
-import { withOriginFields } from "../http/origin-fields.ts";
-import { withQuotaFields } from "../http/quota-fields.ts";
+import { withOriginFields } from "../http/forward.ts";
+import { withQuotaFields, withServerTiming } from "../http/response-headers.ts";
 import { limitedResponse, undecidedResponse } from "../http/responses.ts";
-import { withServerTiming } from "../http/server-timing.ts";
 import type { Decision, Limited, Quota } from "../limiter/decision.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { ExplainedResponse } from "./explanation.ts";
 
 /** The maximum length of a body in an explanation, in characters. */

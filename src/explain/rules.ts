@@ -1,6 +1,6 @@
 import { costBefore } from "../limiter/counters.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import { explainCounters, explainNewBan } from "./counters.ts";
 import type { ExplainedRule } from "./explanation.ts";
 import type { IdentifiedClient } from "./identified-request.ts";

@@ -1,6 +1,6 @@
 import type { ClientState } from "../limiter/clients.ts";
 import { costBefore, pickShards, type ShardPair, usedShards } from "../limiter/counters.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 
 /** How the random choice of two shards changes the decision under a rule. */
 export interface ShardOutlook {

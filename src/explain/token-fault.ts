@@ -2,8 +2,8 @@ import { decode } from "hono/utils/jwt/jwt";
 import { printableSecretName } from "../config/exempt.ts";
 import type { JwtConfig } from "../config/jwt.ts";
 import type { ClaimPart } from "../config/key-expression.ts";
-import type { Claims } from "../request/claims.ts";
 import type { HeaderFields } from "../request/header-fields.ts";
+import type { Claims } from "../request/token.ts";
 
 /** The reasons why a token is invalid, by the names of Hono's errors, whose messages quote the token. */
 const FAULTS: Readonly<Record<string, string>> = {

@@ -1,10 +1,349 @@
-import { BodyCopy } from "./body-copy.ts";
-import { decodableBody, isEmptyEncoded, isEncoded } from "./encoded-body.ts";
-import { passThrough } from "./pass-through.ts";
-import { gunzip, isBrotli } from "./raw-body.ts";
+/** The bytes of a body that the reader of a copy may lag behind the client: 1 MiB. */
+export const MAX_LAG_BYTES = 1024 * 1024;
+
+/**
+ * The bytes that an unread chunk counts in addition to its length. They bound the number of tiny
+ * chunks.
+ */
+const CHUNK_OVERHEAD_BYTES = 128;
+
+/**
+ * A copy of a body, for a reader that may be slow. All chunks that a reader has not read yet become
+ * one chunk, because decoding takes a fixed time for each chunk.
+ */
+export class BodyCopy {
+  readonly stream = new ReadableStream<Uint8Array>(
+    { pull: (controller) => this.#pull(controller), cancel: () => this.#close() },
+    { highWaterMark: 0 },
+  );
+  #unread: Uint8Array[] = [];
+  #unreadBytes = 0;
+  #isClosed = false;
+  #error: unknown;
+  /**
+   * Set while the reader waits. Passes a chunk to the reader, or ends the wait at the end of the
+   * body.
+   */
+  #deliver: ((chunk?: Uint8Array) => void) | undefined;
+
+  /** Copies the bytes, because the reader may change its chunks. */
+  push(chunk: Uint8Array): void {
+    if (this.#isClosed) return;
+    if (this.#deliver) {
+      this.#deliver(chunk.slice());
+      this.#deliver = undefined;
+      return;
+    }
+    this.#unreadBytes += chunk.byteLength + CHUNK_OVERHEAD_BYTES;
+    // A single unread chunk is not a lag, however long it is, because the reader may be about to
+    // read it.
+    if (this.#unread.length > 0 && this.#unreadBytes > MAX_LAG_BYTES) {
+      this.fail(new Error(`The reader lags behind by more than ${MAX_LAG_BYTES} bytes.`));
+      return;
+    }
+    this.#unread.push(chunk.slice());
+  }
+
+  end(): void {
+    this.#isClosed = true;
+    this.#deliver?.();
+  }
+
+  /** After the reader has read all chunks up to now, the next read throws the error. */
+  fail(error: unknown): void {
+    if (!this.#isClosed) this.#error = error ?? new Error("The body has broken off.");
+    this.end();
+  }
+
+  /** Drops all chunks, because nobody reads them. */
+  #close(): void {
+    this.#unread = [];
+    this.end();
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (this.#unread.length === 0 && !this.#isClosed) {
+      const chunk = await new Promise<Uint8Array | undefined>((resolve) => {
+        this.#deliver = resolve;
+      });
+      if (chunk) {
+        controller.enqueue(chunk);
+        return;
+      }
+    }
+    const chunks = this.#unread;
+    if (chunks.length === 0) {
+      if (this.#error === undefined) controller.close();
+      else controller.error(this.#error);
+      return;
+    }
+    this.#unread = [];
+    this.#unreadBytes = 0;
+    controller.enqueue(joined(chunks));
+  }
+}
+
+/** Returns the bytes of all chunks as one chunk. */
+function joined(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first] = chunks;
+  if (first && chunks.length === 1) return first;
+  const length = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const bytes = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return bytes;
+}
+
+// Raw bodies: the bytes that a server has sent, even if they are compressed. The client gets these
+// bytes, and only the copies for settle functions are decoded. So the client gets a body that cannot
+// be decoded as the server has sent it.
+
+/** Whether a raw body cannot be decoded for copies, although the runtime could decode it. */
+export function isBrotli(headers: Headers): boolean {
+  return /^\s*br\s*$/i.test(headers.get("content-encoding") ?? "");
+}
+
+/**
+ * The encoded bytes that are decoded at once. They can become about a thousand times as many bytes,
+ * which the decoder keeps until they are read.
+ */
+const MAX_DECODED_AT_ONCE = 16 * 1024;
+
+/** The maximum length of a decoded chunk. */
+const MAX_CHUNK_BYTES = 64 * 1024;
+
+/**
+ * Decodes a body in gzip while it is read. `DecompressionStream` does not slow down its writer, so
+ * this stream writes to it only when there is nothing more to read.
+ *
+ * @param onFault called if the body cannot be decoded, or breaks off
+ */
+function gunzip(
+  encoded: ReadableStream<Uint8Array>,
+  onFault: () => void,
+): ReadableStream<Uint8Array> {
+  const source = encoded.getReader();
+  const decoder = new DecompressionStream("gzip");
+  const [writer, reader] = [
+    decoder.writable.getWriter(),
+    decoder.readable.getReader({ mode: "byob" }),
+  ];
+  let rest = new Uint8Array();
+  let hasEnded = false;
+
+  /** Writes some of the encoded bytes, or the end. A fault rejects the next read, too. */
+  async function writeMore(): Promise<void> {
+    while (rest.length === 0) {
+      const { done, value } = await source.read();
+      if (done) {
+        hasEnded = true;
+        await writer.close();
+        return;
+      }
+      rest = value as typeof rest;
+    }
+    const next = rest.subarray(0, MAX_DECODED_AT_ONCE);
+    rest = rest.subarray(next.length);
+    await writer.write(next);
+  }
+
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          // By default, a chunk has 4 KiB, and reading many chunks takes long.
+          const read = reader.read(new Uint8Array(MAX_CHUNK_BYTES));
+          // If writing fails, nothing else handles this promise.
+          read.catch(() => {});
+          let result: Awaited<typeof read> | undefined;
+          while (!result) {
+            result = await (hasEnded ? read : Promise.race([read, waitBriefly()]));
+            if (!result) await writeMore();
+          }
+          if (result.done) controller.close();
+          else controller.enqueue(result.value);
+        } catch (error) {
+          onFault();
+          controller.error(error);
+          await source.cancel(error).catch(() => {});
+        }
+      },
+      cancel: (reason) => source.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Waits until a read has been answered, if there is something to read. */
+async function waitBriefly(): Promise<undefined> {
+  await scheduler.wait(0);
+}
+
+// Bodies with a Content-Encoding. By default, the runtime decodes such a body when a program reads
+// it, and encodes it again for the client. If decoding fails then, the client's body breaks off.
+
+/** Whether the runtime decodes the body of a response with these fields. */
+function isEncoded(headers: Headers): boolean {
+  return /^\s*(gzip|br)\s*$/i.test(headers.get("content-encoding") ?? "");
+}
+
+/** Whether a body is empty although its fields name an encoding. Such a body cannot be decoded. */
+export function isEmptyEncoded({ headers }: Response): boolean {
+  return isEncoded(headers) && /^0+$/.test(headers.get("content-length") ?? "");
+}
+
+/** The maximum length of an encoded body that is decoded before the client gets its first bytes. */
+const MAX_SHORT_BYTES = 64 * 1024;
+const MAX_SHORT_DECODED_BYTES = 1024 * 1024;
+
+/**
+ * Returns the decoded body of a response. Waits at most `maxWaitMs` for the first bytes of a long
+ * body, or for the end of a short body.
+ *
+ * @returns undefined if the body cannot be decoded. The response can then be sent unchanged
+ */
+async function decodableBody(
+  response: Response,
+  maxWaitMs: number,
+): Promise<ReadableStream<Uint8Array> | undefined> {
+  // Status 206: this part may begin in the middle of the encoded body, so it cannot be decoded.
+  if (response.status === 206) return undefined;
+  const isShort =
+    Number(response.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= MAX_SHORT_BYTES;
+  const enough = isShort ? MAX_SHORT_DECODED_BYTES : 1;
+  // Both bodies get the encoded bytes, and only the body of the clone is decoded.
+  const reader = (response.clone().body as ReadableStream<Uint8Array>).getReader();
+  const reads: Promise<ReadableStreamReadResult<Uint8Array>>[] = [];
+  const { promise: timeout, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, maxWaitMs);
+  try {
+    for (let length = 0; length < enough; ) {
+      const read = reader.read();
+      reads.push(read);
+      const result = await Promise.race([read, timeout]);
+      if (!result || (result.done && length > 0)) break;
+      if (result.done) return undefined;
+      length += result.value.byteLength;
+    }
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+  // From now on, only the decoded body is read, so the other body needs no buffer.
+  response.body?.cancel().catch(() => {});
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await (reads.shift() ?? reader.read());
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** The chunks and bytes that are merged into one chunk. */
+const MAX_MERGED_CHUNKS = 100;
+const MAX_MERGED_BYTES = 16 * 1024;
+
+/**
+ * Returns the stream for the client, which also writes to the copies. When the client hangs up, the
+ * runtime cancels such a stream at once, even if the origin sends nothing. An identity stream would
+ * be cancelled only at the origin's next chunk.
+ *
+ * For the runtime, writing a chunk of such a stream is much more work than reading one. So chunks
+ * that follow each other within two milliseconds are merged. A chunk after a pause does not wait.
+ */
+function passThrough(
+  body: ReadableStream<Uint8Array>,
+  copies: readonly BodyCopy[],
+  {
+    onStart,
+    onEnd,
+  }: { readonly onStart: () => void; readonly onEnd: (isComplete: boolean) => void },
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  /** The chunks that have been read, but not passed on. */
+  let held: Uint8Array[] = [];
+  /** A read that has begun, but whose chunk has not been taken. */
+  let next: ReturnType<typeof reader.read> | undefined;
+  let readAt = 0;
+  /** Passes the chunks on to the copies, and returns them as one. */
+  const passOn = () => {
+    const [first = new Uint8Array()] = held;
+    const bytes = held.length > 1 ? joined(held) : first;
+    held = [];
+    for (const copy of copies) copy.push(bytes);
+    return bytes;
+  };
+  const fail = (error: unknown) => {
+    for (const copy of copies) copy.fail(error);
+    onStart();
+    onEnd(false);
+  };
+  /** Reads the chunks that arrive within a millisecond. */
+  async function readMore(length: number): Promise<void> {
+    const pause = scheduler.wait(1);
+    while (length < MAX_MERGED_BYTES && held.length < MAX_MERGED_CHUNKS) {
+      next = reader.read();
+      // The next pull handles an error.
+      const result = await Promise.race([next, pause]).catch(() => {});
+      if (!ArrayBuffer.isView(result?.value)) break;
+      next = undefined;
+      held.push(bytesOf(result.value));
+      length += result.value.byteLength;
+    }
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await (next ?? reader.read());
+          next = undefined;
+          if (!done) {
+            held.push(bytesOf(value));
+            const isBurst = Date.now() - readAt <= 1;
+            if (isBurst) await readMore(value.byteLength);
+            readAt = Date.now();
+            const isSingle = held.length === 1;
+            const bytes = passOn();
+            controller.enqueue(isSingle ? value : bytes);
+          } else {
+            controller.close();
+            for (const copy of copies) copy.end();
+            onEnd(true);
+          }
+          onStart();
+        } catch (error) {
+          fail(error);
+          controller.error(error);
+        }
+      },
+      cancel(reason) {
+        if (held.length > 0) passOn();
+        fail(reason);
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Returns the bytes of a chunk. The streams of apps may also have other chunks than Uint8Array. */
+function bytesOf(chunk: ArrayBuffer | ArrayBufferView): Uint8Array {
+  return ArrayBuffer.isView(chunk)
+    ? new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    : new Uint8Array(chunk);
+}
 
 /** A response whose body is copied while a client receives it. */
-export interface TeedResponse {
+interface TeedResponse {
   /** The response for the client. The readers of copies do not delay its body. */
   readonly response: Response;
   /**
@@ -27,7 +366,7 @@ export interface TeedResponse {
 export interface TeeOptions {
   /** Whether the field Content-Length is surely the length of the body. */
   readonly isLengthExact: boolean;
-  /** Whether the body is raw: see raw-body.ts. */
+  /** Whether the body is raw: see `passThrough`. */
   readonly isRaw: boolean;
   /** How long a compressed response that is not raw may wait for its first bytes. */
   readonly maxWaitMs: number;

@@ -1,8 +1,7 @@
 import type { CustomContext, CustomResponse, Denial } from "../config/custom-functions.ts";
 import { isReserved } from "../config/response.ts";
 import { isViolated, type Limited } from "../limiter/decision.ts";
-import { isAccessField } from "./cors.ts";
-import type { FieldStyle } from "./rate-limit-headers.ts";
+import { type FieldStyle, isAccessField } from "./response-headers.ts";
 import { denialFields, limitedResponse, retrySecondsOf } from "./responses.ts";
 
 /**

@@ -1,17 +1,72 @@
 import { formatDuration } from "../config/duration.ts";
+import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
-import { allowOrigin } from "./cors.ts";
-import {
-  BAD_GATEWAY,
-  BAD_REQUEST,
-  problemResponse,
-  QUOTA_EXCEEDED,
-  REDUCED_CAPACITY,
-  URI_TOO_LONG,
-} from "./problem.ts";
-import { appendQuotaFields, type FieldStyle, toSeconds } from "./rate-limit-headers.ts";
+import { allowOrigin, appendQuotaFields, type FieldStyle, toSeconds } from "./response-headers.ts";
+
+/** The members of a problem+json object (RFC 9457). */
+interface Problem {
+  /** The URI of a type that is registered with IANA, or "about:blank" for a plain status. */
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  /** The policies that denied the request (draft-ietf-httpapi-ratelimit-headers-11, 6.1). */
+  readonly "violated-policies"?: readonly string[];
+}
+
+const REGISTRY = "https://iana.org/assignments/http-problem-types";
+
+/** The client has used up its quota (draft-ietf-httpapi-ratelimit-headers-11, 6.1). */
+const QUOTA_EXCEEDED = {
+  type: `${REGISTRY}#quota-exceeded`,
+  title: "Request cannot be satisfied as assigned quota has been exceeded",
+};
+
+/** The server cannot handle the request now (draft-ietf-httpapi-ratelimit-headers-11, 6.2). */
+const REDUCED_CAPACITY = {
+  type: `${REGISTRY}#temporary-reduced-capacity`,
+  title: "Request cannot be satisfied due to temporary server capacity constraints",
+};
+
+// "about:blank" means that the problem has no meaning beyond its status (RFC 9457, section 4.2.1).
+
+const BAD_REQUEST = { type: "about:blank", title: "Bad Request" };
+const URI_TOO_LONG = { type: "about:blank", title: "URI Too Long" };
+const BAD_GATEWAY = { type: "about:blank", title: "Bad Gateway" };
+
+/**
+ * Creates a response with a problem as its body. Its type is application/problem+json, unless
+ * `headers` has another Content-Type. No cache may store the response, as RFC 6585, section 4
+ * requires for a 429.
+ */
+export function problemResponse(problem: Problem, headers: HeadersInit = {}): Response {
+  const response = new Response(JSON.stringify(problem), { status: problem.status, headers });
+  if (!new Headers(headers).has("Content-Type")) {
+    response.headers.set("Content-Type", "application/problem+json");
+  }
+  response.headers.set("Cache-Control", "no-store");
+  return response;
+}
+
+/**
+ * Returns the response to every request under `wrangler dev` if the configuration has faults. Its
+ * status is 503. Its body lists the faults, so that a developer need not look at the terminal.
+ * `faultsOf` removes secrets from the values in faults.
+ */
+export function faultyConfigResponse(faults: readonly Fault[]): Response {
+  const problem = {
+    type: "about:blank",
+    title: "Service Unavailable",
+    status: 503,
+    detail:
+      "Weir's configuration has faults. Correct the file; wrangler dev then loads it, without a restart.",
+    faults: faults.map(({ path, message }) => ({ path, message })),
+  };
+  // The response has no CORS fields, so pages of other origins cannot read the faults.
+  return problemResponse(problem);
+}
 
 /**
  * Retry-After during an outage, in seconds. Nobody knows when an outage ends, so clients may retry

@@ -1,6 +1,6 @@
 import type { Mode } from "../config/outcome.ts";
 import { type Tally, windowAt } from "../engine/counter.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { RuleCounter } from "./counters.ts";
 import {
   type Decision,

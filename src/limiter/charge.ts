@@ -1,6 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Config } from "../config/schema.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { Store } from "../stores/store.ts";
 import {
   chargedCountersOf,

@@ -2,7 +2,7 @@ import type { Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { counterId, type Tally } from "../engine/counter.ts";
 import { hasQuota } from "../engine/fixed-window.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { Store } from "../stores/store.ts";
 import { allCountersOf, countersOf, type RuleCounter, ruleCounterOf, timeOf } from "./counters.ts";
 import { type Quota, quotasOf } from "./decision.ts";

@@ -1,7 +1,7 @@
 import type { Rule } from "../config/rule.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { CostFailure } from "../request/custom-calls.ts";
 import type { HeaderFields } from "../request/header-fields.ts";
-import type { CostFailure } from "../request/request-cost.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import {
   isChargedByResponse,
   type RuleCounter,

@@ -3,7 +3,7 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { formatWindow } from "../config/windows.ts";
 import type { Counter } from "../engine/counter.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 
 /** Returns the Worker's time; undefined if the store's clock determines the windows. */
 export function timeOf({ clock }: Pick<Config, "clock">, now = Date.now()): number | undefined {

@@ -2,7 +2,7 @@ import type { Quota } from "../config/quota.ts";
 import type { Rule } from "../config/rule.ts";
 import { type Counter, type Tally, windowAt, windowEndingNear } from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import { type Answer, StoreError, type StoreFailure } from "../stores/store.ts";
 import {
   costBefore,

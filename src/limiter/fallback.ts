@@ -1,7 +1,7 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Counter } from "../engine/counter.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import { Deadline } from "../stores/deadline.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
 import { type Answer, StoreError } from "../stores/store.ts";

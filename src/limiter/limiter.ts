@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import { inTime } from "../stores/deadline.ts";
 import type { Answer, Store } from "../stores/store.ts";
 import {

@@ -1,8 +1,6 @@
 import type { TokensOf } from "../config/custom-functions.ts";
-import { type JsonValue, readFields } from "./json-fields.ts";
-import { ignoreRest } from "./text-body.ts";
-import { MAX_TOKENS } from "./token-counts.ts";
-import { createTokenCost, type TokenWeights } from "./token-weights.ts";
+import { ignoreRest, type JsonValue, readFields } from "./body-text.ts";
+import { createTokenCost, MAX_TOKENS, type TokenWeights } from "./token-counts.ts";
 
 /** The options of {@link llmReserve}. */
 export interface LlmReserveOptions {

@@ -1,8 +1,11 @@
 import type { PartialCost, TokensOf } from "../config/custom-functions.ts";
-import { createEventStreamParser } from "./event-stream.ts";
-import { ignoreRest, readPieces } from "./text-body.ts";
-import { createUsageTally, type UsageTally } from "./token-counts.ts";
-import { createTokenCost, type TokenWeights } from "./token-weights.ts";
+import { createEventStreamParser, ignoreRest, readPieces } from "./body-text.ts";
+import {
+  createTokenCost,
+  createUsageTally,
+  type TokenWeights,
+  type UsageTally,
+} from "./token-counts.ts";
 
 /** The options of {@link llmUsage}. */
 export interface LlmUsageOptions {

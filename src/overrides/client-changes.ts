@@ -1,4 +1,4 @@
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { ClientEffect, ClientOverride } from "./override.ts";
 import { emptyWindows, limitedWindows, scaledWindows } from "./override-windows.ts";
 import { configuredWindows } from "./rule-change.ts";

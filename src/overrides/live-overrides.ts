@@ -1,8 +1,8 @@
 import type { DeploymentMode } from "../config/deployment-mode.ts";
 import { isRecord } from "../config/fields.ts";
 import type { Rule } from "../config/rule.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
 import type { RuleMatch } from "../request/matcher.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import { ClientChanges } from "./client-changes.ts";
 import { type OverrideUpdate, overrideId } from "./override.ts";
 import { RuleChange } from "./rule-change.ts";

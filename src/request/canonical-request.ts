@@ -1,10 +1,44 @@
-import { canonicalPath, isTooLong } from "./canonical-path.ts";
-import type { HeaderFields } from "./header-fields.ts";
+import { fieldsNamed, type HeaderFields, namePattern } from "./header-fields.ts";
 import { LruCache } from "./lru-cache.ts";
-import { type CanonicalPath, readAsRouter } from "./path-reader.ts";
-import { isPreflight } from "./preflight.ts";
+import { type CanonicalPath, canonicalPath, isTooLong, readAsRouter } from "./path.ts";
 import { type SentNames, SentValues } from "./sent-values.ts";
 import { removeTrailing } from "./text-folding.ts";
+
+/** The parts of a request by which a preflight is recognised. A `Request` has this form. */
+interface PreflightParts {
+  readonly headers: HeaderFields;
+  /** Null if the request has no body. */
+  readonly body: unknown;
+}
+
+/**
+ * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
+ * never has a body or credentials, and never changes the protocol or the method. So a request with one of
+ * these counts as an ordinary OPTIONS request, even if it has the header fields of a preflight.
+ */
+export function isPreflight(method: string, request: PreflightParts): boolean {
+  if (method !== "OPTIONS") return false;
+  const { headers, body } = request;
+  return (
+    Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
+    !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
+    fieldsNamed(OTHER_METHODS, headers).length === 0 &&
+    // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body. So a length
+    // of 0 counts as no body.
+    (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
+  );
+}
+
+const NOT_IN_PREFLIGHTS = [
+  "authorization",
+  "cookie",
+  "proxy-authorization",
+  "transfer-encoding",
+  "upgrade",
+];
+
+/** Fields whose values some origins use as the method, so that rules must count such a request. */
+const OTHER_METHODS = namePattern("x-http-method-override", "x-http-method", "x-method-override");
 
 /**
  * A request in its canonical form. Weir matches rules against this form and reads the values of

@@ -1,8 +1,97 @@
 import type { Conditions } from "../config/conditions.ts";
 import type { NetworkSet } from "../config/network-set.ts";
+import type { NamedCondition, ValuePattern } from "../config/value-condition.ts";
 import type { CanonicalRequest, ClientFacts } from "./canonical-request.ts";
 import { readClient } from "./client-address.ts";
-import { type ConditionTest, headerTest, queryTest } from "./value-conditions.ts";
+import { hasCredential } from "./request-values.ts";
+import { foldValue, type SentText, type SentValue } from "./sent-values.ts";
+import { isAscii } from "./text-folding.ts";
+
+/**
+ * Whether a condition holds for a request; undefined if this is unknown, because the request lacks
+ * a value, or because origins may read different values. A client must not be able to avoid a rule
+ * by an unknown result. So if the result is unknown, `match` counts the request, and `except` does
+ * not except it.
+ */
+export type ConditionTest = (request: CanonicalRequest) => boolean | undefined;
+
+/** Creates the test for one header field. */
+function headerTest({ name, expected }: NamedCondition): ConditionTest {
+  if (typeof expected === "boolean") return ({ sent }) => isAsSent(expected, sent.header(name));
+  const test = textTest(expected, hasCredential(name));
+  // Some servers read the bytes of a header field as Latin-1, and others as UTF-8.
+  const ascii = expected.filter((pattern) => isAscii(textOf(pattern)));
+  const hasWide = ascii.length < expected.length;
+  return ({ sent }) => {
+    const value = sent.header(name);
+    const isUnknown = hasWide && value.text?.isWide && !fitsExactly(value.text, ascii);
+    return isUnknown ? undefined : test(value);
+  };
+}
+
+/** Creates the test for one query parameter. */
+function queryTest({ name, expected }: NamedCondition): ConditionTest {
+  if (typeof expected === "boolean") {
+    return ({ sent }) => isAsSent(expected, sent.parameter(name));
+  }
+  const test = textTest(expected);
+  return ({ sent }) => test(sent.parameter(name));
+}
+
+function isAsSent(expected: boolean, { isPresent }: SentValue): boolean | undefined {
+  return isPresent === undefined ? undefined : isPresent === expected;
+}
+
+/**
+ * Creates the test for a text. The condition holds only if every origin reads exactly the expected
+ * text. If some origins may read the expected text and others may not, the result is unknown.
+ *
+ * @param isCredential whether the value has a scheme, which many origins ignore
+ */
+function textTest(
+  expected: readonly ValuePattern[],
+  isCredential = false,
+): (sent: SentValue) => boolean | undefined {
+  const folded = expected.map((pattern) => mapPattern(pattern, foldValue));
+  const credentials = isCredential ? expected.map(credentialPattern) : [];
+  return ({ isPresent, text }) => {
+    if (isPresent === false) return false;
+    if (text === undefined) return undefined;
+    if (fitsExactly(text, expected)) return true;
+    const mayFit =
+      text.folded.some((each) => fitsAny(each, folded)) ||
+      (text.credential !== "" && fitsAny(text.credential, credentials));
+    return mayFit ? undefined : false;
+  };
+}
+
+function fitsExactly({ exact }: SentText, patterns: readonly ValuePattern[]): boolean {
+  return exact.length > 0 && exact.every((text) => fitsAny(text, patterns));
+}
+
+function fitsAny(text: string, patterns: readonly ValuePattern[]): boolean {
+  return patterns.some((pattern) =>
+    typeof pattern === "string" ? text === pattern : text.startsWith(pattern.prefix),
+  );
+}
+
+function textOf(pattern: ValuePattern): string {
+  return typeof pattern === "string" ? pattern : pattern.prefix;
+}
+
+function mapPattern(pattern: ValuePattern, map: (text: string) => string): ValuePattern {
+  return typeof pattern === "string" ? map(pattern) : { prefix: map(pattern.prefix) };
+}
+
+/**
+ * Returns the part of an expected value after the scheme. For a prefix that is only a scheme, such
+ * as `Bearer`, the result matches every credential, because many origins ignore the scheme.
+ */
+function credentialPattern(pattern: ValuePattern): ValuePattern {
+  const text = textOf(pattern);
+  if (typeof pattern !== "string" && /^[a-z]+:?\s*$/i.test(text)) return { prefix: "" };
+  return mapPattern(pattern, () => foldValue(text.slice(text.lastIndexOf(" ") + 1) || text));
+}
 
 /**
  * Creates the test for all conditions except hosts, methods and paths.

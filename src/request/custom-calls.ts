@@ -1,5 +1,9 @@
+import type { ComputedCost, Cost } from "../config/cost.ts";
 import type { CustomFunctions } from "../config/custom.ts";
 import type { CustomContext } from "../config/custom-functions.ts";
+import { MAX_LIMIT } from "../config/limits.ts";
+import type { Rule, Window } from "../config/rule.ts";
+import type { CanonicalRequest } from "./canonical-request.ts";
 
 /**
  * The reason why a function in `custom` has no result: it took too long, or it threw an error.
@@ -10,7 +14,7 @@ export type CustomFailure = "timeout" | "threw";
  * Reports that a function in `custom.keys` failed. The error is not passed, because it may contain a
  * secret.
  */
-export type OnCustomKeyFailure = (name: string, cause: CustomFailure) => void;
+type OnCustomKeyFailure = (name: string, cause: CustomFailure) => void;
 
 /** The result of a function that users wrote. */
 type CallResult =
@@ -127,4 +131,120 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
     "then" in value &&
     typeof value.then === "function"
   );
+}
+
+/** The reason why a cost is unknown. */
+export type CostFailure = CustomFailure | "missing" | "invalid";
+
+/**
+ * Reports that the cost under a rule could not be read. The value is not passed, because a client
+ * may have chosen it.
+ *
+ * @param source what determines the cost, in the notation of the configuration
+ */
+export type OnUnreadableCost = (rule: string, source: string, cause: CostFailure) => void;
+
+type BodyFacts = Pick<CanonicalRequest, "headers" | "hasBody">;
+
+/** Whether a function of the user determines the cost of a request under a rule. */
+export function hasCustomCost({ cost }: Rule): boolean {
+  return typeof cost === "object" && customNameIn(cost) !== undefined;
+}
+
+/**
+ * Returns the cost of a request under a rule whose cost is the length of the body; undefined for all
+ * other rules.
+ */
+export function bodyCostOf(
+  rule: Rule,
+  windows: readonly Window[],
+  request: BodyFacts,
+  onUnreadable: OnUnreadableCost,
+): number | undefined {
+  const { cost } = rule;
+  if (typeof cost !== "object" || typeof cost.before !== "object") return undefined;
+  if (cost.before.kind !== "body") return undefined;
+  const length = bodyLengthOf(request);
+  if (typeof length === "number") return capped(length, cost);
+  onUnreadable(rule.name, "body:bytes", length);
+  return unknownCost(cost, smallestLimit(windows, rule.shards));
+}
+
+/**
+ * Returns the cost of a request under a rule whose cost a function determines; undefined for all
+ * other rules. Never rejects.
+ */
+export async function customCostOf(
+  rule: Rule,
+  computeCost: (name: string) => ReturnType<CustomCalls["computeCost"]>,
+  onUnreadable: OnUnreadableCost,
+): Promise<number | undefined> {
+  const { cost } = rule;
+  const name = typeof cost === "object" ? customNameIn(cost) : undefined;
+  if (typeof cost !== "object" || name === undefined) return undefined;
+  const { failure, value } = { value: undefined, ...(await computeCost(name)) };
+  if (failure === undefined && isCost(value)) return capped(value, cost);
+  const cause = failure ?? (value === undefined || value === null ? "missing" : "invalid");
+  onUnreadable(rule.name, `custom:${name}`, cause);
+  return unknownCost(cost, 1);
+}
+
+/**
+ * Returns the lowest cost that the function of a rule's cost may return: 0, which is free, unless the
+ * function states more. The rule's `max` bounds it, as it bounds the function's result.
+ */
+export function lowestCost(cost: Cost, functions: CustomFunctions["costs"]): number {
+  const name = typeof cost === "object" ? customNameIn(cost) : undefined;
+  if (typeof cost !== "object" || name === undefined) return 0;
+  const atLeast = functions?.get(name)?.atLeast;
+  return isCost(atLeast) ? capped(atLeast, cost) : 0;
+}
+
+/**
+ * Returns the cost of a request whose true cost is unknown. A client can cause this, so `default`
+ * never lowers the cost.
+ *
+ * @param withoutMax the cost if the configuration has neither `max` nor a higher `default`
+ */
+export function unknownCost(
+  { max = 0, default: standard = 0 }: ComputedCost,
+  withoutMax: number,
+): number {
+  return Math.max(standard, max || withoutMax);
+}
+
+/** Whether a value is a cost: a whole number from 0 to the largest limit. */
+export function isCost(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_LIMIT;
+}
+
+function customNameIn({ before }: ComputedCost): string | undefined {
+  return typeof before === "object" && before.kind === "custom" ? before.name : undefined;
+}
+
+/** Returns a cost that is at most `max`. `Math.abs` turns -0 into 0. */
+function capped(value: number, { max = MAX_LIMIT }: ComputedCost): number {
+  return Math.min(Math.abs(value), max);
+}
+
+/**
+ * Returns the length of a request's body in bytes. The runtime forwards at most as many bytes as
+ * Content-Length states.
+ */
+function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
+  // The coding determines where such a body ends, and Content-Length has no effect.
+  if (headers.has("transfer-encoding")) return "missing";
+  const length = headers.get("content-length");
+  if (length === null) return hasBody ? "missing" : 0;
+  return /^\d{1,15}$/.test(length) ? Number(length) : "invalid";
+}
+
+/**
+ * Returns the cost of a body of unknown length: the whole limit of the client's smallest window, or
+ * of the smallest shard of this window. The cost is at least 1, because a request that costs 0
+ * passes even with a limit of 0.
+ */
+function smallestLimit(windows: readonly Window[], shards: number): number {
+  const smallest = Math.min(...windows.map(({ limit }) => limit));
+  return Math.max(1, Math.floor(smallest / shards));
 }

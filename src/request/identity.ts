@@ -1,8 +1,19 @@
 import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { type Claims, readClaim } from "./claims.ts";
 import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";
+import { type Claims, readClaim } from "./token.ts";
+
+/** Exactly the form of identities. */
+export const IDENTITY_PATTERN = /^[A-Za-z0-9_-]{22}$/;
+
+/** What is allowed, for messages. */
+export const IDENTITY_FORM = "an identity: 22 characters of A-Z, a-z, 0-9, - and _";
+
+/** Whether a value has the form of a client's identity, so that no address and no key is stored instead. */
+export function isIdentity(value: unknown): value is string {
+  return typeof value === "string" && IDENTITY_PATTERN.test(value);
+}
 
 /** The data of a request from which Weir reads the values of keys synchronously. */
 export interface RequestContext {

@@ -1,9 +1,8 @@
 import type { Conditions } from "../config/conditions.ts";
 import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { createConditionTest } from "./conditions.ts";
+import { type ConditionTest, createConditionTest } from "./conditions.ts";
 import { type PathMatch, RouteTable } from "./route-table.ts";
-import type { ConditionTest } from "./value-conditions.ts";
 
 /** A rule that matches a request, and the path that matched the rule. */
 export interface RuleMatch extends PathMatch {

@@ -2,9 +2,9 @@ import { TrieRouter } from "hono/router/trie-router";
 import type { KeyPart } from "../config/key-expression.ts";
 import { splitRoute } from "../config/route.ts";
 import type { Rule } from "../config/rule.ts";
-import { canonicalPath } from "./canonical-path.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { LruCache } from "./lru-cache.ts";
+import { canonicalPath } from "./path.ts";
 
 type Params = Readonly<Record<string, string>>;
 

@@ -1,32 +1,203 @@
 import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomFunctions } from "../config/custom.ts";
-import type { KeyExpression } from "../config/key-expression.ts";
+import type { Exempt, ExpectedValue } from "../config/exempt.ts";
+import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
+import type { NetworkSet } from "../config/network-set.ts";
+import type { Mode } from "../config/outcome.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { AppliedRule } from "./applied-rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import type { Claims } from "./claims.ts";
-import type { CustomCalls } from "./custom-calls.ts";
-import { isExempt } from "./exempt.ts";
+import { readClient } from "./client-address.ts";
+import {
+  bodyCostOf,
+  type CustomCalls,
+  customCostOf,
+  hasCustomCost,
+  lowestCost,
+  type OnUnreadableCost,
+} from "./custom-calls.ts";
+import type { HeaderFields } from "./header-fields.ts";
 import {
   cachedIdentityOf,
   type Identity,
   identityOf,
   type KeyContext,
   type RequestContext,
+  readPart,
 } from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
-import { createOnce } from "./once.ts";
-import {
-  bodyCostOf,
-  customCostOf,
-  hasCustomCost,
-  lowestCost,
-  type OnUnreadableCost,
-} from "./request-cost.ts";
-import { collectWithinGrace } from "./shadow-grace.ts";
-import { windowsFor } from "./tier.ts";
-import type { ClaimsReader } from "./token.ts";
+import { type Claims, type ClaimsReader, readClaimList } from "./token.ts";
+
+/** A rule that counts a request, together with the client's identity and quotas under this rule. */
+export interface AppliedRule {
+  readonly rule: Rule;
+  /** The quotas of the client's tier, or the rule's own quotas if the client has no tier. */
+  readonly windows: readonly Window[];
+  readonly identity: string;
+  /** How widely the identity is shared: see `Counter.reach`. */
+  readonly reach?: number;
+  /**
+   * The cost that a value of the request determines; undefined if the rule's cost is constant, or
+   * if only the response determines it.
+   */
+  readonly cost?: number;
+  /**
+   * Set only if an operator has blocked the client under this rule: when the block ends, in milliseconds
+   * since the Unix epoch. Then `windows` have no quota, and the client's requests exceed the rule's limits
+   * whatever they cost. No store is called for the rule.
+   */
+  readonly blockedUntil?: number;
+  /**
+   * Set only if the rule is in shadow mode and the identity is not ready in time. Then `windows`
+   * and `identity` are empty. The promise resolves to the complete applied rule, or to an empty
+   * list if the request is exempt.
+   */
+  readonly later?: Promise<readonly AppliedRule[]>;
+}
+
+/** Whether a client's address is in one of the exempt networks. */
+export function isExemptAddress(networks: NetworkSet, headers: HeaderFields): boolean {
+  const client = networks.size > 0 ? readClient(headers) : undefined;
+  return client?.kind === "address" && networks.contains(client.address);
+}
+
+/**
+ * Whether a rule does not count a request, because the client's address or one of the headers
+ * matches `exempt`.
+ *
+ * The networks are compared with the client's full address, and not with the first `ipv6Prefix`
+ * bits of it. Workers of other zones share one address, so an address never exempts them.
+ *
+ * @param secrets the values of the Worker's secrets, by their names. A header whose secret is
+ * missing exempts no request
+ * @param isEqual compares two texts in a time that does not reveal the second one
+ */
+export async function isExempt(
+  { networks, headers }: Exempt,
+  request: { readonly headers: HeaderFields },
+  secrets: ReadonlyMap<string, string>,
+  isEqual = isEqualInConstantTime,
+): Promise<boolean> {
+  if (isExemptAddress(networks, request.headers)) return true;
+  for (const { name, value } of headers) {
+    const sent = request.headers.get(name);
+    const expected = resolveExpected(value, secrets);
+    // No secret is that long, and hashing a field of 64 KiB for each rule would take long.
+    if (!sent || sent.length > MAX_KEY_LENGTH) continue;
+    if (expected && (await isEqual(sent, expected))) return true;
+  }
+  return false;
+}
+
+function resolveExpected(
+  value: ExpectedValue,
+  secrets: ReadonlyMap<string, string>,
+): string | undefined {
+  return typeof value === "string" ? value : secrets.get(value.secret);
+}
+
+/**
+ * Compares two texts in a time that does not reveal how many characters of a guess are right. It
+ * compares digests and not the texts, because `timingSafeEqual` needs equal lengths, and the length
+ * of the secret must stay unknown.
+ */
+async function isEqualInConstantTime(sent: string, expected: string): Promise<boolean> {
+  const digests = await Promise.all([sha256(sent), sha256(expected)]);
+  return crypto.subtle.timingSafeEqual(...digests);
+}
+
+function sha256(text: string): Promise<ArrayBuffer> {
+  return crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+}
+
+/**
+ * Returns the quotas of the client's tier, or the rule's own quotas if it has no such tier. The
+ * tier's name is the first alternative of `tiers.by` that the request has.
+ */
+export async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
+  if (!rule.tiers) return rule.windows;
+  const { by, windows } = rule.tiers;
+  for (const part of by[0] ?? []) {
+    const present = await readPart(part, context);
+    if (present) return windows.get(present.value) ?? rule.windows;
+    const names = await readNames(part, context);
+    if (names.size === 0) continue;
+    for (const [name, tier] of windows) if (names.has(name)) return tier;
+    return rule.windows;
+  }
+  return rule.windows;
+}
+
+/** Returns the texts in the client's claim if the claim is a list; otherwise an empty set. */
+async function readNames(part: KeyPart, context: KeyContext): Promise<ReadonlySet<string>> {
+  if (part.kind !== "jwt") return new Set();
+  return new Set(readClaimList(await context.readClaims(), part));
+}
+
+/**
+ * Returns a function that starts a task at the first call with a name. Later calls with this name
+ * return the promise of the first call. Each request needs its own function, because a request must
+ * not wait for another request's promise.
+ */
+function createOnce<Result>(): (name: string, start: () => Promise<Result>) => Promise<Result> {
+  const started = new Map<string, Promise<Result>>();
+  return (name, start) => {
+    const result = started.get(name) ?? start();
+    started.set(name, result);
+    return result;
+  };
+}
+
+/**
+ * The maximum time that a request waits for its shadow rules after its enforced rules are ready, in
+ * milliseconds. Hashing a key takes less time than this. A custom function that calls another
+ * service takes longer.
+ */
+const SHADOW_GRACE_MS = 2;
+
+/**
+ * Collects the applied rules of a request. Shadow rules delay the enforced rules by at most
+ * `SHADOW_GRACE_MS`, and errors of shadow rules do not affect the enforced rules.
+ *
+ * @param results the result of each rule, in the order of the rules
+ * @param modeOf returns the mode of the rule at an index
+ * @param pending returns a substitute for the result of a shadow rule that is not ready in time
+ * @param onWait called with the time for which the enforced rules have waited for rules with the
+ * mode `mark`, in milliseconds
+ */
+export async function collectWithinGrace<Applied>(
+  results: readonly Promise<Applied[]>[],
+  modeOf: (index: number) => Mode,
+  pending: (index: number, later: Promise<Applied[]>) => Applied,
+  onWait: (waitedMs: number) => void,
+): Promise<Applied[]> {
+  const isShadow = (_: unknown, index: number) => modeOf(index) === "shadow";
+  const readyShadow: Applied[][] = [];
+  const shadow = results.map(async (result, index) => {
+    if (isShadow(result, index)) readyShadow[index] = await result;
+  });
+  const allShadow = Promise.allSettled(shadow);
+  let readyAt = Number.POSITIVE_INFINITY;
+  Promise.all(results.filter((_, index) => modeOf(index) === "enforce")).then(
+    () => (readyAt = Date.now()),
+    () => {},
+  );
+  const others = await Promise.all(
+    results.map((each, index) => (isShadow(each, index) ? [] : each)),
+  );
+  onWait(Math.max(0, Date.now() - readyAt));
+  if (!results.some(isShadow)) return others.flat();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const graceOver = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, SHADOW_GRACE_MS);
+  });
+  await Promise.race([allShadow, graceOver]);
+  clearTimeout(timer as ReturnType<typeof setTimeout>);
+  return results.flatMap((later, index) => {
+    if (!isShadow(later, index)) return others[index] as Applied[];
+    return readyShadow[index] ?? pending(index, later);
+  });
+}
 
 /**
  * Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the
@@ -41,7 +212,7 @@ export type RuleApplier = (
   options?: ApplyOptions,
 ) => AppliedRule[] | Promise<AppliedRule[]>;
 
-export interface ApplyOptions {
+interface ApplyOptions {
   /**
    * Called with the time for which the enforced rules have waited for rules with the mode `mark`, in
    * milliseconds. This time must not shorten the deadline of the enforced rules.

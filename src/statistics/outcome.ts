@@ -1,5 +1,5 @@
 import type { Allowed } from "../limiter/decision.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 
 /** Returns the outcome of a rule for a request that passed; undefined for a rule in shadow mode. */
 export function outcomeOf(

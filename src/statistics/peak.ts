@@ -1,5 +1,5 @@
 import type { Quota } from "../limiter/decision.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { RuleSums } from "./sums.ts";
 
 /**

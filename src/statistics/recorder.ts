@@ -1,5 +1,5 @@
 import type { Decision, Limited, ShadowResults } from "../limiter/decision.ts";
-import type { AppliedRule } from "../request/applied-rule.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 import type { StoreCall, StoreMeter } from "../stores/calls.ts";
 import { LimitedClients } from "./limited-clients.ts";
 import { type MinuteRecord, MinuteRecords } from "./minute-record.ts";

@@ -8,7 +8,7 @@ import type { Rule, Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { Clients } from "../../src/limiter/clients.ts";
 import { allCountersOf, countersOf } from "../../src/limiter/counters.ts";
-import type { AppliedRule } from "../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../src/request/rule-applier.ts";
 
 const tasks = vi.hoisted((): Promise<unknown>[] => []);
 
@@ -39,7 +39,7 @@ interface Modules {
 }
 
 // The types of Workers are not known here, so the compiler must not follow these imports.
-const paths = ["../../src/weir.ts", "../../src/service-rule.ts"];
+const paths = ["../../src/weir.ts", "../../src/service/rule.ts"];
 const { weir, findServiceRule, allWindowsOf }: Modules = Object.assign(
   {},
   ...(await Promise.all(paths.map((path) => import(path)))),

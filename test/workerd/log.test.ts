@@ -76,8 +76,11 @@ const failures = [
   new TypeError("a bug"),
 ];
 
+/** The exported functions of log.ts that log an event. */
+type LogFunction = Exclude<Extract<keyof typeof log, `log${string}`>, "logLine">;
+
 /** Calls each exported function of log.ts with every kind of value that it accepts. */
-const calls: Record<keyof typeof log, () => void> = {
+const calls: Record<LogFunction, () => void> = {
   logDecision() {
     log.logDecision({ ...NO_ENFORCED_RULE, shadow: [SHADOW_DENIAL] }, 10);
     log.logDecision(LIMITED, 10);
@@ -146,7 +149,8 @@ const calls: Record<keyof typeof log, () => void> = {
 
 describe("the log in docs/responses.md", () => {
   it("is tested with every function that logs", () => {
-    expect(Object.keys(calls).sort()).toEqual(Object.keys(log).sort());
+    const names = Object.keys(log).filter((name) => name.startsWith("log") && name !== "logLine");
+    expect(Object.keys(calls).sort()).toEqual(names.sort());
   });
 
   it("has every line that is logged, and no other line", () => {

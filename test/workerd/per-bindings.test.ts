@@ -6,7 +6,7 @@ import { bindingNames } from "../../src/config/binding-names.ts";
 import { resolveBindings } from "../../src/config/bindings.ts";
 import { type Config, type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { rateLimit, weir } from "../../src/index.ts";
-import { perBindings } from "../../src/per-bindings.ts";
+import { perBindings } from "../../src/isolate.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
-import { findServiceRule } from "../../src/service-rule.ts";
+import { findServiceRule } from "../../src/service/rule.ts";
 import { PATIENCE } from "../patience.ts";
 
 const LIMIT = 1000;

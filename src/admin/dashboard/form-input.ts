@@ -2,7 +2,7 @@ import type { Fault } from "../../config/faults.ts";
 import type { Rule } from "../../config/rule.ts";
 import type { OverrideChange } from "../../control/protocol.ts";
 import { checkOverride, describeFaults, readReason } from "../../overrides/override-input.ts";
-import { IDENTITY_FORM, isIdentity } from "../../request/identity-text.ts";
+import { IDENTITY_FORM, isIdentity } from "../../request/identity.ts";
 import { readForm } from "../form.ts";
 import { OperationError } from "../operations.ts";
 import type { DashboardContext } from "./context.ts";

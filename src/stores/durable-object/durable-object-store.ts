@@ -5,8 +5,14 @@ import { inTime } from "../deadline.ts";
 import { type Answer, type Group, isDependent, type Store, StoreError, skipped } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
 import { DecisionDeadline, ObjectCalls, type ObjectOf } from "./object-calls.ts";
-import { chooseShardsToAdjust, ShardChoice, ShardUsage } from "./shards.ts";
-import { DecisionCalls, decideAcross, type ObjectPart, partsOf } from "./two-phase.ts";
+import {
+  chooseShardsToAdjust,
+  type ObjectPart,
+  partsOf,
+  ShardChoice,
+  ShardUsage,
+} from "./shards.ts";
+import { DecisionCalls, decideAcross } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;

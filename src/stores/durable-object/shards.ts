@@ -1,7 +1,6 @@
 import { type Counter, counterId, MAX_COUNT, type Tally } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
 import type { ObjectOf } from "./object-calls.ts";
-import { partsOf } from "./two-phase.ts";
 
 /** The maximum number of shards stored. That many shards take about 200 KB. */
 const MAX_SHARDS = 1024;
@@ -202,4 +201,36 @@ export async function chooseShardsToAdjust(
     if (!alternative) return counter;
     return quotaLeft(alternative) > quotaLeft(own) === counter.cost >= 0 ? alternative : own;
   });
+}
+
+/** The counters of a group that are stored in one object. */
+export interface ObjectPart {
+  readonly identity: string;
+  readonly reach: number;
+  readonly counters: Counter[];
+  /** The index of each counter in the group. */
+  readonly positions: number[];
+}
+
+/**
+ * Splits a group into one part for each object. The client's own objects come first, and the objects
+ * that most clients share come last. So a client that exceeds a limit of its own is denied before it
+ * takes quota, even for a moment, that others share.
+ *
+ * An identity always has the same reach, so all decisions call objects in the same order. A decision
+ * that waits for an object has holds only in objects before it. So no two decisions wait for each
+ * other.
+ */
+export function partsOf(group: readonly Counter[]): ObjectPart[] {
+  const parts = new Map<string, ObjectPart>();
+  for (const [position, counter] of group.entries()) {
+    const { identity, reach = 0 } = counter;
+    const part = parts.get(identity) ?? { identity, reach, counters: [], positions: [] };
+    parts.set(identity, part);
+    part.counters.push(counter);
+    part.positions.push(position);
+  }
+  return [...parts.values()].sort(
+    (a, b) => a.reach - b.reach || (a.identity < b.identity ? -1 : 1),
+  );
 }

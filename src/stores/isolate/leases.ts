@@ -183,7 +183,7 @@ interface LeaseOptions extends LeaseCallOptions {
  * the limit in a window. The price is that some quota may stay unused. The unused quota is at most
  * the unspent quota in the blocks of idle isolates, until these isolates return it.
  *
- * - The size of a block follows the counter's recent use in this isolate (see lease-size.ts). A
+ * - The size of a block follows the counter's recent use in this isolate (see lease-plan.ts). A
  *   block is at most an eighth of the quota left. A client's first request, and its last requests
  *   before the limit, are charged without a block.
  * - A new block is fetched in the background before the old one is used up, so that a busy client

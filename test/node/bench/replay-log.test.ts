@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, URL } from "node:url";
 import { expect, it } from "vitest";
 import { generateLog } from "../../../bench/replay/generate-log.ts";
 import { runChild } from "../../../bench/replay/timed-child.ts";

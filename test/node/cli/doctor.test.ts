@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, URL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRedisServer } from "../dev/redises.ts";
 import { answerJson, startDatabase, type TestDatabase } from "./doctor-database.ts";

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { routeCovers, routesDisjoint, segmentsOf } from "../../../cli/warnings/route-coverage.ts";
 import { defineConfig } from "../../../src/config/index.ts";
-import { canonicalPath } from "../../../src/request/canonical-path.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
+import { canonicalPath } from "../../../src/request/path.ts";
 
 // If route A covers route B, A must match every path that B matches. This test checks that with the
 // real matcher, and with generated routes and paths.

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, URL } from "node:url";
 import getPort from "get-port";
 import { afterEach, expect, it } from "vitest";
 import { listen } from "../../../dev/loopback.ts";

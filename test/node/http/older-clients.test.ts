@@ -1,6 +1,6 @@
 import { parseRateLimit } from "ratelimit-header-parser";
 import { describe, expect, it } from "vitest";
-import { appendQuotaFields, type FieldStyle } from "../../../src/http/rate-limit-headers.ts";
+import { appendQuotaFields, type FieldStyle } from "../../../src/http/response-headers.ts";
 import type { Quota } from "../../../src/limiter/decision.ts";
 
 const NOW = Date.now();

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
+import { URL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { cpuTimeMs } from "../../../fuzz/property.ts";
-import { createEventStreamParser } from "../../../src/llm/event-stream.ts";
+import { createEventStreamParser } from "../../../src/llm/body-text.ts";
 import { llmReserve } from "../../../src/llm/llm-reserve.ts";
 import { addEvent } from "../../../src/llm/llm-usage.ts";
 import { createUsageTally } from "../../../src/llm/token-counts.ts";

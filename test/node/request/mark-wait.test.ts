@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Mode } from "../../../src/config/index.ts";
-import { collectWithinGrace } from "../../../src/request/shadow-grace.ts";
+import { collectWithinGrace } from "../../../src/request/rule-applier.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 0 });

@@ -1,15 +1,15 @@
 import { defineConfig } from "../../../src/config/index.ts";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
 import type { Rule } from "../../../src/config/rule.ts";
-import { allowOrigin } from "../../../src/http/cors.ts";
-import { isTooLong } from "../../../src/request/canonical-path.ts";
+import { allowOrigin } from "../../../src/http/response-headers.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
-import { type Claims, readClaim } from "../../../src/request/claims.ts";
 import { clientAddress } from "../../../src/request/client-address.ts";
 import { identityOf } from "../../../src/request/identity.ts";
 import { identityOfLimitKey } from "../../../src/request/limit-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
+import { isTooLong } from "../../../src/request/path.ts";
 import { sentNamesOf } from "../../../src/request/sent-values.ts";
+import { type Claims, readClaim } from "../../../src/request/token.ts";
 
 /** The greatest size of a header field and of a path that Cloudflare accepts, in bytes. */
 export const HEADER_BYTES = 64 * 1024;

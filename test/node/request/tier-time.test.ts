@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import type { KeyContext } from "../../../src/request/identity.ts";
-import { windowsFor } from "../../../src/request/tier.ts";
+import { windowsFor } from "../../../src/request/rule-applier.ts";
 
 const MANY = 700;
 /** The shortest time of several rounds is compared, because other programs delay some rounds. */

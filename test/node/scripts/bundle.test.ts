@@ -22,8 +22,8 @@ describe("a bundle's parts", () => {
   it("are packages, scoped packages and folders, the biggest first", () => {
     const meta = metaOf({
       "src/worker.ts": 20,
-      "src/http/cors.ts": 30,
-      "src/http/problem.ts": 5,
+      "src/http/forward.ts": 30,
+      "src/http/responses.ts": 5,
       "weir.config.ts": 3,
       "node_modules/hono/dist/hono.js": 40,
       "node_modules/hono/dist/utils/url.js": 2,

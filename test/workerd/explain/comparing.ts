@@ -10,7 +10,7 @@ import type { Decision } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import type { Override } from "../../../src/overrides/override.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { EVERY_STORE, withClock } from "../../suite/every-store.ts";
 

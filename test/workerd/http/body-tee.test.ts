@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BodyCopy, MAX_LAG_BYTES } from "../../../src/http/body-copy.ts";
-import { teeResponse } from "../../../src/http/body-tee.ts";
+import { BodyCopy, MAX_LAG_BYTES, teeResponse } from "../../../src/http/body-tee.ts";
 
 const chunks = (count: number, bytes: number) =>
   new ReadableStream<Uint8Array>({

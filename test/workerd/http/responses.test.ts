@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
-import { appendQuotaFields } from "../../../src/http/rate-limit-headers.ts";
+import { appendQuotaFields } from "../../../src/http/response-headers.ts";
 import {
   badGatewayResponse,
   badRequestResponse,

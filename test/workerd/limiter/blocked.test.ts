@@ -5,7 +5,7 @@ import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import type { Allowed, Decision } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../src/stores/store.ts";
 import { PATIENCE } from "../../patience.ts";

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createStore } from "../../../src/stores/create-store.ts";
 import { StoreError } from "../../../src/stores/store.ts";
 

@@ -4,7 +4,7 @@ import type { Counter } from "../../../src/engine/counter.ts";
 import { costOfHead } from "../../../src/limiter/cost.ts";
 import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
 type Pair = [Counter, Counter];

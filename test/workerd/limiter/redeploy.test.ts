@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { HOUR, MINUTE, NOW } from "../../suite/driver.ts";
 import { EVERY_STORE, withClock } from "../../suite/every-store.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createEventStreamParser, MAX_EVENT_LENGTH } from "../../../src/llm/event-stream.ts";
+import { createEventStreamParser, MAX_EVENT_LENGTH } from "../../../src/llm/body-text.ts";
 
 function parse(...pieces: string[]): string[] {
   const events: string[] = [];

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { llmReserve } from "../../../src/llm/index.ts";
 import {
   MAX_DEPTH,
   MAX_FIELDS,
   MAX_OUTSIDE_TEXTS,
   readFields,
-} from "../../../src/llm/json-fields.ts";
+} from "../../../src/llm/body-text.ts";
+import { llmReserve } from "../../../src/llm/index.ts";
 import { MAX_REQUEST_LENGTH } from "../../../src/llm/llm-reserve.ts";
 import { MAX_TOKENS } from "../../../src/llm/token-counts.ts";
 import { streamOf } from "./streams.ts";

@@ -10,7 +10,7 @@ import {
   overrideId,
   type RuleEffect,
 } from "../../../src/overrides/override.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 
 const NOW = 1_700_000_100_000;
 const SOMEONE = "a".repeat(22);

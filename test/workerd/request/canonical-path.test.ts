@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { canonicalPath } from "../../../src/request/canonical-path.ts";
+import { canonicalPath } from "../../../src/request/path.ts";
 
 /**
  * Returns the canonical form of a path. Parses the URL first, as workerd does when a request

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
-import type { Claims } from "../../../src/request/claims.ts";
 import {
   cachedIdentityOf,
   hashValues,
@@ -10,6 +9,7 @@ import {
   readPart,
   SHARED_REACH,
 } from "../../../src/request/identity.ts";
+import type { Claims } from "../../../src/request/token.ts";
 
 interface Sent {
   readonly url?: string;

@@ -1,11 +1,10 @@
 import { waitUntil } from "cloudflare:workers";
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, type CustomKeys, defineConfig } from "../../../src/config/index.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { CustomCalls } from "../../../src/request/custom-calls.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
-import { createRuleApplier } from "../../../src/request/rule-applier.ts";
+import { type AppliedRule, createRuleApplier } from "../../../src/request/rule-applier.ts";
 import { createClaimsReader } from "../../../src/request/token.ts";
 
 /** Header fields of a request, in addition to the client's address. */

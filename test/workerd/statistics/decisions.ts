@@ -8,7 +8,7 @@ import {
   type ShadowDenial,
   type Undecided,
 } from "../../../src/limiter/decision.ts";
-import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 
 // Decisions as the limiter makes them.
 

@@ -1,6 +1,6 @@
-import { isRecord } from "./config/fields.ts";
-import { MAX_LIMIT } from "./config/limits.ts";
-import type { LimitKey } from "./request/limit-key.ts";
+import { isRecord } from "../config/fields.ts";
+import { MAX_LIMIT } from "../config/limits.ts";
+import type { LimitKey } from "../request/limit-key.ts";
 
 /** Options of the method `getValue` of `WeirService`. They select a client. */
 export interface ClientOptions {

@@ -1,9 +1,11 @@
-import { MAX_LIMIT } from "./config/limits.ts";
-import type { Config, ConfigInput, RuleNameOf } from "./config/schema.ts";
-import type { LimitResult } from "./limit-result.ts";
-import type { Quota } from "./limiter/decision.ts";
-import { adjust, decide } from "./service-calls.ts";
-import { configOfService } from "./service-config.ts";
+import { WorkerEntrypoint } from "cloudflare:workers";
+import type { Env } from "../config/env.ts";
+import { MAX_LIMIT } from "../config/limits.ts";
+import type { Config, ConfigInput, RuleNameOf } from "../config/schema.ts";
+import type { DecideOptions } from "../limiter/counters.ts";
+import { type Decision, type Quota, type RuleUndecided, toUndecided } from "../limiter/decision.ts";
+import { logDecision, logUndecided } from "../log.ts";
+import type { Override } from "../overrides/override.ts";
 import {
   CHARGED_OPTIONS,
   type CheckOptions,
@@ -12,10 +14,151 @@ import {
   checkCost,
   checkOptions,
   type LimitOptions,
-} from "./service-options.ts";
-import { OverrideService } from "./service-override-methods.ts";
-import { adjustedRuleOf, allWindowsOf, findServiceRule } from "./service-rule.ts";
-import { SETTLE_OPTIONS, type SettleOptions, settlementOf } from "./service-settle.ts";
+} from "./options.ts";
+import {
+  listOverrides,
+  type OverrideOptions,
+  type RemoveOverrideOptions,
+  removeOverride,
+  setOverride,
+} from "./overrides.ts";
+import {
+  type LimitGranted,
+  type LimitResult,
+  type LimitUndecided,
+  toLimitResult,
+} from "./result.ts";
+import {
+  adjustedRuleOf,
+  allWindowsOf,
+  configOfService,
+  findServiceRule,
+  reserveOriginOf,
+  SETTLE_OPTIONS,
+  type ServiceRule,
+  type SettleOptions,
+  settlementOf,
+} from "./rule.ts";
+
+// These functions are not methods of the class `WeirService`, because other Workers could then call
+// them over RPC.
+
+/** The result of a call while the rule does not limit the client. */
+const GRANTED: LimitResult = { ok: true, quotas: [] };
+
+/** Decides a call, and takes the quota unless `checkOnly` is set. */
+async function decide(
+  serviceRule: ServiceRule,
+  { cost, reserve = false, throws = false }: CheckOptions,
+  checkOnly: boolean,
+): Promise<LimitResult> {
+  const { limiting, limiter, denialLog, control } = serviceRule;
+  if (!limiting) {
+    if (!checkOnly) control?.record([], undefined, Date.now());
+    return GRANTED;
+  }
+  const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
+  const decision = await limiter.decide([limiting], options);
+  logDecision(decision, denialLog);
+  if (!checkOnly) control?.record([limiting], decision, Date.now());
+  const failure = await shadowFailureOf(decision);
+  if (failure) return { ok: true, undecided: failure.cause };
+  const result = toLimitResult(decision, limiting.rule.name, throws);
+  // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
+  // settle.
+  if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;
+  const [verdict] = decision.verdicts;
+  const [decided] = (await verdict?.later) ?? [verdict];
+  const reserved = decided?.reserve;
+  if (!reserved) return result;
+  return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
+}
+
+/** Waits for a rule in shadow mode, and returns why it could not be decided. */
+async function shadowFailureOf(decision: Decision): Promise<RuleUndecided | undefined> {
+  if (decision.outcome !== "allowed" || decision.shadow.length === 0) return undefined;
+  const results = (await Promise.all(decision.shadow)).flat();
+  return results.find((result): result is RuleUndecided => "cause" in result);
+}
+
+/** Charges a client or gives quota back, also above the limit. */
+async function adjust(
+  { configured, limiting }: ServiceRule,
+  call: () => Promise<readonly Quota[]>,
+): Promise<LimitGranted | LimitUndecided> {
+  const { rule } = limiting ?? configured;
+  try {
+    const quotas = await call();
+    return { ok: true, quotas: rule.mode === "shadow" ? [] : quotas };
+  } catch (error) {
+    const undecided = toUndecided(error, [rule]);
+    logUndecided(undecided);
+    // The result is `ok` even with `onError: "closed"`, because an adjustment needs no permission.
+    return { ok: true, undecided: undecided.cause };
+  }
+}
+
+/** The methods of `WeirService` that change what rules do. */
+abstract class OverrideService<
+  C extends Config | ConfigInput = Config | ConfigInput,
+> extends WorkerEntrypoint<Env> {
+  /**
+   * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
+   * argument is checked at the first call that uses it. If it has faults, every call throws a
+   * `ConfigError` that lists them. Instances of the class may have different configurations.
+   */
+  abstract readonly config: C;
+
+  /**
+   * Changes what a rule does, for one client or for all of them, until a time. The override holds in all
+   * isolates within 15 seconds, and in this isolate at once. It replaces the override of the same rule
+   * and client. Needs the binding `WEIR_CONTROL`.
+   *
+   * @example
+   * await env.LIMITS.override("api", {
+   *   key: { ip: "203.0.113.7" },
+   *   effect: { kind: "factor", factor: 5 },
+   *   expiresIn: "2h",
+   *   reason: "A customer imports data",
+   * });
+   *
+   * @param rule the name of a rule
+   * @param options the client, the effect, the end and the reason
+   * @returns the override
+   * @throws {Error} if there is no binding, if there are 10,000 overrides, or if the control object fails
+   */
+  async override(rule: RuleNameOf<C>, options: OverrideOptions): Promise<Override> {
+    return setOverride(configOfService(this), this.env, rule, options);
+  }
+
+  /**
+   * Removes an override before it ends. Needs the binding `WEIR_CONTROL`.
+   *
+   * @example
+   * await env.LIMITS.removeOverride("api", { key: { ip: "203.0.113.7" }, reason: "Import done" });
+   *
+   * @param rule the name of a rule. It may be missing in the configuration, if the override is still there
+   * @param options the client, unless the override is for all clients, and the reason. Under a missing rule,
+   *   name the client by its identity
+   * @returns the removed override; undefined if there was none
+   * @throws {Error} if there is no binding, or if the control object fails
+   */
+  async removeOverride(
+    rule: RuleNameOf<C>,
+    options: RemoveOverrideOptions,
+  ): Promise<Override | undefined> {
+    return removeOverride(configOfService(this), this.env, rule, options);
+  }
+
+  /**
+   * Returns all overrides that have not ended, the newest first. Needs the binding `WEIR_CONTROL`.
+   *
+   * @throws {Error} if there is no binding, or if the control object fails
+   */
+  async overrides(): Promise<readonly Override[]> {
+    return listOverrides(this.env);
+  }
+}
 
 /**
  * A rate limiter that other Workers call over a service binding. Extend this class, and export the

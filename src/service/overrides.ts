@@ -1,24 +1,23 @@
-import type { DurationInput } from "./config/duration.ts";
-import type { Env } from "./config/env.ts";
-import type { Config } from "./config/schema.ts";
-import type { ControlApi } from "./control/protocol.ts";
-import { controlObject } from "./live-control.ts";
+import type { DurationInput } from "../config/duration.ts";
+import type { Env } from "../config/env.ts";
+import type { Config } from "../config/schema.ts";
+import type { ControlApi } from "../control/protocol.ts";
+import { controlObject, sharedLimiter } from "../isolate.ts";
 import {
   type ClientEffect,
   MAX_OVERRIDES,
   type Override,
   overrideId,
   type RuleEffect,
-} from "./overrides/override.ts";
-import { checkOverride, describeFaults, readReason } from "./overrides/override-input.ts";
-import { isIdentity } from "./request/identity-text.ts";
-import { identityOfLimitKey, type LimitKey } from "./request/limit-key.ts";
-import { checkOptions } from "./service-options.ts";
-import { findRule } from "./service-rule.ts";
-import { sharedLimiter } from "./shared-limiter.ts";
+} from "../overrides/override.ts";
+import { checkOverride, describeFaults, readReason } from "../overrides/override-input.ts";
+import { isIdentity } from "../request/identity.ts";
+import { identityOfLimitKey, type LimitKey } from "../request/limit-key.ts";
+import { checkOptions } from "./options.ts";
+import { findRule } from "./rule.ts";
 
 /** Selects one client: by the values of the rule's key, as in `limit`, or by its identity. */
-export type OverriddenClient =
+type OverriddenClient =
   | { readonly key: LimitKey; readonly client?: undefined }
   | {
       /** The client's identity: the field `client` of an override, of a log line or of the dashboard. */
@@ -33,7 +32,7 @@ interface AllClients {
 }
 
 /** When an override ends: after a length of time, or at a time. */
-export type OverrideExpiry =
+type OverrideExpiry =
   | {
       /** The override ends after this length of time, from 1 second to 365 days. @example "2h" */
       readonly expiresIn: DurationInput;

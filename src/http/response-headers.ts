@@ -1,0 +1,233 @@
+import type { Config } from "../config/schema.ts";
+import type { Decision, Quota } from "../limiter/decision.ts";
+
+/** The style of the header fields that show quotas to a client. */
+export type FieldStyle = Config["headers"];
+
+const DRAFT_FIELDS = ["RateLimit-Policy", "RateLimit"] as const;
+const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"] as const;
+
+/** The names of all fields that show quotas. */
+const QUOTA_FIELDS = [...DRAFT_FIELDS, ...LEGACY_FIELDS] as const;
+
+const NO_FIELDS: readonly string[] = [];
+
+/**
+ * Adds quotas to the header fields of a response, and returns the names of the added fields.
+ *
+ * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because
+ * an intermediary must not change the origin's items. The X-RateLimit-* fields cannot be lists, so
+ * Weir adds them only if the origin sends none of them.
+ */
+export function appendQuotaFields(
+  headers: Headers,
+  quotas: readonly Quota[],
+  style: FieldStyle,
+): readonly string[] {
+  if (quotas.length === 0 || style === "none") return NO_FIELDS;
+  if (style === "draft-11") {
+    appendDraftFields(headers, quotas, limitItem);
+    return DRAFT_FIELDS;
+  }
+  const [tightest] = quotas.toSorted(
+    (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
+  ) as [Quota];
+  if (style === "both") {
+    appendDraftFields(headers, quotas, (quota) =>
+      quota === tightest ? limitItem(quota) + olderParameters(quota) : limitItem(quota),
+    );
+  }
+  // The three fields describe one quota. If the origin has sent one of them, Weir adds none,
+  // because the fields would then describe two quotas.
+  if (LEGACY_FIELDS.some((name) => headers.has(name))) {
+    return style === "both" ? DRAFT_FIELDS : NO_FIELDS;
+  }
+  appendLegacyFields(headers, tightest);
+  return style === "both" ? QUOTA_FIELDS : LEGACY_FIELDS;
+}
+
+function appendDraftFields(
+  headers: Headers,
+  quotas: readonly Quota[],
+  toLimitItem: (quota: Quota) => string,
+): void {
+  headers.append("RateLimit-Policy", quotas.map(policyItem).join(", "));
+  headers.append("RateLimit", quotas.map(toLimitItem).join(", "));
+}
+
+// In draft-ietf-httpapi-ratelimit-headers-11, both fields are lists of Strings (RFC 9651) with
+// Integer parameters. Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /,
+// so it needs no escaping.
+
+function policyItem({ policy, limit, windowMs }: Quota): string {
+  return `"${policy}";q=${limit};w=${windowMs / 1000}`;
+}
+
+/** Returns a quota in the notation of RateLimit. */
+export function limitItem({ policy, remaining, resetMs }: Quota): string {
+  return `"${policy}";r=${remaining};t=${toSeconds(resetMs)}`;
+}
+
+/**
+ * Returns the parameters from which clients of the drafts 6 and 7 can read a quota. These clients
+ * look in RateLimit first, and search its text for `limit=`, `remaining=` and `reset=`. Without
+ * these parameters, they would read no numbers, although the response has X-RateLimit-* too.
+ *
+ * The names have a prefix, because the draft recommends a prefix for parameters that it does not
+ * define. Clients of the draft ignore such parameters.
+ */
+function olderParameters({ limit, remaining, resetMs }: Quota): string {
+  return `;weir-limit=${limit};weir-remaining=${remaining};weir-reset=${toSeconds(resetMs)}`;
+}
+
+/** Adds X-RateLimit-* for a quota. X-RateLimit-Reset is a time in Unix seconds. */
+function appendLegacyFields(headers: Headers, { limit, remaining, resetAt }: Quota): void {
+  headers.set("X-RateLimit-Limit", String(limit));
+  headers.set("X-RateLimit-Remaining", String(remaining));
+  headers.set("X-RateLimit-Reset", String(toSeconds(resetAt)));
+}
+
+/**
+ * Converts milliseconds to whole seconds, rounded up, so that the window has ended after this time.
+ */
+export function toSeconds(ms: number): number {
+  return Math.ceil(ms / 1000);
+}
+
+/**
+ * Matches an `Origin` as browsers send it: the ASCII serialization of RFC 6454, or `null`. Weir
+ * copies no other value into a response, because workerd logs a warning for header values that are
+ * not ASCII.
+ */
+const ORIGIN = /^(null|[a-z][a-z0-9+.-]*:\/\/[!#-;=?-[\]-~]{1,255})$/i;
+
+const ALLOW_ORIGIN = "Access-Control-Allow-Origin";
+const ALLOW_CREDENTIALS = "Access-Control-Allow-Credentials";
+const EXPOSE = "Access-Control-Expose-Headers";
+
+/** The fields of a denial that pages need. */
+const EXPOSED = ["Retry-After", ...QUOTA_FIELDS];
+
+/**
+ * Lets a page on another origin read a response that Weir creates. Without these fields, a browser
+ * reports a network error to the page instead of a 429, and hides Retry-After.
+ *
+ * Any page may read such a response, but not with the cookies of its visitor: the quotas in it would
+ * show to any site what a visitor has done on this one. Only a function or an app knows which pages
+ * may send cookies, so its decision stands: see {@link decidesAccess}.
+ */
+export function allowOrigin(request: Request, headers: Headers): void {
+  const origin = request.headers.get("origin");
+  if (!origin) return;
+  if (!decidesAccess(headers)) {
+    if (!/(?:^|,)\s*(?:\*|origin)\s*(?:,|$)/i.test(headers.get("Vary") ?? "")) {
+      headers.append("Vary", "Origin");
+    }
+    if (ORIGIN.test(origin)) headers.set(ALLOW_ORIGIN, origin);
+  }
+  exposeFields(request, headers, EXPOSED);
+}
+
+/**
+ * Whether a function or an app has decided which pages may read a response. A response that allows
+ * credentials but no origin is a refusal: with an origin that Weir adds, any site could read it.
+ */
+function decidesAccess(headers: Headers): boolean {
+  return headers.has(ALLOW_ORIGIN) || headers.has(ALLOW_CREDENTIALS);
+}
+
+/**
+ * Prepares the header fields that an app has set before Weir answers, because Hono then replaces the fields of
+ * Weir's response by those of the app.
+ */
+export function mergeAppFields(request: Request, response: Headers, app: Headers): void {
+  // The app's own Cache-Control must not replace that of a denial.
+  for (const name of response.keys()) if (!isAccessField(name)) app.delete(name);
+  if (!decidesAccess(app)) return;
+  response.delete(ALLOW_ORIGIN);
+  exposeFields(request, app, EXPOSED);
+}
+
+/** Whether a header field decides which pages may read a response, or for which pages it is valid. */
+export function isAccessField(name: string): boolean {
+  return /^(?:access-control-.*|vary)$/i.test(name);
+}
+
+/**
+ * Lets a page on another origin read the given fields of a forwarded response. The function only
+ * adds to the fields that the origin of the response exposes. It changes nothing if the request
+ * does not come from a page of another origin, or if the response does not allow pages to read it.
+ *
+ * The function does not add `Vary: Origin`, because the given fields are valid only for this
+ * response. A client must not use them if they come from a cache.
+ */
+function exposeFields(request: Request, headers: Headers, names: readonly string[]): void {
+  if (names.length === 0 || !request.headers.has("origin")) return;
+  if (!headers.has(ALLOW_ORIGIN)) return;
+  const list = headers.get(EXPOSE)?.toLowerCase().split(",") ?? [];
+  const exposed = list.map((name) => name.trim());
+  // `*` exposes all fields, but not for requests with credentials. Pages can send such requests
+  // only if the response allows credentials.
+  const exposesAll = exposed.includes("*");
+  if (exposesAll && headers.get(ALLOW_CREDENTIALS) !== "true") return;
+  const missing = names.filter((name) => !exposed.includes(name.toLowerCase()));
+  if (missing.length > 0) headers.append(EXPOSE, missing.join(", "));
+}
+
+/**
+ * Returns a copy of a response with more header fields, which pages of other origins may read if
+ * they may read the response. Returns the same object if its fields cannot be changed.
+ *
+ * @param add adds the fields, and returns their names
+ */
+function withAddedFields(
+  request: Request,
+  response: Response,
+  add: (headers: Headers) => readonly string[],
+): Response {
+  // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the
+  // status 0 of `Response.error()`. So Weir adds no fields to such a response, except to WebSockets.
+  const { status, webSocket } = response;
+  if (status > 599 || (status < 200 && !webSocket)) return response;
+  // The headers of a fetched response are immutable. The headers of a copy with the same body can
+  // be changed.
+  const copy = new Response(response.body, response);
+  exposeFields(request, copy.headers, add(copy.headers));
+  return copy;
+}
+
+/**
+ * Returns the response with the RateLimit fields. If there is nothing to add, returns the same
+ * object.
+ */
+export function withQuotaFields(
+  request: Request,
+  response: Response,
+  quotas: readonly Quota[],
+  style: Config["headers"],
+): Response {
+  if (quotas.length === 0 || style === "none") return response;
+  return withAddedFields(request, response, (headers) => appendQuotaFields(headers, quotas, style));
+}
+
+const FIELD = "Server-Timing";
+
+/**
+ * Returns the response with one more metric in `Server-Timing`: how long the decision waited, and
+ * whether this isolate decided from its memory or called the store.
+ *
+ * @param tookMs the duration by the Worker's clock, which advances only during I/O
+ */
+export function withServerTiming(
+  request: Request,
+  response: Response,
+  decision: Decision,
+  tookMs: number,
+): Response {
+  const isFromMemory = decision.outcome !== "undecided" && decision.fromMemory;
+  const metric = `weir;dur=${tookMs};desc="${isFromMemory ? "memory" : "store"}"`;
+  return withAddedFields(request, response, (headers) => {
+    headers.append(FIELD, metric);
+    return [FIELD];
+  });
+}

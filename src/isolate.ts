@@ -1,0 +1,207 @@
+import { waitUntil } from "cloudflare:workers";
+import { ANALYTICS_BINDING, bindingNames, CONTROL_BINDING } from "./config/binding-names.ts";
+import { originFaults, resolveBindings } from "./config/bindings.ts";
+import { type DeploymentMode, readDeploymentMode, rulesInMode } from "./config/deployment-mode.ts";
+import type { Env } from "./config/env.ts";
+import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
+import type { NodeGlobals } from "./config/node-globals.ts";
+import type { Rule } from "./config/rule.ts";
+import type { Config } from "./config/schema.ts";
+import type { Batch } from "./control/control-calls.ts";
+import { ControlLink } from "./control/control-link.ts";
+import { GLOBAL_OBJECT } from "./control/fan-in.ts";
+import type { ControlApi, HandOver } from "./control/protocol.ts";
+import { Gateway } from "./gateway.ts";
+import { faultyConfigResponse } from "./http/responses.ts";
+import { Limiter } from "./limiter/limiter.ts";
+import { logBreaker, logControlFailed, logMisconfigured, logMode } from "./log.ts";
+import { LiveOverrides } from "./overrides/live-overrides.ts";
+import { dataPointsOf } from "./statistics/data-points.ts";
+import { Recorder } from "./statistics/recorder.ts";
+import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
+import { inSpan } from "./stores/calls.ts";
+import { createStore } from "./stores/create-store.ts";
+
+/**
+ * Creates an isolate's connection with the control object.
+ *
+ * @returns undefined if the Worker has no binding for it. Then there are no statistics and no overrides
+ */
+function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undefined {
+  const namespace = namespaceOf(env);
+  if (!namespace) return undefined;
+  const options = {
+    objectNamed: (name: string) => {
+      const object = namespace.getByName(name) as unknown as ControlApi;
+      const handOver = (sums: HandOver) => inSpan("weir.hand-over", () => object.handOver(sums));
+      return { handOver };
+    },
+    timeoutMs,
+    background: waitUntil,
+    onFailure: logControlFailed,
+    onBatch: dataPointWriter(env),
+  };
+  const overrides = new LiveOverrides(readDeploymentMode(env), () =>
+    logControlFailed("load-overrides", "unknown-override"),
+  );
+  return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
+}
+
+/**
+ * Returns the global control object, which all requests of the isolate may call; undefined if the Worker
+ * has no binding for it.
+ */
+export function controlObject(env: Env): ControlApi | undefined {
+  const namespace = namespaceOf(env);
+  if (!namespace) return undefined;
+  type Methods = Record<string, (...args: readonly unknown[]) => unknown>;
+  // The runtime lets only the request that creates a stub call it, so each call creates one.
+  return new Proxy({} as ControlApi, {
+    get:
+      (_target, method: string) =>
+      (...args: readonly unknown[]) =>
+        (namespace.getByName(GLOBAL_OBJECT) as unknown as Methods)[method]?.(...args),
+  });
+}
+
+/** @returns undefined if the Worker has no binding for a dataset */
+function dataPointWriter(env: Env): ((batch: Batch) => void) | undefined {
+  const dataset = env[ANALYTICS_BINDING] as AnalyticsEngineDataset | undefined;
+  if (typeof dataset?.writeDataPoint !== "function") return undefined;
+  return ({ minutes }) => {
+    for (const point of dataPointsOf(minutes)) dataset.writeDataPoint(point);
+  };
+}
+
+function namespaceOf(env: Env): DurableObjectNamespace | undefined {
+  const namespace = env[CONTROL_BINDING] as DurableObjectNamespace | undefined;
+  return typeof namespace?.getByName === "function" ? namespace : undefined;
+}
+
+/** A value, and the bindings for which it was created. */
+interface Entry<Value> {
+  /** The bindings that Weir reads, in the order of their names. */
+  readonly bindings: readonly unknown[];
+  readonly value: Value;
+}
+
+/**
+ * The maximum number of values of a configuration. Outside tests, an isolate has only one set of
+ * bindings. If there are more sets than this maximum, the oldest value is dropped.
+ */
+const MAX_VALUES = 8;
+
+const NO_BINDINGS: Env = {};
+
+/**
+ * Returns a function that creates one value for each set of bindings, and returns this value again
+ * for the same bindings. A caller may pass no bindings first, or pass a new object for each request,
+ * as some frameworks do. So the function compares only the bindings that Weir reads.
+ *
+ * @param create creates the value for a set of bindings
+ */
+export function perBindings<Value>(
+  config: Config,
+  create: (env: Env) => Value,
+): (env: object | null | undefined) => Value {
+  const names = bindingNames(config);
+  let entries: readonly Entry<Value>[] = [];
+  let lastEnv: Env | undefined;
+  let lastValue: Value;
+  return (given) => {
+    const env = (given ?? NO_BINDINGS) as Env;
+    if (env === lastEnv) return lastValue;
+    const bindings = names.map((name) => env[name]);
+    const match = entries.find((entry) => isEqual(entry.bindings, bindings));
+    const entry = match ?? { bindings, value: create(env) };
+    if (!match) entries = [...entries, entry].slice(-MAX_VALUES);
+    lastEnv = env;
+    lastValue = entry.value;
+    return lastValue;
+  };
+}
+
+function isEqual(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.every((value, index) => value === other[index]);
+}
+
+/** A configuration's limiter in this isolate. */
+interface SharedLimiter {
+  readonly limiter: Limiter;
+  readonly mode: DeploymentMode;
+  /** The first part of all keys in the store. */
+  readonly prefix: string;
+  /** The secret with which identities are hashed; undefined if it is not set. */
+  readonly keySecret: string | undefined;
+  /** The statistics and the overrides; undefined if the Worker has no control object. */
+  readonly control: ControlLink | undefined;
+}
+
+const limiters = new WeakMap<Config, (env: Env) => SharedLimiter>();
+
+/**
+ * Returns the limiter of a configuration. All gateways, middlewares and services of an isolate
+ * share it, so that they use the same leases, cached denials and breaker. The first call with these
+ * bindings creates the limiter, and logs which bindings cannot work and whether a mode other than
+ * `enforce` is set.
+ *
+ * Between requests the limiter keeps plain values and no promise, because workerd cancels a request
+ * that waits for the I/O of another request.
+ *
+ * @param config the object that `defineConfig` returned, not a copy
+ */
+export function sharedLimiter(config: Config, env: Env): SharedLimiter {
+  let limiterFor = limiters.get(config);
+  if (!limiterFor) {
+    limiterFor = perBindings(config, (bindings) => createLimiter(config, bindings));
+    limiters.set(config, limiterFor);
+  }
+  return limiterFor(env);
+}
+
+function createLimiter(config: Config, env: Env): SharedLimiter {
+  const bindings = resolveBindings(config, env);
+  const { store, prefix, mode, nativeLimiter, keySecret, limiterFaults } = bindings;
+  for (const fault of limiterFaults) logMisconfigured(fault);
+  if (mode !== "enforce") logMode(mode);
+  const control = createControlLink(config, env);
+  const recorder = control?.recorder;
+  const onBreaker = (state: BreakerState, scope: BreakerScope) => {
+    logBreaker(state, scope);
+    if (recorder && scope === "store") recorder.breakerOpen = state === "open";
+  };
+  const options = { ...config, prefix, onBreaker, meter: recorder };
+  const limiter = new Limiter(options, createStore(store, options), nativeLimiter);
+  return { limiter, mode, prefix, keySecret, control };
+}
+
+/** Answers requests: a gateway, or its substitute while the configuration has faults. */
+export type RequestHandler = Pick<Gateway, "handle">;
+
+/**
+ * Creates a gateway for this isolate, and logs which bindings cannot work.
+ *
+ * @param appRules the rules of a gateway in an app. Such a gateway has no origin, because the app answers
+ * requests. If it is undefined, the gateway has all rules, and forwards requests to its origin
+ */
+export function prepareGateway(
+  config: Config,
+  env: Env,
+  appRules?: readonly Rule[],
+): RequestHandler {
+  if ((globalThis as NodeGlobals).process?.env?.NODE_ENV === "development") {
+    const faults = faultsOfFaultyConfig(config);
+    if (faults) return { handle: async () => faultyConfigResponse(faults) };
+  }
+  const { limiter, mode, control } = sharedLimiter(config, env);
+  const rules = rulesInMode(appRules ?? config.rules, mode);
+  const ownConfig = {
+    ...config,
+    rules,
+    ...(appRules && { origin: undefined, origins: undefined }),
+  };
+  const bindings = resolveBindings(ownConfig, env);
+  const faults = [...(appRules ? [] : originFaults(bindings)), ...bindings.requestFaults];
+  for (const fault of faults) logMisconfigured(fault);
+  return new Gateway(ownConfig, bindings, limiter, control);
+}

@@ -1,0 +1,317 @@
+import type { Cost } from "../config/cost.ts";
+import { ConfigError, isConfig, toConfig } from "../config/define.ts";
+import { shadowed } from "../config/deployment-mode.ts";
+import type { Env } from "../config/env.ts";
+import { faultsOfFaultyConfig } from "../config/faulty-config.ts";
+import { isRecord } from "../config/fields.ts";
+import { MAX_LIMIT } from "../config/limits.ts";
+import type { NodeGlobals } from "../config/node-globals.ts";
+import type { Rule, Window } from "../config/rule.ts";
+import type { Config, ConfigInput } from "../config/schema.ts";
+import { formatWindow } from "../config/windows.ts";
+import type { ControlLink } from "../control/control-link.ts";
+import { sharedLimiter } from "../isolate.ts";
+import { dependsOnResponse, isSettled, type Reserve, rollsOver } from "../limiter/counters.ts";
+import type { Limiter } from "../limiter/limiter.ts";
+import { identityOfLimitKey } from "../request/limit-key.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
+import { CLIENT_OPTIONS, type ClientOptions, checkCost } from "./options.ts";
+
+/**
+ * A rule that is applied to the client in a program's call, and the limiter that decides this call.
+ */
+export interface ServiceRule {
+  /** The rule as the configuration has it. Reserves and resets do not depend on overrides. */
+  readonly configured: AppliedRule;
+  /**
+   * The rule with the overrides of the rule and of the client. Undefined if the rule does not limit the
+   * client: the rule or the deployment is off, or the client has no limit.
+   */
+  readonly limiting: AppliedRule | undefined;
+  readonly limiter: Limiter;
+  /** The statistics and the overrides; undefined if the Worker has no control object. */
+  readonly control: ControlLink | undefined;
+  /** The option `tier` of the call. */
+  readonly tier: string | undefined;
+  /** The first part of the counters' keys. */
+  readonly prefix: string;
+  /** The maximum number of log lines about denials in each second. */
+  readonly denialLog: number;
+}
+
+/**
+ * Looks up a rule by its name, and applies it to a client.
+ *
+ * @throws {RangeError} if the configuration has no such rule
+ * @throws {TypeError} if the option `key` does not fit the rule's key
+ */
+export async function findServiceRule(
+  config: Config,
+  env: Env,
+  name: string,
+  { key, tier }: ClientOptions,
+): Promise<ServiceRule> {
+  const rule = findRule(config, name);
+  const { limiter, mode, prefix, keySecret, control } = sharedLimiter(config, env);
+  const loading = control?.loadIfStale(Date.now());
+  if (loading) await loading;
+  const identity = await identityOfLimitKey(rule, key, config, keySecret);
+  const apply = (each: Rule): AppliedRule => ({
+    rule: withoutHttp(mode === "shadow" ? shadowed(each) : each),
+    windows: (tier !== undefined && each.tiers?.windows.get(tier)) || each.windows,
+    identity,
+  });
+  const changed = control ? control.overrides.ruleOf(rule) : rule;
+  const applied = changed && mode !== "off" ? [apply(changed)] : [];
+  const [limiting] = control ? control.overrides.clientsOf(applied) : applied;
+  const { denialLog } = config;
+  return { configured: apply(rule), limiting, limiter, control, tier, prefix, denialLog };
+}
+
+/** @throws {RangeError} if the configuration has no such rule */
+export function findRule({ rules }: Config, name: string): Rule {
+  const rule = rules.find((each) => each.name === name);
+  if (rule) return rule;
+  throw new RangeError(`There is no rule "${name}". ${listOfNames(rules)}`);
+}
+
+/**
+ * Returns the rule whose counters a refund or a settlement changes. It has the overrides, so that the
+ * returned quotas show them. But a limit of 0 can have other counters than the configured limit.
+ */
+export function adjustedRuleOf({ configured, limiting }: ServiceRule): AppliedRule {
+  const hasSameCounters = limiting?.windows.every(({ limit }) => limit > 0);
+  return limiting && hasSameCounters ? limiting : configured;
+}
+
+/**
+ * Returns the windows of a rule and of all its tiers. If several windows share a counter, returns
+ * only one of them.
+ */
+export function allWindowsOf({ windows, tiers }: Rule): Window[] {
+  const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
+  return [...new Map(all.map((window) => [counterNameOf(window), window])).values()];
+}
+
+/**
+ * Returns a text that differs between the counters of a rule. Windows of the same length share one
+ * counter, unless one of them rolls over and the other does not.
+ */
+function counterNameOf(window: Window): string {
+  return formatWindow(window) + (rollsOver(window) ? "+" : "");
+}
+
+/**
+ * Returns the rule with a constant cost and without `count`, because a call has no request and no
+ * response. If the rule has a reserve, the caller settles the constant cost. If requests take no leases,
+ * because the response determines their cost, calls take none either: they share the counters.
+ */
+function withoutHttp(rule: Rule): Rule {
+  const { cost } = rule;
+  const constant = constantCost(cost);
+  const hasReserve = typeof cost !== "number" && isSettled({ ...rule, count: undefined });
+  return {
+    ...rule,
+    cost: hasReserve ? { ...cost, before: constant } : constant,
+    count: undefined,
+    lease: rule.lease && !dependsOnResponse(rule),
+  };
+}
+
+/** Returns the cost of a call without the option `cost`. */
+function constantCost(cost: Cost): number {
+  if (typeof cost === "number") return cost;
+  return typeof cost.before === "number" ? cost.before : (cost.default ?? 1);
+}
+
+/**
+ * The maximum number of rule names in an error message. This number is enough to notice a
+ * misspelling.
+ */
+const MAX_NAMES = 20;
+
+function listOfNames(rules: readonly Rule[]): string {
+  const names = rules.slice(0, MAX_NAMES).map(({ name }) => name);
+  const omittedCount = rules.length - names.length;
+  if (names.length === 0) return "The configuration has no rules.";
+  return `The rules are: ${names.join(", ")}${omittedCount > 0 ? `, and ${omittedCount} more` : ""}.`;
+}
+
+/** Options of the method `settle` of `WeirService`. `key` and `tier` are those of the call `limit`. */
+export interface SettleOptions extends ClientOptions {
+  /** The field `reserved` of the result of `limit`. Settle it once. */
+  readonly reserved: Reserve;
+  /** The quota that was used in the end, a whole number from 0 to 999,999,999,999,999. */
+  readonly used: number;
+}
+
+export const SETTLE_OPTIONS = { ...CLIENT_OPTIONS, reserved: "any", used: "any" } as const;
+
+/**
+ * The number of characters in the field `client` of a reserve. Four characters have 24 bits: enough
+ * to notice a mistake, and too few to find out the client.
+ */
+const CLIENT_DIGITS = 4;
+
+/** Returns the fields of a program's reserve that identify the counters that it charges. */
+export function reserveOriginOf({ configured, tier, prefix }: ServiceRule) {
+  const { rule, windows, identity } = configured;
+  return {
+    client: identity.slice(0, CLIENT_DIGITS),
+    rule: rule.name,
+    ...(tier !== undefined && { tier }),
+    counters: [prefix, ...windows.map(counterNameOf)].join(),
+  } satisfies Partial<Reserve>;
+}
+
+/**
+ * Checks the options of a call, and returns the quota to charge in addition to the reserve.
+ *
+ * @returns `cost`, which is negative if quota is given back, and `hasEnded`: whether a deploy has
+ * replaced the counters that were charged. Then nothing is given back
+ * @throws {RangeError} if the rule has no reserve, or if `used` is not a whole number
+ * @throws {TypeError} if `reserved` is not the reserve of a call with this rule, tier and
+ * key
+ */
+export function settlementOf(
+  serviceRule: ServiceRule,
+  { reserved, used }: SettleOptions,
+): { cost: number; hasEnded: boolean } {
+  const { rule, windows } = serviceRule.configured;
+  if (!isSettled(rule) || typeof rule.cost === "number") {
+    throw new RangeError(
+      `The rule "${rule.name}" has no cost with a reserve, so it has nothing to settle.`,
+    );
+  }
+  if (!isReserve(reserved)) {
+    throw new TypeError(
+      "The option reserved must be the field reserved of a result of limit, for the same rule and tier.",
+    );
+  }
+  const current = reserveOriginOf(serviceRule);
+  // A reserve that an earlier version of Weir returned may lack these fields.
+  const { rule: name = current.rule, client = current.client } = reserved;
+  if (name !== current.rule) throw belongsTo("rule", "the name of the rule");
+  if (client !== current.client) throw belongsTo("client", "the key");
+  const { counters = current.counters } = reserved;
+  const hasOtherCounters = counters !== current.counters;
+  // Tiers whose windows have the same lengths share their counters.
+  if (hasOtherCounters && reserved.tier !== serviceRule.tier) throw belongsTo("tier", "the tier");
+  if (used === undefined)
+    throw new TypeError("The option used is missing: the quota that was used.");
+  checkCost(used, 0);
+  const hasEnded = hasOtherCounters || !fits(reserved, windows.length, rule.shards);
+  const cost = used - reserved.cost;
+  return { cost: hasEnded ? Math.max(0, cost) : cost, hasEnded };
+}
+
+function belongsTo(what: string, option: string): TypeError {
+  return new TypeError(
+    `The option reserved belongs to another ${what}. Pass ${option} of the call limit to settle.`,
+  );
+}
+
+/** Whether the counters that a reserve has charged still exist. */
+function fits({ windows, shards }: Reserve, windowCount: number, shardCount: number): boolean {
+  if (windows.length !== windowCount || (shards !== undefined) !== shardCount > 1) return false;
+  return shards?.every((shard) => shard < shardCount) ?? true;
+}
+
+function isReserve(value: unknown): value is Reserve {
+  if (!isRecord(value) || !isInteger(value.cost, 0, MAX_LIMIT)) return false;
+  const { windows, shards } = value;
+  const { MIN_SAFE_INTEGER, MAX_SAFE_INTEGER } = Number;
+  if (!isListOf(windows, MIN_SAFE_INTEGER) || windows.length === 0) return false;
+  return shards === undefined || (isListOf(shards, 0) && shards.length === windows.length);
+
+  function isListOf(list: unknown, min: number): list is number[] {
+    return Array.isArray(list) && list.every((each) => isInteger(each, min, MAX_SAFE_INTEGER));
+  }
+}
+
+function isInteger(value: unknown, min: number, max: number): boolean {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+/** The result of checking a plain configuration. */
+type Result = Config | ConfigError;
+
+const resultsByObject = new WeakMap<object, Result>();
+
+/**
+ * The results for each class. The keys are the classes, and the content of the plain configurations.
+ * Each call to a service has a new instance, which may create a new object with the same content in
+ * its field `config`. Without this map, each call would have counters of its own with
+ * `store: "memory"`.
+ */
+const resultsByContent = new WeakMap<object, Map<string, Result>>();
+
+/** The maximum number of results for each class. The oldest result is dropped. */
+const MAX_RESULTS = 8;
+
+interface Service {
+  readonly config: Config | ConfigInput;
+}
+
+/**
+ * Returns the checked configuration of a service. A plain object is checked only at the first call
+ * that uses it, and objects with the same content are checked once for each class. Another instance
+ * of the class may have another configuration.
+ *
+ * @throws {ConfigError} if the configuration has faults, at every call
+ */
+export function configOfService(service: Service): Config {
+  const config = checkedConfigOf(service);
+  if ((globalThis as NodeGlobals).process?.env?.NODE_ENV === "development") {
+    const faults = faultsOfFaultyConfig(config);
+    if (faults) throw new ConfigError(faults);
+  }
+  return config;
+}
+
+/** @throws {ConfigError} */
+function checkedConfigOf(service: Service): Config {
+  const { config } = service;
+  if (isConfig(config)) return config;
+  const isObject = typeof config === "object" && config !== null;
+  const existing = isObject ? resultsByObject.get(config) : undefined;
+  const result = existing ?? resultOfContent(service.constructor, config);
+  if (isObject) resultsByObject.set(config, result);
+  if (result instanceof ConfigError) throw result;
+  return result;
+}
+
+function resultOfContent(serviceClass: object, config: ConfigInput): Result {
+  const content = contentOf(config);
+  if (content === undefined) return tryConfig(config);
+  const results = resultsByContent.get(serviceClass) ?? new Map<string, Result>();
+  resultsByContent.set(serviceClass, results);
+  const result = results.get(content) ?? tryConfig(config);
+  results.set(content, result);
+  const [oldest] = results.keys();
+  if (results.size > MAX_RESULTS && oldest !== undefined) results.delete(oldest);
+  return result;
+}
+
+/**
+ * Returns the content of a plain configuration as JSON; undefined if it has no JSON. All functions are
+ * equal, because a service calls none of the functions in `custom`.
+ */
+function contentOf(config: ConfigInput): string | undefined {
+  try {
+    return JSON.stringify(config, (_, value: unknown) =>
+      typeof value === "function" ? { function: true } : value,
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+function tryConfig(config: ConfigInput): Result {
+  try {
+    return toConfig(config);
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+}
