@@ -1,7 +1,7 @@
 import type { Counter, Tally } from "../../engine/counter.ts";
 import type { Entry, EntryAnswer } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
-import type { Clock } from "./script.ts";
+import type { Clock } from "./wire.ts";
 
 /** The number of counters that one DEL removes, each with its keys in both modes. */
 const COUNTERS_PER_DEL = 166;

@@ -1,4 +1,5 @@
-import type { Counter } from "../../engine/counter.ts";
+import { type Counter, MAX_COUNT } from "../../engine/counter.ts";
+import { BLOCK_SHARE, EXPIRY_GRACE_MS } from "../../engine/fixed-window.ts";
 import {
   type BatchOptions,
   type Entry,
@@ -7,10 +8,10 @@ import {
   withBatches,
 } from "../batch.ts";
 import { type Store, StoreError } from "../store.ts";
-import { createDecideScript } from "./decide-script.ts";
-import type { Clock } from "./script.ts";
+import { SCRIPT } from "./script.generated.ts";
 import {
   argumentsOf,
+  type Clock,
   createUpstashClient,
   errors,
   identitiesOf,
@@ -48,6 +49,15 @@ class UpstashScript {
       return await this.#client.eval(this.#text, keys, args);
     }
   }
+}
+
+/** Returns the text of script.lua with its constants. */
+function createScript(clock: Clock): string {
+  // Without this flag Upstash locks the whole database while a script runs. With the flag, Upstash
+  // locks only the declared keys.
+  const flags = clock === "edge" ? "#!lua flags=allow-key-locking\n" : "";
+  const constants = [clock === "redis", MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE];
+  return `${flags}local USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE = ${constants}\n${SCRIPT}`;
 }
 
 /** Only the start of the message comes from Redis, because the client appends the command. */
@@ -88,7 +98,7 @@ export function createUpstashEntries({
   timeoutMs,
   client = createUpstashClient({ url, token, timeoutMs }),
 }: UpstashOptions): EntryStore {
-  const script = new UpstashScript(client, createDecideScript(clock));
+  const script = new UpstashScript(client, createScript(clock));
 
   return {
     async run(entries) {
@@ -107,7 +117,7 @@ export function createUpstashEntries({
   };
 }
 
-/** Returns the KEYS and ARGV of the script that carries out entries: see `createDecideScript`. */
+/** Returns the KEYS and ARGV of the script that carries out entries: see script.lua. */
 function scriptCallOf(entries: readonly Entry[], clock: Clock) {
   const time = Date.now();
   const keys: string[] = [];

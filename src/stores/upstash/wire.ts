@@ -12,9 +12,14 @@ import {
 import { answersOf, type Entry, type EntryAnswer, type Part } from "../batch.ts";
 import { Deadline } from "../deadline.ts";
 import { type Answer, type Group, StoreError, skipped } from "../store.ts";
-import type { Clock } from "./script.ts";
 
-/** The KEYS of a counter, in the order that `createScript` describes. */
+/**
+ * The clock that determines the windows. `redis`: the clock of Redis, which all isolates share.
+ * This clock costs one more command (TIME). `edge`: the clock of the Worker.
+ */
+export type Clock = "redis" | "edge";
+
+/** The KEYS of a counter, in the order that script.lua describes. */
 export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
   const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
   const keys = [keyOf(counter)];
@@ -34,7 +39,7 @@ export function withBanKeys(counter: Counter): Counter[] {
   return inBothModes({ ...counter, banMs: 1, escalation });
 }
 
-/** The ARGV of a counter, in the order that `createScript` describes. */
+/** The ARGV of a counter, in the order that script.lua describes. */
 export function argumentsOf(counter: Counter, now: number): number[] {
   const { limit, windowMs, offsetMs, cost, ceiling, block = 0, alternative } = counter;
   const flag = (set = false) => Number(set);

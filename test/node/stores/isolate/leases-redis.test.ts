@@ -5,8 +5,8 @@ import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/leases.ts";
-import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import type { Clock } from "../../../../src/stores/upstash/wire.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 

@@ -6,8 +6,8 @@ import { banKey, strikesKey } from "../../../../src/engine/bans.ts";
 import { type Counter, storedKey, windowAt } from "../../../../src/engine/counter.ts";
 import { type Entry, withBatches } from "../../../../src/stores/batch.ts";
 import { billedCommands } from "../../../../src/stores/upstash/billed-commands.ts";
-import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashEntries } from "../../../../src/stores/upstash/upstash-store.ts";
+import type { Clock } from "../../../../src/stores/upstash/wire.ts";
 import { counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 

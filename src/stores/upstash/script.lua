@@ -1,0 +1,658 @@
+-- Counts in fixed windows, with the algorithm of engine/fixed-window.ts. It carries out entries, one after
+-- the other: it returns quota, adjusts and removes counters, and decides groups. An entry fails alone.
+-- `npm run assets` puts this file without its comments into script.generated.ts. script.ts adds a first
+-- line with the constants USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS and BLOCK_SHARE.
+--
+-- KEYS   One key for each counter, one group after another. Each key is followed by the key of the
+--        counter's ban if the counter has a ban, the key of its strikes if its bans become longer, and the
+--        key of its alternative if it has one. With the clock `edge`, these are the keys as stored, so that
+--        every key that the script uses is declared. With the clock `redis`, the keys lack the window
+--        numbers, because the script computes these numbers from TIME.
+-- ARGV   The Worker's time in ms with the clock `edge`, otherwise 0. Then the number of entries. For each
+--        entry: with the clock `edge`, the entry's time in ms. Then the number of counters to return quota
+--        to; each of these counters, followed by the quota to return and the number of the window in which
+--        this quota was charged. Then the number of counters to adjust; each of these counters, followed by
+--        1 or 0, and a number. With 1, the number is that of the window to which the cost belongs (see
+--        `adjust`). Then the number of counters to remove; each of these counters, followed by 1 if its
+--        count is kept. Then the number of equal requests, which is 1 unless the entry has only one group;
+--        the number of groups; for each of them the number of its counters, and the counters. KEYS are in
+--        the same order.
+--        A counter is eleven integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over,
+--        1 if it is only checked, block, ban in ms, 1 if it never bans, 1 if it has an alternative. Some
+--        counters have other or more integers:
+--        - An alternative adds its limit and its ceiling.
+--        - If bans become longer, the negative number of their lengths replaces the ban in ms. After
+--          "1 if it never bans" come the lengths, and the time after which strikes are forgotten, all in ms.
+--        - A calendar counter has the window 0, and the longest length of its windows replaces the offset.
+--          Five more integers come before "1 if it has an alternative": see `readCalendar`.
+-- Reply  Integers only, except the messages of errors. The time in ms; for each entry the reply of `adjust`,
+--        if it adjusts counters, and of `remove`, if it removes counters; then for each group its parts. A
+--        part is the number of requests that were admitted together, and for each counter the count, the ms
+--        until its window ends, the ms until its ban ends, and the quota charged, which is negative if it was
+--        charged to the alternative. A part with the number 0 is a denial. The parts end with a denial, or
+--        when all requests are admitted. For a group that failed, the last part is the error's message. If
+--        the first group of an entry is not admitted, there is only the number -1 for each of the others.
+--
+-- A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and charge such a
+-- field (see `chargeField`), and Upstash bills each command. INCRBY would need a second command, either to
+-- check first or to take back the charge of a denied request.
+--
+-- A counter that rolls over is stored as a string, `W:count:limit`. `W` is the number of the window in which
+-- the counter was last written, `count` is its count at that time, and `limit` is the limit by which its key
+-- expires. When the script reads the counter, it subtracts the quota granted since then.
+
+local now = tonumber(ARGV[1])
+if USES_REDIS_TIME then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local argAt, keyAt = 1, 0
+
+-- Writes an integer so that Redis can read it. Lua itself would write 1e+15.
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+-- Returns the next argument as a number.
+local function nextArg()
+  argAt = argAt + 1
+  return tonumber(ARGV[argAt])
+end
+
+-- Returns the next key. With the clock `redis`, it appends the suffix.
+local function nextKey(suffix)
+  keyAt = keyAt + 1
+  return USES_REDIS_TIME and KEYS[keyAt] .. suffix or KEYS[keyAt]
+end
+
+-- Sets the current window of a calendar counter. Lua knows no time zones, so the arguments contain the
+-- number of the window before the Worker's current one, and the starts of this and the next three
+-- windows. If the current time is not in the first three, the counter has a `fault`, because the clock
+-- of Redis or of the Worker is wrong by a whole window. The fault is not raised here, because the
+-- script must read the arguments of all groups, also if one of them fails. `windowMs` becomes the
+-- longest length of the windows, from which `writeRolling` computes when a key may expire. `ends` has
+-- the ends of the three windows, up to the window `lastEnd`.
+local function readCalendar(c)
+  local window, start = nextArg(), nextArg()
+  c.windowMs, c.ends, c.lastEnd = c.offsetMs, {}, window + 2
+  for at = window, window + 2 do
+    local nextStart = nextArg()
+    c.ends[at] = nextStart
+    if start <= now and now < nextStart then
+      c.window, c.resetMs = at, nextStart - now
+    end
+    start = nextStart
+  end
+  if not c.window then
+    c.window, c.fault = 0, 'the clocks of Redis and the Worker differ by a whole window'
+  end
+end
+
+-- Returns the next counter from KEYS and ARGV. Its fields have the names of `Counter` in TypeScript. It
+-- has two more fields: `window` is the number of the current window, and `resetMs` is the time until
+-- that window ends, in milliseconds. A counter with a `fault` has no valid window, so no command may
+-- use the counter.
+local function readCounter()
+  local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
+    ceiling = nextArg() }
+  c.rollsOver, c.checkOnly, c.block = nextArg() == 1, nextArg() == 1, nextArg()
+  c.banMs, c.neverBans = nextArg(), nextArg() == 1
+  if c.banMs < 0 then
+    c.lengthsMs = {}
+    for at = 1, -c.banMs do
+      c.lengthsMs[at] = nextArg()
+    end
+    c.banMs, c.forgetAfterMs = c.lengthsMs[1], nextArg()
+  end
+  if c.windowMs == 0 then
+    readCalendar(c)
+  else
+    c.window = math.floor((now - c.offsetMs) / c.windowMs)
+    c.resetMs = (c.window + 1) * c.windowMs + c.offsetMs - now
+  end
+  local hasAlternative = nextArg() == 1
+  local suffix = c.rollsOver and '' or ':' .. digits(c.window)
+  c.key = nextKey(suffix)
+  if c.banMs > 0 then
+    c.banKey = nextKey('')
+  end
+  if c.lengthsMs then
+    c.strikesKey = nextKey('')
+  end
+  if hasAlternative then
+    c.alternative = { limit = nextArg(), ceiling = nextArg(), key = nextKey(suffix),
+      windowMs = c.windowMs, cost = c.cost, rollsOver = c.rollsOver, checkOnly = c.checkOnly,
+      block = c.block, window = c.window, resetMs = c.resetMs, ends = c.ends,
+      lastEnd = c.lastEnd }
+  end
+  return c
+end
+
+-- Fails if the counter has a fault.
+local function refuseFault(c)
+  if c.fault then
+    error(c.fault, 0)
+  end
+  return c
+end
+
+-- Sets `window` and `resetMs` for a window that is later than the one that the clock shows. If the
+-- script does not know the end of a calendar window, `resetMs` is too long, so that no client retries
+-- too early.
+local function enterWindow(c, window)
+  local known = c.window
+  if c.ends then
+    known = math.min(window, c.lastEnd)
+    c.resetMs = c.ends[known] - now
+  end
+  c.resetMs = math.min(MAX_COUNT, c.resetMs + (window - known) * c.windowMs)
+  c.window = window
+end
+
+-- Returns the counter's count, and the number of the window that this count belongs to. If the last
+-- charge was made in a later window than the one that the clock shows, that window becomes the
+-- counter's current window. This happens if a clock has stepped back, or if the start of the windows
+-- was changed. `debt` is what is left to repay of a stored count, with the limit by which its key
+-- expires. A value that an earlier version has stored names no limit.
+local function readCount(c)
+  if not c.rollsOver then
+    return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window
+  end
+  local stored = redis.call('GET', c.key)
+  if not stored then
+    return 0, c.window
+  end
+  local writtenIn, count, limit = string.match(stored, '^(-?%d+):(%d+):?(%d*)$')
+  writtenIn, count = tonumber(writtenIn), tonumber(count)
+  if writtenIn > c.window then
+    enterWindow(c, writtenIn)
+  end
+  local left = math.max(0, count - (c.window - writtenIn) * c.limit)
+  c.debt = { left = left, writtenIn = writtenIn, count = count, limit = tonumber(limit) or MAX_COUNT }
+  return left, c.window
+end
+
+-- Chooses between a counter and its alternative. It returns the counter with more quota left, or with
+-- less if the cost is negative. The second result is a number to add to that counter's count, so that
+-- `ceiling - count` of the requested counter is the chosen counter's quota left.
+local function chooseCounter(c)
+  local alternative = c.alternative
+  if alternative then
+    local hasMore = alternative.ceiling - readCount(alternative) > c.ceiling - readCount(c)
+    if hasMore == (c.cost >= 0) then
+      return alternative, c.ceiling - alternative.ceiling
+    end
+  end
+  return c, 0
+end
+
+-- `storeRolling(c, left, window, count)`: stores a count of a window. The key expires when the grants
+-- of later windows have repaid what is left of the count. The value has the limit too, so that a script
+-- can see without a further command that a lower limit needs more time.
+--
+-- `writeRolling(c, count)`: stores a counter that rolls over, which `readCount` has read.
+local function storeRolling(c, left, window, count)
+  local windows = 1
+  if c.limit > 0 then
+    windows = math.max(1, math.ceil(left / c.limit))
+  end
+  local ttlMs = c.resetMs + (windows - 1) * c.windowMs + EXPIRY_GRACE_MS
+  redis.call('SET', c.key, digits(window) .. ':' .. digits(count) .. ':' .. digits(c.limit),
+    'PX', digits(math.min(ttlMs, MAX_COUNT)))
+end
+
+local function writeRolling(c, count)
+  storeRolling(c, count, c.window, count)
+end
+
+-- Returns the milliseconds until the client's ban ends; 0 if there is no ban.
+--
+-- The key of a ban expires when the ban ends, so Redis ends every ban, with both clocks. If bans become
+-- longer, one command reads the ban and the strikes. The value of such a ban is the time of its end,
+-- which saves PTTL. If a ban began when the rule had one length, its value is 1, and the script reads
+-- the remaining time with PTTL.
+local function readBanMs(c)
+  if c.banMs == 0 then
+    return 0
+  end
+  if c.lengthsMs then
+    local stored = redis.call('MGET', c.banKey, c.strikesKey)
+    c.strikes = tonumber(stored[2]) or 0
+    if not stored[1] then
+      return 0
+    end
+    local leftMs = (tonumber(stored[1]) or 0) - now
+    if leftMs > 0 then
+      return leftMs
+    end
+  end
+  return math.max(0, redis.call('PTTL', c.banKey))
+end
+
+-- With the next functions, the script makes all writes of a piece of work or none. A command fails if its
+-- key stores a value of the wrong type, and Redis then keeps the script's earlier writes. So each
+-- charge adds a function to `undoSteps` that takes the charge back. A write that cannot be taken back
+-- waits in `finalSteps` until no command of the work can fail any more. So extra commands are needed
+-- only if a command fails or a group is denied.
+--
+-- - `undo()`: takes back the charges of the current work.
+-- - `commit()`: runs the final steps of the current work.
+-- - `try(work, ...)`: runs the work, which must end with `commit()`. If it fails, takes its charges
+--   back, and replaces what it has added to the reply by the error's message. Returns whether the work
+--   succeeded.
+--
+-- An error is a table since Redis 7, and a string in earlier versions.
+local reply, undoSteps, finalSteps = {}, {}, {}
+
+local function undo()
+  for at = #undoSteps, 1, -1 do
+    undoSteps[at]()
+  end
+  undoSteps, finalSteps = {}, {}
+end
+
+local function commit()
+  local steps = finalSteps
+  undoSteps, finalSteps = {}, {}
+  for _, finish in ipairs(steps) do
+    finish()
+  end
+end
+
+local function truncate(size)
+  for at = #reply, size + 1, -1 do
+    reply[at] = nil
+  end
+end
+
+local function try(work, ...)
+  local size = #reply
+  local succeeded, failure = pcall(work, ...)
+  if not succeeded then
+    undo()
+    truncate(size)
+    reply[size + 1] = type(failure) == 'table' and failure.err or tostring(failure)
+  end
+  return succeeded
+end
+
+-- `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the ceiling.
+-- Returns whether the amount was charged, and the count.
+--
+-- A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first step
+-- adds `amount` and `headroom` to the count. This addition overflows if and only if count + amount >
+-- ceiling. If it overflows, OVERFLOW FAIL changes nothing. The second step subtracts `headroom`, which
+-- leaves count + amount. If the first step has failed, the result of the second step would be negative,
+-- because no count comes near 2^63. So the second step fails too.
+--
+-- `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, as decimal digits. It computes the digits
+-- in two halves, because Lua's numbers are exact only up to 2^53.
+local function fieldMaxMinus(number)
+  local high, low = 9223372036 - math.floor(number / 1e9), 854775807 - number % 1e9
+  if low < 0 then
+    high, low = high - 1, low + 1e9
+  end
+  return string.format('%.0f%09.0f', high, low)
+end
+
+local function chargeField(c, amount, ceiling)
+  local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
+    'INCRBY', 'u63', 0, fieldMaxMinus(ceiling - amount),
+    'INCRBY', 'u63', 0, '-' .. fieldMaxMinus(ceiling), 'GET', 'u63', 0)
+  return results[1] and true or false, results[3]
+end
+
+-- `chargeFixed(c)`: charges a counter that does not roll over. Returns whether it was charged, its
+-- count, and the amount charged.
+--
+-- The first attempt charges the block that an unused counter would grant. The ceiling of this attempt
+-- is lowered, so that it succeeds only if the quota left still allows a block of this size. If it fails
+-- although the cost itself fits, a second command charges the smaller block that the count allows. An
+-- attempt never fails on an unused counter. This matters, because a failed BITFIELD creates the key of
+-- an unused counter.
+local function blockFor(quotaLeft)
+  return math.floor(quotaLeft / BLOCK_SHARE)
+end
+
+local function chargeFixed(c)
+  local amount = math.max(c.cost, math.min(c.block, blockFor(c.ceiling)))
+  local ceiling = c.ceiling
+  if amount > c.cost then
+    ceiling = ceiling - (BLOCK_SHARE - 1) * amount
+  end
+  local charged, count = chargeField(c, amount, ceiling)
+  if not charged and amount > c.cost and count + c.cost <= c.ceiling then
+    amount = math.max(c.cost, blockFor(c.ceiling - count))
+    charged, count = chargeField(c, amount, c.ceiling)
+  end
+  if not charged then
+    return false, count, 0
+  end
+  undoSteps[#undoSteps + 1] = function()
+    if count == amount then
+      redis.call('DEL', c.key)
+    else
+      redis.call('BITFIELD', c.key, 'INCRBY', 'u63', 0, digits(-amount))
+    end
+  end
+  if count == amount then
+    redis.call('PEXPIRE', c.key, digits(c.resetMs + EXPIRY_GRACE_MS))
+  end
+  return true, count, amount
+end
+
+-- Does the same as `chargeFixed(c)` for a counter that rolls over. The fourth result is a function that
+-- stores the new count. It must run only if the whole group is admitted.
+local function chargeRolling(c)
+  local count = readCount(c)
+  if count + c.cost > c.ceiling then
+    return false, count, 0
+  end
+  local amount = math.max(c.cost, math.min(c.block, blockFor(c.ceiling - count)))
+  return true, count + amount, amount, function() writeRolling(c, count + amount) end
+end
+
+-- Charges any counter, and returns the same values as `chargeRolling`. A counter that this request
+-- cannot charge is only read, because BITFIELD would create its key.
+local function chargeCounter(c)
+  if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
+    local count = readCount(c)
+    return count + c.cost <= c.ceiling, count, 0
+  end
+  if c.rollsOver then
+    return chargeRolling(c)
+  end
+  return chargeFixed(c)
+end
+
+-- Returns the length of the ban that begins now, and a function that stores it. The counter is not
+-- banned, and `readBanMs` has read it. If bans become longer, the ban adds one strike.
+local function newBan(c)
+  if not c.lengthsMs then
+    return c.banMs, function() redis.call('SET', c.banKey, 1, 'PX', digits(c.banMs)) end
+  end
+  local banMs = c.lengthsMs[math.min(c.strikes + 1, #c.lengthsMs)]
+  return banMs, function()
+    redis.call('SET', c.banKey, digits(now + banMs), 'PX', digits(banMs))
+    redis.call('SET', c.strikesKey, digits(c.strikes + 1), 'PX', digits(banMs + c.forgetAfterMs))
+  end
+end
+
+-- Returns unused quota to a counter whose window has not ended and whose count is at least that quota.
+-- A counter with a fault is skipped. A failed return is ignored, because it must not make a decision
+-- fail. The quota then stays charged. The script computes `0 - quota` instead of `-quota`, because Lua
+-- would write -0 for a quota of 0.
+local function returnUnused(c, quota)
+  local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
+    'INCRBY', 'u63', 0, digits(0 - quota), 'GET', 'u63', 0)
+  if results[2] == 0 then
+    redis.call('DEL', c.key)
+  end
+end
+
+-- Lets the key of a counter that rolls over live longer, if the limit was lowered since the key was
+-- written. Otherwise the key would expire before the lower limit has repaid the debt, and the client
+-- would get its whole capacity at once.
+local function keepDebt(c)
+  local debt = c.debt
+  if debt and debt.left > 0 and c.cost ~= 0 and c.limit > 0 and c.limit < debt.limit then
+    finalSteps[#finalSteps + 1] = function()
+      storeRolling(c, debt.left, debt.writtenIn, debt.count)
+    end
+  end
+end
+
+-- Charges all counters of a group or none, and adds the verdict to `reply`. Counters that do not roll
+-- over are charged at once, and the charges are taken back if any counter denies the group. Bans and
+-- counters that roll over are written in the final steps: a debt first, because a charge replaces it.
+local function decideGroup(counters, isTrial)
+  local verdictAt = #reply + 1
+  reply[verdictAt] = 1
+  for _, c in ipairs(counters) do
+    refuseFault(c)
+  end
+  local charges, bans = {}, {}
+  for _, c in ipairs(counters) do
+    local at, banMs, count, countOffset, amount = #reply + 1, readBanMs(c), 0, 0, 0
+    local chosen = c
+    if banMs > 0 then
+      reply[verdictAt] = 0
+      count = readCount(c)
+    else
+      local hasQuota, write
+      chosen, countOffset = chooseCounter(c)
+      hasQuota, count, amount, write = chargeCounter(chosen)
+      if not hasQuota then
+        reply[verdictAt] = 0
+        if c.banMs > 0 and not c.neverBans and not isTrial then
+          banMs, bans[#bans + 1] = newBan(c)
+        end
+      elseif amount > 0 then
+        charges[#charges + 1] = { at = at, amount = amount, write = write }
+      end
+    end
+    reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
+      math.min(MAX_COUNT, count + countOffset), chosen.resetMs, banMs,
+      chosen == c and amount or -amount
+  end
+  if reply[verdictAt] == 0 then
+    undo()
+    for _, charge in ipairs(charges) do
+      reply[charge.at], reply[charge.at + 3] = reply[charge.at] - charge.amount, 0
+    end
+  end
+  for _, c in ipairs(counters) do
+    keepDebt(c)
+    if c.alternative then
+      keepDebt(c.alternative)
+    end
+  end
+  if reply[verdictAt] == 1 then
+    for _, charge in ipairs(charges) do
+      finalSteps[#finalSteps + 1] = charge.write
+    end
+  end
+  for _, writeBan in ipairs(bans) do
+    finalSteps[#finalSteps + 1] = writeBan
+  end
+end
+
+-- `decideTimes(counters, times)`: decides equal requests as if they came one after the other. Returns
+-- whether all of them are admitted. `decidePart` first tries to charge all of them at once. If they do
+-- not all fit, the counts of that trial tell how many do.
+--
+-- `takeTimes(counters, times)`: sets the cost of this number of requests, or of the highest number that
+-- could fit into an unused counter, and returns the number. So no cost is above 2^53 - 1, and no
+-- counter is charged that this request alone could not charge. A counter that is only checked keeps its
+-- cost.
+local function takeTimes(counters, times)
+  for _, c in ipairs(counters) do
+    if c.unit > 0 and not c.checkOnly then
+      times = math.min(times, math.max(1, math.floor(c.ceiling / c.unit)))
+    end
+  end
+  for _, c in ipairs(counters) do
+    if not c.checkOnly then
+      c.cost = c.unit * times
+      if c.alternative then
+        c.alternative.cost = c.cost
+      end
+    end
+  end
+  return times
+end
+
+local function fitting(counters, size)
+  local fits = MAX_COUNT
+  for index, c in ipairs(counters) do
+    local at = size + 4 * index - 2
+    local count, banMs = reply[at], reply[at + 2]
+    if banMs > 0 or count + c.unit > c.ceiling then
+      return 0
+    elseif c.unit > 0 and not c.checkOnly then
+      fits = math.min(fits, math.floor((c.ceiling - count) / c.unit))
+    end
+  end
+  return fits
+end
+
+local function decidePart(counters, times)
+  local size = #reply
+  if times > 1 then
+    times = takeTimes(counters, times)
+    decideGroup(counters, times > 1)
+    if reply[size + 1] == 0 and times > 1 then
+      times = takeTimes(counters, math.max(1, fitting(counters, size)))
+      undo()
+      truncate(size)
+      decideGroup(counters)
+    end
+  else
+    takeTimes(counters, 1)
+    decideGroup(counters)
+  end
+  reply[size + 1] = reply[size + 1] * times
+  commit()
+end
+
+local function decideTimes(counters, times)
+  while times > 0 do
+    local at = #reply + 1
+    if not try(decidePart, counters, times) or reply[at] == 0 then
+      return false
+    end
+    times = times - reply[at]
+  end
+  return true
+end
+
+-- `costIn(c, window)`: the cost, or 0 if the count belongs to another window than the charge.
+local chargedIn
+
+local function costIn(c, window)
+  return (not chargedIn or chargedIn == window) and c.cost or 0
+end
+
+-- Adds the cost to a counter that does not roll over, and returns its count. The field saturates at 0
+-- and at 2^63 - 1. A final step lowers a count above 2^53 - 1 to this number.
+local function addFixed(c)
+  local results = redis.call('BITFIELD', c.key, 'GET', 'u63', 0, 'OVERFLOW', 'SAT',
+    'INCRBY', 'u63', 0, digits(costIn(c, c.window)))
+  local before, after = results[1], results[2]
+  local count = math.min(MAX_COUNT, after)
+  undoSteps[#undoSteps + 1] = function()
+    if before == 0 then
+      redis.call('DEL', c.key)
+    else
+      redis.call('BITFIELD', c.key, 'SET', 'u63', 0, digits(before))
+    end
+  end
+  finalSteps[#finalSteps + 1] = function()
+    if after > MAX_COUNT then
+      redis.call('BITFIELD', c.key, 'SET', 'u63', 0, digits(MAX_COUNT))
+    end
+    if count == 0 then
+      redis.call('DEL', c.key)
+    elseif before == 0 then
+      redis.call('PEXPIRE', c.key, digits(c.resetMs + EXPIRY_GRACE_MS))
+    end
+  end
+  return count
+end
+
+-- Does the same as `addFixed(c)` for a counter that rolls over.
+local function addRolling(c)
+  local before, window = readCount(c)
+  local count = math.min(MAX_COUNT, math.max(0, before + costIn(c, window)))
+  if count ~= before then
+    finalSteps[#finalSteps + 1] = function() writeRolling(c, count) end
+  end
+  return count
+end
+
+-- Adds the cost of each counter. The final step of one counter must not hide its count from the next
+-- one, so a counter occurs only once.
+local function adjust(counters)
+  reply[#reply + 1] = 1
+  for _, requested in ipairs(counters) do
+    chargedIn = refuseFault(requested).chargedIn
+    local c, countOffset = chooseCounter(requested)
+    local count = c.rollsOver and addRolling(c) or addFixed(c)
+    reply[#reply + 1] = math.min(MAX_COUNT, count + countOffset)
+    reply[#reply + 1] = c.resetMs
+    reply[#reply + 1] = readBanMs(requested)
+  end
+  commit()
+end
+
+-- Removes the counts, unless a counter has `keepsCount`, and the bans and strikes. Replies 1. Upstash
+-- bills a DEL of many keys as one command. Lua passes at most some thousand values to a function, so
+-- each DEL has at most a thousand keys.
+local function remove(counters)
+  local keys = {}
+  for _, c in ipairs(counters) do
+    if not c.keepsCount then
+      keys[#keys + 1] = refuseFault(c).key
+    end
+    keys[#keys + 1] = c.banKey
+    keys[#keys + 1] = c.strikesKey
+  end
+  for at = 1, #keys, 1000 do
+    redis.call('DEL', unpack(keys, at, math.min(at + 999, #keys)))
+  end
+  reply[#reply + 1] = 1
+end
+
+local function readGroup()
+  local counters = {}
+  for index = 1, nextArg() do
+    counters[index] = readCounter()
+    counters[index].unit = counters[index].cost
+  end
+  return counters
+end
+
+-- Runs all entries. The arguments of an entry are read even if a group is skipped or fails.
+reply[1] = now
+for _ = 1, nextArg() do
+  if not USES_REDIS_TIME then
+    now = nextArg()
+  end
+  for _ = 1, nextArg() do
+    local c = readCounter()
+    local quota, window = nextArg(), nextArg()
+    if window == c.window and not c.fault then
+      pcall(returnUnused, c, quota)
+    end
+  end
+  local adjusted = {}
+  for index = 1, nextArg() do
+    local c = readCounter()
+    local isDated, window = nextArg() == 1, nextArg()
+    c.chargedIn = isDated and window or nil
+    adjusted[index] = c
+  end
+  if #adjusted > 0 then
+    try(adjust, adjusted)
+  end
+  local removed = {}
+  for index = 1, nextArg() do
+    removed[index] = readCounter()
+    removed[index].keepsCount = nextArg() == 1
+  end
+  if #removed > 0 then
+    try(remove, removed)
+  end
+  local times, isAdmitted = nextArg(), true
+  for index = 1, nextArg() do
+    local counters = readGroup()
+    if not isAdmitted then
+      reply[#reply + 1] = -1
+    elseif not decideTimes(counters, times) and index == 1 then
+      isAdmitted = false
+    end
+  end
+end
+
+return reply
