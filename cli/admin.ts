@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { MAX_FACTOR } from "../src/overrides/override-windows.ts";
-import { withoutNodeEnv } from "./node-env.ts";
+import { MAX_FACTOR } from "../src/overrides/override.ts";
+import { withoutNodeEnv } from "./process.ts";
 
 /** The maximum number of clients in a report of the control object. */
 const MAX_CLIENTS = 100;

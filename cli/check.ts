@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { withoutNodeEnv } from "./node-env.ts";
+import { withoutNodeEnv } from "./process.ts";
 import type { RunOptions } from "./run-check.ts";
 
 /**

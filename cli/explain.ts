@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
-import type { ExplainOptions } from "./explain/run-explain.ts";
-import { withoutNodeEnv } from "./node-env.ts";
+import type { ExplainOptions } from "./explain/explanation.ts";
+import { withoutNodeEnv } from "./process.ts";
 
 const HELP = `
 Examples:
@@ -49,7 +49,7 @@ export function addExplainCommand(program: Command): void {
     .action(async (...args: unknown[]) => {
       const command = args.at(-1) as Command;
       // Each command loads its code only when it runs, so that the other commands start sooner.
-      const { runExplain } = await withoutNodeEnv(() => import("./explain/run-explain.ts"));
+      const { runExplain } = await withoutNodeEnv(() => import("./explain/explanation.ts"));
       const options = { ...command.opts<Omit<ExplainOptions, "words">>(), words: command.args };
       process.exitCode = await runExplain(options);
     });

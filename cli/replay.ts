@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { withLogOptions } from "./logs/log-options.ts";
-import { withoutNodeEnv } from "./node-env.ts";
+import { withLogOptions } from "./logs/open-logs.ts";
+import { withoutNodeEnv } from "./process.ts";
 import type { ReplayCommandOptions } from "./replay/run-replay.ts";
 
 const MAX_ISOLATES = 1000;

@@ -1,14 +1,11 @@
 import { type Calendar, calendarOf } from "../src/config/calendar.ts";
-import type { Conditions } from "../src/config/conditions.ts";
 import type { ComputedCost, RequestCost } from "../src/config/cost.ts";
-import { formatDuration } from "../src/config/duration.ts";
-import type { KeyExpression } from "../src/config/key-expression.ts";
-import type { Match } from "../src/config/match.ts";
+import type { KeyExpression } from "../src/config/key.ts";
+import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
 import type { Rule, Window } from "../src/config/rule.ts";
-import type { NamedCondition } from "../src/config/value-condition.ts";
-import { formatWindow } from "../src/config/windows.ts";
-import { printableTiers } from "./redaction.ts";
-import type { FiledRule } from "./warnings/rule-places.ts";
+import { formatDuration, formatWindow } from "../src/config/window.ts";
+import { printableTiers } from "./load-error.ts";
+import type { FiledRule } from "./warnings/client-conditions.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
 /**

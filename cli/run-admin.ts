@@ -1,7 +1,6 @@
-import { AdminError, EXIT, MAYBE_MADE } from "./admin/admin-error.ts";
+import { AdminError, EXIT, MAYBE_MADE, type Printed } from "./admin/connection.ts";
 import { listOverrides, override } from "./admin/override.ts";
-import { peek, reset } from "./admin/peek.ts";
-import type { Printed } from "./admin/printed.ts";
+import { peek, reset } from "./admin/selector.ts";
 import { statistics, top } from "./admin/statistics.ts";
 
 export const runPeek = printing(peek);

@@ -1,7 +1,226 @@
-import { type CheckOptions, checkConfig } from "./check-config.ts";
-import { jsonError, textError } from "./report-error.ts";
-import { jsonReport } from "./report-json.ts";
-import { textReport } from "./report-text.ts";
+import type { Config } from "../src/config/schema.ts";
+import { checkDeployments } from "./deployment/check-deployment.ts";
+import { type Deployment, loadDeployments } from "./deployment/deployment.ts";
+import {
+  areFaultsFatal,
+  devModeWarnings,
+  isSelected,
+  type Selection,
+  selectEnvironments,
+  unknownEnvironment,
+} from "./deployment/environment.ts";
+import { type WranglerOptions, wranglerOptions } from "./deployment/wrangler-process.ts";
+import type { Finding, LocalFinding } from "./finding.ts";
+import { loadConfig } from "./load-config.ts";
+import { jsonError, textError, withoutSecrets } from "./load-error.ts";
+import { ruleTable } from "./rule-table.ts";
+import { type FiledRule, filedRules } from "./warnings/client-conditions.ts";
+import { configFindings } from "./warnings/rules.ts";
+import { type DevOutcome, devOutcome } from "./wrangler-dev.ts";
+
+/** The files and the environment that the check reads. */
+export interface CheckOptions {
+  /** The path of Weir's configuration. */
+  readonly config: string;
+  /** The path of wrangler's configuration; by default, the file that belongs to `config`. */
+  readonly wrangler?: string | undefined;
+  /** The only environment to check; `""` for the top level. */
+  readonly env?: string | undefined;
+  /** The format of the report if the configuration blocks this process. @default "text" */
+  readonly format?: "json" | "text";
+}
+
+const NOT_STOPPED =
+  "This command cannot find out which environment wrangler deploys, so a fault of one environment does not stop it. Set CLOUDFLARE_ENV instead of wrangler's option --env.";
+
+const NO_RULES: LocalFinding = {
+  code: "no-rules",
+  severity: "warning",
+  path: "rules",
+  message: "There are no rules, so every request passes",
+  cure: "Add a rule, as in docs/configuration.md",
+};
+
+/** The result of a check. */
+export interface CheckResult {
+  /** The reason why the configuration could not be loaded, and the remedy. */
+  readonly error?: string;
+  /** The rules of a valid configuration. */
+  readonly rules?: readonly FiledRule[];
+  readonly findings: readonly Finding[];
+  /** Whether the faults must stop a deploy. */
+  readonly isFatal: boolean;
+  /** The reason why the faults do not stop a deploy, and the setting with which they stop it. */
+  readonly note?: string;
+  /**
+   * The exit code and the notice if the check fails in `wrangler dev`; undefined if `wrangler dev` does
+   * not run it.
+   */
+  readonly dev?: DevOutcome | undefined;
+}
+
+/**
+ * Checks a configuration and its deployments.
+ *
+ * @param variables the environment variables, with which wrangler names its command
+ * @param readWranglerOptions returns the options of the wrangler process that runs the check
+ */
+export async function checkConfig(
+  { config: file, wrangler, env, format }: CheckOptions,
+  variables: NodeJS.ProcessEnv,
+  readWranglerOptions: () => WranglerOptions | undefined = wranglerOptions,
+): Promise<CheckResult> {
+  const loaded = await loadConfig(file, format);
+  const dev = devOutcome(loaded, variables);
+  switch (loaded.kind) {
+    case "unreadable":
+      return { error: loaded.error, findings: [], isFatal: true, dev };
+    case "faulty": {
+      const findings = loaded.faults.map(
+        (fault): Finding => ({ code: "config", severity: "fault", file, ...fault }),
+      );
+      return { findings, isFatal: true, dev };
+    }
+    case "valid": {
+      const { config } = loaded;
+      if (config.rules.length === 0) {
+        return { rules: [], findings: [{ ...NO_RULES, file }], isFatal: false, dev };
+      }
+      const started = variables.WRANGLER_COMMAND ? readWranglerOptions() : undefined;
+      const selection = selectEnvironments(env, variables, started);
+      const read = await loadDeployments(file, wrangler ?? started?.config);
+      const deployments = "deployments" in read ? read.deployments : [];
+      // Such an app calls rateLimit(config, { rule }) in its own modules.
+      const routed = deployments.some(({ main }) => !/\bweir\s*\(/.test(main.text ?? ""));
+      const own = configFindings(config, routed).map((finding): Finding => ({ file, ...finding }));
+      const deployed =
+        "fault" in read ? [read.fault] : findingsOf(config, deployments, selection, variables);
+      const findings = [...own, ...deployed];
+      const faults = findings.filter(({ severity }) => severity === "fault");
+      const isFatal = areFaultsFatal(faults, selection, deployments);
+      const note = faults.length > 0 && !isFatal && { note: NOT_STOPPED };
+      return { rules: filedRules(config), findings, isFatal, dev, ...note };
+    }
+  }
+}
+
+function findingsOf(
+  config: Config,
+  deployments: readonly Deployment[],
+  selection: Selection,
+  variables: NodeJS.ProcessEnv,
+): Finding[] {
+  const selected = deployments.filter((each) => isSelected(selection, each));
+  return [
+    ...unknownEnvironment(selection, deployments),
+    ...checkDeployments(config, deployments, (each) => isSelected(selection, each)),
+    ...devModeWarnings(selected, variables),
+  ];
+}
+
+/**
+ * Returns the report as JSON.
+ *
+ * @param file the path of the configuration, as given on the command line
+ * @param rules the rules of a valid configuration; undefined if the configuration has faults
+ */
+export function jsonReport(
+  file: string,
+  rules: readonly FiledRule[] | undefined,
+  findings: readonly Finding[],
+): string {
+  const report = {
+    ok: findings.length === 0,
+    config: file,
+    ...(rules && { rules: rules.map(withoutSecrets) }),
+    faults: withoutSeverity(findings, "fault"),
+    warnings: withoutSeverity(findings, "warning"),
+  };
+  return JSON.stringify(report, jsonReplacer, 2);
+}
+
+function withoutSeverity(findings: readonly Finding[], wanted: Finding["severity"]): object[] {
+  return findings
+    .filter(({ severity }) => severity === wanted)
+    .map(({ severity: _, ...finding }) => finding);
+}
+
+/** A replacer for JSON. Without it, a Map would become an empty object. */
+function jsonReplacer(_key: string, value: unknown): unknown {
+  if (value instanceof Map) return Object.fromEntries(value);
+  return value;
+}
+
+/**
+ * The URL of the page that explains the codes. The path of a file in the package would depend on the
+ * package manager.
+ */
+const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/check.md";
+
+/**
+ * Returns the report for a terminal. Only a report without findings contains the words "is ok".
+ *
+ * @param file the path of the configuration, as given on the command line
+ * @param rules the rules of a valid configuration; undefined if the configuration has faults
+ * @param note a remark for the end of the report
+ */
+export function textReport(
+  file: string,
+  rules: readonly FiledRule[] | undefined,
+  findings: readonly Finding[],
+  note?: string,
+): string {
+  const faults = findings.filter(({ severity }) => severity === "fault");
+  const table = rules && rules.length > 0 && faults.length === 0 ? [ruleTable(rules)] : [];
+  const headline = headlineOf(file, rules, faults.length, findings.length - faults.length);
+  const more = findings.some(({ code }) => code !== "config") ? [`Each code: ${PAGE}`] : [];
+  return [headline, ...table, ...sectionsOf(findings), ...more, ...(note ? [note] : [])].join(
+    "\n\n",
+  );
+}
+
+function headlineOf(
+  file: string,
+  rules: readonly FiledRule[] | undefined,
+  faults: number,
+  warnings: number,
+): string {
+  const counts = [
+    faults > 0 && plural(faults, "fault"),
+    warnings > 0 && plural(warnings, "warning"),
+  ].filter((count) => count !== false);
+  if (counts.length > 0) return `${file} has ${counts.join(" and ")}:`;
+  return `${file} is ok: ${plural(rules?.length ?? 0, "rule")}.`;
+}
+
+/** Groups the findings by file and environment, with the faults of each group first. */
+function sectionsOf(findings: readonly Finding[]): string[] {
+  const groups = new Map<string, Finding[]>();
+  for (const finding of findings) {
+    const { file, environment } = finding;
+    const heading = environment === undefined ? file : `${file}, environment ${environment}`;
+    groups.set(heading, [...(groups.get(heading) ?? []), finding]);
+  }
+  return [...groups].map(([heading, group]) => {
+    const faults = group.filter(({ severity }) => severity === "fault");
+    const warnings = group.filter(({ severity }) => severity === "warning");
+    return [heading, ...[...faults, ...warnings].map(entryOf)].join("\n");
+  });
+}
+
+function entryOf({ code, severity, path, message, cure }: Finding): string {
+  if (code === "config") return `  ${severity}: ${path || "the configuration"}: ${message}`;
+  const place = path && ` at ${path}`;
+  return [
+    `  ${severity} ${code}${place}`,
+    `    ${message}.`,
+    ...(cure === undefined ? [] : [`    Cure: ${cure}.`]),
+  ].join("\n");
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
 
 /** The options of the command `check`. */
 export interface RunOptions extends CheckOptions {

@@ -1,11 +1,15 @@
+import { readPrefix } from "../src/config/bindings.ts";
 import type { Config } from "../src/config/schema.ts";
-import { readPrefix } from "../src/config/store-binding.ts";
-import { TOKEN_NAMES } from "./admin/credential.ts";
-import { examine } from "./doctor/examine.ts";
-import { onInterruption } from "./doctor/interruption.ts";
-import { exitCodeOf, jsonReport, type Subject, textReport } from "./doctor/report.ts";
+import { TOKEN_NAMES } from "./admin/connection.ts";
+import { examine, onInterruption } from "./doctor/examine.ts";
 import { readSettings, type Setting, type Settings, SettingsError } from "./doctor/settings.ts";
-import { examineWorker } from "./doctor/worker.ts";
+import {
+  examineWorker,
+  exitCodeOf,
+  jsonReport,
+  type Subject,
+  textReport,
+} from "./doctor/worker.ts";
 import { loadConfig } from "./load-config.ts";
 
 /** The options of the command `doctor`. */

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
-import { withLogOptions } from "./logs/log-options.ts";
-import { withoutNodeEnv } from "./node-env.ts";
+import { withLogOptions } from "./logs/open-logs.ts";
+import { withoutNodeEnv } from "./process.ts";
 import type { SuggestOptions } from "./suggest/run-suggest.ts";
 
 const HELP = `

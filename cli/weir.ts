@@ -3,8 +3,7 @@
  * package.
  */
 import { runCommandLine } from "./command-line.ts";
-import { guardProcess } from "./guard-process.ts";
-import { watchOutput } from "./output-errors.ts";
+import { guardProcess, watchOutput } from "./process.ts";
 
 const args = process.argv.slice(2);
 const outputErrors = watchOutput();

@@ -11,11 +11,13 @@ import {
   addRequests,
   addRuleSums,
   addStoreSums,
+  LATENCY_BOUNDS_MS,
+  type LimitedClient,
   noRequests,
   noRuleSums,
   noStoreSums,
-} from "../src/statistics/add-sums.ts";
-import { LATENCY_BOUNDS_MS, type LimitedClient, type RuleSums } from "../src/statistics/sums.ts";
+  type RuleSums,
+} from "../src/statistics/sums.ts";
 import { fakeExplanation } from "./fake-explanation.ts";
 
 const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;

@@ -1,15 +1,17 @@
 import { waitUntil } from "cloudflare:workers";
 import { createAdminApp } from "./admin/admin-app.ts";
-import type { AdminBindings } from "./admin/admin-env.ts";
-import { createAttempts } from "./admin/attempts.ts";
-import { readCredentials } from "./admin/credentials.ts";
+import type { AdminBindings } from "./admin/admin-problem.ts";
 import { createGate, type Gate } from "./admin/gate.ts";
 import { LiveOperations } from "./admin/live-operations.ts";
-import type { Operator } from "./admin/operator.ts";
-import { withSecurityFields } from "./admin/security-fields.ts";
-import { mayHaveCredential, withoutCredentials } from "./admin/without-credentials.ts";
-import { resolveBindings } from "./config/bindings.ts";
-import type { Env } from "./config/env.ts";
+import {
+  mayHaveCredential,
+  type Operator,
+  readCredentials,
+  withoutCredentials,
+  withSecurityFields,
+} from "./admin/login.ts";
+import { createAttempts } from "./admin/login-throttle.ts";
+import { type Env, resolveBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
 import { DOCTOR_PATH, runDoctor } from "./doctor.ts";

@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { CustomContext, CustomSettle, SettleContext } from "./config/custom-functions.ts";
+import type { CustomContext, CustomSettle, SettleContext } from "./config/custom.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { isBrotli, isEmptyEncoded, type TeeOptions, teeResponse } from "./http/body-tee.ts";

@@ -1,7 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Context } from "hono";
-import type { CustomContext, WorkerBindings } from "./config/custom-functions.ts";
-import type { Env } from "./config/env.ts";
+import type { Env } from "./config/bindings.ts";
+import type { CustomContext, WorkerBindings } from "./config/custom.ts";
 
 /** Replaces the platform's context of a request if the caller passes none. */
 const WITHOUT_CONTEXT: CustomContext["ctx"] = { waitUntil };

@@ -1,5 +1,4 @@
-import { originFaults, resolveBindings } from "./config/bindings.ts";
-import type { Env } from "./config/env.ts";
+import { type Env, originFaults, resolveBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
 import type { Counter } from "./engine/counter.ts";
 import { createStore } from "./stores/create-store.ts";

@@ -1,7 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import type { ResolvedBindings } from "./config/bindings.ts";
-import type { CustomContext } from "./config/custom-functions.ts";
+import type { CustomContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { customDenial } from "./http/custom-denial.ts";

@@ -1,10 +1,17 @@
 import { waitUntil } from "cloudflare:workers";
-import { ANALYTICS_BINDING, bindingNames, CONTROL_BINDING } from "./config/binding-names.ts";
-import { originFaults, resolveBindings } from "./config/bindings.ts";
-import { type DeploymentMode, readDeploymentMode, rulesInMode } from "./config/deployment-mode.ts";
-import type { Env } from "./config/env.ts";
+import {
+  ANALYTICS_BINDING,
+  bindingNames,
+  CONTROL_BINDING,
+  type DeploymentMode,
+  type Env,
+  originFaults,
+  readDeploymentMode,
+  resolveBindings,
+  rulesInMode,
+} from "./config/bindings.ts";
+import type { NodeGlobals } from "./config/faults.ts";
 import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
-import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { Batch } from "./control/control-calls.ts";
@@ -16,8 +23,8 @@ import { faultyConfigResponse } from "./http/responses.ts";
 import { Limiter } from "./limiter/limiter.ts";
 import { logBreaker, logControlFailed, logMisconfigured, logMode } from "./log.ts";
 import { LiveOverrides } from "./overrides/live-overrides.ts";
-import { dataPointsOf } from "./statistics/data-points.ts";
 import { Recorder } from "./statistics/recorder.ts";
+import { dataPointsOf } from "./statistics/sums.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 import { inSpan } from "./stores/calls.ts";
 import { createStore } from "./stores/create-store.ts";

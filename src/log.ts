@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { DeploymentMode } from "./config/deployment-mode.ts";
+import type { DeploymentMode } from "./config/bindings.ts";
 import type { ControlTask } from "./control/control-link.ts";
 import type { CustomResponseFailure } from "./http/custom-denial.ts";
 import type { UnknownCost } from "./limiter/cost.ts";

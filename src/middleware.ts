@@ -1,9 +1,9 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
 import { createAdminEntry } from "./admin-entry.ts";
+import type { Env } from "./config/bindings.ts";
 import { toConfig } from "./config/define.ts";
-import type { Env } from "./config/env.ts";
+import type { NodeGlobals } from "./config/faults.ts";
 import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
-import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";

@@ -1,6 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { ResolvedBindings } from "./config/bindings.ts";
-import type { CustomContext } from "./config/custom-functions.ts";
+import type { CustomContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
 import { type Decision, type Limited, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";

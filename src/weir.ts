@@ -1,6 +1,6 @@
 import { type AdminEntry, createAdminEntry } from "./admin-entry.ts";
+import type { Env } from "./config/bindings.ts";
 import { toConfig } from "./config/define.ts";
-import type { Env } from "./config/env.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
 import { perBindings, prepareGateway, type RequestHandler } from "./isolate.ts";

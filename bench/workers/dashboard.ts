@@ -1,9 +1,9 @@
 import { DurableObject } from "cloudflare:workers";
 import { Hono } from "hono";
 import { FakeOperations } from "../../dev/fake-operations.ts";
-import type { AdminEnv } from "../../src/admin/admin-env.ts";
+import type { AdminEnv } from "../../src/admin/admin-problem.ts";
 import { dashboardRoutes } from "../../src/admin/dashboard/routes.tsx";
-import { withSecurityFields } from "../../src/admin/security-fields.ts";
+import { withSecurityFields } from "../../src/admin/login.ts";
 import { defineConfig } from "../../src/config/index.ts";
 import type { StatisticsQuery } from "../../src/control/protocol.ts";
 import { Statistics } from "../../src/control/statistics.ts";

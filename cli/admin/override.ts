@@ -1,15 +1,105 @@
-import type { ClientSelector } from "../../src/admin/operations.ts";
-import { durationUpTo } from "../../src/config/duration.ts";
-import { type Override, overrideId } from "../../src/overrides/override.ts";
-import { printable } from "../doctor/finding.ts";
-import { AdminError, EXIT, wrongOptions } from "./admin-error.ts";
-import { type Connection, type ConnectionOptions, connect } from "./connection.ts";
-import { clientEffect, type EffectOptions, ruleEffect } from "./effect.ts";
-import type { Clients } from "./peek.ts";
-import type { Printed } from "./printed.ts";
-import { findRule } from "./rules.ts";
-import { readSelector, type SelectorOptions } from "./selector.ts";
+import type { ClientSelector, RuleView } from "../../src/admin/operations.ts";
+import { durationUpTo } from "../../src/config/window.ts";
+import {
+  type ClientEffect,
+  type Override,
+  overrideId,
+  type RuleEffect,
+} from "../../src/overrides/override.ts";
+import { printable } from "../doctor/findings.ts";
+import {
+  AdminError,
+  type Connection,
+  type ConnectionOptions,
+  connect,
+  EXIT,
+  type Printed,
+  wrongOptions,
+} from "./connection.ts";
+import { type Clients, findRule, readSelector, type SelectorOptions } from "./selector.ts";
 import { duration, effectText, table, time } from "./text.ts";
+
+/** The options that say what an override changes. */
+interface EffectOptions {
+  readonly limit?: number;
+  readonly limits?: string;
+  readonly factor?: number;
+  readonly unlimited?: true;
+  readonly block?: true;
+  readonly mode?: "enforce" | "shadow" | "off";
+}
+
+/**
+ * Reads the effect of an override for one client.
+ *
+ * @param rule has the names of the policies
+ * @throws {AdminError} unless the options name exactly one effect
+ */
+function clientEffect(options: EffectOptions, rule: RuleView): ClientEffect {
+  const { limit, limits, factor, unlimited, block, mode } = options;
+  if (mode !== undefined) {
+    throw wrongOptions(
+      "--mode changes a rule for all its clients. For one client, use --unlimited or --block.",
+    );
+  }
+  const effects: ClientEffect[] = [];
+  if (limit !== undefined) effects.push({ kind: "limits", limits: onlyLimit(limit, rule) });
+  if (limits !== undefined) effects.push({ kind: "limits", limits: readLimits(limits, rule) });
+  if (factor !== undefined) effects.push({ kind: "factor", factor });
+  if (unlimited) effects.push({ kind: "unlimited" });
+  if (block) effects.push({ kind: "blocked" });
+  const [effect, ...others] = effects;
+  if (effect && others.length === 0) return effect;
+  throw wrongOptions(
+    "Name exactly one of --limit, --limits, --factor, --unlimited and --block; or --remove.",
+  );
+}
+
+/**
+ * Reads the effect of an override for all clients of a rule.
+ *
+ * @throws {AdminError} if an option is only for one client, or if there is none
+ */
+function ruleEffect({ mode, factor, ...others }: EffectOptions): RuleEffect {
+  const [wrong] = (["limit", "limits", "unlimited", "block"] as const).filter(
+    (name) => others[name] !== undefined,
+  );
+  if (wrong !== undefined) {
+    throw wrongOptions(
+      `--${wrong} needs a client, such as --ip 203.0.113.7. For all clients of the rule, use --factor or --mode.`,
+    );
+  }
+  if (mode === undefined && factor === undefined) {
+    throw wrongOptions(
+      "Name what to change: --mode or --factor for all clients of the rule; for one client, --ip, --known or --client with --limit, --limits, --factor, --unlimited or --block; or --remove.",
+    );
+  }
+  return { ...(mode !== undefined && { mode }), ...(factor !== undefined && { factor }) };
+}
+
+function onlyLimit(limit: number, { name, limits }: RuleView): Record<string, number> {
+  const [only, ...others] = limits;
+  if (only && others.length === 0) return { [only.policy]: limit };
+  throw wrongOptions(
+    `The rule ${name} has ${limits.length} windows. Name the limit of each one that you change: --limits ${limits.map(({ policy }) => `${policy}=${limit}`).join(",")}`,
+  );
+}
+
+/** Reads `search/1m=500,search/1h=9000`. The part before the slash may be left out. */
+function readLimits(text: string, { name, limits }: RuleView): Record<string, number> {
+  const read: Record<string, number> = {};
+  for (const part of text.split(",")) {
+    const [, given = "", digits] = /^\s*([^=]+?)\s*=\s*(\d{1,15})\s*$/.exec(part) ?? [];
+    const found = limits.find(({ policy }) => policy === given || policy === `${name}/${given}`);
+    if (digits === undefined || !found) {
+      throw wrongOptions(
+        `--limits has "${part.trim()}". Allowed: a policy and a whole number, such as ${limits.map(({ policy, limit }) => `${policy}=${limit}`).join(",")}`,
+      );
+    }
+    read[found.policy] = Number(digits);
+  }
+  return read;
+}
 
 export interface OverrideOptions extends ConnectionOptions, SelectorOptions, EffectOptions {
   readonly rule: string;

@@ -1,10 +1,8 @@
-import { MAX_WINDOW_SECONDS, parseDuration } from "../../src/config/duration.ts";
+import { MAX_WINDOW_SECONDS, parseDuration } from "../../src/config/window.ts";
 import type { Bucket, Resolution, StatisticsReport } from "../../src/control/protocol.ts";
 import { LATENCY_BOUNDS_MS, type RuleSums, type StoreSums } from "../../src/statistics/sums.ts";
-import { wrongOptions } from "./admin-error.ts";
-import { type ConnectionOptions, connect } from "./connection.ts";
-import type { Printed } from "./printed.ts";
-import { findRule } from "./rules.ts";
+import { type ConnectionOptions, connect, type Printed, wrongOptions } from "./connection.ts";
+import { findRule } from "./selector.ts";
 import { type Cell, count, duration, styled, table, time } from "./text.ts";
 
 interface TimeOptions extends ConnectionOptions {

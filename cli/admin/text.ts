@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 import type { ClientEffect, RuleEffect } from "../../src/overrides/override.ts";
-import { printable } from "../doctor/finding.ts";
-import { padded, widthOf } from "../print/fit-text.ts";
+import { printable } from "../doctor/findings.ts";
+import { padded, widthOf } from "../print/text.ts";
 
 type Style = Parameters<typeof styleText>[0];
 

@@ -1,17 +1,21 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { Finding, LocalFinding } from "../finding.ts";
-import { controlFindings } from "./control.ts";
 import type { Deployment } from "./deployment.ts";
-import { exposureWarnings } from "./exposure.ts";
-import { modeFindings } from "./mode.ts";
-import { originFindings } from "./origin.ts";
-import { privateOriginWarnings } from "./private-origin.ts";
-import { routeWarnings } from "./routes.ts";
-import { sameRouteWarnings } from "./same-route.ts";
-import { secretFindings } from "./secrets.ts";
-import { sharedPrefixWarnings } from "./shared-prefix.ts";
-import { storeFindings } from "./store.ts";
-import { workerFindings } from "./worker.ts";
+import { secretFindings } from "./environment.ts";
+import {
+  originFindings,
+  privateOriginWarnings,
+  routeWarnings,
+  sameRouteWarnings,
+  sharedPrefixWarnings,
+} from "./routes.ts";
+import {
+  controlFindings,
+  exposureWarnings,
+  modeFindings,
+  storeFindings,
+  workerFindings,
+} from "./worker.ts";
 
 /**
  * Checks whether a configuration can work in each of its deployments.

@@ -1,11 +1,205 @@
 import { basename, dirname } from "node:path";
-import type { LocalFinding } from "../finding.ts";
+import { MODE_VAR, PREFIX_VAR, textVar } from "../../src/config/bindings.ts";
+import { nearestName } from "../../src/config/explain/given-value.ts";
+import type { Finding, LocalFinding } from "../finding.ts";
 import { type MainModule, readMainModule } from "./main-module.ts";
 import { classesOf, type StorageOfClass } from "./migrations.ts";
-import { misplacedFields } from "./misplaced.ts";
+import { isToml } from "./notation.ts";
 import { routeFieldFindings } from "./route-fields.ts";
-import { varNameWarnings } from "./var-names.ts";
-import { isTable, type Table } from "./wrangler-file.ts";
+import { findWranglerFile, isTable, parseWranglerFile, type Table } from "./wrangler-file.ts";
+
+/**
+ * Fields of the top level and of environments that wrangler ignores in any other table, with only a
+ * warning. In TOML, a line belongs to the last table above it.
+ */
+const FIELDS = [
+  "main",
+  "route",
+  "routes",
+  "workers_dev",
+  "preview_urls",
+  "compatibility_date",
+  "compatibility_flags",
+  "vars",
+  "secrets",
+  "services",
+  "durable_objects",
+  "ratelimits",
+  "migrations",
+];
+
+/** Tables of wrangler's configuration that have none of these fields. */
+const TABLES = [
+  "migrations",
+  "durable_objects",
+  "services",
+  "ratelimits",
+  "secrets",
+  "kv_namespaces",
+  "r2_buckets",
+  "d1_databases",
+  "analytics_engine_datasets",
+  "queues",
+  "assets",
+  "limits",
+  "observability",
+  "placement",
+  "triggers",
+  "cache",
+  "build",
+  "routes",
+  "route",
+];
+
+/**
+ * Returns the faults about fields in a wrong table, for the top level or for one environment.
+ *
+ * @param file the name of wrangler's file
+ * @param own the table of the top level or of the environment
+ * @param inherited returns the value of a field, as the Worker gets it
+ * @param environment the name of the environment; undefined for the top level
+ */
+function misplacedFields(
+  file: string,
+  own: Table,
+  inherited: (field: string) => unknown,
+  environment: string | undefined,
+): LocalFinding[] {
+  const found = otherTables(own).flatMap(({ table, path }) =>
+    FIELDS.filter((field) => field in table).map((field) => ({ field, path })),
+  );
+  const vars = isTable(own.vars) ? own.vars : {};
+  const inVars = FIELDS.filter((field) => isSetting(field, vars[field]))
+    // A var may have any name. A var with the name of a setting is not suspicious if the setting is
+    // set too.
+    .filter((field) => inherited(field) === undefined)
+    .map((field) => ({ field, path: "vars" }));
+  const lists = isList(own.durable_objects) ? [listFault(file)] : [];
+  return [...lists, ...[...found, ...inVars].map((each) => fault(file, environment, each))];
+}
+
+function fault(
+  file: string,
+  environment: string | undefined,
+  { field, path }: { readonly field: string; readonly path: string },
+): LocalFinding {
+  const place = environment === undefined ? "the top level" : `env.${environment}`;
+  const table =
+    environment === undefined ? "first [table] of the file" : `first table [${place}.…]`;
+  return {
+    code: "field-misplaced",
+    severity: "fault",
+    path: `${path}.${field}`,
+    message: `${field} is in ${path}, where wrangler ignores it, and not in ${place}`,
+    cure: isToml(file)
+      ? `Move the line above the ${table}, because a line belongs to the last [table] above it`
+      : `Move it to ${place}`,
+  };
+}
+
+function listFault(file: string): LocalFinding {
+  return {
+    code: "field-misplaced",
+    severity: "fault",
+    path: "durable_objects",
+    message: "durable_objects is a list, so wrangler does not find the bindings in it",
+    cure: isToml(file)
+      ? "Write [[durable_objects.bindings]] above each binding"
+      : 'Write "durable_objects": { "bindings": [...] }',
+  };
+}
+
+/** Returns the tables of the top level or of an environment that are not for vars. */
+function otherTables(own: Table): PlacedTable[] {
+  return TABLES.flatMap((name) => tablesIn(own[name], name));
+}
+
+/** A table, and its path in the top level or in the environment. */
+interface PlacedTable {
+  readonly table: Table;
+  readonly path: string;
+}
+
+/** Returns a table, or the tables of a list, and the tables in them, each with its path. */
+function tablesIn(value: unknown, path: string): PlacedTable[] {
+  if (isList(value)) return value.flatMap((each, index) => tablesIn(each, `${path}[${index}]`));
+  if (!isTable(value)) return [];
+  const inner = ["bindings", "producers", "consumers"].flatMap((name) =>
+    tablesIn(value[name], `${path}.${name}`),
+  );
+  return [{ table: value, path }, ...inner];
+}
+
+/** Whether a var has the form of the setting with the same name. */
+function isSetting(field: string, value: unknown): boolean {
+  if (field === "workers_dev" || field === "preview_urls") return typeof value === "boolean";
+  if (field === "compatibility_date") return /^\d{4}-\d\d-\d\d$/.test(String(value));
+  if (field === "route") return typeof value === "string" && value.includes(".");
+  if (field === "main") return typeof value === "string" && /\.[mc]?[jt]sx?$/.test(value);
+  return (field === "routes" || field === "compatibility_flags") && isList(value);
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
+
+/** The vars that Weir reads from wrangler's configuration, besides secrets. */
+const VARS = [MODE_VAR, PREFIX_VAR, "ORIGIN_URL"];
+
+/**
+ * Returns warnings about Weir's vars with misspelt names, and about Weir's vars outside of the table
+ * `vars`, which wrangler ignores.
+ *
+ * @param own the table of the top level or of the environment
+ * @param environment the name of the environment; undefined for the top level
+ */
+function varNameWarnings(own: Table, environment: string | undefined): LocalFinding[] {
+  const vars = isTable(own.vars) ? own.vars : {};
+  const place = environment === undefined ? "vars" : `env.${environment}.vars`;
+  const misspelt = Object.keys(vars).flatMap((name): LocalFinding[] => {
+    const meant = nearestVar(name);
+    if (meant === undefined || meant === name || meant in vars) return [];
+    return [
+      {
+        code: "var-misspelt",
+        severity: "warning",
+        path: `vars.${name}`,
+        message: `Weir does not read the var ${name}`,
+        cure: `Write ${meant}`,
+      },
+    ];
+  });
+  const outside = Object.keys(own).flatMap((name): LocalFinding[] => {
+    const meant = isTable(own[name]) ? undefined : nearestVar(name);
+    if (meant === undefined) return [];
+    return [
+      {
+        code: "var-misplaced",
+        severity: "warning",
+        path: name,
+        message: `${name} is not in vars, so wrangler does not pass it to the Worker`,
+        cure: `Move it into ${place}${meant === name ? "" : `, as ${meant}`}`,
+      },
+    ];
+  });
+  const inTables = otherTables(own).flatMap(({ table, path }) =>
+    VARS.filter((name) => name in table).map(
+      (name): LocalFinding => ({
+        code: "var-misplaced",
+        severity: "warning",
+        path: `${path}.${name}`,
+        message: `${name} is in ${path} and not in ${place}, so wrangler does not pass it to the Worker`,
+        cure: `Move the line below [${place}]`,
+      }),
+    ),
+  );
+  return [...misspelt, ...outside, ...inTables];
+}
+
+/** Returns the name of Weir's var that is most similar to a name; undefined if none is similar. */
+function nearestVar(name: string): string | undefined {
+  return VARS.includes(name) ? name : nearestName(name, VARS);
+}
 
 /** A route or a custom domain of the Worker. */
 export interface Route {
@@ -63,7 +257,7 @@ export interface Deployment {
 const FETCHERS = ["mtls_certificates", "vpc_services", "vpc_networks"];
 
 /** Returns one deployment for the top level, and one for each environment. */
-export async function deploymentsOf(path: string, top: Table): Promise<Deployment[]> {
+async function deploymentsOf(path: string, top: Table): Promise<Deployment[]> {
   const environments = Object.keys(tableOf(top.env));
   const all = [undefined, ...environments].map((env) => deploymentOf(path, top, env));
   return await Promise.all(all);
@@ -166,4 +360,54 @@ function textsOf(value: unknown): string[] {
 
 function booleanOf(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
+}
+
+/** The name of the secret with the URL of the Redis database. */
+export const URL_SECRET = "UPSTASH_REDIS_REST_URL";
+/** The name of the secret with the token of the Redis database. */
+export const TOKEN_SECRET = "UPSTASH_REDIS_REST_TOKEN";
+
+/** Returns a var as the Worker reads it; undefined if it is missing or blank. */
+export function textVarOf({ vars }: Deployment, name: string): string | undefined {
+  return textVar(vars, name);
+}
+
+/** Whether `secrets.required` names a secret. */
+export function isSecretListed({ requiredSecrets }: Deployment, name: string): boolean {
+  return requiredSecrets?.includes(name) === true;
+}
+
+/** The environments of wrangler's configuration, or a fault if it cannot be read. */
+type LoadedDeployments =
+  | { readonly deployments: readonly Deployment[] }
+  | { readonly fault: Finding };
+
+/**
+ * Reads wrangler's configuration as wrangler reads it.
+ *
+ * @param file the path of Weir's configuration
+ * @param wranglerFile the path of wrangler's configuration; by default, the file that belongs to `file`
+ * @returns one deployment for the top level and for each environment; none if there is no file
+ */
+export async function loadDeployments(
+  file: string,
+  wranglerFile: string | undefined = findWranglerFile(file),
+): Promise<LoadedDeployments> {
+  if (wranglerFile === undefined) return { deployments: [] };
+  try {
+    return {
+      deployments: await deploymentsOf(wranglerFile, await parseWranglerFile(wranglerFile)),
+    };
+  } catch (error) {
+    return {
+      fault: {
+        code: "wrangler-unread",
+        severity: "fault",
+        file: basename(wranglerFile),
+        path: "",
+        message: `The file cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+        cure: "Correct the file at this place",
+      },
+    };
+  }
 }

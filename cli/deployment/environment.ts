@@ -1,5 +1,23 @@
-import type { Finding } from "../finding.ts";
-import type { Deployment } from "./deployment.ts";
+import {
+  KEY_SECRET,
+  MODE_VAR,
+  readDeploymentMode,
+  secretEffects,
+} from "../../src/config/bindings.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { printableSecretName } from "../../src/config/tiers.ts";
+import type { Source } from "../doctor/findings.ts";
+import { localSecrets } from "../doctor/local-secrets.ts";
+import type { Finding, LocalFinding } from "../finding.ts";
+import {
+  type Deployment,
+  isSecretListed,
+  TOKEN_SECRET,
+  textVarOf,
+  URL_SECRET,
+} from "./deployment.ts";
+import { secretCommand } from "./notation.ts";
+import { storeOf } from "./worker.ts";
 import type { WranglerOptions } from "./wrangler-process.ts";
 
 /** The environments of wrangler's configuration that a check covers. */
@@ -81,4 +99,118 @@ export function areFaultsFatal(
 export function isTemplate(deployment: Deployment, all: readonly Deployment[]): boolean {
   const { environment, workersDev, routes } = deployment;
   return environment === undefined && workersDev === false && routes.length === 0 && all.length > 1;
+}
+
+/** Secrets that Weir reads with any rules. */
+const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"];
+
+/** Returns warnings about secrets that may be missing, and about secrets that are written in the file. */
+export function secretFindings(
+  config: Config,
+  deployment: Deployment,
+  all: readonly Deployment[],
+): LocalFinding[] {
+  const { jwt } = config;
+  const unread = jwt && "secret" in jwt && !readsClaims(config) ? jwt.secret : undefined;
+  const named = [...secretEffects(config).keys()].filter((name) => name !== unread);
+  const upstash = storeOf(config, deployment) === "upstash" ? [URL_SECRET, TOKEN_SECRET] : [];
+  const unlisted = [...upstash, ...named].filter(
+    (name) => !isSecretListed(deployment, name) && textVarOf(deployment, name) === undefined,
+  );
+  const written = [...OWN_SECRETS, ...named].filter((name) => textVarOf(deployment, name));
+  const { environment } = deployment;
+  const findings: (LocalFinding | false)[] = [
+    !isTemplate(deployment, all) &&
+      unlisted.length > 0 && {
+        code: "secret-not-required",
+        severity: "warning",
+        path: "secrets.required",
+        message: `Weir needs ${listOf(unlisted)}, but a deploy without ${unlisted.length === 1 ? "it" : "them"} would succeed`,
+        cure: `Add ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")} to secrets.required, and set ${unlisted.length === 1 ? "it" : "each"} with ${commandFor(unlisted, environment)}`,
+      },
+    written.length > 0 && {
+      code: "secret-in-vars",
+      severity: "warning",
+      path: "vars",
+      message: `${listOf(written)} in vars can be read by everyone who can read the file`,
+      cure: `Remove ${written.length === 1 ? "it" : "them"} from vars. For the deployed Worker, run ${commandFor(written, environment)}, and add the name to secrets.required. For wrangler dev, write it in .dev.vars`,
+    },
+  ];
+  return findings.filter((finding) => finding !== false);
+}
+
+/** Whether a rule needs a verified token. Without such a rule, Weir never reads the secret of `jwt`. */
+function readsClaims({ rules }: Config): boolean {
+  return rules.some(({ key, tiers }) =>
+    [...key, ...(tiers?.by ?? [])].flat().some(({ kind }) => kind === "jwt"),
+  );
+}
+
+function commandFor(names: readonly string[], environment: string | undefined): string {
+  const [first = "NAME", ...others] = names;
+  return secretCommand(others.length === 0 ? printableSecretName(first) : "NAME", environment);
+}
+
+function listOf(names: readonly string[]): string {
+  return names.map(printableSecretName).join(", ");
+}
+
+const ONLY_DEV = "A deployed Worker does not read this file";
+
+/**
+ * Warns of the var WEIR_MODE in `.dev.vars` and `.env`, which `wrangler dev` reads. It is no fault,
+ * because these files have no effect on a deploy.
+ *
+ * @param variables the environment variables, which can turn the `.env` files off
+ */
+export function devModeWarnings(
+  deployments: readonly Deployment[],
+  variables: NodeJS.ProcessEnv,
+): Finding[] {
+  const found = deployments.flatMap((deployment) => warningsOf(deployment, variables));
+  // Environments without a file of their own share one file.
+  return found.filter((each, index) => found.findIndex(({ file }) => file === each.file) === index);
+}
+
+function warningsOf(deployment: Deployment, variables: NodeJS.ProcessEnv): Finding[] {
+  const { folder, environment, requiredSecrets } = deployment;
+  // With this list, wrangler passes no other names of the files to the Worker.
+  if (requiredSecrets && !requiredSecrets.includes(MODE_VAR)) return [];
+  return sourcesIn(folder, environment, variables).flatMap(({ label, values }): Finding[] => {
+    const mode = readDeploymentMode(values);
+    if (mode === "enforce") return [];
+    const finding = { severity: "warning", file: label(MODE_VAR), path: MODE_VAR } as const;
+    if (mode === undefined) {
+      return [
+        {
+          ...finding,
+          code: "mode-invalid",
+          message: `${MODE_VAR} is not "enforce", "shadow" or "off", so wrangler dev enforces the rules. ${ONLY_DEV}`,
+          cure: `Write ${MODE_VAR}=shadow or ${MODE_VAR}=off, or remove the line`,
+        },
+      ];
+    }
+    const effect = mode === "off" ? "no rule applies" : "no request is denied";
+    return [
+      {
+        ...finding,
+        code: "rules-not-enforced",
+        message: `${MODE_VAR} is "${mode}", so ${effect} in wrangler dev. ${ONLY_DEV}`,
+        cure: "Remove the line, unless the rules shall deny no request in wrangler dev",
+      },
+    ];
+  });
+}
+
+/** Returns the vars of the local files; none if a file cannot be read. */
+function sourcesIn(
+  folder: string,
+  environment: string | undefined,
+  variables: NodeJS.ProcessEnv,
+): Source[] {
+  try {
+    return localSecrets(folder, environment, variables);
+  } catch {
+    return [];
+  }
 }

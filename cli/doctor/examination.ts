@@ -1,5 +1,5 @@
 import type { Config } from "../../src/config/schema.ts";
-import type { RestClient } from "./rest-client.ts";
+import type { RestClient } from "./rest.ts";
 
 /** The values that all checks of a database use. */
 export interface Examination {

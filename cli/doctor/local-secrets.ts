@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "dotenv";
 import { expand } from "dotenv-expand";
-import { SettingsError, type Source } from "./source.ts";
+import { SettingsError, type Source } from "./findings.ts";
 
 /**
  * Reads the local secrets in a folder as `wrangler dev` reads them, with the same two packages:

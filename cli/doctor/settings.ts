@@ -1,10 +1,10 @@
 import { basename, dirname } from "node:path";
-import { textVar } from "../../src/config/env.ts";
+import { textVar } from "../../src/config/bindings.ts";
+import { loadDeployments } from "../deployment/deployment.ts";
 import { selectEnvironments } from "../deployment/environment.ts";
-import { loadDeployments } from "../deployment/load-deployments.ts";
 import { findWranglerFile } from "../deployment/wrangler-file.ts";
+import { SettingsError, type Source } from "./findings.ts";
 import { localSecrets } from "./local-secrets.ts";
-import { SettingsError, type Source } from "./source.ts";
 
 /** A value, and the place that it comes from. */
 export interface Setting<Value = string> {
@@ -93,4 +93,4 @@ async function wranglerVars(
   return [{ label: () => `${basename(path)}${where}: vars`, values: deployment.vars }];
 }
 
-export { SettingsError } from "./source.ts";
+export { SettingsError } from "./findings.ts";

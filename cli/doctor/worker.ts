@@ -1,11 +1,160 @@
-import { checkTokenForm, isReadableOnTheWay } from "./access.ts";
-import { type Finding, finding, quoted } from "./finding.ts";
-import type { Subject } from "./report.ts";
-import { AnswerTooLarge, networkError, readBounded } from "./rest-answer.ts";
+import { checkTokenForm, clockFinding, isReadableOnTheWay, roundTripFinding } from "./database.ts";
+import { type Finding, finding, plural, printable, quoted, type Severity } from "./findings.ts";
+import { AnswerTooLarge, networkError, readBounded } from "./rest.ts";
 import type { Setting } from "./settings.ts";
-import { workerFindings } from "./worker-report.ts";
 
-export interface WorkerOptions {
+/** The JSON that the Worker returns; see src/doctor.ts. */
+interface WorkerReport {
+  readonly weir: "doctor";
+  readonly store: string;
+  /** The mode of the deployment. A Worker with an older version of Weir does not report it. */
+  readonly mode?: unknown;
+  readonly colo?: unknown;
+  readonly timeoutMs: number;
+  readonly decisionsMs: readonly number[];
+  readonly skewMs?: number;
+  readonly faults: readonly string[];
+  readonly error?: unknown;
+}
+
+/** A bound above the number of decisions and faults that a Worker reports. */
+const MAX_ITEMS = 100;
+/** One day, in milliseconds; a run in the Worker is much shorter. */
+const MAX_DURATION_MS = 86_400_000;
+/** Approximately 300 years, in milliseconds. */
+const MAX_SKEW_MS = 1e13;
+
+/** Reads the answer of the doctor's endpoint, or of any other server. */
+function workerFindings(status: number, text: string): Finding[] {
+  const report = reportIn(text);
+  if (report) return findingsOf(report);
+  const isBusy = status === 503 && text.includes('"busy"');
+  return [finding(isBusy ? "worker-busy" : "worker-no-doctor", `HTTP ${status}`)];
+}
+
+function reportIn(text: string): WorkerReport | undefined {
+  try {
+    const value = JSON.parse(text);
+    const { weir, store, decisionsMs, faults, timeoutMs, skewMs } = value;
+    const isReport =
+      weir === "doctor" &&
+      typeof store === "string" &&
+      isDuration(timeoutMs) &&
+      isListOf(decisionsMs, isDuration) &&
+      (skewMs === undefined || (Number.isFinite(skewMs) && Math.abs(skewMs) <= MAX_SKEW_MS)) &&
+      isListOf(faults, (fault) => typeof fault === "string");
+    return isReport ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isDuration(value: unknown): boolean {
+  return typeof value === "number" && value >= 0 && value <= MAX_DURATION_MS;
+}
+
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isItem);
+}
+
+function findingsOf(report: WorkerReport): Finding[] {
+  const { store, mode, colo, timeoutMs, decisionsMs, skewMs, faults, error } = report;
+  const place = typeof colo === "string" ? `, in Cloudflare's location ${quoted(colo)}` : "";
+  const findings = [finding("worker-ok", `the store is ${quoted(store)}${place}`)];
+  if (mode === "shadow" || mode === "off") {
+    findings.push(finding("worker-mode", `WEIR_MODE is "${mode}"`));
+  }
+  findings.push(...faults.map((fault) => finding("worker-binding", quoted(fault))));
+  if (typeof error === "string") findings.push(finding("worker-store-failed", quoted(error)));
+  if (decisionsMs.length === 0) {
+    const isExplained = typeof error === "string";
+    if (!isExplained) findings.push(finding("worker-store-failed", "the Worker made no decision"));
+    return findings;
+  }
+  findings.push(roundTripFinding(decisionsMs, timeoutMs));
+  if (skewMs !== undefined) {
+    findings.push(clockFinding([{ tookMs: Math.min(...decisionsMs), skewMs }]));
+  }
+  return findings;
+}
+
+/** The database or the Worker that the doctor examined, and the settings of the run. */
+export interface Subject {
+  /** The noun for the last line: "The database is ok." */
+  readonly noun: string;
+  /** A sentence for the first line of the report. */
+  readonly headline: string;
+  /** The values of the headline, for programs. They contain no secret. */
+  readonly fields: Readonly<Record<string, string | undefined>>;
+  /** The texts that the report must not contain. */
+  readonly secrets: readonly string[];
+}
+
+/** Returns the report as a text for people. */
+export function textReport(subject: Subject, unsafe: readonly Finding[]): string {
+  const findings = safeFindings(subject, unsafe);
+  const width = Math.max(...findings.map(({ code }) => code.length));
+  const lines = findings.flatMap(({ code, severity, value, advice }) => [
+    `  ${severity.padEnd(7)}  ${code.padEnd(width)}  ${value}`,
+    ...(advice ? [`           → ${advice}.`] : []),
+  ]);
+  const headline = printable(subject.headline);
+  return [headline, "", ...lines, "", summaryOf(subject.noun, findings)].join("\n");
+}
+
+/** Returns the report as JSON. */
+export function jsonReport(subject: Subject, unsafe: readonly Finding[]): string {
+  const findings = safeFindings(subject, unsafe);
+  // The fields contain no text of a server.
+  const fields = Object.entries(subject.fields).map(([name, value]) => [
+    name,
+    value && printable(value),
+  ]);
+  return JSON.stringify({ ok: isGood(findings), ...Object.fromEntries(fields), findings }, null, 2);
+}
+
+/**
+ * Makes all texts of findings safe to print. Servers send parts of these texts, so this is done once
+ * for all findings and does not depend on the check that created them.
+ */
+function safeFindings({ secrets }: Subject, findings: readonly Finding[]): Finding[] {
+  return findings.map(({ value, measured, ...rest }) => ({
+    ...rest,
+    value: printable(value, secrets),
+    ...(measured && {
+      measured: Object.fromEntries(
+        Object.entries(measured).map(([name, each]) => [
+          name,
+          typeof each === "string" ? printable(each, secrets) : each,
+        ]),
+      ),
+    }),
+  }));
+}
+
+/** Whether there is neither a fault nor a warning. */
+function isGood(findings: readonly Finding[]): boolean {
+  return count(findings, "fault") + count(findings, "warning") === 0;
+}
+
+/** Returns the exit code: 1 for faults, and with `strict` also for warnings; otherwise 0. */
+export function exitCodeOf(findings: readonly Finding[], strict: boolean): number {
+  return count(findings, "fault") > 0 || (strict && !isGood(findings)) ? 1 : 0;
+}
+
+function summaryOf(noun: string, findings: readonly Finding[]): string {
+  const [faults, warnings] = [count(findings, "fault"), count(findings, "warning")];
+  const unknown = count(findings, "unknown");
+  const rest = unknown > 0 ? ` ${plural(unknown, "value")} could not be read.` : "";
+  if (faults + warnings === 0) return `${noun} is ok.${rest}`;
+  return `${plural(faults, "fault")}, ${plural(warnings, "warning")}.${rest} docs/doctor.md explains each code.`;
+}
+
+function count(findings: readonly Finding[], wanted: Severity): number {
+  return findings.filter(({ severity }) => severity === wanted).length;
+}
+
+interface WorkerOptions {
   /** A URL of the Worker. Its path is ignored. */
   readonly at: string;
   /** The name of the token: that for all rights, or that for reading. */

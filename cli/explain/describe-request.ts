@@ -1,15 +1,19 @@
 import { BODYLESS, MAX_BODY } from "../../src/explain/described-request.ts";
-import type { DescribedRequest } from "../../src/explain/explanation.ts";
-import { ALLOWED_METHODS, METHODS } from "../../src/explain/methods.ts";
-import { wrongOptions } from "../admin/admin-error.ts";
-import { quoted } from "../doctor/finding.ts";
-import { readFacts, readIp } from "./client-facts.ts";
-import { readCurl } from "./curl-request.ts";
-import { readHar } from "./har-request.ts";
-import { HeaderFields, readField } from "./header-fields.ts";
-import type { ReadRequest } from "./read-request.ts";
-import { readText } from "./read-text.ts";
-import { type DefaultHost, requestUrl } from "./request-url.ts";
+import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "../../src/explain/explanation.ts";
+import { wrongOptions } from "../admin/connection.ts";
+import { quoted } from "../doctor/findings.ts";
+import { readCurl } from "./curl.ts";
+import {
+  type DefaultHost,
+  HeaderFields,
+  type ReadRequest,
+  readFacts,
+  readField,
+  readHar,
+  readIp,
+  readText,
+  requestUrl,
+} from "./request.ts";
 
 /** The options that describe a request. */
 export interface RequestOptions {

@@ -1,6 +1,6 @@
-import { THEMES } from "../../src/admin/dashboard/theme.ts";
+import { THEMES } from "../../src/admin/dashboard/ranges.ts";
 import { ICON, SCRIPT, SCRIPT_SOURCE, STYLE, STYLE_SOURCE } from "./assets.generated.ts";
-import { type Html, html, trusted } from "./markup.ts";
+import { type Html, html, trusted } from "./components.ts";
 
 /** The page may load nothing, and only its own script and style sheet apply. */
 const POLICY = [

@@ -1,9 +1,162 @@
-import { counted, countText } from "../../src/admin/dashboard/format.ts";
-import type { LogSummary } from "../logs/log-summary.ts";
-import { type Html, html } from "./markup.ts";
-import { notice } from "./notices.ts";
-import { table } from "./table.ts";
-import { filesText, rangeText, sentence, shown } from "./texts.ts";
+import type { Tone } from "../../src/admin/dashboard/chart-drawing.ts";
+import { counted, countText, dollarsText } from "../../src/admin/dashboard/format.ts";
+import type { LogSummary } from "../logs/progress.ts";
+import type { ComparedClient, CostReport, DeniedClient, Frequent } from "../replay/report.ts";
+import type { LoudClient } from "../suggest/suggestion.ts";
+import {
+  bar,
+  type Column,
+  filesText,
+  type Html,
+  html,
+  knownText,
+  notice,
+  rangeText,
+  type StatedFacts,
+  sentence,
+  shown,
+  table,
+  timeText,
+} from "./components.ts";
+
+/** A client, with a row for its numbers and a row for its user agents and paths. */
+interface ClientRows {
+  readonly client: string;
+  /** The well-known crawler that a user agent names. Everyone can send such a user agent. */
+  readonly claimsToBe?: string | undefined;
+  /** One for each column after the client's name. */
+  readonly cells: readonly Cell[];
+  readonly userAgents: readonly Frequent[];
+  readonly paths: readonly Frequent[];
+}
+
+interface Cell {
+  readonly text: string | Html;
+  /** For a cell with a bar below its text. */
+  readonly share?: number;
+  readonly tone?: Tone;
+}
+
+/** The clients with the most denied requests. */
+export function deniedClients(
+  caption: string,
+  clients: readonly DeniedClient[],
+  { statuses }: StatedFacts,
+  tone: Tone = "limited",
+): Html {
+  const columns = [
+    { label: "Requests", number: true },
+    { label: "Denied", number: true },
+    ...(statuses ? [{ label: "Had succeeded", number: true }] : []),
+    { label: "Denied from – to (UTC)" },
+  ];
+  const rows = clients.map((each) => ({
+    ...each,
+    cells: [
+      { text: countText(each.requests) },
+      {
+        text: deniedText(each.denied, each.error),
+        share: each.denied / Math.max(1, each.requests),
+        tone,
+      },
+      ...(statuses ? [{ text: knownText(each.deniedSucceeded) }] : []),
+      { text: rangeText(each.firstDenied, each.lastDenied) },
+    ],
+  }));
+  return clientTable(caption, columns, rows);
+}
+
+/** The clients whose denied requests differ most between two configurations. */
+export function comparedClients(
+  caption: string,
+  clients: readonly ComparedClient[],
+  { statuses }: StatedFacts,
+): Html {
+  const columns = [
+    { label: "Requests", number: true },
+    { label: "Denied before", number: true },
+    { label: "Denied now", number: true },
+    ...(statuses ? [{ label: "Newly denied, had succeeded", number: true }] : []),
+  ];
+  const rows = clients.map((each) => {
+    const { requests, deniedBefore, denied, error } = each;
+    const whole = Math.max(1, requests);
+    const before = { share: deniedBefore / whole, tone: "unmatched" } as const;
+    const now = { share: denied / whole, tone: "limited" } as const;
+    return {
+      ...each,
+      cells: [
+        { text: countText(requests) },
+        { text: countText(deniedBefore), ...before },
+        { text: deniedText(denied, error), ...now },
+        ...(statuses ? [{ text: knownText(each.newlyDeniedSucceeded) }] : []),
+      ],
+    };
+  });
+  return clientTable(caption, columns, rows);
+}
+
+/** A table of clients. */
+function clientTable(
+  caption: string,
+  columns: readonly Column[],
+  clients: readonly ClientRows[],
+): Html {
+  const options = {
+    caption,
+    columns: [{ label: "Client" }, ...columns],
+    cards: true,
+    groups: true,
+  };
+  const groups = clients.map(({ client, claimsToBe, cells, userAgents, paths }) => {
+    const claim =
+      claimsToBe !== undefined &&
+      html` <span class="badge mark">claims to be ${shown(claimsToBe)}</span>`;
+    const drawn = cells.map((cell, index) => drawnCell(cell, columns[index]));
+    return html`<tbody><tr><th scope="row"><span class="client">${shown(client)}</span>${claim}</th>${drawn}</tr><tr><td colspan="${columns.length + 1}">${frequent("Paths", paths)}${frequent("User agents", userAgents)}</td></tr></tbody>`;
+  });
+  return table(options, groups);
+}
+
+function drawnCell({ text, share, tone }: Cell, column: Column | undefined): Html {
+  const drawn = share !== undefined && bar(share, tone ?? "limited");
+  const name = column?.number ? "number" : "time";
+  return html`<td class="${name}" data-label="${column?.label}">${text}${drawn}</td>`;
+}
+
+/** The most frequent texts of a client, each with its count. */
+function frequent(name: string, all: readonly Frequent[]): Html | false {
+  return (
+    all.length > 0 &&
+    html`<ul class="frequent" aria-label="${name}">${all.map(({ text, count }) => html`<li><code>${shown(text)}</code> × ${countText(count)}</li>`)}</ul>`
+  );
+}
+
+function deniedText(denied: number, error: number): Html {
+  return html`${countText(denied)}${error > 0 && html` <small>or up to ${countText(error)} more</small>`}`;
+}
+
+/** The clients with the most requests in one window. */
+export function loudestClients(clients: readonly LoudClient[]): Html {
+  const columns = [
+    { label: "Most in one window", number: true },
+    { label: "That window began (UTC)" },
+    { label: "Requests", number: true },
+    { label: "Succeeded", number: true },
+  ];
+  const max = clients.reduce((most, { busiest }) => Math.max(most, busiest), 1);
+  const rows = clients.map((each) => ({
+    ...each,
+    cells: [
+      { text: countText(each.busiest), share: each.busiest / max, tone: "allowed" as const },
+      { text: timeText(each.busiestStart) },
+      { text: countText(each.requests) },
+      { text: countText(each.succeeded) },
+    ],
+  }));
+  const caption = "The clients with the most requests in one of the shortest windows";
+  return clientTable(caption, columns, rows);
+}
 
 /** A name and its value, in a list of facts. */
 export type Fact = readonly [name: string, value: string | Html];
@@ -60,5 +213,22 @@ function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {
       : "Lines that could not be read";
   const columns = [{ label: "Line" }, { label: "Reason" }, { label: "Its start" }];
   return html`<div class="card">${table({ caption, showsCaption: true, columns }, rows)}</div>
+`;
+}
+
+/** What the calls to the store would have cost. */
+export function costCard({ unit, count, calls, dollars, dollarsPer30Days }: CostReport): Html {
+  const all = [
+    ["Calls to the store", countText(calls)],
+    [unit.charAt(0).toUpperCase() + unit.slice(1), countText(count)],
+    ["Price", dollarsText(dollars)],
+    [
+      "Price of 30 days like this",
+      dollarsPer30Days === undefined
+        ? "unknown: the log covers less than an hour"
+        : dollarsText(dollarsPer30Days),
+    ],
+  ] as const;
+  return html`<div class="card">${facts(all)}</div>
 `;
 }

@@ -1,12 +1,287 @@
-import { closingQuote, hasEscape, indexBefore, unescaped } from "./access-quotes.ts";
-import { AccessTime } from "./access-time.ts";
-import { clientIp, isIPv4At } from "./client-ip.ts";
-import { hostName } from "./host-name.ts";
-import type { LineContent, LineParser } from "./log-line.ts";
-import type { LogFacts } from "./log-request.ts";
-import { RefererAndAgent } from "./referer-and-agent.ts";
-import { RequestLine } from "./request-line.ts";
-import { ownText, TextCache } from "./text-cache.ts";
+import { parseIsoTime } from "../../src/config/calendar.ts";
+import {
+  clientIp,
+  hostName,
+  isHttpMethod,
+  isIPv4At,
+  type LineContent,
+  type LineParser,
+  type LogFacts,
+  ownText,
+  requestTarget,
+  TextCache,
+} from "./log-request.ts";
+
+const BLANK = 32;
+const BACKSLASH = 92;
+
+/** Returns the index of a character in a part of a text; -1 if it is not there. */
+function indexBefore(text: string, character: string, from: number, to: number): number {
+  const index = text.indexOf(character, from);
+  return index < to ? index : -1;
+}
+
+/**
+ * Returns the index of the quote that ends a quoted field. A quote inside the field has a backslash before it.
+ * Servers that escape nothing exist too, so a quote counts only with a space or the line's end after it.
+ *
+ * @param from the index of the field's first character
+ * @param to the end of the line
+ * @returns -1 if the line ends inside the field
+ */
+function closingQuote(text: string, from: number, to: number): number {
+  let quote = text.indexOf('"', from);
+  while (quote !== -1 && quote < to) {
+    const isEnd = quote + 1 === to || text.charCodeAt(quote + 1) === BLANK;
+    if (isEnd && !isEscaped(text, quote, from)) return quote;
+    quote = text.indexOf('"', quote + 1);
+  }
+  return -1;
+}
+
+/** Whether an odd number of backslashes is before a character. */
+function isEscaped(text: string, index: number, from: number): boolean {
+  let start = index;
+  while (start > from && text.charCodeAt(start - 1) === BACKSLASH) start--;
+  return (index - start) % 2 === 1;
+}
+
+/** Whether a part of a text has a backslash. A part of a text is rarely long enough to make `indexOf` faster. */
+function hasEscape(text: string, from: number, to: number): boolean {
+  for (let index = from; index < to; index++) {
+    if (text.charCodeAt(index) === BACKSLASH) return true;
+  }
+  return false;
+}
+
+/** Apache's escapes, and the only one of nginx: `\xHH`. One match is a run, so that it may contain UTF-8. */
+const ESCAPES = /(?:\\(?:x[\dA-Fa-f]{2}|["\\abfnrtv]))+/g;
+const ESCAPE = /\\(?:x(..)|(.))/g;
+
+const BYTES: Readonly<Record<string, number>> = {
+  '"': 0x22,
+  "\\": 0x5c,
+  a: 7,
+  b: 8,
+  f: 12,
+  n: 10,
+  r: 13,
+  t: 9,
+  v: 11,
+};
+
+/** Returns the text of a quoted field without its escapes. */
+function unescaped(field: string): string {
+  return field.replace(ESCAPES, (run) => {
+    const escapes = [...run.matchAll(ESCAPE)];
+    const bytes = escapes.map(([, hex, letter]) =>
+      hex === undefined ? (BYTES[letter ?? ""] ?? 0) : Number.parseInt(hex, 16),
+    );
+    return Buffer.from(bytes).toString();
+  });
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** The length of `17/May/2015:10:05:03 +0000`. */
+const USUAL_LENGTH = 26;
+const DAY_LENGTH = 12;
+const CLOCK_LENGTH = 8;
+
+const DAY = /^(\d\d)\/([A-Z][a-z]{2})\/(\d{4})[: ]$/;
+const ZONE = /^ ([+-])(0\d|1[0-4]):?([0-5]\d)$/;
+const SLASHED = /^(.{12})(\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?( [+-]\d\d:?\d\d)$/;
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
+
+/**
+ * Reads the times of access logs. Remembers the last day and the last zone, because parsing dates would take
+ * most of the time of a line.
+ */
+export class AccessTime {
+  // No line has these texts. An empty text would be a part of every line.
+  #day = "\n";
+  #dayMs = Number.NaN;
+  #zone = "\n";
+  #zoneMs = Number.NaN;
+
+  /**
+   * Reads a time such as `17/May/2015:10:05:03 +0000`. Fractions of a second and ISO 8601 are accepted too.
+   *
+   * @param from the index of the time's first character
+   * @param to the index after its last character
+   * @returns milliseconds since the Unix epoch; NaN if there is no such time
+   */
+  read(line: string, from: number, to: number): number {
+    if (to - from !== USUAL_LENGTH) return this.#readUnusual(line.slice(from, to));
+    if (!line.startsWith(this.#day, from)) this.#readDay(line.slice(from, from + DAY_LENGTH));
+    const zoneAt = from + DAY_LENGTH + CLOCK_LENGTH;
+    if (!line.startsWith(this.#zone, zoneAt)) this.#readZone(line.slice(zoneAt, to));
+    const clockMs = clockAt(line, from + DAY_LENGTH);
+    const at = this.#dayMs + clockMs - this.#zoneMs;
+    return Number.isNaN(at) ? this.#readUnusual(line.slice(from, to)) : at;
+  }
+
+  #readUnusual(text: string): number {
+    if (ISO.test(text)) return parseIsoTime(text);
+    const [, day = "", clock = "", fraction = "0", zone = ""] = SLASHED.exec(text) ?? [];
+    const fractionMs = Math.floor(Number(`0.${fraction}`) * 1000);
+    return dayStart(day) + clockAt(clock, 0) + fractionMs - zoneOffset(zone);
+  }
+
+  #readDay(text: string): void {
+    this.#day = text;
+    this.#dayMs = dayStart(text);
+  }
+
+  #readZone(text: string): void {
+    this.#zone = text;
+    this.#zoneMs = zoneOffset(text);
+  }
+}
+
+/** Returns the start of a day in UTC, such as of `17/May/2015:`; NaN if there is no such day. */
+function dayStart(text: string): number {
+  const [, day = "", name = "", year = ""] = DAY.exec(text) ?? [];
+  const month = MONTHS.indexOf(name);
+  const start = Date.UTC(Number(year), month, Number(day));
+  const date = new Date(start);
+  // The years 0 to 99 would become 1900 to 1999.
+  const isDay = date.getUTCDate() === Number(day) && date.getUTCFullYear() === Number(year);
+  return month !== -1 && isDay ? start : Number.NaN;
+}
+
+/** Returns the offset of a zone such as ` +0530`, in milliseconds; NaN if the text is no zone. */
+function zoneOffset(text: string): number {
+  const [, sign, hours, minutes] = ZONE.exec(text) ?? [];
+  const ms = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  return sign === "-" ? -ms : ms;
+}
+
+/** Returns the milliseconds from midnight to a time such as `10:05:03`; NaN if there is no such time. */
+export function clockAt(line: string, from: number): number {
+  const hours = twoDigitsAt(line, from);
+  const minutes = twoDigitsAt(line, from + 3);
+  const seconds = twoDigitsAt(line, from + 6);
+  const isClock = line.charCodeAt(from + 2) === 58 && line.charCodeAt(from + 5) === 58;
+  // A leap second is 60, at the end of an hour in UTC. Zones differ from UTC by quarters of an hour.
+  const maxSeconds = minutes % 15 === 14 ? 60 : 59;
+  if (!isClock || hours > 23 || minutes > 59 || seconds > maxSeconds) return Number.NaN;
+  return ((hours * 60 + minutes) * 60 + seconds) * 1000;
+}
+
+function twoDigitsAt(line: string, index: number): number {
+  const tens = line.charCodeAt(index) - 48;
+  const ones = line.charCodeAt(index + 1) - 48;
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
+}
+
+const SLASH = 47;
+
+/** Splits request lines such as `GET /search?q=1 HTTP/1.1`. */
+export class RequestLine {
+  readonly #methods = new TextCache((text) => (isHttpMethod(text) ? text : null));
+  /** The method of the last request. */
+  method = "";
+  /** The path of the last request, with its query. */
+  target = "";
+
+  /**
+   * Reads a part of a text.
+   *
+   * @returns true for a request; undefined if it is no request with a path, such as `-` after a timeout; else
+   * the reason why it cannot be read
+   */
+  read(text: string, from: number, to: number): true | string | undefined {
+    const methodEnd = text.indexOf(" ", from);
+    if (methodEnd === -1 || methodEnd >= to) {
+      const isEmpty = from === to || (to === from + 1 && text[from] === "-");
+      return isEmpty ? undefined : "its request is not HTTP";
+    }
+    const method = text.startsWith("GET ", from)
+      ? "GET"
+      : this.#methods.get(text.slice(from, methodEnd));
+    if (method === null) return "its request is not HTTP";
+    this.method = method;
+    const targetEnd = text.indexOf(" ", methodEnd + 1);
+    // HTTP/0.9 has no version.
+    if (targetEnd === -1 || targetEnd >= to) return this.#readTarget(text.slice(methodEnd + 1, to));
+    if (!isVersion(text, targetEnd + 1, to)) {
+      return "its request has more than a method, a path and a version";
+    }
+    return this.#readTarget(text.slice(methodEnd + 1, targetEnd));
+  }
+
+  #readTarget(target: string): true | string | undefined {
+    if (target.charCodeAt(0) === SLASH) {
+      this.target = ownText(target);
+      return true;
+    }
+    if (target === "*" || this.method === "CONNECT") return undefined;
+    const absolute = requestTarget(target);
+    if (absolute === undefined) return "its request has no path";
+    this.target = ownText(absolute.target);
+    return true;
+  }
+}
+
+/** The length of versions such as `HTTP/1.1`. */
+const USUAL_VERSION = 8;
+
+function isVersion(text: string, from: number, to: number): boolean {
+  if (!text.startsWith("HTTP/", from)) return false;
+  return to - from <= USUAL_VERSION || !text.slice(from, to).includes(" ");
+}
+
+const MARK = 34;
+
+/** The fields that Combined Log Format adds to Common Log Format. They are those of the last line. */
+class RefererAndAgent {
+  readonly #agents = new TextCache((text) => text);
+  readonly #referers = new TextCache((text) => new Map([["referer", text]]));
+  userAgent: string | undefined;
+  /** The referer as a header field. Requests with the same referer share the map. */
+  headers: ReadonlyMap<string, string> | undefined;
+
+  /**
+   * Reads the fields after the length of the response.
+   *
+   * @param from the index of a character of the length
+   * @param to the end of the line
+   * @returns whether the line is in Combined Log Format
+   */
+  read(text: string, from: number, to: number): boolean {
+    this.headers = undefined;
+    this.userAgent = undefined;
+    const refererAt = indexBefore(text, " ", from, to) + 2;
+    if (refererAt === 1 || text.charCodeAt(refererAt - 1) !== MARK) return false;
+    const refererEnd = quotedEnd(text, refererAt, to);
+    const agentAt = refererEnd + 3;
+    if (agentAt > to || text.charCodeAt(agentAt - 1) !== MARK) {
+      // A line that is cut off inside the referer is in Combined Log Format too.
+      return refererEnd === to;
+    }
+    const referer = quotedValue(text.slice(refererAt, refererEnd));
+    const agent = quotedValue(text.slice(agentAt, quotedEnd(text, agentAt, to)));
+    if (referer !== undefined) this.headers = this.#referers.get(referer);
+    if (agent !== undefined) this.userAgent = this.#agents.get(agent);
+    return true;
+  }
+}
+
+/**
+ * Returns the end of a quoted field. Some servers cut off long lines, so the field may end with the line: all
+ * that rules need comes before it.
+ */
+function quotedEnd(text: string, from: number, to: number): number {
+  const end = closingQuote(text, from, to);
+  return end === -1 ? to : end;
+}
+
+/** Returns the value of a quoted field; undefined if the request did not have it. */
+function quotedValue(field: string): string | undefined {
+  if (field === "-") return undefined;
+  return field.includes("\\") ? unescaped(field) : field;
+}
 
 const NO_HEADERS: ReadonlySet<string> = new Set();
 const COMBINED_HEADERS: ReadonlySet<string> = new Set(["user-agent", "referer"]);

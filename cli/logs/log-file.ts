@@ -1,17 +1,143 @@
-import type { ByteSource, Head } from "./byte-source.ts";
-import type { FieldMap } from "./field-map.ts";
-import { HarReader } from "./har-reader.ts";
-import { LineReader } from "./line-reader.ts";
-import { LogError } from "./log-error.ts";
-import type { LogFormat } from "./log-format.ts";
-import { LogCounts } from "./log-progress.ts";
-import type { LogFacts, LogRequest } from "./log-request.ts";
-import { openByteSource, reasonOf } from "./open-byte-source.ts";
-import { plausibleTime } from "./plausible-time.ts";
-import { createParser, recogniseFormat } from "./recognise-format.ts";
-import { checkStart, type RecordStart } from "./record-start.ts";
+import { AccessLineParser } from "./access-line.ts";
+import { type ByteSource, type Head, openByteSource, reasonOf } from "./bytes.ts";
+import {
+  type FieldMap,
+  isLogpush,
+  jsonFields,
+  type LogRecord,
+  lacksZone,
+  logpushFields,
+  valueAt,
+} from "./fields.ts";
+import { HarReader } from "./har.ts";
+import {
+  type AbsentField,
+  absentFields,
+  missingFields,
+  parseRecord,
+  pathText,
+  RecordParser,
+} from "./json-records.ts";
+import { LineReader } from "./lines.ts";
+import {
+  type LineParser,
+  LogError,
+  type LogFacts,
+  type LogFormat,
+  type LogRequest,
+  plausibleTime,
+  untilAborted,
+} from "./log-request.ts";
+import { LogCounts } from "./progress.ts";
 import type { RequestForm, RequestReader } from "./request-form.ts";
-import { untilAborted } from "./until-aborted.ts";
+
+/** The first records by which fields are found. */
+const MAX_RECORDS = 200;
+
+/** The start of a HAR file. Most are one long line, of which only the start is known. */
+const HAR_START = /^\s*\{\s*"log"\s*:\s*\{/;
+
+/** Lines of access logs, also those whose request cannot be read. */
+const ACCESS_LINE = /^\S+ .*\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "/;
+
+/**
+ * Recognises the format of a file by its start.
+ *
+ * @param lines the first lines
+ * @returns undefined if no line has a known format
+ */
+export function recogniseFormat(lines: readonly string[]): LogFormat | undefined {
+  const [first = ""] = lines;
+  const record = parseRecord(first);
+  const log = record?.log;
+  if (typeof log === "object" && log !== null && "entries" in log) return "har";
+  if (!record && HAR_START.test(lines.slice(0, 5).join("\n").slice(0, 1000))) return "har";
+  const parser = new AccessLineParser(undefined);
+  if (lines.some((line) => ACCESS_LINE.test(line) || typeof parser.parse(line) === "object")) {
+    return "combined";
+  }
+  const records = recordsOf(lines);
+  if (records.length === 0) return undefined;
+  return isLogpush(records) ? "logpush" : "json";
+}
+
+/**
+ * Creates a parser for lines.
+ *
+ * @param lines the first lines of the file
+ * @param fields the fields that `--map` names
+ * @param host the host of requests whose lines state none
+ */
+export function createParser(
+  format: Exclude<LogFormat, "har">,
+  lines: readonly string[],
+  fields: FieldMap,
+  host: string | undefined,
+): LineParser {
+  if (format === "combined") return new AccessLineParser(host);
+  return new RecordParser(fieldsOf(format, recordsOf(lines), fields), host);
+}
+
+/**
+ * Returns the fields of the facts.
+ *
+ * @param records the first records of the file
+ * @param given the fields that `--map` names
+ */
+function fieldsOf(
+  format: "json" | "logpush",
+  records: readonly LogRecord[],
+  given: FieldMap,
+): FieldMap {
+  return format === "logpush" ? logpushFields(records, given) : jsonFields(records, given);
+}
+
+/** Returns the records of the first lines. */
+function recordsOf(lines: readonly string[], max = MAX_RECORDS): LogRecord[] {
+  return lines
+    .slice(0, max)
+    .map(parseRecord)
+    .filter((record) => record !== undefined);
+}
+
+/** What the first records of a file show about its fields. */
+interface RecordStart {
+  /** Fields that `--map` names, and that none of the first records has. */
+  readonly absent: readonly AbsentField[];
+  /** What a reader must know about the records. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Checks the fields of the first records of a file.
+ *
+ * @param lines the first lines
+ * @param given the fields that `--map` names
+ * @param mustHaveRequests whether one of the lines must be a request
+ * @throws {LogError} if none of the records has a field that each request needs
+ */
+function checkStart(
+  file: string,
+  format: "json" | "logpush",
+  lines: readonly string[],
+  given: FieldMap,
+  mustHaveRequests: boolean,
+): RecordStart {
+  const records = recordsOf(lines);
+  // A program may write messages before its first request.
+  const absent = given.size === 0 ? [] : absentFields(file, recordsOf(lines, lines.length), given);
+  const fields = fieldsOf(format, records, given);
+  if (mustHaveRequests) throw missingFields(file, format, records, fields);
+  return { absent, notes: zoneNotes(file, records, fields) };
+}
+
+function zoneNotes(file: string, records: readonly LogRecord[], fields: FieldMap): string[] {
+  const path = fields.get("time");
+  if (!path || !records.some((record) => lacksZone(valueAt(record, path)))) return [];
+  return [
+    `${file}: the times in the field ${pathText(path)} have no zone. They are taken as UTC. If they are not, log them with a zone, such as 2026-11-22T10:00:00+01:00.`,
+  ];
+}
 
 /** The bytes by which a format is recognised. */
 const HEAD_BYTES = 256 * 1024;

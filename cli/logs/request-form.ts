@@ -1,6 +1,5 @@
-import type { LineParser } from "./log-line.ts";
-import type { LogCounts } from "./log-progress.ts";
-import type { LogRequest } from "./log-request.ts";
+import type { LineParser, LogRequest } from "./log-request.ts";
+import type { LogCounts } from "./progress.ts";
 
 /** Reads requests from the bytes of one file. */
 export interface RequestReader<Request = LogRequest> {

@@ -1,6 +1,5 @@
-import type { LogProgress } from "./log-progress.ts";
-import type { LogSummary } from "./log-summary.ts";
 import type { Logs } from "./open-logs.ts";
+import type { LogProgress, LogSummary } from "./progress.ts";
 
 /** The times of the first request and of the last one, in milliseconds since the Unix epoch. */
 export class LogPeriod {

@@ -1,5 +1,7 @@
 import { duration } from "../admin/text.ts";
-import type { LogCounts } from "./log-progress.ts";
+import type { LogFile, RequestGroup } from "./log-file.ts";
+import { LogError, plausibleTime } from "./log-request.ts";
+import type { LogCounts } from "./progress.ts";
 import type { RequestForm } from "./request-form.ts";
 
 const SECOND_MS = 1000;
@@ -22,7 +24,7 @@ interface Second<Request> {
 type OrderedForm<Request> = Pick<RequestForm<Request>, "timeOf" | "discard">;
 
 /** Bounds of the requests that wait. */
-export interface WaitingBounds {
+interface WaitingBounds {
   readonly requests: number;
   readonly bytes: number;
 }
@@ -158,5 +160,222 @@ export class TimeOrder<Request> {
       if (this.#waiting <= requests * 0.75 && this.#waitingBytes <= bytes * 0.75) return;
       this.#release(number);
     }
+  }
+}
+
+/** A line whose time is further after those before it is set aside, in milliseconds. */
+const JUMP_MS = 3_600_000;
+
+/** How many lines have to be set aside before a jump of the clock is believed. */
+const LINES = 100;
+
+const JUMPS =
+  "Some lines have times more than an hour after those of the lines around them, as if a clock had been wrong. They are taken as the last requests of the log.";
+
+/**
+ * Keeps single lines with a wrong time from moving the time of the whole log: after one line of the year 2099, all
+ * others would be late. A line that is far after all lines before it is set aside. When a hundred lines are set
+ * aside, as after a quiet night, the earlier half of them goes on, in the order of the log.
+ *
+ * @typeParam Request a request, or the number of its row in a table
+ */
+export class ClockJumps<Request> {
+  readonly #order: TimeOrder<Request>;
+  readonly #counts: LogCounts;
+  readonly #timeOf: (request: Request) => number;
+  readonly #jumpMs: number;
+  #aside: { readonly request: Request; readonly bytes: number }[] = [];
+  /** The earliest time of the lines that are set aside. */
+  #firstAside = Number.POSITIVE_INFINITY;
+  /** The number of lines since the last one that was set aside. */
+  #since = 0;
+
+  constructor(
+    order: TimeOrder<Request>,
+    counts: LogCounts,
+    timeOf: (request: Request) => number,
+    maxDelayMs: number,
+  ) {
+    this.#order = order;
+    this.#counts = counts;
+    this.#timeOf = timeOf;
+    this.#jumpMs = Math.max(JUMP_MS, maxDelayMs);
+  }
+
+  /** @param bytes the length of the request's line */
+  add(request: Request, bytes: number): void {
+    const at = this.#timeOf(request);
+    if (at <= this.#order.newestAt + this.#jumpMs) {
+      if (at >= this.#firstAside) this.#rejoin(at);
+      this.#since++;
+      this.#order.add(request, bytes);
+      return;
+    }
+    this.#since = 0;
+    this.#aside.push({ request, bytes });
+    this.#firstAside = Math.min(this.#firstAside, at);
+    if (this.#aside.length === LINES) this.#goOn();
+  }
+
+  /** The number of requests that `take` would return. */
+  get readyCount(): number {
+    return this.#order.readyCount;
+  }
+
+  /** Returns the requests that no longer wait, in order. */
+  take(): Request[] {
+    return this.#order.take();
+  }
+
+  /** Returns all other requests, in order. */
+  finish(): Request[] {
+    if (this.#aside.length > 0 && this.#since >= LINES) this.#counts.addNote(JUMPS);
+    while (this.#aside.length > 0) this.#goOn();
+    return this.#order.finish();
+  }
+
+  /**
+   * Takes back the lines whose time has come: in a log with a few requests every hour, each hour may begin with a
+   * line that is far after the lines before it. So none of them is late.
+   */
+  #rejoin(at: number): void {
+    const due = this.#split((time) => time <= at);
+    due.sort((a, b) => this.#timeOf(a.request) - this.#timeOf(b.request));
+    for (const { request, bytes } of due) this.#order.add(request, bytes);
+  }
+
+  /** Goes on with the lines that are not far after the median of those set aside. */
+  #goOn(): void {
+    const times = this.#aside.map(({ request }) => this.#timeOf(request)).sort((a, b) => a - b);
+    const until = (times[(times.length - 1) >> 1] as number) + this.#jumpMs;
+    for (const { request, bytes } of this.#split((time) => time <= until)) {
+      this.#order.add(request, bytes);
+    }
+  }
+
+  /** Removes the lines that pass a test from those set aside, and returns them in the order of the log. */
+  #split(
+    isTaken: (at: number) => boolean,
+  ): { readonly request: Request; readonly bytes: number }[] {
+    const taken = this.#aside.filter(({ request }) => isTaken(this.#timeOf(request)));
+    this.#aside = this.#aside.filter(({ request }) => !isTaken(this.#timeOf(request)));
+    this.#firstAside = Math.min(
+      Number.POSITIVE_INFINITY,
+      ...this.#aside.map(({ request }) => this.#timeOf(request)),
+    );
+    return taken;
+  }
+}
+
+/** Receives a request and the length of its line in bytes. */
+type OnRequest<Request> = (request: Request, bytes: number) => void;
+
+/** A file that is being read, or that waits for its turn. */
+interface Reading<Request> {
+  readonly groups: AsyncGenerator<RequestGroup<Request>>;
+  group: RequestGroup<Request>;
+  index: number;
+  /** The time of its next request. Before the next group is read, that of its last known request. */
+  nextAt: number;
+  isOpen: boolean;
+}
+
+/** Each open file needs about a megabyte. Systems allow at least 256 open files. */
+const MAX_OPEN = 200;
+
+const NO_REQUESTS: RequestGroup<never> = { requests: [], meanBytes: 0 };
+
+/**
+ * Reads files side by side, always the one whose next request is the earliest. So rotated files may be given in
+ * any order, and requests are out of order by no more than within one file. A file is opened when the
+ * time of its first request comes, so files that follow each other are not open at the same time. Sorting all
+ * files by their first times would not do: the logs of several servers have the same times.
+ *
+ * Yields after each group of requests that was read, so that the caller can hand out requests.
+ *
+ * @param signal ends each file after the lines that have been read
+ */
+export async function* mergeFiles<Request>(
+  files: readonly LogFile[],
+  counts: LogCounts,
+  form: RequestForm<Request>,
+  onRequest: OnRequest<Request>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<void> {
+  const readings = files.map(
+    (file): Reading<Request> => ({
+      groups: file.groups(counts, form, signal),
+      group: NO_REQUESTS,
+      index: 0,
+      nextAt: file.firstAt,
+      isOpen: false,
+    }),
+  );
+  try {
+    for (;;) {
+      const [earliest, next] = twoEarliest(readings);
+      if (!earliest) return;
+      if (earliest.index === earliest.group.requests.length) {
+        await readGroup(earliest, readings, form);
+        yield;
+      } else drain(earliest, next?.nextAt ?? Number.POSITIVE_INFINITY, form, onRequest);
+    }
+  } finally {
+    for (const { groups } of readings) await groups.return(undefined);
+    // A generator that has not begun does not close its file.
+    for (const file of files) await file.close();
+  }
+}
+
+function twoEarliest<Reading extends { readonly nextAt: number }>(
+  readings: readonly Reading[],
+): [Reading | undefined, Reading | undefined] {
+  let [first, second]: (Reading | undefined)[] = [];
+  for (const reading of readings) {
+    if (!first || reading.nextAt < first.nextAt) [first, second] = [reading, first];
+    else if (!second || reading.nextAt < second.nextAt) second = reading;
+  }
+  return [first, second];
+}
+
+/** Reads the next group of a file. Removes the file from the list if there is none. */
+async function readGroup<Request>(
+  reading: Reading<Request>,
+  readings: Reading<Request>[],
+  { timeOf }: RequestForm<Request>,
+): Promise<void> {
+  if (!reading.isOpen && readings.filter(({ isOpen }) => isOpen).length >= MAX_OPEN) {
+    throw new LogError(
+      `More than ${MAX_OPEN} files have requests of the same time. Replay fewer files at once.`,
+    );
+  }
+  reading.isOpen = true;
+  const { value, done } = await reading.groups.next();
+  if (done) {
+    readings.splice(readings.indexOf(reading), 1);
+    return;
+  }
+  reading.group = value;
+  reading.index = 0;
+  if (value.requests.length > 0) reading.nextAt = plausibleTime(value.requests, 0, timeOf);
+}
+
+/** Hands out the requests of a file up to the time of the next request of another file. */
+function drain<Request>(
+  reading: Reading<Request>,
+  until: number,
+  { timeOf }: RequestForm<Request>,
+  onRequest: OnRequest<Request>,
+): void {
+  const { requests, meanBytes } = reading.group;
+  while (reading.index < requests.length) {
+    const request = requests[reading.index] as Request;
+    reading.nextAt = timeOf(request);
+    if (reading.nextAt > until) {
+      reading.nextAt = plausibleTime(requests, reading.index, timeOf);
+      if (reading.nextAt > until) return;
+    }
+    onRequest(request, meanBytes);
+    reading.index++;
   }
 }

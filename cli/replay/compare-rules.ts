@@ -1,8 +1,129 @@
+import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { ReplayEngine, ReplayNote } from "./replay-engine.ts";
-import type { ComparedRule, Comparison, RuleReport } from "./report.ts";
-import { type RuleChange, ruleChanges } from "./rule-changes.ts";
-import type { ReplayTally } from "./tally/replay-tally.ts";
+import type { LogFacts } from "../logs/log-request.ts";
+import { formatKey, formatMatch, formatQuota } from "../rule-table.ts";
+import { cureText, statesHeader, type UnmetNeed, unmetNeedsOf } from "./needs.ts";
+import type {
+  ComparedRule,
+  Comparison,
+  ReplayEngine,
+  ReplayedRule,
+  ReplayNote,
+  ReplayOptions,
+  RuleReport,
+} from "./report.ts";
+import type { ReplayTally } from "./tally.ts";
+
+type RuleChange = Comparison["rules"][number]["change"];
+
+/** Returns how each rule differs from the rule of the same name in the other configuration. */
+export function ruleChanges(config: Config, against: Config): ReadonlyMap<string, RuleChange> {
+  const [now, before] = [contentsOf(config), contentsOf(against)];
+  const changes = new Map<string, RuleChange>();
+  for (const [rule, content] of now) {
+    const other = before.get(rule);
+    if (other === undefined) changes.set(rule, "added");
+    else changes.set(rule, content === other ? "same" : "changed");
+  }
+  for (const rule of before.keys()) if (!now.has(rule)) changes.set(rule, "removed");
+  return changes;
+}
+
+/** Returns each rule as a text, with the settings that change the decisions of all rules. */
+function contentsOf({ rules, ipv6Prefix, caseSensitivePaths }: Config): Map<string, string> {
+  return new Map(
+    rules.map((rule) => [
+      rule.name,
+      JSON.stringify({ rule, ipv6Prefix, caseSensitivePaths }, replacer),
+    ]),
+  );
+}
+
+/** Without it, a map, a set of networks and a pattern would become an empty object. */
+function replacer(_key: string, value: unknown): unknown {
+  if (value instanceof RegExp || typeof value === "function") return String(value);
+  const isList = typeof value === "object" && value !== null && Symbol.iterator in value;
+  return isList ? [...(value as Iterable<unknown>)] : value;
+}
+
+/** The rules that a log suffices for, and why the others are left out. */
+interface RuleChoice {
+  readonly rules: readonly Rule[];
+  readonly leftOut: readonly string[];
+  readonly notes: readonly ReplayNote[];
+}
+
+/** Chooses the rules to replay by the facts that the log states. */
+export function chooseRules(
+  { rules }: Pick<Config, "rules">,
+  facts: LogFacts,
+  { missingAsAbsent = false }: ReplayOptions,
+): RuleChoice {
+  const chosen: Rule[] = [];
+  const leftOut: string[] = [];
+  const notes: ReplayNote[] = [];
+  for (const rule of rules) {
+    const needs = unmetNeedsOf(rule, facts);
+    const isChosen = needs.every(({ canBeAbsent }) => missingAsAbsent && canBeAbsent);
+    if (isChosen) chosen.push(rule);
+    else leftOut.push(rule.name);
+    notes.push(...needs.map((need) => noteOf(rule, need, isChosen)));
+    if (isChosen) notes.push(...exemptionNotes(rule, facts), ...assumptionsAbout(rule));
+  }
+  return { rules: chosen, leftOut, notes };
+}
+
+function noteOf({ name }: Rule, need: UnmetNeed, isChosen: boolean): ReplayNote {
+  const { code, reason } = need;
+  if (isChosen) {
+    const text = `${reason} The rule "${name}" is replayed as if no request had it.`;
+    return { code: "treated-as-absent", rule: name, text };
+  }
+  const cure = cureText(need);
+  const hint = cure === undefined ? "" : ` To replay it, ${cure}.`;
+  return { code, rule: name, text: `The rule "${name}" is left out. ${reason}${hint}` };
+}
+
+/** Exemptions by header fields that the log lacks, or whose value is a secret of the Worker. */
+function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReplayNote[] {
+  const notes: ReplayNote[] = [];
+  const add = (text: string) => notes.push({ code: "exemption-not-logged", rule: name, text });
+  if (exempt && exempt.networks.size > 0 && !facts.ip) {
+    add(`The rule "${name}" is replayed without exempt.ips: the log does not state addresses.`);
+  }
+  for (const { name: field, value } of exempt?.headers ?? []) {
+    const reason = !statesHeader(facts, field)
+      ? `the log does not state the header field ${field}`
+      : typeof value !== "string" && "its value is a secret of the Worker";
+    if (!reason) continue;
+    add(`The rule "${name}" is replayed without the exemption by ${field}: ${reason}.`);
+  }
+  return notes;
+}
+
+function assumptionsAbout({ name, spread, shards }: Rule): ReplayNote[] {
+  const notes: ReplayNote[] = [];
+  if (spread) {
+    const text = `The windows of the rule "${name}" begin as in a Worker without WEIR_KEY_SECRET. With this secret, they begin at other times.`;
+    notes.push({ code: "spread-without-secret", rule: name, text });
+  }
+  if (shards > 1) {
+    const text = `The rule "${name}" chooses between shards at random, so a Worker may decide a few requests differently.`;
+    notes.push({ code: "random-shards", rule: name, text });
+  }
+  return notes;
+}
+
+/** Describes a rule for reports. */
+export function replayedRuleOf({ name, mode, key, windows, match }: Rule): ReplayedRule {
+  return {
+    name,
+    mode,
+    key: formatKey(key),
+    limits: windows.map(formatQuota).join(", "),
+    match: formatMatch(match),
+  };
+}
 
 interface ComparedConfig {
   readonly config: Config;

@@ -1,7 +1,15 @@
-import type { Mode } from "../../src/config/outcome.ts";
+import type { Mode } from "../../src/config/limit-fields.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 import { certainTalliesOf } from "../../src/limiter/blocked.ts";
+import {
+  chargedCountersOf,
+  costOfHead,
+  type FinalCost,
+  responseChargesOf,
+  withCause,
+} from "../../src/limiter/cost.ts";
 import {
   addToGroups,
   type CounterGroups,
@@ -11,16 +19,44 @@ import {
   storeGroupsOf,
 } from "../../src/limiter/counters.ts";
 import type { RuleVerdict } from "../../src/limiter/decision.ts";
+import type { AppliedRule } from "../../src/request/rule-applier.ts";
 import type { LogRequest } from "../logs/log-request.ts";
-import { type AppliedClient, RememberedClient } from "./applied-client.ts";
-import { decideClients, newAnswer } from "./client-decision.ts";
+import { type AppliedClient, decideClients, newAnswer, RememberedClient } from "./clients.ts";
 import { answersByMode, type GroupAnswers, SKIPPED, verdictsOfGroups } from "./group-answers.ts";
-import type { ReplayedRequest, StoreUsage } from "./replay-engine.ts";
-import { responseCountersOf } from "./response-charges.ts";
+import type { ReplayedRequest, StoreUsage } from "./report.ts";
 import type { RowTable } from "./row-table.ts";
 import type { LogRuleApplier } from "./rule-applier.ts";
-import { UsageMeter } from "./usage-meter.ts";
+import { UsageMeter } from "./usage.ts";
 import { ReusedReplay } from "./verdicts.ts";
+
+/** A status that no response has and no rule counts. */
+const NO_STATUS = 0;
+
+/**
+ * Returns the counters that a response charges, for each call of the Worker: the enforced rules and those
+ * with the mode `mark` in one call, the rules in shadow mode in another.
+ */
+export function responseCountersOf(
+  verdicts: readonly RuleVerdict[],
+  request: LogRequest,
+  prefix: string,
+): Counter[][] {
+  const isShadow = ({ appliedRule }: RuleVerdict) => appliedRule.rule.mode === "shadow";
+  return [verdicts.filter((each) => !isShadow(each)), verdicts.filter(isShadow)]
+    .map((each) => {
+      const charges = responseChargesOf(each, (appliedRule) => finalCostOf(appliedRule, request));
+      return charges.flatMap((charge) => countersOf(chargedCountersOf(charge, prefix)));
+    })
+    .filter((counters) => counters.length > 0);
+}
+
+function finalCostOf(appliedRule: AppliedRule, request: LogRequest): FinalCost {
+  const { status = NO_STATUS, responseHeaders } = request;
+  const headers = { get: (name: string) => responseHeaders?.get(name) ?? null };
+  // A cost that a function of the user would read from the response is unknown.
+  const cost = costOfHead(appliedRule, { status, headers }) ?? "missing";
+  return status === NO_STATUS ? withCause(cost, "no-response") : cost;
+}
 
 /** Decides requests one by one, as one store without delays and with the clock of the log. */
 export class ExactEngine {

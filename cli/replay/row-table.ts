@@ -7,11 +7,38 @@ import {
   windowKey,
 } from "../../src/engine/counter.ts";
 import { adjustGroup, decideGroup, returnUnused } from "../../src/engine/fixed-window.ts";
-import { type Group, isDependent } from "../../src/stores/store.ts";
-import { type LiveRow, newRow, type RememberedClient } from "./applied-client.ts";
-import { startWindow } from "./client-decision.ts";
+import { ExpiryQueue } from "../../src/stores/expiry-queue.ts";
+import { type Group, isDependent, type Store } from "../../src/stores/store.ts";
+import { type LiveRow, newRow, type RememberedClient, startWindow } from "./clients.ts";
 import { type GroupAnswer, SKIPPED } from "./group-answers.ts";
-import { KeySchedule } from "./key-schedule.ts";
+
+/** Keys by the second in which they expire. Many keys expire in the same second: at the end of a window. */
+class KeySchedule {
+  readonly #keysBySecond = new Map<number, string[]>();
+  readonly #seconds = new ExpiryQueue();
+
+  /** @param expiresAt milliseconds since the Unix epoch */
+  add(key: string, expiresAt: number): void {
+    const second = Math.ceil(expiresAt / SECOND_MS);
+    const keys = this.#keysBySecond.get(second);
+    if (keys) {
+      keys.push(key);
+      return;
+    }
+    this.#keysBySecond.set(second, [key]);
+    this.#seconds.add(`${second}`, second * SECOND_MS);
+  }
+
+  /** Removes and returns the keys of the earliest second that is over; undefined if there is none. */
+  takeExpired(now: number): readonly string[] | undefined {
+    const next = this.#seconds.takeExpired(now);
+    if (next === undefined) return undefined;
+    const second = Number(next);
+    const keys = this.#keysBySecond.get(second);
+    this.#keysBySecond.delete(second);
+    return keys;
+  }
+}
 
 const SECOND_MS = 1000;
 
@@ -159,4 +186,19 @@ export class RowTable {
     if (row && row.expiresAt <= now) this.#rows.delete(key);
     else if (row) this.#changing.add(key, row.expiresAt);
   }
+}
+
+/** Returns a store whose counters are in a table, and whose clock is that of the simulation. */
+export function createRowStore(rows: RowTable): Store {
+  return {
+    decide(groups, now = Date.now(), unused = []) {
+      rows.returnUnused(unused, now);
+      return rows.decide(groups, now).map(async (answer) => ({ ...answer, now }));
+    },
+    async adjust(counters, now = Date.now(), unused = []) {
+      rows.returnUnused(unused, now);
+      return rows.adjust(counters, now);
+    },
+    reset: () => Promise.reject(new Error("A replay resets no counters.")),
+  };
 }

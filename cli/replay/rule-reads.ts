@@ -1,5 +1,5 @@
-import type { Conditions } from "../../src/config/conditions.ts";
-import type { KeyPart } from "../../src/config/key-expression.ts";
+import type { KeyPart } from "../../src/config/key.ts";
+import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 
 // What parts of a request a rule reads.

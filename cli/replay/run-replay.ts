@@ -1,26 +1,230 @@
-import { LogError } from "../logs/log-error.ts";
-import type { LogCommandOptions } from "../logs/log-options.ts";
-import type { Logs } from "../logs/open-logs.ts";
-import { startProgressBar } from "../logs/progress-bar.ts";
-import { jsonText } from "../print/json-text.ts";
-import { createReplayEngine } from "./create-replay-engine.ts";
-import { exceededBounds, uncheckedBounds } from "./exceeded-bounds.ts";
-import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
-import { checkedLogOptions } from "./log-inputs.ts";
-import { markdownReport } from "./markdown/markdown-report.ts";
-import { printFailure, printReport } from "./print-report.ts";
-import { noRequests, ReplayError } from "./replay-error.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { plural } from "../doctor/findings.ts";
+import { OBJECTS } from "../logs/log-file.ts";
+import { LogError, type LogFacts } from "../logs/log-request.ts";
+import type { LogCommandOptions, Logs, OpenLogs } from "../logs/open-logs.ts";
+import { startProgressBar } from "../logs/progress.ts";
+import type { RequestForm } from "../logs/request-form.ts";
+import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
+import { jsonText } from "../print/text.ts";
+import { Random } from "../simulation/random.ts";
+import { CompactEngine } from "./compact/compact-engine.ts";
+import { isCompactRule } from "./compact/compact-rules.ts";
+import { chooseRules, compareRules, replayedRuleOf } from "./compare-rules.ts";
+import { ExactEngine } from "./exact-engine.ts";
 import {
   type ConfigFile,
   checkBounds,
+  checkedLogOptions,
+  checkHtmlFile,
   checkLeftOut,
   checkPairs,
+  exceededBounds,
+  type HtmlFile,
+  noRequests,
+  openUntilInterrupted,
+  printFailure,
+  printReport,
+  ReplayError,
   readConfig,
-} from "./replay-inputs.ts";
-import { type ReplayedConfig, type ReplayInput, replayLogs } from "./replay-logs.ts";
-import type { ReplayReport } from "./report.ts";
-import { textReport } from "./text/text-report.ts";
-import { openUntilInterrupted, untilInterrupted } from "./until-interrupted.ts";
+  uncheckedBounds,
+  untilInterrupted,
+  writeHtmlFile,
+} from "./inputs.ts";
+import { ASSUMED, IsolatesEngine } from "./isolates.ts";
+import { markdownReport } from "./markdown-report.ts";
+import { factNotes, logNotes, showsPreflights } from "./needs.ts";
+import {
+  type CreateReplayEngine,
+  type ReplayEngine,
+  type ReplayNote,
+  type ReplayOptions,
+  type ReplayReport,
+  withoutStatuses,
+} from "./report.ts";
+import { RowTable } from "./row-table.ts";
+import { LogRuleApplier } from "./rule-applier.ts";
+import { ReplayTally } from "./tally.ts";
+import { textReport } from "./text-report.ts";
+import { costReport } from "./usage.ts";
+
+const DEFAULT_SEED = 1;
+
+/** Creates the engine for a configuration, and decides which rules the log's facts suffice for. */
+export const createReplayEngine: CreateReplayEngine = (
+  config: Config,
+  facts: LogFacts,
+  options: ReplayOptions,
+): ReplayEngine => {
+  const { isolates, seed = DEFAULT_SEED } = options;
+  const { rules, leftOut, notes } = chooseRules(config, facts, options);
+  const laterNotes: ReplayNote[] = [];
+  const shardChoice = new Random(seed, "shards");
+  const random = () => shardChoice.uniform();
+  const rows = new RowTable();
+  // In isolates, clients have no rows, because the simulated store has them.
+  const ownRows = isolates === undefined ? rows : undefined;
+  const applier = new LogRuleApplier(config, rules, facts, options, random, ownRows);
+  const engine =
+    isolates === undefined
+      ? new ExactEngine(config, rules, applier, rows)
+      : new IsolatesEngine(config, applier, isolates, seed);
+  const isCompact = isolates === undefined && rules.every(isCompactRule) && !showsPreflights(facts);
+  const compact = isCompact ? new CompactEngine(config, rules, options.firstCapacity) : undefined;
+  return {
+    compact,
+    rules: rules.map(replayedRuleOf),
+    notes: [...notes, ...callNotes(config, isolates, seed)],
+    leftOut,
+    laterNotes,
+    replay: (requests, onDecided) => engine.replay(requests, onDecided),
+    async finish() {
+      if (compact) applier.addCounts(compact);
+      const usage = compact?.hasReplayed ? compact.finish() : await engine.finish();
+      laterNotes.push(...applier.notes());
+      if (engine instanceof IsolatesEngine) laterNotes.push(...lostNotes(engine));
+      return usage;
+    },
+  };
+};
+
+/** Notes about the calls to the store. The store in memory costs nothing. */
+function callNotes({ store }: Config, isolates: number | undefined, seed: number): ReplayNote[] {
+  if (isolates !== undefined) return [assumptionsAbout(isolates, seed)];
+  return store === "memory" ? [] : [EXACT_CALLS];
+}
+
+const EXACT_CALLS: ReplayNote = {
+  code: "calls-without-leases",
+  text: "Each decision counts as one call to the store. Leases and the denial cache of a Worker make fewer calls: --isolates simulates them.",
+};
+
+function assumptionsAbout(isolates: number, seed: number): ReplayNote {
+  const { roundTripMs, routing, deathsPerMinute } = ASSUMED;
+  const parts = [
+    `calls to the store take ${roundTripMs} ms on average`,
+    `${100 * (1 - routing.strays)} % of a client's requests go to its home isolate, which changes every ${1 / routing.movesPerMinute} minutes`,
+    `${100 * deathsPerMinute} % of the isolates end in a minute`,
+  ];
+  const text = `Simulates ${plural(isolates, "isolate")} with the seed ${seed}. The log does not state these assumptions: ${parts.join("; ")}.`;
+  return { code: "simulated-isolates", text };
+}
+
+function lostNotes({ lostWithIsolate }: IsolatesEngine): ReplayNote[] {
+  if (lostWithIsolate === 0) return [];
+  const text = `${plural(lostWithIsolate, "request")} waited in isolates that ended, and count as undecided.`;
+  return [{ code: "lost-with-isolate", text }];
+}
+
+/** A configuration, and the engine that replays it. */
+export interface ReplayedConfig {
+  /** The file as the user has written it. */
+  readonly file: string;
+  readonly config: Config;
+  readonly engine: ReplayEngine;
+}
+
+export interface ReplayInput {
+  /** The logs' files as the user has written them. */
+  readonly files: readonly string[];
+  readonly logs: OpenLogs;
+  readonly replayed: ReplayedConfig;
+  /** The configuration to compare with. */
+  readonly against?: ReplayedConfig | undefined;
+  readonly isolates?: number | undefined;
+  /** Whether `ReplayEngine.compact` is used where it is possible; true by default. */
+  readonly isCompact?: boolean;
+  /** Up to this number of clients, numbers of clients are exact. By default, it depends on the rules. */
+  readonly maxClients?: number | undefined;
+  /** Ends the reading. The report is then about the lines that have been read until that moment. */
+  readonly signal?: AbortSignal;
+  /** Called after each batch of requests. */
+  readonly onProgress?: () => void;
+}
+
+/** Replays logs under one or two configurations, reading them once, and adds up the verdicts. */
+export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
+  const { files, logs, replayed, against, isolates, signal } = input;
+  const tally = new ReplayTally(replayed.engine, against?.engine, input.maxClients);
+  const period = await replayAll(input, tally);
+  const usage = await replayed.engine.finish();
+  const usageBefore = await against?.engine.finish();
+  const isPartial = signal?.aborted || undefined;
+  const costOf = (used: typeof usage, { config }: ReplayedConfig) =>
+    costReport(used, config.store, period.lengthMs);
+  const sums = tally.report();
+  const report: ReplayReport = {
+    version: 1,
+    log: summariseLogs(files, logs, period),
+    config: replayed.file,
+    isolates,
+    isPartial,
+    failed: [],
+    notes: [
+      ...factNotes(logs.facts),
+      ...logNotes(logs.progress, isPartial),
+      ...notesOf(replayed.engine),
+    ],
+    ...sums,
+    cost: costOf(usage, replayed),
+    leftOut: leftOutOf(replayed.engine),
+    comparison: against &&
+      tally.comparison && {
+        against: against.file,
+        leftOut: leftOutOf(against.engine),
+        ...compareRules(replayed, against, tally, sums.rules),
+        ...tally.comparison.report(),
+        costBefore: usageBefore && costOf(usageBefore, against),
+      },
+  };
+  return logs.facts.status ? report : withoutStatuses(report);
+}
+
+/** @returns the time from the first request to the last one */
+async function replayAll(input: ReplayInput, tally: ReplayTally): Promise<LogPeriod> {
+  const { logs, replayed, against, isCompact = true } = input;
+  const { compact } = replayed.engine;
+  const hasUsualLines = logs.formats.every((format) => format === "combined");
+  if (compact && isCompact && hasUsualLines && !against) {
+    return replayEach(input, tally, compact.form, (rows) => compact.replay(rows, tally));
+  }
+  return replayEach(input, tally, OBJECTS, async (requests) => {
+    await replayed.engine.replay(requests, (decided) => tally.add(decided));
+    await against?.engine.replay(requests, (decided) => tally.comparison?.addBefore(decided));
+  });
+}
+
+/** Replays each batch of requests. @param form how the requests are kept until then */
+async function replayEach<Request>(
+  { logs, signal, onProgress }: ReplayInput,
+  tally: ReplayTally,
+  form: RequestForm<Request>,
+  replay: (requests: readonly Request[]) => void | Promise<void>,
+): Promise<LogPeriod> {
+  const period = new LogPeriod();
+  for await (const requests of logs.batchesIn(form, signal)) {
+    const [first, last] = [requests[0], requests.at(-1)];
+    if (first === undefined || last === undefined) continue;
+    period.add(form.timeOf(first), form.timeOf(last));
+    tally.begin(form.timeOf(first));
+    await replay(requests);
+    onProgress?.();
+  }
+  return period;
+}
+
+function notesOf({ notes, laterNotes }: ReplayEngine): ReplayNote[] {
+  return [...notes, ...laterNotes];
+}
+
+function leftOutOf({ leftOut, notes }: ReplayEngine): { rule: string; reason: string }[] {
+  return leftOut.map((rule) => {
+    const start = `The rule "${rule}" is left out. `;
+    const texts = notes.filter((note) => note.rule === rule).map(({ text }) => text);
+    const reasons = texts.map((text) => (text.startsWith(start) ? text.slice(start.length) : text));
+    return { rule, reason: reasons.join(" ") };
+  });
+}
 
 /** The options of the command `replay`. */
 export interface ReplayCommandOptions extends LogCommandOptions {

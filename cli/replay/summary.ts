@@ -1,7 +1,13 @@
 import { count, duration, time } from "../admin/text.ts";
 import { counted, dollars, estimated, percent } from "../print/numbers.ts";
-import type { ReplayNote } from "./replay-engine.ts";
-import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "./report.ts";
+import type {
+  Comparison,
+  CostReport,
+  Counts,
+  FailedBound,
+  ReplayNote,
+  ReplayReport,
+} from "./report.ts";
 
 // The sentences of a report, as plain text. They contain no text from the log.
 

@@ -2,10 +2,10 @@ import { type Tally, windowAt, windowEndingNear } from "../../src/engine/counter
 import type { RuleCounter } from "../../src/limiter/counters.ts";
 import { exceeds } from "../../src/limiter/decision.ts";
 import type { LogRequest } from "../logs/log-request.ts";
-import { type AppliedClient, RememberedClient } from "./applied-client.ts";
+import { type AppliedClient, RememberedClient } from "./clients.ts";
 import type { GroupAnswer, GroupAnswers } from "./group-answers.ts";
 import { NO_REQUEST } from "./logged-request.ts";
-import type { ReplayedRequest, RuleVerdict } from "./replay-engine.ts";
+import type { ReplayedRequest, RuleVerdict } from "./report.ts";
 
 /** A verdict whose fields change from request to request, so that a replay creates no objects. */
 class ReusedVerdict implements RuleVerdict {

@@ -1,4 +1,4 @@
-import type { KeyPart } from "../../src/config/key-expression.ts";
+import type { KeyPart } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { clientAddress } from "../../src/request/client-address.ts";
@@ -6,15 +6,20 @@ import { encodeValues } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
 import { sentNamesOf } from "../../src/request/sent-values.ts";
-import type { LogFacts, LogRequest } from "../logs/log-request.ts";
-import { ownText } from "../logs/text-cache.ts";
-import { type KeyValue, keyValuesOf, UNKNOWN_ADDRESS } from "../replay/client-key.ts";
-import { clientText } from "../replay/client-text.ts";
-import { showsPreflights } from "../replay/known-facts.ts";
+import {
+  type LogClientFacts,
+  type LogFacts,
+  type LogRequest,
+  ownText,
+} from "../logs/log-request.ts";
+import { clientText, type KeyValue, keyValuesOf, UNKNOWN_ADDRESS } from "../replay/clients.ts";
 import { LoggedRequest } from "../replay/logged-request.ts";
-import { RouteCache } from "../replay/route-cache.ts";
-import { ClientHash } from "../tally/client-hash.ts";
-import { isPlainIPv4 } from "./plain-ipv4.ts";
+import { showsPreflights } from "../replay/needs.ts";
+import { RouteCache } from "../replay/route.ts";
+import { ClientHash } from "../tally/client-ranking.ts";
+import { compare } from "../tally/texts.ts";
+import { isPlainIPv4, type WindowCounter } from "./counts.ts";
+import type { SuggestedBot } from "./suggestion.ts";
 
 /** The number of cached addresses. They take up to 20 MB. */
 const CACHED_ADDRESSES = 65_536;
@@ -120,4 +125,104 @@ export class ClientReader {
 
 function isUnknownAddress({ part, value }: KeyValue): boolean {
   return part.kind === "ip" && value === UNKNOWN_ADDRESS;
+}
+
+/** Parts of the user agents of well-known crawlers, in lower case, and the names that reports show. */
+const CRAWLERS: readonly (readonly [part: string, name: string])[] = [
+  ["googlebot", "Googlebot"],
+  ["google-inspectiontool", "Google-InspectionTool"],
+  ["adsbot-google", "AdsBot-Google"],
+  ["bingbot", "bingbot"],
+  ["msnbot", "msnbot"],
+  ["yandexbot", "YandexBot"],
+  ["baiduspider", "Baiduspider"],
+  ["duckduckbot", "DuckDuckBot"],
+  ["applebot", "Applebot"],
+  ["yahoo! slurp", "Yahoo! Slurp"],
+  ["petalbot", "PetalBot"],
+  ["seznambot", "SeznamBot"],
+  ["gptbot", "GPTBot"],
+  ["oai-searchbot", "OAI-SearchBot"],
+  ["chatgpt-user", "ChatGPT-User"],
+  ["claudebot", "ClaudeBot"],
+  ["perplexitybot", "PerplexityBot"],
+  ["amazonbot", "Amazonbot"],
+  ["bytespider", "Bytespider"],
+  ["meta-externalagent", "meta-externalagent"],
+  ["facebookexternalhit", "facebookexternalhit"],
+  ["twitterbot", "Twitterbot"],
+  ["linkedinbot", "LinkedInBot"],
+  ["pinterestbot", "Pinterestbot"],
+  ["slackbot", "Slackbot"],
+  ["ccbot", "CCBot"],
+  ["ahrefsbot", "AhrefsBot"],
+  ["semrushbot", "SemrushBot"],
+  ["mj12bot", "MJ12bot"],
+  ["dotbot", "DotBot"],
+  ["uptimerobot", "UptimeRobot"],
+  ["pingdom", "Pingdom"],
+];
+
+/**
+ * Returns the well-known crawler that a user agent names; undefined if it names none. Everyone can send such a
+ * user agent, so it is only a claim.
+ */
+export function claimedCrawler(userAgent: string): string | undefined {
+  const lower = userAgent.toLowerCase();
+  return CRAWLERS.find(([part]) => lower.includes(part))?.[1];
+}
+
+/** Cloudflare has fewer than 20 categories. The rest of a log with more of them is counted as one. */
+const MAX_CATEGORIES = 50;
+const MAX_LENGTH = 64;
+
+/** The category of verified bots whose category the log does not state. */
+const UNNAMED = "(no category)";
+const OTHERS = "(other categories)";
+
+/** Returns the category of a verified bot; undefined for all other clients. */
+export function botCategoryOf(cf: LogClientFacts | undefined): string | undefined {
+  if (cf?.verifiedBotCategory) return cf.verifiedBotCategory;
+  return cf?.botManagement?.verifiedBot ? UNNAMED : undefined;
+}
+
+interface Category {
+  requests: number;
+  busiest: number;
+}
+
+/** Counts the requests of verified bots by category. */
+export class VerifiedBots {
+  readonly #categories = new Map<string, Category>();
+  /** Counts the requests of each bot in the shortest windows. */
+  readonly #counter: WindowCounter;
+
+  constructor(counter: WindowCounter) {
+    this.#counter = counter;
+  }
+
+  add(category: string, { high, low }: ClientHash, at: number): void {
+    const counted = this.#categoryOf(category);
+    counted.requests++;
+    const count = this.#counter.add(high, low, at);
+    if (count > counted.busiest) counted.busiest = count;
+  }
+
+  /** Returns the categories, the one with the most requests first. */
+  list(): SuggestedBot[] {
+    return [...this.#categories]
+      .map(([category, counts]) => ({ category, ...counts }))
+      .sort((one, other) => other.requests - one.requests || compare(one.category, other.category));
+  }
+
+  #categoryOf(name: string): Category {
+    const bounded = name.length > MAX_LENGTH ? name.slice(0, MAX_LENGTH) : name;
+    const known = this.#categories.get(bounded);
+    if (known) return known;
+    const isFull = this.#categories.size >= MAX_CATEGORIES;
+    const key = isFull ? OTHERS : ownText(bounded);
+    const category = this.#categories.get(key) ?? { requests: 0, busiest: 0 };
+    this.#categories.set(key, category);
+    return category;
+  }
 }

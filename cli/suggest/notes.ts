@@ -1,8 +1,9 @@
-import { formatWindow } from "../../src/config/windows.ts";
+import { formatWindow } from "../../src/config/window.ts";
 import { count, duration } from "../admin/text.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { counted } from "../print/numbers.ts";
-import type { ReplayNote } from "../replay/replay-engine.ts";
+import { cureText, type UnmetNeed, unmetNeedsOf } from "../replay/needs.ts";
+import type { ReplayNote } from "../replay/report.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
 
@@ -10,7 +11,7 @@ import type { Suggestion } from "./suggestion.ts";
 const ENOUGH_CLIENTS = 1000;
 
 /** Counts of requests that the log states too little about. */
-export interface UnclearRequests {
+interface UnclearRequests {
   /** Requests that are left out because their address is needed and unknown. */
   readonly withoutAddress: number;
   /** OPTIONS requests that count as preflights because the log does not show more. */
@@ -126,4 +127,35 @@ function ruleNotes({ rule, input, name }: RequestedRule): ReplayNote[] {
   if (ignored.length === 0) return [];
   const text = `Each request of the rule "${name}" counts as one, in windows that are the same for all clients. These fields are left out: ${ignored.join(", ")}.`;
   return [{ code: "fields-left-out", rule: name, text }];
+}
+
+/** Whether a log suffices for a rule. */
+interface LogNeeds {
+  /** What the log lacks, with the cures; undefined if it suffices. */
+  readonly refusal: string | undefined;
+  /** Notes about values that count as absent. */
+  readonly notes: readonly ReplayNote[];
+}
+
+/** Compares what a log states with what the match and the key of a rule need. */
+export function logNeeds(
+  { rule }: RequestedRule,
+  facts: LogFacts,
+  missingAsAbsent: boolean,
+): LogNeeds {
+  const needs = unmetNeedsOf({ ...rule, tiers: undefined, cost: 1, count: undefined }, facts);
+  const refused = needs.filter(({ canBeAbsent }) => !missingAsAbsent || !canBeAbsent);
+  return {
+    refusal: refused.length > 0 ? refused.map(refusalOf).join("\n") : undefined,
+    notes: needs.map(({ reason }) => ({
+      code: "treated-as-absent",
+      text: `${reason} All requests count as if they did not have it.`,
+    })),
+  };
+}
+
+function refusalOf(need: UnmetNeed): string {
+  const cure = cureText(need);
+  if (cure === undefined) return need.reason;
+  return `${need.reason} ${cure.charAt(0).toUpperCase()}${cure.slice(1)}.`;
 }

@@ -1,13 +1,96 @@
 import { type ConfigError, defineConfig } from "../../src/config/define.ts";
-import { parseAlternatives } from "../../src/config/key-expression.ts";
-import { MAX_WINDOWS } from "../../src/config/limits.ts";
+import { parseAlternatives } from "../../src/config/key.ts";
+import type { ConditionsInput, MatchInput } from "../../src/config/match.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
 import type { RuleInput } from "../../src/config/rule-input.ts";
 import type { Config, ConfigInput } from "../../src/config/schema.ts";
+import { MAX_WINDOWS } from "../../src/config/window.ts";
+import { METHODS } from "../../src/explain/explanation.ts";
 import { formatKey, formatMatch } from "../rule-table.ts";
-import { defaultName } from "./default-name.ts";
-import { parseMatch } from "./match-notation.ts";
-import { RefusedOption } from "./refused-option.ts";
+
+const MAX_LENGTH = 64;
+
+/** Returns a name for a rule: the words of its first path, such as `api-login`, or `all-requests`. */
+function defaultName(match: MatchInput | undefined): string {
+  // JSON may have anything here. The check of the configuration reports it.
+  const [path] = [match?.paths as unknown].flat();
+  const name = (typeof path === "string" ? path : "")
+    .slice(0, 500)
+    .toLowerCase()
+    .split("/")
+    .filter((segment) => /^[a-z0-9._-]+$/.test(segment))
+    .join("-")
+    .replace(/[^a-z0-9_-]/g, "-")
+    .replace(/^[-_]+/, "")
+    .slice(0, MAX_LENGTH);
+  if (name !== "") return name;
+  return match ? "suggested" : "all-requests";
+}
+
+/** An option whose value is not allowed. The message names the option, the fault and what is allowed. */
+export class RefusedOption extends Error {
+  override readonly name = "RefusedOption";
+}
+
+const NOTATION = `Allowed: methods, hosts and paths, such as 'POST /login', 'GET,HEAD api.example.com /search/*' or '/a, /b'; or the JSON of a rule's match.`;
+
+/**
+ * Reads the value of `--match`: methods, hosts and paths, separated by spaces or commas, or the JSON of a
+ * rule's `match`. It only tells the three apart; `defineConfig` checks each of them.
+ *
+ * @throws {RefusedOption}
+ */
+export function parseMatch(text: string): MatchInput {
+  if (text.trimStart().startsWith("{")) return parseJsonMatch(text);
+  const [methods, hosts, paths]: string[][] = [[], [], []];
+  for (const word of wordsOf(text)) {
+    if (word.startsWith("/")) paths?.push(word);
+    else if (METHODS.includes(word.toUpperCase())) methods?.push(word);
+    else if (/^[A-Za-z]+$/.test(word) && word !== "localhost")
+      throw new RefusedOption(wordFault(word));
+    else if (word.includes("/")) throw new RefusedOption(urlFault(word));
+    else hosts?.push(word);
+  }
+  const lists = Object.entries({ methods, hosts, paths }).filter(([, list]) => list?.length);
+  if (lists.length === 0) throw new RefusedOption(`--match is empty. ${NOTATION}`);
+  return Object.fromEntries(lists);
+}
+
+function parseJsonMatch(text: string): MatchInput {
+  try {
+    // `defineConfig` checks the form.
+    return JSON.parse(text);
+  } catch {
+    throw new RefusedOption(`--match begins with { but is not valid JSON. ${NOTATION}`);
+  }
+}
+
+function wordFault(word: string): string {
+  return `--match has ${JSON.stringify(word)}, which is not a method. For a path, write '/${word}'. ${NOTATION}`;
+}
+
+function urlFault(word: string): string {
+  const [, host = "", path = ""] = /^(?:https?:\/\/)?([^/]*)(\/.*)?$/.exec(word) ?? [];
+  const cure = host === "" ? "" : ` Write the host and the path apart: '${host} ${path || "/*"}'.`;
+  return `--match has ${JSON.stringify(word)}, which is neither a path nor a host.${cure} ${NOTATION}`;
+}
+
+/** Splits at spaces and commas, but not within braces: a path may have a pattern, such as `/:id{[0-9]{1,5}}`. */
+function wordsOf(text: string): string[] {
+  const words: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (let index = 0; index <= text.length; index++) {
+    const character = text[index];
+    if (character === "{") depth++;
+    if (character === "}") depth--;
+    const isEnd = character === undefined || (depth <= 0 && /[\s,]/.test(character));
+    if (!isEnd) continue;
+    if (index > start) words.push(text.slice(start, index));
+    start = index + 1;
+  }
+  return words;
+}
 
 /** The options that describe a rule. */
 export interface RuleOptions {
@@ -124,4 +207,65 @@ function optionFault({
   if (message.includes("has the same window")) return "--window: two windows have the same length";
   const place = field === "match" ? rest.replace(/^\./, "") : "";
   return `${option}${place && ` (${place})`}: ${message}`;
+}
+
+const HIDDEN = "…";
+
+/** Returns conditions with "…" in place of the values of header fields and query parameters. */
+export function withoutValues({ except, ...conditions }: MatchInput): MatchInput {
+  return { ...hidden(conditions), ...(except && { except: hidden(except) }) };
+}
+
+function hidden({ headers, query, ...others }: ConditionsInput): ConditionsInput {
+  return {
+    ...others,
+    ...(headers && { headers: hiddenIn(headers) }),
+    ...(query && { query: hiddenIn(query) }),
+  };
+}
+
+type Values = NonNullable<ConditionsInput["headers"]>;
+
+function hiddenIn(values: Values): Values {
+  const entries = Object.entries(values).map(
+    ([name, value]) => [name, typeof value === "boolean" ? value : HIDDEN] as const,
+  );
+  return Object.fromEntries(entries);
+}
+
+/** Whether {@link withoutValues} has hidden a value. */
+export function hasHiddenValue({ except, headers, query }: MatchInput): boolean {
+  const maps = [headers, query, except?.headers, except?.query];
+  return maps.some((values) => Object.values(values ?? {}).includes(HIDDEN));
+}
+
+/** The maximum length of a list or an object on one line, in characters. */
+const MAX_LINE = 80;
+
+/** Returns a value of JSON as a literal of TypeScript, in ASCII, so that no text can hide a part of it. */
+export function literal(value: unknown, indent = "  "): string {
+  if (typeof value !== "object" || value === null) return asciiJson(value);
+  const inner = `${indent}  `;
+  const isList = Array.isArray(value);
+  const parts = isList
+    ? value.map((each) => literal(each, inner))
+    : Object.entries(value).map(([name, each]) => `${nameOf(name)}: ${literal(each, inner)}`);
+  const [open, close] = isList ? ["[", "]"] : ["{", "}"];
+  if (parts.length === 0) return open + close;
+  const space = isList ? "" : " ";
+  const line = `${open}${space}${parts.join(", ")}${space}${close}`;
+  if (line.length <= MAX_LINE && !line.includes("\n")) return line;
+  return [open, ...parts.map((part) => `${inner}${part},`), `${indent}${close}`].join("\n");
+}
+
+function nameOf(name: string): string {
+  // As a plain name, __proto__ would set the prototype.
+  return /^[A-Za-z_]\w*$/.test(name) && name !== "__proto__" ? name : `[${asciiJson(name)}]`;
+}
+
+function asciiJson(value: unknown): string {
+  return (JSON.stringify(value) ?? "undefined").replace(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

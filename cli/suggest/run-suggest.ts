@@ -1,20 +1,152 @@
-import { LogError } from "../logs/log-error.ts";
-import type { LogCommandOptions } from "../logs/log-options.ts";
-import { startProgressBar } from "../logs/progress-bar.ts";
-import { jsonText } from "../print/json-text.ts";
-import { checkHtmlFile, writeHtmlFile } from "../replay/html-file.ts";
-import { checkedLogOptions } from "../replay/log-inputs.ts";
-import { printFailure, printReport } from "../replay/print-report.ts";
-import { noRequests, ReplayError } from "../replay/replay-error.ts";
-import { readConfig } from "../replay/replay-inputs.ts";
-import { openUntilInterrupted, untilInterrupted } from "../replay/until-interrupted.ts";
-import { existingRule } from "./existing-rule.ts";
-import { RefusedOption } from "./refused-option.ts";
-import { type RequestedRule, type RuleOptions, requestedRule } from "./requested-rule.ts";
-import { type SuggestInput, suggestFromLogs } from "./suggest-logs.ts";
+import { nearestName } from "../../src/config/explain/given-value.ts";
+import type { Rule } from "../../src/config/rule.ts";
+import { LogError } from "../logs/log-request.ts";
+import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
+import { startProgressBar } from "../logs/progress.ts";
+import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
+import { jsonText } from "../print/text.ts";
+import {
+  type ConfigFile,
+  checkedLogOptions,
+  checkHtmlFile,
+  noRequests,
+  openUntilInterrupted,
+  printFailure,
+  printReport,
+  ReplayError,
+  readConfig,
+  untilInterrupted,
+  writeHtmlFile,
+} from "../replay/inputs.ts";
+import { logNotes } from "../replay/needs.ts";
+import { buildSuggestion, SuggestTally } from "./build-suggestion.ts";
+import { ClientReader } from "./client-reader.ts";
+import { logNeeds, notesAbout } from "./notes.ts";
+import { ruleText, suggestionMarkdown, suggestionText } from "./report.ts";
+import {
+  checkedConfig,
+  limitsOf,
+  RefusedOption,
+  type RequestedRule,
+  type RuleOptions,
+  requestedRule,
+  requestedRuleOf,
+} from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
-import { suggestionMarkdown } from "./suggestion-markdown.ts";
-import { suggestionText } from "./suggestion-text.ts";
+
+/** The number of names that an error lists. */
+const MAX_NAMES = 20;
+
+/**
+ * Returns a rule of a configuration. Its tiers, exemptions and costs do not matter here: all requests that it
+ * matches count as one.
+ *
+ * @param window other windows than those of the rule
+ * @throws {RefusedOption}
+ */
+export function existingRule(
+  { file, config }: ConfigFile,
+  name: string,
+  window?: readonly string[],
+): RequestedRule {
+  const rule = config.rules.find((each) => each.name === name);
+  if (!rule) {
+    throw new RefusedOption(`--rule: ${file} has no rule ${name}. ${cureFor(name, config)}`);
+  }
+  if (rule.for === "programs") {
+    throw new RefusedOption(
+      `--rule: ${name} counts only calls of programs, which no log has. Name a rule for requests.`,
+    );
+  }
+  const windows = window ? windowsFor(name, window) : rule.windows;
+  return { ...requestedRuleOf({ ...rule, windows }, config, undefined), file };
+}
+
+/** Windows that begin at multiples of their length after the epoch, whatever the rule's `start` is. */
+function windowsFor(name: string, windows: readonly string[]): Rule["windows"] {
+  const config = checkedConfig({ name, limits: limitsOf(windows) });
+  return (config.rules[0] as Rule).windows;
+}
+
+function cureFor(name: string, { rules }: { readonly rules: readonly Rule[] }): string {
+  const names = rules.map((each) => each.name);
+  const nearest = nearestName(name, names);
+  if (nearest !== undefined) return `Did you mean ${nearest}?`;
+  const more = names.length - MAX_NAMES;
+  const listed = names.slice(0, MAX_NAMES).join(", ");
+  return `It has: ${listed || "no rules"}${more > 0 ? ` and ${more} more` : ""}.`;
+}
+
+export interface SuggestInput {
+  /** The files as the user has written them. */
+  readonly files: readonly string[];
+  readonly logs: Logs;
+  readonly requested: RequestedRule;
+  /** Treat values that the log does not state as absent. */
+  readonly missingAsAbsent?: boolean | undefined;
+  /** Ends the reading, so that the report is about the requests until then. */
+  readonly signal?: AbortSignal;
+  /** Is called after each batch of requests. */
+  readonly onProgress?: () => void;
+}
+
+/**
+ * Reads logs, and returns the limits that they suggest for a rule.
+ *
+ * @throws {RefusedOption} if the logs lack what the rule needs
+ * @throws {ReplayError} if the logs have no requests
+ * @throws {LogError} if a log cannot be read
+ */
+export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> {
+  const { files, logs, requested, missingAsAbsent = false } = input;
+  const { rule, config, windows } = requested;
+  const { refusal, notes: absentNotes } = logNeeds(requested, logs.facts, missingAsAbsent);
+  if (refusal !== undefined) throw await errorFor(refusal, input);
+  const reader = new ClientReader(rule, config, logs.facts, missingAsAbsent);
+  const tally = new SuggestTally(windows, { separateBots: rule.match.bots === undefined });
+  const period = await countAll(input, reader, tally);
+  const isPartial = input.signal?.aborted || undefined;
+  const suggestion = buildSuggestion(requested, tally, summariseLogs(files, logs, period));
+  const notes = [
+    ...logNotes(logs.progress, isPartial),
+    ...absentNotes,
+    ...notesAbout(requested, suggestion, logs.facts, reader),
+  ];
+  return {
+    ...suggestion,
+    isPartial,
+    notes,
+    config: requested.file,
+    rule: ruleText(requested, suggestion.windows, suggestion.clients),
+  };
+}
+
+/** A log without requests states nothing, and naming a field of it would not help. */
+async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise<Error> {
+  const { ip, status, host } = logs.facts;
+  if (ip || status || host) return new RefusedOption(refusal);
+  for await (const _ of logs.batches()) return new RefusedOption(refusal);
+  return noRequests(summariseLogs(files, logs, new LogPeriod()));
+}
+
+/** @returns the time from the first request to the last one */
+async function countAll(
+  { logs, signal, onProgress }: SuggestInput,
+  reader: ClientReader,
+  tally: SuggestTally,
+): Promise<LogPeriod> {
+  const period = new LogPeriod();
+  for await (const requests of logs.batches(signal)) {
+    const [first, last] = [requests[0], requests.at(-1)];
+    if (first && last) period.add(first.at, last.at);
+    for (const request of requests) {
+      const client = reader.clientOf(request);
+      if (client) tally.add(request, client);
+    }
+    onProgress?.();
+  }
+  return period;
+}
 
 const DEFAULT_CONFIG = "weir.config.ts";
 

@@ -1,6 +1,5 @@
-import type { LogSummary } from "../logs/log-summary.ts";
-import type { ReplayNote } from "../replay/replay-engine.ts";
-import type { Frequent, Timeline } from "../replay/report.ts";
+import type { LogSummary } from "../logs/progress.ts";
+import type { Frequent, ReplayNote, Timeline } from "../replay/report.ts";
 
 // The report of `weir suggest`, as `--json` prints it. docs/suggest.md documents each field.
 

@@ -1,5 +1,49 @@
-import type { Conditions } from "../../src/config/conditions.ts";
-import type { Match } from "../../src/config/match.ts";
+import { inputOf } from "../../src/config/define.ts";
+import { pathOf } from "../../src/config/faults.ts";
+import { isRecord } from "../../src/config/fields.ts";
+import type { KeyPart } from "../../src/config/key.ts";
+import type { Conditions, Match } from "../../src/config/match.ts";
+import type { Rule } from "../../src/config/rule.ts";
+import { placedRules } from "../../src/config/rules.ts";
+import type { Config } from "../../src/config/schema.ts";
+import type { LocalFinding } from "../finding.ts";
+
+/** Where a rule is written. */
+interface RulePlace {
+  /** The path of the rule, such as `rules[0]` or `rules["rules/login.ts"][0]`. */
+  readonly path: string;
+  /** The name of the rule's file in `rules`; undefined if all rules are in one list. */
+  readonly file?: string;
+}
+
+/** Returns the place of each rule of a valid configuration, in the order of the rules. */
+export function rulePlaces(config: Config): readonly RulePlace[] {
+  const input = inputOf(config);
+  return placedRules(isRecord(input) ? input : {}).map(({ path }): RulePlace => {
+    const keys = path.map(({ key }) => key);
+    const [, file] = keys;
+    return { path: pathOf(keys), ...(typeof file === "string" && { file }) };
+  });
+}
+
+/** Returns the path of one rule. */
+export function rulePath(places: readonly RulePlace[], index: number): string {
+  return places[index]?.path ?? `rules[${index}]`;
+}
+
+/** A rule, and the name of its file if the rules are in several files. */
+export interface FiledRule extends Rule {
+  readonly file?: string;
+}
+
+/** Returns the rules of a valid configuration, with their files. */
+export function filedRules(config: Config): readonly FiledRule[] {
+  const places = rulePlaces(config);
+  return config.rules.map((rule, index) => {
+    const file = places[index]?.file;
+    return file === undefined ? rule : { file, ...rule };
+  });
+}
 
 /** The conditions other than hosts, methods and paths. */
 const FIELDS = ["headers", "query", "ips", "countries", "asns", "bots"] as const;
@@ -58,3 +102,112 @@ export function isBoundToClient({ ips, countries, asns, bots }: Conditions): boo
 export function withoutChosen({ headers: _, query: __, ...match }: Match): Match {
   return match;
 }
+
+/** Why a condition should not read a header field, and what to write instead. */
+interface ClientHeader {
+  readonly reason: string;
+  readonly cure: string;
+}
+
+const ADDRESS: ClientHeader = {
+  reason: "and so as a text, not as an address or a network",
+  cure: 'Write ips with addresses and networks, such as ips: ["198.51.100.0/24"]',
+};
+const SENT_ADDRESS: ClientHeader = {
+  reason: "which every client can send with any value",
+  cure: ADDRESS.cure,
+};
+
+/** Header fields with data about the client. A Map, because a header may be named `constructor`. */
+const CLIENT_HEADERS: ReadonlyMap<string, ClientHeader> = new Map([
+  [
+    "cf-ipcountry",
+    {
+      reason: "which is missing if IP Geolocation is off in the zone",
+      cure: 'Write countries, such as countries: ["DE"]',
+    },
+  ],
+  ["cf-connecting-ip", ADDRESS],
+  ["cf-connecting-ipv6", ADDRESS],
+  ["true-client-ip", SENT_ADDRESS],
+  ["x-client-ip", SENT_ADDRESS],
+  ["x-forwarded-for", SENT_ADDRESS],
+  ["x-real-ip", SENT_ADDRESS],
+  ["forwarded", SENT_ADDRESS],
+  [
+    "cf-ray",
+    {
+      reason: "which is different for each request",
+      cure: "Remove it: no condition reads the data center, but a function for a key custom:NAME can return request.cf.colo",
+    },
+  ],
+  [
+    "cf-visitor",
+    {
+      reason: 'which is JSON, such as {"scheme":"https"}',
+      cure: "Remove it. If no client shall use plain HTTP, turn on Always Use HTTPS in the zone",
+    },
+  ],
+]);
+
+/** Whether a header field has data about the client that Weir reads from Cloudflare itself. */
+export function isClientHeader(name: string): boolean {
+  return CLIENT_HEADERS.has(name);
+}
+
+/**
+ * Warns of conditions on header fields with the client's address or country, and on other fields of
+ * Cloudflare.
+ *
+ * @param rule the name of the rule
+ * @param place the path of the conditions
+ */
+export function clientHeaderWarnings(
+  rule: string,
+  { headers = [] }: Conditions,
+  place: string,
+): LocalFinding[] {
+  return headers.flatMap(({ name }): LocalFinding[] => {
+    const header = CLIENT_HEADERS.get(name);
+    if (!header) return [];
+    return [
+      {
+        code: "client-header",
+        severity: "warning",
+        path: `${place}.headers[${JSON.stringify(name)}]`,
+        message: `The rule "${rule}" compares the header ${name}, ${header.reason}`,
+        cure: header.cure,
+      },
+    ];
+  });
+}
+
+/**
+ * Returns the warning about a key that reads a header field of Cloudflare; undefined if the key also
+ * reads a value that clients choose.
+ *
+ * @param parts the parts of the key that are values of header fields, cookies or parameters
+ */
+export function cloudflareKeyWarning(
+  rule: string,
+  parts: readonly KeyPart[],
+  place: string,
+): LocalFinding | undefined {
+  const names = parts.map((part) => (part.kind === "header" ? part.name : ""));
+  const [first] = names;
+  const key = FIELD_KEYS.get(first ?? "");
+  if (!key || names.some((name) => name !== first)) return undefined;
+  return {
+    code: "client-header",
+    severity: "warning",
+    path: `${place}.key`,
+    message: `The key of the rule "${rule}" is the header ${first}, ${CLIENT_HEADERS.get(first ?? "")?.reason}`,
+    cure: `Write key: "${key}"`,
+  };
+}
+
+/** The keys to write instead of header fields that only Cloudflare sets. */
+const FIELD_KEYS: ReadonlyMap<string, string> = new Map([
+  ["cf-ipcountry", "country"],
+  ["cf-ray", "ip"],
+]);

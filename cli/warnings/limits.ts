@@ -1,8 +1,63 @@
+import { offsetAt } from "../../src/config/calendar.ts";
+import { pathOf } from "../../src/config/faults.ts";
+import type { Match } from "../../src/config/match.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
-import { formatWindow } from "../../src/config/windows.ts";
+import { placedRules } from "../../src/config/rules.ts";
+import { formatDuration, formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
 import type { LocalFinding } from "../finding.ts";
-import { banWarnings } from "./bans.ts";
+
+/** Warnings about the bans of one rule. */
+function banWarnings(rule: Rule, place: string): LocalFinding[] {
+  const { name, banMs, escalation, windows, tiers } = rule;
+  if (banMs === undefined) return [];
+  const ownShortest = shortestOf(windows);
+  const allWindows = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
+  const shortest = shortestOf(allWindows);
+  const longestMs = escalation?.lengthsMs.at(-1) ?? banMs;
+  const warning = { severity: "warning", path: `${place}.ban` } as const;
+  if (allWindows.every(({ limit }) => limit === 0)) {
+    return [
+      {
+        ...warning,
+        code: "ban-without-limit",
+        message: `In the rule "${name}", no ban starts, because a limit of 0 starts no ban`,
+        cure: "Remove ban: the rule denies every request that it matches anyway",
+      },
+    ];
+  }
+  const findings: (LocalFinding | false)[] = [
+    longestMs < ownShortest.windowMs && {
+      ...warning,
+      code: "ban-shorter-than-window",
+      message: `In the rule "${name}", a ban of ${formatMs(longestMs)} usually ends before the window of ${formatWindow(ownShortest)}, so it changes little`,
+      cure: "Make the ban longer than the window, or remove it",
+    },
+    escalation !== undefined &&
+      longestMs === banMs && {
+        ...warning,
+        code: "ban-lengths-equal",
+        message: `In the rule "${name}", all bans last ${formatMs(banMs)}, so no ban is longer than the one before it`,
+        cure: `Write ban: "${formatMs(banMs)}", or make the later lengths longer`,
+      },
+    escalation !== undefined &&
+      escalation.forgetAfterMs < shortest.windowMs && {
+        ...warning,
+        code: "ban-forgotten-soon",
+        message: `In the rule "${name}", strikes are forgotten ${formatMs(escalation.forgetAfterMs)} after a ban, which is less than the window of ${formatWindow(shortest)}. So most bans have the first length`,
+        cure: "Set forgetAfter to at least the length of the window",
+      },
+  ];
+  return findings.filter((finding) => finding !== false);
+}
+
+function shortestOf(windows: readonly Window[]): Window {
+  return windows.reduce((one, other) => (other.windowMs < one.windowMs ? other : one));
+}
+
+function formatMs(ms: number): string {
+  return formatDuration(ms / 1000);
+}
 
 /** Findings about the limits of one rule. */
 export function limitFindings(rule: Rule, place: string): LocalFinding[] {
@@ -71,4 +126,221 @@ export function formatLimit(window: Window): string {
 
 function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b);
+}
+
+/** Warnings about one rule whose limit is 0. */
+export function zeroLimitWarnings(rule: Rule, place: string): LocalFinding[] {
+  const { name, windows, cost, mode, tiers, exempt } = rule;
+  const zero = windows.findIndex(({ limit }) => limit === 0);
+  if (zero === -1 || rule.for === "programs") return [];
+  const path = windows.length === 1 ? `${place}.limit` : `${place}.limits[${zero}].limit`;
+  if (cost === 0) {
+    return [
+      {
+        code: "zero-cost-of-zero-limit",
+        severity: "warning",
+        path: `${place}.cost`,
+        message: `The rule "${name}" denies no request, because a request with cost: 0 passes even with limit: 0`,
+        cure: "Remove cost, if the rule shall deny every request that it matches",
+      },
+    ];
+  }
+  const clients = clientsOf(rule.match);
+  // If some clients have a tier or an exemption, the rule admits these clients on purpose.
+  if (mode !== "enforce" || clients === undefined || tiers || exempt) return [];
+  return [
+    {
+      code: "denies-everybody",
+      severity: "warning",
+      path,
+      message: `The rule "${name}" denies every request${clients}, because its limit is 0`,
+      cure: "Write match with the clients or paths to deny, or a limit above 0",
+    },
+  ];
+}
+
+/**
+ * Describes the clients of a rule, for messages; undefined unless the rule matches all requests, or
+ * all requests over IPv4 or over IPv6.
+ */
+function clientsOf({ ips, paths, ...others }: Match): string | undefined {
+  if (Object.values(others).some((condition) => condition !== undefined)) return undefined;
+  if (paths && !paths.some((path) => /^\/?\*$/.test(path))) return undefined;
+  if (!ips) return "";
+  const families = new Set([...ips].filter(([, bits]) => bits === 0).map(([net]) => net.kind()));
+  if (families.size === 2) return "";
+  const [family] = families;
+  return family && ` of clients with ${family === "ipv4" ? "IPv4" : "IPv6"} addresses`;
+}
+
+const MINUTE = 60;
+const HOUR = 3600;
+const DAY = 86_400;
+
+/**
+ * Whether a number in a configuration was probably meant in milliseconds, as in `window: 60000`. Weir
+ * reads numbers as seconds. So a number is suspicious if it is an unusual length of time in seconds
+ * (60000 s are 16 h 40 min) and a usual one in milliseconds (60000 ms are one minute). It is not
+ * suspicious if it is usual in both units (18000 s are five hours) or in none.
+ *
+ * @param value a number of whole seconds, as Weir reads it
+ */
+export function isProbablyMilliseconds(value: number): boolean {
+  return value % 1000 === 0 && !isUsual(value) && isUsual(value / 1000);
+}
+
+/** Whether people choose this length of time for a limit. */
+function isUsual(seconds: number): boolean {
+  const minutes = seconds / MINUTE;
+  const hours = seconds / HOUR;
+  const days = seconds / DAY;
+  return (
+    // Up to a minute, any number of seconds; then halves of a minute up to five minutes.
+    seconds <= MINUTE ||
+    (seconds % 30 === 0 && minutes <= 5) ||
+    // Whole minutes up to two hours, and whole hours up to a day.
+    (Number.isInteger(minutes) && hours <= 2) ||
+    (Number.isInteger(hours) && days <= 1) ||
+    // Whole days up to a month, and whole weeks and months of 30 days.
+    (Number.isInteger(days) && (days <= 31 || days % 7 === 0 || days % 30 === 0))
+  );
+}
+
+/** A length of time in the input of `defineConfig`. */
+interface Length {
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/**
+ * Warnings about lengths of time that were probably meant in milliseconds.
+ *
+ * @param input the argument of `defineConfig`, which shows whether a length is a number or a text.
+ *   Weir has accepted it
+ */
+export function millisecondWarnings(input: unknown): LocalFinding[] {
+  return lengthsIn(input).flatMap(({ path, value }) => {
+    if (typeof value !== "number" || !isProbablyMilliseconds(value)) return [];
+    return [
+      {
+        code: "milliseconds",
+        severity: "warning",
+        path,
+        message: `${value} is a number of seconds, so this time is ${longForm(value)}`,
+        cure: `If you mean ${value} milliseconds, write "${formatDuration(value / 1000)}". If you mean seconds, write "${value}s"`,
+      },
+    ];
+  });
+}
+
+function lengthsIn(input: unknown): Length[] {
+  return placedRules(recordOf(input)).flatMap(({ rule, path }) => {
+    const place = pathOf(path.map(({ key }) => key));
+    const { ban, retryJitter, tiers } = recordOf(rule);
+    const tierLimits = Object.values(recordOf(recordOf(tiers).limits));
+    return [
+      ...windowsIn(rule, place),
+      ...bansIn(ban, `${place}.ban`),
+      { path: `${place}.retryJitter`, value: retryJitter },
+      // The names of tiers may be credentials, so the path does not contain them.
+      ...tierLimits.flatMap((tier, position) =>
+        windowsIn(tier, `${place}.tiers.limits["(tier ${position + 1})"]`),
+      ),
+    ];
+  });
+}
+
+function bansIn(ban: unknown, place: string): Length[] {
+  if (Array.isArray(ban)) return ban.map((value, index) => ({ path: `${place}[${index}]`, value }));
+  const { lengths, forgetAfter } = recordOf(ban);
+  if (!Array.isArray(lengths)) return [{ path: place, value: ban }];
+  return [
+    ...bansIn(lengths, `${place}.lengths`),
+    { path: `${place}.forgetAfter`, value: forgetAfter },
+  ];
+}
+
+function windowsIn(limited: unknown, place: string): Length[] {
+  const { window, limits } = recordOf(limited);
+  return [
+    { path: `${place}.window`, value: window },
+    ...listOf(limits).map((each, index) => ({
+      path: `${place}.limits[${index}].window`,
+      value: recordOf(each).window,
+    })),
+  ];
+}
+
+/** Formats a length of time for readers: `16 h 40 min`. */
+function longForm(seconds: number): string {
+  const parts = [
+    [Math.floor(seconds / DAY), "days"],
+    [Math.floor((seconds % DAY) / HOUR), "h"],
+    [Math.floor((seconds % HOUR) / MINUTE), "min"],
+    [seconds % MINUTE, "s"],
+  ] as const;
+  return parts
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(" ");
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Abbreviations that are names of time zones, and a place with this time in winter. */
+const ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
+  ["EST", "America/New_York"],
+  ["MST", "America/Denver"],
+  ["CET", "Europe/Berlin"],
+  ["MET", "Europe/Berlin"],
+  ["EET", "Europe/Athens"],
+  ["WET", "Europe/Lisbon"],
+]);
+
+/** A time in winter and a time in summer. These zones have the same offsets in every year. */
+const WINTER = Date.UTC(2026, 0, 1);
+const SUMMER = Date.UTC(2026, 6, 1);
+
+/** Warns of time zones that are valid, but have another offset than their names suggest. */
+export function timeZoneWarnings({ name, windows, tiers }: Rule, place: string): LocalFinding[] {
+  const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
+  const timeZone = all.find(({ calendar }) => calendar)?.calendar?.timeZone ?? "UTC";
+  const path = `${place}.timeZone`;
+  const [, sign, hours] = /^Etc\/GMT([+-])0?([1-9]\d?)$/i.exec(timeZone) ?? [];
+  if (sign !== undefined) {
+    const opposite = `Etc/GMT${sign === "+" ? "-" : "+"}${hours}`;
+    return [
+      {
+        code: "inverted-time-zone",
+        severity: "warning",
+        path,
+        message: `The windows of the rule "${name}" begin in ${offsetOf(timeZone)}, because the signs in names such as ${timeZone} are inverted`,
+        cure: `Write the name of a place, such as "Europe/Berlin", or "${opposite}" if you mean UTC${sign}${hours}`,
+      },
+    ];
+  }
+  const city = ABBREVIATIONS.get(timeZone.toUpperCase());
+  // Some runtimes take such a name for the name of a place that has summer time.
+  if (city === undefined || offsetAt(timeZone, WINTER) !== offsetAt(timeZone, SUMMER)) return [];
+  return [
+    {
+      code: "fixed-time-zone",
+      severity: "warning",
+      path,
+      message: `The windows of the rule "${name}" begin in ${offsetOf(timeZone)} all year, because ${timeZone} has no summer time`,
+      cure: `Write the name of a place, such as "${city}"`,
+    },
+  ];
+}
+
+/** Returns an offset from UTC in whole hours, such as `UTC-5`. */
+function offsetOf(timeZone: string): string {
+  const hours = offsetAt(timeZone, WINTER) / 3_600_000;
+  return `UTC${hours < 0 ? "-" : "+"}${Math.abs(hours)}`;
 }

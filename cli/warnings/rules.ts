@@ -1,14 +1,61 @@
-import type { KeyExpression } from "../../src/config/key-expression.ts";
+import { inputOf } from "../../src/config/define.ts";
+import { nearestName } from "../../src/config/explain/given-value.ts";
+import { isAnyMethod } from "../../src/config/explain/match-hint.ts";
+import type { KeyExpression } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
-import { claimWarnings } from "./claims.ts";
-import { cloudflareKeyWarning } from "./client-headers.ts";
-import { Coverage } from "./coverage.ts";
-import { isForCredentials } from "./credential-paths.ts";
-import { neverMatchesWarnings } from "./never-matches.ts";
-import { rulePath, rulePlaces } from "./rule-places.ts";
-import { ipv6Warning, MIN_EXEMPT_BITS } from "./settings.ts";
+import { cloudflareKeyWarning, rulePath, rulePlaces } from "./client-conditions.ts";
+import { conditionWarnings } from "./conditions.ts";
+import { costFindings, llmFunctionFindings, responseBodyWarnings } from "./costs.ts";
+import { Coverage, duplicateWarnings, neverMatchesWarnings } from "./coverage.ts";
+import {
+  limitFindings,
+  millisecondWarnings,
+  timeZoneWarnings,
+  zeroLimitWarnings,
+} from "./limits.ts";
+import {
+  claimWarnings,
+  ipv6Warning,
+  isForCredentials,
+  MIN_EXEMPT_BITS,
+  networkFindings,
+  notationWarnings,
+  settingWarnings,
+  tierHostWarnings,
+} from "./settings.ts";
+
+/** An import of node:http would also load `fetch`, and double the time in which Node starts. */
+const { METHODS } = process.getBuiltinModule("node:http");
+
+/**
+ * Warnings about methods that are probably misspelt. HTTP allows a method with any name, so they are
+ * no faults. Node's list contains all methods that IANA has registered and that are in use.
+ */
+function methodWarnings({ name, match }: Rule, place: string): LocalFinding[] {
+  return [
+    { methods: match.methods, path: `${place}.match.methods` },
+    { methods: match.except?.methods, path: `${place}.match.except.methods` },
+  ].flatMap(({ methods = [], path }) =>
+    methods
+      .filter((method) => !METHODS.includes(method))
+      .map((method): LocalFinding => {
+        const nearest = nearestName(method, METHODS);
+        return {
+          code: "unknown-method",
+          severity: "warning",
+          path,
+          message: `In the rule "${name}", ${method} is not a method of HTTP, so probably no request has it`,
+          cure: isAnyMethod(method)
+            ? "Leave methods out to match every method"
+            : nearest
+              ? `Write "${nearest}"`
+              : 'Write a method such as "POST"',
+        };
+      }),
+  );
+}
 
 /** Kinds of key whose value a client can choose freely, unless the origin checks it. */
 const CHOSEN_BY_CLIENT = new Set(["header", "cookie", "query", "param"]);
@@ -191,4 +238,36 @@ function tierWarnings({ name, tiers }: Rule, place: string): LocalFinding[] {
 
 function isChosenByClient(key: KeyExpression): boolean {
   return key.flat().some(({ kind }) => CHOSEN_BY_CLIENT.has(kind));
+}
+
+/**
+ * Returns all findings about a valid configuration, without wrangler's configuration.
+ *
+ * @param routed whether a Hono app may apply each rule to some of its routes only
+ */
+export function configFindings(config: Config, routed = false): LocalFinding[] {
+  const places = rulePlaces(config);
+  const ofEachRule = config.rules.flatMap((rule, index) => {
+    const place = rulePath(places, index);
+    return [
+      ...limitFindings(rule, place),
+      ...costFindings(rule, place),
+      ...zeroLimitWarnings(rule, place),
+      ...tierHostWarnings(rule, place),
+      ...methodWarnings(rule, place),
+      ...notationWarnings(rule, place),
+      ...networkFindings(rule, place),
+      ...responseBodyWarnings(rule, place),
+      ...timeZoneWarnings(rule, place),
+    ];
+  });
+  return [
+    ...settingWarnings(config),
+    ...millisecondWarnings(inputOf(config)),
+    ...ofEachRule,
+    ...llmFunctionFindings(config),
+    ...duplicateWarnings(config, routed),
+    ...ruleWarnings(config),
+    ...conditionWarnings(config),
+  ];
 }

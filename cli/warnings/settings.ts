@@ -1,7 +1,126 @@
-import type { Network } from "../../src/config/network.ts";
+import type { Network } from "../../src/config/address.ts";
+import { nearestName } from "../../src/config/explain/given-value.ts";
+import { routeOfOthers } from "../../src/config/explain/route-notation.ts";
+import type { ClaimPart, KeyExpression } from "../../src/config/key.ts";
+import { parseRoute, splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
+
+/** Warns of claims whose names contain dots, because other programs write nested claims like that. */
+export function claimWarnings({ name, key, tiers }: Rule, place: string): LocalFinding[] {
+  return [
+    ...dottedClaims(key).map((claim) => dottedClaim(claim, name, `${place}.key`)),
+    ...dottedClaims(tiers?.by ?? []).map((claim) => dottedClaim(claim, name, `${place}.tiers.by`)),
+  ];
+}
+
+function dottedClaims(key: KeyExpression): ClaimPart[] {
+  return key
+    .flat()
+    .filter((part) => part.kind === "jwt")
+    .filter(({ name, pointer }) => !pointer && /[^.]\.[^.]/.test(name));
+}
+
+function dottedClaim(claim: ClaimPart, rule: string, path: string): LocalFinding {
+  const nested = claim.name.split(".").filter(Boolean).join("/");
+  return {
+    code: "dotted-claim",
+    severity: "warning",
+    path,
+    message: `The key "jwt:${claim.name}" of the rule "${rule}" reads one claim whose name contains a dot, and no nested claim`,
+    cure: `Write "jwt:/${nested}" for a nested claim, or "jwt:/${claim.name}" if the name contains the dot`,
+  };
+}
+
+/** Words in a path that show that clients send credentials there. */
+const CREDENTIAL_WORDS = new Set(
+  "login logon signin auth authenticate oauth token password passwd passcode otp totp 2fa mfa passkey webauthn reset forgot".split(
+    " ",
+  ),
+);
+
+/**
+ * Whether clients send credentials to the paths of an enforced rule. Requests that only read send
+ * no credentials.
+ */
+export function isForCredentials({ match, mode }: Rule): boolean {
+  const reads = match.methods?.every((method) => /^(GET|HEAD|OPTIONS)$/.test(method));
+  if (mode !== "enforce" || reads) return false;
+  const segments = (match.paths ?? []).flatMap(splitRoute);
+  return segments.some((segment) => {
+    const words = wordsOf(segment);
+    return words.some((word, index) => {
+      // This also finds sign-in and log-in, which are two words.
+      return CREDENTIAL_WORDS.has(word) || CREDENTIAL_WORDS.has(`${word}${words[index + 1] ?? ""}`);
+    });
+  });
+}
+
+/** The words of a literal segment or of a parameter's pattern. A parameter's name is not part of any path. */
+function wordsOf(segment: string): string[] {
+  const text = segment.startsWith(":") ? (/\{(.+)\}/s.exec(segment)?.[1] ?? "") : segment;
+  return (
+    text
+      // `[Ll]ogin` becomes `login`, and `\bauth\b` becomes `auth`.
+      .replace(/\[(.)[^\]]*\]/g, "$1")
+      .replace(/\\[a-z]/gi, " ")
+      .toLowerCase()
+      .split(/[^a-z0-9]+/)
+      .filter(Boolean)
+  );
+}
+
+/**
+ * Warnings about paths in the notation of another framework, such as `/users/[id]`. Such a path is
+ * valid, but it matches only the text as it is written.
+ */
+export function notationWarnings({ name, match }: Rule, place: string): LocalFinding[] {
+  return [
+    { paths: match.paths, path: `${place}.match.paths` },
+    { paths: match.except?.paths, path: `${place}.match.except.paths` },
+  ].flatMap(({ paths = [], path }) =>
+    paths.flatMap((route): LocalFinding[] => {
+      const meant = routeOfOthers(route);
+      if (meant === undefined || !parseRoute(meant)) return [];
+      return [
+        {
+          code: "path-notation",
+          severity: "warning",
+          path,
+          message: `In the rule "${name}", ${route} matches only this text, because it has no parameter in Hono's notation`,
+          cure: `Write ${JSON.stringify(meant)}`,
+        },
+      ];
+    }),
+  );
+}
+
+/** If hosts select the tiers, warns of each tier whose host is not in the rule's `match.hosts`. */
+export function tierHostWarnings({ name, match, tiers }: Rule, place: string): LocalFinding[] {
+  const { hosts } = match;
+  const [[only] = [], ...others] = tiers?.by ?? [];
+  if (!tiers || !hosts || only?.kind !== "host" || others.length > 0) return [];
+  const unmatched = [...tiers.windows.keys()].filter(
+    (tier) => !hosts.some((host) => host === tier || matchesBelow(host, tier)),
+  );
+  return unmatched.map((tier) => {
+    const nearest = nearestName(tier, hosts);
+    return {
+      code: "tier-never-applies",
+      severity: "warning",
+      path: `${place}.tiers.limits[${JSON.stringify(tier)}]`,
+      message: `No request of the rule "${name}" has this tier, because match.hosts does not contain the host ${tier}`,
+      cure: nearest
+        ? `Write the tier ${JSON.stringify(nearest)}, or add the host to match.hosts`
+        : "Correct the host, add it to match.hosts, or remove the tier",
+    };
+  });
+}
+
+function matchesBelow(host: string, tier: string): boolean {
+  return host.startsWith("*.") && tier.endsWith(host.slice(1));
+}
 
 /** A store in another region needs at least this time for an answer, in milliseconds. */
 const SHORT_TIMEOUT_MS = 20;

@@ -1,10 +1,95 @@
 import { mkdir, open, readdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Failure } from "./failure.ts";
-import type { NewTemplate } from "./fields.ts";
+import type { NewTemplate, StoreName, Texts } from "./fields.ts";
 import { fileFailure } from "./file-failure.ts";
-import { projectManifest } from "./manifest.ts";
-import type { ProjectOptions } from "./project-options.ts";
+import type { PackageManager } from "./package-manager.ts";
+import { HONO, type Toolchain } from "./versions.ts";
+
+/** The settings of a new project. All of them are valid. */
+export interface ProjectOptions {
+  readonly template: NewTemplate;
+  readonly texts: Texts;
+  readonly store: StoreName;
+  readonly edgeWeir: string;
+  readonly toolchain: Toolchain;
+  readonly packageManager: PackageManager;
+}
+
+/**
+ * Packages of wrangler with scripts that npm and pnpm would ask about. Each script only repairs
+ * incomplete installations, so the project allows none.
+ */
+const INSTALL_SCRIPTS = { esbuild: false, fsevents: false, sharp: false, workerd: false };
+
+/** The descriptions that a Deploy to Cloudflare button shows beside the bindings. */
+const BINDINGS = {
+  COUNTERS: {
+    description: "The Durable Objects that hold the counters, if Upstash Redis does not hold them.",
+  },
+  WEIR_CONTROL: {
+    description: "The statistics, live overrides and audit list of operators.",
+  },
+  ORIGIN_URL: { description: "The URL to which Weir forwards requests." },
+  API: { description: "The Worker to which Weir forwards requests." },
+  UPSTASH_REDIS_REST_URL: {
+    description: "The URL of the Redis database that holds the counters. Optional.",
+  },
+  UPSTASH_REDIS_REST_TOKEN: { description: "The token of this database." },
+  WEIR_PREFIX: { description: "The first part of all stored keys." },
+};
+
+/** The names of the bindings that each template has. */
+const BINDINGS_OF: Readonly<Record<NewTemplate, readonly (keyof typeof BINDINGS)[]>> = {
+  route: [],
+  "custom-domain": ["ORIGIN_URL"],
+  service: ["API"],
+};
+
+function bindingsOf(template: NewTemplate, store: StoreName): object {
+  const upstash = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"] as const;
+  const names = [
+    "COUNTERS" as const,
+    "WEIR_CONTROL" as const,
+    ...BINDINGS_OF[template],
+    ...(store === "upstash" ? upstash : []),
+    "WEIR_PREFIX" as const,
+  ];
+  return Object.fromEntries(names.map((name) => [name, BINDINGS[name]]));
+}
+
+/** Returns the path and the content of each file that lists the packages to install. */
+function projectManifest(options: ProjectOptions): Record<string, string> {
+  const { template, texts, store, edgeWeir, toolchain, packageManager } = options;
+  const manifest = {
+    name: texts.name,
+    private: true,
+    type: "module",
+    scripts: {
+      dev:
+        template === "service"
+          ? "wrangler dev -c wrangler.toml -c dev/wrangler.toml"
+          : "node dev/start.mjs",
+      test: "vitest run",
+      check: "weir check --strict && tsc",
+      deploy: "wrangler deploy --env production",
+      "deploy:staging": "wrangler deploy --env staging",
+    },
+    dependencies: { "edge-weir": edgeWeir, hono: HONO },
+    devDependencies: toolchain.devDependencies,
+    cloudflare: { bindings: bindingsOf(template, store) },
+    ...(packageManager === "npm" && { allowScripts: INSTALL_SCRIPTS }),
+  };
+  return {
+    "package.json": `${JSON.stringify(manifest, null, 2)}\n`,
+    ...(packageManager === "pnpm" && { "pnpm-workspace.yaml": pnpmSettings() }),
+  };
+}
+
+function pnpmSettings(): string {
+  const lines = Object.keys(INSTALL_SCRIPTS).map((name) => `  ${name}: false`);
+  return `# The install scripts of these packages do not run. wrangler works without them.\nallowBuilds:\n${lines.join("\n")}\n`;
+}
 
 /** The folders of `templates/` that each template copies. A file of a later folder replaces one of an earlier folder. */
 const FOLDERS: Readonly<Record<NewTemplate, readonly string[]>> = {

@@ -1,21 +1,327 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
-import type { NewTemplate } from "./fields.ts";
-import { type Flags, readFlags } from "./flags.ts";
+import { join, relative, resolve } from "node:path";
+import { cancel, isCancel, select, text } from "@clack/prompts";
+import { Command, Option } from "commander";
+import { Failure } from "./failure.ts";
+import {
+  FIELDS,
+  type Field,
+  type NewTemplate,
+  STORES,
+  type StoreName,
+  TEMPLATES,
+  type Template,
+  type Texts,
+} from "./fields.ts";
 import { addToHonoApp } from "./hono/add-to-app.ts";
-import { beforeDeploy, nextSteps } from "./messages.ts";
-import { projectFiles, writeFiles } from "./new-project.ts";
+import { isHonoApp, readHonoApp } from "./hono/hono-app.ts";
+import { demandEmpty, namesIn, projectFiles, writeFiles } from "./new-project.ts";
 import {
   hasPackage,
   type Installation,
   installPackages,
+  PACKAGE_MANAGERS,
   type PackageManager,
   runningPackageManager,
 } from "./package-manager.ts";
-import { packageSpec } from "./package-spec.ts";
-import { defaultPrompts, type Prompts, terminalPrompts } from "./prompts.ts";
-import { chooseFolder, chooseTemplate, chooseTexts, demandUsedFlags } from "./settings.ts";
 import { toolchainFor } from "./versions.ts";
+
+/**
+ * The questions of the starter. Each one has an answer: the user's, or the default if the terminal
+ * cannot show prompts.
+ */
+export interface Prompts {
+  folder(initial: string, fault: (text: string) => string | undefined): Promise<string>;
+  template(initial: Template): Promise<Template>;
+  field(field: Field, initial: string, texts: Partial<Texts>): Promise<string>;
+  store(): Promise<StoreName>;
+}
+
+const TEMPLATE_CHOICES = [
+  {
+    value: "route",
+    label: "In front of a zone's own origin",
+    hint: "a route: Weir forwards requests to the zone's server",
+  },
+  {
+    value: "custom-domain",
+    label: "On a host name of its own",
+    hint: "a custom domain: Weir forwards requests to a URL",
+  },
+  {
+    value: "service",
+    label: "In front of another Worker of the account",
+    hint: "a service binding",
+  },
+  {
+    value: "hono",
+    label: "Inside an existing Hono app on Workers",
+    hint: "run this command in the app's folder",
+  },
+] as const;
+
+const STORE_CHOICES: readonly { value: StoreName; label: string; hint: string }[] = [
+  { value: "durable-object", label: "Durable Objects", hint: "no secrets, no other account" },
+  { value: "upstash", label: "Upstash Redis", hint: "one database; two secrets" },
+];
+
+/** Prompts that a user answers. Each of them throws a {@link Failure} if the user cancels. */
+const terminalPrompts: Prompts = {
+  folder: (initial, fault) => ask("In which folder?", initial, fault),
+  async template(initial) {
+    const message = "Where should Weir run?";
+    return answered<Template>(
+      await select<Template>({ message, options: [...TEMPLATE_CHOICES], initialValue: initial }),
+    );
+  },
+  field: (field, initial, texts) =>
+    ask(field.question, initial, (answer) => field.fault(answer, texts)),
+  async store() {
+    const message = "Where should Weir count?";
+    return answered<StoreName>(
+      await select<StoreName>({ message, options: [...STORE_CHOICES], initialValue: STORES[0] }),
+    );
+  },
+};
+
+/** Takes all defaults, without output. */
+const defaultPrompts: Prompts = {
+  folder: async (initial) => initial,
+  template: async (initial) => initial,
+  field: async (_, initial) => initial,
+  store: async () => STORES[0],
+};
+
+async function ask(
+  message: string,
+  initial: string,
+  fault: (text: string) => string | undefined,
+): Promise<string> {
+  const validate = (answer: string | undefined) => fault(answer?.trim() || initial);
+  const answer = answered(
+    await text({ message, placeholder: initial, defaultValue: initial, validate }),
+  );
+  return answer.trim() || initial;
+}
+
+function answered<Value extends string>(answer: Value | symbol): Value {
+  if (!isCancel(answer)) return answer as Value;
+  cancel("Cancelled.");
+  throw new Failure("Nothing was written.");
+}
+
+/** The flags and the argument of the command line. */
+export interface Flags extends Partial<Texts> {
+  /** The folder; undefined if it is not given. */
+  readonly dir?: string;
+  readonly template?: Template;
+  readonly store?: StoreName;
+  readonly packageManager?: PackageManager;
+  /** Where the package edge-weir comes from: a version, a tag, a file or a git URL. */
+  readonly edgeWeir?: string;
+  /** False with `--no-install`. */
+  readonly install: boolean;
+  /** Whether defaults replace the prompts. */
+  readonly yes?: true;
+}
+
+const EXAMPLES = `
+Examples:
+  npm create edge-weir@latest
+  npm create edge-weir@latest my-limits -- --yes
+  npm create edge-weir@latest my-limits -- --template route --host api.example.com --zone example.com
+  npm create edge-weir@latest my-limits -- --template custom-domain --host api.example.com --origin https://origin.example.com
+  npm create edge-weir@latest my-limits -- --template service --host api.example.com --service my-api
+  npm create edge-weir@latest . -- --template hono       in the folder of a Hono app`;
+
+/**
+ * Reads the command line.
+ *
+ * @param args the arguments without node and the script
+ * @throws {CommanderError} for unknown flags and values, after the error has been printed, and
+ * after `--help` and `--version`
+ */
+function readFlags(args: readonly string[], version: string): Flags {
+  const command = new Command("create-edge-weir")
+    .description("Creates a project with Weir, or adds Weir to a Hono app on Cloudflare Workers.")
+    .argument("[dir]", "the folder of the project (default: the current folder, if it is empty)")
+    .option("-y, --yes", "take the default for everything that no flag sets")
+    .addOption(
+      new Option("-t, --template <template>", "how requests reach Weir").choices(TEMPLATES),
+    );
+  for (const { key, placeholder, description } of FIELDS) {
+    command.option(`--${key} <${placeholder}>`, description);
+  }
+  command
+    .addOption(
+      new Option("--store <store>", "where Weir counts (default: durable-object)").choices(STORES),
+    )
+    .addOption(
+      new Option("--package-manager <name>", "default: the one that runs this command").choices(
+        PACKAGE_MANAGERS,
+      ),
+    )
+    .option("--edge-weir <spec>", "a version, a .tgz file or a git URL of the package edge-weir")
+    .option("--no-install", "do not install the packages")
+    .version(version)
+    .addHelpText("after", EXAMPLES)
+    .showHelpAfterError("(--help shows what is allowed)")
+    .exitOverride()
+    .parse(args, { from: "user" });
+  const [dir] = command.args;
+  return { ...command.opts<Flags>(), ...(dir !== undefined && { dir }) };
+}
+
+/** The folder for a new project if the current folder is not empty. */
+const NEW_FOLDER = "my-weir";
+
+/**
+ * Returns the path of the project's folder.
+ *
+ * @throws {Failure} if nobody can answer prompts, and the current folder has an app that this
+ * starter does not know. The user probably does not want a new project inside this app
+ */
+async function chooseFolder(flags: Flags, prompts: Prompts): Promise<string> {
+  if (flags.dir !== undefined) return resolve(flags.dir);
+  if (flags.template === "hono" || (flags.template === undefined && (await isHonoApp(".")))) {
+    return resolve(".");
+  }
+  if (prompts === defaultPrompts && flags.template === undefined && existsSync("package.json")) {
+    await refuseApp();
+  }
+  const initial = (await namesIn(".")).length === 0 ? "." : NEW_FOLDER;
+  return resolve(await prompts.folder(initial, () => undefined));
+}
+
+async function refuseApp(): Promise<never> {
+  const reason = await readHonoApp(".").then(
+    () => "It is a project with Weir.",
+    (error: Error) => error.message,
+  );
+  throw new Failure(
+    `The current folder has a package.json, but it is not a Hono app to which the starter can add Weir. ${reason}
+To create a new project, name its folder: npm create edge-weir@latest ${NEW_FOLDER}`,
+  );
+}
+
+/** @throws {Failure} if the folder cannot take a project of this template */
+async function chooseTemplate(flags: Flags, folder: string, prompts: Prompts): Promise<Template> {
+  const isApp = await isHonoApp(folder);
+  const template = flags.template ?? (await prompts.template(isApp ? "hono" : "route"));
+  if (template !== "hono") await demandEmpty(folder);
+  return template;
+}
+
+/**
+ * Fails if a flag has no effect with a template.
+ *
+ * @throws {Failure} with the flag and the templates that use it
+ */
+function demandUsedFlags(template: Template, flags: Flags): void {
+  const unused = FIELDS.filter(
+    ({ key, templates }) =>
+      flags[key] !== undefined && !(templates as readonly Template[]).includes(template),
+  );
+  const faults = unused.map(
+    ({ key, templates }) =>
+      `--${key} has no effect with --template ${template}. It belongs to ${templates.join(", ")}.`,
+  );
+  if (template === "hono" && flags.store !== undefined) {
+    faults.push(
+      "--store has no effect with --template hono: the app counts in Upstash as soon as the secret UPSTASH_REDIS_REST_URL is set.",
+    );
+  }
+  if (faults.length > 0) throw new Failure(faults.join("\n"));
+}
+
+/**
+ * Returns the texts of a template: those of the flags, and the answers to the prompts. The texts
+ * that the template does not use have their defaults.
+ *
+ * @throws {Failure} with all faults of the flags
+ */
+export async function chooseTexts(
+  template: NewTemplate,
+  flags: Flags,
+  folder: string,
+  prompts: Prompts,
+): Promise<Texts> {
+  demandValid(FIELDS, flags);
+  const texts: { -readonly [Key in keyof Texts]?: string } = {};
+  for (const field of FIELDS) {
+    const initial = field.initial(texts, folder);
+    const isAsked = flags[field.key] === undefined && field.templates.includes(template);
+    texts[field.key] = isAsked
+      ? await prompts.field(field, initial, texts)
+      : (flags[field.key] ?? initial);
+  }
+  // A flag may contradict a default, or an answer.
+  const used = FIELDS.filter(({ templates }) => templates.includes(template));
+  demandValid(used, texts);
+  return texts as Texts;
+}
+
+/** @throws {Failure} with all faults */
+function demandValid(fields: readonly Field[], texts: Partial<Texts>): void {
+  const faults = fields.flatMap(({ key, fault }) => {
+    const text = texts[key];
+    const found = text === undefined ? undefined : fault(text, texts);
+    return found === undefined ? [] : [`--${key} ${JSON.stringify(text)}: ${found}`];
+  });
+  if (faults.length > 0) throw new Failure(`${faults.join("\n")}\nNothing was written.`);
+}
+
+/** Returns the commands that start Weir, and that show its limit. */
+function nextSteps(options: {
+  readonly folder: string;
+  readonly packageManager: PackageManager;
+  readonly isInstalled: boolean;
+  readonly url: string;
+  /** Whether the app answers /login only if its own code has this route. */
+  readonly isOwnApp: boolean;
+}): string {
+  const { folder, packageManager, isInstalled, url, isOwnApp } = options;
+  const path = relative(process.cwd(), folder);
+  const enter = path === "" ? [] : [`cd ${/\s/.test(path) ? JSON.stringify(path) : path}`];
+  const start = `${packageManager} run dev`;
+  return `
+Start Weir. This needs no account:
+
+  ${[...enter, ...(isInstalled ? [] : [`${packageManager} install`]), start].join("\n  ")}
+
+Then send six logins. The sixth gets 429${isOwnApp ? ", the others 404 if the app has no /login" : ""}:
+
+  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST ${url}/login; done
+`;
+}
+
+/** Returns the values to check before the first deploy. */
+function beforeDeploy(template: NewTemplate, texts: Texts, packageManager: PackageManager): string {
+  const { host, zone, origin, service } = texts;
+  const target = {
+    route: `in the zone ${zone}, in front of the zone's own origin`,
+    "custom-domain": `in front of ${origin}`,
+    service: `in front of the Worker ${service}`,
+  }[template];
+  return `\`${packageManager} run deploy\` puts Weir on ${host}, ${target}. To change this, edit wrangler.toml.`;
+}
+
+/**
+ * Returns the text by which a project's package.json names the package edge-weir.
+ *
+ * @param spec the flag `--edge-weir`. The path of a file is relative to the current folder
+ * @param version the version of this starter, which is also the version of edge-weir
+ * @throws {Failure} if the file does not exist
+ */
+function packageSpec(spec: string | undefined, version: string): string {
+  if (spec === undefined) return `^${version}`;
+  if (!spec.startsWith("file:") && !/\.(tgz|tar\.gz)$/.test(spec)) return spec;
+  if (/^(https?|git)\b/.test(spec)) return spec;
+  const path = resolve(spec.replace(/^file:/, ""));
+  if (!existsSync(path)) throw new Failure(`--edge-weir: there is no file ${path}.`);
+  return `file:${path}`;
+}
 
 /** The settings of a run that both kinds of projects use. */
 interface Run {

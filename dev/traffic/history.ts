@@ -1,7 +1,12 @@
 import { uniformFloat64 } from "pure-rand/distribution/uniformFloat64";
 import { xoroshiro128plus } from "pure-rand/generator/xoroshiro128plus";
-import { noRuleSums, noSums } from "../../src/statistics/add-sums.ts";
-import { MINUTE_MS, type MinuteSums, type RuleSums } from "../../src/statistics/sums.ts";
+import {
+  MINUTE_MS,
+  type MinuteSums,
+  noRuleSums,
+  noSums,
+  type RuleSums,
+} from "../../src/statistics/sums.ts";
 
 const DAY_MINUTES = 24 * 60;
 

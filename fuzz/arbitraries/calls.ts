@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { CALENDAR_UNITS, calendarOf, unitLengthMs } from "../../src/config/calendar.ts";
-import { MAX_LIMIT } from "../../src/config/limits.ts";
+import { MAX_LIMIT } from "../../src/config/window.ts";
 import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 
 /** The shortest ban, in milliseconds. It is so long that no ban ends while a case runs. */

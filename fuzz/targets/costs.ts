@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import type { ComputedCost } from "../../src/config/cost.ts";
-import { MAX_LIMIT } from "../../src/config/limits.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
+import { MAX_LIMIT } from "../../src/config/window.ts";
 import { bodyCostOf, customCostOf } from "../../src/request/custom-calls.ts";
 import { createAsyncTarget } from "../property.ts";
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { KeyExpression } from "../../src/config/key-expression.ts";
+import type { KeyExpression } from "../../src/config/key.ts";
 import {
   hashValues,
   identityOf,

@@ -2,9 +2,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { LogError } from "../../cli/logs/log-error.ts";
-import { LOG_FORMATS, type LogFormat } from "../../cli/logs/log-format.ts";
-import type { LogRequest } from "../../cli/logs/log-request.ts";
+import {
+  LOG_FORMATS,
+  LogError,
+  type LogFormat,
+  type LogRequest,
+} from "../../cli/logs/log-request.ts";
 import { type Logs, openLogs } from "../../cli/logs/open-logs.ts";
 import { parseAddress } from "../../src/config/address.ts";
 import { changed, LOG_LINES } from "../arbitraries/log-lines.ts";

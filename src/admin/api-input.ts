@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import * as v from "valibot";
 import { keysOf, pathOf } from "../config/faults.ts";
 import { describeFaults } from "../overrides/override-input.ts";
-import type { AdminEnv } from "./admin-env.ts";
+import type { AdminEnv } from "./admin-problem.ts";
 import { type ClientSelector, type InputFault, OperationError } from "./operations.ts";
 
 /** The maximum number of faults in an answer. */

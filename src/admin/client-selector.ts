@@ -1,4 +1,4 @@
-import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key-expression.ts";
+import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { describeFaults } from "../overrides/override-input.ts";

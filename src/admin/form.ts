@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import type { AdminEnv } from "./admin-env.ts";
+import type { AdminEnv } from "./admin-problem.ts";
 import { OperationError } from "./operations.ts";
 
 /**

@@ -1,10 +1,15 @@
-import { createAccessReader } from "./access-token.ts";
-import type { Attempts } from "./attempts.ts";
-import type { AdminToken, Credentials } from "./credentials.ts";
-import { isSameText } from "./digest.ts";
-import type { Operator } from "./operator.ts";
-import { isNavigation, isOfOtherSite } from "./same-origin.ts";
-import { createSessions, type Sessions } from "./session.ts";
+import {
+  type AdminToken,
+  type Credentials,
+  createAccessReader,
+  createSessions,
+  isNavigation,
+  isOfOtherSite,
+  isSameText,
+  type Operator,
+  type Sessions,
+} from "./login.ts";
+import type { Attempts } from "./login-throttle.ts";
 
 /** The result of a log-in. */
 export type LogIn =

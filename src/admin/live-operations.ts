@@ -1,22 +1,35 @@
-import type { ResolvedBindings } from "../config/bindings.ts";
-import type { CustomContext } from "../config/custom-functions.ts";
-import { rulesInMode } from "../config/deployment-mode.ts";
+import { waitUntil } from "cloudflare:workers";
+import {
+  CONTROL_BINDING,
+  type DeploymentMode,
+  type ResolvedBindings,
+  rulesInMode,
+} from "../config/bindings.ts";
+import type { CustomContext } from "../config/custom.ts";
+import type { Match } from "../config/match.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { Actor, ControlApi, OverrideChange, StatisticsQuery } from "../control/protocol.ts";
+import { areTierNamesSecret } from "../config/tiers.ts";
+import { formatWindow } from "../config/window.ts";
+import type {
+  Actor,
+  AuditEntry,
+  ControlApi,
+  OverrideChange,
+  StatisticsQuery,
+} from "../control/protocol.ts";
 import { DescriptionError } from "../explain/described-request.ts";
 import { explain } from "../explain/explain.ts";
-import type { ExplainContext } from "../explain/explain-context.ts";
-import type { DescribedRequest, Explanation } from "../explain/explanation.ts";
+import type { DescribedRequest, ExplainContext, Explanation } from "../explain/explanation.ts";
+import type { ClientState } from "../limiter/clients.ts";
 import type { Limiter } from "../limiter/limiter.ts";
-import type { LiveOverrides } from "../overrides/live-overrides.ts";
-import { overrideId } from "../overrides/override.ts";
+import { LiveOverrides } from "../overrides/live-overrides.ts";
+import { type Override, overrideId } from "../overrides/override.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import { type ClientChange, changeClients, type NewEntry } from "./change-clients.ts";
-import { callStore, reportOf } from "./client-report.ts";
-import { type SelectedClient, selectClients } from "./client-selector.ts";
-import { callControl } from "./control-calls.ts";
-import { type CurrentOverrides, currentOverrides } from "./current-overrides.ts";
+import { StoreError } from "../stores/store.ts";
+import { unknownRule } from "./admin-problem.ts";
+import { formatKey, type SelectedClient, selectClients } from "./client-selector.ts";
+import { callControl, LOOK } from "./control-client.ts";
 import {
   type AdminOperations,
   type ClientReport,
@@ -24,11 +37,199 @@ import {
   OperationError,
   type RuleView,
 } from "./operations.ts";
-import { ruleViewOf } from "./rule-view.ts";
-import { unknownRule } from "./unknown-rule.ts";
+
+/** The overrides at this moment. */
+interface CurrentOverrides {
+  /** Applies the overrides to rules and clients. */
+  readonly live: LiveOverrides;
+  /** The overrides by their ids: see `overrideId`. Empty if the control object does not answer. */
+  readonly byId: ReadonlyMap<string, Override>;
+}
+
+/**
+ * Reads the overrides from the control object, so that operators see their last change at once.
+ *
+ * @param ownCopy the overrides that this isolate has, which apply if the control object does not answer
+ */
+async function currentOverrides(
+  control: ControlApi | undefined,
+  mode: DeploymentMode,
+  ownCopy: LiveOverrides | undefined,
+): Promise<CurrentOverrides> {
+  const live = new LiveOverrides(mode);
+  if (!control) return { live, byId: new Map() };
+  try {
+    const set = await callControl(control, (each) => each.overrides());
+    live.update({ version: 1, isComplete: true, set, removed: [] });
+    return { live, byId: new Map(set.map((each) => [overrideId(each), each])) };
+  } catch {
+    return { live: ownCopy ?? live, byId: new Map() };
+  }
+}
+
+/** Returns a client's state as operators see it. */
+function reportOf(
+  { rule, identity: client, countedBy }: SelectedClient,
+  { quotas, tiers, banMs }: ClientState,
+  { byId }: CurrentOverrides,
+): ClientReport {
+  const override = byId.get(overrideId({ rule: rule.name, client }));
+  const ruleOverride = byId.get(overrideId({ rule: rule.name }));
+  const isSecret = rule.tiers && areTierNamesSecret(rule.tiers.by);
+  return {
+    rule: rule.name,
+    client,
+    ...(countedBy !== undefined && { countedBy }),
+    quotas,
+    ...(tiers.size > 0 && {
+      tiers: [...tiers].map(([tier, each], index) => ({
+        tier: isSecret ? `#${index + 1}` : tier,
+        quotas: each,
+      })),
+    }),
+    banMs,
+    ...(override && { override }),
+    ...(ruleOverride && { ruleOverride }),
+  };
+}
+
+/** Returns the state of a client for the audit list. */
+function auditStateOf({ quotas, banMs }: ClientReport) {
+  return {
+    quotas: quotas.map(({ policy, limit, remaining }) => ({ policy, limit, remaining })),
+    banMs,
+  };
+}
+
+/**
+ * Calls the store.
+ *
+ * @throws {OperationError} ("unavailable") if the store fails
+ */
+async function callStore<Result>(call: () => Promise<Result>): Promise<Result> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw new OperationError(
+      "unavailable",
+      `The store failed: ${error.failure}, ${error.message}. Run npx weir doctor.`,
+    );
+  }
+}
+
+/** What an operator changes about clients, besides overrides. */
+type ClientChange = "reset" | "lift-ban";
+
+/** An entry that the audit list has not numbered yet. */
+type NewEntry = Omit<AuditEntry, "id" | "at">;
+
+interface ChangeOptions {
+  readonly action: ClientChange;
+  readonly by: Actor;
+  readonly why: string;
+  /** Makes the change in the store. */
+  readonly make: (client: SelectedClient) => Promise<unknown>;
+  /** Adds an entry to the audit list. */
+  readonly record: (entry: NewEntry) => Promise<void>;
+}
+
+/** Why the entry of a change is followed by another one. */
+const NOT_MADE =
+  "Not done: the control object did not confirm the entry about this change in time, so Weir did not make the change.";
+const MAYBE_MADE = "Failed: the store did not answer, so this change may be missing.";
+
+/**
+ * Changes clients, each with an entry in the audit list. The entry comes first, so that nothing changes without an
+ * entry. So it says only what was before, and a change that fails adds an entry of its own.
+ *
+ * @param before the state of each client
+ * @throws {OperationError} if a change was not made, or if that is not known. The clients after it are unchanged
+ */
+async function changeClients(
+  clients: readonly SelectedClient[],
+  before: readonly ClientReport[],
+  { action, by, why, make, record }: ChangeOptions,
+): Promise<void> {
+  // The operator does not wait for this entry.
+  const recordFailure = (entry: NewEntry) => waitUntil(record(entry).catch(() => {}));
+  for (const [index, client] of clients.entries()) {
+    const entry = { by, action, rule: client.rule.name, client: client.identity };
+    const report = before[index];
+    try {
+      await record({ ...entry, ...(report && { before: auditStateOf(report) }), why });
+    } catch {
+      recordFailure({ ...entry, why: NOT_MADE });
+      const kind = index === 0 ? "unavailable" : "uncertain";
+      throw new OperationError(kind, notRecorded(index, clients.length));
+    }
+    try {
+      await callStore(() => make(client));
+    } catch (error) {
+      recordFailure({ ...entry, why: MAYBE_MADE });
+      if (!(error instanceof OperationError)) throw error;
+      throw new OperationError("uncertain", `${error.message} ${LOOK}`);
+    }
+  }
+}
+
+function notRecorded(done: number, all: number): string {
+  const made = done === 0 ? "nothing was changed" : `only ${done} of ${all} clients were changed`;
+  return `The control object (binding ${CONTROL_BINDING}) did not answer, and without an entry in the audit list there is no change: ${made}. Try again.`;
+}
+
+/** The maximum number of items of a list in `match` that a view shows. */
+const MAX_ITEMS = 10;
+
+/**
+ * Returns a rule as operators see it.
+ *
+ * @param applied the rule with its override; undefined if the override has turned the rule off
+ * @param override the rule's override
+ */
+function ruleViewOf(
+  rule: Rule,
+  applied: Rule | undefined,
+  mode: DeploymentMode,
+  override: Override | undefined,
+): RuleView {
+  const { windows } = applied ?? rule;
+  return {
+    name: rule.name,
+    key: formatKey(rule),
+    mode: !applied || mode === "off" ? "off" : mode === "shadow" ? "shadow" : applied.mode,
+    configuredMode: rule.mode,
+    onError: rule.onError,
+    limits: windows.map((window) => ({
+      policy: window.policy,
+      limit: window.limit,
+      window: formatWindow(window),
+    })),
+    hasTiers: rule.tiers !== undefined,
+    hasBan: rule.banMs !== undefined,
+    match: rule.for === "programs" ? "only calls of programs" : formatMatch(rule.match),
+    ...(override && { override }),
+  };
+}
+
+/** Formats the methods, hosts and paths. Other conditions may contain secrets, so only their names are shown. */
+function formatMatch({ methods, hosts, paths, ...others }: Match): string {
+  const names = Object.entries(others).flatMap(([name, value]) =>
+    value === undefined ? [] : name,
+  );
+  const places = [methods, hosts, paths].flatMap((list) => (list ? shortList(list) : []));
+  const parts = [places.join(" "), names.length > 0 && `with ${names.join(", ")}`];
+  return parts.filter(Boolean).join(" ") || "every request";
+}
+
+function shortList(items: Iterable<string>): string {
+  const all = [...items];
+  const rest = all.length - MAX_ITEMS;
+  return all.slice(0, MAX_ITEMS).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}
 
 /** What the operations need of an isolate. */
-export interface OperationsContext {
+interface OperationsContext {
   readonly config: Config;
   readonly bindings: ResolvedBindings;
   readonly limiter: Limiter;

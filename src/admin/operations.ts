@@ -1,4 +1,4 @@
-import type { Quota } from "../config/quota.ts";
+import type { Quota } from "../config/custom.ts";
 import type {
   Actor,
   AuditEntry,

@@ -3,7 +3,7 @@ import { isRecord } from "../config/fields.ts";
 import type { OverrideChange } from "../control/protocol.ts";
 import { MAX_OVERRIDES, type Override } from "../overrides/override.ts";
 import { checkOverride } from "../overrides/override-input.ts";
-import type { AdminVariables } from "./admin-env.ts";
+import type { AdminVariables } from "./admin-problem.ts";
 import { invalidInput, selectorOf } from "./api-input.ts";
 import { type ClientSelector, type InputFault, OperationError } from "./operations.ts";
 

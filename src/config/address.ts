@@ -1,3 +1,7 @@
+import * as v from "valibot";
+import { faultText } from "./faults.ts";
+import { pathToItem } from "./fields.ts";
+
 /** An IPv4 or IPv6 address. */
 export class Address {
   /** 4 bytes for IPv4, 16 bytes for IPv6. */
@@ -151,4 +155,218 @@ function bytesOf(part: string, isEnd: boolean): number[] | undefined {
  */
 function canonicalIPv6(text: string): string {
   return new URL(`http://[${text}]`).hostname.slice(1, -1);
+}
+
+/** An address, and the number of its leading bits that identify the network. */
+export type Network = readonly [Address, number];
+
+/** The networks whose IPv6 addresses contain an IPv4 address, and the position of its first byte. */
+const EMBEDDING: readonly { readonly network: Network; readonly at: number }[] = [
+  // Mapped: RFC 4291
+  { network: networkOf("::ffff:0:0", 96), at: 12 },
+  // Translated: RFC 2765
+  { network: networkOf("::ffff:0:0:0", 96), at: 12 },
+  // NAT64: RFC 6052
+  { network: networkOf("64:ff9b::", 96), at: 12 },
+  // NAT64: RFC 8215. Operators may choose the position in this network. This is the usual one.
+  { network: networkOf("64:ff9b:1::", 48), at: 12 },
+  // 6to4: RFC 3056
+  { network: networkOf("2002::", 16), at: 2 },
+];
+
+/**
+ * Teredo: RFC 4380. Teredo inverts every bit of the IPv4 address, so that routers do not translate
+ * the address.
+ */
+const TEREDO = networkOf("2001::", 32);
+
+function networkOf(address: string, prefix: number): Network {
+  return [parseAddress(address) as Address, prefix];
+}
+
+/**
+ * Returns the IPv4 address that is embedded in an IPv6 address: mapped, translated, NAT64, 6to4 or
+ * Teredo. All other addresses are returned unchanged.
+ */
+export function unwrapIPv4(address: Address): Address {
+  if (address.kind() === "ipv4") return address;
+  if (contains(TEREDO, address)) {
+    return new Address(address.bytes.slice(12).map((byte) => byte ^ 0xff));
+  }
+  const embedding = EMBEDDING.find(({ network }) => contains(network, address));
+  return embedding ? new Address(address.bytes.slice(embedding.at, embedding.at + 4)) : address;
+}
+
+/**
+ * Parses a network such as `"198.51.100.0/24"` or `"2001:db8::/32"`, or a single address.
+ *
+ * @returns undefined for anything else, for an address with a zone (`%eth0`), and for IPv4 that is
+ *   embedded in IPv6. Weir compares such clients by their IPv4 address, so the network would contain
+ *   no client.
+ */
+export function parseNetwork(text: string): Network | undefined {
+  const slash = text.indexOf("/");
+  const address = text.includes("%")
+    ? undefined
+    : parseAddress(text.slice(0, slash < 0 ? undefined : slash));
+  if (!address) return undefined;
+  const bits = address.bytes.length * 8;
+  const digits = text.slice(slash + 1);
+  if (slash !== -1 && !/^(0|[1-9]\d{0,2})$/.test(digits)) return undefined;
+  const prefix = slash === -1 ? bits : Number(digits);
+  return prefix <= bits && unwrapIPv4(address) === address ? [address, prefix] : undefined;
+}
+
+/** Whether a network contains an address. A network contains only addresses of its own IP version. */
+export function contains([network, prefix]: Network, address: Address): boolean {
+  return address.startsWith(network, prefix);
+}
+
+const NETWORK = faultText(
+  'an address or a network, such as "198.51.100.0/24" or "2001:db8::/32"; IPv4 in its own notation, not as IPv6',
+);
+const NETWORKS = faultText(() => `a list of one or more: ${NETWORK}`);
+
+/**
+ * The maximum number of networks in one list. The list is read when the Worker starts, for which
+ * Cloudflare allows one second of CPU time.
+ */
+export const MAX_NETWORKS = 50_000;
+
+/**
+ * A set of networks that finds the network of an address by binary search.
+ *
+ * The set stores each network as a text: its family, one character for each 16 bits of its first
+ * address, and one for the length of its prefix. So the texts have the order of the addresses, and
+ * a network comes before the networks that are part of it.
+ */
+export class NetworkSet {
+  readonly #texts: readonly string[];
+  /**
+   * The texts of the networks in ascending order, without networks that are part of another
+   * network.
+   */
+  readonly #keys: readonly string[];
+
+  /** @param texts the networks as users write them, for messages */
+  constructor(texts: readonly string[], networks: readonly Network[]) {
+    this.#texts = texts;
+    const keys: string[] = [];
+    let widest = "";
+    for (const key of networks.map(([address, bits]) => keyOf(address, bits)).sort()) {
+      if (widest !== "" && isWithin(key, widest)) continue;
+      keys.push(key);
+      widest = key;
+    }
+    this.#keys = keys;
+  }
+
+  /** The number of networks, as the user has written them. */
+  get size(): number {
+    return this.#texts.length;
+  }
+
+  contains(address: Address): boolean {
+    const key = keyOf(address, MAX_BITS);
+    const network = this.#keys[lastAtMost(this.#keys, key)];
+    return network !== undefined && isWithin(key, network);
+  }
+
+  /** Yields the networks in the order in which the user has written them. */
+  *[Symbol.iterator](): Generator<Network> {
+    for (const text of this.#texts) yield parseNetwork(text) as Network;
+  }
+
+  /** JSON contains the networks in the order in which the user has written them. */
+  toJSON(): Network[] {
+    return [...this];
+  }
+}
+
+/**
+ * Returns the index of the last text that is at most `limit`, by binary search; -1 if there is none.
+ *
+ * @param sorted texts in ascending order
+ */
+export function lastAtMost(sorted: readonly string[], limit: string): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] as string) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+const MAX_BITS = 128;
+const GROUP_BITS = 16;
+
+/** Returns the text of a network, or of the network that contains only one address. */
+function keyOf({ bytes }: Address, bits: number): string {
+  const codes = [bytes.length];
+  for (let index = 0; index < bytes.length; index += 2) {
+    const group = ((bytes[index] as number) << 8) | (bytes[index + 1] as number);
+    const zeros = Math.min(GROUP_BITS, Math.max(0, (index + 2) * 8 - bits));
+    codes.push((group >> zeros) << zeros);
+  }
+  // One call creates a flat text. Concatenated texts would be copied at the first comparison.
+  return String.fromCharCode(...codes, bits);
+}
+
+/** Whether the first address of a network is in another network. */
+function isWithin(key: string, network: string): boolean {
+  const bits = network.charCodeAt(network.length - 1);
+  const whole = 1 + Math.floor(bits / GROUP_BITS);
+  if (key.length !== network.length || !key.startsWith(network.slice(0, whole))) return false;
+  const rest = bits % GROUP_BITS;
+  const difference = key.charCodeAt(whole) ^ network.charCodeAt(whole);
+  return rest === 0 || difference >> (GROUP_BITS - rest) === 0;
+}
+
+/**
+ * Returns the schema of a list of networks. It reads all elements in one pass, because Valibot's
+ * schema of a list takes several times as long, and a list may have thousands of elements.
+ */
+export function networks() {
+  return v.pipe(
+    v.custom<readonly string[]>((value) => Array.isArray(value) && value.length > 0, NETWORKS),
+    v.rawTransform<readonly string[], NetworkSet>(({ dataset, addIssue, NEVER }) => {
+      const texts = dataset.value as string[];
+      if (texts.length > MAX_NETWORKS) {
+        addIssue({ message: faultText(() => `at most ${MAX_NETWORKS} items`) });
+        return NEVER;
+      }
+      const parsed: Network[] = [];
+      for (const [index, text] of texts.entries()) {
+        const network = typeof text === "string" ? parseNetwork(text) : undefined;
+        if (network) parsed.push(network);
+        else addIssue({ path: [pathToItem(texts, index)], input: text, message: NETWORK });
+      }
+      return parsed.length === texts.length ? new NetworkSet([...texts], parsed) : NEVER;
+    }),
+  );
+}
+
+/**
+ * Returns a function that finds the value for a canonical host: the value of the host itself, or of the
+ * longest `*.` name that matches the host.
+ *
+ * @param byHost the keys are hosts as `parseHost` returns them
+ */
+export function hostLookup<T>(byHost: ReadonlyMap<string, T>): (host: string) => T | undefined {
+  // A client can send a host with many dots. So an ending of the host is looked up only if it has
+  // at most as many dots as a configured host.
+  const maxDots = Math.max(0, ...[...byHost.keys()].map((host) => host.split(".").length - 1));
+  return (host) => {
+    let found = byHost.get(host);
+    if (found !== undefined) return found;
+    let dot = host.length;
+    for (let dots = 1; dots <= maxDots && dot > 0; dots++) {
+      dot = host.lastIndexOf(".", dot - 1);
+      if (dot === -1) break;
+      found = byHost.get(`*${host.slice(dot)}`) ?? found;
+    }
+    return found;
+  };
 }

@@ -1,19 +1,212 @@
-import { KEY_SECRET, MIN_KEY_SECRET, MODE_VAR, secretEffects } from "./binding-names.ts";
-import { type DeploymentMode, readDeploymentMode } from "./deployment-mode.ts";
-import { type Env, isObject, textVar } from "./env.ts";
-import { printableSecretName } from "./exempt.ts";
 import { ORIGIN_URL, type OriginConfig, parseOriginUrl } from "./origin.ts";
-import type { Config } from "./schema.ts";
-import {
-  type Misconfigured,
-  misconfigured,
-  readPrefix,
-  readStore,
-  type StoreBinding,
-  unusedToken,
-} from "./store-binding.ts";
+import type { Rule } from "./rule.ts";
+import { type Config, isPrefix, PREFIX } from "./schema.ts";
+import { printableSecretName } from "./tiers.ts";
 
-export type { Misconfigured, StoreBinding } from "./store-binding.ts";
+/** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
+export const COUNTERS_BINDING = "COUNTERS";
+/**
+ * The name under which wrangler.toml binds the Durable Object namespace of `ControlObject`. Without
+ * this binding, there are no statistics, no overrides and no dashboard.
+ */
+export const CONTROL_BINDING = "WEIR_CONTROL";
+/** The name under which wrangler.toml may bind a dataset of Analytics Engine for the statistics. */
+export const ANALYTICS_BINDING = "WEIR_ANALYTICS";
+/**
+ * The name of the var that replaces `prefix` of the configuration, so that two environments with one
+ * configuration can use one database.
+ */
+export const PREFIX_VAR = "WEIR_PREFIX";
+
+/** The name of the var that sets the mode of all rules of a deployment. */
+export const MODE_VAR = "WEIR_MODE";
+
+/**
+ * The name of the secret with which Weir hashes identities. With it, identities are HMACs; if it is not set,
+ * they are plain hashes.
+ */
+export const KEY_SECRET = "WEIR_KEY_SECRET";
+/**
+ * The minimum length of this secret, in characters. In random base64, 32 characters hold 192 bits.
+ */
+export const MIN_KEY_SECRET = 32;
+
+/** The name of the secret with which operators may read and change everything below `/_weir/`. */
+export const ADMIN_TOKEN = "WEIR_ADMIN_TOKEN";
+/** The name of the secret with which operators may only read. */
+export const ADMIN_READ_TOKEN = "WEIR_ADMIN_READ_TOKEN";
+/** The minimum length of both secrets, in characters. */
+export const MIN_ADMIN_TOKEN = 32;
+/** The name of the var with the team of Cloudflare Access: `https://TEAM.cloudflareaccess.com`. */
+export const ACCESS_TEAM = "WEIR_ACCESS_TEAM";
+/** The name of the var with the audience tag (AUD) of the Access application. */
+export const ACCESS_AUD = "WEIR_ACCESS_AUD";
+/** The name of the var that lets users of Access only read, if it is `read`. */
+export const ACCESS_ROLE = "WEIR_ACCESS_ROLE";
+
+/** Returns the names of all bindings, secrets and vars that Weir reads for a configuration. */
+export function bindingNames(config: Config): string[] {
+  const { nativeLimiter } = config;
+  return [
+    "UPSTASH_REDIS_REST_URL",
+    "UPSTASH_REDIS_REST_TOKEN",
+    "ORIGIN_URL",
+    COUNTERS_BINDING,
+    CONTROL_BINDING,
+    ANALYTICS_BINDING,
+    PREFIX_VAR,
+    MODE_VAR,
+    KEY_SECRET,
+    ADMIN_TOKEN,
+    ADMIN_READ_TOKEN,
+    ACCESS_TEAM,
+    ACCESS_AUD,
+    ACCESS_ROLE,
+    ...originBindings(config),
+    ...(nativeLimiter ? [nativeLimiter.binding] : []),
+    ...secretEffects(config).keys(),
+  ];
+}
+
+/** Returns the names of the service bindings that a configuration names as origins, each once. */
+function originBindings({ origin, origins }: Config): string[] {
+  const names = [origin, ...(origins?.values() ?? [])].flatMap((each) => each?.binding ?? []);
+  return [...new Set(names)];
+}
+
+/** Returns the names of the configured secrets, each with the effect if the secret is not set. */
+export function secretEffects({ rules, jwt }: Config): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const { name, exempt } of rules) {
+    for (const { value } of exempt?.headers ?? []) {
+      if (typeof value === "string" || names.has(value.secret)) continue;
+      names.set(value.secret, `it exempts nobody from the rule ${name}`);
+    }
+  }
+  if (jwt?.kind === "secret")
+    names.set(jwt.secret, "no token is verified, and every claim is absent");
+  return names;
+}
+
+/** A Worker's bindings, as its handler receives them. Their values are not checked. */
+export type Env = Readonly<Record<string, unknown>>;
+
+/** Returns a var or secret without white space at its ends; undefined if it is missing or blank. */
+export function textVar(env: Env, name: string): string | undefined {
+  const value = env[name];
+  return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === "object" || typeof value === "function") && value !== null;
+}
+
+/** The values of the var {@link MODE_VAR}. */
+const DEPLOYMENT_MODES = ["enforce", "shadow", "off"] as const;
+
+/**
+ * What a deployment does with all rules. `enforce`: each rule has its own mode. `shadow`: every rule
+ * is in shadow mode. `off`: no rule applies.
+ */
+export type DeploymentMode = (typeof DEPLOYMENT_MODES)[number];
+
+/**
+ * Reads the mode of a deployment. Upper case is accepted, because the var is often set in a hurry.
+ *
+ * @returns undefined if the var has another value. Limits then stay enforced: a misspelt word must
+ * not turn them off
+ */
+export function readDeploymentMode(env: Env): DeploymentMode | undefined {
+  const value = env[MODE_VAR];
+  const word = typeof value === "string" ? value.trim().toLowerCase() : value;
+  if (word === undefined || word === "") return "enforce";
+  return DEPLOYMENT_MODES.find((mode) => mode === word);
+}
+
+/** Returns the rules as a deployment applies them. */
+export function rulesInMode(rules: readonly Rule[], mode: DeploymentMode): readonly Rule[] {
+  if (mode === "off") return [];
+  return mode === "shadow" ? rules.map(shadowed) : rules;
+}
+
+/** Returns the rule in shadow mode. Neither clients nor the origin see anything of such a rule. */
+export function shadowed(rule: Rule): Rule {
+  return { ...rule, mode: "shadow", tellOrigin: false };
+}
+
+/** A setting that cannot work. */
+interface Misconfigured {
+  readonly kind: "misconfigured";
+  /** The fault and its remedy, as a sentence for the log. Contains no secret. */
+  readonly fault: string;
+}
+
+/** Returns a setting that cannot work. */
+function misconfigured(fault: string): Misconfigured {
+  return { kind: "misconfigured", fault };
+}
+
+/** The store that a Worker's bindings select. */
+export type StoreBinding =
+  | { readonly kind: "upstash"; readonly url: string; readonly token: string }
+  | { readonly kind: "durable-object"; readonly namespace: DurableObjectNamespace }
+  | { readonly kind: "memory" }
+  | Misconfigured;
+
+/**
+ * Returns the first part of every stored key: the var {@link PREFIX_VAR}, or `prefix` of the
+ * configuration if the var is not set.
+ */
+export function readPrefix(config: Config, env: Env): string | Misconfigured {
+  const value = env[PREFIX_VAR];
+  // A value of another type, such as a number, is a mistake, so the default does not replace it.
+  const isText = value === undefined || typeof value === "string";
+  const prefix = isText ? (textVar(env, PREFIX_VAR) ?? config.prefix) : "";
+  return isPrefix(prefix) ? prefix : misconfigured(`${PREFIX_VAR} is not a text of ${PREFIX}`);
+}
+
+/** Returns the store that the configuration names, or that the bindings select. */
+function readStore({ store }: Config, env: Env): StoreBinding {
+  const url = textVar(env, "UPSTASH_REDIS_REST_URL");
+  switch (store ?? (url ? "upstash" : "durable-object")) {
+    case "upstash":
+      return readUpstash(url, textVar(env, "UPSTASH_REDIS_REST_TOKEN"));
+    case "memory":
+      return { kind: "memory" };
+    case "durable-object": {
+      const namespace = env[COUNTERS_BINDING];
+      if (isObject(namespace) && "getByName" in namespace) {
+        return { kind: "durable-object", namespace: namespace as DurableObjectNamespace };
+      }
+      return misconfigured(
+        `no Durable Object namespace is bound as ${COUNTERS_BINDING}: add it to wrangler.toml, or set UPSTASH_REDIS_REST_URL`,
+      );
+    }
+  }
+}
+
+/**
+ * Returns a fault if a token is set without its URL. In this case, Durable Objects count the
+ * requests, although the token shows that the operator wants Redis.
+ */
+function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
+  if (chosen || store.kind !== "durable-object" || !textVar(env, "UPSTASH_REDIS_REST_TOKEN"))
+    return;
+  return "UPSTASH_REDIS_REST_URL is not set, but UPSTASH_REDIS_REST_TOKEN is: Durable Objects count instead of Redis";
+}
+
+function readUpstash(url: string | undefined, token: string | undefined): StoreBinding {
+  if (!url) return misconfigured("UPSTASH_REDIS_REST_URL is not set");
+  const base = parseOriginUrl(url);
+  if (!base) return misconfigured("UPSTASH_REDIS_REST_URL is not an http or https URL");
+  if (!token) return misconfigured("UPSTASH_REDIS_REST_TOKEN is not set");
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    return misconfigured(
+      "UPSTASH_REDIS_REST_TOKEN has white space or characters other than printable ASCII",
+    );
+  }
+  return { kind: "upstash", url: base, token };
+}
 
 /** The origin that a configuration and a Worker's bindings select. */
 export type OriginBinding =

@@ -1,4 +1,38 @@
-import { localTimeAt } from "./time-zone.ts";
+import { tzOffset } from "@date-fns/tz/tzOffset";
+import * as v from "valibot";
+import { faultText } from "./faults.ts";
+import { parsedText, type TextLike } from "./fields.ts";
+
+/**
+ * Whether a text is the name of a time zone that this runtime knows. An offset such as `+01:00` is
+ * not accepted, because an offset has no summer time.
+ */
+function isTimeZone(text: string): boolean {
+  if (!/^[A-Za-z][\w+/-]{0,63}$/.test(text)) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: text });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Returns the local time of a time zone, in milliseconds since 1970-01-01T00:00 in local time.
+ *
+ * @param time milliseconds since the Unix epoch, before the year 275760
+ */
+export function localTimeAt(timeZone: string, time: number): number {
+  return time + offsetAt(timeZone, time);
+}
+
+/** Returns the time of a zone's clocks minus UTC, in milliseconds. */
+export function offsetAt(timeZone: string, time: number): number {
+  // `tzOffset` returns minutes, with a fraction if an old offset of the zone has seconds.
+  return timeZone === "UTC"
+    ? 0
+    : Math.round(tzOffset(timeZone, time as unknown as Date) * 60) * 1000;
+}
 
 /** The units of calendar windows. */
 export const CALENDAR_UNITS = ["day", "week", "month", "year"] as const;
@@ -23,7 +57,7 @@ const UNIT_MS: Readonly<Record<CalendarUnit, number>> = {
  * When a window begins within its unit. Each unit uses only some of the fields: days use only
  * `timeMs`.
  */
-export interface CalendarStart {
+interface CalendarStart {
   /** The month of a year, 1 to 12. */
   readonly month: number;
   /** The day of a month, 1 to 31. In a shorter month it stands for the last day. */
@@ -116,4 +150,91 @@ export function calendarStartAt(timeZone: string, time: number): CalendarStart {
     weekday: date.getUTCDay() || 7,
     timeMs: local - Math.floor(local / DAY_MS) * DAY_MS,
   };
+}
+
+/**
+ * Reads a time with its zone, such as `2026-12-01T08:00:00Z`. `Date.parse` alone takes the 30th of February for
+ * the 2nd of March.
+ *
+ * @returns milliseconds since the Unix epoch; NaN if there is no such time
+ */
+export function parseIsoTime(text: string): number {
+  const day = text.slice(0, 10);
+  const midnight = Date.parse(`${day}T00:00:00Z`);
+  if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(day))
+    return Number.NaN;
+  return Date.parse(text);
+}
+
+const START_TEXT = faultText(
+  '"epoch", or a time with its zone, such as "2026-01-01T09:00:00-08:00", or "spread"; for windows of the calendar also "15 09:00", "monday", "04-06" or "09:00"',
+);
+const TIME_ZONE = faultText('the IANA name of a time zone, such as "Europe/Berlin" or "UTC"');
+
+/** The fields of a rule that determine when its windows begin. */
+export interface StartFields {
+  /**
+   * When windows begin. `"epoch"`: windows begin at multiples of their length after the Unix epoch, and
+   * windows of the calendar begin at midnight on Mondays, on the first day of a month, or on 1 January.
+   * A time with its zone: one of the windows begins at this time; windows of the calendar begin on
+   * the same day and at the same local time. `"spread"`: windows begin at a different time for each
+   * client, so that clients do not all retry at the same moment.
+   *
+   * Windows of the calendar can also begin at a local time (`"09:00"`), on a day of the month (`"15"`,
+   * `"15 09:00"`), a day of the week (`"sunday"`, `"sunday 18:00"`), or a day of the year (`"04-06"`,
+   * `"04-06 09:00"`: 6 April). In a month that has no such day, the window begins on the last day.
+   *
+   * @default "epoch"
+   * @example "2026-01-01T09:00:00-08:00"
+   */
+  readonly start?:
+    | TextLike<
+        "epoch" | "spread" | "2026-01-01T00:00:00Z" | "15 09:00" | "monday" | "04-06" | "09:00"
+      >
+    | undefined;
+  /**
+   * The time zone of the windows `"day"`, `"week"`, `"month"` and `"year"`: its IANA name. Other
+   * windows have no time zone, so the field needs such a window.
+   *
+   * @default "UTC"
+   * @example "Europe/Berlin"
+   */
+  readonly timeZone?:
+    | TextLike<"UTC" | "Europe/Berlin" | "America/New_York" | "Asia/Tokyo">
+    | undefined;
+}
+
+/** When windows begin: at one time for all clients, or at a time derived from each client's key. */
+export interface Start {
+  readonly spread: boolean;
+  /** A time at which a window of a fixed length begins, in milliseconds after the Unix epoch. */
+  readonly startMs: number;
+  /**
+   * Whether `start` is a time with its zone. Calendar windows then begin at the local time of
+   * `startMs`.
+   */
+  readonly isTime?: true;
+  /** Present if `start` has a notation that only calendar windows have, such as `15 09:00`. */
+  readonly parts?: Partial<CalendarStart>;
+}
+
+/** The schema of {@link StartFields}. */
+export const startFields = {
+  start: v.optional(parsedText(parseStart, START_TEXT), "epoch"),
+  timeZone: v.optional(parsedText((text) => (isTimeZone(text) ? text : undefined), TIME_ZONE)),
+};
+
+function parseStart(text: string): Start | undefined {
+  if (text === "spread") return { spread: true, startMs: 0 };
+  if (text === "epoch") return { spread: false, startMs: 0 };
+  const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+  if (!iso) {
+    const parts = parseCalendarStart(text);
+    return parts && { spread: false, startMs: 0, parts };
+  }
+  const startMs = Date.parse(text);
+  // Date.parse reads 30 February as 2 March, so the day of the result must be the given day.
+  const day = text.slice(0, 10);
+  if (Number.isNaN(startMs) || !new Date(day).toISOString().startsWith(day)) return undefined;
+  return { spread: false, startMs, isTime: true };
 }

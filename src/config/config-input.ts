@@ -1,6 +1,6 @@
 import type { CustomInput } from "./custom.ts";
 import type { JwtInput } from "./jwt.ts";
-import type { NativeLimiterInput } from "./native-limiter.ts";
+import type { NativeLimiterInput } from "./limit-fields.ts";
 import type { OriginInput, OriginsInput } from "./origin.ts";
 import type { RulesInput } from "./rules.ts";
 

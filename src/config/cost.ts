@@ -1,10 +1,8 @@
 import * as v from "valibot";
-import { faultText } from "./fault-text.ts";
-import { checkOf } from "./field-checks.ts";
-import { fields, integer, isRecord, parsed, parsedText } from "./fields.ts";
-import { parseHeaderName } from "./key-expression.ts";
-import { MAX_LIMIT } from "./limits.ts";
-import type { TextLike } from "./text-like.ts";
+import { faultText } from "./faults.ts";
+import { checkOf, fields, integer, isRecord, parsed, parsedText, type TextLike } from "./fields.ts";
+import { parseHeaderName } from "./key.ts";
+import { MAX_LIMIT } from "./window.ts";
 
 const NUMBER = faultText(() => `a whole number from 0 to ${MAX_LIMIT}`);
 const OF_REQUEST = faultText('"custom:NAME" or "body:bytes"');

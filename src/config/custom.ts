@@ -1,7 +1,241 @@
+import type { Context } from "hono";
 import * as v from "valibot";
-import type { CustomCost, CustomKey, CustomResponse, CustomSettle } from "./custom-functions.ts";
-import { faultText } from "./fault-text.ts";
-import { anyMapOf, fields, textMatching } from "./fields.ts";
+import type { CalendarUnit } from "./calendar.ts";
+import { faultText, listOfNames, shortened } from "./faults.ts";
+import { anyMapOf, fields, isRecord, pathTo, textMatching } from "./fields.ts";
+import { namedParts, type PlacedRule, placedRules } from "./rules.ts";
+
+/** The quota of one policy for one client, after a decision. A policy is one window of a rule. */
+export interface Quota {
+  /**
+   * The policy's name in the RateLimit fields. It is the rule's name, with the window appended if
+   * the rule has several windows, such as `search/1m`.
+   */
+  readonly policy: string;
+  /** The quota that each window grants. */
+  readonly limit: number;
+  /**
+   * The length of a window, in milliseconds. Calendar windows have different lengths, so for these
+   * it is the length of the current window.
+   */
+  readonly windowMs: number;
+  /** The unit of the calendar, if the window is a calendar window. */
+  readonly calendar?: CalendarUnit;
+  /** Quota left in the current window, including quota that rolled over; never below 0. */
+  readonly remaining: number;
+  /** Milliseconds until the current window ends; more than 0. */
+  readonly resetMs: number;
+  /**
+   * The time at which the current window ends, in milliseconds since the Unix epoch. The store's
+   * clock determines this time; after a refund, and with `clock: "edge"`, the Worker's clock does.
+   */
+  readonly resetAt: number;
+  /**
+   * Whether the request exceeds this quota. It is then denied or, if the rule has the mode `mark`,
+   * marked.
+   */
+  readonly violated: boolean;
+  /**
+   * Milliseconds until the same request may fit into this quota; 0 if it fits now. A cost above the
+   * capacity never fits.
+   */
+  readonly retryAfterMs: number;
+  /**
+   * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no
+   * quota is reserved. A check returns the time for the quota that it would reserve.
+   */
+  readonly reservationDelayMs: number;
+}
+
+declare global {
+  // `wrangler types` adds a project's bindings to this interface. The interface is declared here
+  // too, because this file must compile without the types of Workers.
+  namespace Cloudflare {
+    interface Env {}
+  }
+}
+
+/**
+ * The type of a Worker's bindings: the bindings that `wrangler types` has generated. Without them, it is
+ * `any`, so that every binding compiles.
+ */
+export type WorkerBindings = keyof Cloudflare.Env extends never
+  ? // biome-ignore lint/suspicious/noExplicitAny: the compiler does not know the project's bindings.
+    any
+  : Cloudflare.Env;
+
+/**
+ * The second argument of a function in `custom`.
+ *
+ * @typeParam Bindings the type of the Worker's bindings
+ * @example async function plan(request: Request, { env }: CustomContext<Env>) { … }
+ */
+export interface CustomContext<Bindings = WorkerBindings> {
+  /** The Worker's bindings: its vars, secrets, KV namespaces, services and so on. */
+  readonly env: Bindings;
+  /** Cloudflare's context of this request. `waitUntil` lets a task run after the response is sent. */
+  readonly ctx: { waitUntil(task: Promise<unknown>): void };
+  /**
+   * Hono's context of this request, for example for the session of the user: `c?.get("session")`.
+   * Set only if the middleware `rateLimit` calls the function.
+   */
+  readonly c?: Context;
+}
+
+/** The result of a function for `custom:NAME`. If it is not a text, the key counts as absent. */
+export type CustomKeyValue = string | null | undefined;
+
+/**
+ * Computes the value of a key `custom:NAME`. The key counts as absent if the function throws, if it
+ * takes longer than `timeoutMs`, or if its result is an empty text or not a text. Weir then uses
+ * the next alternative of the key, or the client's address.
+ *
+ * A function receives the request that will be forwarded. To read the body, it must clone the
+ * request.
+ */
+export type CustomKey = CustomFunction<CustomContext, CustomKeyValue>;
+
+/** The result of a function that computes a cost. If it is no whole number, the cost is unknown. */
+export type CustomCostValue = number | undefined;
+
+/**
+ * The result of a settle function that knows only a part of the cost, for example because the
+ * response has broken off. The cost is unknown, but each rule charges at least this number.
+ */
+export interface PartialCost {
+  /** A whole number from 0 to 999999999999999. */
+  readonly atLeast: number;
+}
+
+/** The result of a settle function. If it is any other value, the cost is unknown. */
+export type CustomSettleValue = CustomCostValue | PartialCost;
+
+/**
+ * Computes the cost of a request for `cost: "custom:NAME"`: a whole number from 0 to
+ * 999999999999999. A request with a cost of 0 is free. The cost counts as unknown if the result is
+ * any other value, if the function throws, or if it takes longer than `timeoutMs`. Weir then charges
+ * the `default` of the rule's cost, else its `max`, else 1.
+ *
+ * A function receives the request that will be forwarded. To read the body, it must clone the
+ * request.
+ *
+ * @example async (request) => [await request.clone().json()].flat().length
+ */
+export type CustomCost = CustomFunction<CustomContext, CustomCostValue> &
+  TokensOf<"request"> & {
+    /**
+     * The lowest number that the function returns. While a client has less quota left, Weir denies its
+     * requests from memory without calling the function.
+     *
+     * @default 0
+     */
+    readonly atLeast?: number;
+  };
+
+/**
+ * The second argument of a function in `custom.settle`.
+ *
+ * @typeParam Bindings the type of the Worker's bindings
+ */
+export interface SettleContext<Bindings = WorkerBindings> extends CustomContext<Bindings> {
+  /** The request that was forwarded. Its body has been read. */
+  readonly request: Request;
+  /**
+   * The cost that was charged before the request was forwarded, or 0. If functions settle several
+   * rules of the request, this is the highest of their charges. If the function returns undefined,
+   * a reserve stays charged, unless the rule's cost has a `default`.
+   */
+  readonly reserved: number;
+}
+
+/**
+ * Computes the final cost of a request for `settle: "custom:NAME"`: a whole number from 0 to
+ * 999999999999999. Its first argument is the origin's response, whose body the function may read to
+ * the end while the client receives it.
+ *
+ * @example async (response) => (await response.json()).usage.total_tokens
+ */
+export type CustomSettle = CustomFunction<SettleContext, CustomSettleValue, Response> &
+  TokensOf<"response">;
+
+/**
+ * A part of the types of costs, so that the compiler refuses `llmUsage()` in `custom.costs` and
+ * `llmReserve()` in `custom.settle`. No function has this property, and other functions need none.
+ */
+export interface TokensOf<Subject extends "request" | "response"> {
+  readonly tokensOf?: Subject;
+}
+
+/** A denied request, as a function in `custom.responses` sees it. */
+export interface Denial {
+  /** The name of the rule that answers: the first rule that denied the request. */
+  readonly rule: string;
+  /**
+   * Milliseconds until the same request may be admitted, without the rule's `retryJitter`. A request
+   * whose cost is above the limit is never admitted.
+   */
+  readonly retryAfterMs: number;
+  /** The value of the header field Retry-After: whole seconds, with the rule's `retryJitter`. */
+  readonly retryAfterSeconds: number;
+  /** The quotas that denied the request, at least one. */
+  readonly violated: readonly Quota[];
+  /**
+   * The quotas of all rules that apply to the request, one for each window. A denial from memory may
+   * lack some of them.
+   */
+  readonly quotas: readonly Quota[];
+}
+
+/**
+ * The second argument of a function in `custom.responses`.
+ *
+ * @typeParam Bindings the type of the Worker's bindings
+ */
+export interface DenialContext<Bindings = WorkerBindings> extends CustomContext<Bindings> {
+  /**
+   * The denied request. It is not forwarded, so the function may read its body. A client can send a body
+   * of any length, so read only bodies whose Content-Length is small.
+   */
+  readonly request: Request;
+}
+
+/**
+ * Creates the response to a denied request for `response: "custom:NAME"`. The status must be 200, or
+ * from 400 to 599. Weir sets Retry-After, Cache-Control: no-store and the RateLimit fields, and replaces
+ * such fields of the response. It keeps Access-Control-* and Vary. If the response has neither
+ * Access-Control-Allow-Origin nor Access-Control-Allow-Credentials, pages of all other origins may read
+ * it, but not if they send cookies. The default response replaces the result if the function throws, if its result is no such response, if the body fails or is longer
+ * than 1 MiB, or if the function and the body take longer than `timeoutMs`.
+ *
+ * @example ({ retryAfterSeconds }) => Response.json({ wait: retryAfterSeconds }, { status: 429 })
+ */
+export type CustomResponse = CustomFunction<DenialContext, Response, Denial>;
+
+/**
+ * The type of a function in `custom`. Its arguments have the types `Subject` and `Context`, and it
+ * returns a `Result` or a promise of one.
+ */
+type CustomFunction<Context, Result, Subject = Request> =
+  | TypedFunction<Subject, Context, Result>
+  | AnnotatedFunction<Result>;
+
+/** The compiler uses this type to infer the types of parameters that have no annotation. */
+type TypedFunction<Subject, Context, Result> = (
+  subject: Subject,
+  context: Context,
+) => Result | Promise<Result>;
+
+/**
+ * Accepts functions whose parameters have any annotation, such as the project's own type of `env`.
+ * The second signature only prevents the compiler from inferring the types of parameters from this
+ * type.
+ */
+interface AnnotatedFunction<Result> {
+  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
+  (subject: any, context: any): Result | Promise<Result>;
+  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
+  <_>(subject: any, context: any): Result | Promise<Result>;
+}
 
 /** The functions for the keys `custom:NAME`, each with its NAME as the name of the property. */
 export type CustomKeys = Readonly<Record<string, CustomKey>>;
@@ -102,4 +336,120 @@ export interface CustomFunctions {
   readonly costs?: ReadonlyMap<string, CustomCost> | undefined;
   readonly settle?: ReadonlyMap<string, CustomSettle> | undefined;
   readonly responses?: ReadonlyMap<string, CustomResponse> | undefined;
+}
+
+/** The groups of functions in `custom`. */
+const GROUPS = ["keys", "costs", "settle", "responses"] as const;
+type Group = (typeof GROUPS)[number];
+
+/** The name of a function that a rule uses. */
+interface FunctionUse {
+  readonly group: Group;
+  readonly name: string;
+  readonly path: PlacedRule["path"];
+}
+
+/**
+ * Checks that `custom` has a function for each `custom:NAME` of the rules. The check also runs if the
+ * configuration has other faults, so that Weir reports all faults at once.
+ */
+export function checkCustomFunctions<Fields>() {
+  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
+    const config: unknown = dataset.value;
+    if (!isRecord(config)) return;
+    const uses = functionUses(config);
+    for (const group of GROUPS) {
+      const names = customNames(config.custom, group);
+      // The schema has reported that `custom` or the group is not an object.
+      if (!names) continue;
+      const present = new Set(names);
+      // The explanation of the fault uses these names to suggest the nearest one.
+      const expected = faultText(() => names.slice(0, MAX_COMPARED).join(", "));
+      for (const { group: used, name, path } of uses) {
+        if (used !== group || present.has(name)) continue;
+        const message = noFunction(group, shortened(name), names, config.custom);
+        addIssue({ path, input: name, expected, received: name, message });
+      }
+    }
+  });
+}
+
+/** The explanation of a fault compares a misspelt name with at most this number of names. */
+const MAX_COMPARED = 1000;
+
+function noFunction(group: Group, name: string, names: readonly string[], custom: unknown): string {
+  return faultText(() => {
+    const other = GROUPS.find((each) => customNames(custom, each)?.includes(name));
+    if (other) {
+      const [single, ...more] = names;
+      const cure =
+        single === undefined || more.length > 0
+          ? `Move it into custom.${group}, or write the name of another function`
+          : `Write custom:${shortened(single)}, or move ${name} into custom.${group}`;
+      return `custom:${name} needs a function in custom.${group}, but ${name} is in custom.${other}. ${cure}`;
+    }
+    const [use, argument] = {
+      keys: ["key", "request"],
+      costs: ["cost", "request"],
+      settle: ["settle:", "response"],
+      responses: ["response", "denial"],
+    }[group];
+    const present = names.length > 0 ? `only ${listOfNames(names)}` : "no functions";
+    const cure =
+      `the ${use} custom:${name} needs a function in custom.${group}, which has ${present}. ` +
+      `Add custom: { ${group}: { ${name}: (${argument}) => … } } beside rules`;
+    return group === "keys"
+      ? `${cure}, or, if only programs use the rule, add for: "programs" to it`
+      : cure;
+  });
+}
+
+/** Returns the names of the functions in a group; undefined if they are not an object. */
+function customNames(custom: unknown, group: Group): string[] | undefined {
+  if (custom === undefined) return [];
+  const functions = isRecord(custom) ? (custom[group] ?? {}) : undefined;
+  if (functions instanceof Map) return [...functions.keys()];
+  return isRecord(functions) ? Object.keys(functions) : undefined;
+}
+
+function functionUses(config: Record<string, unknown>): FunctionUse[] {
+  const keys = namedParts(config)
+    .filter(({ kind }) => kind === "custom")
+    .map(({ name, path }) => ({ group: "keys" as const, name, path }));
+  return [...keys, ...costUses(config), ...responseUses(config)];
+}
+
+/** Returns the functions in the costs of all rules. A cost without a fault is already parsed. */
+function costUses(config: Record<string, unknown>): FunctionUse[] {
+  return placedRules(config).flatMap(({ rule, path }) => {
+    if (!isRecord(rule) || !isRecord(rule.cost) || rule.for === "programs") return [];
+    const { cost } = rule;
+    const { before, settle } = cost;
+    const at: FunctionUse["path"] = [...path, pathTo(rule, "cost")];
+    const inCost = (field: string): FunctionUse["path"] => [...at, pathTo(cost, field)];
+    return [
+      // Without `settle`, the cost may be a text, which has no fields.
+      ...nameIn(before).map((name) => ({
+        group: "costs" as const,
+        name,
+        path: settle ? inCost("reserve") : at,
+      })),
+      ...nameIn(settle).map((name) => ({ group: "settle" as const, name, path: inCost("settle") })),
+    ];
+  });
+}
+
+function responseUses(config: Record<string, unknown>): FunctionUse[] {
+  return placedRules(config).flatMap(({ rule, path }) => {
+    if (!isRecord(rule) || rule.for === "programs") return [];
+    const { response } = rule;
+    if (!isRecord(response) || typeof response.custom !== "string") return [];
+    return [
+      { group: "responses", name: response.custom, path: [...path, pathTo(rule, "response")] },
+    ];
+  });
+}
+
+function nameIn(source: unknown): string[] {
+  return isRecord(source) && source.kind === "custom" ? [String(source.name)] : [];
 }

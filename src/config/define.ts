@@ -1,9 +1,8 @@
 import * as v from "valibot";
 import { explainedFaultsOf } from "./explain/explained-faults.ts";
-import { type Fault, MAX_FAULTS, shortFaultsOf } from "./faults.ts";
+import { type Fault, MAX_FAULTS, type NodeGlobals, shortFaultsOf } from "./faults.ts";
 import { createFaultyConfig, isLocalWorkerd } from "./faulty-config.ts";
 import { isRecord } from "./fields.ts";
-import type { NodeGlobals } from "./node-globals.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 
 const MORE = "\nRun npx weir check: it prints what is allowed, and the cures.";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { faultText } from "./fault-text.ts";
+import { faultText } from "./faults.ts";
 
 // Building blocks of the schema. The message of each schema lists the allowed values. `faults.ts`
 // puts this list into a sentence.
@@ -177,3 +177,79 @@ export function pathTo(object: object, key: string): v.ObjectPathItem {
 export function pathToItem(input: unknown[], index: number): v.ArrayPathItem {
   return { type: "array", origin: "value", input, key: index, value: input[index] };
 }
+
+/** The fields of an object that may have faults. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Reports a fault at a field of the checked object. */
+type Refuse = (message: string, ...path: readonly string[]) => void;
+
+/** Returns a check that runs whether or not the object has other faults. */
+export function checkOf<Output>(check: (fields: Fields, refuse: Refuse) => void) {
+  return v.rawCheck<Output>(({ dataset, addIssue }) => {
+    const fields: unknown = dataset.value;
+    if (!isRecord(fields)) return;
+    check(fields, (message, ...names) => {
+      let at: unknown = fields;
+      const path = names.map((name) => {
+        const item = pathTo(isRecord(at) ? at : {}, name);
+        at = item.value;
+        return item;
+      });
+      addIssue({ path: path as [v.ObjectPathItem, ...v.ObjectPathItem[]], input: at, message });
+    });
+  });
+}
+
+/** Reports that each field in `names` must be removed if it is set. */
+export function refuseGiven(
+  fields: Fields,
+  names: readonly string[],
+  because: string,
+  refuse: Refuse,
+): void {
+  for (const name of names) {
+    if (fields[name] === undefined) continue;
+    refuse(
+      faultText(() => `remove ${name}: ${because}`),
+      name,
+    );
+  }
+}
+
+/**
+ * Reports names of a Map that mean the same, such as one host in two spellings.
+ *
+ * @param parse returns the canonical form of a name; undefined for a faulty name
+ * @param same the words that follow the first spelling in the message, such as "is the same host"
+ */
+export function differentNames<Input>(
+  parse: (name: string) => string | undefined,
+  same: string,
+): v.RawCheckAction<Input> {
+  return v.rawCheck<Input>(({ dataset, addIssue }) => {
+    const map: unknown = dataset.value;
+    if (!(map instanceof Map)) return;
+    const firsts = new Map<string, string>();
+    for (const [key, value] of map as Map<string, unknown>) {
+      const name = parse(key);
+      const first = name && firsts.get(name);
+      if (name && !first) firsts.set(name, key);
+      if (!first) continue;
+      addIssue({
+        path: [{ type: "map", origin: "value", input: map, key, value }],
+        input: value,
+        message: faultText(() => `${JSON.stringify(first)} ${same}`),
+      });
+    }
+  });
+}
+
+/**
+ * A text for which editors suggest the given examples.
+ *
+ * The compiler accepts every text, because a text in a variable has the type `string`.
+ * `defineConfig` reports an invalid text at run time. Without the intersection, the compiler would
+ * reduce the union to `string`, and editors would suggest nothing.
+ */
+export type TextLike<Example extends string> = Example | (string & Record<never, never>);

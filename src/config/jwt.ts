@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { SecretName } from "./exempt.ts";
-import { faultText } from "./fault-text.ts";
+import { faultText } from "./faults.ts";
 import { fields, isRecord, listOf, oneOf, parsedText, pathTo, textMatching } from "./fields.ts";
-import { parseHeaderName } from "./key-expression.ts";
+import { parseHeaderName } from "./key.ts";
+import { SecretName } from "./tiers.ts";
 
 const JWT = faultText(
   'either { secret: "NAME", alg } or { jwks: "https://…", algs }, and header, issuer, audience',

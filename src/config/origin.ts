@@ -1,8 +1,7 @@
 import * as v from "valibot";
-import { parseHost } from "./conditions.ts";
-import { differentNames } from "./different-names.ts";
-import { faultText } from "./fault-text.ts";
-import { bindingName, fields, isRecord, mapOf, parsedText } from "./fields.ts";
+import { faultText } from "./faults.ts";
+import { bindingName, differentNames, fields, isRecord, mapOf, parsedText } from "./fields.ts";
+import { parseHost } from "./match.ts";
 
 /** The allowed values of `origin.url` and of the var `ORIGIN_URL`, for messages. */
 export const ORIGIN_URL =

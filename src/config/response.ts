@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { faultText } from "./fault-text.ts";
+import { faultText } from "./faults.ts";
 import { anyMapOf, fields, integer, isRecord, parsed, textMatching } from "./fields.ts";
 
 /** A token of RFC 9110: the name of a header field. */

@@ -1,10 +1,8 @@
-import { reserveIn } from "./charge.ts";
-import { faultText } from "./fault-text.ts";
-import { listOfNames, shortened } from "./faults.ts";
-import { checkOf, type Fields, refuseGiven } from "./field-checks.ts";
-import { isRecord } from "./fields.ts";
-import { type KeyPart, parseAlternatives } from "./key-expression.ts";
-import { MAX_ROUTE, splitRoute } from "./route.ts";
+import { faultText, listOfNames, shortened } from "./faults.ts";
+import { checkOf, type Fields, isRecord, refuseGiven } from "./fields.ts";
+import { type KeyPart, parseAlternatives } from "./key.ts";
+import { reserveIn } from "./limit-fields.ts";
+import { MAX_ROUTE, splitRoute } from "./match.ts";
 
 // These checks compare fields of a rule with each other. They also run if the rule has other faults, so
 // that Weir reports all faults at once. In such a rule, a field without a fault has its parsed value,

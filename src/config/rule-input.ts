@@ -1,11 +1,9 @@
-import type { ChargeFields } from "./charge.ts";
-import type { ExemptInput } from "./exempt.ts";
-import type { KeyInput } from "./key-expression.ts";
-import type { LimitFields } from "./limits.ts";
+import type { StartFields } from "./calendar.ts";
+import type { KeyInput } from "./key.ts";
+import type { ChargeFields, OutcomeFields } from "./limit-fields.ts";
 import type { MatchInput } from "./match.ts";
-import type { OutcomeFields } from "./outcome.ts";
-import type { StartFields } from "./start.ts";
-import type { TiersInput } from "./tiers.ts";
+import type { ExemptInput, TiersInput } from "./tiers.ts";
+import type { LimitFields } from "./window.ts";
 
 /**
  * A rule: which requests it counts, which value identifies a client, and how many requests pass.

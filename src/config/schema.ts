@@ -1,14 +1,12 @@
 import * as v from "valibot";
-import { checkClaims } from "./config-checks.ts";
 import type { ConfigInput } from "./config-input.ts";
-import { type CustomFunctions, CustomSchema } from "./custom.ts";
-import { checkCustomFunctions } from "./custom-checks.ts";
+import { type CustomFunctions, CustomSchema, checkCustomFunctions } from "./custom.ts";
 import { boolean, fields, integer, oneOf, textMatching } from "./fields.ts";
 import { type JwtConfig, JwtSchema } from "./jwt.ts";
-import { type NativeLimiterInput, NativeLimiterSchema } from "./native-limiter.ts";
+import { type NativeLimiterInput, NativeLimiterSchema } from "./limit-fields.ts";
 import { type OriginConfig, OriginSchema, type Origins, OriginsSchema } from "./origin.ts";
 import type { Rule } from "./rule.ts";
-import { flatRules, RulesSchema } from "./rules.ts";
+import { checkClaims, flatRules, RulesSchema } from "./rules.ts";
 
 export type { ConfigInput } from "./config-input.ts";
 

@@ -1,15 +1,28 @@
 import * as v from "valibot";
-import { parseHost } from "./conditions.ts";
-import { faultText } from "./fault-text.ts";
-import { fields, isRecord, mapOf, parsedText, pathTo, textMatching } from "./fields.ts";
+import { NetworkSet, networks } from "./address.ts";
+import { faultText } from "./faults.ts";
+import {
+  BINDING_NAME,
+  bindingName,
+  differentNames,
+  fields,
+  isRecord,
+  mapOf,
+  parsedText,
+  pathTo,
+  textMatching,
+} from "./fields.ts";
 import {
   ALLOWED_KEYS,
   type KeyExpression,
   type KeyInput,
+  type KeyPart,
   parseAlternatives,
-} from "./key-expression.ts";
-import { checkLimitExtras, checkLimitFields, type LimitFields, limitFields } from "./limits.ts";
+  parseHeaderName,
+} from "./key.ts";
+import { HeaderName, parseHost, SAME_HEADER } from "./match.ts";
 import { partsOf } from "./rule-checks.ts";
+import { checkLimitExtras, checkLimitFields, type LimitFields, limitFields } from "./window.ts";
 
 const BY = faultText(() => `${ALLOWED_KEYS}; "a | b" for the first one present`);
 const TIERS = faultText("an object of tiers, each { limit, window }, at least one");
@@ -83,4 +96,126 @@ function checkHosts<Output>() {
       });
     }
   });
+}
+
+/** Kinds of key whose value may be a client's credential. */
+const FROM_REQUEST = new Set(["header", "cookie", "query", "param"]);
+
+/**
+ * Matches the names of header fields and parameters that hold a plan or a similar value, and not a
+ * credential. Cookies are not included, because a cookie of any name may hold a session.
+ */
+const HARMLESS =
+  /^(x-)?((user|account|customer|client|api)[-_])?(plan|tier|level|role|region|country|locale|lang(uage)?|version|product|edition)$/i;
+
+/**
+ * Whether the names of tiers could be credentials. This is so if a client gets its tier by sending
+ * the tier's name. Weir neither prints nor logs such names.
+ */
+export function areTierNamesSecret(by: KeyExpression): boolean {
+  return by.flat().some(mayBeCredential);
+}
+
+/** Whether the value of a part of a key may be a client's credential. */
+export function mayBeCredential(part: KeyPart): boolean {
+  return (
+    "name" in part &&
+    FROM_REQUEST.has(part.kind) &&
+    (part.kind === "cookie" || !HARMLESS.test(part.name))
+  );
+}
+
+const EXEMPT = faultText("at least one of ips, headers");
+const HEADERS = faultText("an object of header names and values, at least one");
+const VALUE = faultText(
+  'a text of ASCII without line breaks or spaces at its ends, or { secret: "NAME" }, a secret of the Worker',
+);
+
+/** Requests that a rule does not count: those that match any entry of `ips` or `headers`. */
+export interface ExemptInput {
+  /**
+   * Addresses and networks of exempt clients. Write IPv4 addresses in IPv4 notation. They also
+   * match clients whose IPv4 address is embedded in an IPv6 address.
+   *
+   * @default none
+   * @example ["198.51.100.0/24", "2001:db8::/32"]
+   */
+  readonly ips?: readonly string[] | undefined;
+  /**
+   * Header fields that exempt a request, each with the value that it must have: an ASCII text, or
+   * `{ secret: "NAME" }` for the value of that secret of the Worker. Prefer a secret, because
+   * everyone who can read the configuration can send a text that is written in it.
+   *
+   * @default none
+   * @example { "x-internal": { secret: "INTERNAL_TOKEN" } }
+   */
+  readonly headers?: Readonly<Record<string, ExpectedValue>> | undefined;
+}
+
+/** The value that a header must have: a text, or the name of the Worker's secret that holds it. */
+export type ExpectedValue = string | { readonly secret: string };
+
+/** The name of a secret in a configuration. */
+export const SecretName = bindingName(faultText("the name of a secret or var of the Worker"));
+
+/**
+ * Matches conventional names of secrets. Each word of a name must be short, so that few secret
+ * values match by mistake.
+ */
+const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
+
+/**
+ * Returns the name of a secret, for logs. A name that is not conventional is cut to its first three
+ * characters, because it may be the secret itself, written by mistake in place of its name.
+ */
+export function printableSecretName(name: string): string {
+  return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;
+}
+
+// A header arrives without white space at its ends, so a text with such space never matches.
+const TEXT = /^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/;
+
+const Value = v.custom<ExpectedValue>((value) => {
+  if (typeof value === "string") return TEXT.test(value);
+  if (!isRecord(value) || Object.keys(value).length !== 1) return false;
+  return typeof value.secret === "string" && BINDING_NAME.test(value.secret);
+}, VALUE);
+
+const NO_NETWORKS = new NetworkSet([], []);
+
+export const ExemptSchema = v.pipe(
+  fields(
+    {
+      ips: v.optional(networks()),
+      headers: v.optional(
+        v.pipe(mapOf(HeaderName, Value, HEADERS), differentNames(parseHeaderName, SAME_HEADER)),
+      ),
+    },
+    EXEMPT,
+  ),
+  v.check(({ ips, headers }) => ips !== undefined || headers !== undefined, EXEMPT),
+  v.transform(
+    ({ ips = NO_NETWORKS, headers = new Map<string, ExpectedValue>() }): Exempt => ({
+      networks: ips,
+      headers: [...headers].map(
+        ([name, value]): ExemptHeader => ({
+          name: parseHeaderName(name) as string,
+          value,
+        }),
+      ),
+    }),
+  ),
+);
+
+/** A header that exempts a request if it has the expected value. */
+interface ExemptHeader {
+  /** In lower case. */
+  readonly name: string;
+  readonly value: ExpectedValue;
+}
+
+/** {@link ExemptInput}, parsed. */
+export interface Exempt {
+  readonly networks: NetworkSet;
+  readonly headers: readonly ExemptHeader[];
 }

@@ -1,11 +1,9 @@
 import { DurableObject } from "cloudflare:workers";
-import { CONTROL_BINDING } from "../config/binding-names.ts";
-import type { Env } from "../config/env.ts";
+import { CONTROL_BINDING, type Env } from "../config/bindings.ts";
 import type { Override } from "../overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../request/identity.ts";
 import { AuditTable } from "./audit-table.ts";
-import { Collector } from "./collector.ts";
-import { parentOf } from "./fan-in.ts";
+import { Collector, parentOf } from "./fan-in.ts";
 import { OverrideTable } from "./override-table.ts";
 import type {
   Actor,

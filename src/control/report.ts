@@ -1,10 +1,17 @@
-import { noRuleSums } from "../statistics/add-sums.ts";
-import type { RuleSums } from "../statistics/sums.ts";
-import { BUCKET_MS, bucketAt, RETENTION_MS } from "./bucket-tables.ts";
+import { noRuleSums, type RuleSums } from "../statistics/sums.ts";
 import type { Resolution, StatisticsQuery, StatisticsReport } from "./protocol.ts";
-import type { RuleSlots } from "./rule-slots.ts";
+import {
+  BUCKET_MS,
+  bucketAt,
+  PEAK_BYTES,
+  RETENTION_MS,
+  RULE_BYTES,
+  RuleArray,
+  type RuleSlots,
+  readHeads,
+  type StoredRules,
+} from "./statistics-tables.ts";
 import { ClientSums } from "./stored-clients.ts";
-import { PEAK_BYTES, RULE_BYTES, RuleArray, readHeads, type StoredRules } from "./sums-row.ts";
 
 /** The maximum number of clients of a report. */
 const MAX_CLIENTS = 100;

@@ -1,13 +1,15 @@
 import { MINUTE_MS, type RuleSums } from "../statistics/sums.ts";
-import { BucketTables } from "./bucket-tables.ts";
-import { CollectorCount } from "./fan-in.ts";
-import { GatheredSums } from "./gathered-sums.ts";
+import { CollectorCount, GatheredSums, Sources } from "./fan-in.ts";
 import type { HandOver, StatisticsQuery, StatisticsReport, Totals } from "./protocol.ts";
 import { readReport } from "./report.ts";
-import { RuleSlots } from "./rule-slots.ts";
-import { Sources } from "./sources.ts";
-import { addHead, emptyRow, type SumsRow } from "./sums-row.ts";
-import { TotalsRow } from "./totals-row.ts";
+import {
+  addHead,
+  BucketTables,
+  emptyRow,
+  RuleSlots,
+  type SumsRow,
+  TotalsRow,
+} from "./statistics-tables.ts";
 
 /** Sums are written at most once in this time, because every written row is billed. */
 export const WRITE_INTERVAL_MS = 1000;

@@ -1,5 +1,11 @@
-import { noRequests, noRuleSums, noStoreSums } from "../statistics/add-sums.ts";
-import type { LimitedClient, MinuteSums, RuleSums } from "../statistics/sums.ts";
+import {
+  type LimitedClient,
+  type MinuteSums,
+  noRequests,
+  noRuleSums,
+  noStoreSums,
+  type RuleSums,
+} from "../statistics/sums.ts";
 import type { HandOver } from "./protocol.ts";
 
 /** More minutes than this in one hand-over are ignored. A day has 1440. */

@@ -1,5 +1,4 @@
-import { type Calendar, DAY_MS, unitLengthMs } from "../config/calendar.ts";
-import { localTimeAt, offsetAt } from "../config/time-zone.ts";
+import { type Calendar, DAY_MS, localTimeAt, offsetAt, unitLengthMs } from "../config/calendar.ts";
 
 // Windows of a calendar. A window begins at the first moment at which the clocks of its time zone
 // show its start or a later time:

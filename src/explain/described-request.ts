@@ -2,8 +2,7 @@ import type { Config } from "../config/schema.ts";
 import { type CanonicalRequest, canonicalRequest } from "../request/canonical-request.ts";
 import { MAX_CHARACTERS, MAX_SEGMENTS } from "../request/path.ts";
 import { sentNamesOf } from "../request/sent-values.ts";
-import type { DescribedRequest } from "./explanation.ts";
-import { ALLOWED_METHODS, METHODS } from "./methods.ts";
+import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "./explanation.ts";
 
 /** The maximum length of the URL of a described request, in characters. Cloudflare accepts no longer ones. */
 export const MAX_URL = 16 * 1024;

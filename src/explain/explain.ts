@@ -2,8 +2,13 @@ import { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/client-address.ts";
 import { DescriptionError, PATH_TOO_LONG, readRequest } from "./described-request.ts";
-import type { ExplainContext, ExplainOverrides } from "./explain-context.ts";
-import type { DescribedRequest, ExplainedRequest, Explanation } from "./explanation.ts";
+import type {
+  DescribedRequest,
+  ExplainContext,
+  ExplainedRequest,
+  ExplainOverrides,
+  Explanation,
+} from "./explanation.ts";
 import { IdentifiedRequest } from "./identified-request.ts";
 import { imagineDecision } from "./imagined-decision.ts";
 import { matchRules } from "./matching.ts";

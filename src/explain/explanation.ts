@@ -1,5 +1,13 @@
-import type { Quota } from "../config/quota.ts";
+import type { ResolvedBindings } from "../config/bindings.ts";
+import type { CustomContext, Quota } from "../config/custom.ts";
+import type { KeyPart } from "../config/key.ts";
+import type { Config } from "../config/schema.ts";
+import { areTierNamesSecret } from "../config/tiers.ts";
+import type { ClientState } from "../limiter/clients.ts";
+import type { Decision } from "../limiter/decision.ts";
+import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { Override } from "../overrides/override.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 
 // The explanation of a described request: which rules apply and why, and what the decision would be now. The
 // admin API, the dashboard and the command `weir explain` show it.
@@ -150,4 +158,97 @@ export interface ExplainedResponse {
   readonly body?: string;
   /** Header fields that the origin's request gets, by name. */
   readonly originHeaders?: readonly (readonly [name: string, value: string])[];
+}
+
+/** The maximum length of a value of the request in an explanation, in characters. */
+const MAX_SHOWN = 200;
+/** The maximum number of characters of a value that may be a credential. */
+const MAX_REVEALED = 4;
+
+/** Returns a text of the request, shortened. */
+export function shownText(text: string): string {
+  return text.length <= MAX_SHOWN
+    ? text
+    : `${text.slice(0, MAX_SHOWN)}… (${text.length} characters)`;
+}
+
+/** Returns a text of the request in quotation marks, shortened. */
+export function quoted(text: string): string {
+  return JSON.stringify(shownText(text));
+}
+
+/** Returns the beginning and the length of a text that may be a credential. */
+export function shownCredential(text: string): string {
+  const revealed = text.slice(0, Math.min(MAX_REVEALED, Math.floor(text.length / 3)));
+  return `${revealed}… (${text.length} characters)`;
+}
+
+/**
+ * Matches the names of header fields and query parameters whose values may be credentials. It matches too many
+ * names rather than too few.
+ */
+const CREDENTIAL_NAME =
+  /auth|token|secret|key|pass|pwd|sess|sid|sig|cred|cookie|jwt|bearer|otp|pin|code|hash|nonce|[cx]srf/i;
+
+/** Whether a header field or a query parameter of this name may hold a credential. */
+export function namesCredential(name: string): boolean {
+  return CREDENTIAL_NAME.test(name);
+}
+
+/** Returns the value of a part of a key as an explanation shows it. */
+export function shownValue(part: KeyPart, value: string): string {
+  return isSecret(part) ? shownCredential(value) : shownText(value);
+}
+
+function isSecret(part: KeyPart): boolean {
+  // The explanation shows the path, and so its parameters.
+  return part.kind !== "param" && areTierNamesSecret([[part]]);
+}
+
+/** Returns a list of items as a text, with at most `max` of them. */
+export function shownList(items: Iterable<string | number>, size: number, max = 10): string {
+  const listed: string[] = [];
+  for (const item of items) {
+    if (listed.length === max) break;
+    listed.push(String(item));
+  }
+  return listed.join(", ") + (size > max ? ` and ${size - max} more` : "");
+}
+
+/** The methods of HTTP requests that Workers receive. The runtime answers 400 to all others, and to lower case. */
+export const METHODS: readonly string[] = (
+  "GET HEAD POST PUT DELETE PATCH PURGE OPTIONS TRACE COPY LOCK MKCOL MOVE PROPFIND PROPPATCH SEARCH UNLOCK ACL " +
+  "REPORT MKACTIVITY CHECKOUT MERGE MSEARCH NOTIFY SUBSCRIBE UNSUBSCRIBE QUERY"
+).split(" ");
+
+/** What is allowed, as the end of a sentence. */
+export const ALLOWED_METHODS = `a method that Workers receive, in upper case: ${METHODS.join(", ")}`;
+
+/** What an explanation needs. In Node, `read` can call `readClients` with a memory store. */
+export interface ExplainContext {
+  readonly config: Config;
+  readonly bindings: Pick<ResolvedBindings, "keySecret" | "secrets" | "mode" | "prefix">;
+  /**
+   * Reads the states of clients, and charges nothing.
+   *
+   * @throws {StoreError} if the store fails
+   */
+  readonly read: (appliedRules: readonly AppliedRule[]) => Promise<readonly ClientState[]>;
+  /**
+   * Decides a request if the store fails, and charges nothing. If it is undefined, `explain` throws the
+   * store's error.
+   */
+  readonly decide?: (appliedRules: readonly AppliedRule[]) => Promise<Decision>;
+  /** The second argument of the functions in `custom`. */
+  readonly custom: CustomContext;
+  /** Returns this machine's time, in milliseconds since the Unix epoch. */
+  readonly now?: () => number;
+}
+
+/** The overrides at the time of an explanation. */
+export interface ExplainOverrides {
+  /** Applies the overrides to rules and clients. */
+  readonly live: LiveOverrides;
+  /** The overrides by their ids: see `overrideId`. */
+  readonly byId: ReadonlyMap<string, Override>;
 }

@@ -1,20 +1,221 @@
+import { decode } from "hono/utils/jwt/jwt";
+import { NetworkSet } from "../config/address.ts";
+import type { Cost, RequestCost } from "../config/cost.ts";
+import type { CustomContext, CustomFunctions } from "../config/custom.ts";
+import type { JwtConfig } from "../config/jwt.ts";
+import type { ClaimPart } from "../config/key.ts";
 import type { Rule } from "../config/rule.ts";
-import { areTierNamesSecret } from "../config/tier-names.ts";
+import { areTierNamesSecret, type Exempt, printableSecretName } from "../config/tiers.ts";
+import { isChargedByResponse } from "../limiter/counters.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import type { CostFailure } from "../request/custom-calls.ts";
+import { type CostFailure, CustomCalls, type CustomFailure } from "../request/custom-calls.ts";
+import type { HeaderFields } from "../request/header-fields.ts";
 import type { KeyContext } from "../request/identity.ts";
 import type { RuleMatch } from "../request/matcher.ts";
-import { type AppliedRule, createRuleApplier } from "../request/rule-applier.ts";
+import { type AppliedRule, createRuleApplier, isExempt } from "../request/rule-applier.ts";
 import { type Claims, createClaimsReader } from "../request/token.ts";
-import { costSourceOf } from "./cost-source.ts";
-import { testExemptions } from "./exemptions.ts";
-import type { ExplainContext } from "./explain-context.ts";
-import type { ExplainedCondition, ExplainedKeyElement } from "./explanation.ts";
+import { shownAddress, shownNetworks } from "./conditions.ts";
+import { BODYLESS } from "./described-request.ts";
+import type { ExplainContext, ExplainedCondition, ExplainedKeyElement } from "./explanation.ts";
 import { explainKey, type KeyFacts } from "./key-elements.ts";
 import type { MatchedRule } from "./matching.ts";
-import { RememberedCalls } from "./remembered-calls.ts";
-import { claimFault } from "./token-fault.ts";
+
+/** The reasons why a token is invalid, by the names of Hono's errors, whose messages quote the token. */
+const FAULTS: Readonly<Record<string, string>> = {
+  JwtTokenExpired: "the token has expired (exp)",
+  JwtTokenNotBefore: "the token is not valid yet (nbf)",
+  JwtTokenIssuer: "the token's issuer (iss) is not the configured one",
+  JwtTokenAudience: "the token's audience (aud) is not the configured one",
+  JwtPayloadRequiresAud: "the token has no audience (aud)",
+  JwtTokenSignatureMismatched: "the token's signature is not valid",
+  JwtTokenInvalid: "the header field has no JWT",
+  JwtHeaderInvalid: "the token's header is not that of a JWT",
+  JwtAlgorithmMismatch: "the token's algorithm (alg) is not the configured one",
+};
+
+/**
+ * Returns why a request has no claim, as a part of a sentence. It contains no part of the token.
+ *
+ * @param claims the claims of the verified token; undefined if it is missing or invalid
+ * @param error the error with which the verification has ended, if it has
+ */
+function claimFault(
+  part: ClaimPart,
+  claims: Claims | undefined,
+  error: unknown,
+  { jwt, secrets, headers }: TokenFacts,
+): string {
+  if (claims)
+    return `the token is valid, but its claim ${part.name} is missing, or no text or whole number`;
+  if (!jwt) return "the configuration has no jwt";
+  const value = headers.get(jwt.header);
+  if (!value) return `the header field ${jwt.header} is missing`;
+  if (jwt.kind === "secret" && !secrets.get(jwt.secret)) {
+    return `the secret ${printableSecretName(jwt.secret)} is not set`;
+  }
+  if (error !== undefined) {
+    const name = error instanceof Error ? error.name : "";
+    return FAULTS[name] ?? "the token cannot be verified";
+  }
+  const token = jwt.header === "authorization" ? /^Bearer +(\S+)$/i.exec(value)?.[1] : value;
+  if (!token) return `the header field ${jwt.header} has no Bearer token`;
+  return jwt.kind === "jwks" ? keyFault(token, jwt.algs) : "the token is too long";
+}
+
+/** What an explanation needs to know about tokens. */
+interface TokenFacts {
+  readonly jwt: JwtConfig | undefined;
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly headers: HeaderFields;
+}
+
+/** Returns why no key of the issuer fits a token. */
+function keyFault(token: string, algs: readonly string[]): string {
+  try {
+    const { alg, kid } = decode(token).header;
+    if (!algs.some((each) => each === alg))
+      return `the token's algorithm is not ${algs.join(" or ")}`;
+    if (!kid) return "the token does not name its key (kid)";
+    return "the issuer's keys could not be fetched, or have none with the token's kid and algorithm";
+  } catch {
+    return "the header field has no JWT";
+  }
+}
+
+const NO_NETWORKS = new NetworkSet([], []);
+
+/**
+ * Tests each entry of `exempt` on its own, up to the first that exempts the request. The texts contain no
+ * secret.
+ */
+async function testExemptions(
+  { networks, headers }: Exempt,
+  request: CanonicalRequest,
+  secrets: ReadonlyMap<string, string>,
+): Promise<ExplainedCondition[]> {
+  const tested: ExplainedCondition[] = [];
+  const test = async (exempt: Exempt, texts: Omit<ExplainedCondition, "result">) => {
+    const holds = await isExempt(exempt, request, secrets, isEqual);
+    tested.push({ ...texts, result: holds ? "holds" : "fails" });
+    return holds;
+  };
+  if (networks.size > 0) {
+    const actual = shownAddress(request.headers);
+    const texts = { field: "exempt.ips", actual, expected: shownNetworks(networks) };
+    if (await test({ networks, headers: [] }, texts)) return tested;
+  }
+  for (const header of headers) {
+    const { name, value } = header;
+    const actual = request.headers.has(name) ? "a value" : "absent";
+    const expected =
+      typeof value === "string" ? "a text (not shown)" : shownSecret(value.secret, secrets);
+    const texts = { field: `exempt.headers.${name}`, actual, expected };
+    if (await test({ networks: NO_NETWORKS, headers: [header] }, texts)) return tested;
+  }
+  return tested;
+}
+
+function shownSecret(name: string, secrets: ReadonlyMap<string, string>): string {
+  const shown = printableSecretName(name);
+  return secrets.has(name)
+    ? `the value of the secret ${shown}`
+    : `the value of the secret ${shown}, which is not set`;
+}
+
+/**
+ * Compares the digests of two texts in a time that does not depend on them. Node has no `timingSafeEqual`
+ * in `crypto.subtle`.
+ */
+async function isEqual(one: string, other: string): Promise<boolean> {
+  const [first, second] = await Promise.all([digest(one), digest(other)]);
+  let difference = 0;
+  for (const [index, byte] of first.entries()) difference |= byte ^ (second[index] ?? 0);
+  return difference === 0;
+}
+
+async function digest(text: string): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+}
+
+/** Calls the functions in `custom` for one explanation, and each function at most once. */
+class RememberedCalls extends CustomCalls {
+  readonly #timeoutMs: number;
+  /** Says that a function which reads the body found none. A description often lacks it. */
+  readonly #bodyNote: string;
+  readonly #failures: Map<string, CustomFailure>;
+  readonly #keys = new Map<string, Promise<string | undefined>>();
+
+  constructor(
+    functions: CustomFunctions,
+    request: Request,
+    context: CustomContext,
+    timeoutMs: number,
+  ) {
+    const failures = new Map<string, CustomFailure>();
+    super(functions, request, context, timeoutMs, (name, cause) => failures.set(name, cause));
+    this.#failures = failures;
+    this.#timeoutMs = timeoutMs;
+    const lacksBody = request.body === null && !BODYLESS.includes(request.method);
+    this.#bodyNote = lacksBody ? "; this request is explained without a body" : "";
+  }
+
+  override computeKey(name: string): Promise<string | undefined> {
+    const computed = this.#keys.get(name) ?? super.computeKey(name);
+    this.#keys.set(name, computed);
+    return computed;
+  }
+
+  /** Returns why the result of a function is absent, as a part of a sentence. */
+  keyFault(name: string): string {
+    switch (this.#failures.get(name)) {
+      case "timeout":
+        return `custom.keys.${name} took longer than ${this.#timeoutMs} ms`;
+      case "threw":
+        return `custom.keys.${name} threw an error${this.#bodyNote}`;
+      default:
+        return `custom.keys.${name} returned no text, or an empty or too long one${this.#bodyNote}`;
+    }
+  }
+}
+
+/** The reasons why a cost is unknown, as parts of sentences. */
+const FAILURES: Readonly<Record<CostFailure, string>> = {
+  timeout: "the function took too long",
+  threw: "the function threw an error",
+  missing: "the request does not have it",
+  invalid: "it is no whole number",
+};
+
+/**
+ * Returns what determines the cost of a request under a rule.
+ *
+ * @param failure why the cost before the request could not be read, if it could not
+ */
+function costSourceOf(rule: Rule, failure: CostFailure | undefined): string {
+  const { cost, count } = rule;
+  const before = sourceBefore(cost);
+  const parts = [
+    failure ? `${before} is unknown, because ${FAILURES[failure]}` : before,
+    count && `only responses with the status ${count.statuses.join(", ")} are charged`,
+    typeof cost === "object" &&
+      cost.settle &&
+      `settled by ${cost.settle.kind}:${cost.settle.name} of the response`,
+    isChargedByResponse(rule) && "nothing is charged before the response",
+  ];
+  return parts.filter(Boolean).join("; ");
+}
+
+function sourceBefore(cost: Cost): string {
+  if (typeof cost === "number") return `cost: ${cost}`;
+  const { before } = cost;
+  if (before === undefined) return "a quota of 1 must be left";
+  return typeof before === "number" ? `reserve: ${before}` : nameOf(before);
+}
+
+function nameOf(source: RequestCost): string {
+  return source.kind === "body" ? "body:bytes" : `custom:${source.name}`;
+}
 
 /** A client under a rule that matches, or the exemption because of which the rule does not apply. */
 export interface IdentifiedClient {

@@ -1,4 +1,4 @@
-import type { CustomContext } from "../config/custom-functions.ts";
+import type { CustomContext } from "../config/custom.ts";
 import type { Config } from "../config/schema.ts";
 import { customDenial } from "../http/custom-denial.ts";
 import { withOriginFields } from "../http/forward.ts";

@@ -1,4 +1,4 @@
-import { type DeploymentMode, rulesInMode } from "../config/deployment-mode.ts";
+import { type DeploymentMode, rulesInMode } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
 import { hostOf } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/client-address.ts";

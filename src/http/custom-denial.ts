@@ -1,4 +1,4 @@
-import type { CustomContext, CustomResponse, Denial } from "../config/custom-functions.ts";
+import type { CustomContext, CustomResponse, Denial } from "../config/custom.ts";
 import { isReserved } from "../config/response.ts";
 import { isViolated, type Limited } from "../limiter/decision.ts";
 import { type FieldStyle, isAccessField } from "./response-headers.ts";

@@ -1,5 +1,5 @@
+import { hostLookup } from "../config/address.ts";
 import type { OriginBinding, ResolvedBindings } from "../config/bindings.ts";
-import { hostLookup } from "../config/host-lookup.ts";
 import { isViolated, type Quota } from "../limiter/decision.ts";
 import { hostOf } from "../request/canonical-request.ts";
 import { fieldsNamed, namePattern } from "../request/header-fields.ts";

@@ -1,7 +1,7 @@
-import { formatDuration } from "../config/duration.ts";
 import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
 import type { Rule } from "../config/rule.ts";
+import { formatDuration } from "../config/window.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
 import { allowOrigin, appendQuotaFields, type FieldStyle, toSeconds } from "./response-headers.ts";
 

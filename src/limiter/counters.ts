@@ -1,7 +1,7 @@
 import type { Cost } from "../config/cost.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { formatWindow } from "../config/windows.ts";
+import { formatWindow } from "../config/window.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 

@@ -1,4 +1,4 @@
-import type { Quota } from "../config/quota.ts";
+import type { Quota } from "../config/custom.ts";
 import type { Rule } from "../config/rule.ts";
 import { type Counter, type Tally, windowAt, windowEndingNear } from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
@@ -111,7 +111,7 @@ function verdictOf(
   return { ...verdict, reserve };
 }
 
-export type { Quota } from "../config/quota.ts";
+export type { Quota } from "../config/custom.ts";
 
 /** The decision on a request. An undecided request has no quotas. */
 export type Decision = Allowed | Limited | Undecided;

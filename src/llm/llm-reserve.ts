@@ -1,4 +1,4 @@
-import type { TokensOf } from "../config/custom-functions.ts";
+import type { TokensOf } from "../config/custom.ts";
 import { ignoreRest, type JsonValue, readFields } from "./body-text.ts";
 import { createTokenCost, MAX_TOKENS, type TokenWeights } from "./token-counts.ts";
 

@@ -1,4 +1,4 @@
-import type { PartialCost, TokensOf } from "../config/custom-functions.ts";
+import type { PartialCost, TokensOf } from "../config/custom.ts";
 import { createEventStreamParser, ignoreRest, readPieces } from "./body-text.ts";
 import {
   createTokenCost,

@@ -1,12 +1,216 @@
-import type { DeploymentMode } from "../config/deployment-mode.ts";
+import { type DeploymentMode, shadowed } from "../config/bindings.ts";
 import { isRecord } from "../config/fields.ts";
-import type { Rule } from "../config/rule.ts";
+import type { Rule, Window } from "../config/rule.ts";
+import { MAX_LIMIT } from "../config/window.ts";
 import type { RuleMatch } from "../request/matcher.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import { ClientChanges } from "./client-changes.ts";
-import { type OverrideUpdate, overrideId } from "./override.ts";
-import { RuleChange } from "./rule-change.ts";
-import { isUnderstood } from "./valid-override.ts";
+import {
+  type ClientEffect,
+  type ClientOverride,
+  emptyWindows,
+  limitedWindows,
+  MAX_FACTOR,
+  type Override,
+  type OverrideUpdate,
+  overrideId,
+  type RuleEffect,
+  scaledWindows,
+} from "./override.ts";
+
+/** The windows of a configuration, by the windows that a rule's override has derived from them. */
+const configured = new WeakMap<readonly Window[], readonly Window[]>();
+
+/** Returns the windows as the configuration has them, without the factor of a rule's override. */
+export function configuredWindows(windows: readonly Window[]): readonly Window[] {
+  return configured.get(windows) ?? windows;
+}
+
+/** The override of one rule in this isolate. */
+export class RuleChange {
+  readonly expiresAt: number;
+  readonly #effect: RuleEffect;
+  readonly #deploymentMode: DeploymentMode;
+  /**
+   * The changed rules. Gateways, middlewares and services have different objects for the same rule. Each is
+   * changed once, because caches recognise a rule by its object.
+   */
+  readonly #changed = new WeakMap<Rule, Rule>();
+
+  constructor(effect: RuleEffect, expiresAt: number, deploymentMode: DeploymentMode) {
+    this.#effect = effect;
+    this.expiresAt = expiresAt;
+    this.#deploymentMode = deploymentMode;
+  }
+
+  /** Returns the rule as the override changes it; undefined if the rule is off. */
+  changedRule(rule: Rule): Rule | undefined {
+    if (this.#effect.mode === "off") return undefined;
+    const existing = this.#changed.get(rule);
+    if (existing) return existing;
+    const changed = this.#withMode(this.#withFactor(rule));
+    this.#changed.set(rule, changed);
+    return changed;
+  }
+
+  /** In a deployment whose mode is `shadow`, every rule stays in shadow mode. */
+  #withMode(rule: Rule): Rule {
+    const { mode } = this.#effect;
+    if (mode === "shadow") return shadowed(rule);
+    if (mode === "enforce" && this.#deploymentMode === "enforce") return { ...rule, mode };
+    return rule;
+  }
+
+  #withFactor(rule: Rule): Rule {
+    const { factor } = this.#effect;
+    if (factor === undefined) return rule;
+    const scale = (windows: readonly Window[]) => {
+      const result = scaledWindows(windows, factor);
+      configured.set(result, windows);
+      return result;
+    };
+    const { tiers } = rule;
+    const tierWindows = [...(tiers?.windows ?? [])].map(
+      ([name, windows]) => [name, scale(windows)] as const,
+    );
+    return {
+      ...rule,
+      windows: scale(rule.windows),
+      tiers: tiers && { ...tiers, windows: new Map(tierWindows) },
+    };
+  }
+}
+
+/** The override of one client under one rule. An isolate may have 10,000 of them, so it is one object. */
+type ClientChange = ClientEffect & { readonly expiresAt: number };
+
+/** The overrides of clients in this isolate. */
+export class ClientChanges {
+  /** The changes by rule and identity. A rule without changes has no map. */
+  readonly #byRule = new Map<string, Map<string, ClientChange>>();
+  #size = 0;
+
+  /** The number of overrides, including those that have ended and are not removed yet. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether a client of the rule may have an override. */
+  hasRule(rule: string): boolean {
+    return this.#byRule.has(rule);
+  }
+
+  set({ rule, client, effect, expiresAt }: ClientOverride): void {
+    let clients = this.#byRule.get(rule);
+    if (!clients) {
+      clients = new Map();
+      this.#byRule.set(rule, clients);
+    }
+    this.#size -= clients.size;
+    clients.set(client, changeOf(effect, expiresAt));
+    this.#size += clients.size;
+  }
+
+  delete(rule: string, client: string): void {
+    const clients = this.#byRule.get(rule);
+    if (!clients?.delete(client)) return;
+    this.#size -= 1;
+    if (clients.size === 0) this.#byRule.delete(rule);
+  }
+
+  clear(): void {
+    this.#byRule.clear();
+    this.#size = 0;
+  }
+
+  deleteEnded(now: number): void {
+    for (const [rule, clients] of this.#byRule) {
+      for (const [client, { expiresAt }] of clients) {
+        if (expiresAt <= now) this.delete(rule, client);
+      }
+    }
+  }
+
+  /**
+   * Returns an applied rule with the override of its client; the given object if there is none.
+   *
+   * @returns undefined if the rule does not count the client
+   */
+  changedRule(appliedRule: AppliedRule, now: number): AppliedRule | undefined {
+    const { rule, identity } = appliedRule;
+    const change = this.#byRule.get(rule.name)?.get(identity);
+    if (!change || change.expiresAt <= now) return appliedRule;
+    // The client's override replaces the factor of the rule's override.
+    const windows = configuredWindows(appliedRule.windows);
+    switch (change.kind) {
+      case "limits":
+        return { ...appliedRule, windows: limitedWindows(windows, change.limits) };
+      case "factor":
+        return { ...appliedRule, windows: scaledWindows(windows, change.factor) };
+      case "unlimited":
+        return undefined;
+      case "blocked":
+        return { ...appliedRule, windows: emptyWindows(windows), blockedUntil: change.expiresAt };
+      default:
+        // During a deploy, a newer version may have set an override that this version does not know.
+        change satisfies never;
+        return appliedRule;
+    }
+  }
+}
+
+/**
+ * Returns the change that an isolate keeps. A received object has texts and spare fields of its own, which
+ * are not kept.
+ */
+function changeOf(effect: ClientEffect, expiresAt: number): ClientChange {
+  switch (effect.kind) {
+    case "limits":
+      return { kind: "limits", limits: { ...effect.limits }, expiresAt };
+    case "factor":
+      return { kind: "factor", factor: effect.factor, expiresAt };
+    case "unlimited":
+      return { kind: "unlimited", expiresAt };
+    case "blocked":
+      return { kind: "blocked", expiresAt };
+    default:
+      return { ...(effect as ClientEffect), expiresAt };
+  }
+}
+
+const MODES: readonly unknown[] = ["enforce", "shadow", "off"];
+
+/**
+ * Whether this version understands an override that the control object sent. During a deploy, another
+ * version may have set it. Fields that this version does not know are allowed.
+ *
+ * This is no schema, because an isolate may load 10,000 overrides while a request waits.
+ */
+export function isUnderstood(given: unknown): given is Override {
+  if (!isRecord(given)) return false;
+  const { rule, client, effect, expiresAt } = given;
+  if (typeof rule !== "string" || !Number.isFinite(expiresAt) || !isRecord(effect)) return false;
+  if (client === undefined) return isRuleEffect(effect);
+  return typeof client === "string" && isClientEffect(effect);
+}
+
+function isRuleEffect({ mode, factor }: Record<string, unknown>): boolean {
+  if (mode === undefined && factor === undefined) return false;
+  return (mode === undefined || MODES.includes(mode)) && (factor === undefined || isFactor(factor));
+}
+
+function isClientEffect({ kind, factor, limits }: Record<string, unknown>): boolean {
+  if (kind === "factor") return isFactor(factor);
+  if (kind === "limits") return isRecord(limits) && Object.values(limits).every(isLimit);
+  return kind === "unlimited" || kind === "blocked";
+}
+
+function isFactor(value: unknown): boolean {
+  return typeof value === "number" && value >= 0 && value <= MAX_FACTOR;
+}
+
+function isLimit(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_LIMIT;
+}
 
 /**
  * After this number of new overrides, those that have ended are removed. So an update costs little, and the

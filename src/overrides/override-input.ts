@@ -1,33 +1,57 @@
 import * as v from "valibot";
-import { type DurationInput, durationUpTo } from "../config/duration.ts";
-import type { Fault } from "../config/faults.ts";
-import { keysOf, pathOf } from "../config/faults.ts";
+import { parseIsoTime } from "../config/calendar.ts";
+import { type Fault, keysOf, pathOf } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
-import { parseIsoTime } from "../config/iso-time.ts";
 import type { Rule } from "../config/rule.ts";
-import type { ClientEffect, RuleEffect } from "./override.ts";
-import { ClientEffectSchema, ReasonSchema, RuleEffectSchema } from "./override-schema.ts";
-import { listOf, notGiven, shortened } from "./override-texts.ts";
+import { durationUpTo } from "../config/window.ts";
+import {
+  type ClientEffect,
+  ClientEffectSchema,
+  ReasonSchema,
+  type RuleEffect,
+  RuleEffectSchema,
+} from "./override.ts";
+
+// Parts of the messages about the fields of an override.
+
+/** The maximum number of names that a message lists. */
+const MAX_NAMES = 20;
+/** The maximum length of a given text that a message repeats. */
+const MAX_SHOWN = 40;
+
+/** Returns names for a message. */
+function listOf(names: readonly string[]): string {
+  const rest = names.length - MAX_NAMES;
+  const listed = names.slice(0, MAX_NAMES).join(", ") || "there are none";
+  return rest > 0 ? `${listed}, and ${rest} more` : listed;
+}
+
+/** Describes a value that is not the expected one, as the end of a sentence. */
+function notGiven(value: unknown): string {
+  return value === undefined ? "but is missing" : `not ${shown(value)}`;
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(shortened(value));
+  if (typeof value === "number" || typeof value === "boolean" || value === null)
+    return String(value);
+  if (value instanceof Date)
+    return Number.isNaN(value.getTime()) ? "an invalid date" : value.toISOString();
+  if (Array.isArray(value)) return "a list";
+  return `a value of type ${typeof value}`;
+}
+
+/** Returns the first characters of a text. */
+function shortened(text: string): string {
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+}
 
 /** The maximum time until an override ends: 365 days. */
 const MAX_EXPIRY_SECONDS = 365 * 86_400;
 const MIN_EXPIRY_MS = 1000;
 
-/** When an override ends: either after a length of time, or at a time. */
-export interface ExpiryInput {
-  /** After this length of time, from 1 second to 365 days. @example "2h" */
-  readonly expiresIn?: DurationInput | undefined;
-  /**
-   * At this time, at least 1 second and at most 365 days from now: a text with the time zone, a `Date`, or
-   * milliseconds since the Unix epoch.
-   *
-   * @example "2026-12-01T08:00:00Z"
-   */
-  readonly expiresAt?: string | number | Date | undefined;
-}
-
 /** The input of an override that is checked. */
-export type CheckedOverride = {
+type CheckedOverride = {
   readonly rule: string;
   readonly expiresAt: number;
   readonly reason: string;
@@ -36,7 +60,7 @@ export type CheckedOverride = {
   | { readonly isForClient: false; readonly effect: RuleEffect }
 );
 
-export type OverrideCheck =
+type OverrideCheck =
   | { readonly ok: true; readonly override: CheckedOverride }
   | { readonly ok: false; readonly faults: readonly Fault[] };
 

@@ -1,3 +1,67 @@
+import * as v from "valibot";
+import type { Window } from "../config/rule.ts";
+import { MAX_LIMIT } from "../config/window.ts";
+
+/** The largest factor of an override. */
+export const MAX_FACTOR = 1000;
+
+/**
+ * Returns the windows with all limits multiplied by a factor and rounded down.
+ *
+ * A limit of 1 or more stays at least 1, so that a small factor never closes a rule by accident. A factor
+ * of 0 makes all limits 0, which denies every request that costs something.
+ */
+export function scaledWindows(windows: readonly Window[], factor: number): readonly Window[] {
+  return windows.map((window) => {
+    const least = factor > 0 && window.limit > 0 ? 1 : 0;
+    return withLimit(window, Math.max(least, scaled(window.limit, factor)));
+  });
+}
+
+/** Returns the windows with other limits. @param limits the limits, by the names of their policies */
+export function limitedWindows(
+  windows: readonly Window[],
+  limits: Readonly<Record<string, number>>,
+): readonly Window[] {
+  return windows.map((window) => {
+    const limit = Object.hasOwn(limits, window.policy) ? limits[window.policy] : undefined;
+    return limit === undefined ? window : withLimit(window, limit);
+  });
+}
+
+/** Returns the windows without any quota. */
+export function emptyWindows(windows: readonly Window[]): readonly Window[] {
+  return windows.map((window) => withLimit(window, 0));
+}
+
+/**
+ * Returns a window with another limit. `capacity` and `maxReserved` change in the same proportion.
+ *
+ * If quota rolls over or can be reserved, this stays so unless the limit is 0. Otherwise the window would
+ * have another counter in the store, which would lack the quota that the client has used.
+ */
+function withLimit(window: Window, given: number): Window {
+  if (given === 0) return { ...window, limit: 0, capacity: 0, maxReserved: 0 };
+  const { capacity, maxReserved } = window;
+  const rollsOver = capacity > window.limit;
+  const limit = Math.min(given, rollsOver ? MAX_LIMIT - 1 : MAX_LIMIT);
+  const factor = window.limit === 0 ? 1 : limit / window.limit;
+  return {
+    ...window,
+    limit,
+    capacity: rollsOver ? Math.max(limit + 1, scaled(capacity, factor)) : limit,
+    maxReserved: maxReserved > 0 ? Math.max(1, scaled(maxReserved, factor)) : 0,
+  };
+}
+
+/**
+ * Multiplies a quota, and rounds it down. Floating-point errors are removed first, so that 100 × 0.29 is
+ * 29 and not 28.
+ */
+function scaled(quota: number, factor: number): number {
+  return Math.min(MAX_LIMIT, Math.floor(Number((quota * factor).toPrecision(15))));
+}
+
 // Live overrides change what rules do without a deploy. Each has an end and a reason.
 
 /** The maximum number of overrides of a deployment. */
@@ -44,7 +108,7 @@ export interface ClientOverride extends OverrideFields {
 }
 
 /** An override for all clients of a rule. */
-export interface RuleOverride extends OverrideFields {
+interface RuleOverride extends OverrideFields {
   readonly client?: undefined;
   readonly effect: RuleEffect;
 }
@@ -67,3 +131,88 @@ export interface OverrideUpdate {
   /** The ids of the overrides that were removed. Empty if `isComplete` is true. */
   readonly removed: readonly string[];
 }
+
+// The schema of the fields that operators write. Unlike the messages about a configuration, these messages
+// are in the bundle of a deployed Worker, because operators use the Worker that is deployed. Each message
+// continues a sentence that begins with the name of the field.
+
+/** The maximum length of a reason in characters. */
+export const MAX_REASON = 500;
+
+const Limit = v.custom<number>(
+  (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_LIMIT,
+  `must be a whole number from 0 to ${MAX_LIMIT}`,
+);
+
+const Factor = v.custom<number>(
+  (value) => typeof value === "number" && value >= 0 && value <= MAX_FACTOR,
+  `must be a number from 0 to ${MAX_FACTOR}`,
+);
+
+/** The reason for a change. The output has no blanks at its ends. */
+export const ReasonSchema = v.pipe(
+  v.custom<string>(isReason, `must be a text of 1 to ${MAX_REASON} characters`),
+  v.transform((reason) => reason.trim()),
+);
+
+function isReason(value: unknown): boolean {
+  if (typeof value !== "string") return false;
+  const { length } = value.trim();
+  return length >= 1 && length <= MAX_REASON;
+}
+
+const CLIENT_EFFECT =
+  'must be, for a client, { kind: "limits", limits }, { kind: "factor", factor }, { kind: "unlimited" } or { kind: "blocked" }';
+const RULE_EFFECT =
+  'must be, for a rule, { mode: "enforce" }, { mode: "shadow" }, { mode: "off" }, { factor }, or a mode and a factor';
+const LIMITS = 'must be an object of limits by policy, such as { "api/1m": 500 }';
+
+/** Returns the schema of an object without other fields. @param expected the message about other values */
+function objectOf<const Entries extends v.ObjectEntries>(entries: Entries, expected: string) {
+  return v.strictObject(entries, (issue) => {
+    if (issue.expected === "never") {
+      return `must be left out: the fields are ${Object.keys(entries).join(", ")}`;
+    }
+    const missing = entries[String(issue.path?.at(-1)?.key)];
+    return missing && "message" in missing ? String(missing.message) : expected;
+  });
+}
+
+/** The effect of an override for one client. */
+export const ClientEffectSchema = v.variant(
+  "kind",
+  [
+    objectOf(
+      {
+        kind: v.literal("limits"),
+        limits: v.pipe(
+          v.record(v.string(), Limit, LIMITS),
+          v.check((limits) => Object.keys(limits).length > 0, LIMITS),
+        ),
+      },
+      LIMITS,
+    ),
+    objectOf({ kind: v.literal("factor"), factor: Factor }, CLIENT_EFFECT),
+    objectOf({ kind: v.literal("unlimited") }, CLIENT_EFFECT),
+    objectOf({ kind: v.literal("blocked") }, CLIENT_EFFECT),
+  ],
+  ({ path }) => (path ? 'must be "limits", "factor", "unlimited" or "blocked"' : CLIENT_EFFECT),
+);
+
+/** The effect of an override for all clients of a rule. */
+export const RuleEffectSchema = v.pipe(
+  objectOf(
+    {
+      mode: v.optional(
+        v.picklist(["enforce", "shadow", "off"], 'must be "enforce", "shadow" or "off"'),
+      ),
+      factor: v.optional(Factor),
+    },
+    RULE_EFFECT,
+  ),
+  v.check(({ mode, factor }) => mode !== undefined || factor !== undefined, RULE_EFFECT),
+  v.transform(({ mode, factor }) => ({
+    ...(mode !== undefined && { mode }),
+    ...(factor !== undefined && { factor }),
+  })),
+);

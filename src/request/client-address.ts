@@ -1,5 +1,4 @@
-import { type Address, parseAddress } from "../config/address.ts";
-import { unwrapIPv4 } from "../config/network.ts";
+import { type Address, parseAddress, unwrapIPv4 } from "../config/address.ts";
 import type { HeaderFields } from "./header-fields.ts";
 import { LruCache } from "./lru-cache.ts";
 import { removeTrailing } from "./text-folding.ts";

@@ -1,6 +1,5 @@
-import type { Conditions } from "../config/conditions.ts";
-import type { NetworkSet } from "../config/network-set.ts";
-import type { NamedCondition, ValuePattern } from "../config/value-condition.ts";
+import type { NetworkSet } from "../config/address.ts";
+import type { Conditions, NamedCondition, ValuePattern } from "../config/match.ts";
 import type { CanonicalRequest, ClientFacts } from "./canonical-request.ts";
 import { readClient } from "./client-address.ts";
 import { hasCredential } from "./request-values.ts";

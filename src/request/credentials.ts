@@ -1,4 +1,4 @@
-import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
+import { MAX_KEY_LENGTH } from "../config/key.ts";
 import { isBlank, removeTrailing } from "./text-folding.ts";
 
 /**

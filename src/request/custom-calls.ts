@@ -1,8 +1,7 @@
 import type { ComputedCost, Cost } from "../config/cost.ts";
-import type { CustomFunctions } from "../config/custom.ts";
-import type { CustomContext } from "../config/custom-functions.ts";
-import { MAX_LIMIT } from "../config/limits.ts";
+import type { CustomContext, CustomFunctions } from "../config/custom.ts";
 import type { Rule, Window } from "../config/rule.ts";
+import { MAX_LIMIT } from "../config/window.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
+import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";

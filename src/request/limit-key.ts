@@ -5,8 +5,8 @@ import {
   type KeyPart,
   MAX_KEY_LENGTH,
   parseAlternatives,
-} from "../config/key-expression.ts";
-import { splitRoute } from "../config/route.ts";
+} from "../config/key.ts";
+import { splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { canonicalRequest } from "./canonical-request.ts";

@@ -1,4 +1,4 @@
-import type { Conditions } from "../config/conditions.ts";
+import type { Conditions } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { type ConditionTest, createConditionTest } from "./conditions.ts";

@@ -1,4 +1,4 @@
-import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
+import { MAX_KEY_LENGTH } from "../config/key.ts";
 import { readCredential } from "./credentials.ts";
 import { decodeEscapes, trimBlanks } from "./text-folding.ts";
 

@@ -1,6 +1,6 @@
 import { TrieRouter } from "hono/router/trie-router";
-import type { KeyPart } from "../config/key-expression.ts";
-import { splitRoute } from "../config/route.ts";
+import type { KeyPart } from "../config/key.ts";
+import { splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { LruCache } from "./lru-cache.ts";

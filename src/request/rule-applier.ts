@@ -1,11 +1,11 @@
+import type { NetworkSet } from "../config/address.ts";
 import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomFunctions } from "../config/custom.ts";
-import type { Exempt, ExpectedValue } from "../config/exempt.ts";
-import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
-import type { NetworkSet } from "../config/network-set.ts";
-import type { Mode } from "../config/outcome.ts";
+import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key.ts";
+import type { Mode } from "../config/limit-fields.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
+import type { Exempt, ExpectedValue } from "../config/tiers.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { readClient } from "./client-address.ts";
 import {

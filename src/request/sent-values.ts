@@ -1,4 +1,4 @@
-import type { KeyPart } from "../config/key-expression.ts";
+import type { KeyPart } from "../config/key.ts";
 import type { Rule } from "../config/rule.ts";
 import { readCredential } from "./credentials.ts";
 import { foldHeaderName, type HeaderFields } from "./header-fields.ts";

@@ -1,7 +1,7 @@
 import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 import { decode, verify } from "hono/utils/jwt/jwt";
 import type { JwtConfig } from "../config/jwt.ts";
-import type { ClaimPart } from "../config/key-expression.ts";
+import type { ClaimPart } from "../config/key.ts";
 import type { HeaderFields } from "./header-fields.ts";
 
 /** The claims of a verified token, which are statements of its issuer. They can have any type. */
@@ -177,7 +177,7 @@ class KeyCache {
       this.#isFetching(Date.now()) &&
       elapsedMs(since, Date.now()) < maxWaitMs
     ) {
-      await scheduler.wait(POLL_MS);
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   }
 

@@ -1,5 +1,5 @@
 import { isRecord } from "../config/fields.ts";
-import { MAX_LIMIT } from "../config/limits.ts";
+import { MAX_LIMIT } from "../config/window.ts";
 import type { LimitKey } from "../request/limit-key.ts";
 
 /** Options of the method `getValue` of `WeirService`. They select a client. */

@@ -1,6 +1,6 @@
-import type { DurationInput } from "../config/duration.ts";
-import type { Env } from "../config/env.ts";
+import type { Env } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
+import type { DurationInput } from "../config/window.ts";
 import type { ControlApi } from "../control/protocol.ts";
 import { controlObject, sharedLimiter } from "../isolate.ts";
 import {

@@ -1,14 +1,12 @@
+import { type Env, shadowed } from "../config/bindings.ts";
 import type { Cost } from "../config/cost.ts";
 import { ConfigError, isConfig, toConfig } from "../config/define.ts";
-import { shadowed } from "../config/deployment-mode.ts";
-import type { Env } from "../config/env.ts";
+import type { NodeGlobals } from "../config/faults.ts";
 import { faultsOfFaultyConfig } from "../config/faulty-config.ts";
 import { isRecord } from "../config/fields.ts";
-import { MAX_LIMIT } from "../config/limits.ts";
-import type { NodeGlobals } from "../config/node-globals.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config, ConfigInput } from "../config/schema.ts";
-import { formatWindow } from "../config/windows.ts";
+import { formatWindow, MAX_LIMIT } from "../config/window.ts";
 import type { ControlLink } from "../control/control-link.ts";
 import { sharedLimiter } from "../isolate.ts";
 import { dependsOnResponse, isSettled, type Reserve, rollsOver } from "../limiter/counters.ts";

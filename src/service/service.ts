@@ -1,7 +1,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
-import type { Env } from "../config/env.ts";
-import { MAX_LIMIT } from "../config/limits.ts";
+import type { Env } from "../config/bindings.ts";
 import type { Config, ConfigInput, RuleNameOf } from "../config/schema.ts";
+import { MAX_LIMIT } from "../config/window.ts";
 import type { DecideOptions } from "../limiter/counters.ts";
 import { type Decision, type Quota, type RuleUndecided, toUndecided } from "../limiter/decision.ts";
 import { logDecision, logUndecided } from "../log.ts";

@@ -1,13 +1,216 @@
-import type { Decision, Limited, ShadowResults } from "../limiter/decision.ts";
+import type { Allowed, Decision, Limited, Quota, ShadowResults } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { StoreCall, StoreMeter } from "../stores/calls.ts";
-import { LimitedClients } from "./limited-clients.ts";
-import { type MinuteRecord, MinuteRecords } from "./minute-record.ts";
-import { outcomeOf } from "./outcome.ts";
-import { raisePeak } from "./peak.ts";
-import { LATENCY_BOUNDS_MS, type LimitedClient, type MinuteSums } from "./sums.ts";
+import {
+  addRequests,
+  addRuleSums,
+  addStoreSums,
+  LATENCY_BOUNDS_MS,
+  type LimitedClient,
+  MINUTE_MS,
+  type MinuteSums,
+  noRequests,
+  noRuleSums,
+  noStoreSums,
+  type RuleSums,
+} from "./sums.ts";
 
-export interface RecorderOptions {
+/**
+ * The maximum number of minutes that an isolate keeps. If the sums cannot be handed over for longer, the
+ * oldest minutes are added up: the totals stay correct, but the sums belong to a later minute.
+ */
+export const MAX_MINUTES = 5;
+
+/** The sums of a minute while they are being added up. */
+class MinuteRecord {
+  readonly minute: number;
+  readonly requests = noRequests();
+  readonly store = noStoreSums();
+  readonly #rules = new Map<string, RuleSums>();
+
+  constructor(minute: number) {
+    this.minute = minute;
+  }
+
+  /** Returns the sums of a rule, to which the caller adds. */
+  ruleSums(name: string): RuleSums {
+    let sums = this.#rules.get(name);
+    if (!sums) {
+      sums = noRuleSums();
+      this.#rules.set(name, sums);
+    }
+    return sums;
+  }
+
+  /** Adds the sums of another minute. */
+  add(other: MinuteRecord): void {
+    addRequests(this.requests, other.requests);
+    addStoreSums(this.store, other.store);
+    for (const [name, sums] of other.#rules) addRuleSums(this.ruleSums(name), sums);
+  }
+
+  /** Returns the sums as plain data. */
+  toSums(): MinuteSums {
+    const { minute, requests, store } = this;
+    return { minute, requests, store, rules: Object.fromEntries(this.#rules) };
+  }
+}
+
+/** The sums of the last minutes, at most {@link MAX_MINUTES} of them. */
+export class MinuteRecords {
+  #records: MinuteRecord[] = [];
+
+  get isEmpty(): boolean {
+    return this.#records.length === 0;
+  }
+
+  /** Returns the sums of the minute of a time. */
+  at(now: number): MinuteRecord {
+    const minute = Math.floor(now / MINUTE_MS);
+    const latest = this.#records.at(-1);
+    return latest?.minute === minute ? latest : this.#findOrAdd(minute);
+  }
+
+  /** Returns all sums, and begins to add up anew. */
+  take(): MinuteSums[] {
+    const minutes = this.#records.map((record) => record.toSums());
+    this.#records = [];
+    return minutes;
+  }
+
+  #findOrAdd(minute: number): MinuteRecord {
+    // The clock may have gone back.
+    const known = this.#records.find((record) => record.minute === minute);
+    if (known) return known;
+    const record = new MinuteRecord(minute);
+    this.#records.push(record);
+    if (this.#records.length > MAX_MINUTES) {
+      const oldest = this.#records.shift();
+      if (oldest) this.#records[0]?.add(oldest);
+    }
+    return record;
+  }
+}
+
+/** The maximum number of clients of which this isolate counts the denials. */
+export const MAX_LIMITED_CLIENTS = 64;
+
+type Entry = { -readonly [Field in keyof LimitedClient]: LimitedClient[Field] };
+
+/**
+ * Counts how often clients were limited, for the clients limited most often.
+ *
+ * This is the algorithm Space-Saving (Metwally, Agrawal and El Abbadi, 2005). If there is no space for
+ * a new client, it replaces the client with the smallest count, and takes over this count as its error.
+ * So each client that has more than 1/64 of all denials has an entry, and no count is too low.
+ */
+export class LimitedClients {
+  readonly #entries = new Map<string, Entry>();
+
+  get isEmpty(): boolean {
+    return this.#entries.size === 0;
+  }
+
+  /** @param shadow whether the rule was in shadow mode, so that the client was not denied */
+  add(rule: string, client: string, shadow: boolean, now: number): void {
+    // No rule name contains these separators.
+    const key = rule + (shadow ? "~" : ":") + client;
+    const entry = this.#entries.get(key);
+    if (entry) {
+      entry.count += 1;
+      entry.lastAt = now;
+      return;
+    }
+    const error = this.#entries.size < MAX_LIMITED_CLIENTS ? 0 : this.#removeSmallest();
+    this.#entries.set(key, { rule, client, count: error + 1, error, lastAt: now, shadow });
+  }
+
+  /** Returns all entries, and begins to count anew. */
+  take(): LimitedClient[] {
+    const clients = [...this.#entries.values()];
+    this.#entries.clear();
+    return clients;
+  }
+
+  /** @returns the count of the removed client */
+  #removeSmallest(): number {
+    let smallest = "";
+    let count = Number.POSITIVE_INFINITY;
+    for (const [key, entry] of this.#entries) {
+      if (entry.count >= count) continue;
+      smallest = key;
+      count = entry.count;
+    }
+    this.#entries.delete(smallest);
+    return count;
+  }
+}
+
+/**
+ * Raises the peak of a rule to the largest part of a limit that the quotas of a decision show as used.
+ *
+ * The quotas of a rule follow one another, mostly in the order of the rules. So the search for them
+ * begins after those of the rule before, and takes time in proportion to the number of quotas.
+ *
+ * @param start the position at which the quotas of the rule most likely begin
+ * @returns the position after the quotas of the rule
+ */
+function raisePeak(
+  sums: RuleSums,
+  { rule, windows }: AppliedRule,
+  quotas: readonly Quota[],
+  start: number,
+): number {
+  // The quotas of rules in shadow mode are not in the decision.
+  if (rule.mode === "shadow") return start;
+  let next = start;
+  for (const { policy } of windows) {
+    const position = positionOf(policy, quotas, next);
+    if (position < 0) continue;
+    next = position + 1;
+    const used = usedPart(quotas[position] as Quota, rule.shards);
+    if (used > sums.peak) sums.peak = used;
+  }
+  return next;
+}
+
+function positionOf(policy: string, quotas: readonly Quota[], start: number): number {
+  for (let i = start; i < quotas.length; i++) {
+    if (quotas[i]?.policy === policy) return i;
+  }
+  for (let i = 0; i < start; i++) {
+    if (quotas[i]?.policy === policy) return i;
+  }
+  return -1;
+}
+
+/**
+ * Returns the used part of a limit, from 0 to 1. Quota that rolled over is in addition to the limit, so
+ * while any of it is left, no part of the limit is used.
+ *
+ * @param shards the rule's number of shards. `remaining` is then the quota left in one of them
+ */
+function usedPart({ violated, limit, remaining }: Quota, shards: number): number {
+  if (violated) return 1;
+  const used = limit - remaining * shards;
+  return used > 0 ? used / limit : 0;
+}
+
+/** Returns the outcome of a rule for a request that passed; undefined for a rule in shadow mode. */
+function outcomeOf(
+  { rule, windows }: AppliedRule,
+  { quotas, undecidedMarks }: Allowed,
+): "allowed" | "marked" | "undecided" | undefined {
+  if (rule.mode === "shadow") return undefined;
+  if (rule.mode === "enforce") return "allowed";
+  if (undecidedMarks?.some(({ policy }) => policy === rule.name)) return "undecided";
+  const isOver = windows.some((window) =>
+    quotas.some(({ policy, violated }) => violated && policy === window.policy),
+  );
+  return isOver ? "marked" : "allowed";
+}
+
+interface RecorderOptions {
   /** Lets a task run to its end although no response waits for it. */
   readonly background: (task: Promise<unknown>) => void;
   /** Returns the time in milliseconds. @default Date.now */
@@ -15,7 +218,7 @@ export interface RecorderOptions {
 }
 
 /** Sums that an isolate has taken out of its recorder to hand them over. */
-export interface RecordedSums {
+interface RecordedSums {
   readonly minutes: readonly MinuteSums[];
   readonly clients: readonly LimitedClient[];
 }

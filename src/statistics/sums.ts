@@ -110,3 +110,122 @@ export interface LimitedClient {
   /** Whether the rule was in shadow mode, so that the client was not denied. */
   readonly shadow: boolean;
 }
+
+// Empty sums, and functions that add sums. A sum that is missing counts as 0, because the sender may
+// have another version of Weir.
+
+export function noRequests(): RequestSums {
+  return {
+    requests: 0,
+    unmatched: 0,
+    refused: 0,
+    allowed: 0,
+    limited: 0,
+    undecidedPassed: 0,
+    undecidedDenied: 0,
+    fromMemory: 0,
+    countedLocally: 0,
+  };
+}
+
+export function noRuleSums(): RuleSums {
+  return {
+    requests: 0,
+    allowed: 0,
+    limited: 0,
+    marked: 0,
+    undecided: 0,
+    shadowLimited: 0,
+    peak: 0,
+  };
+}
+
+export function noStoreSums(): StoreSums {
+  const latency = new Array<number>(LATENCY_BOUNDS_MS.length + 1).fill(0);
+  return { calls: 0, failures: 0, commands: 0, latency, latencyMs: 0 };
+}
+
+export function noSums(minute: number): MinuteSums {
+  return { minute, requests: noRequests(), store: noStoreSums(), rules: {} };
+}
+
+/** Adds sums to `total`. */
+export function addRequests(total: RequestSums, added: Readonly<RequestSums>): void {
+  addFields(total, added, REQUEST_FIELDS);
+}
+
+/** Adds the sums of a rule to `total`. Their `peak` is the larger one of both. */
+export function addRuleSums(total: RuleSums, added: Readonly<RuleSums>): void {
+  addFields(total, added, RULE_COUNTS);
+  if (added.peak > total.peak) total.peak = added.peak;
+}
+
+/** Adds the sums of calls to the store to `total`. */
+export function addStoreSums(total: StoreSums, added: Readonly<StoreSums>): void {
+  addFields(total, added, ["calls", "failures", "commands", "latencyMs"]);
+  for (const index of total.latency.keys()) {
+    total.latency[index] = (total.latency[index] ?? 0) + (added.latency?.[index] ?? 0);
+  }
+}
+
+const REQUEST_FIELDS = Object.keys(noRequests()) as (keyof RequestSums)[];
+const RULE_COUNTS = (Object.keys(noRuleSums()) as (keyof RuleSums)[]).filter(
+  (field) => field !== "peak",
+);
+
+function addFields<Field extends string>(
+  total: Record<Field, number>,
+  added: Readonly<Partial<Record<Field, number>>>,
+  fields: readonly Field[],
+): void {
+  for (const field of fields) total[field] = (total[field] ?? 0) + (added[field] ?? 0);
+}
+
+/** A hand-over writes at most this many data points, the limit of Analytics Engine for an invocation. */
+export const MAX_DATA_POINTS = 250;
+
+/** A data point as Analytics Engine expects it. */
+interface DataPoint {
+  readonly indexes: [string];
+  readonly blobs: string[];
+  readonly doubles: number[];
+}
+
+/**
+ * Returns the data points of sums: for each minute, one with the sums of all requests, and one for each
+ * rule. They contain no values of clients. docs/metrics.md describes the columns. If there are too many
+ * rules, the rules with the fewest requests are left out.
+ */
+export function dataPointsOf(minutes: readonly MinuteSums[]): DataPoint[] {
+  const all = minutes.map(({ minute, requests, store }): DataPoint => {
+    const { calls, failures, commands, latencyMs } = store;
+    return {
+      indexes: ["all"],
+      blobs: ["all", "", String(minute)],
+      doubles: [
+        requests.requests,
+        requests.unmatched,
+        requests.refused,
+        requests.allowed,
+        requests.limited,
+        requests.undecidedPassed,
+        requests.undecidedDenied,
+        requests.fromMemory,
+        requests.countedLocally,
+        ...[calls, failures, commands, latencyMs],
+      ],
+    };
+  });
+  const rules = minutes.flatMap(({ minute, rules }) =>
+    Object.entries(rules).map(([name, sums]): DataPoint => {
+      const { requests, allowed, limited, marked, undecided, shadowLimited } = sums;
+      return {
+        indexes: [name],
+        blobs: ["rule", name, String(minute)],
+        doubles: [requests, allowed, limited, marked, undecided, shadowLimited],
+      };
+    }),
+  );
+  rules.sort((one, other) => (other.doubles[0] ?? 0) - (one.doubles[0] ?? 0));
+  return [...all, ...rules].slice(0, MAX_DATA_POINTS);
+}

@@ -27,7 +27,7 @@ export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeout
  * To add a store:
  *
  * 1. implement `Store` (store.ts) in a folder next to this file, and test it with test/suite/;
- * 2. add its kind to `StoreBinding`, and detect its bindings (config/store-binding.ts);
+ * 2. add its kind to `StoreBinding`, and detect its bindings (config/bindings.ts);
  * 3. add a case below. If a decision takes a network call, make each call with `callMaker`, and wrap the store
  *    with `withMemory`.
  *

@@ -2,8 +2,7 @@ import type { Random } from "../../../cli/simulation/random.ts";
 import type { VirtualTime } from "../../../cli/simulation/virtual-time.ts";
 import { objectNameFor } from "../../../src/control/fan-in.ts";
 import { HAND_OVER_INTERVAL_MS, type HandOver } from "../../../src/control/protocol.ts";
-import { noSums } from "../../../src/statistics/add-sums.ts";
-import { MINUTE_MS } from "../../../src/statistics/sums.ts";
+import { MINUTE_MS, noSums } from "../../../src/statistics/sums.ts";
 import type { Objects } from "./objects.ts";
 
 /** How long an isolate waits for the answer to a hand-over. */

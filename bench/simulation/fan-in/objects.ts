@@ -1,10 +1,8 @@
 import { type Actor, WORLD } from "../../../cli/simulation/actor.ts";
 import type { Random } from "../../../cli/simulation/random.ts";
 import type { VirtualTime } from "../../../cli/simulation/virtual-time.ts";
-import { Collector } from "../../../src/control/collector.ts";
-import { CollectorCount, parentOf } from "../../../src/control/fan-in.ts";
+import { Collector, CollectorCount, parentOf, Sources } from "../../../src/control/fan-in.ts";
 import type { HandOver, HandOverAnswer } from "../../../src/control/protocol.ts";
-import { Sources } from "../../../src/control/sources.ts";
 import { validHandOver } from "../../../src/control/valid-hand-over.ts";
 
 /** The one-way time of a call, in milliseconds: between a hub and the global object, and in a location. */

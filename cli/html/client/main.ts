@@ -1,10 +1,95 @@
+import { chartsIn, createCharts } from "../../../src/admin/dashboard/client/charts.ts";
+import { counted, countText } from "../../../src/admin/dashboard/format.ts";
+
+/**
+ * Filters the rules of a report while the reader types. A rule stays if its row in the table has the text, or
+ * if one of its clients has it. Then the other clients of that rule are hidden.
+ */
+function filterRules(root: Document): void {
+  const form = root.querySelector<HTMLFormElement>("form.filter");
+  const input = form?.querySelector("input");
+  const output = form?.querySelector("output");
+  if (!form || !input || !output) return;
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  const rules = [...root.querySelectorAll<HTMLElement>("#rules-table tbody tr")].map((row) => {
+    return { row, card: root.getElementById(row.dataset.rule ?? "") };
+  });
+  input.addEventListener("input", () => {
+    const sought = input.value.trim().toLowerCase();
+    const shown = rules.filter((rule) => showRule(rule, sought));
+    output.textContent = `${countText(shown.length)} of ${counted(rules.length, "rule")}`;
+  });
+}
+
+interface FilteredRule {
+  readonly row: HTMLElement;
+  /** The part of the report about the rule; rules that denied nothing have none. */
+  readonly card: HTMLElement | null;
+}
+
+function showRule({ row, card }: FilteredRule, sought: string): boolean {
+  const isNamed = has(row, sought);
+  let isShown = isNamed;
+  for (const client of card?.querySelectorAll<HTMLElement>("[data-clients] tbody") ?? []) {
+    client.hidden = !isNamed && !has(client, sought);
+    isShown ||= !client.hidden;
+  }
+  row.hidden = !isShown;
+  if (card) card.hidden = !isShown;
+  return isShown;
+}
+
+function has(element: HTMLElement, sought: string): boolean {
+  return (element.textContent ?? "").toLowerCase().includes(sought);
+}
+
+/** Shows the buttons that copy a text, because they do nothing without this script. */
+function addCopyButtons(root: Document): void {
+  for (const button of root.querySelectorAll<HTMLButtonElement>("button[data-copy]")) {
+    const source = root.getElementById(button.dataset.copy ?? "");
+    const output = button.parentElement?.querySelector("output");
+    if (!source || !output) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      output.textContent = (await copied(source.textContent ?? ""))
+        ? "Copied."
+        : select(root, source);
+    });
+  }
+}
+
+/** Returns false if the browser does not allow it, as some do for pages from a disk. */
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function select(root: Document, source: HTMLElement): string {
+  root.getSelection()?.selectAllChildren(source);
+  return "The rule is selected: copy it with Ctrl+C or ⌘C.";
+}
+
+/** Opens everything that is folded while the page is printed. */
+function prepareForPrint(window: Window): void {
+  let opened: HTMLDetailsElement[] = [];
+  window.addEventListener("beforeprint", () => {
+    opened = [
+      ...window.document.querySelectorAll<HTMLDetailsElement>("details.printed:not([open])"),
+    ];
+    for (const details of opened) details.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
+  });
+}
+
 // The script of the reports. A report can be read without it: the script makes charts interactive, filters
 // rules, and copies the suggested rule. It loads nothing.
-
-import { chartsIn, createCharts } from "../../../src/admin/dashboard/client/charts.ts";
-import { addCopyButtons } from "./copy.ts";
-import { filterRules } from "./filter.ts";
-import { prepareForPrint } from "./print.ts";
 
 const charts = createCharts();
 // A report may have hundreds of charts. Those that nobody scrolls to stay drawings.

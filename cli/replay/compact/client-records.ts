@@ -1,4 +1,4 @@
-import type { ClientHash } from "../../tally/client-hash.ts";
+import type { ClientHash } from "../../tally/client-ranking.ts";
 
 // The cells of a record. Each rule adds a cell for the requests that are not in a tally yet, and each window adds
 // two numbers: the last window in which it was charged, and its count.

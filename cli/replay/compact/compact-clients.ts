@@ -1,17 +1,66 @@
 import { clientAddress } from "../../../src/request/client-address.ts";
-import { clientIp } from "../../logs/client-ip.ts";
-import { ClientHash } from "../../tally/client-hash.ts";
-import { clientText } from "../client-text.ts";
+import { clientIp } from "../../logs/log-request.ts";
+import { ClientHash } from "../../tally/client-ranking.ts";
+import { clientText } from "../clients.ts";
 import { ByteCache } from "./byte-cache.ts";
 import { ClientRecords, type RecordSize } from "./client-records.ts";
-import { IPv4Table, ipv4Bits, ipv4Text } from "./ipv4-table.ts";
+
+/** Finds numbers of clients by their IPv4 addresses. */
+class IPv4Table {
+  /** Pairs of an address and its client, at a place that its hash determines. A free place has 0 as client. */
+  readonly #pairs: Uint32Array;
+  #place = 0;
+
+  /** @param capacity the maximum number of addresses, a power of two */
+  constructor(capacity: number) {
+    this.#pairs = new Uint32Array(4 * capacity);
+  }
+
+  /** Returns the client of an address; 0 if it is unknown. */
+  find(address: number): number {
+    const pairs = this.#pairs;
+    const last = pairs.length - 1;
+    let place = hashOf(address) & last & ~1;
+    let client = pairs[place + 1] as number;
+    while (client !== 0 && pairs[place] !== address) {
+      place = (place + 2) & last;
+      client = pairs[place + 1] as number;
+    }
+    this.#place = place;
+    return client;
+  }
+
+  /** Adds an address that is unknown. */
+  add(address: number, client: number): void {
+    this.find(address);
+    this.#pairs[this.#place] = address;
+    this.#pairs[this.#place + 1] = client;
+  }
+}
+
+function hashOf(address: number): number {
+  const mixed = Math.imul(address ^ (address >>> 15), 0x2c1b3c6d);
+  return mixed ^ (mixed >>> 13);
+}
+
+export function ipv4Text(address: number): string {
+  return `${address >>> 24}.${(address >>> 16) & 255}.${(address >>> 8) & 255}.${address & 255}`;
+}
+
+const IPV4 = /^\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}$/;
+
+/** Returns the 32 bits of an IPv4 address in its canonical notation; undefined for any other text. */
+function ipv4Bits(text: string): number | undefined {
+  if (!IPV4.test(text)) return undefined;
+  return text.split(".").reduce((bits, part) => bits * 256 + Number(part), 0);
+}
 
 /** The number of clients from which those without live counters are removed. A power of two. */
 const FIRST_CAPACITY = 65_536;
 /** The number of cached texts of addresses that are not IPv4, and their maximum length. They take 2 MB. */
 const CACHED_ADDRESSES = 32_768;
 const MAX_CACHED_LENGTH = 48;
-export interface ClientOptions {
+interface ClientOptions {
   readonly size: RecordSize;
   /** Whether a counter in a window may still be needed. `index` is that among a client's counters. */
   readonly isLive: (index: number, window: number) => boolean;

@@ -1,6 +1,6 @@
 import { chargeOf, hasQuota } from "../../../src/engine/fixed-window.ts";
 import { commandsOfCounter } from "../../../src/stores/upstash/billed-commands.ts";
-import type { UsageMeter } from "../usage-meter.ts";
+import type { UsageMeter } from "../usage.ts";
 import type { CompactClients } from "./compact-clients.ts";
 import type { CompactWindow } from "./compact-rules.ts";
 import type { RuleSet } from "./rule-sets.ts";

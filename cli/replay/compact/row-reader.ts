@@ -1,4 +1,4 @@
-import { LineReader } from "../../logs/line-reader.ts";
+import { LineReader } from "../../logs/lines.ts";
 import type { LogRequest } from "../../logs/log-request.ts";
 import type { LineInput, RequestReader } from "../../logs/request-form.ts";
 import { AccessLineScanner } from "./access-line-scanner.ts";

@@ -3,7 +3,7 @@ import type { Config } from "../../../src/config/schema.ts";
 import type { RuleMatch } from "../../../src/request/matcher.ts";
 import type { LogRequest } from "../../logs/log-request.ts";
 import { LoggedRequest, NO_REQUEST } from "../logged-request.ts";
-import { RouteCache } from "../route-cache.ts";
+import { RouteCache } from "../route.ts";
 import type { AccessLineScanner } from "./access-line-scanner.ts";
 import { ByteCache } from "./byte-cache.ts";
 import type { CompactRule, CompactWindow } from "./compact-rules.ts";

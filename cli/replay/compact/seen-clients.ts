@@ -1,5 +1,5 @@
-import { ClientHash } from "../../tally/client-hash.ts";
-import type { VerdictTally } from "../replay-engine.ts";
+import { ClientHash } from "../../tally/client-ranking.ts";
+import type { VerdictTally } from "../report.ts";
 import type { CompactClients } from "./compact-clients.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { AccessTime } from "../../logs/access-time.ts";
+import { AccessTime } from "../../logs/access-line.ts";
 
 const ZERO = 48;
 const COLON = 58;

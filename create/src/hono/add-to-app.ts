@@ -1,17 +1,284 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { parse as parseToml } from "smol-toml";
+import { Failure } from "../failure.ts";
 import { fileFailure } from "../file-failure.ts";
 import { templateConfig } from "../new-project.ts";
-import { NODE_20, toolchainFor } from "../versions.ts";
-import { configImport } from "./config-import.ts";
+import { CURRENT, HONO, isAtLeast, NODE_20, toolchainFor } from "../versions.ts";
 import type { Edit } from "./edit.ts";
-import { editEntry } from "./edit-entry.ts";
-import { editManifest } from "./edit-manifest.ts";
-import { editWrangler } from "./edit-wrangler.ts";
-import { type AppFile, MARK, parseSettings, readHonoApp } from "./hono-app.ts";
+import { type ClassNames, editEntry } from "./edit-entry.ts";
+import {
+  type AppFile,
+  type HonoApp,
+  MARK,
+  parseJson,
+  parseSettings,
+  readHonoApp,
+  readText,
+} from "./hono-app.ts";
+import { setJson, withJsonAdditions, withJsonValue } from "./json-edit.ts";
+import {
+  type Addition,
+  buildAdvice,
+  exposureAdvice,
+  missingSettings,
+  withAdditions,
+} from "./wrangler-additions.ts";
+
+/**
+ * Returns texts that may be the TOML document with the addition, the best one first. The caller parses
+ * each text and takes the first correct one. No maintained TOML editor for JavaScript keeps comments.
+ * This function needs none, because the parser tests each text.
+ */
+function* withTomlAddition(text: string, addition: Addition): Generator<string> {
+  const { kind, path, value } = addition;
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const name = path.map(keyOf).join(".");
+  const head = kind === "append" ? `[[${name}]]` : `[${name}]`;
+  const fields = Object.entries(value).map(([key, field]) => `${keyOf(key)} = ${tomlValue(field)}`);
+  const separator = text === "" ? "" : text.endsWith("\n") ? eol : eol + eol;
+  yield `${text}${separator}${[head, ...fields].join(eol)}${eol}`;
+  // The list may be written as `name = [ … ]`. One of the `]` in the text closes this list. The code
+  // does not know which, so it tries each.
+  const item = `{ ${fields.join(", ")} }`;
+  for (let at = text.indexOf("]"); at !== -1; at = text.indexOf("]", at + 1)) {
+    const before = text.slice(0, at).trimEnd();
+    const between = text.slice(before.length, at);
+    const comma = /[[,]$/.test(before) ? "" : ",";
+    const indent = between.includes("\n") ? `${eol}  ` : before.endsWith("[") ? "" : " ";
+    yield `${before}${comma}${indent}${item}${between}${text.slice(at)}`;
+  }
+  // An owner may be an inline table, such as `staging = { name = "s" }`. One of the `}` in the text
+  // closes this table. The code tries each.
+  for (let at = text.indexOf("}"); at !== -1; at = text.indexOf("}", at + 1)) {
+    const before = text.slice(0, at).trimEnd();
+    const comma = /[{,]$/.test(before) ? "" : ",";
+    for (let depth = 1; depth < path.length; depth++) {
+      const inner = path.slice(depth).map(keyOf).join(".");
+      const inline = kind === "append" ? `[${item}]` : item;
+      yield `${before}${comma} ${inner} = ${inline} ${text.slice(at)}`;
+    }
+  }
+}
+
+function keyOf(name: string): string {
+  return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+/** Writes texts, booleans and lists of texts. The notation of these is the same as in JSON. */
+function tomlValue(value: unknown): string {
+  return Array.isArray(value) ? `[${value.map(tomlValue).join(", ")}]` : JSON.stringify(value);
+}
+
+/**
+ * Adds everything that Weir needs to an app's wrangler configuration, and changes nothing else:
+ * comments and formatting stay. Each new text is parsed, and is used only if it has exactly the
+ * settings of the old text and the additions.
+ *
+ * @param classes the names under which the app exports Weir's classes
+ * @throws {Failure} if the file cannot be read, or if the name of a binding is in use
+ */
+export function editWrangler(file: AppFile, hasBuild: boolean, classes: ClassNames): Edit {
+  const settings = parseSettings(file);
+  const isToml = file.path.endsWith(".toml");
+  const check = hasBuild ? buildAdvice(settings) : undefined;
+  const advice = check ? [`${file.path}: ${check}`] : [];
+  const byHand: string[] = [];
+  const changes: string[] = [];
+  let { text } = file;
+  let current = settings;
+  for (const addition of missingSettings(settings, hasBuild, classes)) {
+    const expected = withAdditions(current, [addition]);
+    const candidates = isToml
+      ? withTomlAddition(text, addition)
+      : [withJsonAdditions(text, addition)];
+    const parse = isToml ? parseToml : parseJson;
+    const edited = firstWith(candidates, (candidate) =>
+      isDeepStrictEqual(plain(parse(candidate)), plain(expected)),
+    );
+    if (edited === undefined) {
+      const steps = addition.isNeeded ? byHand : advice;
+      steps.push(`${file.path}: ${addition.change}:\n${linesOf(addition, isToml)}`);
+      continue;
+    }
+    text = edited;
+    current = expected;
+    changes.push(addition.change);
+  }
+  const exposure = exposureAdvice(settings);
+  // A second run leaves the choice to the user.
+  if (exposure && changes.length > 0) advice.push(`${file.path}: ${exposure}`);
+  return { text, changes, byHand, advice };
+}
+
+/** Returns the first candidate that passes a test. If the test throws an error, the candidate does not pass. */
+function firstWith(
+  candidates: Iterable<string>,
+  test: (candidate: string) => boolean,
+): string | undefined {
+  for (const candidate of candidates) {
+    try {
+      if (test(candidate)) return candidate;
+    } catch {
+      // The candidate cannot be parsed.
+    }
+  }
+  return undefined;
+}
+
+/** Makes objects of both parsers comparable: smol-toml's objects have no prototype. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
+/** Returns the lines that a user adds by hand. */
+function linesOf(addition: Addition, isToml: boolean): string {
+  if (!isToml) return withJsonValue(addition);
+  const [lines = ""] = withTomlAddition("", addition);
+  return lines.trim();
+}
+
+/** The oldest version of hono in {@link HONO}. */
+const OLDEST_HONO = HONO.slice(1);
+
+/** The first version of wrangler that refuses Node 20. */
+const WRANGLER_WITHOUT_NODE_20 = "4.87.0";
+
+/**
+ * Adds the package edge-weir to an app's package.json, and changes the ranges of two packages if
+ * they cannot work: hono, if Weir needs a newer version, and wrangler, if it refuses this Node. Each
+ * new text is parsed, and is used only if it has exactly the added ranges.
+ *
+ * @param edgeWeir the text by which package.json names the package
+ * @throws {Failure} if the app needs a version of hono that Weir does not support
+ */
+function editManifest(file: AppFile, edgeWeir: string, nodeVersion: string): Edit {
+  const changes: string[] = [];
+  const byHand: string[] = [];
+  let { text } = file;
+  const manifest = parseJson(text) as Record<string, Record<string, string> | undefined>;
+  const expected = structuredClone(manifest);
+  const set = (kind: string, name: string, range: string, reason: string) => {
+    const before = manifest[kind]?.[name];
+    const edited = setJson(text, [kind, name], range);
+    expected[kind] = { ...expected[kind], [name]: range };
+    if (!isDeepStrictEqual(parseJson(edited), expected)) {
+      byHand.push(
+        `${file.path}: set ${JSON.stringify(name)} in ${kind} to ${JSON.stringify(range)}`,
+      );
+      return;
+    }
+    text = edited;
+    changes.push(`${name}: ${before === undefined ? range : `${before} → ${range}`}${reason}`);
+  };
+  const { dependencies = {}, devDependencies = {} } = manifest;
+  if (!("edge-weir" in { ...dependencies, ...devDependencies })) {
+    set("dependencies", "edge-weir", edgeWeir, "");
+  }
+  for (const [kind, ranges] of [
+    ["dependencies", dependencies],
+    ["devDependencies", devDependencies],
+  ] as const) {
+    if (ranges.hono !== undefined && isOldHono(ranges.hono)) {
+      set(kind, "hono", HONO, `, because Weir needs hono ${OLDEST_HONO}`);
+    }
+    if (ranges.wrangler !== undefined && refusesNode(ranges.wrangler, nodeVersion)) {
+      const { wrangler = "" } = NODE_20.devDependencies;
+      set(
+        kind,
+        "wrangler",
+        wrangler,
+        `, because newer versions need Node 22, and this is Node ${nodeVersion}`,
+      );
+    }
+  }
+  return { text, changes, byHand, advice: [] };
+}
+
+/**
+ * @param range such as `^4.6.0`. Tags and other notations are left alone
+ * @throws {Failure} if the app insists on an old version
+ */
+function isOldHono(range: string): boolean {
+  const [, sign, version] = /^([\^~]?)(\d+\.\d+\.\d+)$/.exec(range) ?? [];
+  if (version === undefined || isAtLeast(version, OLDEST_HONO)) return false;
+  if (sign === "^" && version.startsWith("4.")) return true;
+  throw new Failure(
+    `package.json asks for hono ${range}, but Weir needs hono ${OLDEST_HONO} or newer: run npm install hono@latest. Nothing was written.`,
+  );
+}
+
+/** Whether the newest version in a range of wrangler refuses this Node. */
+function refusesNode(range: string, nodeVersion: string): boolean {
+  if (toolchainFor(nodeVersion) === CURRENT) return false;
+  const [, sign, version] = /^([\^~]|>=)?(\d+\.\d+\.\d+)$/.exec(range) ?? [];
+  if (version === undefined) return /^(latest|\*|\^?4(\.x)?)$/.test(range);
+  return sign === "^" || sign === ">=" || isAtLeast(version, WRANGLER_WITHOUT_NODE_20);
+}
+
+/** The settings of tsconfig.json on which the extension of an import depends. */
+interface Modules {
+  readonly module?: string;
+  readonly moduleResolution?: string;
+}
+
+/**
+ * The maximum number of files that extend each other. It bounds the search if files form a circle.
+ */
+const MAX_FILES = 10;
+
+/**
+ * Returns the path by which the entry imports weir.config.ts. The extension depends on the app's
+ * own imports and on tsconfig.json.
+ */
+async function configImport({ folder, entry }: HonoApp): Promise<string> {
+  const path = relative(dirname(entry.path), "weir.config").replaceAll("\\", "/");
+  const prefixed = path.startsWith(".") ? path : `./${path}`;
+  const [, own] = /from\s*["']\.{1,2}\/[^"']*(\.[jt]s)x?["']/.exec(entry.text) ?? [];
+  if (own !== undefined) return prefixed + own;
+  if (!/\.[cm]?tsx?$/.test(entry.path)) return `${prefixed}.ts`;
+  const { module = "", moduleResolution = module } = await readModules(folder, "tsconfig.json");
+  return /^node(16|18|20|next)$/i.test(moduleResolution) ? `${prefixed}.js` : prefixed;
+}
+
+/** Reads a tsconfig.json and the files that it extends, if they are files of the app. */
+async function readModules(folder: string, first: string): Promise<Modules> {
+  const paths = [first];
+  let found: Modules = {};
+  for (let count = 0; count < MAX_FILES; count++) {
+    const path = paths.shift();
+    if (path === undefined) break;
+    const file = (await readText(folder, path)) ?? (await readText(folder, `${path}.json`));
+    const { compilerOptions = {}, bases } = parseConfig(file?.text);
+    // The first file that has an option decides.
+    found = { ...compilerOptions, ...found };
+    // The last base overrides the others. The bases of a file come before other bases of its owner.
+    const own = bases.filter((each) => each.startsWith(".")).reverse();
+    paths.unshift(...own.map((each) => join(dirname(path), each)));
+  }
+  return found;
+}
+
+function parseConfig(text: string | undefined): {
+  compilerOptions?: Modules;
+  bases: readonly string[];
+} {
+  try {
+    const config = parseJson(text ?? "{}") as {
+      compilerOptions?: Modules;
+      extends?: string | string[];
+    };
+    const { compilerOptions = {}, extends: bases = [] } = config;
+    return { compilerOptions, bases: [bases].flat() };
+  } catch {
+    // The compiler reports a faulty file.
+    return { bases: [] };
+  }
+}
 
 /** The result of adding Weir to an app. */
-export interface AppChanges {
+interface AppChanges {
   /** The changed files with their changes, and the steps that are left to the user. */
   readonly report: string;
   readonly hasChanged: boolean;

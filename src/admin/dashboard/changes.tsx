@@ -1,14 +1,20 @@
-import { LOOK } from "../control-calls.ts";
+import { LOOK } from "../control-client.ts";
 import { OperationError } from "../operations.ts";
+import { clientPath, Notice, rulePath } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
 import { effectText } from "./effect-text.ts";
 import { faultPage } from "./fault-page.tsx";
 import { type Flash, withFlash } from "./flash.ts";
-import { dangerOf, type FormFields, readFields, readOverrideChange, whyIn } from "./form-input.ts";
-import { Form, mayChange } from "./forms.tsx";
+import {
+  dangerOf,
+  Form,
+  type FormFields,
+  mayChange,
+  readFields,
+  readOverrideChange,
+  whyIn,
+} from "./forms.tsx";
 import { page } from "./layout.tsx";
-import { clientPath, rulePath } from "./links.tsx";
-import { Notice } from "./notice.tsx";
 
 /** Removes a client's counts. */
 export function resetClient(c: DashboardContext) {

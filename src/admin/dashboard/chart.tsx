@@ -1,8 +1,6 @@
-import { Sign } from "./bar.tsx";
-import { drawingOf, HEIGHT, maxOf, tableRows, valueText } from "./chart-drawing.ts";
+import { type ChartData, drawingOf, HEIGHT, maxOf, tableRows, valueText } from "./chart-drawing.ts";
+import { Sign, Table } from "./components.tsx";
 import { exactTime, shortTime } from "./format.ts";
-import type { ChartData } from "./series.ts";
-import { Table } from "./table.tsx";
 
 interface ChartProps {
   readonly id: string;

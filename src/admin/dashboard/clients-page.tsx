@@ -1,15 +1,157 @@
+import type { Quota } from "../../config/custom.ts";
+import type { KeyPart } from "../../config/key.ts";
+import type { Config } from "../../config/schema.ts";
+import type { Override } from "../../overrides/override.ts";
 import type { ClientReport, ClientSelector } from "../operations.ts";
-import { type Attempt, attempt } from "./attempt.ts";
-import { ClientCard } from "./client-card.tsx";
+import {
+  Bar,
+  clientPath,
+  Empty,
+  Notice,
+  RangeSwitch,
+  RuleLink,
+  Time,
+  Unavailable,
+} from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { readFields } from "./form-input.ts";
-import { Form } from "./forms.tsx";
-import { alternativesOf } from "./known-values.ts";
+import { effectText } from "./effect-text.ts";
+import { countText, durationText, percentText } from "./format.ts";
+import { type Attempt, attempt, Form, mayChange, ReasonField, readFields } from "./forms.tsx";
 import { page } from "./layout.tsx";
-import { LimitedClients } from "./limited-clients.tsx";
-import { Empty, Notice, Unavailable } from "./notice.tsx";
-import { RangeSwitch } from "./range-switch.tsx";
+import { ClientOverrideForm, LimitedClients, OverrideCard } from "./overrides.tsx";
 import { queryOf, rangeOf } from "./ranges.ts";
+
+interface ClientCardProps {
+  readonly c: DashboardContext;
+  readonly report: ClientReport;
+  readonly now: number;
+}
+
+/** A client's state under one rule, and what an operator can do about it. */
+function ClientCard({ c, report, now }: ClientCardProps) {
+  const { rule, client, countedBy, quotas, banMs, override, ruleOverride } = report;
+  return (
+    <section class="card client-card">
+      <h2>
+        <RuleLink rule={rule} />
+        {banMs > 0 && <span class="badge limited">banned for {durationText(banMs)}</span>}
+        {override && <span class="badge override">override</span>}
+      </h2>
+      <p class="hint">
+        {countedBy !== undefined && (
+          <>
+            Counted by{" "}
+            <code>
+              <bdi>{countedBy}</bdi>
+            </code>{" "}
+            as{" "}
+          </>
+        )}
+        <a class="client" href={clientPath(client, rule)}>
+          <bdi>{client}</bdi>
+        </a>
+      </p>
+      {ruleOverride && <RuleOverrideNotice override={ruleOverride} now={now} />}
+      {quotas.map((quota) => (
+        <QuotaBar quota={quota} />
+      ))}
+      {override && <OverrideCard c={c} override={override} now={now} />}
+      {mayChange(c) && <Actions c={c} report={report} now={now} />}
+    </section>
+  );
+}
+
+/** Explains why the limits differ from those in the configuration, or why nothing is denied. */
+function RuleOverrideNotice({ override, now }: { override: Override; now: number }) {
+  return (
+    <Notice kind="warning">
+      <p>
+        <b>
+          The rule is overridden for all clients: <bdi>{effectText(override)}</bdi>
+        </b>
+        , ends <Time at={override.expiresAt} now={now} />
+      </p>
+      <p class="reason">
+        “<bdi>{override.reason}</bdi>” – <bdi>{override.by}</bdi>
+      </p>
+    </Notice>
+  );
+}
+
+function QuotaBar({ quota }: { quota: Quota }) {
+  const { policy, limit, remaining, resetMs } = quota;
+  const used = Math.max(0, limit - remaining);
+  const isExhausted = remaining === 0;
+  return (
+    <div class="quota">
+      <div class="quota-text">
+        <b>
+          <bdi>{policy}</bdi>
+        </b>
+        <span>
+          {countText(used)} of {countText(limit)} used ({percentText(used, limit)})
+        </span>
+        <span>
+          {isExhausted ? (
+            <span class="badge limited">exhausted</span>
+          ) : (
+            `${countText(remaining)} left`
+          )}
+        </span>
+        <span class="quota-reset">resets in {durationText(resetMs)}</span>
+      </div>
+      <Bar share={limit > 0 ? used / limit : 1} tone={isExhausted ? "limited" : "allowed"} />
+    </div>
+  );
+}
+
+function Actions({ c, report }: ClientCardProps) {
+  const { rule, client, quotas, banMs } = report;
+  return (
+    <div class="actions">
+      <details class="action" name={`actions-${rule}`}>
+        <summary>Set override</summary>
+        <ClientOverrideForm c={c} rule={rule} client={client} limits={quotas} />
+      </details>
+      <details class="action" name={`actions-${rule}`}>
+        <summary>Reset counts</summary>
+        <p class="hint">Removes the client's counts and its ban. It starts with its whole quota.</p>
+        <Form c={c} class="fields" action="/_weir/clients/reset" hidden={{ rule, client }}>
+          <ReasonField />
+          <button type="submit" class="primary">
+            Reset
+          </button>
+        </Form>
+      </details>
+      {banMs > 0 && (
+        <details class="action" name={`actions-${rule}`}>
+          <summary>Lift ban</summary>
+          <Form c={c} class="fields" action="/_weir/clients/lift-ban" hidden={{ rule, client }}>
+            <ReasonField />
+            <button type="submit" class="primary">
+              Lift ban
+            </button>
+          </Form>
+        </details>
+      )}
+    </div>
+  );
+}
+
+/** The alternatives in the keys of all rules, such as `ip` and `header:x-api-key`, without duplicates. */
+function alternativesOf({ rules }: Pick<Config, "rules">): string[] {
+  // Weir counts a client by its address if a request has no alternative of a key.
+  const names = new Set(["ip"]);
+  for (const { key } of rules) {
+    for (const part of key.flat()) names.add(nameOf(part));
+  }
+  names.delete("global");
+  return [...names];
+}
+
+function nameOf(part: KeyPart): string {
+  return "name" in part ? `${part.kind}:${part.name}` : part.kind;
+}
 
 /** The number of values by which an operator can look up a client. A key can have several parts. */
 const VALUES = 3;

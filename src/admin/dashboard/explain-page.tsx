@@ -1,14 +1,401 @@
-import type { Explanation } from "../../explain/explanation.ts";
-import { attempt } from "./attempt.ts";
+import { parseAddress } from "../../config/address.ts";
+import type {
+  DescribedRequest,
+  ExplainedBan,
+  ExplainedCondition,
+  ExplainedCounter,
+  ExplainedKeyElement,
+  ExplainedRule,
+  Explanation,
+} from "../../explain/explanation.ts";
+import { ExplainBody } from "../api.ts";
+import { check, invalidInput } from "../api-input.ts";
+import { ClientLink, ExactTime, ModeBadge, Notice, RuleLink, Table } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { DescriptionForm } from "./explain-form.tsx";
-import { type DescribedFields, readDescription } from "./explain-input.ts";
+import { effectText } from "./effect-text.ts";
 import { ExplainedRequestCard } from "./explained-request.tsx";
 import { ExplainedResponseCard } from "./explained-response.tsx";
-import { ExplainedRuleCard, OtherRules } from "./explained-rule.tsx";
-import { readFields } from "./form-input.ts";
+import { countText, durationText, exactTime } from "./format.ts";
+import { attempt, Form, readFields } from "./forms.tsx";
 import { page } from "./layout.tsx";
-import { Notice } from "./notice.tsx";
+
+/** What an operator has entered to describe a request. */
+interface DescribedFields {
+  readonly method: string;
+  readonly url: string;
+  /** One header field in each line. */
+  readonly headers: string;
+  readonly ip: string;
+  readonly country: string;
+  readonly asn: string;
+}
+
+/**
+ * Reads the description of a request.
+ *
+ * @param origin the origin of the dashboard, for a URL that is only a path
+ * @throws {OperationError} if a field has a value that is not allowed. The message contains none of the values
+ */
+function readDescription(
+  { method, url, headers, ip, country, asn }: DescribedFields,
+  origin: string,
+): DescribedRequest {
+  const lines = fieldsIn(headers);
+  if (ip !== "" && !parseAddress(ip)) {
+    throw invalidInput([
+      { path: "IP address", message: "must be an address, such as 203.0.113.7 or 2001:db8::7." },
+    ]);
+  }
+  if (ip !== "") lines.set("cf-connecting-ip", ip);
+  const number = /^(?:AS)?(\d{1,10})$/i.exec(asn)?.[1];
+  if (asn !== "" && number === undefined) {
+    throw invalidInput([{ path: "ASN", message: "must be a number, such as 13335." }]);
+  }
+  if (country !== "" && !/^[a-z][a-z\d]$/i.test(country)) {
+    throw invalidInput([
+      { path: "Country", message: "must be a code of two letters, such as DE." },
+    ]);
+  }
+  const described = check(ExplainBody, {
+    method: (method || "GET").toUpperCase(),
+    url: url.startsWith("/") && !url.startsWith("//") ? origin + url : url,
+    headers: Object.fromEntries(lines),
+    cf: {
+      ...(country !== "" && { country: country.toUpperCase() }),
+      ...(number !== undefined && { asn: Number(number) }),
+    },
+  });
+  const { headers: sent = {}, cf = {} } = described;
+  return { method: described.method, url: described.url, headers: sent, cf };
+}
+
+/** Returns the header fields in some lines. A field that was entered twice has both values, as in HTTP. */
+function fieldsIn(text: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue;
+    const colon = line.indexOf(":");
+    if (colon < 1) {
+      const message = `must have a name and a colon in each line, as in x-api-key: abc. Line ${index + 1} has none.`;
+      throw invalidInput([{ path: "Header fields", message }]);
+    }
+    const name = line.slice(0, colon).trim().toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    const before = fields.get(name);
+    const separator = name === "cookie" ? "; " : ", ";
+    fields.set(name, before === undefined ? value : before + separator + value);
+  }
+  return fields;
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
+
+/** The form that describes a request. */
+function DescriptionForm({ c, fields }: { c: DashboardContext; fields: DescribedFields }) {
+  return (
+    <section class="card">
+      <h2>Describe a request</h2>
+      <Form c={c} class="fields" action="/_weir/explain">
+        <label class="field">
+          <span>Method</span>
+          <input
+            name="method"
+            value={fields.method}
+            list="methods"
+            maxlength={32}
+            size={8}
+            autocomplete="off"
+            spellcheck={false}
+          />
+          <datalist id="methods">
+            {METHODS.map((method) => (
+              <option value={method} />
+            ))}
+          </datalist>
+        </label>
+        <label class="field wide">
+          <span>URL or path</span>
+          <input
+            name="url"
+            value={fields.url}
+            required
+            maxlength={16_384}
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="such as /search?q=tent"
+          />
+        </label>
+        <ClientFields fields={fields} />
+        <label class="field whole">
+          <span>Header fields, one in each line</span>
+          <textarea
+            name="headers"
+            rows={3}
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="x-api-key: abc"
+          >
+            {fields.headers}
+          </textarea>
+        </label>
+        <button type="submit" class="primary">
+          Explain
+        </button>
+      </Form>
+      <p class="hint">
+        The request is only decided, not sent and not counted. The functions in <code>custom</code>{" "}
+        are called as for a real request.
+      </p>
+    </section>
+  );
+}
+
+function ClientFields({ fields: { ip, country, asn } }: { fields: DescribedFields }) {
+  return (
+    <>
+      <TextField name="ip" label="Client's address" value={ip} hint="203.0.113.7" size={20} />
+      <TextField name="country" label="Country" value={country} hint="DE" size={6} />
+      <TextField name="asn" label="ASN" value={asn} hint="13335" size={9} />
+    </>
+  );
+}
+
+interface TextFieldProps {
+  readonly name: string;
+  readonly label: string;
+  readonly value: string;
+  readonly hint: string;
+  readonly size: number;
+}
+
+function TextField({ name, label, value, hint, size }: TextFieldProps) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        name={name}
+        value={value}
+        placeholder={hint}
+        size={size}
+        maxlength={64}
+        autocomplete="off"
+        spellcheck={false}
+      />
+    </label>
+  );
+}
+
+const CONDITION_COLUMNS = [
+  { label: "Condition" },
+  { label: "The request has" },
+  { label: "The rule demands" },
+  { label: "Result" },
+];
+
+const RESULTS = { holds: "✓ holds", fails: "× fails", unknown: "? unknown" } as const;
+
+interface ConditionTableProps {
+  readonly rule: string;
+  readonly conditions: readonly ExplainedCondition[];
+}
+
+/** The tested conditions of a rule, in their order. */
+function ConditionTable({ rule, conditions }: ConditionTableProps) {
+  if (conditions.length === 0) return <p class="none">The rule applies to every request.</p>;
+  return (
+    <Table caption={`Conditions of ${rule}`} columns={CONDITION_COLUMNS} cards>
+      {conditions.map(({ field, actual, expected, result, note }) => (
+        <tr>
+          <th scope="row">
+            <code>
+              <bdi>{field}</bdi>
+            </code>
+          </th>
+          <td class="match" data-label="The request has">
+            <bdi>{actual}</bdi>
+          </td>
+          <td class="match" data-label="The rule demands">
+            <bdi>{expected}</bdi>
+          </td>
+          <td data-label="Result">
+            <b>{RESULTS[result]}</b>
+            {note !== undefined && (
+              <p class="hint">
+                <bdi>{note}</bdi>
+              </p>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+const COLUMNS = [
+  { label: "Policy" },
+  { label: "Limit", number: true },
+  { label: "Count", number: true },
+  { label: "Window" },
+  { label: "Stored under" },
+];
+
+interface CounterTableProps {
+  readonly rule: string;
+  readonly counters: readonly ExplainedCounter[];
+  readonly now: number;
+}
+
+/** The counters of a client under a rule, and what the request would store. */
+function CounterTable({ rule, counters, now }: CounterTableProps) {
+  return (
+    <Table caption={`Counters of ${rule}`} columns={COLUMNS} cards>
+      {counters.map((counter) => (
+        <tr>
+          <th scope="row">
+            <bdi>{counter.policy}</bdi>
+            {counter.shard !== undefined && <small> shard {counter.shard}</small>}
+          </th>
+          <td class="number" data-label="Limit">
+            {countText(counter.capacity)}
+            {counter.capacity !== counter.limit && (
+              <small> ({countText(counter.limit)} in each window)</small>
+            )}
+          </td>
+          <td class="number" data-label="Count">
+            {countText(counter.count)}
+            {counter.countAfter !== undefined && <> → {countText(counter.countAfter)}</>}
+          </td>
+          <td data-label="Window">
+            {exactTime(counter.windowStart)} to <ExactTime at={counter.windowEnd} now={now} />
+          </td>
+          <td data-label="Stored under">
+            <code class="key">
+              <bdi>{counter.storedKey}</bdi>
+            </code>
+            {counter.expiresAt !== undefined && (
+              <small> until {exactTime(counter.expiresAt)}</small>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** A rule that applies: its conditions, the client's key, and the counters. */
+function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: number }) {
+  const { mode, why, exceeds, conditions, key, client, tier, cost, costSource } = rule;
+  const { counters, banMs = 0, newBan, mayDiffer } = rule;
+  return (
+    <section class="card explained">
+      <h2>
+        <RuleLink rule={rule.rule} />
+        <ModeBadge mode={mode} />
+        {exceeds && <span class="badge limited">over its limit</span>}
+        {banMs > 0 && <span class="badge limited">banned for {durationText(banMs)}</span>}
+      </h2>
+      <p class="hint">{why}</p>
+      <ConditionTable rule={rule.rule} conditions={conditions} />
+      <h3>Client</h3>
+      {client !== undefined && <ClientLink client={client} rule={rule.rule} />}
+      <KeyList elements={key} />
+      <p class="hint">
+        {cost !== undefined && `Costs ${countText(cost)} (${costSource}). `}
+        {tier !== undefined && `The client's tier is ${tier}.`}
+      </p>
+      <OverrideText rule={rule} />
+      {counters && <CounterTable rule={rule.rule} counters={counters} now={now} />}
+      {mayDiffer && (
+        <p class="hint">
+          The decision depends on the two shards that a request draws. This is the likelier one.
+        </p>
+      )}
+      {newBan && <NewBan ban={newBan} />}
+    </section>
+  );
+}
+
+/** The rules that do not apply, each with the condition that fails. */
+function OtherRules({ rules }: { rules: readonly ExplainedRule[] }) {
+  return (
+    <section class="card explained">
+      <h2>Rules that do not apply</h2>
+      {rules.map((rule) => (
+        <details>
+          <summary>
+            <bdi>{rule.rule}</bdi>
+            <small> {reasonOf(rule)}</small>
+          </summary>
+          <ConditionTable rule={rule.rule} conditions={rule.conditions} />
+          <OverrideText rule={rule} />
+          <p class="hint">
+            <RuleLink rule={rule.rule} />
+          </p>
+        </details>
+      ))}
+    </section>
+  );
+}
+
+/** Returns the condition because of which a rule does not apply. */
+function reasonOf({ conditions, why }: ExplainedRule): string {
+  const last = conditions.at(-1);
+  return last ? `${last.field}: ${last.actual}` : why;
+}
+
+function KeyList({ elements }: { elements: readonly ExplainedKeyElement[] }) {
+  return (
+    <ul class="plain">
+      {elements.map(({ alternatives, isFallback }) => (
+        <li>
+          {alternatives.map(({ part, result, from, value }, index) => (
+            <>
+              {index > 0 && "; "}
+              <code>
+                <bdi>{part}</bdi>
+              </code>{" "}
+              {result === "used" ? (
+                <>
+                  is{" "}
+                  <b>
+                    <bdi>{value}</bdi>
+                  </b>
+                  , from {from}
+                </>
+              ) : (
+                `is absent, because ${from}`
+              )}
+            </>
+          ))}
+          {isFallback && "; so the client's address is used"}.
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function OverrideText({ rule: { override } }: { rule: ExplainedRule }) {
+  if (!override) return null;
+  return (
+    <p class="hint">
+      <span class="badge override">override</span> <bdi>{effectText(override)}</bdi>, until{" "}
+      {exactTime(override.expiresAt)}: “<bdi>{override.reason}</bdi>” – <bdi>{override.by}</bdi>
+    </p>
+  );
+}
+
+function NewBan({ ban: { until, isAtLeast, storedKey } }: { ban: ExplainedBan }) {
+  return (
+    <p class="hint">
+      The request would begin a ban{isAtLeast && " of at least this length"}: until{" "}
+      {exactTime(until)}, stored under{" "}
+      <code>
+        <bdi>{storedKey}</bdi>
+      </code>
+      .
+    </p>
+  );
+}
 
 /** The page with the form that describes a request. Links can fill in its method and its URL. */
 export async function explainPage(c: DashboardContext) {

@@ -1,5 +1,4 @@
-import type { ExplainedRequest } from "../../explain/explanation.ts";
-import { shownText } from "../../explain/shown-value.ts";
+import { type ExplainedRequest, shownText } from "../../explain/explanation.ts";
 
 /** The maximum number of readings of a path that are listed. */
 const MAX_READINGS = 20;

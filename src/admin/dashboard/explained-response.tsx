@@ -1,6 +1,5 @@
-import type { ExplainedResponse } from "../../explain/explanation.ts";
-import { shownText } from "../../explain/shown-value.ts";
-import { Table } from "./table.tsx";
+import { type ExplainedResponse, shownText } from "../../explain/explanation.ts";
+import { Table } from "./components.tsx";
 
 /** What the client and the origin would get. */
 export function ExplainedResponseCard({ response }: { response: ExplainedResponse }) {

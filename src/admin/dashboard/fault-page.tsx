@@ -1,6 +1,6 @@
+import { Notice } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
 import { page } from "./layout.tsx";
-import { Notice } from "./notice.tsx";
 
 /** Answers with a page that says why something was not possible. */
 export function faultPage(

@@ -1,10 +1,10 @@
 import type { Child } from "hono/jsx";
 import { assetPaths } from "./assets.ts";
+import { Notice } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
 import { flashText } from "./flash.ts";
 import { Form } from "./forms.tsx";
-import { Notice } from "./notice.tsx";
-import { readTheme, THEMES } from "./theme.ts";
+import { readTheme, THEMES } from "./ranges.ts";
 
 /** The pages in the navigation. */
 const PAGES = [

@@ -1,12 +1,8 @@
-import { attempt } from "./attempt.ts";
-import { Bar } from "./bar.tsx";
+import { Bar, Empty, ModeBadge, RangeSwitch, RuleLink, Table, Unavailable } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
 import { counted, countText, percentText } from "./format.ts";
+import { attempt } from "./forms.tsx";
 import { page } from "./layout.tsx";
-import { RuleLink } from "./links.tsx";
-import { ModeBadge } from "./mode-badge.tsx";
-import { Empty, Unavailable } from "./notice.tsx";
-import { RangeSwitch } from "./range-switch.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
 import {
   exceededCount,
@@ -18,8 +14,7 @@ import {
   searchTextOf,
   sortedRules,
   sumsOf,
-} from "./rule-sums.ts";
-import { Table } from "./table.tsx";
+} from "./rule-page.tsx";
 
 interface Listing {
   readonly text: string;

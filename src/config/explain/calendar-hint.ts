@@ -1,6 +1,6 @@
 import { CALENDAR_UNITS } from "../calendar.ts";
 import { durationHint, durationText } from "./duration-hint.ts";
-import { nearestName } from "./nearest-name.ts";
+import { nearestName } from "./given-value.ts";
 
 /** Words for one unit of the calendar, such as `monthly`, `1 month`, `1mo` and `P1M`. */
 const UNIT_WORDS: readonly (readonly [RegExp, string])[] = [

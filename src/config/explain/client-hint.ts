@@ -1,5 +1,5 @@
 import { isRecord } from "../fields.ts";
-import { bareName, nearestName } from "./nearest-name.ts";
+import { bareName, nearestName } from "./given-value.ts";
 
 // Suggestions for conditions on header fields, query parameters, countries, operators and bots.
 

@@ -1,5 +1,5 @@
-import { formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../duration.ts";
 import { isRecord } from "../fields.ts";
+import { formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../window.ts";
 
 /** The length of each unit in seconds. A month has 30 days, a year 52 weeks. */
 const UNITS: readonly (readonly [RegExp, number])[] = [

@@ -1,7 +1,6 @@
-import { parseHost, parseMethod } from "../conditions.ts";
 import { isRecord } from "../fields.ts";
-import { parseRoute } from "../route.ts";
-import { withoutCredentials } from "./preview.ts";
+import { parseHost, parseMethod, parseRoute } from "../match.ts";
+import { withoutCredentials } from "./given-value.ts";
 import { routeOfOthers } from "./route-notation.ts";
 
 const NO_CONDITION: Readonly<Record<string, string>> = {

@@ -1,10 +1,9 @@
+import { parseNetwork } from "../address.ts";
 import { shortened } from "../faults.ts";
 import { isRecord } from "../fields.ts";
-import { parseNetwork } from "../network.ts";
 import { durationText } from "./duration-hint.ts";
-import { bareName, nearestName } from "./nearest-name.ts";
+import { bareName, nearestName, withoutCredentials } from "./given-value.ts";
 import { rateOf, wholeNumberOf } from "./number-hint.ts";
-import { withoutCredentials } from "./preview.ts";
 import { urlHint } from "./text-hint.ts";
 
 /** Suggests how to pass a configuration to `defineConfig`. */

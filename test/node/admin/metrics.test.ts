@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { metricsOf } from "../../../src/admin/metrics.ts";
-import { type MetricsFormat, metricsText } from "../../../src/admin/metrics-text.ts";
-import { VERSION } from "../../../src/admin/version.ts";
+import {
+  type MetricsFormat,
+  metricsOf,
+  metricsText,
+  VERSION,
+} from "../../../src/admin/admin-app.ts";
 import type { Totals } from "../../../src/control/protocol.ts";
 import { RULES, ruleView, TOTALS } from "../support/metrics.ts";
 import { parseOpenMetrics } from "../support/openmetrics.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { openApiDocument } from "../../../src/admin/openapi.ts";
+import { openApiDocument } from "../../../src/admin/api.ts";
 
 // The name is a variable, so that the compiler does not need the package, which only this test uses.
 const VALIDATOR = "@seriousme/openapi-schema-validator";

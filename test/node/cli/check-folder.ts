@@ -1,8 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { checkConfig } from "../../../cli/check-config.ts";
 import type { WranglerOptions } from "../../../cli/deployment/wrangler-process.ts";
-import { textReport } from "../../../cli/report-text.ts";
+import { checkConfig, textReport } from "../../../cli/run-check.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
 /** The texts of files, by their names. */

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { examine } from "../../../cli/doctor/examine.ts";
-import type { Finding } from "../../../cli/doctor/finding.ts";
+import type { Finding } from "../../../cli/doctor/findings.ts";
 import { listen } from "../../../dev/loopback.ts";
 import { connectRedis } from "../../../dev/redis-connection.ts";
 import { startRedisServer } from "../../../dev/redis-server.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { jsonReport, type Subject, textReport } from "../../../cli/doctor/report.ts";
+import { jsonReport, type Subject, textReport } from "../../../cli/doctor/worker.ts";
 import { hasRedisServer } from "../dev/redises.ts";
 import {
   answerJson,

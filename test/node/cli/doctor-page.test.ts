@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { CODES } from "../../../cli/doctor/codes.ts";
+import { CODES } from "../../../cli/doctor/findings.ts";
 
 test("docs/doctor.md lists every code of weir doctor with its severity", () => {
   const page = readFileSync("docs/doctor.md", "utf8");

@@ -1,7 +1,6 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { jsonReport, textReport } from "../../../cli/doctor/report.ts";
-import { examineWorker } from "../../../cli/doctor/worker.ts";
+import { examineWorker, jsonReport, textReport } from "../../../cli/doctor/worker.ts";
 import { listen } from "../../../dev/loopback.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 import { callWeir, temporaryFolder } from "./run-weir.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readCurl } from "../../../cli/explain/curl-request.ts";
+import { readCurl } from "../../../cli/explain/curl.ts";
 
 // Curl commands as people paste them. The expectations were compared with what curl 7.88 sends.
 

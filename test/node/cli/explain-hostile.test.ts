@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { readCurl } from "../../../cli/explain/curl-request.ts";
-import { readHar } from "../../../cli/explain/har-request.ts";
+import { readCurl } from "../../../cli/explain/curl.ts";
+import { readHar } from "../../../cli/explain/request.ts";
 import { cpuTimeMs } from "../../../fuzz/property.ts";
 
 // Commands and files that nobody writes by hand. With quadratic time, 256 KiB would take more than a minute.

@@ -63,7 +63,7 @@ describe("code of a configuration that would end the process", () => {
 });
 
 describe("the guard of the whole command", () => {
-  const GUARD = new URL("../../../cli/guard-process.ts", import.meta.url).href;
+  const GUARD = new URL("../../../cli/process.ts", import.meta.url).href;
 
   it.each([
     ["an error in a timer", 'setTimeout(() => { throw new Error("late") })', 2, /late/],

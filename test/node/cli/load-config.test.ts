@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadConfig } from "../../../cli/load-config.ts";
-import { loadModule } from "../../../cli/load-module.ts";
+import { loadConfig, loadModule } from "../../../cli/load-config.ts";
 import { runWeir, temporaryFolder } from "./run-weir.ts";
 
 const RULE = '{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }';

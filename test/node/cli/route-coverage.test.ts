@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { routeCovers, routesDisjoint, segmentsOf } from "../../../cli/warnings/route-coverage.ts";
+import { routeCovers, routesDisjoint, segmentsOf } from "../../../cli/warnings/coverage.ts";
 import { defineConfig } from "../../../src/config/index.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 import { canonicalPath } from "../../../src/request/path.ts";

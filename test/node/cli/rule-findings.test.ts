@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { configFindings } from "../../../cli/warnings/all.ts";
-import { neverBinds } from "../../../cli/warnings/limits.ts";
-import { isProbablyMilliseconds } from "../../../cli/warnings/milliseconds.ts";
+import { isProbablyMilliseconds, neverBinds } from "../../../cli/warnings/limits.ts";
+import { configFindings } from "../../../cli/warnings/rules.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Window } from "../../../src/config/rule.ts";
 import { llmReserve, llmUsage } from "../../../src/llm/index.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "./run-weir.ts";
 
-const LOADER = new URL("../../../cli/load-module.ts", import.meta.url).href;
+const LOADER = new URL("../../../cli/load-config.ts", import.meta.url).href;
 
 /** Loads a module in a new process, with a short deadline, and returns how the process ends. */
 async function load(source: string, exitCode?: 1 | 2) {

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Unstable_Config, unstable_readConfig } from "wrangler";
-import type { Deployment } from "../../../cli/deployment/deployment.ts";
-import { loadDeployments } from "../../../cli/deployment/load-deployments.ts";
+import { type Deployment, loadDeployments } from "../../../cli/deployment/deployment.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
 const TOP = `name = "shop"

@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { describe, expect, it } from "vitest";
-import { parseAddress } from "../../../src/config/address.ts";
-import { contains, type Network, parseNetwork, unwrapIPv4 } from "../../../src/config/network.ts";
+import {
+  contains,
+  type Network,
+  parseAddress,
+  parseNetwork,
+  unwrapIPv4,
+} from "../../../src/config/address.ts";
 
 /** Notations of addresses, valid and invalid. */
 const group = fc.oneof(

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { faultsIn } from "../../../src/config/define.ts";
 import { shortFaultsOf } from "../../../src/config/faults.ts";
 import { ConfigError, defineConfig } from "../../../src/config/index.ts";
-import { parseRoute } from "../../../src/config/route.ts";
+import { parseRoute } from "../../../src/config/match.ts";
 import { faultsOf, rule, withRule } from "./fixtures.ts";
 
 const LIMIT = { limit: 5, window: "1m" };

@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseAddress } from "../../../src/config/address.ts";
-import { contains, type Network, parseNetwork } from "../../../src/config/network.ts";
-import { lastAtMost, MAX_NETWORKS, NetworkSet } from "../../../src/config/network-set.ts";
+import {
+  contains,
+  lastAtMost,
+  MAX_NETWORKS,
+  type Network,
+  NetworkSet,
+  parseAddress,
+  parseNetwork,
+} from "../../../src/config/address.ts";
 import { definedRule, faultsOf, withRule } from "./fixtures.ts";
 
 function setOf(texts: readonly string[]): NetworkSet {

@@ -1,10 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Field } from "../../../create/src/fields.ts";
-import type { Flags } from "../../../create/src/flags.ts";
 import { runningPackageManager } from "../../../create/src/package-manager.ts";
-import type { Prompts } from "../../../create/src/prompts.ts";
-import { chooseTexts } from "../../../create/src/settings.ts";
+import { chooseTexts, type Flags, type Prompts } from "../../../create/src/run.ts";
 import { CURRENT, HONO, NODE_20, toolchainFor } from "../../../create/src/versions.ts";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
-import { createRouteTest } from "../../../src/explain/literal-start.ts";
+import { createRouteTest } from "../../../src/explain/matching.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 

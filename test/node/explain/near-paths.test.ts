@@ -4,7 +4,7 @@ import {
   MAX_LENGTH,
   MAX_ROUTES,
   NearPaths,
-} from "../../../src/explain/near-path.ts";
+} from "../../../src/explain/matching.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
 
 function nearPaths(path: string): NearPaths {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
-import { randomFor, shardOutlookOf } from "../../../src/explain/shard-outlook.ts";
+import { randomFor, shardOutlookOf } from "../../../src/explain/imagined-decision.ts";
 import type { ClientState } from "../../../src/limiter/clients.ts";
 import { allCountersOf, pickShards } from "../../../src/limiter/counters.ts";
 

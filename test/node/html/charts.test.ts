@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { halved, requestChart, timelineCharts } from "../../../cli/html/timeline-charts.ts";
+import { halved, requestChart, timelineCharts } from "../../../cli/html/replay-page.ts";
 import type { Timeline } from "../../../cli/replay/report.ts";
-import { drawingOf, HEIGHT } from "../../../src/admin/dashboard/chart-drawing.ts";
-import type { ChartData } from "../../../src/admin/dashboard/series.ts";
+import { type ChartData, drawingOf, HEIGHT } from "../../../src/admin/dashboard/chart-drawing.ts";
 import { EMPTY_TIMELINE, timelineOf } from "./fixtures.ts";
 
 const NAMES = { context: "of all rules", denied: "Denied", tone: "limited" } as const;

@@ -1,4 +1,4 @@
-import type { LogSummary } from "../../../cli/logs/log-summary.ts";
+import type { LogSummary } from "../../../cli/logs/progress.ts";
 import type {
   Counts,
   DeniedClient,

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { headlineOf } from "../../../cli/html/headline.ts";
-import { replayPage } from "../../../cli/html/replay-page.ts";
-import { rulesSection } from "../../../cli/html/rules-section.ts";
-import { rangeText, shareText, timeText } from "../../../cli/html/texts.ts";
+import { rangeText, shareText, timeText } from "../../../cli/html/components.ts";
+import { headlineOf, replayPage, rulesSection } from "../../../cli/html/replay-page.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
 import { COMPARISON } from "./comparison.ts";
 import { EMPTY_REPLAY, replayOf, ruleOf } from "./fixtures.ts";

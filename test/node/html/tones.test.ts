@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { STYLE as REPORT_STYLE } from "../../../cli/html/assets.generated.ts";
 import { STYLE as DASHBOARD_STYLE } from "../../../src/admin/dashboard/assets.generated.ts";
-import { SIGNS } from "../../../src/admin/dashboard/tone.ts";
+import { SIGNS } from "../../../src/admin/dashboard/chart-drawing.ts";
 
 describe.each([
   { name: "the reports", style: REPORT_STYLE },

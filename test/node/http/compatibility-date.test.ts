@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { MIN_DATE } from "../../../cli/deployment/worker.ts";
-import type {} from "../../../dev/provided-redis.ts";
 import { startUpstashRest, type UpstashRest } from "../../../dev/upstash-rest.ts";
 import { startWorkerd, weirModule, workerConfig } from "../../../dev/workerd.ts";
 import { send } from "../support/client.ts";

@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { LogError } from "../../../cli/logs/log-error.ts";
+import { LogError } from "../../../cli/logs/log-request.ts";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
 import { accessLine, logFolder, readLogs } from "./log-folder.ts";
 

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ClockJumps } from "../../../cli/logs/clock-jumps.ts";
-import { LogCounts } from "../../../cli/logs/log-progress.ts";
-import { TimeOrder } from "../../../cli/logs/time-order.ts";
+import { LogCounts } from "../../../cli/logs/progress.ts";
+import { ClockJumps, TimeOrder } from "../../../cli/logs/time-order.ts";
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;

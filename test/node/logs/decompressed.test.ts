@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import zlib from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { decompressed } from "../../../cli/logs/decompressed.ts";
+import { decompressed } from "../../../cli/logs/bytes.ts";
 
 /** "hello" as a zstd frame, because Node 20 cannot make one. */
 const HELLO = Buffer.from("28b52ffd200529000068656c6c6f", "hex");

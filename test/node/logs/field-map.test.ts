@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fieldMap } from "../../../cli/logs/field-map.ts";
-import { fieldPath, numberAt, textAt } from "../../../cli/logs/field-path.ts";
+import { fieldMap, fieldPath, numberAt, textAt } from "../../../cli/logs/fields.ts";
 
 describe("--map", () => {
   it("takes a path for each fact, whose name may be in capitals", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lacksZone } from "../../../cli/logs/record-time.ts";
+import { lacksZone } from "../../../cli/logs/fields.ts";
 import { logFolder, readLogs } from "./log-folder.ts";
 
 const logOf = logFolder();

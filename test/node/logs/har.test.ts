@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { HarReader } from "../../../cli/logs/har-reader.ts";
-import { LogCounts } from "../../../cli/logs/log-progress.ts";
+import { HarReader } from "../../../cli/logs/har.ts";
+import { recogniseFormat } from "../../../cli/logs/log-file.ts";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { recogniseFormat } from "../../../cli/logs/recognise-format.ts";
+import { LogCounts } from "../../../cli/logs/progress.ts";
 
 const AT = Date.UTC(2026, 10, 22, 8, 0, 1);
 

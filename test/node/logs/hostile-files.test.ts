@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { LogError } from "../../../cli/logs/log-error.ts";
-import { reasonOf } from "../../../cli/logs/open-byte-source.ts";
+import { reasonOf } from "../../../cli/logs/bytes.ts";
+import { LogError } from "../../../cli/logs/log-request.ts";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
 import { accessLine, countedLines, logFolder, readLogs } from "./log-folder.ts";
 

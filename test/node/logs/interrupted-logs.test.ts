@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { streamSource } from "../../../cli/logs/bytes.ts";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
-import { streamSource } from "../../../cli/logs/stream-source.ts";
 import { PATIENCE } from "../../patience.ts";
 import { accessLine, countedLines, logFolder } from "./log-folder.ts";
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { HarReader } from "../../../cli/logs/har-reader.ts";
-import { lineSample } from "../../../cli/logs/line-sample.ts";
-import { LogCounts } from "../../../cli/logs/log-progress.ts";
+import { HarReader } from "../../../cli/logs/har.ts";
+import { LogCounts, lineSample } from "../../../cli/logs/progress.ts";
 
 const START = "192.0.2.1 - alice [17/May/2015:10:05:03 +0000]";
 const SHOWN = "192.0.2.1 - … [17/May/2015:10:05:03 +0000]";

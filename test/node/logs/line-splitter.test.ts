@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LineSplitter } from "../../../cli/logs/line-splitter.ts";
+import { LineSplitter } from "../../../cli/logs/lines.ts";
 
 const MAX = 64;
 

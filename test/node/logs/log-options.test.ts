@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { logOptionsOf, withLogOptions } from "../../../cli/logs/log-options.ts";
+import { logOptionsOf, withLogOptions } from "../../../cli/logs/open-logs.ts";
 
 /** Parses the arguments of a command with the options about logs. */
 function parse(...args: string[]) {

@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { progressText, startProgressBar } from "../../../cli/logs/progress-bar.ts";
+import { progressText, startProgressBar } from "../../../cli/logs/progress.ts";
 
 const MB = 1_000_000;
 

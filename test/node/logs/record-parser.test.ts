@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { fieldMap } from "../../../cli/logs/field-map.ts";
+import { fieldMap } from "../../../cli/logs/fields.ts";
+import { createParser, recogniseFormat } from "../../../cli/logs/log-file.ts";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { createParser, recogniseFormat } from "../../../cli/logs/recognise-format.ts";
 import { SAMPLES } from "./json-samples.ts";
 
 const AT = Date.UTC(2026, 10, 22, 8, 0, 1);

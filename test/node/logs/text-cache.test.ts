@@ -2,9 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { AccessLineParser } from "../../../cli/logs/access-line.ts";
-import type { LineParser } from "../../../cli/logs/log-line.ts";
-import { RecordParser } from "../../../cli/logs/record-parser.ts";
-import { ownText, TextCache } from "../../../cli/logs/text-cache.ts";
+import { RecordParser } from "../../../cli/logs/json-records.ts";
+import { type LineParser, ownText, TextCache } from "../../../cli/logs/log-request.ts";
 import { accessLine } from "./log-folder.ts";
 
 setFlagsFromString("--expose-gc");

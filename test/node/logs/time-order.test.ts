@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LogCounts } from "../../../cli/logs/log-progress.ts";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
+import { LogCounts } from "../../../cli/logs/progress.ts";
 import { TimeOrder } from "../../../cli/logs/time-order.ts";
 
 const requestAt = (at: number, target = "/"): LogRequest => ({

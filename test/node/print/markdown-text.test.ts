@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { markdownCode, markdownText } from "../../../cli/print/markdown-text.ts";
+import { markdownCode, markdownText } from "../../../cli/print/text.ts";
 
 describe("markdownText and markdownCode", () => {
   it.each([

@@ -1,9 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { addedUp, barChart } from "../../../cli/print/bar-chart.ts";
-import { fitted, padded, widthOf, wrapped } from "../../../cli/print/fit-text.ts";
-import { jsonText } from "../../../cli/print/json-text.ts";
 import { dollars, percent } from "../../../cli/print/numbers.ts";
-import { canPrintUnicode } from "../../../cli/print/unicode.ts";
+import {
+  addedUp,
+  barChart,
+  canPrintUnicode,
+  fitted,
+  jsonText,
+  padded,
+  widthOf,
+  wrapped,
+} from "../../../cli/print/text.ts";
 
 describe("barChart", () => {
   const BLOCKS = "▁▂▃▄▅▆▇█";

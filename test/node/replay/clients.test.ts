@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { identityHash } from "../../../cli/replay/client-key.ts";
+import { identityHash } from "../../../cli/replay/clients.ts";
 import type { RuleInput } from "../../../src/config/index.ts";
 import { encodeValues, hashValues } from "../../../src/request/identity.ts";
 import { ALL, decide, engineOf, logged } from "./requests.ts";

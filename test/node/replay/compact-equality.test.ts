@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
 import { CompactEngine } from "../../../cli/replay/compact/compact-engine.ts";
-import { ReplayTally } from "../../../cli/replay/tally/replay-tally.ts";
+import { ReplayTally } from "../../../cli/replay/tally.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { logFolder } from "../logs/log-folder.ts";
 import { CONFIGS, reportOf } from "./compact-report.ts";

@@ -1,8 +1,7 @@
 import { expect } from "vitest";
 import { type LogOptions, openLogs } from "../../../cli/logs/open-logs.ts";
-import { createReplayEngine } from "../../../cli/replay/create-replay-engine.ts";
-import { replayLogs } from "../../../cli/replay/replay-logs.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
+import { createReplayEngine, replayLogs } from "../../../cli/replay/run-replay.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 
 /** Configurations whose rules the compact engine can decide. */

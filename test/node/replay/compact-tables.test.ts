@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { AccessLineParser } from "../../../cli/logs/access-line.ts";
-import { clientIp } from "../../../cli/logs/client-ip.ts";
+import { clientIp } from "../../../cli/logs/log-request.ts";
 import { AccessLineScanner } from "../../../cli/replay/compact/access-line-scanner.ts";
 import { ByteCache } from "../../../cli/replay/compact/byte-cache.ts";
 import { Chunk } from "../../../cli/replay/compact/chunk.ts";
-import { CompactClients } from "../../../cli/replay/compact/compact-clients.ts";
-import { ipv4Text } from "../../../cli/replay/compact/ipv4-table.ts";
+import { CompactClients, ipv4Text } from "../../../cli/replay/compact/compact-clients.ts";
 import { RequestRows } from "../../../cli/replay/compact/request-rows.ts";
 
 const LINE =

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import type { ReplayedRequest } from "../../../cli/replay/replay-engine.ts";
-import { ReplayTally } from "../../../cli/replay/tally/replay-tally.ts";
+import type { ReplayedRequest } from "../../../cli/replay/report.ts";
+import { ReplayTally } from "../../../cli/replay/tally.ts";
 import { logged } from "./requests.ts";
 import { ruleNamed, verdictOn } from "./verdicts.ts";
 

@@ -1,10 +1,13 @@
 import { readdir, readFile, readlink, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { checkHtmlFile, writeHtmlFile } from "../../../cli/replay/html-file.ts";
-import { printReport } from "../../../cli/replay/print-report.ts";
-import { ReplayError } from "../../../cli/replay/replay-error.ts";
-import { untilInterrupted } from "../../../cli/replay/until-interrupted.ts";
+import {
+  checkHtmlFile,
+  printReport,
+  ReplayError,
+  untilInterrupted,
+  writeHtmlFile,
+} from "../../../cli/replay/inputs.ts";
 import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";
 

@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { untilAborted } from "../../../cli/logs/until-aborted.ts";
+import { untilAborted } from "../../../cli/logs/log-request.ts";
 import { REPOSITORY, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";
 

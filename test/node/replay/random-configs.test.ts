@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { createReplayEngine } from "../../../cli/replay/create-replay-engine.ts";
+import { chooseRules } from "../../../cli/replay/compare-rules.ts";
+import { responseCountersOf } from "../../../cli/replay/exact-engine.ts";
 import { answersByMode, verdictsOfGroups } from "../../../cli/replay/group-answers.ts";
-import { chooseRules } from "../../../cli/replay/replayed-rules.ts";
-import { responseCountersOf } from "../../../cli/replay/response-charges.ts";
 import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
+import { createReplayEngine } from "../../../cli/replay/run-replay.ts";
 import { ReusedReplay } from "../../../cli/replay/verdicts.ts";
 import { Random } from "../../../cli/simulation/random.ts";
 import { config as anyConfig } from "../../../fuzz/arbitraries/config.ts";

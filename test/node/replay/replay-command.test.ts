@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBounds } from "../../../cli/replay/replay-inputs.ts";
+import { checkBounds } from "../../../cli/replay/inputs.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
 import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";

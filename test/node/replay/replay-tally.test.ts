@@ -1,8 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import type { ReplayedRequest } from "../../../cli/replay/replay-engine.ts";
-import { ReplayTally } from "../../../cli/replay/tally/replay-tally.ts";
+import type { ReplayedRequest } from "../../../cli/replay/report.ts";
+import { ReplayTally } from "../../../cli/replay/tally.ts";
 import { logged, START } from "./requests.ts";
 import { decided, ruleNamed } from "./verdicts.ts";
 

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { replayPage } from "../../../cli/html/replay-page.ts";
-import { widthOf } from "../../../cli/print/fit-text.ts";
-import { jsonText } from "../../../cli/print/json-text.ts";
-import { markdownReport } from "../../../cli/replay/markdown/markdown-report.ts";
+import { jsonText, widthOf } from "../../../cli/print/text.ts";
+import { markdownReport } from "../../../cli/replay/markdown-report.ts";
 import type { DeniedClient, ReplayReport } from "../../../cli/replay/report.ts";
-import { textReport } from "../../../cli/replay/text/text-report.ts";
+import { textReport } from "../../../cli/replay/text-report.ts";
 import { replayOf } from "../html/fixtures.ts";
 
 /** Texts as attackers write them into the fields of requests. */

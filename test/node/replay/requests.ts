@@ -1,11 +1,11 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
-import { createReplayEngine } from "../../../cli/replay/create-replay-engine.ts";
 import type {
   ReplayEngine,
   ReplayedRequest,
   ReplayOptions,
   RuleVerdict,
-} from "../../../cli/replay/replay-engine.ts";
+} from "../../../cli/replay/report.ts";
+import { createReplayEngine } from "../../../cli/replay/run-replay.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 
 /** Midnight of 2026-01-01 UTC. */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { compareRules } from "../../../cli/replay/compare-rules.ts";
-import type { ReplayEngine } from "../../../cli/replay/replay-engine.ts";
-import { ruleChanges } from "../../../cli/replay/rule-changes.ts";
-import { ReplayTally } from "../../../cli/replay/tally/replay-tally.ts";
+import { compareRules, ruleChanges } from "../../../cli/replay/compare-rules.ts";
+import type { ReplayEngine } from "../../../cli/replay/report.ts";
+import { ReplayTally } from "../../../cli/replay/tally.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { ruleNamed } from "./verdicts.ts";
 

@@ -1,9 +1,5 @@
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import type {
-  ReplayedRequest,
-  ReplayedRule,
-  RuleVerdict,
-} from "../../../cli/replay/replay-engine.ts";
+import type { ReplayedRequest, ReplayedRule, RuleVerdict } from "../../../cli/replay/report.ts";
 import { logged } from "./requests.ts";
 
 /** A rule as engines describe it. */

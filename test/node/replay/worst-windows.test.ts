@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { WorstWindows } from "../../../cli/replay/tally/worst-windows.ts";
+import { WorstWindows } from "../../../cli/replay/worst-windows.ts";
 import { logged, START } from "./requests.ts";
 import { verdictOn } from "./verdicts.ts";
 

@@ -1,5 +1,5 @@
 import { defineConfig } from "../../../src/config/index.ts";
-import { parseAlternatives } from "../../../src/config/key-expression.ts";
+import { parseAlternatives } from "../../../src/config/key.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import { allowOrigin } from "../../../src/http/response-headers.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";

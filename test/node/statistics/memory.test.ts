@@ -2,8 +2,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { MAX_OVERRIDES, type Override } from "../../../src/overrides/override.ts";
-import { LimitedClients, MAX_LIMITED_CLIENTS } from "../../../src/statistics/limited-clients.ts";
-import { MAX_MINUTES, MinuteRecords } from "../../../src/statistics/minute-record.ts";
+import {
+  LimitedClients,
+  MAX_LIMITED_CLIENTS,
+  MAX_MINUTES,
+  MinuteRecords,
+} from "../../../src/statistics/recorder.ts";
 import { MINUTE_MS } from "../../../src/statistics/sums.ts";
 
 setFlagsFromString("--expose-gc");

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ClientCounts } from "../../../cli/suggest/client-counts.ts";
-import { LoudClients } from "../../../cli/suggest/loud-clients.ts";
-import { NumberCounts } from "../../../cli/suggest/number-counts.ts";
-import { ClientHash } from "../../../cli/tally/client-hash.ts";
+import { LoudClients } from "../../../cli/suggest/build-suggestion.ts";
+import { ClientCounts, NumberCounts } from "../../../cli/suggest/counts.ts";
+import { ClientHash } from "../../../cli/tally/client-ranking.ts";
 import { cpuTimeMs } from "../../../fuzz/property.ts";
 import { clientNamed, requestAt, suggestionFor } from "./counted.ts";
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
 import { ClientReader } from "../../../cli/suggest/client-reader.ts";
-import { isPlainIPv4 } from "../../../cli/suggest/plain-ipv4.ts";
+import { isPlainIPv4 } from "../../../cli/suggest/counts.ts";
 import { type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import { parseAddress } from "../../../src/config/address.ts";
 import { clientAddress } from "../../../src/request/client-address.ts";

@@ -1,11 +1,10 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
-import type { LogSummary } from "../../../cli/logs/log-summary.ts";
-import { buildSuggestion } from "../../../cli/suggest/build-suggestion.ts";
+import type { LogSummary } from "../../../cli/logs/progress.ts";
+import { buildSuggestion, SuggestTally } from "../../../cli/suggest/build-suggestion.ts";
 import type { RequestClient } from "../../../cli/suggest/client-reader.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
-import { SuggestTally } from "../../../cli/suggest/suggest-tally.ts";
 import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
-import { ClientHash } from "../../../cli/tally/client-hash.ts";
+import { ClientHash } from "../../../cli/tally/client-ranking.ts";
 
 /** The start of a minute, an hour and a day. */
 export const START = Date.UTC(2026, 10, 22);

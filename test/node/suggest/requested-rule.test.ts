@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseMatch } from "../../../cli/suggest/match-notation.ts";
-import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
+import { parseMatch, requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import { cpuTimeMs } from "../../../fuzz/property.ts";
 
 describe("--match", () => {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { kindLimit } from "../../../cli/suggest/kind-limit.ts";
-import { literal } from "../../../cli/suggest/literal.ts";
-import { type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
-import { ruleText } from "../../../cli/suggest/rule-text.ts";
+import { kindLimit } from "../../../cli/suggest/build-suggestion.ts";
+import { ruleText } from "../../../cli/suggest/report.ts";
+import { literal, type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import type { ProposedLimit, WindowSuggestion } from "../../../cli/suggest/suggestion.ts";
 import { defineConfig } from "../../../src/config/index.ts";
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { LogCounts } from "../../../cli/logs/log-progress.ts";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
 import type { Logs } from "../../../cli/logs/open-logs.ts";
+import { LogCounts } from "../../../cli/logs/progress.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
-import { suggestFromLogs } from "../../../cli/suggest/suggest-logs.ts";
+import { suggestFromLogs } from "../../../cli/suggest/run-suggest.ts";
 import { FACTS, requestAt } from "./counted.ts";
 
 /** Logs with these batches of requests. */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ClientHash } from "../../../cli/tally/client-hash.ts";
-import { ClientRanking, hasSucceeded } from "../../../cli/tally/client-ranking.ts";
-import { FrequentTexts } from "../../../cli/tally/frequent-texts.ts";
+import { ClientHash, ClientRanking, hasSucceeded } from "../../../cli/tally/client-ranking.ts";
+import { FrequentTexts } from "../../../cli/tally/texts.ts";
 import { logged, START } from "../replay/requests.ts";
 
 const hash = new ClientHash();

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ClientHash } from "../../../cli/tally/client-hash.ts";
-import { ClientTable } from "../../../cli/tally/client-table.ts";
+import { ClientHash, ClientTable } from "../../../cli/tally/client-ranking.ts";
 
 const hash = new ClientHash();
 const addressOf = (index: number) => `198.51.${index >> 8}.${index & 255}`;

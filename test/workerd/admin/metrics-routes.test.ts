@@ -1,8 +1,7 @@
 import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
-import type { AdminEnv } from "../../../src/admin/admin-env.ts";
-import { problemOf } from "../../../src/admin/admin-problem.ts";
-import { metricsRoutes } from "../../../src/admin/metrics-routes.ts";
+import { metricsRoutes } from "../../../src/admin/admin-app.ts";
+import { type AdminEnv, problemOf } from "../../../src/admin/admin-problem.ts";
 import { type AdminOperations, OperationError } from "../../../src/admin/operations.ts";
 import { RULES, TOTALS } from "../../node/support/metrics.ts";
 

@@ -1,7 +1,7 @@
 import { reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Collector } from "../../../src/control/collector.ts";
+import { Collector } from "../../../src/control/fan-in.ts";
 import type { HandOver, HandOverAnswer } from "../../../src/control/protocol.ts";
 import { validHandOver } from "../../../src/control/valid-hand-over.ts";
 import { handOverOf, minuteAt } from "./hand-overs.ts";

@@ -1,6 +1,11 @@
 import type { HandOver } from "../../../src/control/protocol.ts";
-import { noRuleSums, noSums } from "../../../src/statistics/add-sums.ts";
-import { type LimitedClient, MINUTE_MS, type MinuteSums } from "../../../src/statistics/sums.ts";
+import {
+  type LimitedClient,
+  MINUTE_MS,
+  type MinuteSums,
+  noRuleSums,
+  noSums,
+} from "../../../src/statistics/sums.ts";
 
 /** The sums of one minute, with this number of requests that a rule has allowed. */
 export function minuteAt(at: number, requests: number, rule = "search", peak = 0): MinuteSums {

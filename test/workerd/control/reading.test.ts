@@ -1,17 +1,17 @@
 import { reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
+import type { Resolution } from "../../../src/control/protocol.ts";
+import { readReport } from "../../../src/control/report.ts";
 import {
   BUCKET_MS,
   BucketTables,
   bucketAt,
+  emptyRow,
   RETENTION_MS,
-} from "../../../src/control/bucket-tables.ts";
-import type { Resolution } from "../../../src/control/protocol.ts";
-import { readReport } from "../../../src/control/report.ts";
-import { RuleSlots } from "../../../src/control/rule-slots.ts";
-import { emptyRow } from "../../../src/control/sums-row.ts";
-import { noRuleSums } from "../../../src/statistics/add-sums.ts";
+  RuleSlots,
+} from "../../../src/control/statistics-tables.ts";
+import { noRuleSums } from "../../../src/statistics/sums.ts";
 import { clientOf } from "./hand-overs.ts";
 
 // Prints how long it takes to read and add up the statistics of 200 rules and a year.

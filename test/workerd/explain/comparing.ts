@@ -1,6 +1,5 @@
 import { expect, vi } from "vitest";
-import { resolveBindings } from "../../../src/config/bindings.ts";
-import type { DeploymentMode } from "../../../src/config/deployment-mode.ts";
+import { type DeploymentMode, resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { ControlLink } from "../../../src/control/control-link.ts";
 import { explain } from "../../../src/explain/explain.ts";

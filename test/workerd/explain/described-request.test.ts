@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RuleInput } from "../../../src/config/index.ts";
-import type { DescribedRequest } from "../../../src/explain/explanation.ts";
-import { METHODS } from "../../../src/explain/methods.ts";
+import { type DescribedRequest, METHODS } from "../../../src/explain/explanation.ts";
 import { explaining, explainRule } from "./explaining.ts";
 
 const HOST = "https://api.example.com";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_LIMIT } from "../../../src/config/limits.ts";
+import { MAX_LIMIT } from "../../../src/config/window.ts";
 import { llmUsage } from "../../../src/llm/index.ts";
 import { MAX_JSON_LENGTH } from "../../../src/llm/llm-usage.ts";
 import { MAX_TOKENS } from "../../../src/llm/token-counts.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseAlternatives } from "../../../src/config/key-expression.ts";
+import { parseAlternatives } from "../../../src/config/key.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import {
   cachedIdentityOf,

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { noRuleSums, noSums } from "../../../src/statistics/add-sums.ts";
-import { dataPointsOf, MAX_DATA_POINTS } from "../../../src/statistics/data-points.ts";
+import { dataPointsOf, MAX_DATA_POINTS, noRuleSums, noSums } from "../../../src/statistics/sums.ts";
 
 it("writes a data point for all requests of a minute, and one for each rule", () => {
   const minute = noSums(7);

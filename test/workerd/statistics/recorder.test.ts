@@ -1,9 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
-import { noRequests, noRuleSums } from "../../../src/statistics/add-sums.ts";
-import { MAX_LIMITED_CLIENTS } from "../../../src/statistics/limited-clients.ts";
-import { MAX_MINUTES } from "../../../src/statistics/minute-record.ts";
-import { Recorder } from "../../../src/statistics/recorder.ts";
-import { MINUTE_MS, type RequestSums, type RuleSums } from "../../../src/statistics/sums.ts";
+import { MAX_LIMITED_CLIENTS, MAX_MINUTES, Recorder } from "../../../src/statistics/recorder.ts";
+import {
+  MINUTE_MS,
+  noRequests,
+  noRuleSums,
+  type RequestSums,
+  type RuleSums,
+} from "../../../src/statistics/sums.ts";
 import { allowed, applied, limited, quota, shadowDenial, undecided } from "./decisions.ts";
 
 const NOW = 29_000_000 * MINUTE_MS;

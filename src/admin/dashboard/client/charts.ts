@@ -1,8 +1,123 @@
 import uPlot from "uplot";
-import { millisecondsText, shortCount, shortDate } from "../format.ts";
-import type { ChartData } from "../series.ts";
-import { type Colours, readColours } from "./colours.ts";
-import { tooltip } from "./tooltip.ts";
+import type { ChartData, Tone } from "../chart-drawing.ts";
+import { exactTime, millisecondsText, shortCount, shortDate } from "../format.ts";
+
+const TONES: readonly Tone[] = [
+  "allowed",
+  "limited",
+  "shadow",
+  "undecided",
+  "refused",
+  "unmatched",
+  "memory",
+];
+
+type ByTone<T> = Readonly<Record<Tone, T>>;
+
+/** The colours of the style sheet, for canvases. */
+interface Colours {
+  readonly text: string;
+  readonly line: string;
+  /** Behind the bucket that has not ended. */
+  readonly mark: string;
+  readonly font: string;
+  readonly tones: ByTone<string>;
+  /** The fillings of areas. Some have stripes, so that they differ without colours. */
+  readonly fills: ByTone<string | CanvasPattern>;
+}
+
+function readColours(element: HTMLElement): Colours {
+  const probe = document.createElement("span");
+  element.append(probe);
+  const resolve = (colour: string) => {
+    probe.style.color = colour;
+    return getComputedStyle(probe).color;
+  };
+  const read = (name: string) => resolve(`var(--${name})`);
+  const paper = read("card");
+  const byTone = <T>(of: (tone: Tone) => T) =>
+    Object.fromEntries(TONES.map((tone) => [tone, of(tone)])) as ByTone<T>;
+  const tones = byTone(read);
+  const striped = (tone: Tone) => tone === "limited" || tone === "undecided" || tone === "shadow";
+  const pale = (tone: Tone) => resolve(`color-mix(in srgb, var(--${tone}) 50%, var(--card))`);
+  const fills = byTone((tone) => (striped(tone) ? stripes(tones[tone], paper) : pale(tone)));
+  const { fontFamily } = getComputedStyle(element);
+  const colours = {
+    text: read("muted"),
+    line: read("line"),
+    mark: read("line"),
+    font: `11px ${fontFamily}`,
+    tones,
+    fills,
+  };
+  probe.remove();
+  return colours;
+}
+
+/** Returns diagonal stripes. */
+function stripes(colour: string, paper: string): string | CanvasPattern {
+  const size = 6 * devicePixelRatio;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = size;
+  const context = canvas.getContext("2d");
+  if (!context) return colour;
+  context.fillStyle = paper;
+  context.fillRect(0, 0, size, size);
+  context.globalAlpha = 0.45;
+  context.fillStyle = colour;
+  context.fillRect(0, 0, size, size);
+  context.globalAlpha = 1;
+  context.strokeStyle = colour;
+  context.lineWidth = size / 3;
+  context.beginPath();
+  for (const offset of [-size, 0, size]) {
+    context.moveTo(offset - 1, size + 1);
+    context.lineTo(offset + size + 1, -1);
+  }
+  context.stroke();
+  return context.createPattern(canvas, "repeat") ?? colour;
+}
+
+/** Shows the values below the pointer. Screen readers have the table beside the chart instead. */
+function tooltip(data: () => ChartData, valueText: (value: number) => string): uPlot.Plugin {
+  const box = document.createElement("div");
+  box.className = "tip";
+  box.hidden = true;
+  box.setAttribute("aria-hidden", "true");
+
+  return {
+    hooks: {
+      init: (plot) => plot.over.append(box),
+      setCursor: (plot) => {
+        const { idx, left = -1 } = plot.cursor;
+        box.hidden = idx === null || idx === undefined || left < 0;
+        if (box.hidden || typeof idx !== "number") return;
+        box.replaceChildren(...linesOf(data(), idx, valueText));
+        const isRight = left > plot.over.clientWidth / 2;
+        box.style.translate = `calc(${left}px ${isRight ? "- 100% - 12px" : "+ 12px"}) 0`;
+      },
+    },
+  };
+}
+
+function linesOf(
+  { start, step, series }: ChartData,
+  index: number,
+  valueText: (value: number) => string,
+) {
+  const time = document.createElement("b");
+  time.textContent = exactTime(start + index * step).slice(0, 16);
+  const lines = series.toReversed().map(({ label, tone, values }) => {
+    const line = document.createElement("span");
+    const dot = document.createElement("i");
+    dot.className = `back-${tone}`;
+    const value = values[index];
+    const text = typeof value === "number" ? valueText(value) : "–";
+    line.append(dot, `${label} `, text);
+    return line;
+  });
+  return [time, ...lines];
+}
 
 const HEIGHT = 220;
 const AXIS_WIDTH = 52;

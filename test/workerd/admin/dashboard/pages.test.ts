@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { NO_CONTROL } from "../../../../src/admin/control-calls.ts";
+import { NO_CONTROL } from "../../../../src/admin/control-client.ts";
+import { overviewCharts } from "../../../../src/admin/dashboard/chart-drawing.ts";
 import { relativeTime } from "../../../../src/admin/dashboard/format.ts";
-import { overviewCharts } from "../../../../src/admin/dashboard/series.ts";
 import { type AdminOperations, OperationError } from "../../../../src/admin/operations.ts";
-import { noRuleSums } from "../../../../src/statistics/add-sums.ts";
+import { noRuleSums } from "../../../../src/statistics/sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 
 beforeEach(() => {

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
 import { adjustGroup, decideGroup } from "../../../../src/engine/fixed-window.ts";
-import { CounterTable } from "../../../../src/stores/durable-object/counter-table.ts";
+import { CounterTable } from "../../../../src/stores/durable-object/counter-object.ts";
 import { counter } from "../../../suite/counters.ts";
 
 const HOUR = 3_600_000;

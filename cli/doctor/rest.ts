@@ -1,0 +1,307 @@
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { errors, type UpstashClient } from "../../src/stores/upstash/wire.ts";
+import { type FindingCode, quoted } from "./findings.ts";
+
+/** The database's answer to a command. */
+export type Answer = { readonly reply: unknown } | { readonly error: string };
+
+/** A call without a usable answer. All later calls would fail too, so the run ends. */
+export class CallFailure extends Error {
+  readonly code: FindingCode;
+
+  /** @param detail the measured value of the finding; contains no secret */
+  constructor(code: FindingCode, detail: string) {
+    super(detail);
+    this.code = code;
+  }
+}
+
+/** An answer with more bytes than allowed. A command that asks for less may get a smaller answer. */
+export class AnswerTooLarge extends CallFailure {
+  constructor(maxBytes: number) {
+    super("not-a-rest-api", `the answer is larger than ${maxBytes} bytes`);
+  }
+}
+
+/**
+ * Reads the body of a response.
+ *
+ * @throws {AnswerTooLarge} if it is longer than `maxBytes`
+ */
+export async function readBounded(response: Response, maxBytes: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let [text, bytes] = ["", 0];
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    // Leaving the loop cancels the body.
+    if (bytes > maxBytes) throw new AnswerTooLarge(maxBytes);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+/**
+ * Parses the answer of the REST API.
+ *
+ * @throws {CallFailure} if the token is refused, or if the answer is not from the REST API
+ */
+function readJson({ status, headers }: Response, text: string, token: string): unknown {
+  if (status === 401 || status === 403) {
+    throw new CallFailure("token-wrong", `HTTP ${status}: ${quoted(errorIn(text), [token])}`);
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    // Upstash answers a failed command with 400, and a used-up quota with 400 or 429.
+    if (status === 200 || (typeof value === "object" && value !== null && "error" in value)) {
+      return value;
+    }
+  } catch {
+    // The text is not JSON. The error below reports this.
+  }
+  const type = quoted(headers.get("content-type") ?? "no type", [token]);
+  const redirect = status >= 300 && status < 400 ? ", a redirect" : "";
+  throw new CallFailure("not-a-rest-api", `HTTP ${status}${redirect} with ${type}`);
+}
+
+function errorIn(text: string): string {
+  try {
+    const { error } = JSON.parse(text);
+    return typeof error === "string" ? error : "no reason";
+  } catch {
+    return "no reason";
+  }
+}
+
+/**
+ * Reads one entry of a JSON answer.
+ *
+ * @throws {CallFailure} if it is no entry, or if the quota of commands is used up
+ */
+function toAnswer(entry: unknown, token: string): Answer {
+  if (typeof entry === "object" && entry !== null) {
+    if ("error" in entry && typeof entry.error === "string") {
+      const error = quoted(entry.error, [token]);
+      if (/max (?:daily )?requests? limit exceeded/i.test(error)) {
+        throw new CallFailure("quota-used-up", error);
+      }
+      return { error };
+    }
+    if ("result" in entry) return { reply: entry.result };
+  }
+  throw new CallFailure("not-a-rest-api", "the answer has neither a result nor an error");
+}
+
+/**
+ * Returns the reason for a network error. The message of Node's own error is always "fetch failed";
+ * the cause of this error has the reason.
+ */
+export function networkError(error: unknown): string {
+  const cause = causeOf(error);
+  if (!(cause instanceof Error)) return String(cause);
+  const code = "code" in cause ? `${cause.code}: ` : "";
+  return `${code}${cause.message}`;
+}
+
+/** The errors of Node that occur before a request is sent. */
+const NOT_SENT =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*)$/;
+
+/**
+ * Whether the database may have run, or may still run, the command of a call that failed. For
+ * example, a proxy may report an error although the database still works on the command.
+ */
+export function mayHaveRun(error: unknown): boolean {
+  if (error instanceof CallFailure) return error.code !== "token-wrong";
+  const cause = causeOf(error);
+  return !(cause instanceof Error && "code" in cause && NOT_SENT.test(String(cause.code)));
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+}
+
+interface OpenWrite {
+  readonly ended: Promise<void>;
+  readonly closing: AbortController;
+}
+
+/**
+ * The calls that write keys, and that the database has not answered yet. The database may still run
+ * them.
+ */
+class OpenWrites {
+  readonly #open = new Set<OpenWrite>();
+  readonly #unconfirmed: string[] = [];
+
+  /** The number of calls that may still get an answer. */
+  get count(): number {
+    return this.#open.size;
+  }
+
+  /**
+   * Adds a call. The call is removed when it has an answer.
+   *
+   * @param name the name of the command
+   * @param closing ends the call
+   */
+  add(name: string, answer: Promise<unknown>, closing: AbortController): void {
+    const ended = answer.then(
+      () => {},
+      (error: unknown) => {
+        if (mayHaveRun(error)) this.#unconfirmed.push(name);
+      },
+    );
+    const write = { ended, closing };
+    this.#open.add(write);
+    ended.then(() => this.#open.delete(write));
+  }
+
+  /**
+   * Waits until all calls have an answer, at most for a time in milliseconds, and then ends the
+   * calls that have none.
+   *
+   * @returns the names of the commands that the database has not confirmed
+   */
+  async settle(maxMs: number): Promise<readonly string[]> {
+    const all = () => Promise.all([...this.#open].map(({ ended }) => ended));
+    const timer = new AbortController();
+    const timeout = delay(maxMs, undefined, { signal: timer.signal }).catch(() => {});
+    await Promise.race([all(), timeout]);
+    timer.abort();
+    for (const { closing } of this.#open) closing.abort();
+    await all();
+    return this.#unconfirmed;
+  }
+}
+
+/** A Redis command: its name and its arguments. */
+export type Command = readonly [name: string, ...args: (string | number)[]];
+
+/** Sends commands to a database over REST. Every call is bounded in time and in size. */
+export interface RestClient {
+  readonly callTimeoutMs: number;
+  /** The calls that write and that the database has not answered. */
+  readonly writes: OpenWrites;
+  /** @throws {CallFailure} if there is no usable answer, or if the quota of commands is used up */
+  run(command: Command): Promise<Answer>;
+  /** Sends several commands in one HTTP request. @throws {CallFailure} as `run` */
+  runAll(commands: readonly Command[]): Promise<Answer[]>;
+}
+
+interface RestOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly callTimeoutMs: number;
+  /** When it is aborted, no more calls begin, and the last call ends soon. */
+  readonly stop: AbortSignal;
+}
+
+/** The maximum size of an answer. The largest answer is a page of SCAN with 1000 long names. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+/** How long a stopped run waits for the answer to its last call, in milliseconds. */
+const LAST_CALL_MS = 1000;
+/** The commands of the doctor that change keys. */
+const WRITES = /^(?:SET|EVAL|EVALSHA)$/i;
+
+export function createRestClient({ url, token, callTimeoutMs, stop }: RestOptions): RestClient {
+  const base = url.replace(/\/+$/, "");
+  const writes = new OpenWrites();
+
+  async function send(path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
+    const response = await fetch(`${base}${path}`, {
+      method: "POST",
+      // A redirect would send the token to another server.
+      redirect: "manual",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal,
+    });
+    return readJson(response, await readBounded(response, MAX_ANSWER_BYTES), token);
+  }
+
+  async function post(path: string, body: unknown, write?: string): Promise<unknown> {
+    if (stop.aborted) throw new CallFailure("not-finished", String(stop.reason));
+    const closing = new AbortController();
+    const answer = send(path, body, closing.signal);
+    if (write !== undefined) writes.add(write, answer, closing);
+    try {
+      return await withinDeadline(answer);
+    } catch (error) {
+      // A write stays open after its deadline, because the removal of the keys must come after it.
+      if (write === undefined) closing.abort();
+      if (error instanceof CallFailure) throw error;
+      throw new CallFailure("unreachable", quoted(networkError(error), [token]));
+    }
+  }
+
+  /** @throws {CallFailure} if the deadline of the call is over, or soon after the run is stopped */
+  async function withinDeadline(answer: Promise<unknown>): Promise<unknown> {
+    const ended = new AbortController();
+    const { signal } = ended;
+    const late = async () => {
+      await delay(callTimeoutMs, undefined, { signal });
+      throw new CallFailure("no-answer", `no complete answer within ${callTimeoutMs} ms`);
+    };
+    const stopped = async () => {
+      if (!stop.aborted) await once(stop, "abort", { signal });
+      await delay(LAST_CALL_MS, undefined, { signal });
+      throw new CallFailure("not-finished", String(stop.reason));
+    };
+    const all = [answer, late(), stopped()];
+    for (const each of all) each.catch(() => {});
+    try {
+      return await Promise.race(all);
+    } finally {
+      ended.abort();
+    }
+  }
+
+  return {
+    callTimeoutMs,
+    writes,
+    async run(command) {
+      const [name] = command;
+      const write = WRITES.test(name) ? name.toUpperCase() : undefined;
+      return toAnswer(await post("/", command, write), token);
+    },
+    async runAll(commands) {
+      const answer = await post("/pipeline", commands);
+      if (!Array.isArray(answer)) return commands.map(() => toAnswer(answer, token));
+      if (answer.length !== commands.length) {
+        throw new CallFailure("not-a-rest-api", "the answer has the wrong number of entries");
+      }
+      return answer.map((entry) => toAnswer(entry, token));
+    },
+  };
+}
+
+/** A client for Weir's store that sends the calls of scripts through the doctor's client. */
+interface ScriptClient extends UpstashClient {
+  /** The first call without a usable answer. */
+  readonly failure: CallFailure | undefined;
+}
+
+/**
+ * Creates the client with which Weir's own store runs the vectors. Its calls have the form of
+ * Upstash's client, but their answers are bounded, and their failures keep their reasons.
+ */
+export function createScriptClient(rest: RestClient): ScriptClient {
+  let failure: CallFailure | undefined;
+  const run = async (name: string, script: string, keys: string[], args: readonly unknown[]) => {
+    const command = [name, script, keys.length, ...keys, ...args] as unknown as Command;
+    const answer = await rest.run(command).catch((error) => {
+      failure ??= error;
+      throw error;
+    });
+    if ("error" in answer) throw new errors.UpstashError(answer.error);
+    return answer.reply as never;
+  };
+  return {
+    get failure() {
+      return failure;
+    },
+    eval: (script, keys, args) => run("EVAL", script, keys, args),
+    evalsha: (digest, keys, args) => run("EVALSHA", digest, keys, args),
+  };
+}

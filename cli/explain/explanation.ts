@@ -1,0 +1,399 @@
+import {
+  KEY_SECRET,
+  MODE_VAR,
+  PREFIX_VAR,
+  type ResolvedBindings,
+  resolveBindings,
+  secretEffects,
+} from "../../src/config/bindings.ts";
+import { parseIsoTime } from "../../src/config/calendar.ts";
+import type { KeyExpression } from "../../src/config/key.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { DescriptionError } from "../../src/explain/described-request.ts";
+import { explain as explanationOf } from "../../src/explain/explain.ts";
+import type {
+  DescribedRequest,
+  ExplainedRule,
+  Explanation,
+} from "../../src/explain/explanation.ts";
+import { readClients } from "../../src/limiter/clients.ts";
+import { createMemoryStore } from "../../src/stores/memory-store.ts";
+import {
+  AdminError,
+  type ConnectionOptions,
+  connect,
+  EXIT,
+  wrongOptions,
+} from "../admin/connection.ts";
+import { printable } from "../doctor/findings.ts";
+import { readSettings, type Settings, SettingsError } from "../doctor/settings.ts";
+import { loadConfig } from "../load-config.ts";
+import { explainLoadError, textError } from "../load-error.ts";
+import { jsonText } from "../print/text.ts";
+import { runGuarded } from "../process.ts";
+import { hintsFor } from "./curl.ts";
+import { describeRequest, type RequestOptions } from "./describe-request.ts";
+import { explanationText } from "./explanation-text.ts";
+import type { DefaultHost } from "./request.ts";
+
+/** The host of a path without a host, if no rule depends on the host. */
+const ANY_HOST = "example.com";
+
+/** The files with the configuration and the bindings. */
+export interface LocalOptions {
+  readonly config: string;
+  readonly env?: string | undefined;
+  readonly wrangler?: string | undefined;
+  readonly json?: true;
+}
+
+/** An explanation without counters, and what was assumed. */
+export interface LocalExplanation {
+  readonly explanation: Explanation;
+  readonly notes: readonly string[];
+}
+
+/** @throws {AdminError} if the file has no valid configuration */
+export async function readConfig({ config: file, json }: LocalOptions): Promise<Config> {
+  const loaded = await loadConfig(file, json ? "json" : "text", EXIT.unavailable);
+  if (loaded.kind === "valid") return loaded.config;
+  throw new AdminError(
+    EXIT.unavailable,
+    loaded.kind === "unreadable"
+      ? textError(file, loaded.error)
+      : `${file} could not be used. It has faults; weir check prints them.`,
+  );
+}
+
+/** Returns the host for a path. @throws {AdminError} if a rule depends on the host */
+export function hostFor({ rules }: Config): DefaultHost {
+  const rule = rules.find(({ match, key, tiers }) => {
+    const hasHosts = [match, match.except ?? {}].some(
+      ({ hosts, headers = [] }) => hosts || headers.some(({ name }) => name === "host"),
+    );
+    return hasHosts || readsHost(key) || (tiers && readsHost(tiers.by));
+  });
+  if (rule) {
+    throw wrongOptions(
+      `The path needs a host, because the rule ${rule.name} depends on it. Write --host api.example.com, or the whole URL.`,
+    );
+  }
+  return {
+    host: ANY_HOST,
+    note: `The path has no host, so ${ANY_HOST} was assumed. No rule names the host.`,
+  };
+}
+
+function readsHost(key: KeyExpression): boolean {
+  return key
+    .flat()
+    .some((part) => part.kind === "host" || (part.kind === "header" && part.name === "host"));
+}
+
+/**
+ * Explains a request by a configuration, with empty counters.
+ *
+ * @param now the time, in milliseconds since the Unix epoch
+ * @throws {AdminError} if the request or the bindings cannot be used
+ */
+export async function explainLocally(
+  request: DescribedRequest,
+  config: Config,
+  options: LocalOptions,
+  now: number,
+): Promise<LocalExplanation> {
+  const settings = await settingsOf(options);
+  const { bindings, notes } = bindingsOf(config, settings);
+  const store = createMemoryStore();
+  try {
+    const explain = () =>
+      explanationOf(request, {
+        config,
+        bindings,
+        read: (applied) => readClients(store, applied, bindings.prefix, now),
+        custom: {
+          env: environmentOf(settings),
+          ctx: { waitUntil: (task) => void task.catch(() => {}) },
+        },
+        now: () => now,
+      });
+    const explanation = await withoutHarm(explain, options);
+    const hasClients = explanation.rules.some(({ client }) => client !== undefined);
+    const onlyLocal = bindings.keySecret === undefined ? [NO_COUNTERS, NO_SECRET] : [NO_COUNTERS];
+    return { explanation, notes: [...(hasClients ? onlyLocal : []), ...notes] };
+  } catch (error) {
+    if (!(error instanceof DescriptionError)) throw error;
+    throw wrongOptions(`The request cannot be explained: its ${error.field} ${error.message}`);
+  }
+}
+
+/** The longest time that an explanation may take, in milliseconds. A function in `custom` has its own timeout. */
+const TIMEOUT_MS = 10_000;
+
+const BLOCKED = `A function of the configuration does not finish within ${TIMEOUT_MS / 1000} seconds. It may contain a loop without an end.`;
+
+/**
+ * Runs an explanation, whose functions in `custom` may do anything.
+ *
+ * @throws {AdminError} if a function ends or blocks the process, or throws an error that nothing catches
+ */
+async function withoutHarm<T>(run: () => Promise<T>, { json }: LocalOptions): Promise<T> {
+  const text = json ? jsonText({ ok: false, error: BLOCKED }) : BLOCKED;
+  try {
+    return await runGuarded(run, {
+      subject: "A function of the configuration",
+      unsettled: "A function of the configuration awaits a promise that does not settle.",
+      timeoutMs: TIMEOUT_MS,
+      blocked: { text, descriptor: json ? 1 : 2, exitCode: EXIT.unavailable },
+    });
+  } catch (error) {
+    if (error instanceof DescriptionError) throw error;
+    throw new AdminError(
+      EXIT.unavailable,
+      `The request cannot be explained, because code of the configuration failed.\n${printableLines(explainLoadError(error))}`,
+    );
+  }
+}
+
+/** Returns the error, and the place where the configuration threw it. */
+function printableLines(text: string): string {
+  const [error = "", place] = text.split("\n");
+  return [error, ...(place === undefined ? [] : [place])].map((line) => printable(line)).join("\n");
+}
+
+const NO_COUNTERS =
+  "All counts are 0 here, because no store was read. --against https://… shows the live counters and overrides of a Worker.";
+const NO_SECRET = `${KEY_SECRET} is not set here. If the Worker has it, its identities and stored keys differ from these.`;
+
+async function settingsOf({ config, env, wrangler }: LocalOptions): Promise<Settings> {
+  try {
+    return await readSettings(config, env, wrangler);
+  } catch (error) {
+    if (error instanceof SettingsError) throw new AdminError(EXIT.unavailable, error.message);
+    throw error;
+  }
+}
+
+/** Reads the vars and secrets that change an explanation. */
+function bindingsOf(
+  config: Config,
+  settings: Settings,
+): { bindings: ResolvedBindings; notes: string[] } {
+  const names = [PREFIX_VAR, MODE_VAR, KEY_SECRET, ...secretEffects(config).keys()];
+  const env = Object.fromEntries(names.map((name) => [name, settings.raw(name)?.value]));
+  const { nativeLimiter: _, ...others } = config;
+  const bindings = resolveBindings({ ...others, store: "memory" }, env);
+  if (bindings.store.kind === "misconfigured") {
+    throw new AdminError(
+      EXIT.unavailable,
+      `A Worker with these bindings decides nothing: ${bindings.store.fault}`,
+    );
+  }
+  const notes = [...bindings.limiterFaults, ...bindings.requestFaults].map(
+    (fault) => `Here, ${fault}.`,
+  );
+  if (bindings.mode !== "enforce") {
+    notes.push(`${MODE_VAR} is ${bindings.mode} (from ${settings(MODE_VAR)?.source}).`);
+  }
+  return { bindings, notes };
+}
+
+/** The bindings that functions in `custom` can read: vars and secrets, which are looked up when they are read. */
+function environmentOf(settings: Settings): Record<string, unknown> {
+  return new Proxy<Record<string, unknown>>(
+    {},
+    { get: (_, name) => (typeof name === "string" ? settings.raw(name)?.value : undefined) },
+  );
+}
+
+/** The answer of a Worker. */
+export interface LiveExplanation {
+  /** In the form of this version. */
+  readonly explanation: Explanation;
+  /** The Worker is older than this form, so that most fields are missing or empty. */
+  readonly isPartial: boolean;
+  /** The answer as the Worker has sent it. */
+  readonly answer: object;
+  readonly notes: readonly string[];
+}
+
+/**
+ * Lets a Worker explain a request, with its counters and overrides. Takes no quota.
+ *
+ * @throws {AdminError} if the Worker cannot be called, or refuses the request
+ */
+export async function explainLive(
+  request: DescribedRequest,
+  connection: Omit<ConnectionOptions, "atOption">,
+): Promise<LiveExplanation> {
+  const api = await connect({ ...connection, atOption: "--against" });
+  const call = (described: DescribedRequest) =>
+    api.call<Explanation>("POST", "explain", "outcome", described);
+  const notes: string[] = [];
+  const answer = await call(request).catch((error) => {
+    const { body, ...withoutBody } = request;
+    const isRefused = error instanceof AdminError && [400, 413].includes(error.status ?? 0);
+    if (body === undefined || !isRefused) throw error;
+    // An older version knows no body, and the API reads 64 KiB of JSON, with all fields.
+    notes.push(REFUSED_BODY);
+    return call(withoutBody);
+  });
+  if (!Array.isArray(answer.rules) || !answer.rules.every(hasNumbers)) throw otherForm();
+  if ("request" in answer && "response" in answer) {
+    return { explanation: answer, isPartial: false, answer, notes };
+  }
+  const note = `${api.place} runs an older version of edge-weir, whose answer has no conditions, counters and stored keys. Deploy this version to see them, or leave out --against to explain the request with this folder's configuration.`;
+  return {
+    explanation: inThisForm(answer, request),
+    isPartial: true,
+    answer,
+    notes: [...notes, note],
+  };
+}
+
+const REFUSED_BODY =
+  "The Worker has refused the body, because it is too long or the Worker is older. Functions in custom that read the body find none.";
+
+/** Whether all counts and times of a rule in an answer are numbers. */
+function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {
+  const { cost = 0, banMs = 0, quotas = [], counters = [] } = rule ?? {};
+  if (!Array.isArray(quotas) || !Array.isArray(counters)) return false;
+  const numbers = [
+    cost,
+    banMs,
+    ...quotas.flatMap((each) => [each?.limit, each?.remaining, each?.resetMs]),
+    ...counters.flatMap((each) => [
+      ...[each?.limit, each?.capacity, each?.count, each?.cost, each?.windowStart, each?.windowEnd],
+      ...[each?.countAfter ?? 0, each?.expiresAt ?? 0],
+    ]),
+  ];
+  return numbers.every((each) => Number.isFinite(each));
+}
+
+/** Returns the error for an answer without a field that this version needs. */
+export function otherForm(): AdminError {
+  return new AdminError(
+    EXIT.unavailable,
+    "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
+  );
+}
+
+/** Adds empty fields to the answer of an older Worker, whose rules have only why, client and quotas. */
+function inThisForm(answer: Partial<Explanation>, { method, url }: DescribedRequest): Explanation {
+  const { hostname: host, pathname: path } = new URL(url);
+  const sent = { method, sentMethod: method, isPreflight: false, host, path };
+  return {
+    outcome: answer.outcome ?? "undecided",
+    request: { ...sent, variants: [path], isUnambiguous: true, client: "" },
+    rules: (answer.rules ?? []).map((rule) => ({
+      ...rule,
+      mode: modeIn(rule.why),
+      conditions: [],
+      key: [],
+    })),
+    response: { headers: [] },
+  };
+}
+
+/** The sentence of an older Worker names each mode except `enforce`. */
+function modeIn(why: string): ExplainedRule["mode"] {
+  const [, mode] = /mode: "(shadow|mark)"/.exec(why) ?? [];
+  return (mode as "shadow" | "mark" | undefined) ?? "enforce";
+}
+
+/** The options of the command `explain`. */
+export interface ExplainOptions extends RequestOptions, LocalOptions {
+  readonly atTime?: string;
+  readonly against?: string;
+  readonly verbose?: true;
+}
+
+/** An explanation, and all that its reader must know about it. */
+interface Explained {
+  readonly explanation: Explanation;
+  /** The document for `--json`, without notes. */
+  readonly answer: object;
+  readonly notes: readonly string[];
+  readonly now: number;
+  /** Whether the request and the response are unknown, because the Worker is older. */
+  readonly isPartial: boolean;
+}
+
+/**
+ * Explains a request, and prints the explanation.
+ *
+ * @returns the exit code: 0 whatever the verdict is, 1 for wrong input, 2 if there is no explanation
+ */
+export async function runExplain(options: ExplainOptions): Promise<number> {
+  try {
+    console.log(
+      printed(await (options.against === undefined ? byConfig : byWorker)(options), options),
+    );
+    return EXIT.done;
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error;
+    if (options.json) console.log(jsonText({ ok: false, error: error.message }));
+    else console.error(error.message);
+    return error.exitCode;
+  }
+}
+
+async function byConfig(options: ExplainOptions): Promise<Explained> {
+  const now = timeOf(options.atTime);
+  // The request is read first, because its faults are found sooner, and only a path needs the configuration.
+  let config: Promise<Config> | undefined;
+  const load = () => {
+    config ??= readConfig(options);
+    return config;
+  };
+  const { request, notes } = await describeRequest(options, async () => hostFor(await load()));
+  const local = await explainLocally(request, await load(), options, now);
+  const { explanation } = local;
+  const all = [...notes, ...local.notes];
+  return { explanation, answer: explanation, now, isPartial: false, notes: all };
+}
+
+async function byWorker(options: ExplainOptions): Promise<Explained> {
+  const { against = "", atTime, env, wrangler } = options;
+  if (atTime !== undefined) {
+    throw wrongOptions("--at-time works only without --against: a Worker uses its own clock.");
+  }
+  const { request, notes } = await describeRequest(options, async () => hostOf(against));
+  const live = await explainLive(request, {
+    at: against,
+    ...(env !== undefined && { env }),
+    ...(wrangler !== undefined && { wrangler }),
+  });
+  return { ...live, now: Date.now(), notes: [...live.notes, ...notes] };
+}
+
+function timeOf(atTime: string | undefined): number {
+  if (atTime === undefined) return Date.now();
+  const form = /^\d{4}-\d\d-\d\dT[\d:.]{5,12}(?:Z|[+-]\d\d:\d\d)$/i;
+  const time = form.test(atTime) ? parseIsoTime(atTime) : Number.NaN;
+  if (!Number.isNaN(time)) return time;
+  throw wrongOptions("--at-time must be a time with its zone, such as 2026-12-01T08:00:00Z.");
+}
+
+/** A path without a host belongs to the Worker that explains it. */
+function hostOf(against: string): DefaultHost {
+  const url = URL.parse(against);
+  if (!url?.hostname) {
+    throw wrongOptions("--against must be the URL of a Worker, such as https://api.example.com.");
+  }
+  const { hostname: host } = url;
+  return { host, note: `The path has no host, so that of --against was taken: ${host}.` };
+}
+
+function printed(explained: Explained, { json, verbose, against }: ExplainOptions): string {
+  const { explanation, answer, now, isPartial } = explained;
+  try {
+    const notes = [...explained.notes, ...hintsFor(explanation)];
+    if (json) return jsonText({ ...answer, notes });
+    return explanationText(explanation, { isVerbose: verbose === true, now, notes, isPartial });
+  } catch (error) {
+    // A field that is missing in an answer appears as one of these errors when the answer is printed.
+    const isMissing = error instanceof TypeError || error instanceof RangeError;
+    throw isMissing && against !== undefined ? otherForm() : error;
+  }
+}

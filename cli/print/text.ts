@@ -1,0 +1,180 @@
+import { printable } from "../doctor/findings.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Whether the output may have characters outside ASCII, by the locale of the environment. */
+export function canPrintUnicode(
+  env: Environment = process.env,
+  platform: NodeJS.Platform = process.platform,
+): boolean {
+  if (env.TERM === "dumb") return false;
+  // Windows has no locale in its environment; its terminals print UTF-8.
+  if (platform === "win32") return true;
+  // The first of these variables that has a value determines the locale of a program (POSIX).
+  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || "";
+  return /utf-?8/i.test(locale);
+}
+
+/** Returns a text of several lines in a form that is safe to print. The spaces before each line stay. */
+export function printableLines(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => `${/^ {0,20}/.exec(line)?.[0] ?? ""}${printable(line)}`)
+    .join("\n");
+}
+
+/** Characters that JSON leaves as they are, but that a terminal obeys or that change the direction of a text. */
+const UNSAFE = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Returns a value as JSON that is safe to print to a terminal. It has the same value when it is parsed. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value, undefined, 2).replace(
+    UNSAFE,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** The width of reports, in columns: that of the terminal, but from 60 to 120; 120 for files and pipes. */
+export const WIDTH = process.stdout.isTTY
+  ? Math.min(120, Math.max(60, process.stdout.columns))
+  : 120;
+
+/** From this code point on, a character may need two columns, such as Chinese and most emoji. */
+const FIRST_WIDE = 0x1100;
+
+/** Returns the number of columns that a text needs at most. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) width += columnsOf(character);
+  return width;
+}
+
+/** Adds spaces to a text until it needs `width` columns. */
+export function padded(text: string, width: number, side: "left" | "right" = "right"): string {
+  const spaces = " ".repeat(Math.max(0, width - widthOf(text)));
+  return side === "left" ? spaces + text : text + spaces;
+}
+
+/** Returns a text on one line that is safe to print and has at most `width` columns. */
+export function fitted(text: string, width: number): string {
+  const clean = printable(text);
+  if (widthOf(clean) <= width) return clean;
+  let [kept, used] = ["", 3];
+  for (const character of clean) {
+    used += columnsOf(character);
+    if (used > width) break;
+    kept += character;
+  }
+  return `${kept.trimEnd()}...`;
+}
+
+/** Breaks a text into lines of at most `width` columns at its spaces. Longer words are cut. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of printable(text).split(" ")) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (line === "" || widthOf(longer) <= width) {
+      line = fitted(longer, width);
+    } else {
+      lines.push(line);
+      line = fitted(word, width);
+    }
+  }
+  return [...lines, line];
+}
+
+function columnsOf(character: string): number {
+  // The block characters of charts and common punctuation are narrow.
+  const point = character.codePointAt(0) ?? 0;
+  return point < FIRST_WIDE || (point >= 0x2010 && point <= 0x25ff) ? 1 : 2;
+}
+
+/** The maximum length of a text from a log in a table, in characters. */
+const MAX_LENGTH = 100;
+
+/**
+ * Characters that Markdown or HTML may read as more than themselves. A colon before a space or in a time begins no
+ * link.
+ */
+const SPECIAL = /(?!: |(?<=\d):\d\d(?![\d:]))[^\p{L}\p{N} ./,;()%'"-]/gu;
+
+/** Splits a text. Without it, GitHub's Markdown finds mail addresses and URLs even in references and in `<code>`. */
+const SPLIT = "<!-- -->";
+
+/**
+ * Returns a text of a log as code that GitHub prints as it is, in a table too. In `<code>`, GitHub does not link
+ * @names, #numbers and commits. Backquotes would not be enough, because the text may contain them.
+ *
+ * @param maxLength in characters; the rest is cut off
+ */
+export function markdownCode(text: string, maxLength = MAX_LENGTH): string {
+  const clean = printable(text);
+  const shown = clean.length > maxLength ? `${clean.slice(0, maxLength).trimEnd()}...` : clean;
+  return shown === "" ? "" : `<code>${escaped(shown)}</code>`;
+}
+
+/** Returns a sentence in which Markdown and HTML read no character as more than itself. */
+export function markdownText(text: string): string {
+  return (
+    escaped(printable(text))
+      // Outside of code, GitHub links @names and #numbers.
+      .replace(/(?:<!-- -->)?(&#64;|&#35;)/g, "<code>$1</code>")
+      // At the start of a line, they would begin a list.
+      .replace(/^[-.]/, reference)
+      .replace(/^(\d+)([.)])/, (_, number, sign) => `${number}${reference(sign)}`)
+  );
+}
+
+function escaped(text: string): string {
+  return text
+    .replace(SPECIAL, (character) =>
+      character === "@" || character === ":" ? SPLIT + reference(character) : reference(character),
+    )
+    .replace(/www\./gi, (start) => `${start.slice(0, 3)}${SPLIT}.`);
+}
+
+function reference(character: string): string {
+  return `&#${character.codePointAt(0)};`;
+}
+
+const BLOCKS = "▁▂▃▄▅▆▇█";
+/** The same for terminals without Unicode. The first character stands for a value near 0. */
+const ASCII = "_.-=+*#@";
+
+/**
+ * Returns a line with one bar for each value, with a space for 0. The highest value has the highest bar.
+ *
+ * @param width the maximum number of bars; neighbouring values are added up
+ */
+export function barChart(
+  values: readonly number[],
+  width: number,
+  levels = canPrintUnicode() ? BLOCKS : ASCII,
+): string {
+  const bars = addedUp(values, width);
+  const max = Math.max(...bars, 0);
+  return bars
+    .map((value) => {
+      // Any value above 0 has a visible bar.
+      const level = Math.max(1, Math.ceil((value / max) * levels.length));
+      return value === 0 ? " " : levels[level - 1];
+    })
+    .join("");
+}
+
+/** How many neighbouring values one bar stands for. */
+export function valuesPerBar(count: number, width: number): number {
+  return Math.max(1, Math.ceil(count / width));
+}
+
+/** Adds up neighbouring values, so that at most `width` sums remain. */
+export function addedUp(values: readonly number[], width: number): number[] {
+  const size = valuesPerBar(values.length, width);
+  const sums: number[] = [];
+  for (const [at, value] of values.entries()) {
+    const bar = Math.floor(at / size);
+    sums[bar] = (sums[bar] ?? 0) + value;
+  }
+  return sums;
+}

@@ -1,0 +1,203 @@
+import { writeSync } from "node:fs";
+import { Worker } from "node:worker_threads";
+import { explainLoadError } from "./load-error.ts";
+import { jsonText } from "./print/text.ts";
+
+/** Errors of the standard output, such as of a full disk. */
+export interface OutputErrors {
+  /** Reports the first error. Call it when everything has been written. */
+  report(): void;
+}
+
+/**
+ * Watches for errors of the standard output. Otherwise they would be lost, or end the process with a stack trace.
+ * The command goes on, because it may have to remove what it has created elsewhere.
+ */
+export function watchOutput(): OutputErrors {
+  let first: NodeJS.ErrnoException | undefined;
+  process.stdout.on("error", (error) => {
+    first ??= error;
+  });
+  // There is no other place to report an error of the standard error.
+  process.stderr.on("error", () => {});
+  return {
+    report() {
+      // The reader, such as `head`, has read enough.
+      if (!first || first.code === "EPIPE") return;
+      console.error(`The output could not be written. ${first.message}`);
+      process.exitCode = 2;
+    },
+  };
+}
+
+/** The exit code of a command that could not be carried out. */
+const EXIT_CODE = 2;
+
+/**
+ * The last resort against code of a configuration that runs after its file is loaded, such as a timer. If it throws
+ * an error or calls `process.exit`, the command ends with the exit code 2 and a message, and with `--json` with one
+ * JSON document.
+ *
+ * @returns a function to call when the command has ended. Errors after that change nothing
+ */
+export function guardProcess(isJson: boolean): () => void {
+  let hasEnded = false;
+  const { exit } = process;
+  const report = (error: string) => {
+    hasEnded = true;
+    if (isJson) writeSync(1, `${jsonText({ ok: false, error })}\n`);
+    else writeSync(2, `${error}\n`);
+    process.exitCode = EXIT_CODE;
+  };
+  process.on("uncaughtException", (error) => {
+    if (hasEnded) return;
+    report(`The command failed. ${explainLoadError(error)}`);
+    exit();
+  });
+  process.on("exit", (code) => {
+    if (!hasEnded && code === 0) {
+      report("The command ended early, because code of the configuration calls process.exit.");
+    }
+  });
+  return () => {
+    hasEnded = true;
+  };
+}
+
+/** The text to print if a file blocks this process. */
+export interface BlockedReport {
+  readonly text: string;
+  /** The standard output (1), or the standard error (2). */
+  readonly descriptor: 1 | 2;
+  /** @default 1 */
+  readonly exitCode?: 1 | 2;
+}
+
+/** The time from the first attempt to end the process until the second one, in milliseconds. */
+const GRACE_MS = 1000;
+
+/**
+ * Ends this process with the exit code of the report if `stop` is not called in time, even if the main thread is
+ * blocked, as by `while (true) {}` in a file that it loads. A timer of the main thread would not run
+ * then. A child process that loads the file could not pass on the functions of a configuration.
+ *
+ * @param timeoutMs the longest time, in milliseconds
+ * @returns a function that ends the watch
+ * @example
+ * const stop = startWatchdog(10_000, { text: "The file blocks this process.", descriptor: 2 });
+ */
+export function startWatchdog(timeoutMs: number, report: BlockedReport): () => void {
+  const worker = new Worker(`(${watch})()`, {
+    eval: true,
+    workerData: { ...report, timeoutMs, graceMs: GRACE_MS, pid: process.pid },
+    // The worker needs no options of the process, such as a loader for TypeScript.
+    execArgv: [],
+  });
+  // Without the watch, the command still works.
+  worker.on("error", () => {});
+  worker.unref();
+  return () => {
+    void worker.terminate();
+  };
+}
+
+/** The code of the worker. It can use nothing from this module, because only its text is passed on. */
+function watch(): void {
+  const { workerData } = process.getBuiltinModule("node:worker_threads");
+  const { Session } = process.getBuiltinModule("node:inspector");
+  const { writeSync } = process.getBuiltinModule("node:fs");
+  const { text, descriptor, exitCode = 1, timeoutMs, graceMs, pid } = workerData;
+
+  setTimeout(() => {
+    writeSync(descriptor, `${text}\n`);
+    // If the main thread waits for the operating system, it evaluates nothing. Then only a signal
+    // ends the process, with another exit code.
+    setTimeout(() => process.kill(pid, "SIGKILL"), graceMs);
+    const session = new Session();
+    session.connectToMainThread();
+    // The file may have replaced process.exit. Node would print a notice about the session at exit.
+    session.post("Runtime.evaluate", {
+      expression: `process.getBuiltinModule("node:fs").closeSync(2); process.reallyExit(${exitCode});`,
+    });
+  }, timeoutMs);
+}
+
+/**
+ * The additional time, in milliseconds, after which the watchdog ends the process. If the thread is
+ * free, its own timer ends the wait earlier, so that an error can be thrown.
+ */
+const MORE_MS = 500;
+
+/** How code of a configuration is guarded. */
+export interface GuardOptions {
+  /** The code, as the start of a sentence: `The file`. */
+  readonly subject: string;
+  /** The message for code that neither returns nor blocks the thread. */
+  readonly unsettled: string;
+  /** The longest time to wait, in milliseconds. */
+  readonly timeoutMs: number;
+  /** The report to print if the code blocks the thread for longer. The process then ends. */
+  readonly blocked: BlockedReport;
+}
+
+/**
+ * Runs a function that runs code of a configuration. It keeps the code from ending this process, from blocking it,
+ * from writing to the standard output, which may be JSON for a program, and from making the process wait forever.
+ *
+ * @throws the error that the code throws, also in a timer or in a promise that nothing awaits
+ */
+export async function runGuarded<T>(run: () => Promise<T>, options: GuardOptions): Promise<T> {
+  const { subject, unsettled, timeoutMs, blocked } = options;
+  const stopWatchdog = startWatchdog(timeoutMs + MORE_MS, blocked);
+  const { exit } = process;
+  const { write } = process.stdout;
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+  let reject: (error: unknown) => void = () => {};
+  const failed = new Promise<never>((_, rejectPromise) => {
+    reject = rejectPromise;
+  });
+  process.exit = () => {
+    const error = new Error(`${subject} calls process.exit. Throw an error instead.`);
+    // The code may catch the error.
+    reject(error);
+    throw error;
+  };
+  const fail = () => reject(new Error(unsettled));
+  const timer = setTimeout(fail, timeoutMs);
+  // If nothing else is pending, Node would end without a message. It emits this event first.
+  timer.unref();
+  process.once("beforeExit", fail);
+  // Promises that nothing handles end up here too. The listener of the whole command would end the process.
+  const others = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", reject);
+  try {
+    const result = await Promise.race([run(), failed]);
+    // Node reports promises that nothing handles only at the end of a turn.
+    await Promise.race([new Promise((resolve) => setImmediate(resolve)), failed]);
+    return result;
+  } finally {
+    stopWatchdog();
+    clearTimeout(timer);
+    process.off("beforeExit", fail);
+    process.off("uncaughtException", reject);
+    for (const other of others) process.on("uncaughtException", other);
+    process.exit = exit;
+    process.stdout.write = write;
+  }
+}
+
+/**
+ * Runs a function without the environment variable `NODE_ENV`. Some build servers set this variable to
+ * `"production"`. Weir's schema then has no texts for faults, as in a deployed Worker. The schema reads the
+ * variable while it is loaded and again when it finds a fault, so both must happen within the function.
+ */
+export async function withoutNodeEnv<Result>(run: () => Result | Promise<Result>): Promise<Result> {
+  const { NODE_ENV } = process.env;
+  delete process.env.NODE_ENV;
+  try {
+    return await run();
+  } finally {
+    if (NODE_ENV !== undefined) process.env.NODE_ENV = NODE_ENV;
+  }
+}

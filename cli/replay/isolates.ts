@@ -1,0 +1,306 @@
+import type { Config } from "../../src/config/schema.ts";
+import { certainTalliesOf } from "../../src/limiter/blocked.ts";
+import { addToGroups, countersOf, emptyGroups, storeGroupsOf } from "../../src/limiter/counters.ts";
+import { type Answer, type Store, StoreError } from "../../src/stores/store.ts";
+import type { LogRequest } from "../logs/log-request.ts";
+import { WORLD } from "../simulation/actor.ts";
+import { Fleet } from "../simulation/fleet.ts";
+import { Network, type NetworkRecorder } from "../simulation/network.ts";
+import { Random } from "../simulation/random.ts";
+import { VirtualTime } from "../simulation/virtual-time.ts";
+import type { AppliedClient } from "./clients.ts";
+import { responseCountersOf } from "./exact-engine.ts";
+import { answersByMode, type GroupAnswers, verdictsOfGroups } from "./group-answers.ts";
+import type { ReplayedRequest, StoreUsage } from "./report.ts";
+import { createRowStore, RowTable } from "./row-table.ts";
+import type { LogRuleApplier } from "./rule-applier.ts";
+import { UsageMeter } from "./usage.ts";
+import { ReusedReplay } from "./verdicts.ts";
+
+/** The decision of an isolate on one request. */
+interface IsolateDecision {
+  readonly answers: GroupAnswers;
+  /** The time of the decision, by the store's clock. */
+  readonly now: number;
+}
+
+/**
+ * Decides a request as the Worker's limiter does, and charges the rules that depend on the response.
+ *
+ * @param store the store with the isolate's leases and denial cache
+ * @returns undefined if the store has not decided in time
+ */
+async function decideInIsolate(
+  store: Store,
+  request: LogRequest,
+  applied: readonly AppliedClient[],
+  prefix: string,
+): Promise<IsolateDecision | undefined> {
+  const groups = emptyGroups();
+  for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
+  const tallies = certainTalliesOf(groups.enforced, Date.now());
+  const storeGroups = tallies ? groups.shadow.map(countersOf) : storeGroupsOf(groups);
+  const all = await Promise.all(store.decide(storeGroups).map(orUndecided));
+  if (groups.enforced.length > 0 && !tallies && !all[0]) return undefined;
+  const now = all.find(Boolean)?.now ?? Date.now();
+  const answers = tallies
+    ? { enforced: { admitted: false, tallies }, shadow: all, marks: [] }
+    : answersByMode(groups, all);
+  if (!answers.enforced || answers.enforced.admitted) {
+    const verdicts = verdictsOfGroups(groups, answers, now);
+    for (const counters of responseCountersOf(verdicts, request, prefix)) {
+      // A charge that fails affects no decision on this request.
+      store.adjust(counters).catch(() => {});
+    }
+  }
+  return { answers, now };
+}
+
+/** A group that fails is undecided. */
+async function orUndecided(answered: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await answered;
+  } catch (error) {
+    if (error instanceof StoreError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * What a log does not state about isolates. Most requests of a client go to its home isolate, and one in
+ * twenty goes to a random isolate. A home changes every ten minutes on average, and one isolate in a hundred
+ * ends in a minute. bench/ assumes the same for logs.
+ */
+export const ASSUMED = {
+  routing: { movesPerMinute: 0.1, strays: 0.05 },
+  deathsPerMinute: 0.01,
+  roundTripMs: 20,
+  skewMs: 0,
+  lossShare: 0,
+} as const;
+
+interface WorldOptions {
+  readonly isolates: number;
+  readonly seed: number;
+  /** The deadline of decisions, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** Isolates, a network and a store, with a clock that jumps from event to event. */
+interface World {
+  readonly time: VirtualTime;
+  readonly fleet: Fleet;
+}
+
+/**
+ * Creates isolates that never run out, with an empty store.
+ *
+ * @param startsAt milliseconds since the Unix epoch
+ * @param usage counts the calls to the store
+ */
+function createWorld(
+  startsAt: number,
+  { isolates, seed, timeoutMs }: WorldOptions,
+  usage: UsageMeter,
+): World {
+  const time = new VirtualTime(startsAt);
+  const store = createRowStore(new RowTable());
+  const recorder: NetworkRecorder = {
+    recordCall() {},
+    recordCharges(_isolate, groups, answers, unused) {
+      usage.addDecision(groups, answers, unused);
+    },
+    recordAdjustment(counters, tallies, unused) {
+      usage.addAdjustment(counters, tallies, unused);
+    },
+  };
+  const network = new Network(time, store, recorder, new Random(seed, "network"), ASSUMED);
+  const options = { ...ASSUMED, isolates, timeoutMs };
+  const connect = network.connect.bind(network);
+  const fleet = new Fleet(time, new Random(seed, "fleet"), options, connect);
+  fleet.planDeaths(Number.POSITIVE_INFINITY);
+  return { time, fleet };
+}
+
+const SECOND_MS = 1000;
+/** The maximum number of requests that are kept to spread them over one second. */
+const MAX_KEPT = 100_000;
+
+/** A request, and the time at which it arrives in the simulation. */
+interface Arrival {
+  readonly request: LogRequest;
+  /** Milliseconds since the Unix epoch, with fractions. */
+  readonly at: number;
+}
+
+/**
+ * Spreads requests over the second in which they arrived, because many logs state only whole seconds. Without
+ * this, all requests of a second would arrive at once. Keeps the order of the requests.
+ */
+class SecondSpread {
+  readonly #random: Random;
+  #kept: LogRequest[] = [];
+  /** The offset, in milliseconds, of the last request of the second of `#kept` that was returned. */
+  #offset = 0;
+  #hasWholeSeconds = true;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** Returns the requests that can arrive now. The requests of the last second are kept. */
+  add(requests: readonly LogRequest[]): Arrival[] {
+    const arrivals: Arrival[] = [];
+    for (const request of requests) {
+      if (this.#hasWholeSeconds && request.at % SECOND_MS !== 0) {
+        arrivals.push(...this.flush());
+        this.#hasWholeSeconds = false;
+      }
+      if (!this.#hasWholeSeconds) {
+        arrivals.push({ request, at: request.at });
+        continue;
+      }
+      const isNext = this.#kept.length > 0 && request.at !== this.#kept[0]?.at;
+      if (isNext || this.#kept.length === MAX_KEPT) {
+        const { offset, list } = this.#spread();
+        for (const arrival of list) arrivals.push(arrival);
+        this.#offset = isNext ? 0 : offset;
+      }
+      this.#kept.push(request);
+    }
+    return arrivals;
+  }
+
+  /** Returns the kept requests. */
+  flush(): Arrival[] {
+    const { list } = this.#spread();
+    this.#offset = 0;
+    return list;
+  }
+
+  #spread(): { readonly offset: number; readonly list: Arrival[] } {
+    const rest = SECOND_MS - this.#offset;
+    const offsets = this.#kept.map(() => this.#offset + this.#random.uniform() * rest);
+    offsets.sort((a, b) => a - b);
+    const list = this.#kept.map((request, index) => {
+      return { request, at: request.at + (offsets[index] as number) };
+    });
+    this.#kept = [];
+    return { offset: offsets.at(-1) ?? this.#offset, list };
+  }
+}
+
+/** A request that has left the simulation. */
+interface Finished {
+  readonly request: LogRequest;
+  readonly applied: readonly AppliedClient[];
+  /** Undefined if the request is undecided, or if no rule applies to it. */
+  readonly decision: IsolateDecision | undefined;
+  readonly isUnmatched: boolean;
+}
+
+const NO_ANSWERS = { enforced: undefined, shadow: [], marks: [] };
+
+/**
+ * Decides requests as many isolates, each with its own leases and denial cache, over a simulated network and
+ * with a clock that jumps from event to event.
+ */
+export class IsolatesEngine {
+  readonly #config: Config;
+  readonly #applier: LogRuleApplier;
+  readonly #options: WorldOptions;
+  readonly #usage: UsageMeter;
+  readonly #spread: SecondSpread;
+  readonly #replayed = new ReusedReplay();
+  #world: World | undefined;
+  readonly #waiting = new Map<LogRequest, readonly AppliedClient[]>();
+  #finished: Finished[] = [];
+  #onDecided: (replayed: ReplayedRequest) => void = () => {};
+  /** The number of requests whose isolate ended while they waited for a decision. */
+  lostWithIsolate = 0;
+
+  constructor(config: Config, applier: LogRuleApplier, isolates: number, seed: number) {
+    this.#config = config;
+    this.#applier = applier;
+    this.#options = { isolates, seed, timeoutMs: config.timeoutMs };
+    this.#usage = new UsageMeter(config);
+    this.#spread = new SecondSpread(new Random(seed, "seconds"));
+  }
+
+  async replay(
+    requests: readonly LogRequest[],
+    onDecided: (replayed: ReplayedRequest) => void,
+  ): Promise<void> {
+    this.#onDecided = onDecided;
+    await this.#run(this.#spread.add(requests));
+  }
+
+  async finish(): Promise<StoreUsage> {
+    await this.#run(this.#spread.flush());
+    const { time } = this.#world ?? {};
+    // After the deadline, only the requests of isolates that have ended still wait.
+    await time?.run(time.now + 2 * this.#config.timeoutMs);
+    this.lostWithIsolate = this.#waiting.size;
+    for (const [request, applied] of this.#waiting) this.#leave(request, applied, undefined);
+    this.#handOut();
+    return this.#usage.total;
+  }
+
+  /** Lets requests arrive, and runs the simulation until the last of them has arrived. */
+  async #run(arrivals: readonly Arrival[]): Promise<void> {
+    const [first] = arrivals;
+    if (!first) return;
+    this.#world ??= createWorld(first.at, this.#options, this.#usage);
+    const world = this.#world;
+    // Each arrival plans the next one, so that the queue stays short.
+    const planFrom = (index: number): void => {
+      const arrival = arrivals[index];
+      if (!arrival) return;
+      world.time.at(arrival.at, WORLD, () => {
+        planFrom(index + 1);
+        this.#send(arrival.request, world);
+      });
+    };
+    planFrom(0);
+    await world.time.run(arrivals.at(-1)?.at);
+    this.#handOut();
+  }
+
+  #send(request: LogRequest, { time, fleet }: World): void {
+    const isolate = fleet.isolateFor(request.ip ?? "");
+    const applied = this.#applier.apply(request);
+    if (!applied || applied.length === 0) {
+      this.#leave(request, [], undefined, applied !== undefined);
+      return;
+    }
+    time.continueAs(isolate);
+    this.#waiting.set(request, applied);
+    decideInIsolate(isolate.store, request, applied, this.#config.prefix).then(
+      (decision) => this.#leave(request, applied, decision),
+      (error) => time.fail(error),
+    );
+  }
+
+  #leave(
+    request: LogRequest,
+    applied: readonly AppliedClient[],
+    decision: IsolateDecision | undefined,
+    isUnmatched = false,
+  ): void {
+    this.#waiting.delete(request);
+    this.#finished.push({ request, applied, decision, isUnmatched });
+  }
+
+  /** Hands out the finished requests, outside of the simulation's clock. */
+  #handOut(): void {
+    const finished = this.#finished;
+    this.#finished = [];
+    for (const { request, applied, decision, isUnmatched } of finished) {
+      const { answers, now } = decision ?? { answers: NO_ANSWERS, now: request.at };
+      this.#replayed.start(request);
+      if (!isUnmatched) this.#replayed.finish(applied, answers, now);
+      if (!isUnmatched && !decision) this.#replayed.outcome = "undecided";
+      this.#onDecided(this.#replayed);
+    }
+  }
+}

@@ -1,0 +1,265 @@
+import { type Cell, count, duration, styled, table, time } from "../admin/text.ts";
+import { printable } from "../doctor/findings.ts";
+import { knownCount } from "../print/numbers.ts";
+import {
+  addedUp,
+  barChart,
+  fitted,
+  padded,
+  valuesPerBar,
+  WIDTH,
+  widthOf,
+  wrapped,
+} from "../print/text.ts";
+import { modesOf } from "./compare-rules.ts";
+import type {
+  ComparedClient,
+  Comparison,
+  DeniedClient,
+  Frequent,
+  ReplayReport,
+  RuleReport,
+  Timeline,
+  WorstWindow,
+} from "./report.ts";
+import {
+  costOf,
+  deniedOf,
+  differenceOf,
+  failureOf,
+  logOf,
+  noneOf,
+  notesOf,
+  summaryOf,
+} from "./summary.ts";
+
+/** How many clients a table lists. `--json` has all. */
+const LISTED_CLIENTS = 10;
+const MAX_CLIENT = 45;
+
+/** Returns a table of clients with their user agents and paths. */
+function deniedClients(title: string, clients: readonly DeniedClient[]): string {
+  const headings = ["REQUESTS", "DENIED", "HAD SUCCEEDED"];
+  return clientTable(title, headings, clients, (client) => [
+    client.requests,
+    deniedText(client),
+    client.deniedSucceeded ?? "unknown",
+  ]);
+}
+
+/** The number of denied requests, with its error if it has one. */
+function deniedText({ denied, error }: Pick<DeniedClient, "denied" | "error">): Cell {
+  return error === 0 ? denied : `${count(denied)} to ${count(denied + error)}`;
+}
+
+/** Returns a table of clients whose requests two configurations decide differently. */
+function comparedClients(title: string, clients: readonly ComparedClient[]): string {
+  const headings = ["REQUESTS", "DENIED BEFORE", "DENIED", "HAD SUCCEEDED"];
+  return clientTable(title, headings, clients, (client) => [
+    client.requests,
+    client.deniedBefore,
+    client.denied,
+    client.newlyDeniedSucceeded ?? "unknown",
+  ]);
+}
+
+interface Described {
+  readonly client: string;
+  readonly userAgents: readonly Frequent[];
+  readonly paths: readonly Frequent[];
+}
+
+function clientTable<Client extends Described>(
+  title: string,
+  headings: readonly string[],
+  clients: readonly Client[],
+  numbersOf: (client: Client) => Cell[],
+): string {
+  const listed = clients.slice(0, LISTED_CLIENTS);
+  const names = ["CLIENT", ...headings];
+  const rows = listed.map((client) => [fitted(client.client, MAX_CLIENT), ...numbersOf(client)]);
+  // The two last columns share the columns that the others leave.
+  const taken = Math.max(...table(names, rows).split("\n").map(plainWidth));
+  const width = Math.max(10, Math.floor((WIDTH - taken - 4) / 2));
+  const described = rows.map((row, at) => [
+    ...row,
+    fitted(listed[at]?.userAgents[0]?.text ?? "", width),
+    fitted(listed[at]?.paths[0]?.text ?? "", width),
+  ]);
+  return [
+    styled("bold", title),
+    table([...names, "USER AGENT", "PATH"], described),
+    ...(clients.length > LISTED_CLIENTS
+      ? [styled("dim", `and ${clients.length - LISTED_CLIENTS} more with --json`)]
+      : []),
+  ].join("\n");
+}
+
+/** The width of a line without the codes of its colours. */
+function plainWidth(line: string): number {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of colours begin with one
+  return widthOf(line.replace(/\u001b\[\d{1,3}m/g, ""));
+}
+
+/** Returns the sections that compare two configurations: rules, and clients that are treated differently. */
+function comparisonSections(comparison: Comparison): string[] {
+  const { against, mostNewlyDenied, mostNewlyAllowed, costBefore } = comparison;
+  return [
+    rulesTable(comparison),
+    mostNewlyDenied.length > 0 ? comparedClients("Clients newly denied most", mostNewlyDenied) : "",
+    mostNewlyAllowed.length > 0
+      ? comparedClients("Clients newly allowed most", mostNewlyAllowed)
+      : "",
+    costBefore ? `With ${printable(against)}: ${costOf(costBefore)}` : "",
+  ];
+}
+
+function rulesTable({ against, rules }: Comparison): string {
+  const rows = rules.map((each): Cell[] => [
+    each.rule,
+    each.change === "same" ? each.change : { text: each.change, style: "yellow" },
+    modesOf(each),
+    each.overLimitBefore ?? "-",
+    each.overLimit ?? "-",
+    each.deniedBefore ?? "-",
+    each.denied ?? "-",
+  ]);
+  return [
+    styled("bold", `Rules, compared with ${printable(against)}`),
+    table(
+      ["RULE", "CHANGE", "MODE", "OVER LIMIT BEFORE", "OVER LIMIT", "DENIED BEFORE", "DENIED"],
+      rows,
+    ),
+  ].join("\n");
+}
+
+/** Beside a chart are its title and its highest value. */
+const CHART_WIDTH = WIDTH - 40;
+/** How many windows and clients of a rule are listed. `--json` has more. */
+const LISTED = 5;
+const INDENT = "  ";
+
+/** Returns the section of a rule: its counts, a chart, its worst windows and its clients. */
+function ruleSection(rule: RuleReport, hasClients: boolean): string {
+  const { name, mode, limits, key, match } = rule;
+  const title = `${name} (${mode}): ${limits}, counted by ${key}, for ${match}`;
+  const [first = "", ...rest] = wrapped(title, WIDTH);
+  const details = [
+    ...wrapped(countsOf(rule), WIDTH - 2),
+    ...(rule.requests > 0 ? chartOf(rule.timeline) : []),
+    ...(rule.denied > 0 ? windowsOf(rule.worstWindows) : []),
+    ...(rule.denied > 0 && hasClients ? clientsOf(rule) : []),
+  ];
+  return [styled("bold", first), ...[...rest, ...details].map((line) => INDENT + line)].join("\n");
+}
+
+function countsOf(rule: RuleReport): string {
+  if (rule.requests === 0) return "No request of the log matches this rule.";
+  const verb =
+    rule.mode === "enforce" ? "Over the limit" : `Over the limit (${rule.mode}: denies nothing)`;
+  const succeeded = rule.denied > 0 ? `. Had succeeded: ${knownCount(rule.deniedSucceeded)}` : "";
+  return `${verb}: ${rule.denied === 0 ? noneOf(rule) : deniedOf(rule)}${succeeded}.`;
+}
+
+function chartOf({ start, stepSeconds, allowed, denied }: Timeline): string[] {
+  if (start === undefined) return [];
+  const requests = allowed.map((value, step) => value + (denied[step] ?? 0));
+  const perBar = valuesPerBar(requests.length, CHART_WIDTH);
+  const barMs = perBar * stepSeconds * 1000;
+  const bars = Math.ceil(requests.length / perBar);
+  const end = Date.parse(start) + bars * barMs;
+  const line = (title: string, values: readonly number[]) => {
+    const highest = Math.max(...addedUp(values, CHART_WIDTH), 0);
+    return `${title}  ${padded(barChart(values, CHART_WIDTH), bars)}  up to ${count(highest)} in ${duration(barMs)}`;
+  };
+  const hasDenied = denied.some((value) => value > 0);
+  const [from, to] = [time(Date.parse(start)), time(end)];
+  const axis =
+    bars > from.length + to.length + 2 ? padded(from, bars - to.length) + to : `${from} to ${to}`;
+  return [
+    line("requests", requests),
+    ...(hasDenied ? [line("denied  ", denied)] : []),
+    styled("dim", `          ${axis}`),
+  ];
+}
+
+function windowsOf(windows: readonly WorstWindow[]): string[] {
+  const rows = windows
+    .slice(0, LISTED)
+    .map(({ policy, start, end, requests, denied }) => [
+      `${start.slice(0, 19).replace("T", " ")}Z`,
+      duration(Date.parse(end) - Date.parse(start)),
+      fitted(policy, 40),
+      requests ?? "",
+      denied,
+    ]);
+  return indented(table(["WORST WINDOWS", "LENGTH", "POLICY", "REQUESTS", "DENIED"], rows));
+}
+
+function clientsOf({ mostDenied }: RuleReport): string[] {
+  const rows = mostDenied
+    .slice(0, LISTED)
+    .map((client) => [
+      fitted(client.client, 60),
+      client.requests,
+      deniedText(client),
+      client.deniedSucceeded ?? "unknown",
+    ]);
+  return indented(table(["CLIENTS DENIED MOST", "REQUESTS", "DENIED", "HAD SUCCEEDED"], rows));
+}
+
+function indented(text: string): string[] {
+  return text.split("\n");
+}
+
+/** Returns the report for a terminal, at most 120 columns wide. It ends without a line break. */
+export function textReport(report: ReplayReport): string {
+  const { total, rules, comparison } = report;
+  const sections: string[] = [
+    headline(report),
+    notes(report),
+    ...(comparison ? comparisonSections(comparison) : []),
+    ...rules.map((rule) => ruleSection(rule, rules.length > 1)),
+    total.mostDenied.length > 0 ? deniedClients("Clients denied most", total.mostDenied) : "",
+    brokenLines(report),
+    lines([...logOf(report), ...(report.cost ? [costOf(report.cost)] : [])]),
+  ];
+  return sections.filter((section) => section !== "").join("\n\n");
+}
+
+function headline(report: ReplayReport): string {
+  const { comparison, failed, total } = report;
+  const [first = "", ...others] = summaryOf(report);
+  const sentences = [...others, ...(comparison ? differenceOf(comparison) : [])];
+  return [
+    ...wrapped(first, WIDTH).map((line) =>
+      styled(total.denied > 0 ? ["bold", "yellow"] : "bold", line),
+    ),
+    ...sentences.flatMap((sentence) => wrapped(sentence, WIDTH)),
+    ...failed.map((bound) => styled("red", failureOf(bound))),
+  ].join("\n");
+}
+
+function notes(report: ReplayReport): string {
+  const indented = (text: string) =>
+    wrapped(text, WIDTH - 2).map((line, at) => `${at === 0 ? "! " : "  "}${line}`);
+  return notesOf(report)
+    .flatMap(indented)
+    .map((line) => styled("yellow", line))
+    .join("\n");
+}
+
+function brokenLines({ log }: ReplayReport): string {
+  if (log.brokenLines.length === 0) return "";
+  const shown = log.brokenLines.flatMap(({ file, line, reason, text }) => [
+    ...wrapped(`${file}:${line}: ${reason}`, WIDTH - 2).map((each) => `  ${each}`),
+    ...wrapped(printable(text), WIDTH - 4)
+      .slice(0, 1)
+      .map((each) => styled("dim", `    ${each}`)),
+  ]);
+  return [styled("bold", "Lines that could not be read"), ...shown].join("\n");
+}
+
+function lines(sentences: readonly string[]): string {
+  return sentences.flatMap((sentence) => wrapped(sentence, WIDTH)).join("\n");
+}

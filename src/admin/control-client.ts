@@ -1,0 +1,41 @@
+import { CONTROL_BINDING } from "../config/bindings.ts";
+import type { ControlApi } from "../control/protocol.ts";
+import { OperationError } from "./operations.ts";
+
+/** How long an operator waits for the control object, in milliseconds. */
+const MAX_WAIT_MS = 5000;
+
+/** The message if the control object is not bound. */
+export const NO_CONTROL = `The Worker has no control object. Bind the class ControlObject as ${CONTROL_BINDING}: see docs/guides/upgrading.md.`;
+const FAILED = `The control object (binding ${CONTROL_BINDING}) did not answer. Limits go on without it. Try again, and check that the Worker exports ControlObject and that a migration creates it.`;
+
+/** What an operator can do about a change whose result is not known. */
+export const LOOK =
+  "It is not known whether the change was made: look at the overrides, the client and the audit list before you repeat it.";
+const UNCERTAIN = `The control object (binding ${CONTROL_BINDING}) did not answer in time. ${LOOK}`;
+
+/**
+ * Calls the control object.
+ *
+ * @param kind `change` if the call changes what an operator has asked for
+ * @throws {OperationError} ("unavailable") if it is not bound, or if the call fails or takes too long. For a
+ * change that may have been made nevertheless, "uncertain"
+ */
+export async function callControl<Result>(
+  control: ControlApi | undefined,
+  call: (control: ControlApi) => Promise<Result>,
+  kind: "read" | "change" = "read",
+): Promise<Result> {
+  if (!control) throw new OperationError("unavailable", NO_CONTROL);
+  const { promise: timeOver, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("timeout")), MAX_WAIT_MS);
+  try {
+    return await Promise.race([call(control), timeOver]);
+  } catch {
+    // The error's message may contain values of clients.
+    if (kind === "change") throw new OperationError("uncertain", UNCERTAIN);
+    throw new OperationError("unavailable", FAILED);
+  } finally {
+    clearTimeout(timer);
+  }
+}

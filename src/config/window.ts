@@ -1,0 +1,359 @@
+import * as v from "valibot";
+import {
+  CALENDAR_UNITS,
+  type Calendar,
+  type CalendarUnit,
+  calendarOf,
+  calendarStartAt,
+  isCalendarUnit,
+  type Start,
+  unitLengthMs,
+} from "./calendar.ts";
+import { faultText } from "./faults.ts";
+import {
+  checkOf,
+  fields,
+  integer,
+  isRecord,
+  listOf,
+  parsed,
+  pathTo,
+  pathToItem,
+  type TextLike,
+} from "./fields.ts";
+
+/** The length of each unit, in seconds, longest first. */
+const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
+
+/**
+ * The maximum length of time, in seconds: 52 weeks. The store keeps a counter for up to this time.
+ */
+export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
+
+/**
+ * A length of time: a whole number and a unit, or a number of whole seconds. It must be at least 1
+ * second and at most 52 weeks.
+ *
+ * The units are `s` (seconds), `m` (minutes), `h` (hours), `d` (days of 24 hours) and `w` (weeks).
+ *
+ * @example "10s", "15m", "1h", "1d", "1w", 90
+ */
+export type DurationInput = number | TextLike<"10s" | "1m" | "1h" | "1d" | "1w">;
+
+/** The allowed lengths of time, for messages. */
+export const DURATION = faultText(
+  () =>
+    `"10s", "1m", "1h", "1d", "1w" or a number of whole seconds, at most 52 weeks (${MAX_WINDOW_SECONDS})`,
+);
+
+/**
+ * Parses a length of time.
+ *
+ * @returns whole seconds from 1 to {@link MAX_WINDOW_SECONDS}, or undefined for anything else
+ */
+export function parseDuration(given: unknown): number | undefined {
+  return durationUpTo(MAX_WINDOW_SECONDS, given);
+}
+
+/** Parses a length of time of at most `max` seconds. @returns whole seconds; undefined for anything else */
+export function durationUpTo(max: number, given: unknown): number | undefined {
+  const seconds = typeof given === "string" ? secondsOf(given) : given;
+  const isValid =
+    typeof seconds === "number" && Number.isInteger(seconds) && seconds >= 1 && seconds <= max;
+  return isValid ? seconds : undefined;
+}
+
+function secondsOf(text: string): number {
+  const [, count, unit] = /^(\d{1,8})([smhdw])$/.exec(text) ?? [];
+  return unit === undefined ? Number.NaN : Number(count) * SECONDS[unit as keyof typeof SECONDS];
+}
+
+/** Formats a length of time in the longest unit that divides it: 60 → `"1m"`, 90 → `"90s"`. */
+export function formatDuration(seconds: number): string {
+  for (const [unit, length] of Object.entries(SECONDS)) {
+    if (seconds % length === 0) return `${seconds / length}${unit}`;
+  }
+  return `${seconds}s`;
+}
+
+/**
+ * The length of a window: a fixed length, such as `"1h"`, or a unit of the calendar.
+ *
+ * @example "10s", "1h", "1d", 90, "day", "month"
+ */
+export type WindowInput = DurationInput | CalendarUnit;
+
+/** A parsed length of a window: seconds, or a unit of the calendar. */
+type WindowLength = number | CalendarUnit;
+
+/** Whether a value is a parsed length of a window. */
+export function isWindowLength(value: unknown): value is WindowLength {
+  return typeof value === "number" || isCalendarUnit(value);
+}
+
+/** The units of the calendar, for messages. */
+export const UNITS = faultText(() => CALENDAR_UNITS.map((unit) => JSON.stringify(unit)).join(", "));
+
+/** The schema of the length of a window. */
+const WindowLengthSchema = parsed<WindowInput, WindowLength>(
+  (value) => (isCalendarUnit(value) ? value : parseDuration(value)),
+  faultText(() => `${DURATION}; or ${UNITS} of the calendar`),
+);
+
+/**
+ * The largest limit: 15 digits. The RateLimit fields carry limits as Integers of RFC 9651, which have at
+ * most 15 digits.
+ */
+export const MAX_LIMIT = 999_999_999_999_999;
+/**
+ * The maximum number of windows of a rule. Every decision has to check a counter for each window.
+ */
+export const MAX_WINDOWS = 8;
+
+const LIMITS = faultText("a rule or tier has either limit and window, or limits");
+
+/** The optional fields of a limit. */
+interface LimitExtras {
+  /**
+   * The maximum quota that a client can have at once, if unused quota rolls over to later windows.
+   * It is a whole number that is not below the limit, in the unit of `cost` (by default, requests).
+   * Cannot be set together with `limit: 0`.
+   *
+   * @default the limit: no quota rolls over
+   * @example limit: 10, window: "1h", capacity: 30
+   */
+  readonly capacity?: number | undefined;
+  /**
+   * The maximum quota of later windows that a program may reserve, if it calls the method `limit`
+   * with the option `reserve`. It is a whole number, 0 or higher, in the unit of `cost` (by
+   * default, requests). It must be 0 if the limit is 0.
+   *
+   * @default 0
+   */
+  readonly maxReserved?: number | undefined;
+}
+
+/** One element of `limits`. */
+export interface LimitInput extends LimitExtras {
+  /**
+   * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
+   * (requests, by default). 0 denies every request, except requests that cost 0.
+   */
+  readonly limit: number;
+  /**
+   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds, from 1
+   * second to 52 weeks; or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
+   * `timeZone`. Every element of `limits` needs a different window.
+   */
+  readonly window: WindowInput;
+}
+
+/** The limits of a rule or of a tier: either `limit` and `window`, or `limits`. */
+export interface LimitFields extends LimitExtras {
+  /**
+   * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
+   * (requests, by default). 0 denies every request, except requests that cost 0.
+   *
+   * Required together with `window`, unless `limits` is set. Cannot be set together with `limits`.
+   */
+  readonly limit?: number | undefined;
+  /**
+   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
+   * second to 52 weeks. Or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
+   * `timeZone`.
+   *
+   * Required together with `limit`, unless `limits` is set. Cannot be set together with `limits`.
+   */
+  readonly window?: WindowInput | undefined;
+  /**
+   * Several limits, 1 to 8, each with a different window. A request passes only if every window has
+   * enough quota left. `capacity` and `maxReserved` then belong in the elements.
+   *
+   * @example [{ limit: 60, window: "1m" }, { limit: 1000, window: "1h" }]
+   */
+  readonly limits?: readonly LimitInput[] | undefined;
+}
+
+/** A length of time. The output is in seconds. */
+export const Duration = parsed<string | number, number>(parseDuration, DURATION);
+
+const limitExtras = {
+  capacity: v.optional(integer(0, MAX_LIMIT)),
+  maxReserved: v.optional(integer(0, MAX_LIMIT)),
+};
+
+const Limits = v.pipe(
+  listOf(
+    v.pipe(
+      fields({ limit: integer(0, MAX_LIMIT), window: WindowLengthSchema, ...limitExtras }),
+      checkLimitExtras(),
+    ),
+    faultText("a list of { limit, window }"),
+  ),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const elements: unknown = dataset.value;
+    // The checks also run if an element has a fault, so that all faults are reported at once.
+    if (!Array.isArray(elements)) return;
+    if (elements.length > MAX_WINDOWS) {
+      addIssue({ message: faultText(() => `a rule can have at most ${MAX_WINDOWS} limits`) });
+    }
+    const seen = new Map<unknown, number>();
+    for (const [index, element] of elements.entries()) {
+      if (!isRecord(element) || !isWindowLength(element.window)) continue;
+      const first = seen.get(element.window);
+      if (first === undefined) {
+        seen.set(element.window, index);
+        continue;
+      }
+      addIssue({
+        path: [pathToItem(elements, index), pathTo(element, "window")],
+        input: element.window,
+        message: faultText(
+          () => `limits[${first}] has the same window, and each element needs a different one`,
+        ),
+      });
+    }
+  }),
+);
+
+/** The schema of {@link LimitFields}. */
+export const limitFields = {
+  limit: v.optional(integer(0, MAX_LIMIT)),
+  window: v.optional(WindowLengthSchema),
+  limits: v.optional(Limits),
+  ...limitExtras,
+};
+
+/** {@link LimitExtras}, parsed. */
+interface ParsedExtras {
+  readonly capacity?: number | undefined;
+  readonly maxReserved?: number | undefined;
+}
+
+/** {@link LimitInput}, parsed. */
+interface ParsedLimit extends ParsedExtras {
+  readonly limit: number;
+  readonly window: WindowLength;
+}
+
+/** {@link LimitFields}, parsed. */
+export interface ParsedLimitFields extends ParsedExtras {
+  readonly limit?: number | undefined;
+  readonly window?: WindowLength | undefined;
+  readonly limits?: readonly ParsedLimit[] | undefined;
+}
+
+/**
+ * Checks that either `limits` is set, or both `limit` and `window`. It also checks a value that has
+ * other faults, so that all faults are reported at once.
+ */
+export function checkLimitFields<Fields extends ParsedLimitFields>() {
+  return checkOf<Fields>((value, refuse) => {
+    const given = Object.keys(limitFields).filter((field) => value[field] !== undefined);
+    const wrong = given.includes("limits")
+      ? given.filter((field) => field !== "limits")
+      : ["limit", "window"].filter((field) => !given.includes(field));
+    for (const field of wrong) {
+      const isExtra = field in limitExtras;
+      const text = faultText(() => `with limits, write ${field} in each element of limits`);
+      refuse(isExtra ? text : LIMITS, field);
+    }
+  });
+}
+
+/** Checks that `capacity` is at least the limit, and that a limit of 0 has no extras. */
+export function checkLimitExtras<Fields extends ParsedExtras>() {
+  return checkOf<Fields>(({ limit, capacity, maxReserved }, refuse) => {
+    if (typeof limit !== "number") return;
+    if (typeof capacity === "number" && limit === 0) {
+      refuse(faultText("remove capacity: with a limit of 0, no quota can roll over"), "capacity");
+    } else if (typeof capacity === "number" && capacity < limit) {
+      refuse(
+        faultText(() => `capacity must be at least the limit, ${limit}`),
+        "capacity",
+      );
+    }
+    if (typeof maxReserved === "number" && maxReserved > 0 && limit === 0) {
+      refuse(
+        faultText("remove maxReserved: with a limit of 0, no quota can be reserved"),
+        "maxReserved",
+      );
+    }
+  });
+}
+
+/** One limit of a rule or of one of its tiers, with the windows that it applies to. */
+export interface Window {
+  /**
+   * The name of the policy in the RateLimit fields: the name of the rule, or, if the rule has
+   * several limits, the name with the window, such as `search/1m`.
+   */
+  readonly policy: string;
+  /** How much quota each window adds. */
+  readonly limit: number;
+  /** The maximum quota that a client can have; equal to `limit` if no quota rolls over. */
+  readonly capacity: number;
+  /** The maximum quota of later windows that can be reserved. */
+  readonly maxReserved: number;
+  /**
+   * The length of the window. For a calendar window, it is the longest possible length without
+   * changes of the clocks.
+   */
+  readonly windowMs: number;
+  /**
+   * The time at which a window begins, in milliseconds after the Unix epoch, modulo `windowMs`. So
+   * 0 ≤ offsetMs < windowMs. It is 0 for a calendar window.
+   */
+  readonly offsetMs: number;
+  /** The calendar of the window, if its length is a unit of the calendar. */
+  readonly calendar?: Calendar;
+}
+
+/** Returns the windows of a rule or of one of its tiers. @param name the name of the rule */
+export function windowsOf(
+  name: string,
+  fields: ParsedLimitFields,
+  start: Start,
+  timeZone: string,
+): Window[] {
+  // If `limits` is not set, the schema has checked that `limit` and `window` are set.
+  const all = fields.limits ?? [fields as ParsedLimit];
+  return all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
+    policy: all.length === 1 ? name : `${name}/${labelOf(window)}`,
+    limit,
+    capacity,
+    maxReserved,
+    ...(typeof window === "number"
+      ? { windowMs: window * 1000, offsetMs: floorMod(start.startMs, window * 1000) }
+      : calendarWindowOf(window, start, timeZone)),
+  }));
+}
+
+function labelOf(window: WindowLength): string {
+  return typeof window === "number" ? formatDuration(window) : window;
+}
+
+function calendarWindowOf(
+  unit: CalendarUnit,
+  { startMs, isTime, parts = {} }: Start,
+  zone: string,
+) {
+  const start = isTime ? calendarStartAt(zone, startMs) : parts;
+  return { windowMs: unitLengthMs(unit), offsetMs: 0, calendar: calendarOf(unit, zone, start) };
+}
+
+/**
+ * Formats the length of a window as in a configuration: `1m`, `90s`, `month`. Stored keys and the
+ * names of policies contain this text.
+ */
+export function formatWindow({
+  windowMs,
+  calendar,
+}: Pick<Window, "windowMs" | "calendar">): string {
+  return calendar?.unit ?? formatDuration(windowMs / 1000);
+}
+
+/** Returns a remainder that is never negative, even for starts before 1970. */
+function floorMod(value: number, divisor: number): number {
+  return ((value % divisor) + divisor) % divisor;
+}
