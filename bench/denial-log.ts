@@ -2,7 +2,7 @@
  * Measures what the denial log adds to a denied request: `node bench/denial-log.ts`. Each figure is
  * the median of several rounds, in nanoseconds for each call.
  */
-import { type Denial, DenialLog } from "../src/log.ts";
+import { type Denial, DenialLog } from "../src/denial-log.ts";
 
 const CALLS = 200_000;
 const ROUNDS = 15;

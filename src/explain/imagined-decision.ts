@@ -1,8 +1,8 @@
 import type { ClientState } from "../limiter/clients.ts";
 import { costBefore, pickShards, type ShardPair, usedShards } from "../limiter/counters.ts";
+import { Decider } from "../limiter/decider.ts";
 import type { Decision, ShadowResult } from "../limiter/decision.ts";
 import { createFallback } from "../limiter/fallback.ts";
-import { Decider } from "../limiter/limiter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { StoreError } from "../stores/store.ts";
 import type { ExplainContext } from "./explanation.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Denial, DenialLog, type RequestPlace } from "../../src/log.ts";
+import { type Denial, DenialLog, type RequestPlace } from "../../src/denial-log.ts";
 
 const SECOND = 1_700_000_000_000;
 

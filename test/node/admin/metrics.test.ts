@@ -1,11 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import {
-  type MetricsFormat,
-  metricsOf,
-  metricsText,
-  VERSION,
-} from "../../../src/admin/admin-app.ts";
+import { type MetricsFormat, metricsOf, metricsText, VERSION } from "../../../src/admin/metrics.ts";
 import type { Totals } from "../../../src/control/protocol.ts";
 import { RULES, ruleView, TOTALS } from "../support/metrics.ts";
 import { parseOpenMetrics } from "../support/openmetrics.ts";

@@ -30,7 +30,7 @@ const ONE_OF_SEVERAL = [
 const fields: Field[] = globSync("src/config/*.ts").flatMap((path) => {
   const source = readFileSync(path, "utf8");
   const interfaces = source.matchAll(
-    /^export interface ((?!Parsed)\w+(?:Input|Fields|Extras))\b[^{]*\{\n(.*?)^\}/gms,
+    /^(?:export )?interface ((?!Parsed)\w+(?:Input|Fields|Extras))\b[^{]*\{\n(.*?)^\}/gms,
   );
   return [...interfaces].flatMap(([, type, body = ""]) =>
     [...body.matchAll(/(\/\*\*(?:(?!\*\/).)*\*\/\n)?^ {2}readonly (\w+)(\??):/gms)].map(

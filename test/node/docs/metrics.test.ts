@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { metricsOf, metricsText } from "../../../src/admin/admin-app.ts";
+import { metricsOf, metricsText } from "../../../src/admin/metrics.ts";
 import { RULES, TOTALS } from "../support/metrics.ts";
 import { type ParsedMetric, type ParsedSample, parseOpenMetrics } from "../support/openmetrics.ts";
 import { hasPromtool, promtool } from "../support/promtool.ts";

@@ -1,0 +1,271 @@
+import { parseDuration } from "../config/window.ts";
+import type { Totals } from "../control/protocol.ts";
+import { LATENCY_BOUNDS_MS, type RuleSums, type StoreSums } from "../statistics/sums.ts";
+import type { RuleView } from "./operations.ts";
+
+/** The version of Weir, as in its package.json. A Worker cannot read that file. */
+export const VERSION = "0.1.0";
+
+/** The format of metrics: OpenMetrics 1.0.0, or the older text format of Prometheus 0.0.4. */
+export type MetricsFormat = "openmetrics" | "prometheus";
+
+/** A metric with all of its samples, called a metric family in OpenMetrics. */
+interface Metric {
+  /** The name without the suffix `_total`, `_info`, `_bucket` and so on. Ends with the unit, if any. */
+  readonly name: string;
+  readonly type: "counter" | "gauge" | "histogram" | "info";
+  readonly unit?: "seconds";
+  readonly help: string;
+  readonly samples: readonly Sample[];
+}
+
+interface Sample {
+  /** Follows the name of the metric, such as `_bucket`. The default is the suffix of the metric's type. */
+  readonly suffix?: "_bucket" | "_sum" | "_count";
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** The media types of the formats. */
+export const CONTENT_TYPE = {
+  openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+  prometheus: "text/plain; version=0.0.4; charset=utf-8",
+} as const satisfies Record<MetricsFormat, string>;
+
+const SUFFIX = { counter: "_total", gauge: "", histogram: "", info: "_info" } as const;
+
+/** Writes metrics as text. A metric without samples is left out. */
+export function metricsText(metrics: readonly Metric[], format: MetricsFormat): string {
+  const lines: string[] = [];
+  for (const metric of metrics) {
+    if (metric.samples.length === 0) continue;
+    lines.push(...headOf(metric, format));
+    for (const { suffix = SUFFIX[metric.type], labels = {}, value } of metric.samples) {
+      lines.push(`${metric.name}${suffix}${labelsText(labels)} ${numberText(value)}`);
+    }
+  }
+  if (format === "openmetrics") lines.push("# EOF");
+  return `${lines.join("\n")}\n`;
+}
+
+/** Returns the lines that describe a metric. The older format gives them the name of the samples. */
+function headOf({ name, type, unit, help }: Metric, format: MetricsFormat): string[] {
+  if (format === "prometheus") {
+    const sampleName = name + SUFFIX[type];
+    return [
+      `# HELP ${sampleName} ${escaped(help)}`,
+      // The older format has no type for information, which is a gauge of the value 1.
+      `# TYPE ${sampleName} ${type === "info" ? "gauge" : type}`,
+    ];
+  }
+  return [
+    `# TYPE ${name} ${type}`,
+    ...(unit ? [`# UNIT ${name} ${unit}`] : []),
+    `# HELP ${name} ${escaped(help, true)}`,
+  ];
+}
+
+function labelsText(labels: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value, true)}"`);
+  return pairs.length > 0 ? `{${pairs.join(",")}}` : "";
+}
+
+/** @param quotes whether double quotes are escaped, too */
+function escaped(text: string, quotes = false): string {
+  const safe = text.replace(/\\/g, "\\\\").replace(/\n/g, "\\n");
+  return quotes ? safe.replace(/"/g, '\\"') : safe;
+}
+
+function numberText(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  if (Number.isFinite(value)) return String(value);
+  return value > 0 ? "+Inf" : "-Inf";
+}
+
+/** The outcomes that a rule of each mode can have. The others are shown only if they occurred. */
+const OUTCOMES_OF_MODE = {
+  enforce: ["allowed", "limited", "undecided"],
+  mark: ["allowed", "marked", "undecided"],
+  shadow: ["shadow_limited", "undecided"],
+} as const satisfies Record<RuleView["configuredMode"], readonly Outcome[]>;
+
+const SUM_OF_OUTCOME = {
+  allowed: "allowed",
+  limited: "limited",
+  marked: "marked",
+  undecided: "undecided",
+  shadow_limited: "shadowLimited",
+} as const satisfies Record<string, keyof RuleSums>;
+
+type Outcome = keyof typeof SUM_OF_OUTCOME;
+
+const OUTCOMES = Object.keys(SUM_OF_OUTCOME) as Outcome[];
+
+/**
+ * Returns all metrics. Their labels contain names of the configuration, and no value of a client. A
+ * rule that has not counted a request yet has zeros, so that the first increase is visible.
+ *
+ * @param rules the rules of the configuration. Rules that were removed keep their counts
+ */
+export function metricsOf(totals: Totals, rules: readonly RuleView[]): Metric[] {
+  return [
+    {
+      name: "weir",
+      type: "info",
+      help: "The version of Weir.",
+      samples: [{ labels: { version: VERSION }, value: 1 }],
+    },
+    {
+      name: "weir_statistics_start_timestamp_seconds",
+      type: "gauge",
+      unit: "seconds",
+      help: "When the counters began, since the Unix epoch.",
+      samples: [{ value: totals.since / 1000 }],
+    },
+    ...requestMetrics(totals),
+    ...ruleMetrics(totals, rules),
+    ...limitMetrics(rules),
+    ...storeMetrics(totals.store),
+    gauge("weir_isolates", "Isolates that handed over sums in the last seconds.", totals.isolates),
+    gauge(
+      "weir_open_breakers",
+      "Isolates that do not call the store at present, because it has failed.",
+      totals.openBreakers,
+    ),
+    gauge("weir_overrides", "Live overrides that have not ended.", totals.overrides),
+  ];
+}
+
+function requestMetrics({ requests }: Totals): Metric[] {
+  const outcomes = {
+    allowed: requests.allowed,
+    limited: requests.limited,
+    unmatched: requests.unmatched,
+    refused: requests.refused,
+    undecided_passed: requests.undecidedPassed,
+    undecided_denied: requests.undecidedDenied,
+  };
+  return [
+    {
+      name: "weir_requests",
+      type: "counter",
+      help: "Requests by their outcome for the client.",
+      samples: Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome }, value })),
+    },
+    counter(
+      "weir_requests_from_memory",
+      "Requests that were decided without a call to the store.",
+      requests.fromMemory,
+    ),
+    counter(
+      "weir_requests_counted_locally",
+      "Requests that an isolate decided alone, because the store had failed.",
+      requests.countedLocally,
+    ),
+  ];
+}
+
+function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metric[] {
+  const modes = new Map(rules.map(({ name, configuredMode }) => [name, configuredMode]));
+  const names = [...new Set([...modes.keys(), ...Object.keys(sums)])].sort();
+  const sumOf = (rule: string, field: keyof RuleSums) =>
+    Object.hasOwn(sums, rule) ? (sums[rule]?.[field] ?? 0) : 0;
+  const outcomesOf = (rule: string): Sample[] => {
+    const mode = modes.get(rule);
+    const usual: readonly Outcome[] = mode ? OUTCOMES_OF_MODE[mode] : [];
+    return OUTCOMES.flatMap((outcome) => {
+      const value = sumOf(rule, SUM_OF_OUTCOME[outcome]);
+      return value > 0 || usual.includes(outcome) ? [{ labels: { rule, outcome }, value }] : [];
+    });
+  };
+  return [
+    {
+      name: "weir_rule_requests",
+      type: "counter",
+      help: "Requests to which a rule applied.",
+      samples: names.map((rule) => ({ labels: { rule }, value: sumOf(rule, "requests") })),
+    },
+    {
+      name: "weir_rule_outcomes",
+      type: "counter",
+      help: "Requests to which a rule applied, by the outcome under this rule.",
+      samples: names.flatMap(outcomesOf),
+    },
+    {
+      name: "weir_rule",
+      type: "info",
+      help: "The rules of the configuration, with their modes after overrides.",
+      samples: rules.map(({ name, key, mode, configuredMode, onError }) => ({
+        labels: { rule: name, key, mode, configured_mode: configuredMode, on_error: onError },
+        value: 1,
+      })),
+    },
+  ];
+}
+
+/** The limits apply to each client. Clients of a rule with tiers can have other limits. */
+function limitMetrics(rules: readonly RuleView[]): Metric[] {
+  const policies = rules.flatMap(({ name, limits }) =>
+    limits.map((each) => ({ ...each, labels: { rule: name, policy: each.policy } })),
+  );
+  return [
+    {
+      name: "weir_rule_limit",
+      type: "gauge",
+      help: "The quota that each window of a rule grants a client, after the rule's override.",
+      samples: policies.map(({ labels, limit }) => ({ labels, value: limit })),
+    },
+    {
+      name: "weir_rule_window_seconds",
+      type: "gauge",
+      unit: "seconds",
+      help: "The length of each window of a rule, except for calendar windows.",
+      samples: policies.flatMap(({ labels, window }) => {
+        const value = parseDuration(window);
+        return value === undefined ? [] : [{ labels, value }];
+      }),
+    },
+  ];
+}
+
+function storeMetrics({ calls, failures, commands, latency, latencyMs }: StoreSums): Metric[] {
+  let count = 0;
+  const buckets = [...LATENCY_BOUNDS_MS, Number.POSITIVE_INFINITY].map((bound, index) => {
+    count += latency[index] ?? 0;
+    return { suffix: "_bucket", labels: { le: boundText(bound / 1000) }, value: count } as const;
+  });
+  return [
+    counter("weir_store_calls", "Calls to the store.", calls),
+    counter("weir_store_failures", "Calls to the store that failed.", failures),
+    counter(
+      "weir_store_commands",
+      "Commands of Redis that Upstash bills, as Weir estimates them.",
+      commands,
+    ),
+    {
+      name: "weir_store_call_duration_seconds",
+      type: "histogram",
+      unit: "seconds",
+      help: "The duration of the calls to the store.",
+      samples: [
+        ...buckets,
+        { suffix: "_sum", value: latencyMs / 1000 },
+        { suffix: "_count", value: count },
+      ],
+    },
+  ];
+}
+
+/** Returns the canonical text of a bucket's bound, which OpenMetrics asks for, such as `1.0`. */
+function boundText(seconds: number): string {
+  if (!Number.isFinite(seconds)) return "+Inf";
+  return Number.isInteger(seconds) ? `${seconds}.0` : String(seconds);
+}
+
+function counter(name: string, help: string, value: number): Metric {
+  return { name, type: "counter", help, samples: [{ value }] };
+}
+
+function gauge(name: string, help: string, value: number): Metric {
+  return { name, type: "gauge", help, samples: [{ value }] };
+}
