@@ -1,6 +1,7 @@
 import { JSONParser, TokenType } from "@streamparser/json";
 import { printable } from "../doctor/findings.ts";
 import { recordTime } from "./fields.ts";
+import type { RequestReader } from "./lines.ts";
 import {
   clientIp,
   isHttpMethod,
@@ -9,7 +10,6 @@ import {
   requestTarget,
 } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
-import type { RequestReader } from "./request-form.ts";
 
 /** The values of an entry that are read. Others, such as bodies, are never held together in memory. */
 const HAR_PATHS = [

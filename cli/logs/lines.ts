@@ -1,6 +1,6 @@
 import { isAscii } from "node:buffer";
-import type { LogRequest } from "./log-request.ts";
-import type { LineInput, RequestReader } from "./request-form.ts";
+import type { LineParser, LogRequest } from "./log-request.ts";
+import type { LogCounts } from "./progress.ts";
 
 const NEWLINE = 10;
 const RETURN = 13;
@@ -115,6 +115,26 @@ export class LineSplitter {
   }
 }
 
+/** Reads requests from the bytes of one file. */
+export interface RequestReader {
+  /** Returns the requests that these bytes complete, in the order of the file. */
+  push(chunk: Buffer): LogRequest[];
+  /** Returns the requests that the end of the file completes. */
+  end(): LogRequest[];
+}
+
+/** Lines of one file, and how to read them. */
+export interface LineInput {
+  /** The name of the file, for the report. */
+  readonly file: string;
+  readonly parser: LineParser;
+  readonly counts: LogCounts;
+  /** The host of requests whose lines state none. */
+  readonly host: string | undefined;
+  /** The maximum length of a line, in bytes. */
+  readonly maxBytes: number;
+}
+
 /** Reads requests from lines, and counts the lines that are none. */
 export class LineReader implements RequestReader {
   readonly #input: LineInput;
@@ -128,12 +148,6 @@ export class LineReader implements RequestReader {
       line: (text, from, to) => this.#readLine(text, from, to),
       overlong: (start) => this.#countOverlong(start),
     });
-  }
-
-  /** Counts a line that another reader has read. */
-  passLine(): void {
-    this.#number++;
-    this.#input.counts.lines++;
   }
 
   push(chunk: Buffer): LogRequest[] {

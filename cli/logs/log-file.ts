@@ -18,7 +18,7 @@ import {
   pathText,
   RecordParser,
 } from "./json-records.ts";
-import { LineReader } from "./lines.ts";
+import { LineReader, type RequestReader } from "./lines.ts";
 import {
   type LineParser,
   LogError,
@@ -29,7 +29,6 @@ import {
   untilAborted,
 } from "./log-request.ts";
 import { LogCounts } from "./progress.ts";
-import type { RequestForm, RequestReader } from "./request-form.ts";
 
 /** The first records by which fields are found. */
 const MAX_RECORDS = 200;
@@ -157,8 +156,8 @@ export interface FileOptions {
 }
 
 /** Requests that were read at once. */
-export interface RequestGroup<Request> {
-  readonly requests: readonly Request[];
+export interface RequestGroup {
+  readonly requests: readonly LogRequest[];
   /** The mean length of their lines, in bytes. */
   readonly meanBytes: number;
 }
@@ -180,11 +179,7 @@ export interface LogFile {
    * @param signal ends them after the lines that have been read
    * @throws {LogError} if the file can no longer be read at all
    */
-  groups<Request>(
-    counts: LogCounts,
-    form: RequestForm<Request>,
-    signal: AbortSignal | undefined,
-  ): AsyncGenerator<RequestGroup<Request>>;
+  groups(counts: LogCounts, signal: AbortSignal | undefined): AsyncGenerator<RequestGroup>;
   /** Closes a file that is not read. */
   close(): Promise<void>;
 }
@@ -207,10 +202,9 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const isEmpty = lines.every((line) => line.trim() === "");
   const format = options.format ?? (isEmpty ? "combined" : recogniseFormat(lines));
   if (format === undefined) throw unknownFormat(source.name);
-  const createReader = <Request>(counts: LogCounts, form: RequestForm<Request>) =>
-    readerOf(source.name, format, lines, options, counts, form);
+  const createReader = (counts: LogCounts) => readerOf(source.name, format, lines, options, counts);
   // The first requests are read twice: here, and with all others.
-  const { reader, facts } = createReader(new LogCounts(), OBJECTS);
+  const { reader, facts } = createReader(new LogCounts());
   const first = isEmpty ? [] : reader.push(head.bytes);
   if (head.isWhole && !isEmpty) first.push(...reader.end());
   if (options.format !== undefined && first.length === 0) {
@@ -229,20 +223,12 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
     start,
     close: () => source.close(),
     facts: isEmpty ? undefined : facts(),
-    firstAt:
-      first.length === 0 ? Number.NEGATIVE_INFINITY : plausibleTime(first, 0, ({ at }) => at),
+    firstAt: first.length === 0 ? Number.NEGATIVE_INFINITY : plausibleTime(first, 0),
     size: source.size,
-    groups: (counts, form, signal) =>
-      readGroups(source, createReader(counts, form).reader, counts, { isEmpty, signal }),
+    groups: (counts, signal) =>
+      readGroups(source, createReader(counts).reader, counts, { isEmpty, signal }),
   };
 }
-
-/** Requests as objects. */
-export const OBJECTS: RequestForm<LogRequest> = {
-  timeOf: ({ at }) => at,
-  createReader: (input) => new LineReader(input),
-  fromObject: (request) => request,
-};
 
 async function headOf(source: ByteSource, signal: AbortSignal | undefined): Promise<Head> {
   let head: Head;
@@ -267,34 +253,29 @@ function linesOf({ bytes, isWhole }: Head): string[] {
   return lines;
 }
 
-function readerOf<Request>(
+function readerOf(
   name: string,
   format: LogFormat,
   lines: readonly string[],
   { fields, host }: FileOptions,
   counts: LogCounts,
-  form: RequestForm<Request>,
-): { reader: RequestReader<Request>; facts: () => LogFacts } {
+): { reader: RequestReader; facts: () => LogFacts } {
   if (format === "har") {
     const har = new HarReader(name, counts, host);
-    const reader = {
-      push: (chunk: Buffer) => har.push(chunk).map(form.fromObject),
-      end: () => har.end().map(form.fromObject),
-    };
-    return { reader, facts: () => har.facts() };
+    return { reader: har, facts: () => har.facts() };
   }
   const parser = createParser(format, lines, fields, host);
   const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
-  const reader = form.createReader({ file: name, parser, host, counts, maxBytes });
+  const reader = new LineReader({ file: name, parser, host, counts, maxBytes });
   return { reader, facts: () => parser.facts() };
 }
 
-async function* readGroups<Request>(
+async function* readGroups(
   source: ByteSource,
-  reader: RequestReader<Request>,
+  reader: RequestReader,
   counts: LogCounts,
   { isEmpty, signal }: { isEmpty: boolean; signal: AbortSignal | undefined },
-): AsyncGenerator<RequestGroup<Request>> {
+): AsyncGenerator<RequestGroup> {
   let hasStarted = false;
   try {
     const onRead = (bytes: number) => {
@@ -317,7 +298,7 @@ async function* readGroups<Request>(
   if (!signal?.aborted) yield groupOf(reader.end(), 0);
 }
 
-function groupOf<Request>(requests: readonly Request[], bytes: number): RequestGroup<Request> {
+function groupOf(requests: readonly LogRequest[], bytes: number): RequestGroup {
   return { requests, meanBytes: bytes / Math.max(1, requests.length) };
 }
 

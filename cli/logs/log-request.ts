@@ -158,16 +158,12 @@ const COMPARED = 16;
  * if it is far after the requests that follow it in its file: a single line with a wrong time would otherwise keep
  * its file waiting until the end of all others.
  */
-export function plausibleTime<Request>(
-  requests: readonly Request[],
-  index: number,
-  timeOf: (request: Request) => number,
-): number {
-  const at = timeOf(requests[index] as Request);
+export function plausibleTime(requests: readonly LogRequest[], index: number): number {
+  const { at } = requests[index] as LogRequest;
   let earliest = at;
   const end = Math.min(requests.length, index + COMPARED);
   for (let next = index + 1; next < end; next++) {
-    earliest = Math.min(earliest, timeOf(requests[next] as Request));
+    earliest = Math.min(earliest, (requests[next] as LogRequest).at);
   }
   return at - earliest > JUMP_MS ? earliest : at;
 }

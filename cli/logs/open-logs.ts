@@ -4,7 +4,7 @@ import { parseIsoTime } from "../../src/config/calendar.ts";
 import { durationUpTo } from "../../src/config/window.ts";
 import { fieldMap } from "./fields.ts";
 import type { AbsentField } from "./json-records.ts";
-import { type FileOptions, type LogFile, OBJECTS, openLogFile } from "./log-file.ts";
+import { type FileOptions, type LogFile, openLogFile } from "./log-file.ts";
 import {
   commonFacts,
   hostName,
@@ -15,7 +15,6 @@ import {
   type LogRequest,
 } from "./log-request.ts";
 import { LogCounts, type LogProgress } from "./progress.ts";
-import type { RequestForm } from "./request-form.ts";
 import { ClockJumps, mergeFiles, TimeOrder } from "./time-order.ts";
 
 export interface LogOptions {
@@ -54,22 +53,13 @@ export interface Logs {
   batches(signal?: AbortSignal): AsyncIterable<readonly LogRequest[]>;
 }
 
-/** Logs that can be read in other forms than objects. */
-export interface OpenLogs extends Logs {
-  /** Returns the same as `batches` in another form. Call only one of the two. */
-  batchesIn<Request>(
-    form: RequestForm<Request>,
-    signal?: AbortSignal,
-  ): AsyncIterable<readonly Request[]>;
-}
-
 /**
  * Opens logs and recognises their formats.
  *
  * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format, or if no file
  * has a field of `map`, or if the signal is aborted before the first line
  */
-export async function openLogs(options: LogOptions): Promise<OpenLogs> {
+export async function openLogs(options: LogOptions): Promise<Logs> {
   const { format, host, signal } = options;
   const fields = fieldMap(options.map ?? []);
   const files = await openFiles(options, {
@@ -100,8 +90,7 @@ export async function openLogs(options: LogOptions): Promise<OpenLogs> {
     formats: files.map(({ format }) => format),
     facts: commonFacts(files.map(({ facts }) => facts).filter((facts) => facts !== undefined)),
     progress: counts,
-    batches: (signal) => readBatches(files, options, counts, OBJECTS, signal),
-    batchesIn: (form, signal) => readBatches(files, options, counts, form, signal),
+    batches: (signal) => readBatches(files, options, counts, signal),
   };
 }
 
@@ -134,33 +123,28 @@ function absentInAll(files: readonly LogFile[]): readonly AbsentField[] {
 /** The number of requests from which a batch is handed out. */
 const BATCH = 4096;
 
-async function* readBatches<Request>(
+async function* readBatches(
   files: readonly LogFile[],
   { maxDelayMs, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY }: LogOptions,
   counts: LogCounts,
-  form: RequestForm<Request>,
   signal: AbortSignal | undefined,
-): AsyncGenerator<readonly Request[]> {
-  const inTime = new TimeOrder(maxDelayMs, counts, form);
-  const order = new ClockJumps(inTime, counts, form.timeOf, maxDelayMs);
-  const onRequest = (request: Request, bytes: number) => {
-    const at = form.timeOf(request);
-    if (at >= from && at < to) order.add(request, bytes);
-    else {
-      counts.outside++;
-      form.discard?.(request);
-    }
+): AsyncGenerator<readonly LogRequest[]> {
+  const inTime = new TimeOrder(maxDelayMs, counts);
+  const order = new ClockJumps(inTime, counts, maxDelayMs);
+  const onRequest = (request: LogRequest, bytes: number) => {
+    if (request.at >= from && request.at < to) order.add(request, bytes);
+    else counts.outside++;
   };
-  for await (const _ of mergeFiles(files, counts, form, onRequest, signal)) {
+  for await (const _ of mergeFiles(files, counts, onRequest, signal)) {
     if (order.readyCount >= BATCH) yield* batchesOf(order.take(), counts);
   }
   yield* batchesOf(order.finish(), counts);
 }
 
-function* batchesOf<Request>(
-  requests: readonly Request[],
+function* batchesOf(
+  requests: readonly LogRequest[],
   counts: LogCounts,
-): Generator<readonly Request[]> {
+): Generator<readonly LogRequest[]> {
   for (let from = 0; from < requests.length; from += BATCH) {
     const batch = requests.slice(from, from + BATCH);
     counts.requests += batch.length;

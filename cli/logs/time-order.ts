@@ -1,8 +1,7 @@
 import { duration } from "../admin/text.ts";
 import type { LogFile, RequestGroup } from "./log-file.ts";
-import { LogError, plausibleTime } from "./log-request.ts";
+import { LogError, type LogRequest, plausibleTime } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
-import type { RequestForm } from "./request-form.ts";
 
 const SECOND_MS = 1000;
 
@@ -14,14 +13,12 @@ const EARLY =
   "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
 
 /** The requests of one second that wait for later lines. */
-interface Second<Request> {
-  readonly requests: Request[];
+interface Second {
+  readonly requests: LogRequest[];
   bytes: number;
   lastAt: number;
   isSorted: boolean;
 }
-
-type OrderedForm<Request> = Pick<RequestForm<Request>, "timeOf" | "discard">;
 
 /** Bounds of the requests that wait. */
 interface WaitingBounds {
@@ -33,16 +30,13 @@ interface WaitingBounds {
  * Orders requests by their times. Servers write a line when the response ends, so lines are out of order by
  * the longest response. Requests wait in a list for each second, because most logs have whole seconds: then
  * nothing needs to be sorted, and requests of one second stay in the order of the log.
- *
- * @typeParam Request a request, or the number of its row in a table
  */
-export class TimeOrder<Request> {
+export class TimeOrder {
   readonly #maxDelayMs: number;
   readonly #counts: LogCounts;
-  readonly #form: OrderedForm<Request>;
   readonly #bounds: WaitingBounds;
-  readonly #seconds = new Map<number, Second<Request>>();
-  #ready: Request[] = [];
+  readonly #seconds = new Map<number, Second>();
+  #ready: LogRequest[] = [];
   /** The first second that may wait. */
   #oldest = Number.NEGATIVE_INFINITY;
   #newestAt = Number.NEGATIVE_INFINITY;
@@ -56,12 +50,10 @@ export class TimeOrder<Request> {
   constructor(
     maxDelayMs: number,
     counts: LogCounts,
-    form: OrderedForm<Request>,
     bounds: WaitingBounds = { requests: MAX_WAITING, bytes: MAX_WAITING_BYTES },
   ) {
     this.#maxDelayMs = maxDelayMs;
     this.#counts = counts;
-    this.#form = form;
     this.#bounds = bounds;
   }
 
@@ -71,12 +63,11 @@ export class TimeOrder<Request> {
   }
 
   /** @param bytes the length of the request's line */
-  add(request: Request, bytes: number): void {
-    const at = this.#form.timeOf(request);
+  add(request: LogRequest, bytes: number): void {
+    const at = request.at;
     if (at < this.#newestAt - this.#maxDelayMs || at < this.#releasedAt) {
       this.#counts.late++;
       this.#maxLateMs = Math.max(this.#maxLateMs, this.#newestAt - at);
-      this.#form.discard?.(request);
       return;
     }
     const number = Math.floor(at / SECOND_MS);
@@ -107,14 +98,14 @@ export class TimeOrder<Request> {
   }
 
   /** Returns the requests that no longer wait, in order. */
-  take(): Request[] {
+  take(): LogRequest[] {
     const ready = this.#ready;
     this.#ready = [];
     return ready;
   }
 
   /** Returns all other requests, in order. */
-  finish(): Request[] {
+  finish(): LogRequest[] {
     if (this.#maxLateMs > 0) {
       this.#counts.addNote(
         `Some lines were out of order by up to ${duration(this.#maxLateMs)}; those by more than ${duration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead.`,
@@ -142,9 +133,9 @@ export class TimeOrder<Request> {
     if (!second) return;
     const { requests, bytes, isSorted } = second;
     // Sorting is stable, so requests of the same time stay in the order of the log.
-    if (!isSorted) requests.sort((a, b) => this.#form.timeOf(a) - this.#form.timeOf(b));
+    if (!isSorted) requests.sort((a, b) => a.at - b.at);
     for (const request of requests) this.#ready.push(request);
-    this.#releasedAt = this.#form.timeOf(requests.at(-1) as Request);
+    this.#releasedAt = (requests.at(-1) as LogRequest).at;
     this.#waiting -= requests.length;
     this.#waitingBytes -= bytes;
     this.#seconds.delete(number);
@@ -176,35 +167,26 @@ const JUMPS =
  * Keeps single lines with a wrong time from moving the time of the whole log: after one line of the year 2099, all
  * others would be late. A line that is far after all lines before it is set aside. When a hundred lines are set
  * aside, as after a quiet night, the earlier half of them goes on, in the order of the log.
- *
- * @typeParam Request a request, or the number of its row in a table
  */
-export class ClockJumps<Request> {
-  readonly #order: TimeOrder<Request>;
+export class ClockJumps {
+  readonly #order: TimeOrder;
   readonly #counts: LogCounts;
-  readonly #timeOf: (request: Request) => number;
   readonly #jumpMs: number;
-  #aside: { readonly request: Request; readonly bytes: number }[] = [];
+  #aside: { readonly request: LogRequest; readonly bytes: number }[] = [];
   /** The earliest time of the lines that are set aside. */
   #firstAside = Number.POSITIVE_INFINITY;
   /** The number of lines since the last one that was set aside. */
   #since = 0;
 
-  constructor(
-    order: TimeOrder<Request>,
-    counts: LogCounts,
-    timeOf: (request: Request) => number,
-    maxDelayMs: number,
-  ) {
+  constructor(order: TimeOrder, counts: LogCounts, maxDelayMs: number) {
     this.#order = order;
     this.#counts = counts;
-    this.#timeOf = timeOf;
     this.#jumpMs = Math.max(JUMP_MS, maxDelayMs);
   }
 
   /** @param bytes the length of the request's line */
-  add(request: Request, bytes: number): void {
-    const at = this.#timeOf(request);
+  add(request: LogRequest, bytes: number): void {
+    const at = request.at;
     if (at <= this.#order.newestAt + this.#jumpMs) {
       if (at >= this.#firstAside) this.#rejoin(at);
       this.#since++;
@@ -223,12 +205,12 @@ export class ClockJumps<Request> {
   }
 
   /** Returns the requests that no longer wait, in order. */
-  take(): Request[] {
+  take(): LogRequest[] {
     return this.#order.take();
   }
 
   /** Returns all other requests, in order. */
-  finish(): Request[] {
+  finish(): LogRequest[] {
     if (this.#aside.length > 0 && this.#since >= LINES) this.#counts.addNote(JUMPS);
     while (this.#aside.length > 0) this.#goOn();
     return this.#order.finish();
@@ -240,13 +222,13 @@ export class ClockJumps<Request> {
    */
   #rejoin(at: number): void {
     const due = this.#split((time) => time <= at);
-    due.sort((a, b) => this.#timeOf(a.request) - this.#timeOf(b.request));
+    due.sort((a, b) => a.request.at - b.request.at);
     for (const { request, bytes } of due) this.#order.add(request, bytes);
   }
 
   /** Goes on with the lines that are not far after the median of those set aside. */
   #goOn(): void {
-    const times = this.#aside.map(({ request }) => this.#timeOf(request)).sort((a, b) => a - b);
+    const times = this.#aside.map(({ request }) => request.at).sort((a, b) => a - b);
     const until = (times[(times.length - 1) >> 1] as number) + this.#jumpMs;
     for (const { request, bytes } of this.#split((time) => time <= until)) {
       this.#order.add(request, bytes);
@@ -256,24 +238,24 @@ export class ClockJumps<Request> {
   /** Removes the lines that pass a test from those set aside, and returns them in the order of the log. */
   #split(
     isTaken: (at: number) => boolean,
-  ): { readonly request: Request; readonly bytes: number }[] {
-    const taken = this.#aside.filter(({ request }) => isTaken(this.#timeOf(request)));
-    this.#aside = this.#aside.filter(({ request }) => !isTaken(this.#timeOf(request)));
+  ): { readonly request: LogRequest; readonly bytes: number }[] {
+    const taken = this.#aside.filter(({ request }) => isTaken(request.at));
+    this.#aside = this.#aside.filter(({ request }) => !isTaken(request.at));
     this.#firstAside = Math.min(
       Number.POSITIVE_INFINITY,
-      ...this.#aside.map(({ request }) => this.#timeOf(request)),
+      ...this.#aside.map(({ request }) => request.at),
     );
     return taken;
   }
 }
 
 /** Receives a request and the length of its line in bytes. */
-type OnRequest<Request> = (request: Request, bytes: number) => void;
+type OnRequest = (request: LogRequest, bytes: number) => void;
 
 /** A file that is being read, or that waits for its turn. */
-interface Reading<Request> {
-  readonly groups: AsyncGenerator<RequestGroup<Request>>;
-  group: RequestGroup<Request>;
+interface Reading {
+  readonly groups: AsyncGenerator<RequestGroup>;
+  group: RequestGroup;
   index: number;
   /** The time of its next request. Before the next group is read, that of its last known request. */
   nextAt: number;
@@ -283,7 +265,7 @@ interface Reading<Request> {
 /** Each open file needs about a megabyte. Systems allow at least 256 open files. */
 const MAX_OPEN = 200;
 
-const NO_REQUESTS: RequestGroup<never> = { requests: [], meanBytes: 0 };
+const NO_REQUESTS: RequestGroup = { requests: [], meanBytes: 0 };
 
 /**
  * Reads files side by side, always the one whose next request is the earliest. So rotated files may be given in
@@ -295,16 +277,15 @@ const NO_REQUESTS: RequestGroup<never> = { requests: [], meanBytes: 0 };
  *
  * @param signal ends each file after the lines that have been read
  */
-export async function* mergeFiles<Request>(
+export async function* mergeFiles(
   files: readonly LogFile[],
   counts: LogCounts,
-  form: RequestForm<Request>,
-  onRequest: OnRequest<Request>,
+  onRequest: OnRequest,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<void> {
   const readings = files.map(
-    (file): Reading<Request> => ({
-      groups: file.groups(counts, form, signal),
+    (file): Reading => ({
+      groups: file.groups(counts, signal),
       group: NO_REQUESTS,
       index: 0,
       nextAt: file.firstAt,
@@ -316,9 +297,9 @@ export async function* mergeFiles<Request>(
       const [earliest, next] = twoEarliest(readings);
       if (!earliest) return;
       if (earliest.index === earliest.group.requests.length) {
-        await readGroup(earliest, readings, form);
+        await readGroup(earliest, readings);
         yield;
-      } else drain(earliest, next?.nextAt ?? Number.POSITIVE_INFINITY, form, onRequest);
+      } else drain(earliest, next?.nextAt ?? Number.POSITIVE_INFINITY, onRequest);
     }
   } finally {
     for (const { groups } of readings) await groups.return(undefined);
@@ -339,11 +320,7 @@ function twoEarliest<Reading extends { readonly nextAt: number }>(
 }
 
 /** Reads the next group of a file. Removes the file from the list if there is none. */
-async function readGroup<Request>(
-  reading: Reading<Request>,
-  readings: Reading<Request>[],
-  { timeOf }: RequestForm<Request>,
-): Promise<void> {
+async function readGroup(reading: Reading, readings: Reading[]): Promise<void> {
   if (!reading.isOpen && readings.filter(({ isOpen }) => isOpen).length >= MAX_OPEN) {
     throw new LogError(
       `More than ${MAX_OPEN} files have requests of the same time. Replay fewer files at once.`,
@@ -357,22 +334,17 @@ async function readGroup<Request>(
   }
   reading.group = value;
   reading.index = 0;
-  if (value.requests.length > 0) reading.nextAt = plausibleTime(value.requests, 0, timeOf);
+  if (value.requests.length > 0) reading.nextAt = plausibleTime(value.requests, 0);
 }
 
 /** Hands out the requests of a file up to the time of the next request of another file. */
-function drain<Request>(
-  reading: Reading<Request>,
-  until: number,
-  { timeOf }: RequestForm<Request>,
-  onRequest: OnRequest<Request>,
-): void {
+function drain(reading: Reading, until: number, onRequest: OnRequest): void {
   const { requests, meanBytes } = reading.group;
   while (reading.index < requests.length) {
-    const request = requests[reading.index] as Request;
-    reading.nextAt = timeOf(request);
+    const request = requests[reading.index] as LogRequest;
+    reading.nextAt = request.at;
     if (reading.nextAt > until) {
-      reading.nextAt = plausibleTime(requests, reading.index, timeOf);
+      reading.nextAt = plausibleTime(requests, reading.index);
       if (reading.nextAt > until) return;
     }
     onRequest(request, meanBytes);

@@ -13,7 +13,6 @@ import {
   type LogOptions,
   type Logs,
   logOptionsOf,
-  type OpenLogs,
   openLogs,
 } from "../logs/open-logs.ts";
 import type { LogSummary } from "../logs/progress.ts";
@@ -294,7 +293,7 @@ export async function untilInterrupted<Result>(
 export async function openUntilInterrupted(
   options: LogOptions,
   { signal, exitCode }: Interruption,
-): Promise<OpenLogs> {
+): Promise<Logs> {
   try {
     const logs = await openLogs({ ...options, signal });
     checkMapOf(options, logs);

@@ -1,8 +1,6 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import type { RequestForm } from "../logs/request-form.ts";
-import type { ClientHash } from "../tally/client-ranking.ts";
 
 // The contract between the engines that replay requests and the code that adds up their verdicts.
 
@@ -30,53 +28,6 @@ export interface ReplayedRequest {
   /** What the client gets: only enforced rules deny. `unmatched`: no rule applies. */
   readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
   readonly verdicts: readonly RuleVerdict[];
-}
-
-/** Receives the verdicts on requests that have no objects. */
-export interface VerdictTally {
-  /** While there are at most so many clients, their requests may be counted at any later time. */
-  readonly exactClients: number;
-  /** Counts requests of an address. */
-  addSeen(hash: ClientHash, requests: number): void;
-  /** Counts requests of a client under a rule. */
-  addSeenUnder(rule: number, hash: ClientHash, requests: number): void;
-  /**
-   * Adds a request without its verdicts.
-   *
-   * @param hash the hash of the client's address; undefined if the log does not state it, or if no rule denies the
-   * request and `addSeen` counts it
-   * @param request may be undefined if no rule denies it
-   * @returns the step of its time
-   */
-  addOutcome(
-    outcome: ReplayedRequest["outcome"],
-    at: number,
-    hash: ClientHash | undefined,
-    request: LogRequest | undefined,
-  ): number;
-  /**
-   * Adds the verdict of one rule.
-   *
-   * @param at the time of the request
-   * @param step the step of that time
-   * @param hash the hash of the verdict's client; undefined if the rule does not deny the request, and
-   * `addSeenUnder` counts it
-   * @param request may be undefined if no rule denies it
-   */
-  addVerdict(
-    verdict: RuleVerdict,
-    at: number,
-    step: number,
-    hash: ClientHash | undefined,
-    request: LogRequest | undefined,
-  ): void;
-}
-
-/** A part of an engine that decides requests in a form of its own, in less time and memory. */
-export interface CompactReplay {
-  readonly form: RequestForm<number>;
-  /** Decides requests in the order of their times. Each request can be decided once. */
-  replay(requests: readonly number[], tally: VerdictTally): void;
 }
 
 /** A rule that is replayed. */
@@ -116,8 +67,6 @@ export interface ReplayOptions {
   readonly seed?: number | undefined;
   /** Treat values that the log does not state as absent, instead of leaving the rule out. */
   readonly missingAsAbsent?: boolean | undefined;
-  /** For how many clients the compact engine has space at first; a power of two. For tests. */
-  readonly firstCapacity?: number | undefined;
 }
 
 /** Replays requests through the rules of one configuration. */
@@ -137,11 +86,6 @@ export interface ReplayEngine {
     requests: readonly LogRequest[],
     onDecided: (replayed: ReplayedRequest) => void,
   ): void | Promise<void>;
-  /**
-   * Does the same as `replay` with the same result, and is used in place of it. Undefined if the rules need
-   * more than the lines of an access log in the usual form. Requests must have addresses.
-   */
-  readonly compact?: CompactReplay | undefined;
   /** Decides what is still under way. */
   finish(): Promise<StoreUsage>;
 }

@@ -294,12 +294,6 @@ export class LogRuleApplier {
     return applied;
   }
 
-  /** Adds requests that were decided without `apply`. */
-  addCounts({ refused, assumedPreflights }: { refused: number; assumedPreflights: number }): void {
-    this.refused += refused;
-    this.#routes.assumedPreflights += assumedPreflights;
-  }
-
   /** Returns what only the end of a replay shows. */
   notes(): ReplayNote[] {
     const notes: ReplayNote[] = [];

@@ -1,15 +1,11 @@
 import type { Config } from "../../src/config/schema.ts";
 import { plural } from "../doctor/findings.ts";
-import { OBJECTS } from "../logs/log-file.ts";
 import { LogError, type LogFacts } from "../logs/log-request.ts";
-import type { LogCommandOptions, Logs, OpenLogs } from "../logs/open-logs.ts";
+import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress.ts";
-import type { RequestForm } from "../logs/request-form.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
 import { jsonText } from "../print/text.ts";
 import { Random } from "../simulation/random.ts";
-import { CompactEngine } from "./compact/compact-engine.ts";
-import { isCompactRule } from "./compact/compact-rules.ts";
 import { chooseRules, compareRules, replayedRuleOf } from "./compare-rules.ts";
 import { ExactEngine } from "./exact-engine.ts";
 import {
@@ -33,7 +29,7 @@ import {
 } from "./inputs.ts";
 import { ASSUMED, IsolatesEngine } from "./isolates.ts";
 import { markdownReport } from "./markdown-report.ts";
-import { factNotes, logNotes, showsPreflights } from "./needs.ts";
+import { factNotes, logNotes } from "./needs.ts";
 import {
   type CreateReplayEngine,
   type ReplayEngine,
@@ -69,18 +65,14 @@ export const createReplayEngine: CreateReplayEngine = (
     isolates === undefined
       ? new ExactEngine(config, rules, applier, rows)
       : new IsolatesEngine(config, applier, isolates, seed);
-  const isCompact = isolates === undefined && rules.every(isCompactRule) && !showsPreflights(facts);
-  const compact = isCompact ? new CompactEngine(config, rules, options.firstCapacity) : undefined;
   return {
-    compact,
     rules: rules.map(replayedRuleOf),
     notes: [...notes, ...callNotes(config, isolates, seed)],
     leftOut,
     laterNotes,
     replay: (requests, onDecided) => engine.replay(requests, onDecided),
     async finish() {
-      if (compact) applier.addCounts(compact);
-      const usage = compact?.hasReplayed ? compact.finish() : await engine.finish();
+      const usage = await engine.finish();
       laterNotes.push(...applier.notes());
       if (engine instanceof IsolatesEngine) laterNotes.push(...lostNotes(engine));
       return usage;
@@ -127,13 +119,11 @@ export interface ReplayedConfig {
 export interface ReplayInput {
   /** The logs' files as the user has written them. */
   readonly files: readonly string[];
-  readonly logs: OpenLogs;
+  readonly logs: Logs;
   readonly replayed: ReplayedConfig;
   /** The configuration to compare with. */
   readonly against?: ReplayedConfig | undefined;
   readonly isolates?: number | undefined;
-  /** Whether `ReplayEngine.compact` is used where it is possible; true by default. */
-  readonly isCompact?: boolean;
   /** Up to this number of clients, numbers of clients are exact. By default, it depends on the rules. */
   readonly maxClients?: number | undefined;
   /** Ends the reading. The report is then about the lines that have been read until that moment. */
@@ -182,32 +172,15 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
 
 /** @returns the time from the first request to the last one */
 async function replayAll(input: ReplayInput, tally: ReplayTally): Promise<LogPeriod> {
-  const { logs, replayed, against, isCompact = true } = input;
-  const { compact } = replayed.engine;
-  const hasUsualLines = logs.formats.every((format) => format === "combined");
-  if (compact && isCompact && hasUsualLines && !against) {
-    return replayEach(input, tally, compact.form, (rows) => compact.replay(rows, tally));
-  }
-  return replayEach(input, tally, OBJECTS, async (requests) => {
-    await replayed.engine.replay(requests, (decided) => tally.add(decided));
-    await against?.engine.replay(requests, (decided) => tally.comparison?.addBefore(decided));
-  });
-}
-
-/** Replays each batch of requests. @param form how the requests are kept until then */
-async function replayEach<Request>(
-  { logs, signal, onProgress }: ReplayInput,
-  tally: ReplayTally,
-  form: RequestForm<Request>,
-  replay: (requests: readonly Request[]) => void | Promise<void>,
-): Promise<LogPeriod> {
+  const { logs, replayed, against, signal, onProgress } = input;
   const period = new LogPeriod();
-  for await (const requests of logs.batchesIn(form, signal)) {
+  for await (const requests of logs.batches(signal)) {
     const [first, last] = [requests[0], requests.at(-1)];
     if (first === undefined || last === undefined) continue;
-    period.add(form.timeOf(first), form.timeOf(last));
-    tally.begin(form.timeOf(first));
-    await replay(requests);
+    period.add(first.at, last.at);
+    tally.begin(first.at);
+    await replayed.engine.replay(requests, (decided) => tally.add(decided));
+    await against?.engine.replay(requests, (decided) => tally.comparison?.addBefore(decided));
     onProgress?.();
   }
   return period;

@@ -22,7 +22,6 @@ import type {
   RuleVerdict,
   Timeline,
   TotalReport,
-  VerdictTally,
 } from "./report.ts";
 import { WorstWindows } from "./worst-windows.ts";
 
@@ -70,11 +69,6 @@ class ClientCounts {
     this.seen = new ClientTable(1, () => entriesOf(all), maxClients);
     const columns = compared.length === 0 ? 1 : 3;
     this.denied = new ClientTable(columns, () => entriesOf(compared), maxClients);
-  }
-
-  /** Up to this number of clients, their numbers are exact. */
-  get exactClients(): number {
-    return this.seen.maxClients;
   }
 
   addDenied(client: string, hash: ClientHash, request: LogRequest): void {
@@ -345,35 +339,15 @@ class RuleTally {
   }
 
   /**
-   * @param at the time of the request
-   * @param step the step of that time
-   * @param hash the hash of the verdict's client; undefined if the request is not denied, and `addSeen` counts it
-   * @param request may be undefined if no rule denies it
+   * @param step the step of the request's time
+   * @param hash the hash of the verdict's client
    */
-  add(
-    verdict: RuleVerdict,
-    at: number,
-    step: number,
-    hash: ClientHash | undefined,
-    request: LogRequest | undefined,
-  ): void {
-    const denied = verdict.denied ? request : undefined;
-    this.#counts.add(denied !== undefined, denied !== undefined && hasSucceeded(denied));
-    this.#series.add(step, denied !== undefined);
-    this.#windows.add(verdict, at);
-    if (hash === undefined) return;
+  add(verdict: RuleVerdict, request: LogRequest, step: number, hash: ClientHash): void {
+    this.#counts.add(verdict.denied, verdict.denied && hasSucceeded(request));
+    this.#series.add(step, verdict.denied);
+    this.#windows.add(verdict, request.at);
     this.#clients.seen.increment(hash, 0);
-    if (denied) this.#clients.addDenied(verdict.client, hash, denied);
-  }
-
-  /** Up to this number of clients, their numbers are exact. */
-  get exactClients(): number {
-    return this.#clients.exactClients;
-  }
-
-  /** Counts requests of a client. */
-  addSeen(hash: ClientHash, requests: number): void {
-    this.#clients.seen.increment(hash, 0, requests);
+    if (verdict.denied) this.#clients.addDenied(verdict.client, hash, request);
   }
 
   report(): RuleReport {
@@ -395,7 +369,7 @@ const MANY_RULES = 16;
 const MAX_CLIENTS_OF_MANY_RULES = 16_384;
 
 /** Adds up the verdicts of a replay, in bounded memory. */
-export class ReplayTally implements VerdictTally {
+export class ReplayTally {
   readonly #axis = new TimeAxis();
   readonly #counts = new RequestCounts();
   readonly #clients: ClientCounts;
@@ -439,52 +413,20 @@ export class ReplayTally implements VerdictTally {
   add({ request, outcome, verdicts }: ReplayedRequest): void {
     const { ip, at } = request;
     const hash = ip === undefined ? undefined : this.#hash.set(ip);
-    const step = this.addOutcome(outcome, at, hash, request);
+    const isDenied = outcome === "limited";
+    const step = this.#axis.stepOf(at);
+    this.#counts.add(isDenied, isDenied && hasSucceeded(request));
+    this.#series.add(step, isDenied);
+    if (outcome === "unmatched") this.#unmatched++;
+    if (hash !== undefined) this.#clients.seen.increment(hash, 0);
+    if (hash !== undefined && ip !== undefined && isDenied) {
+      this.#clients.addDenied(ip, hash, request);
+    }
     for (const verdict of verdicts) {
       const ofRule = verdict.client === ip ? this.#hash : this.#hashOfRule.set(verdict.client);
-      this.addVerdict(verdict, at, step, ofRule, request);
+      this.#rules[verdict.rule]?.add(verdict, request, step, ofRule);
     }
-    this.comparison?.add(request, outcome === "limited");
-  }
-
-  get exactClients(): number {
-    const tables = [this.#clients, ...this.#rules];
-    return Math.min(...tables.map(({ exactClients }) => exactClients));
-  }
-
-  addSeen(hash: ClientHash, requests: number): void {
-    this.#clients.seen.increment(hash, 0, requests);
-  }
-
-  addSeenUnder(rule: number, hash: ClientHash, requests: number): void {
-    this.#rules[rule]?.addSeen(hash, requests);
-  }
-
-  addOutcome(
-    outcome: ReplayedRequest["outcome"],
-    at: number,
-    hash: ClientHash | undefined,
-    request: LogRequest | undefined,
-  ): number {
-    const denied = outcome === "limited" ? request : undefined;
-    const step = this.#axis.stepOf(at);
-    this.#counts.add(denied !== undefined, denied !== undefined && hasSucceeded(denied));
-    this.#series.add(step, denied !== undefined);
-    if (outcome === "unmatched") this.#unmatched++;
-    if (hash === undefined) return step;
-    this.#clients.seen.increment(hash, 0);
-    if (denied?.ip !== undefined) this.#clients.addDenied(denied.ip, hash, denied);
-    return step;
-  }
-
-  addVerdict(
-    verdict: RuleVerdict,
-    at: number,
-    step: number,
-    hash: ClientHash | undefined,
-    request: LogRequest | undefined,
-  ): void {
-    this.#rules[verdict.rule]?.add(verdict, at, step, hash, request);
+    this.comparison?.add(request, isDenied);
   }
 
   report(): Pick<ReplayReport, "total" | "rules" | "timeline"> {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { LogRequest } from "../../../cli/logs/log-request.ts";
 import { LogCounts } from "../../../cli/logs/progress.ts";
 import { ClockJumps, TimeOrder } from "../../../cli/logs/time-order.ts";
 
@@ -8,18 +9,22 @@ const MINUTE = 60_000;
 const YEAR = 8760 * HOUR;
 const START = Date.UTC(2026, 10, 1);
 
+const timeOf = ({ at }: LogRequest) => at;
+
 /** Orders times that stand for requests, and returns them as they are handed out. */
 function order(times: readonly number[], maxDelayMs = MINUTE) {
   const counts = new LogCounts();
-  const timeOf = (at: number) => at;
-  const inTime = new TimeOrder<number>(maxDelayMs, counts, { timeOf });
-  const jumps = new ClockJumps(inTime, counts, timeOf, maxDelayMs);
+  const jumps = new ClockJumps(new TimeOrder(maxDelayMs, counts), counts, maxDelayMs);
   const taken: number[] = [];
   for (const at of times) {
-    jumps.add(at, 100);
-    taken.push(...jumps.take());
+    jumps.add({ at } as LogRequest, 100);
+    taken.push(...jumps.take().map(timeOf));
   }
-  return { taken: [...taken, ...jumps.finish()], late: counts.late, notes: counts.notes };
+  return {
+    taken: [...taken, ...jumps.finish().map(timeOf)],
+    late: counts.late,
+    notes: counts.notes,
+  };
 }
 
 const seconds = (from: number, count: number) =>

@@ -26,7 +26,7 @@ function order(
   bounds = { requests: 1e6, bytes: 1e9 },
 ) {
   const counts = new LogCounts();
-  const ordered = new TimeOrder<LogRequest>(maxDelayMs, counts, { timeOf: ({ at }) => at }, bounds);
+  const ordered = new TimeOrder(maxDelayMs, counts, bounds);
   const ready: number[] = [];
   const all: LogRequest[] = [];
   for (const [index, at] of times.entries()) {
