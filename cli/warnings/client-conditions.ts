@@ -73,7 +73,7 @@ export function areIncluded(wide: ConditionTexts, narrow: ConditionTexts): boole
 }
 
 /** Returns the same text for lists that differ only in their order. */
-function textOf(condition: unknown): string {
+export function textOf(condition: unknown): string {
   const plain: unknown = JSON.parse(JSON.stringify(condition));
   return Array.isArray(plain)
     ? plain

@@ -12,7 +12,7 @@ import {
   rulePlaces,
   withoutChosen,
 } from "./client-conditions.ts";
-import { Coverage } from "./coverage.ts";
+import { isCovered } from "./coverage.ts";
 
 /** Header fields in whose values an asterisk has a meaning, such as the types of `accept`. */
 const WITH_ASTERISK = /^(accept(-.+)?|access-control-.+|if-(none-)?match|cookie|content-range)$/;
@@ -108,7 +108,6 @@ function textOf(text: string): string {
 /** Warnings about conditions in `match` and `except`. */
 export function conditionWarnings(config: Config): LocalFinding[] {
   const { rules, caseSensitivePaths } = config;
-  const coverage = new Coverage(caseSensitivePaths);
   const places = rulePlaces(config);
   const enforced = rules.filter(
     (rule) => rule.for === "all" && rule.mode === "enforce" && rule.cost !== 0,
@@ -116,11 +115,11 @@ export function conditionWarnings(config: Config): LocalFinding[] {
   return rules.flatMap((rule, index) => {
     const { match, mode } = rule;
     const place = `${rulePath(places, index)}.match`;
-    const isCovered = (conditions: Conditions) =>
-      coverage.isCovered({ ...rule, match: conditions }, enforced);
+    const areCovered = (conditions: Conditions) =>
+      isCovered({ ...rule, match: conditions }, enforced, caseSensitivePaths);
     return [
-      ...(mode === "shadow" ? [] : matchWarnings(rule, place, isCovered)),
-      ...(mode === "shadow" ? [] : exceptWarnings(rule, place, isCovered)),
+      ...(mode === "shadow" ? [] : matchWarnings(rule, place, areCovered)),
+      ...(mode === "shadow" ? [] : exceptWarnings(rule, place, areCovered)),
       ...ownWarnings(rule, match, place),
       ...(match.except ? ownWarnings(rule, match.except, `${place}.except`) : []),
     ];

@@ -8,7 +8,7 @@ import type { LocalFinding } from "../finding.ts";
 import { cloudflareKeyWarning, rulePath, rulePlaces } from "./client-conditions.ts";
 import { conditionWarnings } from "./conditions.ts";
 import { costFindings, llmFunctionFindings, responseBodyWarnings } from "./costs.ts";
-import { Coverage, duplicateWarnings, neverMatchesWarnings } from "./coverage.ts";
+import { duplicateWarnings, isCovered, neverMatchesWarnings } from "./coverage.ts";
 import {
   limitFindings,
   millisecondWarnings,
@@ -71,7 +71,8 @@ const ADDRESS_HEADERS: ReadonlySet<string> = new Set([
 
 /** Rules that can close a gap of another rule, grouped by the kind of gap. */
 interface Remedies {
-  readonly coverage: Coverage;
+  /** Whether upper and lower case differ in paths. */
+  readonly caseSensitive: boolean;
   /** Enforced rules that limit failed logins for each address. */
   readonly addressRules: readonly Rule[];
   /** Enforced rules that still limit clients while the store fails. */
@@ -89,7 +90,7 @@ export function ruleWarnings(config: Config): LocalFinding[] {
       rule.for === "all" && rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
   );
   const remedies: Remedies = {
-    coverage: new Coverage(caseSensitivePaths),
+    caseSensitive: caseSensitivePaths,
     addressRules: enforced.filter((rule) => isByAddress(rule) && countsFailures(rule)),
     limitingInOutage: enforced.filter(({ onError }) => onError !== "open"),
     boundingRules: enforced.filter(isBounded),
@@ -98,7 +99,7 @@ export function ruleWarnings(config: Config): LocalFinding[] {
     // Such a rule counts no HTTP requests, and programs pass its keys.
     if (rule.for === "programs") return [];
     const place = rulePath(places, index);
-    const inert = neverMatchesWarnings(rule, place, remedies.coverage);
+    const inert = neverMatchesWarnings(rule, place, caseSensitivePaths);
     return [
       ...inert,
       ...(inert.length > 0 ? [] : credentialWarnings(rule, place, remedies)),
@@ -114,12 +115,12 @@ export function ruleWarnings(config: Config): LocalFinding[] {
 function credentialWarnings(
   rule: Rule,
   place: string,
-  { coverage, addressRules, limitingInOutage }: Remedies,
+  { caseSensitive, addressRules, limitingInOutage }: Remedies,
 ): LocalFinding[] {
   const suspects = isChosenByClient(rule.key) || rule.onError === "open";
   if (!suspects || !isForCredentials(rule)) return [];
   const warnings: LocalFinding[] = [];
-  if (isChosenByClient(rule.key) && !coverage.isCovered(rule, addressRules)) {
+  if (isChosenByClient(rule.key) && !isCovered(rule, addressRules, caseSensitive)) {
     warnings.push({
       code: "no-address-limit",
       severity: "warning",
@@ -128,7 +129,7 @@ function credentialWarnings(
       cure: 'Add a rule with the same match and key: "ip"',
     });
   }
-  if (!coverage.isCovered(rule, limitingInOutage)) {
+  if (!isCovered(rule, limitingInOutage, caseSensitive)) {
     warnings.push({
       code: "fails-open",
       severity: "warning",
@@ -149,13 +150,14 @@ function credentialWarnings(
 function madeUpKeyWarnings(
   rule: Rule,
   place: string,
-  { coverage, boundingRules }: Remedies,
+  { caseSensitive, boundingRules }: Remedies,
 ): LocalFinding[] {
   const madeUp = rule.key
     .flat()
     .filter(({ kind }) => kind !== "param" && CHOSEN_BY_CLIENT.has(kind));
   if (madeUp.length === 0 || rule.mode === "shadow" || isForCredentials(rule)) return [];
-  if (coverage.isCovered(rule, boundingRules, (other) => countsAllOf(other, rule))) return [];
+  const bounding = boundingRules.filter((other) => countsAllOf(other, rule));
+  if (isCovered(rule, bounding, caseSensitive)) return [];
   const ofCloudflare = cloudflareKeyWarning(rule.name, madeUp, place);
   if (ofCloudflare) return [ofCloudflare];
   const header = rule.key
