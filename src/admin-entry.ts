@@ -19,6 +19,7 @@ import { controlObject, sharedLimiter } from "./isolate.ts";
 import { logMisconfigured } from "./log.ts";
 import { placeOf } from "./request/canonical-request.ts";
 import { decodeLeniently, decodeLevel } from "./request/path.ts";
+import { withTimeout } from "./request/timeout.ts";
 
 /** The first part of all paths of operators. */
 const PATH = "/_weir";
@@ -171,10 +172,7 @@ export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler
   async function recordLogIn(by: string): Promise<void> {
     const entry = recordEntry(by).catch(() => {});
     waitUntil(entry);
-    const { promise: timeOver, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, MAX_RECORD_MS);
-    await Promise.race([entry, timeOver]);
-    clearTimeout(timer);
+    await withTimeout(entry, MAX_RECORD_MS, () => {});
   }
 
   // An async function, because the control object can be missing, so that the call throws at once.

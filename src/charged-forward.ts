@@ -24,6 +24,7 @@ import {
 import type { Limiter } from "./limiter/limiter.ts";
 import { logUndecided, logUnreadableCost } from "./log.ts";
 import { isCost } from "./request/custom-calls.ts";
+import { withTimeout } from "./request/timeout.ts";
 
 /** A response whose body settle functions read while the client receives it. */
 interface SettledResponse {
@@ -224,11 +225,8 @@ export class ChargedForward {
     // The charge may take the store's whole deadline, even if the decision was slow. But the
     // decision and the charge delay the response by at most one deadline in total.
     waitUntil(charge);
-    const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
-    const timer = setTimeout(() => resolve([]), restMs);
-    const updatedQuotas = await Promise.race([charge, timeout]);
-    clearTimeout(timer);
+    const updatedQuotas = await withTimeout(charge, restMs, (): Quota[] => []);
     return quotas.map(
       (quota) => updatedQuotas.find(({ policy }) => policy === quota.policy) ?? quota,
     );

@@ -1,5 +1,6 @@
 import { CONTROL_BINDING } from "../config/bindings.ts";
 import type { ControlApi } from "../control/protocol.ts";
+import { withTimeout } from "../request/timeout.ts";
 import { OperationError } from "./operations.ts";
 
 /** How long an operator waits for the control object, in milliseconds. */
@@ -27,15 +28,13 @@ export async function callControl<Result>(
   kind: "read" | "change" = "read",
 ): Promise<Result> {
   if (!control) throw new OperationError("unavailable", NO_CONTROL);
-  const { promise: timeOver, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("timeout")), MAX_WAIT_MS);
   try {
-    return await Promise.race([call(control), timeOver]);
+    return await withTimeout(call(control), MAX_WAIT_MS, () => {
+      throw new Error("timeout");
+    });
   } catch {
     // The error's message may contain values of clients.
     if (kind === "change") throw new OperationError("uncertain", UNCERTAIN);
     throw new OperationError("unavailable", FAILED);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -6,6 +6,7 @@ import type { Limiter } from "../limiter/limiter.ts";
 import { clientAddress } from "../request/client-address.ts";
 import { hashValues } from "../request/identity.ts";
 import { LruCache } from "../request/lru-cache.ts";
+import { withTimeout } from "../request/timeout.ts";
 
 /** The number of failed attempts of one address in a minute, after which no credential is accepted. */
 const MAX_FAILED = 5;
@@ -99,16 +100,8 @@ export function createAttempts(getStore: () => AttemptStore): Attempts {
 }
 
 /** Returns the result of a task; undefined if it fails or takes too long. */
-async function withinTime<Result>(task: Promise<Result>): Promise<Result | undefined> {
-  const { promise: timeOver, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, MAX_WAIT_MS);
-  try {
-    return await Promise.race([task, timeOver]);
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(timer);
-  }
+function withinTime<Result>(task: Promise<Result>): Promise<Result | undefined> {
+  return withTimeout(task, MAX_WAIT_MS, () => undefined).catch(() => undefined);
 }
 
 function currentWindow(): number {

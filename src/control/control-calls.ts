@@ -1,4 +1,5 @@
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
+import { withTimeout } from "../request/timeout.ts";
 import type { Recorder } from "../statistics/recorder.ts";
 import { locationOf, objectNameFor } from "./fan-in.ts";
 import type { ControlApi, HandOver, HandOverAnswer } from "./protocol.ts";
@@ -108,12 +109,8 @@ export class ControlCalls {
   }
 }
 
-async function inTime<Result>(call: Promise<Result>): Promise<Result> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("timeout")), CALL_TIMEOUT_MS);
-  try {
-    return await Promise.race([call, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
+function inTime<Result>(call: Promise<Result>): Promise<Result> {
+  return withTimeout(call, CALL_TIMEOUT_MS, () => {
+    throw new Error("timeout");
+  });
 }

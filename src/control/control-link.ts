@@ -1,6 +1,7 @@
 import type { Decision } from "../limiter/decision.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
+import { withTimeout } from "../request/timeout.ts";
 import type { Recorder } from "../statistics/recorder.ts";
 import { type Batch, type ControlCallOptions, ControlCalls } from "./control-calls.ts";
 import { GLOBAL_OBJECT } from "./fan-in.ts";
@@ -102,10 +103,7 @@ class OverrideLoader {
   }
 
   async #waitFor(call: Promise<void>): Promise<void> {
-    const { promise: deadline, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, this.#waitMs);
-    await Promise.race([call, deadline]);
-    clearTimeout(timer);
+    await withTimeout(call, this.#waitMs, () => {});
   }
 
   /** The number of checks is bounded, because a clock may stand still or go back. */

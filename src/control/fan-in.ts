@@ -1,3 +1,4 @@
+import { withTimeout } from "../request/timeout.ts";
 import {
   addRequests,
   addRuleSums,
@@ -435,7 +436,7 @@ export class Collector {
       overridesVersion: this.#overrides.version,
     };
     try {
-      const answer = await withTimeout(this.#callParent(handOver));
+      const answer = await withTimeout(this.#callParent(handOver), PASS_ON_TIMEOUT_MS, noAnswer);
       this.#unconfirmed = undefined;
       this.#newIsolates -= newIsolates;
       this.#collectors = answer.collectors;
@@ -458,14 +459,6 @@ export class Collector {
   }
 }
 
-async function withTimeout<Value>(promise: Promise<Value>): Promise<Value> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error("No answer")), PASS_ON_TIMEOUT_MS);
-  });
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    if (timer !== undefined) clearTimeout(timer);
-  }
+function noAnswer(): never {
+  throw new Error("No answer");
 }

@@ -26,6 +26,7 @@ import {
   readPart,
 } from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
+import { withTimeout } from "./timeout.ts";
 import { type Claims, type ClaimsReader, readClaimList } from "./token.ts";
 
 /** A rule that counts a request, together with the client's identity and quotas under this rule. */
@@ -187,12 +188,7 @@ export async function collectWithinGrace<Applied>(
   );
   onWait(Math.max(0, Date.now() - readyAt));
   if (!results.some(isShadow)) return others.flat();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const graceOver = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, SHADOW_GRACE_MS);
-  });
-  await Promise.race([allShadow, graceOver]);
-  clearTimeout(timer as ReturnType<typeof setTimeout>);
+  await withTimeout(allShadow, SHADOW_GRACE_MS, () => {});
   return results.flatMap((later, index) => {
     if (!isShadow(later, index)) return others[index] as Applied[];
     return readyShadow[index] ?? pending(index, later);
@@ -398,16 +394,8 @@ function notYet(): Promise<never> {
 const NOT_YET = new Error("not yet");
 
 /** Rejects after {@link CLAIMS_GRACE_MS} if the claims are not known. */
-async function inGrace(claims: Promise<Claims | undefined>): Promise<Claims | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(NOT_YET), CLAIMS_GRACE_MS);
-  });
-  try {
-    return await Promise.race([claims, over]);
-  } finally {
-    clearTimeout(timer as ReturnType<typeof setTimeout>);
-  }
+function inGrace(claims: Promise<Claims | undefined>): Promise<Claims | undefined> {
+  return withTimeout(claims, CLAIMS_GRACE_MS, notYet);
 }
 
 /** Whether a rule may read the token, or call a function in `custom`. */

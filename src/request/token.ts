@@ -3,6 +3,7 @@ import { decode, verify } from "hono/utils/jwt/jwt";
 import type { JwtConfig } from "../config/jwt.ts";
 import type { ClaimPart } from "../config/key.ts";
 import type { HeaderFields } from "./header-fields.ts";
+import { withTimeout } from "./timeout.ts";
 
 /** The claims of a verified token, which are statements of its issuer. They can have any type. */
 export type Claims = Readonly<Record<string, unknown>>;
@@ -110,7 +111,7 @@ function createKeySource(
     if (keys.needsFetch(kid, now)) {
       const fetched = keys.fetch(now);
       keepAlive(fetched);
-      await waitAtMost(maxWaitMs, fetched);
+      await withTimeout(fetched, maxWaitMs, () => {});
     } else if (!keys.has(kid, now)) {
       await keys.waitForFetch(now, maxWaitMs);
     }
@@ -184,15 +185,6 @@ class KeyCache {
   #isFetching(now: number): boolean {
     return now < this.#fetchingUntil && this.#fetchingUntil - now <= TIMEOUT_MS;
   }
-}
-
-async function waitAtMost(ms: number, task: Promise<unknown>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeOver = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([task, timeOver]);
-  clearTimeout(timer as ReturnType<typeof setTimeout>);
 }
 
 /**

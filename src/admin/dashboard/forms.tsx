@@ -4,6 +4,7 @@ import type { Rule } from "../../config/rule.ts";
 import type { OverrideChange } from "../../control/protocol.ts";
 import { checkOverride, describeFaults, readReason } from "../../overrides/override-input.ts";
 import { IDENTITY_FORM, isIdentity } from "../../request/identity.ts";
+import { withTimeout } from "../../request/timeout.ts";
 import { readForm } from "../form.ts";
 import { OperationError } from "../operations.ts";
 import type { DashboardContext } from "./context.ts";
@@ -191,16 +192,11 @@ const NO_ANSWER = "The control object does not answer. Limits are still enforced
 
 /** Awaits an operation for at most three seconds. Never rejects. */
 export async function attempt<T>(operation: () => Promise<T>): Promise<Attempt<T>> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
   try {
-    const late = new Promise<Attempt<T>>((resolve) => {
-      timer = setTimeout(() => resolve({ fault: NO_ANSWER }), MAX_WAIT_MS);
-    });
-    return await Promise.race([operation().then((value) => ({ value })), late]);
+    const result = operation().then((value): Attempt<T> => ({ value }));
+    return await withTimeout(result, MAX_WAIT_MS, () => ({ fault: NO_ANSWER }));
   } catch (error) {
     return { fault: faultText(error) };
-  } finally {
-    if (timer !== undefined) clearTimeout(timer);
   }
 }
 

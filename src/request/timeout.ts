@@ -1,0 +1,21 @@
+/**
+ * Waits for a task, but only for a time. The task goes on afterwards: whoever started it keeps it alive.
+ *
+ * @param ms the maximum time, in milliseconds
+ * @param onTimeout returns the result if the time is over, or throws the error
+ */
+export async function withTimeout<Result, Late>(
+  task: Promise<Result>,
+  ms: number,
+  onTimeout: () => Late | Promise<Late>,
+): Promise<Result | Late> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeOver = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  try {
+    return await Promise.race([task, timeOver.then(onTimeout)]);
+  } finally {
+    clearTimeout(timer as ReturnType<typeof setTimeout>);
+  }
+}
