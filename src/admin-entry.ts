@@ -1,8 +1,4 @@
-import { waitUntil } from "cloudflare:workers";
-import { createAdminApp } from "./admin/admin-app.ts";
-import type { AdminBindings } from "./admin/admin-problem.ts";
 import { createGate, type Gate } from "./admin/gate.ts";
-import { LiveOperations } from "./admin/live-operations.ts";
 import {
   mayHaveCredential,
   type Operator,
@@ -11,15 +7,13 @@ import {
   withSecurityFields,
 } from "./admin/login.ts";
 import { createAttempts } from "./admin/login-throttle.ts";
-import { type Env, resolveBindings } from "./config/bindings.ts";
+import type { Env } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
-import { createCustomContext } from "./custom-context.ts";
 import { DOCTOR_PATH, runDoctor } from "./doctor.ts";
-import { controlObject, sharedLimiter } from "./isolate.ts";
+import { sharedLimiter } from "./isolate.ts";
 import { logMisconfigured } from "./log.ts";
 import { placeOf } from "./request/canonical-request.ts";
 import { decodeLeniently, decodeLevel } from "./request/path.ts";
-import { withTimeout } from "./request/timeout.ts";
 
 /** The first part of all paths of operators. */
 const PATH = "/_weir";
@@ -149,42 +143,4 @@ function withoutBody({ url, method, headers }: Request, target = url): Request {
 function isLogIn({ method }: Request, path: string): boolean {
   const reads = method === "GET" || method === "HEAD";
   return path === LOG_IN ? reads || method === "POST" : reads && path.startsWith(`${LOG_IN}/`);
-}
-
-/** How long a log-in waits for its entry in the audit list, in milliseconds. */
-const MAX_RECORD_MS = 1000;
-
-/** Creates the handler of everything below `/_weir/`, for one set of bindings. */
-export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
-  const { limiter, control: link } = sharedLimiter(config, env);
-  const control = controlObject(env);
-  const operations = new LiveOperations({
-    config,
-    bindings: resolveBindings(config, env),
-    limiter,
-    control,
-    overrides: link?.overrides,
-    custom: createCustomContext(env, undefined),
-  });
-  const app = createAdminApp();
-
-  /** Operators need the log-in most while something fails, so it waits only a short time for its entry. */
-  async function recordLogIn(by: string): Promise<void> {
-    const entry = recordEntry(by).catch(() => {});
-    waitUntil(entry);
-    await withTimeout(entry, MAX_RECORD_MS, () => {});
-  }
-
-  // An async function, because the control object can be missing, so that the call throws at once.
-  async function recordEntry(by: string): Promise<void> {
-    await control?.addAuditEntry({ by, action: "log-in" });
-  }
-
-  const context: AdminBindings["context"] = { operations, config, gate, recordLogIn };
-  return async (request, operator) => {
-    const answer = Promise.resolve(app.fetch(request, { context, operator }));
-    // A change runs to its end although the client hangs up, so that its entry in the audit list is true.
-    if (request.method !== "GET" && request.method !== "HEAD") waitUntil(answer.catch(() => {}));
-    return answer;
-  };
 }

@@ -1,8 +1,9 @@
 import { Hono } from "hono";
-import { createAdminEntry, prepareAdmin } from "./admin-entry.ts";
+import { createAdminEntry } from "./admin-entry.ts";
 import { toConfig } from "./config/define.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { perBindings } from "./isolate.ts";
+import { prepareAdmin } from "./prepare-admin.ts";
 
 /** The app that {@link weirAdmin} creates. It fits apps with any type of bindings. */
 export type AdminApp = Hono<{ Bindings: object }>;

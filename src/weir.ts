@@ -67,7 +67,7 @@ export function weir(config: Config | ConfigInput): WeirHandler {
     (env): Prepared => ({
       env,
       admin: createAdminEntry(checkedConfig, env, async (gate) => {
-        const { prepareAdmin } = await import("./admin-entry.ts");
+        const { prepareAdmin } = await import("./prepare-admin.ts");
         return prepareAdmin(checkedConfig, env, gate);
       }),
     }),
