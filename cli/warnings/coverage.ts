@@ -190,7 +190,11 @@ function countedBy(
 /** Returns conditions with sorted lists, because the order of a list has no meaning. */
 function sorted(match: Match, caseSensitive: boolean): unknown {
   const { hosts, methods, paths, except } = match;
-  const routes = caseSensitive ? paths : paths?.map((path) => path.toLowerCase());
+  // Slashes at the end have no meaning.
+  const routes = paths?.map((path) => {
+    const route = path.replace(/(?<=.)\/+$/, "");
+    return caseSensitive ? route : route.toLowerCase();
+  });
   return [
     ...[hosts, methods, routes?.includes("/*") ? undefined : routes].map(
       (list) => list && [...new Set(list)].sort(),
