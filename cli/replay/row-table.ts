@@ -7,7 +7,7 @@ import {
   windowKey,
 } from "../../src/engine/counter.ts";
 import { adjustGroup, decideGroup, returnUnused } from "../../src/engine/fixed-window.ts";
-import { ExpiryQueue } from "../../src/stores/expiry-queue.ts";
+import { ExpiryQueue } from "../../src/stores/heap.ts";
 import { type Group, isDependent, type Store } from "../../src/stores/store.ts";
 import { type LiveRow, newRow, type RememberedClient, startWindow } from "./clients.ts";
 import { type GroupAnswer, SKIPPED } from "./group-answers.ts";

@@ -1,3 +1,4 @@
+import { Heap } from "../../src/stores/heap.ts";
 import { type Actor, WORLD } from "./actor.ts";
 
 /** A planned event. */
@@ -9,45 +10,6 @@ interface Event {
   readonly actor: Actor;
   /** Undefined after the event has been cancelled. */
   task: (() => void) | undefined;
-}
-
-/** The planned events, ordered by time: a binary heap. */
-class EventQueue {
-  readonly #heap: Event[] = [];
-
-  push(event: Event): void {
-    const heap = this.#heap;
-    let place = heap.length;
-    while (place > 0) {
-      const parent = (place - 1) >> 1;
-      if (isBefore(heap[parent] as Event, event)) break;
-      heap[place] = heap[parent] as Event;
-      place = parent;
-    }
-    heap[place] = event;
-  }
-
-  /** Removes and returns the earliest event, unless it is after a time. */
-  pop(until: number): Event | undefined {
-    const heap = this.#heap;
-    const first = heap[0];
-    if (!first || first.at > until) return undefined;
-    const last = heap.pop();
-    if (heap.length === 0 || !last) return first;
-    let place = 0;
-    for (;;) {
-      let child = 2 * place + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) {
-        child++;
-      }
-      if (isBefore(last, heap[child] as Event)) break;
-      heap[place] = heap[child] as Event;
-      place = child;
-    }
-    heap[place] = last;
-    return first;
-  }
 }
 
 function isBefore(one: Event, other: Event): boolean {
@@ -70,7 +32,7 @@ export class VirtualTime {
   #actor: Actor = WORLD;
   #planned = 0;
   #failure: { error: unknown } | undefined;
-  readonly #queue = new EventQueue();
+  readonly #queue = new Heap<Event>(isBefore);
 
   constructor(startsAt: number) {
     this.now = startsAt;
@@ -79,7 +41,7 @@ export class VirtualTime {
   /** Plans an event. A time in the past counts as now. */
   at(at: number, actor: Actor, task: () => void): Event {
     const event: Event = { at: Math.max(at, this.now), order: this.#planned++, actor, task };
-    this.#queue.push(event);
+    this.#queue.add(event);
     return event;
   }
 
@@ -104,7 +66,8 @@ export class VirtualTime {
   async run(until = Number.POSITIVE_INFINITY): Promise<void> {
     const restore = this.#replaceGlobals();
     try {
-      for (let event = this.#queue.pop(until); event; event = this.#queue.pop(until)) {
+      for (let event = this.#queue.first; event && event.at <= until; event = this.#queue.first) {
+        this.#queue.removeFirst();
         if (!event.task || !event.actor.isAlive) continue;
         this.now = event.at;
         this.#actor = event.actor;

@@ -1,6 +1,6 @@
 import type { Row, Writes } from "../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../engine/fixed-window.ts";
-import { ExpiryQueue } from "./expiry-queue.ts";
+import { ExpiryQueue } from "./heap.ts";
 import { type Answer, isDependent, isOptional, type Store, StoreError, skipped } from "./store.ts";
 
 /** The default of the maximum number of counters. That many counters take about 30 MB. */
