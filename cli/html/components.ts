@@ -19,7 +19,8 @@ import {
   shortTime,
 } from "../../src/admin/dashboard/format.ts";
 import { printable } from "../doctor/findings.ts";
-import type { ReplayNote, ReplayReport } from "../replay/report.ts";
+import type { ReportNote } from "../logs/needs.ts";
+import type { ReplayReport } from "../replay/report.ts";
 
 /** A piece of HTML, which templates insert as it is. They escape all other texts. */
 export type Html = HtmlEscapedString;
@@ -168,7 +169,7 @@ export function notice(kind: keyof typeof NOTICE_SIGNS, content: Html): Html {
 
 /** What a reader must know about the numbers. Nothing without notes. */
 export function notes(
-  all: readonly ReplayNote[],
+  all: readonly ReportNote[],
   heading = "What these numbers assume",
 ): Html | undefined {
   if (all.length === 0) return undefined;

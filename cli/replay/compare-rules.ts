@@ -1,14 +1,19 @@
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LogFacts } from "../logs/log-request.ts";
+import {
+  cureText,
+  type ReportNote,
+  statesHeader,
+  type UnmetNeed,
+  unmetNeedsOf,
+} from "../logs/needs.ts";
 import { formatKey, formatMatch, formatQuota } from "../rule-table.ts";
-import { cureText, statesHeader, type UnmetNeed, unmetNeedsOf } from "./needs.ts";
 import type {
   ComparedRule,
   Comparison,
   ReplayEngine,
   ReplayedRule,
-  ReplayNote,
   ReplayOptions,
   RuleReport,
 } from "./report.ts";
@@ -50,7 +55,7 @@ function replacer(_key: string, value: unknown): unknown {
 interface RuleChoice {
   readonly rules: readonly Rule[];
   readonly leftOut: readonly string[];
-  readonly notes: readonly ReplayNote[];
+  readonly notes: readonly ReportNote[];
 }
 
 /** Chooses the rules to replay by the facts that the log states. */
@@ -61,7 +66,7 @@ export function chooseRules(
 ): RuleChoice {
   const chosen: Rule[] = [];
   const leftOut: string[] = [];
-  const notes: ReplayNote[] = [];
+  const notes: ReportNote[] = [];
   for (const rule of rules) {
     const needs = unmetNeedsOf(rule, facts);
     const isChosen = needs.every(({ canBeAbsent }) => missingAsAbsent && canBeAbsent);
@@ -73,7 +78,7 @@ export function chooseRules(
   return { rules: chosen, leftOut, notes };
 }
 
-function noteOf({ name }: Rule, need: UnmetNeed, isChosen: boolean): ReplayNote {
+function noteOf({ name }: Rule, need: UnmetNeed, isChosen: boolean): ReportNote {
   const { code, reason } = need;
   if (isChosen) {
     const text = `${reason} The rule "${name}" is replayed as if no request had it.`;
@@ -85,8 +90,8 @@ function noteOf({ name }: Rule, need: UnmetNeed, isChosen: boolean): ReplayNote 
 }
 
 /** Exemptions by header fields that the log lacks, or whose value is a secret of the Worker. */
-function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReplayNote[] {
-  const notes: ReplayNote[] = [];
+function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
+  const notes: ReportNote[] = [];
   const add = (text: string) => notes.push({ code: "exemption-not-logged", rule: name, text });
   if (exempt && exempt.networks.size > 0 && !facts.ip) {
     add(`The rule "${name}" is replayed without exempt.ips: the log does not state addresses.`);
@@ -101,8 +106,8 @@ function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReplayNote[] {
   return notes;
 }
 
-function assumptionsAbout({ name, spread, shards }: Rule): ReplayNote[] {
-  const notes: ReplayNote[] = [];
+function assumptionsAbout({ name, spread, shards }: Rule): ReportNote[] {
+  const notes: ReportNote[] = [];
   if (spread) {
     const text = `The windows of the rule "${name}" begin as in a Worker without WEIR_KEY_SECRET. With this secret, they begin at other times.`;
     notes.push({ code: "spread-without-secret", rule: name, text });
@@ -184,9 +189,9 @@ function unfairNotes(
   now: ComparedConfig,
   before: ComparedConfig,
   changes: ReadonlyMap<string, RuleChange>,
-): ReplayNote[] {
+): ReportNote[] {
   const isLeftOut = ({ engine }: ComparedConfig, rule: string) => engine.leftOut.includes(rule);
-  return [...changes].flatMap(([rule, change]): ReplayNote[] => {
+  return [...changes].flatMap(([rule, change]): ReportNote[] => {
     const [leftOutNow, leftOutBefore] = [isLeftOut(now, rule), isLeftOut(before, rule)];
     if (leftOutNow === leftOutBefore) return [];
     return [{ code: "unfair-comparison", rule, text: unfairText(rule, change, leftOutNow) }];

@@ -1,5 +1,6 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
+import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 
 // The contract between the engines that replay requests and the code that adds up their verdicts.
@@ -42,16 +43,6 @@ export interface ReplayedRule {
   readonly match: string;
 }
 
-/** Something about a replay that its reader must know. */
-export interface ReplayNote {
-  /** A stable name, such as `key-not-logged`. */
-  readonly code: string;
-  /** The rule that the note is about; undefined for the whole replay. */
-  readonly rule?: string;
-  /** What was assumed or left out, why, and how to change that. */
-  readonly text: string;
-}
-
 /** The calls to the store that the replayed requests would have made. */
 export interface StoreUsage {
   /** Calls: REST calls to Upstash, or calls to Durable Objects. */
@@ -73,11 +64,11 @@ export interface ReplayOptions {
 export interface ReplayEngine {
   readonly rules: readonly ReplayedRule[];
   /** What is assumed, and which rules are left out, because the log lacks what they need. */
-  readonly notes: readonly ReplayNote[];
+  readonly notes: readonly ReportNote[];
   /** The names of the rules that are left out; `notes` has the reasons. */
   readonly leftOut: readonly string[];
   /** Notes that only the end of the replay shows. Complete after `finish`. */
-  readonly laterNotes: readonly ReplayNote[];
+  readonly laterNotes: readonly ReportNote[];
   /**
    * Decides requests in the order of their times. With `isolates`, requests may be decided in another order,
    * and during a later call or `finish`, which call the last `onDecided`.
@@ -113,7 +104,7 @@ export interface ReplayReport {
   readonly isPartial?: true | undefined;
   /** The bounds of the command line that were exceeded, so that it ends with 1. */
   readonly failed: readonly FailedBound[];
-  readonly notes: readonly ReplayNote[];
+  readonly notes: readonly ReportNote[];
   readonly total: TotalReport;
   readonly cost: CostReport | undefined;
   readonly rules: readonly RuleReport[];
@@ -226,7 +217,7 @@ export interface CostReport {
 export interface Comparison {
   /** The file of the other configuration, as the user has written it. */
   readonly against: string;
-  readonly notes: readonly ReplayNote[];
+  readonly notes: readonly ReportNote[];
   readonly leftOut: readonly { readonly rule: string; readonly reason: string }[];
   /** The counts under the other configuration. */
   readonly before: Counts;

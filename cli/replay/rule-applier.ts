@@ -17,6 +17,15 @@ import { isExemptAddress } from "../../src/request/rule-applier.ts";
 import { sentNamesOf } from "../../src/request/sent-values.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import {
+  absentKeyNote,
+  absentKeyParts,
+  preflightNote,
+  type ReportNote,
+  refusedNote,
+  showsPreflights,
+  withoutAddressNote,
+} from "../logs/needs.ts";
+import {
   type AppliedClient,
   ClientCache,
   ClientTemplate,
@@ -29,15 +38,7 @@ import {
   UNKNOWN_ADDRESS,
 } from "./clients.ts";
 import { LoggedRequest } from "./logged-request.ts";
-import {
-  absentKeyNote,
-  absentKeyParts,
-  preflightNote,
-  refusedNote,
-  showsPreflights,
-  withoutAddressNote,
-} from "./needs.ts";
-import type { ReplayNote, ReplayOptions } from "./report.ts";
+import type { ReplayOptions } from "./report.ts";
 import { RouteCache, type RuleSet } from "./route.ts";
 import type { RowTable } from "./row-table.ts";
 
@@ -295,8 +296,8 @@ export class LogRuleApplier {
   }
 
   /** Returns what only the end of a replay shows. */
-  notes(): ReplayNote[] {
-    const notes: ReplayNote[] = [];
+  notes(): ReportNote[] {
+    const notes: ReportNote[] = [];
     const { assumedPreflights } = this.#routes;
     if (this.refused > 0) notes.push(refusedNote(this.refused));
     if (assumedPreflights > 0) notes.push(preflightNote(assumedPreflights));

@@ -1,6 +1,7 @@
 import type { Config } from "../../src/config/schema.ts";
 import { plural } from "../doctor/findings.ts";
 import { LogError, type LogFacts } from "../logs/log-request.ts";
+import { factNotes, logNotes, type ReportNote } from "../logs/needs.ts";
 import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
@@ -29,11 +30,9 @@ import {
 } from "./inputs.ts";
 import { ASSUMED, IsolatesEngine } from "./isolates.ts";
 import { markdownReport } from "./markdown-report.ts";
-import { factNotes, logNotes } from "./needs.ts";
 import {
   type CreateReplayEngine,
   type ReplayEngine,
-  type ReplayNote,
   type ReplayOptions,
   type ReplayReport,
   withoutStatuses,
@@ -54,7 +53,7 @@ export const createReplayEngine: CreateReplayEngine = (
 ): ReplayEngine => {
   const { isolates, seed = DEFAULT_SEED } = options;
   const { rules, leftOut, notes } = chooseRules(config, facts, options);
-  const laterNotes: ReplayNote[] = [];
+  const laterNotes: ReportNote[] = [];
   const shardChoice = new Random(seed, "shards");
   const random = () => shardChoice.uniform();
   const rows = new RowTable();
@@ -81,17 +80,17 @@ export const createReplayEngine: CreateReplayEngine = (
 };
 
 /** Notes about the calls to the store. The store in memory costs nothing. */
-function callNotes({ store }: Config, isolates: number | undefined, seed: number): ReplayNote[] {
+function callNotes({ store }: Config, isolates: number | undefined, seed: number): ReportNote[] {
   if (isolates !== undefined) return [assumptionsAbout(isolates, seed)];
   return store === "memory" ? [] : [EXACT_CALLS];
 }
 
-const EXACT_CALLS: ReplayNote = {
+const EXACT_CALLS: ReportNote = {
   code: "calls-without-leases",
   text: "Each decision counts as one call to the store. Leases and the denial cache of a Worker make fewer calls: --isolates simulates them.",
 };
 
-function assumptionsAbout(isolates: number, seed: number): ReplayNote {
+function assumptionsAbout(isolates: number, seed: number): ReportNote {
   const { roundTripMs, routing, deathsPerMinute } = ASSUMED;
   const parts = [
     `calls to the store take ${roundTripMs} ms on average`,
@@ -102,7 +101,7 @@ function assumptionsAbout(isolates: number, seed: number): ReplayNote {
   return { code: "simulated-isolates", text };
 }
 
-function lostNotes({ lostWithIsolate }: IsolatesEngine): ReplayNote[] {
+function lostNotes({ lostWithIsolate }: IsolatesEngine): ReportNote[] {
   if (lostWithIsolate === 0) return [];
   const text = `${plural(lostWithIsolate, "request")} waited in isolates that ended, and count as undecided.`;
   return [{ code: "lost-with-isolate", text }];
@@ -186,7 +185,7 @@ async function replayAll(input: ReplayInput, tally: ReplayTally): Promise<LogPer
   return period;
 }
 
-function notesOf({ notes, laterNotes }: ReplayEngine): ReplayNote[] {
+function notesOf({ notes, laterNotes }: ReplayEngine): ReportNote[] {
   return [...notes, ...laterNotes];
 }
 

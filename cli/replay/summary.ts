@@ -1,13 +1,7 @@
 import { count, duration, time } from "../admin/text.ts";
+import type { ReportNote } from "../logs/needs.ts";
 import { counted, dollars, estimated, percent } from "../print/numbers.ts";
-import type {
-  Comparison,
-  CostReport,
-  Counts,
-  FailedBound,
-  ReplayNote,
-  ReplayReport,
-} from "./report.ts";
+import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "./report.ts";
 
 // The sentences of a report, as plain text. They contain no text from the log.
 
@@ -98,9 +92,9 @@ export function notesOf({ notes, leftOut, comparison }: ReplayReport): string[] 
 
 /** Leaves out the notes that have the same reasons as the rules that are left out. */
 export function withoutReasons(
-  notes: readonly ReplayNote[],
+  notes: readonly ReportNote[],
   leftOut: ReplayReport["leftOut"],
-): ReplayNote[] {
+): ReportNote[] {
   const rules = new Set<string | undefined>(leftOut.map(({ rule }) => rule));
   return notes.filter(({ code, rule }) => code === "unfair-comparison" || !rules.has(rule));
 }

@@ -12,9 +12,9 @@ import {
   type LogRequest,
   ownText,
 } from "../logs/log-request.ts";
+import { showsPreflights } from "../logs/needs.ts";
 import { clientText, type KeyValue, keyValuesOf, UNKNOWN_ADDRESS } from "../replay/clients.ts";
 import { LoggedRequest } from "../replay/logged-request.ts";
-import { showsPreflights } from "../replay/needs.ts";
 import { RouteCache } from "../replay/route.ts";
 import { ClientHash } from "../tally/client-ranking.ts";
 import { compare } from "../tally/texts.ts";

@@ -1,9 +1,9 @@
 import { formatWindow } from "../../src/config/window.ts";
 import { count, duration } from "../admin/text.ts";
 import type { LogFacts } from "../logs/log-request.ts";
+import { cureText, type ReportNote, type UnmetNeed, unmetNeedsOf } from "../logs/needs.ts";
 import { counted } from "../print/numbers.ts";
-import { cureText, type UnmetNeed, unmetNeedsOf } from "../replay/needs.ts";
-import type { ReplayNote } from "../replay/report.ts";
+import type {} from "../replay/report.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
 
@@ -26,7 +26,7 @@ export function notesAbout(
   suggestion: Suggestion,
   facts: LogFacts,
   unclear: UnclearRequests,
-): ReplayNote[] {
+): ReportNote[] {
   return [
     ...requestNotes(suggestion, unclear),
     ...clientNotes(suggestion),
@@ -40,8 +40,8 @@ export function notesAbout(
 function requestNotes(
   { requests, match, bots }: Suggestion,
   { withoutAddress, assumedPreflights, refused }: UnclearRequests,
-): ReplayNote[] {
-  const notes: ReplayNote[] = [];
+): ReportNote[] {
+  const notes: ReportNote[] = [];
   if (requests === 0) {
     const none =
       bots.length > 0
@@ -69,8 +69,8 @@ function requestsHave(number: number): string {
   return number === 1 ? "1 request has" : `${count(number)} requests have`;
 }
 
-function clientNotes({ clients, isEstimate }: Suggestion): ReplayNote[] {
-  const notes: ReplayNote[] = [];
+function clientNotes({ clients, isEstimate }: Suggestion): ReportNote[] {
+  const notes: ReportNote[] = [];
   if (clients > 0 && clients < ENOUGH_CLIENTS) {
     const shares = clients < ENOUGH_CLIENTS / 10 ? "1 %, 0.1 % and 0.01 %" : "0.1 % and 0.01 %";
     const text = `The log has ${counted(clients, "client")}, and ${shares} of its clients are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
@@ -84,7 +84,7 @@ function clientNotes({ clients, isEstimate }: Suggestion): ReplayNote[] {
   return notes;
 }
 
-function botNotes({ rule }: RequestedRule, { bots }: LogFacts): ReplayNote[] {
+function botNotes({ rule }: RequestedRule, { bots }: LogFacts): ReportNote[] {
   if (!bots) {
     const text =
       "The log does not state which clients are verified bots, so they are part of the clients.";
@@ -95,7 +95,7 @@ function botNotes({ rule }: RequestedRule, { bots }: LogFacts): ReplayNote[] {
   return [{ code: "bots-matched", text }];
 }
 
-function statusNotes({ requests }: Suggestion, { status }: LogFacts): ReplayNote[] {
+function statusNotes({ requests }: Suggestion, { status }: LogFacts): ReportNote[] {
   if (status || requests === 0) return [];
   const text =
     "The log does not state statuses, so it is unknown which requests of the loudest clients had succeeded.";
@@ -103,7 +103,7 @@ function statusNotes({ requests }: Suggestion, { status }: LogFacts): ReplayNote
 }
 
 /** A window that the log does not cover can have more requests than the log shows. */
-function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReplayNote[] {
+function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReportNote[] {
   if (log.from === undefined || log.to === undefined) return [];
   const lengthMs = Date.parse(log.to) - Date.parse(log.from);
   const uncovered = windows.filter(({ windowMs }) => windowMs > lengthMs);
@@ -114,7 +114,7 @@ function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReplayNot
 }
 
 /** Fields of an existing rule that change which requests count, or how much. */
-function ruleNotes({ rule, input, name }: RequestedRule): ReplayNote[] {
+function ruleNotes({ rule, input, name }: RequestedRule): ReportNote[] {
   if (input) return [];
   const { tiers, exempt, cost, count: counts, spread } = rule;
   const ignored = [
@@ -134,7 +134,7 @@ interface LogNeeds {
   /** What the log lacks, with the cures; undefined if it suffices. */
   readonly refusal: string | undefined;
   /** Notes about values that count as absent. */
-  readonly notes: readonly ReplayNote[];
+  readonly notes: readonly ReportNote[];
 }
 
 /** Compares what a log states with what the match and the key of a rule need. */

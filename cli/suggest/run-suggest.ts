@@ -1,6 +1,7 @@
 import { nearestName } from "../../src/config/explain/given-value.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { LogError } from "../logs/log-request.ts";
+import { logNotes } from "../logs/needs.ts";
 import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
@@ -18,7 +19,6 @@ import {
   untilInterrupted,
   writeHtmlFile,
 } from "../replay/inputs.ts";
-import { logNotes } from "../replay/needs.ts";
 import { buildSuggestion, SuggestTally } from "./build-suggestion.ts";
 import { ClientReader } from "./client-reader.ts";
 import { logNeeds, notesAbout } from "./notes.ts";

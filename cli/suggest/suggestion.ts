@@ -1,5 +1,6 @@
+import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import type { Frequent, ReplayNote, Timeline } from "../replay/report.ts";
+import type { Frequent, Timeline } from "../replay/report.ts";
 
 // The report of `weir suggest`, as `--json` prints it. docs/suggest.md documents each field.
 
@@ -13,7 +14,7 @@ export interface Suggestion {
   readonly name: string;
   readonly match: string;
   readonly key: string;
-  readonly notes: readonly ReplayNote[];
+  readonly notes: readonly ReportNote[];
   /** Requests that match. Those of verified bots are not part of it. */
   readonly requests: number;
   /** Clients, without verified bots. */

@@ -3,9 +3,18 @@ import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { keyPartName } from "../../src/request/identity.ts";
 import { count } from "../admin/text.ts";
-import type { LogFacts } from "../logs/log-request.ts";
-import type { LogProgress } from "../logs/progress.ts";
-import type { ReplayNote } from "./report.ts";
+import type { LogFacts } from "./log-request.ts";
+import type { LogProgress } from "./progress.ts";
+
+/** Something that the reader of a report must know. */
+export interface ReportNote {
+  /** A stable name, such as `key-not-logged`. */
+  readonly code: string;
+  /** The rule that the note is about; undefined for the whole report. */
+  readonly rule?: string;
+  /** What was assumed or left out, why, and how to change that. */
+  readonly text: string;
+}
 
 /** Something that a rule needs and that the log does not state. */
 interface UnknownFact {
@@ -224,22 +233,22 @@ function costNeeds({ cost, count }: Rule, facts: LogFacts): UnmetNeed[] {
 
 // Notes that only the end of a replay shows.
 
-export function refusedNote(number: number): ReplayNote {
+export function refusedNote(number: number): ReportNote {
   const text = `${requestsHave(number)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. Such requests count as undecided.`;
   return { code: "refused-requests", text };
 }
 
-export function preflightNote(number: number): ReplayNote {
+export function preflightNote(number: number): ReportNote {
   const text = `${requestsHave(number)} the method OPTIONS. The log does not state the header fields of preflights, so such requests count as CORS preflights, which only rules that name OPTIONS count.`;
   return { code: "assumed-preflights", text };
 }
 
-export function withoutAddressNote({ name }: Rule, number: number): ReplayNote {
+export function withoutAddressNote({ name }: Rule, number: number): ReportNote {
   const text = `${requestsHave(number)} no valid client address in the log. The rule "${name}" does not count such requests.`;
   return { code: "address-not-logged", rule: name, text };
 }
 
-export function absentKeyNote({ name }: Rule, part: KeyPart): ReplayNote {
+export function absentKeyNote({ name }: Rule, part: KeyPart): ReportNote {
   const text = `No request that the rule "${name}" matches has ${keyPartName(part)}, although the log states it.`;
   return { code: "key-never-occurred", rule: name, text };
 }
@@ -271,8 +280,8 @@ function requestsHave(number: number): string {
 }
 
 /** Returns the notes about facts without which parts of the report are empty. */
-export function factNotes({ ip, status }: LogFacts): ReplayNote[] {
-  const notes: ReplayNote[] = [];
+export function factNotes({ ip, status }: LogFacts): ReportNote[] {
+  const notes: ReportNote[] = [];
   if (!ip) {
     notes.push({
       code: "address-not-logged",
@@ -292,8 +301,8 @@ export function factNotes({ ip, status }: LogFacts): ReplayNote[] {
 export function logNotes(
   { notes, late, broken, lines }: LogProgress,
   isPartial: boolean | undefined,
-): ReplayNote[] {
-  const found: ReplayNote[] = notes.map((text) => ({ code: "log", text }));
+): ReportNote[] {
+  const found: ReportNote[] = notes.map((text) => ({ code: "log", text }));
   if (isPartial) {
     found.push({
       code: "partial",
