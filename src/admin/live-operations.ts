@@ -7,7 +7,7 @@ import {
 } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
 import type { Match } from "../config/match.ts";
-import type { Rule, Window } from "../config/rule.ts";
+import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { areTierNamesSecret } from "../config/tiers.ts";
 import { formatWindow } from "../config/window.ts";
@@ -22,6 +22,7 @@ import { DescriptionError } from "../explain/described-request.ts";
 import { explain } from "../explain/explain.ts";
 import type { DescribedRequest, ExplainContext, Explanation } from "../explain/explanation.ts";
 import type { ClientState } from "../limiter/clients.ts";
+import { allWindowsOf } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
@@ -388,9 +389,4 @@ export class LiveOperations implements AdminOperations {
   #call<Result>(call: (control: ControlApi) => Promise<Result>, kind?: "change"): Promise<Result> {
     return callControl(this.#context.control, call, kind);
   }
-}
-
-/** Returns the windows of a rule and of all its tiers. */
-function allWindowsOf({ windows, tiers }: Rule): Window[] {
-  return [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
 }

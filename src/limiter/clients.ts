@@ -1,10 +1,17 @@
 import type { Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { counterId, type Tally } from "../engine/counter.ts";
+import { type Counter, counterId, type Tally } from "../engine/counter.ts";
 import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { Store } from "../stores/store.ts";
-import { allCountersOf, countersOf, type RuleCounter, ruleCounterOf, timeOf } from "./counters.ts";
+import {
+  allCountersOf,
+  allWindowsOf,
+  countersOf,
+  type RuleCounter,
+  ruleCounterOf,
+  timeOf,
+} from "./counters.ts";
 import { type Quota, quotasOf } from "./decision.ts";
 
 /** What a store knows about a client under one rule. */
@@ -44,10 +51,8 @@ export async function readClients(
 ): Promise<ClientState[]> {
   const counters = new Map<string, RuleCounter>();
   for (const appliedRule of appliedRules) {
-    for (const each of allCountersOf(
-      { ...appliedRule, windows: allWindowsOf(appliedRule) },
-      prefix,
-    )) {
+    const windows = allAppliedWindowsOf(appliedRule);
+    for (const each of allCountersOf({ ...appliedRule, windows }, prefix)) {
       counters.set(counterId(each.counter), each);
     }
   }
@@ -65,8 +70,8 @@ export async function readClients(
   return appliedRules.map((each) => stateOf(each, tallies, prefix, now ?? Date.now()));
 }
 
-function allWindowsOf({ rule, windows }: AppliedRule): Window[] {
-  return [...windows, ...[...(rule.tiers?.windows.values() ?? [])].flat()];
+function allAppliedWindowsOf({ rule: { tiers }, windows }: AppliedRule): Window[] {
+  return allWindowsOf({ windows, tiers });
 }
 
 function stateOf(
@@ -84,7 +89,7 @@ function stateOf(
   const tallyOf = (window: Window) => sumOf(countersIn([window]).map(({ tally }) => tally));
   const quotasFor = (each: readonly Window[]) =>
     each.map((one) => quotaOf(appliedRule, one, tallyOf(one), now));
-  const all = allWindowsOf(appliedRule).map(tallyOf);
+  const all = allAppliedWindowsOf(appliedRule).map(tallyOf);
   const banMs = Math.max(0, ...all.map((tally) => tally.banMs));
   return {
     quotas: quotasFor(windows),
@@ -132,16 +137,18 @@ export class Clients {
     return readClients(this.#store, appliedRules, this.#config.prefix, timeOf(this.#config));
   }
 
-  /** Removes a client's counts and reservations under a rule, and its ban. */
+  /** Removes a client's counts and reservations in the windows of a rule, and its ban. */
   async reset(appliedRule: AppliedRule): Promise<void> {
-    const counters = countersOf(allCountersOf(appliedRule, this.#config.prefix));
-    await this.#store.reset(counters, timeOf(this.#config));
+    await this.#store.reset(this.#countersOf(appliedRule), timeOf(this.#config));
   }
 
   /** Removes a client's ban under a rule, and keeps its counts. */
   async liftBan(appliedRule: AppliedRule): Promise<void> {
-    const counters = countersOf(allCountersOf(appliedRule, this.#config.prefix));
-    const kept = counters.map((counter) => ({ ...counter, keepsCount: true }));
+    const kept = this.#countersOf(appliedRule).map((each) => ({ ...each, keepsCount: true }));
     await this.#store.reset(kept, timeOf(this.#config));
+  }
+
+  #countersOf(appliedRule: AppliedRule): Counter[] {
+    return countersOf(allCountersOf(appliedRule, this.#config.prefix));
   }
 }

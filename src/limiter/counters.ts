@@ -157,6 +157,20 @@ export function usedShards({ rule, windows }: AppliedRule): number {
   return Math.max(2, used);
 }
 
+/**
+ * Returns the windows of a rule and of all its tiers. Windows of the same length share one counter, unless one of
+ * them rolls over and the other does not. If several windows share a counter, returns only the last of them.
+ */
+export function allWindowsOf({ windows, tiers }: Pick<Rule, "windows" | "tiers">): Window[] {
+  const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
+  return [...new Map(all.map((window) => [counterNameOf(window), window])).values()];
+}
+
+/** Returns a text that differs between the counters of a rule. */
+export function counterNameOf(window: Window): string {
+  return formatWindow(window) + (rollsOver(window) ? "+" : "");
+}
+
 /** Returns all counters of a client under a rule, one for each window and each shard. */
 export function allCountersOf(appliedRule: AppliedRule, prefix: string): RuleCounter[] {
   const { rule, windows } = appliedRule;

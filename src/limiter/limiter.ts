@@ -60,12 +60,4 @@ export class Limiter {
       ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }),
     );
   }
-
-  /**
-   * Removes a client's counts and reservations under a rule, and its ban. Throws like
-   * {@link Limiter.chargeResponse}.
-   */
-  reset(appliedRule: AppliedRule): Promise<void> {
-    return this.clients.reset(appliedRule);
-  }
 }

@@ -4,12 +4,12 @@ import { ConfigError, isConfig, toConfig } from "../config/define.ts";
 import type { NodeGlobals } from "../config/faults.ts";
 import { faultsOfFaultyConfig } from "../config/faulty-config.ts";
 import { isRecord } from "../config/fields.ts";
-import type { Rule, Window } from "../config/rule.ts";
+import type { Rule } from "../config/rule.ts";
 import type { Config, ConfigInput } from "../config/schema.ts";
-import { formatWindow, MAX_LIMIT } from "../config/window.ts";
+import { MAX_LIMIT } from "../config/window.ts";
 import type { ControlLink } from "../control/control-link.ts";
 import { sharedLimiter } from "../isolate.ts";
-import { dependsOnResponse, isSettled, type Reserve, rollsOver } from "../limiter/counters.ts";
+import { counterNameOf, dependsOnResponse, isSettled, type Reserve } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { identityOfLimitKey } from "../request/limit-key.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
@@ -80,23 +80,6 @@ export function findRule({ rules }: Config, name: string): Rule {
 export function adjustedRuleOf({ configured, limiting }: ServiceRule): AppliedRule {
   const hasSameCounters = limiting?.windows.every(({ limit }) => limit > 0);
   return limiting && hasSameCounters ? limiting : configured;
-}
-
-/**
- * Returns the windows of a rule and of all its tiers. If several windows share a counter, returns
- * only one of them.
- */
-export function allWindowsOf({ windows, tiers }: Rule): Window[] {
-  const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
-  return [...new Map(all.map((window) => [counterNameOf(window), window])).values()];
-}
-
-/**
- * Returns a text that differs between the counters of a rule. Windows of the same length share one
- * counter, unless one of them rolls over and the other does not.
- */
-function counterNameOf(window: Window): string {
-  return formatWindow(window) + (rollsOver(window) ? "+" : "");
 }
 
 /**

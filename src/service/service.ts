@@ -3,6 +3,7 @@ import type { Env } from "../config/bindings.ts";
 import type { Config, ConfigInput, RuleNameOf } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { DecideOptions } from "../limiter/counters.ts";
+import { allWindowsOf } from "../limiter/counters.ts";
 import { type Decision, type Quota, type RuleUndecided, toUndecided } from "../limiter/decision.ts";
 import { logDecision, logUndecided } from "../log.ts";
 import type { Override } from "../overrides/override.ts";
@@ -30,7 +31,6 @@ import {
 } from "./result.ts";
 import {
   adjustedRuleOf,
-  allWindowsOf,
   configOfService,
   findServiceRule,
   reserveOriginOf,
@@ -303,6 +303,7 @@ export abstract class WeirService<
       rule,
       options,
     );
-    await limiter.reset({ ...configured, windows: allWindowsOf(configured.rule) });
+    const windows = allWindowsOf(configured.rule);
+    await limiter.clients.reset({ ...configured, windows });
   }
 }

@@ -4,10 +4,9 @@ import { ExactEngine } from "../../cli/replay/exact-engine.ts";
 import { RowTable } from "../../cli/replay/row-table.ts";
 import { LogRuleApplier } from "../../cli/replay/rule-applier.ts";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import type { Rule, Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { Clients } from "../../src/limiter/clients.ts";
-import { allCountersOf, countersOf } from "../../src/limiter/counters.ts";
+import { allCountersOf, allWindowsOf, countersOf } from "../../src/limiter/counters.ts";
 import type { AppliedRule } from "../../src/request/rule-applier.ts";
 
 const tasks = vi.hoisted((): Promise<unknown>[] => []);
@@ -35,12 +34,11 @@ interface Modules {
     rule: string,
     options: object,
   ): Promise<{ configured: AppliedRule; limiter: { clients: Clients } }>;
-  allWindowsOf(rule: Rule): Window[];
 }
 
 // The types of Workers are not known here, so the compiler must not follow these imports.
 const paths = ["../../src/weir.ts", "../../src/service/rule.ts"];
-const { weir, findServiceRule, allWindowsOf }: Modules = Object.assign(
+const { weir, findServiceRule }: Modules = Object.assign(
   {},
   ...(await Promise.all(paths.map((path) => import(path)))),
 );

@@ -186,7 +186,7 @@ describe.each(Object.keys(STORES) as StoreName[])("two tiers over %s", (name) =>
         ({ rule, windows: rule?.tiers?.windows.get(tier), identity: "client" }) as AppliedRule;
       await decide({}, from);
       await limiter.refund(appliedAs(to as string), 1);
-      await limiter.reset(appliedAs(to as string));
+      await limiter.clients.reset(appliedAs(to as string));
       const decision = await decide({}, from);
       const capacity = appliedAs(from as string).windows[0]?.capacity as number;
       expect("quotas" in decision && decision.quotas[0]?.remaining).toBe(capacity - 2);

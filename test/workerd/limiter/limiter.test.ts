@@ -1,8 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { counterId } from "../../../src/engine/counter.ts";
 import { costOfHead } from "../../../src/limiter/cost.ts";
+import { allWindowsOf } from "../../../src/limiter/counters.ts";
 import type { Allowed } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../../src/stores/store.ts";
 import { answersFrom } from "../../suite/verdict.ts";
@@ -37,6 +40,47 @@ function atTime(now: number): Store {
     reset: (counters, given) => store.reset(counters, given ?? now),
   };
 }
+
+describe("removing what a client has used", () => {
+  const config = defineConfig({
+    store: "memory",
+    rules: [
+      {
+        name: "tiered",
+        limits: [
+          { limit: 9, window: "1h" },
+          { limit: 99, window: "1d" },
+        ],
+        tiers: {
+          by: "header:x-plan",
+          limits: {
+            pro: { limit: 90, window: "1h" },
+            gold: { limit: 900, window: "1h", capacity: 1000 },
+            daily: { limit: 5, window: "1d" },
+          },
+        },
+      },
+    ],
+  });
+
+  it.each(["reset", "liftBan"] as const)(
+    "%s names each counter of every tier once",
+    async (method) => {
+      const removed: string[] = [];
+      const limiter = new Limiter(config, {
+        ...createMemoryStore(),
+        reset: async (counters) => void removed.push(...counters.map(counterId)),
+      });
+      const [applied] = appliedRulesOf(config) as [AppliedRule];
+      await limiter.clients[method]({ ...applied, windows: allWindowsOf(applied.rule) });
+      expect(removed).toEqual([
+        "weir:tiered:1h:someone",
+        "weir:tiered:1d:someone",
+        "weir:tiered:1h:someone+",
+      ]);
+    },
+  );
+});
 
 function failing(error: unknown): Store {
   const fail = () => Promise.reject(error);

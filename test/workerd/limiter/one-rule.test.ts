@@ -233,7 +233,7 @@ describe("a limiter of one rule", () => {
 
     const sharded = limiterFor({ limit: 10, window: "1m", shards: 5 });
     expect(await sharded.admitted(200)).toBe(10);
-    await sharded.limiter.reset(sharded.appliedRule);
+    await sharded.limiter.clients.reset(sharded.appliedRule);
     expect(await sharded.admitted(200)).toBe(10);
   });
 });

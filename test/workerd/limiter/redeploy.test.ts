@@ -180,7 +180,7 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
       await limiter.decide(enforced);
       const banned = await limiter.decide(enforced, free);
       expect(banned.outcome === "limited" && banned.retryAfterMs).toBeGreaterThan(HOUR);
-      await limiter.reset(enforced[0] as AppliedRule);
+      await limiter.clients.reset(enforced[0] as AppliedRule);
     }
   });
 
