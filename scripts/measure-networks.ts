@@ -13,7 +13,7 @@ const count = Number(process.argv[2] ?? 10_000);
  */
 const WORKER = `
 import { networks } from "./src/config/network-set.ts";
-import { readClient } from "./src/request/client-address.ts";
+import { readClient } from "./src/request/headers.ts";
 import * as v from "valibot";
 
 const COUNT = ${count};

@@ -3,7 +3,7 @@ import type { CustomContext, CustomSettle, SettleContext } from "./config/custom
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { isBrotli, isEmptyEncoded, type TeeOptions, teeResponse } from "./http/body-tee.ts";
-import { withQuotaFields } from "./http/response-headers.ts";
+import { withQuotaHeaders } from "./http/response-headers.ts";
 import { isBadGateway } from "./http/responses.ts";
 import type { CostOf } from "./limiter/charge.ts";
 import {
@@ -168,7 +168,7 @@ export class ChargedForward {
     const quotas = isChargedNow
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
       : decision.quotas;
-    const answer = withQuotaFields(request, response, quotas, this.#config.headers);
+    const answer = withQuotaHeaders(request, response, quotas, this.#config.headers);
     return this.#settleByBody(admitted, answer, final, isRaw === true);
   }
 

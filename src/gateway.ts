@@ -5,19 +5,35 @@ import type { CustomContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { customDenial } from "./http/custom-denial.ts";
-import { createForward, withItsMethod, withOriginFields } from "./http/forward.ts";
-import { withQuotaFields, withServerTiming } from "./http/response-headers.ts";
+import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
+import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
 import {
   badRequestResponse,
   limitedResponse,
   pathTooLongResponse,
   undecidedResponse,
 } from "./http/responses.ts";
-import { type Limited, mayBeCharged, type Quota } from "./limiter/decision.ts";
+import {
+  type Decision,
+  type Limited,
+  mayBeCharged,
+  type Quota,
+  toUndecided,
+} from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import { logCustomResponseFailed, logDecision } from "./log.ts";
-import { namesPlace } from "./request/canonical-request.ts";
-import { type DecidedRequest, NO_RULES, RequestDecider } from "./request-decider.ts";
+import {
+  logCustomKeyFailed,
+  logCustomResponseFailed,
+  logDecision,
+  logUnreadableCost,
+} from "./log.ts";
+import type { LiveOverrides } from "./overrides/live-overrides.ts";
+import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
+import { CustomCalls } from "./request/custom-calls.ts";
+import { createMatcher, type Matcher } from "./request/matcher.ts";
+import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
+import { type SentNames, sentNamesOf } from "./request/sent-values.ts";
+import { createClaimsReader } from "./request/token.ts";
 import { inSpan, isTraced } from "./stores/calls.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
@@ -31,7 +47,7 @@ const NO_QUOTAS: readonly Quota[] = [];
 export class Gateway {
   readonly #config: Config;
   readonly #control: ControlLink | undefined;
-  readonly #decider: RequestDecider;
+  readonly #pipeline: RequestPipeline;
   readonly #forwardToOrigin: ForwardWithQuotas;
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, and not another Worker. */
@@ -46,7 +62,7 @@ export class Gateway {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
     this.#control = control;
-    this.#decider = new RequestDecider(this.#config, bindings, limiter, control?.overrides);
+    this.#pipeline = new RequestPipeline(this.#config, bindings, limiter, control?.overrides);
     const forward = createForward(bindings);
     this.#forwardToOrigin = (request, _quotas, isRaw) => forward(request, isRaw);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
@@ -73,7 +89,7 @@ export class Gateway {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt, request);
     if (loading) await loading;
-    const decide = () => this.#decider.decide(request, context, routedPath, arrivedAt);
+    const decide = () => this.#pipeline.decideRequest(request, context, routedPath, arrivedAt);
     const decided = await (isTraced() ? inSpan("weir.decision", decide, attributesOf) : decide());
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
@@ -96,7 +112,7 @@ export class Gateway {
   ): Promise<Response> {
     const forward: ForwardWithQuotas = this.#config.tellsOrigin
       ? (admitted, quotas, isRaw) =>
-          send(withOriginFields(admitted, appliedRules, quotas), quotas, isRaw)
+          send(withOriginHeaders(admitted, appliedRules, quotas), quotas, isRaw)
       : send;
     if (!decision) return forward(request, NO_QUOTAS);
     switch (decision.outcome) {
@@ -104,7 +120,7 @@ export class Gateway {
         const { quotas } = decision;
         if (!decision.verdicts.some(mayBeCharged)) {
           const response = await forward(request, quotas);
-          return withQuotaFields(request, response, quotas, this.#config.headers);
+          return withQuotaHeaders(request, response, quotas, this.#config.headers);
         }
         const admitted = {
           request,
@@ -153,4 +169,100 @@ function attributesOf(decided: DecidedRequest | undefined) {
     "weir.outcome": decided ? (decision?.outcome ?? "unmatched") : "refused",
     "weir.rules": appliedRules.length,
   };
+}
+
+/** The rules that apply to a request, and the decision. */
+interface DecidedRequest {
+  readonly appliedRules: readonly AppliedRule[];
+  /** Undefined if no rule applies to the request. */
+  readonly decision?: Decision;
+  /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
+  readonly tookMs: number;
+}
+
+/** The decision on a request to which no rule applies. */
+const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
+
+/** Finds the rules that match a request, identifies the client, and decides the request. */
+class RequestPipeline {
+  readonly #config: Config;
+  readonly #limiter: Limiter;
+  readonly #names: SentNames;
+  readonly #match: Matcher;
+  readonly #applyRules: RuleApplier;
+  readonly #overrides: LiveOverrides | undefined;
+
+  /** @param overrides undefined if the Worker has no control object */
+  constructor(
+    config: Config,
+    bindings: ResolvedBindings,
+    limiter: Limiter,
+    overrides: LiveOverrides | undefined,
+  ) {
+    this.#config = config;
+    this.#limiter = limiter;
+    this.#names = sentNamesOf(config.rules);
+    this.#match = createMatcher(config.rules, config.caseSensitivePaths);
+    const { jwt, timeoutMs } = config;
+    const readClaims = jwt
+      ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
+      : async () => undefined;
+    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
+    this.#overrides = overrides;
+  }
+
+  /**
+   * Looks up the rules for a request and decides the request. Never rejects.
+   *
+   * A decision takes at most twice `timeoutMs` from the request's arrival: once to identify the client,
+   * and once for the store. docs/failure.md adds it up.
+   *
+   * @param arrivedAt when the request arrived, in milliseconds since the Unix epoch
+   * @returns undefined if the rules cannot be looked up, because the request names no host and
+   * path, or because the path is too long
+   */
+  async decideRequest(
+    request: Request,
+    context: CustomContext,
+    routedPath: string | undefined,
+    arrivedAt: number,
+  ): Promise<DecidedRequest | undefined> {
+    const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
+    const startedAt = Date.now();
+    try {
+      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, this.#names);
+      if (!canonical) return undefined;
+      const ownMatches = this.#match(canonical);
+      const matches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
+      if (matches.length === 0) return NO_RULES;
+      const customCalls =
+        (custom?.keys || custom?.costs) &&
+        new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed, arrivedAt);
+      let waitedMs = 0;
+      let denial: Limited | undefined;
+      const applied = this.#applyRules(canonical, matches, customCalls, {
+        onWait: (ms) => (waitedMs = ms),
+        isDenied: (known) => {
+          denial = this.#limiter.denialOf(this.#overrides?.clientsOf(known) ?? known);
+          return denial !== undefined;
+        },
+      });
+      // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
+      // even if there is no promise, so only promises are awaited.
+      const identified = applied instanceof Promise ? await applied : applied;
+      const appliedRules = this.#overrides?.clientsOf(identified) ?? identified;
+      if (appliedRules.length === 0) return NO_RULES;
+      // The time of the functions in `custom`, and of waiting for rules with the mode `mark`, does
+      // not shorten the deadlines of the decision and of the charge. Otherwise a client that makes a
+      // function slow, or that sends a token with an unknown key, could leave its request undecided.
+      const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
+      const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
+      if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
+      const decision = await this.#limiter.decide(appliedRules, undefined, timeSpent());
+      return { appliedRules, decision, tookMs: timeSpent() };
+    } catch (error) {
+      // The error may have occurred before the rules were matched, so any rule may apply.
+      return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
+    }
+  }
 }

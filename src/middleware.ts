@@ -6,9 +6,8 @@ import type { NodeGlobals } from "./config/faults.ts";
 import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
-import { createHonoContext } from "./custom-context.ts";
-import { mergeAppFields } from "./http/response-headers.ts";
-import { perBindings, prepareGateway } from "./isolate.ts";
+import { mergeAppHeaders } from "./http/response-headers.ts";
+import { createHonoContext, perBindings, prepareGateway } from "./isolate.ts";
 import type { Quota } from "./limiter/decision.ts";
 
 /**
@@ -44,7 +43,7 @@ export interface RateLimitVariables {
    * If other code has set a variable of this name, the middleware replaces that variable.
    *
    * The quotas are read before the app responds. A rule that is charged by the response (`count`,
-   * `cost: "header:NAME"`) is charged later. The response's RateLimit fields include this charge,
+   * `cost: "header:NAME"`) is charged later. The response's RateLimit headers include this charge,
    * but the list does not.
    */
   readonly rateLimit: readonly Quota[];
@@ -70,7 +69,7 @@ const quotasSet = new WeakMap<object, readonly Quota[]>();
 /**
  * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
  * the limit, the middleware answers with 429, and the app does not run. The middleware adds the
- * RateLimit fields to the app's responses. The middleware sets `c.var.rateLimit` before the app
+ * RateLimit headers to the app's responses. The middleware sets `c.var.rateLimit` before the app
  * runs, see {@link RateLimitVariables}. If the configuration has a rule with `mode: "mark"` or
  * `tellOrigin`, the app reads `Weir-Over` and `Weir-Remaining` with `c.req.header`.
  *
@@ -113,7 +112,7 @@ export function rateLimit<const RuleName extends string = never>(
     if (result) c.req.raw = result;
     let appResponse: Response | undefined;
     const runApp = async (request: Request, quotas: readonly Quota[]) => {
-      // If Weir has changed header fields that tell the app about quotas, `request` is a new
+      // If Weir has changed headers that tell the app about quotas, `request` is a new
       // object.
       c.req.raw = request;
       const all = [...(quotasSet.get(c) ?? []), ...quotas];
@@ -130,12 +129,12 @@ export function rateLimit<const RuleName extends string = never>(
     if (appResponse === undefined) {
       // Reading `c.res` creates it, and only pages of other origins need this.
       if (c.req.raw.headers.has("origin")) {
-        mergeAppFields(c.req.raw, response.headers, c.res.headers);
+        mergeAppHeaders(c.req.raw, response.headers, c.res.headers);
       }
       return response;
     }
     if (response !== appResponse) {
-      // If `c.res` is set already, Hono copies the header fields of the old response over those of
+      // If `c.res` is set already, Hono copies the headers of the old response over those of
       // the new response. So `c.res` is cleared first.
       c.res = undefined;
       c.res = response;

@@ -8,8 +8,7 @@ import { LiveOperations } from "./admin/live-operations.ts";
 import type { AdminHandler } from "./admin-entry.ts";
 import { type Env, resolveBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
-import { createCustomContext } from "./custom-context.ts";
-import { controlObject, sharedLimiter } from "./isolate.ts";
+import { controlObject, createCustomContext, sharedLimiter } from "./isolate.ts";
 import { withTimeout } from "./request/timeout.ts";
 
 /** How long a log-in waits for its entry in the audit list, in milliseconds. */

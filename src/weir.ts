@@ -2,8 +2,12 @@ import { type AdminEntry, createAdminEntry } from "./admin-entry.ts";
 import type { Env } from "./config/bindings.ts";
 import { toConfig } from "./config/define.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
-import { createCustomContext } from "./custom-context.ts";
-import { perBindings, prepareGateway, type RequestHandler } from "./isolate.ts";
+import {
+  createCustomContext,
+  perBindings,
+  prepareGateway,
+  type RequestHandler,
+} from "./isolate.ts";
 
 /**
  * A handler that answers admitted requests instead of an origin. It is a framework's next handler,
@@ -17,7 +21,7 @@ export interface WeirHandler {
    * Decides a request, and returns the response of the origin, of `next`, or of Weir.
    *
    * With `next`, Weir fits into every framework: it calls `next(request)` for each request that it
-   * admits, and does not read the configuration's `origin`. It adds the RateLimit fields to the response
+   * admits, and does not read the configuration's `origin`. It adds the RateLimit headers to the response
    * of `next`, and charges the rules with `count` or `cost: "header:NAME"` by this response. An error that
    * `next` throws reaches the caller unchanged, and these rules are charged as for a 500.
    *

@@ -271,7 +271,7 @@ export function firstValue(
   return undefined;
 }
 
-/** The number of bytes of a hash that form an identity, as in src/request/hash.ts. */
+/** The number of bytes of a hash that form an identity, as in src/request/identity.ts. */
 const IDENTITY_BYTES = 16;
 
 /** Returns the identity that a Worker without WEIR_KEY_SECRET has for the encoded values of a key. */

@@ -5,7 +5,7 @@ import {
   isPreflight,
   type Place,
 } from "../../src/request/canonical-request.ts";
-import type { HeaderFields } from "../../src/request/header-fields.ts";
+import type { ReadonlyHeaders } from "../../src/request/headers.ts";
 import { type SentNames, SentValues } from "../../src/request/sent-values.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 
@@ -18,7 +18,7 @@ export function urlOf(host: string | undefined, target: string): string {
 }
 
 /** The header fields of a request in a log. */
-class LoggedFields implements HeaderFields {
+class LoggedFields implements ReadonlyHeaders {
   request: LogRequest | undefined;
 
   get(name: string): string | null {
@@ -134,7 +134,7 @@ export class LoggedRequest implements CanonicalRequest {
     return hasHiddenQuery(urlOf(this.#request.host, this.#request.target));
   }
 
-  get headers(): HeaderFields {
+  get headers(): ReadonlyHeaders {
     return this.#fields;
   }
 

@@ -1,7 +1,7 @@
 import type { KeyPart } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { clientAddress } from "../../src/request/client-address.ts";
+import { clientAddress } from "../../src/request/headers.ts";
 import { encodeValues } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { isInnerList, parseList } from "structured-headers";
-import { appendQuotaFields } from "../../src/http/response-headers.ts";
+import { appendQuotaHeaders } from "../../src/http/response-headers.ts";
 import { limitedResponse } from "../../src/http/responses.ts";
 import type { Quota } from "../../src/limiter/decision.ts";
 import { denial } from "../arbitraries/denial.ts";
@@ -41,7 +41,7 @@ export const fieldsTarget = createTarget(
     if (!/^[1-9]\d{0,14}$/.test(seconds)) throw new Error(`Retry-After: ${seconds}`);
 
     const passed = new Headers();
-    appendQuotaFields(passed, quotas, "both");
+    appendQuotaHeaders(passed, quotas, "both");
     checkQuotas(passed, quotas);
   },
 );

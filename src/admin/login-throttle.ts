@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { type Rule, RuleSchema } from "../config/rule.ts";
 import type { Decision } from "../limiter/decision.ts";
 import type { Limiter } from "../limiter/limiter.ts";
-import { clientAddress } from "../request/client-address.ts";
+import { clientAddress } from "../request/headers.ts";
 import { hashValues } from "../request/identity.ts";
 import { LruCache } from "../request/lru-cache.ts";
 import { withTimeout } from "../request/timeout.ts";

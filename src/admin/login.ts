@@ -12,7 +12,7 @@ import {
 } from "../config/bindings.ts";
 import type { Actor } from "../control/protocol.ts";
 import { copyOf } from "../http/forward.ts";
-import { base64url } from "../request/hash.ts";
+import { base64url } from "../request/identity.ts";
 import { createClaimsReader } from "../request/token.ts";
 import { type AdminOperations, OperationError } from "./operations.ts";
 

@@ -2,8 +2,8 @@ import type { NetworkSet } from "../config/address.ts";
 import type { Conditions, NamedCondition } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { readClient } from "../request/client-address.ts";
-import type { HeaderFields } from "../request/header-fields.ts";
+import type { ReadonlyHeaders } from "../request/headers.ts";
+import { readClient } from "../request/headers.ts";
 import { createMatcher } from "../request/matcher.ts";
 import {
   type ExplainedCondition,
@@ -210,7 +210,7 @@ export function shownNetworks(networks: NetworkSet): string {
 }
 
 /** Returns the client's full address, which conditions use. */
-export function shownAddress(headers: HeaderFields): string {
+export function shownAddress(headers: ReadonlyHeaders): string {
   const client = readClient(headers);
   if (client.kind === "unknown") return "no address";
   const address = client.address.toString();

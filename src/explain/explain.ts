@@ -1,6 +1,6 @@
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { clientAddress } from "../request/client-address.ts";
+import { clientAddress } from "../request/headers.ts";
 import { DescriptionError, PATH_TOO_LONG, readRequest } from "./described-request.ts";
 import type {
   DescribedRequest,

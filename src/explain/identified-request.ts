@@ -10,7 +10,7 @@ import { isChargedByResponse } from "../limiter/counters.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { type CostFailure, CustomCalls, type CustomFailure } from "../request/custom-calls.ts";
-import type { HeaderFields } from "../request/header-fields.ts";
+import type { ReadonlyHeaders } from "../request/headers.ts";
 import type { KeyContext } from "../request/identity.ts";
 import type { RuleMatch } from "../request/matcher.ts";
 import { type AppliedRule, createRuleApplier, isExempt } from "../request/rule-applier.ts";
@@ -67,7 +67,7 @@ function claimFault(
 interface TokenFacts {
   readonly jwt: JwtConfig | undefined;
   readonly secrets: ReadonlyMap<string, string>;
-  readonly headers: HeaderFields;
+  readonly headers: ReadonlyHeaders;
 }
 
 /** Returns why no key of the issuer fits a token. */

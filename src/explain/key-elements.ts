@@ -1,8 +1,8 @@
 import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key.ts";
 import { type KeyContext, keyPartName, readPart } from "../request/identity.ts";
 import { createNameTest } from "../request/lenient-name.ts";
-import { hasUnclearCommas } from "../request/request-values.ts";
 import { COMMA, forEachPair, forEachParameter } from "../request/sent-values.ts";
+import { hasUnclearCommas } from "../request/values.ts";
 import { type ExplainedKeyElement, shownValue } from "./explanation.ts";
 
 /** What an explanation needs to read keys, and to find out why a value is absent. */

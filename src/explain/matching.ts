@@ -7,7 +7,7 @@ import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { createNameTest } from "../request/lenient-name.ts";
 import { createMatcher, type RuleMatch } from "../request/matcher.ts";
 import { canonicalPath } from "../request/path.ts";
-import { hasUnclearCommas } from "../request/request-values.ts";
+import { hasUnclearCommas } from "../request/values.ts";
 import {
   fieldsWithSecrets,
   type TestedCondition,

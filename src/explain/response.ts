@@ -1,8 +1,8 @@
 import type { CustomContext } from "../config/custom.ts";
 import type { Config } from "../config/schema.ts";
 import { customDenial } from "../http/custom-denial.ts";
-import { withOriginFields } from "../http/forward.ts";
-import { withQuotaFields, withServerTiming } from "../http/response-headers.ts";
+import { withOriginHeaders } from "../http/forward.ts";
+import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
 import { limitedResponse, undecidedResponse } from "../http/responses.ts";
 import type { Decision, Limited, Quota } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
@@ -25,7 +25,7 @@ export async function explainResponse(
 ): Promise<ExplainedResponse> {
   const own = decision && (await ownResponse(request, decision, config, custom));
   const quotas = decision?.outcome === "allowed" ? decision.quotas : [];
-  const forwarded = withQuotaFields(request, new Response(), quotas, config.headers);
+  const forwarded = withQuotaHeaders(request, new Response(), quotas, config.headers);
   const untimed = own ?? forwarded;
   const response =
     config.serverTiming && decision ? withServerTiming(request, untimed, decision, 0) : untimed;
@@ -74,6 +74,6 @@ function originHeaders(
   { tellsOrigin }: Config,
 ): Pick<ExplainedResponse, "originHeaders"> {
   if (!tellsOrigin) return {};
-  const { headers } = withOriginFields(request, appliedRules, quotas);
+  const { headers } = withOriginHeaders(request, appliedRules, quotas);
   return { originHeaders: [...headers].filter(([name]) => name.startsWith("weir-")) };
 }

@@ -1,7 +1,7 @@
 import { type DeploymentMode, rulesInMode } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
 import { hostOf } from "../request/canonical-request.ts";
-import { clientAddress } from "../request/client-address.ts";
+import { clientAddress } from "../request/headers.ts";
 import { PATH_TOO_LONG } from "./described-request.ts";
 import type { Explanation } from "./explanation.ts";
 

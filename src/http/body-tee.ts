@@ -185,12 +185,12 @@ async function waitBriefly(): Promise<undefined> {
 // Bodies with a Content-Encoding. By default, the runtime decodes such a body when a program reads
 // it, and encodes it again for the client. If decoding fails then, the client's body breaks off.
 
-/** Whether the runtime decodes the body of a response with these fields. */
+/** Whether the runtime decodes the body of a response with these headers. */
 function isEncoded(headers: Headers): boolean {
   return /^\s*(gzip|br)\s*$/i.test(headers.get("content-encoding") ?? "");
 }
 
-/** Whether a body is empty although its fields name an encoding. Such a body cannot be decoded. */
+/** Whether a body is empty although its headers name an encoding. Such a body cannot be decoded. */
 export function isEmptyEncoded({ headers }: Response): boolean {
   return isEncoded(headers) && /^0+$/.test(headers.get("content-length") ?? "");
 }
@@ -364,7 +364,7 @@ interface TeedResponse {
 }
 
 export interface TeeOptions {
-  /** Whether the field Content-Length is surely the length of the body. */
+  /** Whether the header Content-Length is surely the length of the body. */
   readonly isLengthExact: boolean;
   /** Whether the body is raw: see `passThrough`. */
   readonly isRaw: boolean;
@@ -453,7 +453,7 @@ async function readableBody(
   return status === 206 || isBrotli(headers) ? undefined : body;
 }
 
-/** Keeps the field Content-Length. */
+/** Keeps the header Content-Length. */
 function withFixedLength(
   stream: ReadableStream<Uint8Array>,
   headers: Headers,

@@ -1,8 +1,8 @@
 import type { CustomContext, CustomResponse, Denial } from "../config/custom.ts";
 import { isReserved } from "../config/response.ts";
 import { isViolated, type Limited } from "../limiter/decision.ts";
-import { type FieldStyle, isAccessField } from "./response-headers.ts";
-import { denialFields, limitedResponse, retrySecondsOf } from "./responses.ts";
+import { type HeaderStyle, isAccessHeader } from "./response-headers.ts";
+import { limitedResponse, retrySecondsOf, setDenialHeaders } from "./responses.ts";
 
 /**
  * The reason why a function in `custom.responses` has no usable response: it took too long, it threw
@@ -19,7 +19,7 @@ export interface DenialFunction {
   readonly name: string;
   readonly create: CustomResponse;
   readonly timeoutMs: number;
-  readonly style: FieldStyle;
+  readonly style: HeaderStyle;
 }
 
 /** The maximum length of a body, in bytes. The whole body is in memory before it is sent. */
@@ -53,10 +53,10 @@ export async function customDenial(
     if (!isUsable(result)) throw new Failure("invalid");
     const body = await bodyOf(result, request.method === "HEAD", deadline);
     const response = new Response(body, result);
-    for (const field of [...response.headers.keys()]) {
-      if (isReserved(field) && !isAccessField(field)) response.headers.delete(field);
+    for (const header of [...response.headers.keys()]) {
+      if (isReserved(header) && !isAccessHeader(header)) response.headers.delete(header);
     }
-    denialFields(request, response.headers, limited.quotas, seconds, style);
+    setDenialHeaders(request, response.headers, limited.quotas, seconds, style);
     return response;
   } catch (error) {
     onFailure(name, error instanceof Failure ? error.failure : "threw");

@@ -2,7 +2,7 @@ import { hostLookup } from "../config/address.ts";
 import type { OriginBinding, ResolvedBindings } from "../config/bindings.ts";
 import { isViolated, type Quota } from "../limiter/decision.ts";
 import { hostOf } from "../request/canonical-request.ts";
-import { fieldsNamed, namePattern } from "../request/header-fields.ts";
+import { headersNamed, namePattern } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { limitItem } from "./response-headers.ts";
 import { badGatewayResponse } from "./responses.ts";
@@ -12,52 +12,52 @@ const REMAINING = "Weir-Remaining";
 
 const FORGEABLE = namePattern(OVER.toLowerCase(), REMAINING.toLowerCase());
 
-/** The items of the request header fields that tell the origin about quotas. */
-interface OriginFields {
+/** The items of the request headers that tell the origin about quotas. */
+interface OriginHeaders {
   /** The policies with `mode: "mark"` that the request exceeds. */
   readonly over: readonly string[];
   readonly remaining: readonly string[];
 }
 
 /**
- * The fields of each request that `withOriginFields` has created. If an app applies several
- * configurations or rules one after the other, the later ones keep the fields of the earlier ones.
- * All other requests come from clients, so such fields in them are forged.
+ * The headers of each request that `withOriginHeaders` has created. If an app applies several
+ * configurations or rules one after the other, the later ones keep the headers of the earlier ones.
+ * All other requests come from clients, so such headers in them are forged.
  */
-const created = new WeakMap<Request, OriginFields>();
+const created = new WeakMap<Request, OriginHeaders>();
 
 /**
- * Returns the request with the fields that tell the origin about quotas, and without such fields
- * from the client. If no field changes, the result is the given object. Otherwise it is a new
+ * Returns the request with the headers that tell the origin about quotas, and without such headers
+ * from the client. If no header changes, the result is the given object. Otherwise it is a new
  * request, which has taken over the body.
  *
  * @param quotas the quotas of an admitted request; empty if the request is undecided
  */
-export function withOriginFields(
+export function withOriginHeaders(
   request: Request,
   appliedRules: readonly AppliedRule[],
   quotas: readonly Quota[],
 ): Request {
   const before = created.get(request);
-  const forged = before ? [] : fieldsNamed(FORGEABLE, request.headers);
-  const own = originFieldsOf(appliedRules, quotas);
+  const forged = before ? [] : headersNamed(FORGEABLE, request.headers);
+  const own = originHeadersFor(appliedRules, quotas);
   if (forged.length + own.over.length + own.remaining.length === 0) return request;
-  const fields: OriginFields = {
+  const headers: OriginHeaders = {
     over: [...(before?.over ?? []), ...own.over],
     remaining: [...(before?.remaining ?? []), ...own.remaining],
   };
   const copy = copyOf(request);
   for (const name of forged) copy.headers.delete(name);
-  if (fields.over.length > 0) copy.headers.set(OVER, fields.over.join(", "));
-  if (fields.remaining.length > 0) copy.headers.set(REMAINING, fields.remaining.join(", "));
-  created.set(copy, fields);
+  if (headers.over.length > 0) copy.headers.set(OVER, headers.over.join(", "));
+  if (headers.remaining.length > 0) copy.headers.set(REMAINING, headers.remaining.join(", "));
+  created.set(copy, headers);
   return copy;
 }
 
-function originFieldsOf(
+function originHeadersFor(
   appliedRules: readonly AppliedRule[],
   quotas: readonly Quota[],
-): OriginFields {
+): OriginHeaders {
   const showsRemaining = ({ policy }: Quota) =>
     appliedRules.some(
       ({ rule, windows }) => rule.tellOrigin && windows.some((window) => window.policy === policy),
@@ -95,9 +95,9 @@ type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
 
 /**
  * Creates a function that forwards requests with the platform's `fetch`. The function changes the
- * URL, and removes the header fields that servers may use instead of the URL. It changes nothing
- * else, so streams, WebSockets, compressed bodies, redirects and repeated header fields pass
- * unchanged. If a program reads the response, it also changes the field Accept-Encoding: see body-tee.ts.
+ * URL, and removes the headers that servers may use instead of the URL. It changes nothing
+ * else, so streams, WebSockets, compressed bodies, redirects and repeated headers pass
+ * unchanged. If a program reads the response, it also changes the header Accept-Encoding: see body-tee.ts.
  */
 export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
   const send = senderByHost(bindings);
@@ -165,8 +165,8 @@ function outgoing(request: Request, url: string, isRaw: boolean | undefined): Re
 }
 
 /**
- * Header fields whose values IIS, Symfony and other servers use instead of the URL's path. Weir removes these
- * fields, because it has not matched rules against the paths in them, and clients do not need the fields.
+ * Headers whose values IIS, Symfony and other servers use instead of the URL's path. Weir removes these
+ * headers, because it has not matched rules against the paths in them, and clients do not need the headers.
  */
 const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
 
@@ -180,8 +180,8 @@ function withUrl(request: Request, url: string): Request {
   // The names come from the original request, because workerd has created its headers already.
   // Reading them from the new request would create them only for the search.
   const { headers } = request;
-  for (const name of fieldsNamed(OTHER_PATHS, headers)) outgoing.headers.delete(name);
-  // An origin answers this field with `100 Continue`, which workerd takes for the response.
+  for (const name of headersNamed(OTHER_PATHS, headers)) outgoing.headers.delete(name);
+  // An origin answers this header with `100 Continue`, which workerd takes for the response.
   if (headers.has("expect")) outgoing.headers.delete("expect");
   return outgoing;
 }
@@ -189,7 +189,7 @@ function withUrl(request: Request, url: string): Request {
 /**
  * Returns the request in a form that the runtime sends with the method that rules have matched. The runtime
  * sends each request with `Upgrade: websocket` as GET, whatever its method is. A handshake is a GET
- * (RFC 6455, section 4.1), so any other request loses the field. It also loses lists that contain `websocket`,
+ * (RFC 6455, section 4.1), so any other request loses the header. It also loses lists that contain `websocket`,
  * which today's runtime sends without a change of the method. Other protocols never change the method.
  *
  * @returns the given request if it keeps its method, or else a copy, which has taken over the body

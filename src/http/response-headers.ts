@@ -1,52 +1,52 @@
 import type { Config } from "../config/schema.ts";
 import type { Decision, Quota } from "../limiter/decision.ts";
 
-/** The style of the header fields that show quotas to a client. */
-export type FieldStyle = Config["headers"];
+/** The style of the headers that show quotas to a client. */
+export type HeaderStyle = Config["headers"];
 
-const DRAFT_FIELDS = ["RateLimit-Policy", "RateLimit"] as const;
-const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"] as const;
+const DRAFT_HEADERS = ["RateLimit-Policy", "RateLimit"] as const;
+const LEGACY_HEADERS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"] as const;
 
-/** The names of all fields that show quotas. */
-const QUOTA_FIELDS = [...DRAFT_FIELDS, ...LEGACY_FIELDS] as const;
+/** The names of all headers that show quotas. */
+const QUOTA_HEADERS = [...DRAFT_HEADERS, ...LEGACY_HEADERS] as const;
 
-const NO_FIELDS: readonly string[] = [];
+const NO_HEADERS: readonly string[] = [];
 
 /**
- * Adds quotas to the header fields of a response, and returns the names of the added fields.
+ * Adds quotas to the headers of a response, and returns the names of the added headers.
  *
  * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because
- * an intermediary must not change the origin's items. The X-RateLimit-* fields cannot be lists, so
+ * an intermediary must not change the origin's items. The X-RateLimit-* headers cannot be lists, so
  * Weir adds them only if the origin sends none of them.
  */
-export function appendQuotaFields(
+export function appendQuotaHeaders(
   headers: Headers,
   quotas: readonly Quota[],
-  style: FieldStyle,
+  style: HeaderStyle,
 ): readonly string[] {
-  if (quotas.length === 0 || style === "none") return NO_FIELDS;
+  if (quotas.length === 0 || style === "none") return NO_HEADERS;
   if (style === "draft-11") {
-    appendDraftFields(headers, quotas, limitItem);
-    return DRAFT_FIELDS;
+    appendDraftHeaders(headers, quotas, limitItem);
+    return DRAFT_HEADERS;
   }
   const [tightest] = quotas.toSorted(
     (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
   ) as [Quota];
   if (style === "both") {
-    appendDraftFields(headers, quotas, (quota) =>
+    appendDraftHeaders(headers, quotas, (quota) =>
       quota === tightest ? limitItem(quota) + olderParameters(quota) : limitItem(quota),
     );
   }
-  // The three fields describe one quota. If the origin has sent one of them, Weir adds none,
-  // because the fields would then describe two quotas.
-  if (LEGACY_FIELDS.some((name) => headers.has(name))) {
-    return style === "both" ? DRAFT_FIELDS : NO_FIELDS;
+  // The three headers describe one quota. If the origin has sent one of them, Weir adds none,
+  // because the headers would then describe two quotas.
+  if (LEGACY_HEADERS.some((name) => headers.has(name))) {
+    return style === "both" ? DRAFT_HEADERS : NO_HEADERS;
   }
-  appendLegacyFields(headers, tightest);
-  return style === "both" ? QUOTA_FIELDS : LEGACY_FIELDS;
+  appendLegacyHeaders(headers, tightest);
+  return style === "both" ? QUOTA_HEADERS : LEGACY_HEADERS;
 }
 
-function appendDraftFields(
+function appendDraftHeaders(
   headers: Headers,
   quotas: readonly Quota[],
   toLimitItem: (quota: Quota) => string,
@@ -55,7 +55,7 @@ function appendDraftFields(
   headers.append("RateLimit", quotas.map(toLimitItem).join(", "));
 }
 
-// In draft-ietf-httpapi-ratelimit-headers-11, both fields are lists of Strings (RFC 9651) with
+// In draft-ietf-httpapi-ratelimit-headers-11, both headers are lists of Strings (RFC 9651) with
 // Integer parameters. Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /,
 // so it needs no escaping.
 
@@ -81,7 +81,7 @@ function olderParameters({ limit, remaining, resetMs }: Quota): string {
 }
 
 /** Adds X-RateLimit-* for a quota. X-RateLimit-Reset is a time in Unix seconds. */
-function appendLegacyFields(headers: Headers, { limit, remaining, resetAt }: Quota): void {
+function appendLegacyHeaders(headers: Headers, { limit, remaining, resetAt }: Quota): void {
   headers.set("X-RateLimit-Limit", String(limit));
   headers.set("X-RateLimit-Remaining", String(remaining));
   headers.set("X-RateLimit-Reset", String(toSeconds(resetAt)));
@@ -105,11 +105,11 @@ const ALLOW_ORIGIN = "Access-Control-Allow-Origin";
 const ALLOW_CREDENTIALS = "Access-Control-Allow-Credentials";
 const EXPOSE = "Access-Control-Expose-Headers";
 
-/** The fields of a denial that pages need. */
-const EXPOSED = ["Retry-After", ...QUOTA_FIELDS];
+/** The headers of a denial that pages need. */
+const EXPOSED = ["Retry-After", ...QUOTA_HEADERS];
 
 /**
- * Lets a page on another origin read a response that Weir creates. Without these fields, a browser
+ * Lets a page on another origin read a response that Weir creates. Without these headers, a browser
  * reports a network error to the page instead of a 429, and hides Retry-After.
  *
  * Any page may read such a response, but not with the cookies of its visitor: the quotas in it would
@@ -125,7 +125,7 @@ export function allowOrigin(request: Request, headers: Headers): void {
     }
     if (ORIGIN.test(origin)) headers.set(ALLOW_ORIGIN, origin);
   }
-  exposeFields(request, headers, EXPOSED);
+  exposeHeaders(request, headers, EXPOSED);
 }
 
 /**
@@ -137,36 +137,36 @@ function decidesAccess(headers: Headers): boolean {
 }
 
 /**
- * Prepares the header fields that an app has set before Weir answers, because Hono then replaces the fields of
+ * Prepares the headers that an app has set before Weir answers, because Hono then replaces the headers of
  * Weir's response by those of the app.
  */
-export function mergeAppFields(request: Request, response: Headers, app: Headers): void {
+export function mergeAppHeaders(request: Request, response: Headers, app: Headers): void {
   // The app's own Cache-Control must not replace that of a denial.
-  for (const name of response.keys()) if (!isAccessField(name)) app.delete(name);
+  for (const name of response.keys()) if (!isAccessHeader(name)) app.delete(name);
   if (!decidesAccess(app)) return;
   response.delete(ALLOW_ORIGIN);
-  exposeFields(request, app, EXPOSED);
+  exposeHeaders(request, app, EXPOSED);
 }
 
-/** Whether a header field decides which pages may read a response, or for which pages it is valid. */
-export function isAccessField(name: string): boolean {
+/** Whether a header decides which pages may read a response, or for which pages it is valid. */
+export function isAccessHeader(name: string): boolean {
   return /^(?:access-control-.*|vary)$/i.test(name);
 }
 
 /**
- * Lets a page on another origin read the given fields of a forwarded response. The function only
- * adds to the fields that the origin of the response exposes. It changes nothing if the request
+ * Lets a page on another origin read the given headers of a forwarded response. The function only
+ * adds to the headers that the origin of the response exposes. It changes nothing if the request
  * does not come from a page of another origin, or if the response does not allow pages to read it.
  *
- * The function does not add `Vary: Origin`, because the given fields are valid only for this
+ * The function does not add `Vary: Origin`, because the given headers are valid only for this
  * response. A client must not use them if they come from a cache.
  */
-function exposeFields(request: Request, headers: Headers, names: readonly string[]): void {
+function exposeHeaders(request: Request, headers: Headers, names: readonly string[]): void {
   if (names.length === 0 || !request.headers.has("origin")) return;
   if (!headers.has(ALLOW_ORIGIN)) return;
   const list = headers.get(EXPOSE)?.toLowerCase().split(",") ?? [];
   const exposed = list.map((name) => name.trim());
-  // `*` exposes all fields, but not for requests with credentials. Pages can send such requests
+  // `*` exposes all headers, but not for requests with credentials. Pages can send such requests
   // only if the response allows credentials.
   const exposesAll = exposed.includes("*");
   if (exposesAll && headers.get(ALLOW_CREDENTIALS) !== "true") return;
@@ -175,42 +175,44 @@ function exposeFields(request: Request, headers: Headers, names: readonly string
 }
 
 /**
- * Returns a copy of a response with more header fields, which pages of other origins may read if
- * they may read the response. Returns the same object if its fields cannot be changed.
+ * Returns a copy of a response with more headers, which pages of other origins may read if
+ * they may read the response. Returns the same object if its headers cannot be changed.
  *
- * @param add adds the fields, and returns their names
+ * @param add adds the headers, and returns their names
  */
-function withAddedFields(
+function withAddedHeaders(
   request: Request,
   response: Response,
   add: (headers: Headers) => readonly string[],
 ): Response {
   // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the
-  // status 0 of `Response.error()`. So Weir adds no fields to such a response, except to WebSockets.
+  // status 0 of `Response.error()`. So Weir adds no headers to such a response, except to WebSockets.
   const { status, webSocket } = response;
   if (status > 599 || (status < 200 && !webSocket)) return response;
   // The headers of a fetched response are immutable. The headers of a copy with the same body can
   // be changed.
   const copy = new Response(response.body, response);
-  exposeFields(request, copy.headers, add(copy.headers));
+  exposeHeaders(request, copy.headers, add(copy.headers));
   return copy;
 }
 
 /**
- * Returns the response with the RateLimit fields. If there is nothing to add, returns the same
+ * Returns the response with the RateLimit headers. If there is nothing to add, returns the same
  * object.
  */
-export function withQuotaFields(
+export function withQuotaHeaders(
   request: Request,
   response: Response,
   quotas: readonly Quota[],
   style: Config["headers"],
 ): Response {
   if (quotas.length === 0 || style === "none") return response;
-  return withAddedFields(request, response, (headers) => appendQuotaFields(headers, quotas, style));
+  return withAddedHeaders(request, response, (headers) =>
+    appendQuotaHeaders(headers, quotas, style),
+  );
 }
 
-const FIELD = "Server-Timing";
+const SERVER_TIMING = "Server-Timing";
 
 /**
  * Returns the response with one more metric in `Server-Timing`: how long the decision waited, and
@@ -226,8 +228,8 @@ export function withServerTiming(
 ): Response {
   const isFromMemory = decision.outcome !== "undecided" && decision.fromMemory;
   const metric = `weir;dur=${tookMs};desc="${isFromMemory ? "memory" : "store"}"`;
-  return withAddedFields(request, response, (headers) => {
-    headers.append(FIELD, metric);
-    return [FIELD];
+  return withAddedHeaders(request, response, (headers) => {
+    headers.append(SERVER_TIMING, metric);
+    return [SERVER_TIMING];
   });
 }

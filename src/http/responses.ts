@@ -3,7 +3,12 @@ import type { DenialResponse } from "../config/response.ts";
 import type { Rule } from "../config/rule.ts";
 import { formatDuration } from "../config/window.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
-import { allowOrigin, appendQuotaFields, type FieldStyle, toSeconds } from "./response-headers.ts";
+import {
+  allowOrigin,
+  appendQuotaHeaders,
+  type HeaderStyle,
+  toSeconds,
+} from "./response-headers.ts";
 
 /** The members of a problem+json object (RFC 9457). */
 interface Problem {
@@ -64,7 +69,7 @@ export function faultyConfigResponse(faults: readonly Fault[]): Response {
       "Weir's configuration has faults. Correct the file; wrangler dev then loads it, without a restart.",
     faults: faults.map(({ path, message }) => ({ path, message })),
   };
-  // The response has no CORS fields, so pages of other origins cannot read the faults.
+  // The response has no CORS headers, so pages of other origins cannot read the faults.
   return problemResponse(problem);
 }
 
@@ -97,7 +102,7 @@ export function retrySecondsOf({ retryAfterMs, rule }: Limited): number {
 export function limitedResponse(
   request: Request,
   limited: Limited,
-  style: FieldStyle,
+  style: HeaderStyle,
   seconds = retrySecondsOf(limited),
 ): Response {
   const { quotas, rule } = limited;
@@ -115,7 +120,7 @@ export function limitedResponse(
           headers,
         )
       : customResponse(status, body, headers);
-  denialFields(request, response.headers, quotas, seconds, style);
+  setDenialHeaders(request, response.headers, quotas, seconds, style);
   return withoutBodyForHead(request, response);
 }
 
@@ -127,17 +132,17 @@ function fixedResponseOf({ response = {} }: Rule): DenialResponse {
   return "custom" in response ? {} : response;
 }
 
-/** Sets the fields that every denial has, whether Weir or a function creates its response. */
-export function denialFields(
+/** Sets the headers that every denial has, whether Weir or a function creates its response. */
+export function setDenialHeaders(
   request: Request,
   headers: Headers,
   quotas: readonly Quota[],
   seconds: number,
-  style: FieldStyle,
+  style: HeaderStyle,
 ): void {
   headers.set("Cache-Control", "no-store");
   headers.set("Retry-After", String(seconds));
-  appendQuotaFields(headers, quotas, style);
+  appendQuotaHeaders(headers, quotas, style);
   allowOrigin(request, headers);
 }
 

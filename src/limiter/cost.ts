@@ -1,6 +1,6 @@
 import type { Rule } from "../config/rule.ts";
 import type { CostFailure } from "../request/custom-calls.ts";
-import type { HeaderFields } from "../request/header-fields.ts";
+import type { ReadonlyHeaders } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import {
   isChargedByResponse,
@@ -13,7 +13,7 @@ import type { RuleVerdict } from "./decision.ts";
 /** The parts of an origin's response that determine what the request cost. */
 interface ResponseFacts {
   readonly status: number;
-  readonly headers: Pick<HeaderFields, "get">;
+  readonly headers: Pick<ReadonlyHeaders, "get">;
 }
 
 /** The charge that remains after a response under one rule. */

@@ -1,4 +1,4 @@
-import { fieldsNamed, type HeaderFields, namePattern } from "./header-fields.ts";
+import { headersNamed, namePattern, type ReadonlyHeaders } from "./headers.ts";
 import { LruCache } from "./lru-cache.ts";
 import { type CanonicalPath, canonicalPath, isTooLong, readAsRouter } from "./path.ts";
 import { type SentNames, SentValues } from "./sent-values.ts";
@@ -6,7 +6,7 @@ import { removeTrailing } from "./text-folding.ts";
 
 /** The parts of a request by which a preflight is recognised. A `Request` has this form. */
 interface PreflightParts {
-  readonly headers: HeaderFields;
+  readonly headers: ReadonlyHeaders;
   /** Null if the request has no body. */
   readonly body: unknown;
 }
@@ -14,7 +14,7 @@ interface PreflightParts {
 /**
  * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
  * never has a body or credentials, and never changes the protocol or the method. So a request with one of
- * these counts as an ordinary OPTIONS request, even if it has the header fields of a preflight.
+ * these counts as an ordinary OPTIONS request, even if it has the headers of a preflight.
  */
 export function isPreflight(method: string, request: PreflightParts): boolean {
   if (method !== "OPTIONS") return false;
@@ -22,7 +22,7 @@ export function isPreflight(method: string, request: PreflightParts): boolean {
   return (
     Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
     !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
-    fieldsNamed(OTHER_METHODS, headers).length === 0 &&
+    headersNamed(OTHER_METHODS, headers).length === 0 &&
     // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body. So a length
     // of 0 counts as no body.
     (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
@@ -37,7 +37,7 @@ const NOT_IN_PREFLIGHTS = [
   "upgrade",
 ];
 
-/** Fields whose values some origins use as the method, so that rules must count such a request. */
+/** Headers whose values some origins use as the method, so that rules must count such a request. */
 const OTHER_METHODS = namePattern("x-http-method-override", "x-http-method", "x-method-override");
 
 /**
@@ -66,8 +66,8 @@ export interface CanonicalRequest extends CanonicalPath {
    * origins then read parameters that the query does not have.
    */
   readonly hasHiddenQuery: boolean;
-  readonly headers: HeaderFields;
-  /** The header fields, cookies and query parameters, each read once. */
+  readonly headers: ReadonlyHeaders;
+  /** The headers, cookies and query parameters, each read once. */
   readonly sent: SentValues;
   /**
    * The variants that an app certainly uses: first the one by which its router has routed the
@@ -200,7 +200,7 @@ export function namesPlace(url: string): boolean {
 /**
  * Parses a URL, and returns undefined if its host and path are unclear. For example, with `Host:
  * api.example.com#` the whole path would become a fragment, and rules would match `/`. A request
- * with two Host fields has no valid URL.
+ * with two Host headers has no valid URL.
  */
 function parse(url: string): URL | undefined {
   return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) ? (URL.parse(url) ?? undefined) : undefined;

@@ -1,10 +1,10 @@
 import type { NetworkSet } from "../config/address.ts";
 import type { Conditions, NamedCondition, ValuePattern } from "../config/match.ts";
 import type { CanonicalRequest, ClientFacts } from "./canonical-request.ts";
-import { readClient } from "./client-address.ts";
-import { hasCredential } from "./request-values.ts";
+import { readClient } from "./headers.ts";
 import { foldValue, type SentText, type SentValue } from "./sent-values.ts";
 import { isAscii } from "./text-folding.ts";
+import { hasCredential } from "./values.ts";
 
 /**
  * Whether a condition holds for a request; undefined if this is unknown, because the request lacks
@@ -14,12 +14,12 @@ import { isAscii } from "./text-folding.ts";
  */
 export type ConditionTest = (request: CanonicalRequest) => boolean | undefined;
 
-/** Creates the test for one header field. */
+/** Creates the test for one header. */
 function headerTest({ name, expected }: NamedCondition): ConditionTest {
   if (typeof expected === "boolean") return ({ sent }) => isAsSent(expected, sent.header(name));
   const test = textTest(expected, hasCredential(name));
-  // Some servers read the bytes of a header field as Latin-1, and others as UTF-8.
-  const ascii = expected.filter((pattern) => isAscii(textOf(pattern)));
+  // Some servers read the bytes of a header as Latin-1, and others as UTF-8.
+  const ascii = expected.filter((pattern) => isAscii(patternText(pattern)));
   const hasWide = ascii.length < expected.length;
   return ({ sent }) => {
     const value = sent.header(name);
@@ -74,7 +74,7 @@ function fitsAny(text: string, patterns: readonly ValuePattern[]): boolean {
   );
 }
 
-function textOf(pattern: ValuePattern): string {
+function patternText(pattern: ValuePattern): string {
   return typeof pattern === "string" ? pattern : pattern.prefix;
 }
 
@@ -87,7 +87,7 @@ function mapPattern(pattern: ValuePattern, map: (text: string) => string): Value
  * as `Bearer`, the result matches every credential, because many origins ignore the scheme.
  */
 function credentialPattern(pattern: ValuePattern): ValuePattern {
-  const text = textOf(pattern);
+  const text = patternText(pattern);
   if (typeof pattern !== "string" && /^[a-z]+:?\s*$/i.test(text)) return { prefix: "" };
   return mapPattern(pattern, () => foldValue(text.slice(text.lastIndexOf(" ") + 1) || text));
 }

@@ -10,11 +10,11 @@ import { splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { canonicalRequest } from "./canonical-request.ts";
-import { clientAddress } from "./client-address.ts";
+import { clientAddress } from "./headers.ts";
 import { hashValues, keyPartName, type NamedValue } from "./identity.ts";
 import { createMatcher, type RuleMatch } from "./matcher.ts";
-import { cookieValue, headerValue, queryValue } from "./request-values.ts";
 import { removeTrailing, trimBlanks } from "./text-folding.ts";
+import { cookieValue, headerValue, queryValue } from "./values.ts";
 
 // This module brings the values of a program's call into the canonical form that the gateway uses
 // for the values of requests. It uses the gateway's functions if possible. If the forms differed, a

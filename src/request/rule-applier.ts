@@ -7,7 +7,6 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Exempt, ExpectedValue } from "../config/tiers.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { readClient } from "./client-address.ts";
 import {
   bodyCostOf,
   type CustomCalls,
@@ -16,7 +15,8 @@ import {
   lowestCost,
   type OnUnreadableCost,
 } from "./custom-calls.ts";
-import type { HeaderFields } from "./header-fields.ts";
+import type { ReadonlyHeaders } from "./headers.ts";
+import { readClient } from "./headers.ts";
 import {
   cachedIdentityOf,
   type Identity,
@@ -57,7 +57,7 @@ export interface AppliedRule {
 }
 
 /** Whether a client's address is in one of the exempt networks. */
-export function isExemptAddress(networks: NetworkSet, headers: HeaderFields): boolean {
+export function isExemptAddress(networks: NetworkSet, headers: ReadonlyHeaders): boolean {
   const client = networks.size > 0 ? readClient(headers) : undefined;
   return client?.kind === "address" && networks.contains(client.address);
 }
@@ -75,7 +75,7 @@ export function isExemptAddress(networks: NetworkSet, headers: HeaderFields): bo
  */
 export async function isExempt(
   { networks, headers }: Exempt,
-  request: { readonly headers: HeaderFields },
+  request: { readonly headers: ReadonlyHeaders },
   secrets: ReadonlyMap<string, string>,
   isEqual = isEqualInConstantTime,
 ): Promise<boolean> {
@@ -83,7 +83,7 @@ export async function isExempt(
   for (const { name, value } of headers) {
     const sent = request.headers.get(name);
     const expected = resolveExpected(value, secrets);
-    // No secret is that long, and hashing a field of 64 KiB for each rule would take long.
+    // No secret is that long, and hashing a header of 64 KiB for each rule would take long.
     if (!sent || sent.length > MAX_KEY_LENGTH) continue;
     if (expected && (await isEqual(sent, expected))) return true;
   }

@@ -1,8 +1,8 @@
 import type { KeyPart } from "../config/key.ts";
 import type { Rule } from "../config/rule.ts";
-import { readCredential } from "./credentials.ts";
-import { foldHeaderName, type HeaderFields } from "./header-fields.ts";
+import { foldHeaderName, type ReadonlyHeaders } from "./headers.ts";
 import { createNameTest, NameIndex } from "./lenient-name.ts";
+import { decodeEscapes, foldText, isAscii, trimBlanks } from "./text-folding.ts";
 import {
   decodeLeniently,
   encodedCookieValue,
@@ -11,11 +11,11 @@ import {
   headerValue,
   MAX_ENCODED_LENGTH,
   queryValue,
-} from "./request-values.ts";
-import { decodeEscapes, foldText, isAscii, trimBlanks } from "./text-folding.ts";
+  readCredential,
+} from "./values.ts";
 
 /**
- * A header field or a query parameter of a request, with all texts that origins may read from it.
+ * A header or a query parameter of a request, with all texts that origins may read from it.
  */
 export interface SentValue {
   /** Undefined if some origins may read the value as absent, for example because it is empty. */
@@ -80,7 +80,7 @@ export class SentText {
 }
 
 /**
- * Reads a header field. If a field was sent twice, the runtime has joined both values with a comma.
+ * Reads a header. If a header was sent twice, the runtime has joined both values with a comma.
  */
 function sentHeader(name: string, value: string): SentValue {
   const isPresent = value.split(",").every((part) => NOT_IGNORED.test(part)) || undefined;
@@ -217,7 +217,7 @@ const MAX_DECODED_VALUES = 16;
 
 /** The names that a configuration reads. */
 export interface SentNames {
-  /** The other spellings of each name of a header field in a key. */
+  /** The other spellings of each name of a header in a key. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly cookies: NameIndex;
   readonly parameters: NameIndex;
@@ -241,7 +241,7 @@ export function sentNamesOf(rules: readonly Rule[]): SentNames {
 }
 
 /**
- * Returns the names with underscores in place of some hyphens. Servers that pass header fields as
+ * Returns the names with underscores in place of some hyphens. Servers that pass headers as
  * variables, as CGI does, do not distinguish these names. Of a name with more than two hyphens, only
  * the name without hyphens is returned, because each name takes a look-up in each request.
  */
@@ -258,7 +258,7 @@ function spellingsWithUnderscores(name: string): string[] {
 
 /** The parts of a request that have values by names. */
 interface ValueSource {
-  readonly headers: HeaderFields;
+  readonly headers: ReadonlyHeaders;
   readonly search: string;
   readonly hasHiddenQuery: boolean;
 }
@@ -278,7 +278,7 @@ interface SentPairs {
 }
 
 /**
- * The header fields, the cookies and the query parameters of one request that conditions and keys
+ * The headers, the cookies and the query parameters of one request that conditions and keys
  * use. Each value is read at most once, and the query and the cookies are split once, even if many
  * rules read them.
  */
@@ -302,9 +302,9 @@ export class SentValues {
   }
 
   /**
-   * Returns the texts that origins may read from a header field, for conditions.
+   * Returns the texts that origins may read from a header, for conditions.
    *
-   * @param name the name of the field, in lower case
+   * @param name the name of the header, in lower case
    */
   header(name: string): SentValue {
     return this.#once(`header ${name}`, () => this.#readHeader(name));
@@ -316,10 +316,10 @@ export class SentValues {
   }
 
   /**
-   * Returns the value of a header field in one spelling, for keys.
+   * Returns the value of a header in one spelling, for keys.
    *
-   * @param name the name of the field, in lower case
-   * @returns undefined if the field is missing, or if origins may read different values
+   * @param name the name of the header, in lower case
+   * @returns undefined if the header is missing, or if origins may read different values
    */
   headerKey(name: string): string | undefined {
     const { headers } = this.#source;
@@ -328,7 +328,7 @@ export class SentValues {
       const others = this.#names?.headers.get(name) ?? spellingsWithUnderscores(name);
       if (others.some((other) => headers.has(other))) return undefined;
     }
-    // Most fields have a short value, which is read faster than it is looked up.
+    // Most headers have a short value, which is read faster than it is looked up.
     if (!value || value.length <= MAX_REREAD) return value ? headerValue(name, value) : undefined;
     return this.#once(`header key ${name}`, () => headerValue(name, value));
   }
@@ -422,7 +422,7 @@ export class SentValues {
     };
     forEachPair(text, COMMA, ({ start, equals, end, before, after }) => {
       if (equals === end) return;
-      // The runtime joins several fields by commas. Only some servers split cookies at commas.
+      // The runtime joins several headers by commas. Only some servers split cookies at commas.
       const isUnclear = before === COMMA || after === COMMA;
       for (const name of namesIn(start, equals)) {
         addPair(cookies, name, text.slice(start, equals), text.slice(equals + 1, end), isUnclear);
@@ -436,7 +436,7 @@ export class SentValues {
 }
 
 /**
- * The maximum length of a header field that is read again for each rule, in characters. Reading it
+ * The maximum length of a header that is read again for each rule, in characters. Reading it
  * takes less time than looking it up.
  */
 const MAX_REREAD = 64;
@@ -494,8 +494,8 @@ function keyOf(
   return count > 1 || isUnclear ? undefined : read(first);
 }
 
-/** Counts the header fields whose names servers may take for the same name. */
-function countSpellings(headers: HeaderFields): Map<string, number> {
+/** Counts the headers whose names servers may take for the same name. */
+function countSpellings(headers: ReadonlyHeaders): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of new Set(headers.keys())) {
     const spelling = foldHeaderName(name);

@@ -2,7 +2,7 @@ import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 import { decode, verify } from "hono/utils/jwt/jwt";
 import type { JwtConfig } from "../config/jwt.ts";
 import type { ClaimPart } from "../config/key.ts";
-import type { HeaderFields } from "./header-fields.ts";
+import type { ReadonlyHeaders } from "./headers.ts";
 import { withTimeout } from "./timeout.ts";
 
 /** The claims of a verified token, which are statements of its issuer. They can have any type. */
@@ -237,10 +237,10 @@ async function readText(response: Response): Promise<string> {
 // 6.1 KiB with key sets.
 
 /** @returns the claims of a request's token; undefined if the request has no valid token */
-export type ClaimsReader = (headers: HeaderFields) => Promise<Claims | undefined>;
+export type ClaimsReader = (headers: ReadonlyHeaders) => Promise<Claims | undefined>;
 
 /**
- * The maximum length of a header field that is read, in characters. Verifying a longer token would
+ * The maximum length of a header that is read, in characters. Verifying a longer token would
  * take much CPU time.
  */
 const MAX_FIELD_LENGTH = 16 * 1024;
@@ -282,7 +282,7 @@ export function createClaimsReader(
   };
 }
 
-function tokenIn(headers: HeaderFields, header: string): string | undefined {
+function tokenIn(headers: ReadonlyHeaders, header: string): string | undefined {
   const value = headers.get(header);
   if (!value || value.length > MAX_FIELD_LENGTH) return undefined;
   return header === "authorization" ? /^Bearer +(\S+)$/i.exec(value)?.[1] : value;

@@ -1,6 +1,6 @@
 import { parseRateLimit } from "ratelimit-header-parser";
 import { describe, expect, it } from "vitest";
-import { appendQuotaFields, type FieldStyle } from "../../../src/http/response-headers.ts";
+import { appendQuotaHeaders, type HeaderStyle } from "../../../src/http/response-headers.ts";
 import type { Quota } from "../../../src/limiter/decision.ts";
 
 const NOW = Date.now();
@@ -17,9 +17,9 @@ const QUOTAS = [
   quota("site", 5000, 4999, 80_000_000),
 ];
 
-function parsed(style: FieldStyle, origins: Record<string, string> = {}) {
+function parsed(style: HeaderStyle, origins: Record<string, string> = {}) {
   const headers = new Headers(origins);
-  appendQuotaFields(headers, QUOTAS, style);
+  appendQuotaHeaders(headers, QUOTAS, style);
   return parseRateLimit(headers);
 }
 

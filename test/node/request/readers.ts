@@ -3,7 +3,7 @@ import { parseAlternatives } from "../../../src/config/key.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import { allowOrigin } from "../../../src/http/response-headers.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
-import { clientAddress } from "../../../src/request/client-address.ts";
+import { clientAddress } from "../../../src/request/headers.ts";
 import { identityOf } from "../../../src/request/identity.ts";
 import { identityOfLimitKey } from "../../../src/request/limit-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";

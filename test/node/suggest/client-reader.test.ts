@@ -5,7 +5,7 @@ import { ClientReader } from "../../../cli/suggest/client-reader.ts";
 import { isPlainIPv4 } from "../../../cli/suggest/counts.ts";
 import { type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import { parseAddress } from "../../../src/config/address.ts";
-import { clientAddress } from "../../../src/request/client-address.ts";
+import { clientAddress } from "../../../src/request/headers.ts";
 import { FACTS, requestAt } from "./counted.ts";
 
 function readerFor(options: RuleOptions, facts: LogFacts = FACTS, countsUnknownAddress = false) {

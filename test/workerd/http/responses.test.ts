@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
-import { appendQuotaFields } from "../../../src/http/response-headers.ts";
+import { appendQuotaHeaders } from "../../../src/http/response-headers.ts";
 import {
   badGatewayResponse,
   badRequestResponse,
@@ -36,14 +36,14 @@ describe("the X-RateLimit fields of Weir", () => {
     const origins = own.map((name): [string, string] => [name.toLowerCase(), "origin"]);
     for (const style of ["legacy", "both"] as const) {
       const headers = new Headers(origins);
-      appendQuotaFields(headers, [quota], style);
+      appendQuotaHeaders(headers, [quota], style);
       expect([...headers].filter(([name]) => name.startsWith("x-"))).toEqual(origins.sort());
     }
   });
 
   it("are added if the origin sends none of them", () => {
     const headers = new Headers();
-    appendQuotaFields(headers, [quota], "legacy");
+    appendQuotaHeaders(headers, [quota], "legacy");
     expect([...headers.keys()]).toEqual(names.map((name) => name.toLowerCase()));
   });
 });

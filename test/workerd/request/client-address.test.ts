@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clientAddress } from "../../../src/request/client-address.ts";
+import { clientAddress } from "../../../src/request/headers.ts";
 
 function client(address: string, prefix = 64, headers: Record<string, string> = {}) {
   return clientAddress(new Headers({ "cf-connecting-ip": address, ...headers }), prefix);

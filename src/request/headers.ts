@@ -1,7 +1,49 @@
 import { type Address, parseAddress, unwrapIPv4 } from "../config/address.ts";
-import type { HeaderFields } from "./header-fields.ts";
 import { LruCache } from "./lru-cache.ts";
 import { removeTrailing } from "./text-folding.ts";
+
+/**
+ * The headers of a request or of a response, with names in lower case. `Headers` has this form.
+ * The headers of a log have it too, and need no validation and no copy.
+ */
+export interface ReadonlyHeaders {
+  get(name: string): string | null;
+  has(name: string): boolean;
+  keys(): Iterable<string>;
+}
+
+/** Matches the characters that {@link foldHeaderName} replaces. */
+const SEPARATOR = "[^a-z\\d]";
+const SEPARATORS = new RegExp(SEPARATOR, "g");
+
+/**
+ * Returns the form in which servers may see the name of a header. Servers that pass headers as
+ * variables, as CGI does, do not distinguish `_` from `-`, and some of them replace every character that is
+ * no letter or digit.
+ *
+ * @param name a name in lower case
+ */
+export function foldHeaderName(name: string): string {
+  return name.replace(SEPARATORS, "_");
+}
+
+/**
+ * Returns a pattern that matches each name with the folded form of one of the given names. Testing it is
+ * faster than folding a name.
+ *
+ * @param names names in lower case, with `-` as the only separator
+ */
+export function namePattern(...names: readonly string[]): RegExp {
+  return new RegExp(`^(?:${names.join("|").replaceAll("-", SEPARATOR)})$`);
+}
+
+/** Returns the names of the headers that match a pattern of {@link namePattern}. */
+export function headersNamed(pattern: RegExp, headers: ReadonlyHeaders): string[] {
+  const found: string[] = [];
+  // Every request is searched, and a loop takes half the time of a filtered copy of all names.
+  for (const name of headers.keys()) if (pattern.test(name)) found.push(name);
+  return found;
+}
 
 /**
  * The address in CF-Connecting-IP if a Worker of another zone sends the request. All such Workers
@@ -35,7 +77,7 @@ export type Client =
  * Reads the client only from CF-Connecting-IP, because clients can forge every other header with an
  * address. An IPv4 address in an IPv6 notation becomes a plain IPv4 address.
  */
-export function readClient(headers: HeaderFields): Client {
+export function readClient(headers: ReadonlyHeaders): Client {
   const address = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
   if (!address) return { kind: "unknown" };
   if (address.startsWith(WORKERS_ADDRESS, 128)) {
@@ -52,7 +94,7 @@ export function readClient(headers: HeaderFields): Client {
  * @returns `203.0.113.7`, `2001:db8::/64` or `worker:ZONE`; `unknown` for all requests without an
  * address
  */
-export function clientAddress(headers: HeaderFields, ipv6Prefix: number): string {
+export function clientAddress(headers: ReadonlyHeaders, ipv6Prefix: number): string {
   const text = headers.get("cf-connecting-ip") ?? "";
   const cached = addresses.get(`${ipv6Prefix}/${text}`);
   if (cached !== undefined) return cached;
@@ -79,10 +121,10 @@ function canonicalAddress(address: Address, ipv6Prefix: number): string {
 }
 
 /**
- * Returns the zone in CF-Worker. If a Worker has sent this field too, the runtime joins both values
+ * Returns the zone in CF-Worker. If a Worker has sent this header too, the runtime joins both values
  * by a comma. Weir cannot know which value Cloudflare has written, so the result is then empty.
  */
-function readZone(field: string | null): string {
-  const zone = removeTrailing(".", field?.trim().toLowerCase() ?? "");
+function readZone(header: string | null): string {
+  const zone = removeTrailing(".", header?.trim().toLowerCase() ?? "");
   return /^[\w.-]*$/.test(zone) ? zone : "";
 }
