@@ -18,43 +18,29 @@ import type {
 } from "../../src/explain/explanation.ts";
 import { readClients } from "../../src/limiter/clients.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
-import {
-  AdminError,
-  type ConnectionOptions,
-  connect,
-  EXIT,
-  wrongOptions,
-} from "../admin/connection.ts";
+import { AdminError, connect, EXIT, wrongOptions } from "../admin/connection.ts";
 import { printable } from "../doctor/findings.ts";
 import { readSettings, type Settings, SettingsError } from "../doctor/settings.ts";
 import { loadConfig } from "../load-config.ts";
 import { explainLoadError, textError } from "../load-error.ts";
 import { jsonText } from "../print/text.ts";
 import { runGuarded } from "../process.ts";
-import { hintsFor } from "./curl.ts";
-import { describeRequest, type RequestOptions } from "./describe-request.ts";
 import { explanationText } from "./explanation-text.ts";
-import type { DefaultHost } from "./request.ts";
+import { type DefaultHost, describeRequest, type RequestOptions } from "./request.ts";
 
 /** The host of a path without a host, if no rule depends on the host. */
 const ANY_HOST = "example.com";
 
 /** The files with the configuration and the bindings. */
-export interface LocalOptions {
+interface LocalOptions {
   readonly config: string;
   readonly env?: string | undefined;
   readonly wrangler?: string | undefined;
   readonly json?: true;
 }
 
-/** An explanation without counters, and what was assumed. */
-export interface LocalExplanation {
-  readonly explanation: Explanation;
-  readonly notes: readonly string[];
-}
-
 /** @throws {AdminError} if the file has no valid configuration */
-export async function readConfig({ config: file, json }: LocalOptions): Promise<Config> {
+async function readConfig({ config: file, json }: LocalOptions): Promise<Config> {
   const loaded = await loadConfig(file, json ? "json" : "text", EXIT.unavailable);
   if (loaded.kind === "valid") return loaded.config;
   throw new AdminError(
@@ -66,7 +52,7 @@ export async function readConfig({ config: file, json }: LocalOptions): Promise<
 }
 
 /** Returns the host for a path. @throws {AdminError} if a rule depends on the host */
-export function hostFor({ rules }: Config): DefaultHost {
+function hostFor({ rules }: Config): DefaultHost {
   const rule = rules.find(({ match, key, tiers }) => {
     const hasHosts = [match, match.except ?? {}].some(
       ({ hosts, headers = [] }) => hosts || headers.some(({ name }) => name === "host"),
@@ -96,12 +82,12 @@ function readsHost(key: KeyExpression): boolean {
  * @param now the time, in milliseconds since the Unix epoch
  * @throws {AdminError} if the request or the bindings cannot be used
  */
-export async function explainLocally(
+async function explainLocally(
   request: DescribedRequest,
   config: Config,
   options: LocalOptions,
   now: number,
-): Promise<LocalExplanation> {
+): Promise<Explained> {
   const settings = await settingsOf(options);
   const { bindings, notes } = bindingsOf(config, settings);
   const store = createMemoryStore();
@@ -206,53 +192,26 @@ function environmentOf(settings: Settings): Record<string, unknown> {
   );
 }
 
-/** The answer of a Worker. */
-export interface LiveExplanation {
-  /** In the form of this version. */
-  readonly explanation: Explanation;
-  /** The Worker is older than this form, so that most fields are missing or empty. */
-  readonly isPartial: boolean;
-  /** The answer as the Worker has sent it. */
-  readonly answer: object;
-  readonly notes: readonly string[];
-}
-
 /**
  * Lets a Worker explain a request, with its counters and overrides. Takes no quota.
  *
  * @throws {AdminError} if the Worker cannot be called, or refuses the request
  */
-export async function explainLive(
+async function explainLive(
   request: DescribedRequest,
-  connection: Omit<ConnectionOptions, "atOption">,
-): Promise<LiveExplanation> {
-  const api = await connect({ ...connection, atOption: "--against" });
-  const call = (described: DescribedRequest) =>
-    api.call<Explanation>("POST", "explain", "outcome", described);
-  const notes: string[] = [];
-  const answer = await call(request).catch((error) => {
-    const { body, ...withoutBody } = request;
-    const isRefused = error instanceof AdminError && [400, 413].includes(error.status ?? 0);
-    if (body === undefined || !isRefused) throw error;
-    // An older version knows no body, and the API reads 64 KiB of JSON, with all fields.
-    notes.push(REFUSED_BODY);
-    return call(withoutBody);
+  { against = "", env, wrangler }: ExplainOptions,
+): Promise<Explanation> {
+  const api = await connect({
+    at: against,
+    atOption: "--against",
+    ...(env !== undefined && { env }),
+    ...(wrangler !== undefined && { wrangler }),
   });
-  if (!Array.isArray(answer.rules) || !answer.rules.every(hasNumbers)) throw otherForm();
-  if ("request" in answer && "response" in answer) {
-    return { explanation: answer, isPartial: false, answer, notes };
-  }
-  const note = `${api.place} runs an older version of edge-weir, whose answer has no conditions, counters and stored keys. Deploy this version to see them, or leave out --against to explain the request with this folder's configuration.`;
-  return {
-    explanation: inThisForm(answer, request),
-    isPartial: true,
-    answer,
-    notes: [...notes, note],
-  };
+  const answer = await api.call<Explanation>("POST", "explain", "outcome", request);
+  const { rules } = answer;
+  if (Array.isArray(rules) && rules.every(hasNumbers)) return answer;
+  throw otherForm();
 }
-
-const REFUSED_BODY =
-  "The Worker has refused the body, because it is too long or the Worker is older. Functions in custom that read the body find none.";
 
 /** Whether all counts and times of a rule in an answer are numbers. */
 function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {
@@ -271,34 +230,11 @@ function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {
 }
 
 /** Returns the error for an answer without a field that this version needs. */
-export function otherForm(): AdminError {
+function otherForm(): AdminError {
   return new AdminError(
     EXIT.unavailable,
     "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
   );
-}
-
-/** Adds empty fields to the answer of an older Worker, whose rules have only why, client and quotas. */
-function inThisForm(answer: Partial<Explanation>, { method, url }: DescribedRequest): Explanation {
-  const { hostname: host, pathname: path } = new URL(url);
-  const sent = { method, sentMethod: method, isPreflight: false, host, path };
-  return {
-    outcome: answer.outcome ?? "undecided",
-    request: { ...sent, variants: [path], isUnambiguous: true, client: "" },
-    rules: (answer.rules ?? []).map((rule) => ({
-      ...rule,
-      mode: modeIn(rule.why),
-      conditions: [],
-      key: [],
-    })),
-    response: { headers: [] },
-  };
-}
-
-/** The sentence of an older Worker names each mode except `enforce`. */
-function modeIn(why: string): ExplainedRule["mode"] {
-  const [, mode] = /mode: "(shadow|mark)"/.exec(why) ?? [];
-  return (mode as "shadow" | "mark" | undefined) ?? "enforce";
 }
 
 /** The options of the command `explain`. */
@@ -308,15 +244,10 @@ export interface ExplainOptions extends RequestOptions, LocalOptions {
   readonly verbose?: true;
 }
 
-/** An explanation, and all that its reader must know about it. */
+/** An explanation, and what was assumed or left out, as sentences. */
 interface Explained {
   readonly explanation: Explanation;
-  /** The document for `--json`, without notes. */
-  readonly answer: object;
   readonly notes: readonly string[];
-  readonly now: number;
-  /** Whether the request and the response are unknown, because the Worker is older. */
-  readonly isPartial: boolean;
 }
 
 /**
@@ -326,9 +257,9 @@ interface Explained {
  */
 export async function runExplain(options: ExplainOptions): Promise<number> {
   try {
-    console.log(
-      printed(await (options.against === undefined ? byConfig : byWorker)(options), options),
-    );
+    const now = timeOf(options);
+    const explained = await (options.against === undefined ? byConfig : byWorker)(options, now);
+    console.log(printed(explained, options, now));
     return EXIT.done;
   } catch (error) {
     if (!(error instanceof AdminError)) throw error;
@@ -338,8 +269,7 @@ export async function runExplain(options: ExplainOptions): Promise<number> {
   }
 }
 
-async function byConfig(options: ExplainOptions): Promise<Explained> {
-  const now = timeOf(options.atTime);
+async function byConfig(options: ExplainOptions, now: number): Promise<Explained> {
   // The request is read first, because its faults are found sooner, and only a path needs the configuration.
   let config: Promise<Config> | undefined;
   const load = () => {
@@ -348,27 +278,19 @@ async function byConfig(options: ExplainOptions): Promise<Explained> {
   };
   const { request, notes } = await describeRequest(options, async () => hostFor(await load()));
   const local = await explainLocally(request, await load(), options, now);
-  const { explanation } = local;
-  const all = [...notes, ...local.notes];
-  return { explanation, answer: explanation, now, isPartial: false, notes: all };
+  return { ...local, notes: [...notes, ...local.notes] };
 }
 
 async function byWorker(options: ExplainOptions): Promise<Explained> {
-  const { against = "", atTime, env, wrangler } = options;
-  if (atTime !== undefined) {
-    throw wrongOptions("--at-time works only without --against: a Worker uses its own clock.");
-  }
-  const { request, notes } = await describeRequest(options, async () => hostOf(against));
-  const live = await explainLive(request, {
-    at: against,
-    ...(env !== undefined && { env }),
-    ...(wrangler !== undefined && { wrangler }),
-  });
-  return { ...live, now: Date.now(), notes: [...live.notes, ...notes] };
+  const { request, notes } = await describeRequest(options, async () => hostOf(options.against));
+  return { explanation: await explainLive(request, options), notes };
 }
 
-function timeOf(atTime: string | undefined): number {
+function timeOf({ atTime, against }: ExplainOptions): number {
   if (atTime === undefined) return Date.now();
+  if (against !== undefined) {
+    throw wrongOptions("--at-time works only without --against: a Worker uses its own clock.");
+  }
   const form = /^\d{4}-\d\d-\d\dT[\d:.]{5,12}(?:Z|[+-]\d\d:\d\d)$/i;
   const time = form.test(atTime) ? parseIsoTime(atTime) : Number.NaN;
   if (!Number.isNaN(time)) return time;
@@ -376,7 +298,7 @@ function timeOf(atTime: string | undefined): number {
 }
 
 /** A path without a host belongs to the Worker that explains it. */
-function hostOf(against: string): DefaultHost {
+function hostOf(against = ""): DefaultHost {
   const url = URL.parse(against);
   if (!url?.hostname) {
     throw wrongOptions("--against must be the URL of a Worker, such as https://api.example.com.");
@@ -385,15 +307,39 @@ function hostOf(against: string): DefaultHost {
   return { host, note: `The path has no host, so that of --against was taken: ${host}.` };
 }
 
-function printed(explained: Explained, { json, verbose, against }: ExplainOptions): string {
-  const { explanation, answer, now, isPartial } = explained;
+function printed(explained: Explained, options: ExplainOptions, now: number): string {
+  const { json, verbose, against } = options;
+  const { explanation } = explained;
   try {
     const notes = [...explained.notes, ...hintsFor(explanation)];
-    if (json) return jsonText({ ...answer, notes });
-    return explanationText(explanation, { isVerbose: verbose === true, now, notes, isPartial });
+    if (json) return jsonText({ ...explanation, notes });
+    return explanationText(explanation, { isVerbose: verbose === true, now, notes });
   } catch (error) {
     // A field that is missing in an answer appears as one of these errors when the answer is printed.
     const isMissing = error instanceof TypeError || error instanceof RangeError;
     throw isMissing && against !== undefined ? otherForm() : error;
   }
+}
+
+/** Returns how to complete the description of a request that lacks what rules depend on, as sentences. */
+function hintsFor({ request, rules }: Explanation): string[] {
+  const hints: string[] = [];
+  if (request.client === "unknown") {
+    hints.push(
+      "The client's address is unknown: add --ip 203.0.113.7. Weir reads it only from CF-Connecting-IP, never from X-Forwarded-For.",
+    );
+  }
+  const isUnknown = (name: RegExp) =>
+    rules.some(({ conditions }) =>
+      conditions.some(({ field, result }) => result === "unknown" && name.test(field)),
+    );
+  const facts = [
+    isUnknown(/countries$/) && "--cf country=DE",
+    isUnknown(/asns$/) && "--cf asn=64496",
+    isUnknown(/bots$/) && '--cf verifiedBotCategory="Search Engine Crawler" (or empty)',
+  ].filter(Boolean);
+  if (facts.length > 0) {
+    hints.push(`Cloudflare's data about the client is unknown: add ${facts.join(", ")}.`);
+  }
+  return hints;
 }

@@ -1,382 +1,47 @@
-import { createReadStream } from "node:fs";
+import { readFile } from "node:fs/promises";
+import * as v from "valibot";
 import { parseAddress } from "../../src/config/address.ts";
 import { parseHeaderName } from "../../src/config/key.ts";
+import { BODYLESS, MAX_BODY } from "../../src/explain/described-request.ts";
+import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "../../src/explain/explanation.ts";
 import { wrongOptions } from "../admin/connection.ts";
 import { printable, quoted } from "../doctor/findings.ts";
 
-/** The maximum size of a file, in bytes. */
-const MAX_BYTES = 128 * 1024 * 1024;
-
-/**
- * Reads a file.
- *
- * @param file a path, or `-` for the standard input
- * @param content describes the content, for messages
- * @throws {AdminError} if it cannot be read or is too large
- */
-export async function readText(file: string, content: string): Promise<string> {
-  const isStandardInput = file === "-";
-  if (isStandardInput && process.stdin.isTTY) {
-    process.stderr.write(
-      `Paste the ${content}, then press Ctrl-D (on Windows Ctrl-Z and Enter).\n`,
-    );
-  }
-  const name = isStandardInput ? "the standard input" : printable(file).slice(0, 200);
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of isStandardInput ? process.stdin : createReadStream(file)) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > MAX_BYTES) break;
-    }
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw wrongOptions(
-      code === "ENOENT"
-        ? `There is no file ${name}.`
-        : `${name} could not be read${code === undefined ? "" : ` (${code})`}.`,
-    );
-  }
-  if (bytes > MAX_BYTES) {
-    throw wrongOptions(
-      `${name} has more than ${MAX_BYTES / 1024 / 1024} MiB. Copy only the one request into a file.`,
-    );
-  }
-  return Buffer.concat(chunks).toString("utf8");
+/** A part of a body, as curl's options describe it. */
+export interface BodyPart {
+  /** `text`: a text, or a file after `@`. `pair`: encoded as {@link encodedPair} does. `form`: of a multipart form. */
+  readonly kind: "text" | "raw" | "pair" | "form";
+  readonly text: string;
 }
 
-/** Control characters, which no header field can have. A tab is allowed. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it finds
-const FORBIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f]/;
-
-/** The header fields of a described request, by their names in lower case. */
-export class HeaderFields {
-  readonly #values = new Map<string, string[]>();
-
-  /**
-   * Adds a field. Several fields of one name are joined when they are read.
-   *
-   * @param origin names the place of the field in messages, such as `-H`
-   * @throws {AdminError} if no request can have such a field
-   */
-  add(name: string, value: string, origin: string): void {
-    const parsed = parseHeaderName(name);
-    if (parsed === undefined) {
-      throw wrongOptions(
-        `${origin}: ${name === "" ? "the name of a header field is missing" : `"${quoted(name).slice(0, 40)}" is not the name of a header field`}. Write ${origin === "-H" ? "-H " : ""}'name: value', such as 'x-api-key: abc'.`,
-      );
-    }
-    const trimmed = value.trim();
-    if (FORBIDDEN.test(trimmed)) {
-      throw wrongOptions(
-        `${origin}: the value of ${parsed} has a line break or another control character.`,
-      );
-    }
-    const text = isByteString(trimmed) ? trimmed : utf8Bytes(trimmed);
-    const values = this.#values.get(parsed);
-    if (values) values.push(text);
-    else this.#values.set(parsed, [text]);
-  }
-
-  has(name: string): boolean {
-    return this.#values.has(name);
-  }
-
-  /** Removes all fields of a name. */
-  delete(name: string): void {
-    this.#values.delete(name.toLowerCase());
-  }
-
-  /** Adds a field unless there is one of this name. */
-  addMissing(name: string, value: string, origin: string): void {
-    if (!this.has(name)) this.add(name, value, origin);
-  }
-
-  /** Removes the fields of a name. @returns the first value */
-  take(name: string): string | undefined {
-    const [value] = this.#values.get(name) ?? [];
-    this.#values.delete(name);
-    return value;
-  }
-
-  /** Replaces the fields whose names the other fields have. */
-  replaceBy(others: HeaderFields): void {
-    for (const [name, values] of others.#values) this.#values.set(name, values);
-  }
-
-  /** Returns the fields as a Worker reads them: those of one name joined. Browsers join cookies by `;`. */
-  toRecord(): Record<string, string> {
-    return Object.fromEntries(
-      [...this.#values].map(([name, values]) => [
-        name,
-        values.join(name === "cookie" ? "; " : ", "),
-      ]),
-    );
-  }
+/** The options that describe a request. Most are those of curl, with the same meaning. */
+export interface RequestOptions {
+  /** The method and the URL, or only the URL. */
+  readonly words: readonly string[];
+  readonly body: readonly BodyPart[];
+  readonly request?: string;
+  readonly url?: string;
+  readonly header?: readonly string[];
+  readonly get?: true;
+  readonly head?: true;
+  readonly urlQuery?: readonly string[];
+  readonly cookie?: readonly string[];
+  readonly user?: string;
+  readonly oauth2Bearer?: string;
+  readonly userAgent?: string;
+  readonly referer?: string;
+  readonly ip?: string;
+  readonly cf?: readonly string[];
+  readonly host?: string;
+  readonly har?: string;
+  readonly entry?: number;
+  readonly json?: true;
 }
 
-/**
- * Reads the option `-H`: `name: value`, or `name;` for an empty value.
- *
- * @param remove is called for `name:` without a value, with which curl removes a field
- */
-export function readField(
-  field: string,
-  origin: string,
-  fields: HeaderFields,
-  remove: (name: string) => void,
-): void {
-  // HTTP/2 sends the method and the URL in pseudo fields, such as `:authority: example.com`.
-  if (/^:[a-z]+:/.test(field)) return;
-  const colon = field.indexOf(":");
-  const name = (colon === -1 ? field : field.slice(0, colon)).trim();
-  const value = colon === -1 ? "" : field.slice(colon + 1).trim();
-  if (colon === -1 && !name.endsWith(";")) {
-    // The text is not printed: it may be a credential whose name is missing.
-    throw wrongOptions(
-      `${origin} has no colon. Write 'name: value', or 'name;' for an empty value.`,
-    );
-  }
-  if (colon === -1) fields.add(name.slice(0, -1), "", origin);
-  else if (value === "" && parseHeaderName(name)) remove(name.toLowerCase());
-  else fields.add(name, value, origin);
-}
-
-/** Whether each character stands for one byte, as in the values that a Worker reads. */
-function isByteString(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters of one byte
-  return /^[\u0000-\u00ff]*$/.test(text);
-}
-
-/** Returns the bytes that a program sends for a text, each as one character. */
-function utf8Bytes(text: string): string {
-  return Buffer.from(text, "utf8").toString("latin1");
-}
-
-/** A request as an option describes it, before `--ip` and `--cf` are added. */
-export interface ReadRequest {
-  readonly method: string;
-  /** A URL, or what the user wrote instead. */
-  readonly url: string;
-  readonly fields: HeaderFields;
-  /** Undefined if there is none, or if it is unknown. */
-  readonly body?: string | undefined;
-  /** What was assumed or left out, as sentences. */
+/** A request, and what was assumed or left out, as sentences. */
+export interface Described {
+  readonly request: DescribedRequest;
   readonly notes: readonly string[];
-}
-
-/** The maximum number of entries that a message lists. */
-const MAX_LISTED = 30;
-/** The maximum length of a listed URL, in characters. */
-const MAX_LISTED_URL = 90;
-
-type Table = Readonly<Record<string, unknown>>;
-
-/**
- * Reads one request of a HAR file, or a single entry of one.
- *
- * @param number the number of the entry; the first is 1
- * @throws {AdminError} if the text has no such entry. If it has several, the message lists them
- */
-export function readHar(text: string, number: number | undefined): ReadRequest {
-  const document = parse(text);
-  const entries = entriesOf(document);
-  const selected = number ?? (entries.length === 1 ? 1 : undefined);
-  if (entries.length === 0) throw wrongOptions("The HAR file has no entries.");
-  if (selected === undefined) {
-    throw wrongOptions(
-      `The HAR file has ${entries.length} entries. Choose one with --entry:\n${list(entries)}`,
-    );
-  }
-  if (selected < 1 || selected > entries.length) {
-    throw wrongOptions(
-      `--entry is ${selected}, but the HAR file has the entries 1 to ${entries.length}:\n${list(entries)}`,
-    );
-  }
-  const request = requestOf(entries[selected - 1]);
-  if (typeof request?.method !== "string" || typeof request.url !== "string") {
-    throw wrongOptions(
-      `Entry ${selected} of the HAR file has no request with the texts method and url.`,
-    );
-  }
-  const fields = readFields(request, selected);
-  const { postData, bodySize } = request;
-  const body = isTable(postData) && typeof postData.text === "string" ? postData.text : undefined;
-  const lacksBody = body === undefined && (isTable(postData) || Number(bodySize) > 0);
-  return {
-    method: request.method,
-    url: request.url,
-    fields,
-    body,
-    notes: [...(isSanitized(document, fields) ? [SANITIZED] : []), ...(lacksBody ? [NO_BODY] : [])],
-  };
-}
-
-const NO_BODY =
-  "The HAR entry lacks the text of its body, so functions in custom that read the body find none.";
-
-const SANITIZED =
-  "The HAR entry has neither Cookie nor Authorization. Browsers leave them out unless the export includes sensitive data; add them with -H if a rule reads them.";
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\ufeff/, ""));
-  } catch {
-    // The message of the parser quotes the file, which may have credentials.
-    throw wrongOptions(
-      "The HAR file is not JSON. Save all as HAR in the browser, or copy one entry.",
-    );
-  }
-}
-
-/** Returns the entries of a whole file, of a list of entries, or of one entry or one request. */
-function entriesOf(document: unknown): readonly unknown[] {
-  if (Array.isArray(document)) return document;
-  if (isTable(document)) {
-    const { log } = document;
-    if (isTable(log) && Array.isArray(log.entries)) return log.entries;
-    if (Array.isArray(document.entries)) return document.entries;
-    if (requestOf(document)) return [document];
-  }
-  throw wrongOptions("The HAR file has no log.entries. A single entry needs the object request.");
-}
-
-/** @returns the request of an entry, or the value itself if it is a request */
-function requestOf(entry: unknown): Table | undefined {
-  if (!isTable(entry)) return undefined;
-  if (isTable(entry.request)) return entry.request;
-  return "method" in entry && "url" in entry ? entry : undefined;
-}
-
-function readFields({ headers, bodySize, postData }: Table, number: number): HeaderFields {
-  const fields = new HeaderFields();
-  const origin = `Entry ${number} of the HAR file`;
-  for (const field of Array.isArray(headers) ? headers : []) {
-    if (!isTable(field) || typeof field.name !== "string" || typeof field.value !== "string") {
-      throw wrongOptions(`${origin} has a header field without the texts name and value.`);
-    }
-    // HTTP/2 sends the method and the URL in such fields. The URL has the host.
-    if (field.name.startsWith(":") || /^host$/i.test(field.name)) continue;
-    fields.add(field.name, field.value, origin);
-  }
-  const hasLength = fields.has("content-length") || fields.has("transfer-encoding");
-  if (!hasLength && Number.isSafeInteger(bodySize) && (bodySize as number) > 0) {
-    fields.add("content-length", String(bodySize), origin);
-  } else if (!hasLength && isTable(postData) && typeof postData.text === "string") {
-    fields.add("content-length", String(Buffer.byteLength(postData.text)), origin);
-  }
-  return fields;
-}
-
-function isSanitized(document: unknown, fields: HeaderFields): boolean {
-  if (fields.has("cookie") || fields.has("authorization")) return false;
-  const log = isTable(document) ? document.log : undefined;
-  const creator = isTable(log) ? log.creator : undefined;
-  return isTable(creator) && creator.name === "WebInspector";
-}
-
-function list(entries: readonly unknown[]): string {
-  const width = String(Math.min(entries.length, MAX_LISTED)).length;
-  const lines = entries
-    .slice(0, MAX_LISTED)
-    .map((entry, index) => `  ${String(index + 1).padStart(width)}  ${summaryOf(entry)}`);
-  const more = entries.length - lines.length;
-  return [...lines, ...(more > 0 ? [`  … and ${more} more`] : [])].join("\n");
-}
-
-/** Describes an entry without its query, which may have credentials. */
-function summaryOf(entry: unknown): string {
-  const { method, url } = requestOf(entry) ?? {};
-  if (typeof method !== "string" || typeof url !== "string") return "(no request)";
-  const [place = ""] = url.slice(0, 2 * MAX_LISTED_URL).split(/[?#]/, 1);
-  const withoutUser = place.replace(/\/\/[^/@]*@/, "//");
-  const shown =
-    withoutUser.length > MAX_LISTED_URL ? `${withoutUser.slice(0, MAX_LISTED_URL)}…` : withoutUser;
-  return printable(`${method.slice(0, 20)} ${shown}`);
-}
-
-function isTable(value: unknown): value is Table {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** Cloudflare's data about a client, in the form of `request.cf`. */
-type ClientFacts = Readonly<Record<string, unknown>>;
-
-interface Fact {
-  /** The value that is allowed, for messages. */
-  readonly allowed: string;
-  /** Returns undefined for a value that is not allowed. */
-  parse(text: string): unknown;
-}
-
-const FACTS: Readonly<Record<string, Fact>> = {
-  country: {
-    allowed: "two letters such as DE, T1 for Tor, or XX for an unknown country",
-    parse: (text) => (/^(?:[a-z]{2}|t1)$/i.test(text) ? text.toUpperCase() : undefined),
-  },
-  asn: {
-    allowed: "a number such as 64496",
-    parse: (text) => {
-      const [, digits] = /^(?:as)?(\d{1,10})$/i.exec(text) ?? [];
-      return digits !== undefined && Number(digits) < 2 ** 32 ? Number(digits) : undefined;
-    },
-  },
-  verifiedBotCategory: {
-    allowed: 'a category such as "Search Engine Crawler"; an empty text for any other client',
-    parse: (text) => (text.length <= 64 ? text : undefined),
-  },
-  "botManagement.ja4": {
-    allowed: "a fingerprint of letters, digits and underscores",
-    parse: (text) => (/^\w{1,64}$/.test(text) ? text : undefined),
-  },
-  "botManagement.verifiedBot": {
-    allowed: "true or false",
-    parse: (text) => (/^(?:true|false)$/.test(text) ? text === "true" : undefined),
-  },
-};
-
-/**
- * Reads the options `--cf name=value`.
- *
- * @returns undefined without options
- * @throws {AdminError} for another name or value
- */
-export function readFacts(options: readonly string[] = []): ClientFacts | undefined {
-  const facts: Record<string, unknown> = {};
-  const bots: Record<string, unknown> = {};
-  for (const option of options) {
-    const equals = option.indexOf("=");
-    const given = option.slice(0, equals === -1 ? undefined : equals).trim();
-    const name = Object.keys(FACTS).find((each) => each.toLowerCase() === given.toLowerCase());
-    const fact = name === undefined ? undefined : FACTS[name];
-    if (name === undefined || !fact) {
-      throw wrongOptions(
-        `--cf has the name "${quoted(given).slice(0, 40)}". Allowed: ${Object.keys(FACTS).join(", ")}.`,
-      );
-    }
-    const value = equals === -1 ? undefined : fact.parse(option.slice(equals + 1).trim());
-    if (value === undefined) {
-      throw wrongOptions(`--cf ${name}= must be ${fact.allowed}.`);
-    }
-    const [first, second] = name.split(".");
-    const target = second === undefined ? facts : bots;
-    const field = second ?? first ?? name;
-    if (Object.hasOwn(target, field)) throw wrongOptions(`--cf ${name} is given twice.`);
-    target[field] = value;
-  }
-  if (Object.keys(bots).length > 0) facts.botManagement = bots;
-  return Object.keys(facts).length === 0 ? undefined : facts;
-}
-
-/** Checks the option `--ip`. @throws {AdminError} if it is no address */
-export function readIp(ip: string): string {
-  const text = ip.trim();
-  if (parseAddress(text)) return text;
-  // The value is not printed: a key that was written here by mistake would be in logs.
-  throw wrongOptions(
-    "--ip is not an IP address. Allowed: an address without a port and without a prefix length, such as 203.0.113.7 or 2001:db8::7.",
-  );
 }
 
 /** The host of a request that is described by a path only. */
@@ -386,28 +51,373 @@ export interface DefaultHost {
   readonly note: string;
 }
 
+/** A request as the words, curl's options or a HAR file describe it. */
+interface Source {
+  readonly method: string;
+  /** A URL, or what the user wrote instead. */
+  readonly url: string;
+  readonly headers: Headers;
+  /** Undefined if there is none, or if it is unknown. */
+  readonly body: string | undefined;
+}
+
 /**
- * Returns the URL of a request.
+ * Reads the request that the options describe. Sends nothing.
  *
- * @param given a URL or a path
- * @param host replaces the host of the URL
- * @param origin the option that gives `host`, for messages
  * @param defaultHost returns the host for a path without a host, or throws
- * @param notes receives what was assumed
- * @throws {AdminError} if it is unclear which URL is meant
+ * @throws {AdminError} if the options describe no request, or contradict each other
  */
-export async function requestUrl(
-  given: string,
-  host: string | undefined,
-  origin: string,
+export async function describeRequest(
+  options: RequestOptions,
   defaultHost: () => Promise<DefaultHost>,
-  notes: string[],
-): Promise<URL> {
+): Promise<Described> {
+  const notes: string[] = [];
+  const { own, removed } = readHeaderOptions(options.header);
+  const { method, url: given, headers, body } = await readSource(options, notes);
+  for (const name of removed) headers.delete(name);
+  const host = options.host ?? own.get("host") ?? undefined;
+  own.delete("host");
+  for (const [name, value] of own) headers.set(name, value);
+  if (options.ip !== undefined) {
+    if (own.has("cf-connecting-ip")) {
+      throw wrongOptions("The client's address is given twice: --ip and -H cf-connecting-ip.");
+    }
+    headers.set("cf-connecting-ip", readIp(options.ip));
+  }
+  const cf = readFacts(options.cf);
   const url = await parseUrl(given.trim(), host, defaultHost, notes);
-  if (host !== undefined) setHost(url, host, origin);
-  // Browsers do not send it.
+  if (host !== undefined) setHost(url, host, options.host === undefined ? "-H host" : "--host");
+  if (url.username || url.password) {
+    throw wrongOptions("The URL has a user or a password. Write them as -u 'user:password'.");
+  }
+  // Browsers and curl do not send it.
   url.hash = "";
-  return url;
+  const query = [url.search.slice(1), ...(options.urlQuery ?? []).map(urlParameter)];
+  if (options.get && body) query.push(body);
+  url.search = query.filter(Boolean).join("&");
+  const request = {
+    method: checkedMethod(method),
+    url: url.href,
+    ...([...headers].length > 0 && { headers: Object.fromEntries(headers) }),
+    ...(cf && { cf }),
+    ...(options.get ? {} : carried(body, method, notes)),
+  };
+  return { request, notes };
+}
+
+/** @param notes receives why the body is left out, if it is */
+function carried(body: string | undefined, method: string, notes: string[]): { body?: string } {
+  if (body === undefined) return {};
+  const cause = BODYLESS.includes(method)
+    ? `with ${method}, none is explained`
+    : Buffer.byteLength(body) > MAX_BODY && `it has more than ${MAX_BODY / 1024} KiB`;
+  if (!cause) return { body };
+  notes.push(
+    `The body is left out, because ${cause}. Functions in custom that read the body find none.`,
+  );
+  return {};
+}
+
+function readSource(options: RequestOptions, notes: string[]): Source | Promise<Source> {
+  const { words, url, har, entry } = options;
+  const sources = [
+    words.length > 0 && "a URL",
+    url !== undefined && "--url",
+    har !== undefined && "--har",
+  ].filter(Boolean);
+  if (sources.length === 0) {
+    throw wrongOptions(
+      "There is no request. Write METHOD URL, such as POST https://api.example.com/login; weir explain --help has examples.",
+    );
+  }
+  if (sources.length > 1) {
+    throw wrongOptions(`The request is described twice: by ${sources.join(" and by ")}.`);
+  }
+  if (entry !== undefined && har === undefined) throw wrongOptions("--entry is only for --har.");
+  return har === undefined ? curlRequest(options, notes) : readHar(har, entry);
+}
+
+/** Returns the request that curl would send for these options, without curl's own user-agent and accept. */
+function curlRequest(options: RequestOptions, notes: string[]): Source {
+  const { words, request, get, head, body: parts } = options;
+  const [word, url] = wordsOf(options);
+  if (word !== undefined && request !== undefined) {
+    throw wrongOptions(`The method is given twice: -X ${quoted(request)} and ${words[0]}.`);
+  }
+  const isSent = parts.length > 0 && !get;
+  const body = parts.length === 0 ? undefined : bodyOf(parts);
+  const method = word ?? request ?? (head ? "HEAD" : isSent ? "POST" : "GET");
+  const headers = new Headers();
+  const { user, oauth2Bearer, cookie, userAgent, referer } = options;
+  if (user !== undefined) {
+    const pair = Buffer.from(user.includes(":") ? user : `${user}:`, "utf8").toString("base64");
+    addHeader(headers, "authorization", `Basic ${pair}`, "-u");
+  }
+  if (oauth2Bearer !== undefined) {
+    addHeader(headers, "authorization", `Bearer ${oauth2Bearer}`, "--oauth2-bearer");
+  }
+  for (const pairs of cookie ?? []) {
+    if (pairs.includes("=")) addHeader(headers, "cookie", pairs, "-b");
+    else notes.push("Cookies in a file (-b file) were not read.");
+  }
+  if (userAgent) addHeader(headers, "user-agent", userAgent, "-A");
+  if (referer) addHeader(headers, "referer", referer.replace(/;auto$/, ""), "-e");
+  if (parts.length > 0 && body === undefined) notes.push(get ? NO_DATA : NO_BODY);
+  if (isSent) {
+    const isForm = parts.some(({ kind }) => kind === "form");
+    headers.set("content-type", isForm ? MULTIPART : "application/x-www-form-urlencoded");
+    // A Worker cannot know the length of an unknown body either.
+    if (body === undefined) headers.set("transfer-encoding", "chunked");
+    else headers.set("content-length", String(Buffer.byteLength(body)));
+  }
+  // Browsers write `\[` for a bracket, because curl takes brackets and braces for several URLs.
+  return { method, url: url.replace(/\\([[\]{}])/g, "$1"), headers, body };
+}
+
+const MULTIPART = "multipart/form-data; boundary=------------------------0000000000000000";
+const NO_DATA = "The data of a file (@file) is missing in the URL, because files are not read.";
+const NO_BODY =
+  "The body is unknown, because files are not read and forms are not built. Only functions in custom that read it and rules with a cost of body:bytes depend on it.";
+
+/** @returns the method, if there is one, and the URL */
+function wordsOf({ words, url, json }: RequestOptions): [string | undefined, string] {
+  const [first = "", second] = words;
+  if (json && /^\s*[[{@]/.test(first)) {
+    throw wrongOptions(
+      "--json prints one JSON document here. Write curl's --json as: -d '{…}' -H 'content-type: application/json'",
+    );
+  }
+  if (url !== undefined) return [undefined, url];
+  if (second === undefined && /^[A-Z]{3,10}$/.test(first)) {
+    throw wrongOptions(
+      `The URL is missing. Write it after the method: ${first} https://api.example.com/login`,
+    );
+  }
+  if (second !== undefined && /^(?:https?:\/\/|\/)/i.test(first)) {
+    throw wrongOptions("Write the method before the URL: weir explain POST https://…");
+  }
+  return second === undefined ? [undefined, first] : [first.toUpperCase(), second];
+}
+
+/** @returns undefined if a part is the content of a file or a form, because files are not read */
+function bodyOf(parts: readonly BodyPart[]): string | undefined {
+  const texts: string[] = [];
+  for (const { kind, text } of parts) {
+    if (kind === "form" || (kind === "text" && text.startsWith("@"))) return undefined;
+    const part = kind === "pair" ? encodedPair(text) : text;
+    if (part === undefined) return undefined;
+    texts.push(part);
+  }
+  return texts.join("&");
+}
+
+/** Returns a parameter of `--url-query`; `+` at the start means that it is already encoded. */
+function urlParameter(pair: string): string {
+  return pair.startsWith("+") ? pair.slice(1) : (encodedPair(pair) ?? "");
+}
+
+/**
+ * Encodes a parameter as `--data-urlencode` does: `text`, `=text`, `name=text`, or the name of a file after
+ * `@` or `name@`.
+ *
+ * @returns undefined for the content of a file
+ */
+function encodedPair(pair: string): string | undefined {
+  const at = /[=@]/.exec(pair);
+  if (at?.[0] === "@") return undefined;
+  const name = at ? pair.slice(0, at.index) : "";
+  const text = encodeURIComponent(at ? pair.slice(at.index + 1) : pair)
+    .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replaceAll("%20", "+");
+  return name === "" ? text : `${name}=${text}`;
+}
+
+const Har = v.object({
+  log: v.object({
+    entries: v.array(
+      v.object({
+        request: v.object({
+          method: v.string(),
+          url: v.string(),
+          headers: v.array(v.object({ name: v.string(), value: v.string() })),
+          postData: v.optional(v.object({ text: v.optional(v.string()) })),
+        }),
+      }),
+    ),
+  }),
+});
+
+/** The maximum number of entries of a HAR file that a message lists. */
+const MAX_LISTED = 30;
+
+/**
+ * Reads one request of a HAR file. The messages quote only methods and URLs without their queries.
+ *
+ * @param number the number of the entry; the first is 1
+ */
+async function readHar(file: string, number: number | undefined): Promise<Source> {
+  const text = await readFile(file, "utf8").catch(({ code }: NodeJS.ErrnoException) => {
+    throw wrongOptions(`${printable(file).slice(0, 200)} could not be read (${code}).`);
+  });
+  const { output, success } = v.safeParse(Har, parseJson(text));
+  if (!success) {
+    throw wrongOptions(
+      "The HAR file needs log.entries, each with request.method, request.url and request.headers. Save all as HAR in the browser.",
+    );
+  }
+  const { entries } = output.log;
+  const chosen = entries[(number ?? (entries.length === 1 ? 1 : 0)) - 1];
+  if (!chosen) {
+    const lines = entries.slice(0, MAX_LISTED).map(({ request: { method, url } }, index) => {
+      const place = url.replace(/[?#].*/s, "").replace(/\/\/[^/@]*@/, "//");
+      return `${String(index + 1).padStart(4)}  ${quoted(`${method} ${place}`)}`;
+    });
+    if (entries.length > MAX_LISTED) lines.push(`and ${entries.length - MAX_LISTED} more`);
+    throw wrongOptions(
+      `The HAR file has ${entries.length} entries. Choose one with --entry:\n${lines.join("\n")}`,
+    );
+  }
+  const { method, url, postData, ...request } = chosen.request;
+  const headers = new Headers();
+  for (const { name, value } of request.headers) {
+    // HTTP/2 sends the method and the URL in fields such as `:authority`. The URL has the host.
+    if (!name.startsWith(":") && !/^host$/i.test(name)) {
+      addHeader(headers, name, value, "The HAR file");
+    }
+  }
+  const body = postData?.text;
+  if (body !== undefined && !headers.has("content-length")) {
+    headers.set("content-length", String(Buffer.byteLength(body)));
+  }
+  return { method, url, headers, body };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^\ufeff/, ""));
+  } catch {
+    // The message of the parser quotes the file, which may have credentials.
+    throw wrongOptions("The HAR file is not JSON. Save all as HAR in the browser.");
+  }
+}
+
+/** Reads the options `-H`: `name: value`, `name;` for an empty value, or `name:` to remove a field. */
+function readHeaderOptions(options: readonly string[] = []) {
+  const own = new Headers();
+  const removed: string[] = [];
+  for (const option of options) {
+    // HTTP/2 sends the method and the URL in fields such as `:authority: example.com`.
+    if (/^:[a-z]+:/.test(option)) continue;
+    const colon = option.indexOf(":");
+    if (colon === -1 && !option.trim().endsWith(";")) {
+      // The text is not printed: it may be a credential whose name is missing.
+      throw wrongOptions("-H has no colon. Write 'name: value', or 'name;' for an empty value.");
+    }
+    const name = (colon === -1 ? option.trim().slice(0, -1) : option.slice(0, colon)).trim();
+    const value = colon === -1 ? "" : option.slice(colon + 1).trim();
+    if (colon !== -1 && value === "" && parseHeaderName(name)) removed.push(name);
+    else addHeader(own, name, value, "-H");
+  }
+  return { own, removed };
+}
+
+/**
+ * Adds a header field. Several fields of one name are joined, as a Worker reads them.
+ *
+ * @param origin names the place of the field in messages, such as `-H`
+ * @throws {AdminError} if no request can have such a field
+ */
+function addHeader(headers: Headers, name: string, value: string, origin: string): void {
+  const parsed = parseHeaderName(name);
+  if (parsed === undefined) {
+    throw wrongOptions(
+      `${origin}: "${quoted(name).slice(0, 40)}" is not the name of a header field. Write 'name: value', such as 'x-api-key: abc'.`,
+    );
+  }
+  try {
+    // A program sends the bytes of UTF-8, and a Worker reads each byte as one character.
+    const isLatin1 = Buffer.from(value, "latin1").toString("latin1") === value;
+    headers.append(parsed, isLatin1 ? value : Buffer.from(value, "utf8").toString("latin1"));
+  } catch {
+    throw wrongOptions(
+      `${origin}: the value of ${parsed} has a line break or another control character.`,
+    );
+  }
+}
+
+interface Fact {
+  /** The value that is allowed, for messages. */
+  readonly allowed: string;
+  readonly form: RegExp;
+  readonly read: (text: string) => unknown;
+}
+
+const FACTS: Readonly<Record<string, Fact>> = {
+  country: {
+    allowed: "two letters such as DE, T1 for Tor, or XX for an unknown country",
+    form: /^(?:[a-z]{2}|t1)$/i,
+    read: (text) => text.toUpperCase(),
+  },
+  asn: {
+    allowed: "a number such as 64496",
+    form: /^(?:as)?\d{1,10}$/i,
+    read: (text) => Number(text.replace(/^as/i, "")),
+  },
+  verifiedBotCategory: {
+    allowed: 'a category such as "Search Engine Crawler"; an empty text for any other client',
+    form: /^.{0,64}$/,
+    read: (text) => text,
+  },
+  "botManagement.ja4": {
+    allowed: "a fingerprint of letters, digits and underscores",
+    form: /^\w{1,64}$/,
+    read: (text) => text,
+  },
+  "botManagement.verifiedBot": {
+    allowed: "true or false",
+    form: /^(?:true|false)$/,
+    read: (text) => text === "true",
+  },
+};
+
+/**
+ * Reads the options `--cf name=value`.
+ *
+ * @returns Cloudflare's data in the form of `request.cf`; undefined without options
+ */
+function readFacts(options: readonly string[] = []): Record<string, unknown> | undefined {
+  const facts: Record<string, unknown> = {};
+  const bots: Record<string, unknown> = {};
+  for (const option of options) {
+    const [, given = "", value = ""] = /^([^=]*)(?:=(.*))?$/s.exec(option) ?? [];
+    const found = Object.entries(FACTS).find(
+      ([name]) => name.toLowerCase() === given.trim().toLowerCase(),
+    );
+    if (!found) {
+      throw wrongOptions(
+        `--cf has the name "${quoted(given).slice(0, 40)}". Allowed: ${Object.keys(FACTS).join(", ")}.`,
+      );
+    }
+    const [name, { allowed, form, read }] = found;
+    if (!option.includes("=") || !form.test(value.trim())) {
+      throw wrongOptions(`--cf ${name}= must be ${allowed}.`);
+    }
+    const [field = name, ofBots] = name.split(".");
+    const target = ofBots === undefined ? facts : bots;
+    if (Object.hasOwn(target, ofBots ?? field)) throw wrongOptions(`--cf ${name} is given twice.`);
+    target[ofBots ?? field] = read(value.trim());
+  }
+  if (Object.keys(bots).length > 0) facts.botManagement = bots;
+  return options.length === 0 ? undefined : facts;
+}
+
+function readIp(ip: string): string {
+  const text = ip.trim();
+  if (parseAddress(text)) return text;
+  // The value is not printed: a key that was written here by mistake would be in logs.
+  throw wrongOptions(
+    "--ip is not an IP address. Allowed: an address without a port and without a prefix length, such as 203.0.113.7 or 2001:db8::7.",
+  );
 }
 
 async function parseUrl(
@@ -417,10 +427,12 @@ async function parseUrl(
   notes: string[],
 ): Promise<URL> {
   if (given.startsWith("/")) {
-    if (host !== undefined) return pathUrl(given, "host.invalid");
-    const found = await defaultHost();
-    notes.push(found.note);
-    return pathUrl(given, found.host);
+    const found = host === undefined ? await defaultHost() : { host: "host.invalid", note: "" };
+    if (found.note !== "") notes.push(found.note);
+    // The path is not resolved against a base, because //example.com/x would become another host.
+    const url = URL.parse(`https://${found.host}${given}`);
+    if (url) return url;
+    throw wrongOptions("The path is not valid. Write a path such as /login.");
   }
   const url = URL.parse(given);
   if (/^https?:\/\//i.test(given) && url) return url;
@@ -431,20 +443,12 @@ async function parseUrl(
         : "The URL is not valid. Write a URL such as https://api.example.com/login.",
     );
   }
-  const place = given.split(/[?#]/, 1)[0] ?? "";
-  const isHost = /^(?:localhost\b|[^\s/@.]+\.)/i.test(place) && URL.canParse(`https://${given}`);
+  const place = quoted(given.split(/[?#]/, 1)[0] ?? "").slice(0, 80);
   throw wrongOptions(
-    isHost
-      ? `The URL has no https://. Write https://${quoted(place)}`
-      : `"${quoted(place).slice(0, 80)}" is not a URL. Write a URL such as https://api.example.com/login, or a path that begins with a slash.`,
+    /^(?:localhost\b|[^\s/@.]+\.)/i.test(place)
+      ? `The URL has no https://. Write https://${place}`
+      : `"${place}" is not a URL. Write a URL such as https://api.example.com/login, or a path that begins with a slash.`,
   );
-}
-
-function pathUrl(path: string, host: string): URL {
-  // The path is not resolved against a base, because //example.com/x would become another host.
-  const url = URL.parse(`https://${host}${path}`);
-  if (url) return url;
-  throw wrongOptions("The path is not valid. Write a path such as /login.");
 }
 
 function setHost(url: URL, host: string, origin: string): void {
@@ -454,4 +458,11 @@ function setHost(url: URL, host: string, origin: string): void {
   }
   url.port = "";
   url.host = parsed.host;
+}
+
+function checkedMethod(method: string): string {
+  if (METHODS.includes(method)) return method;
+  throw wrongOptions(
+    `The method "${quoted(method).slice(0, 40)}" is answered with 400 before a Worker receives it. Write ${ALLOWED_METHODS}.`,
+  );
 }
