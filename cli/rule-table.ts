@@ -2,9 +2,9 @@ import { type Calendar, calendarOf } from "../src/config/calendar.ts";
 import type { ComputedCost, RequestCost } from "../src/config/cost.ts";
 import type { KeyExpression } from "../src/config/key.ts";
 import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
-import type { Rule, Window } from "../src/config/rule.ts";
+import type { Rule, Tiers, Window } from "../src/config/rule.ts";
+import { areTierNamesSecret, printableSecretName } from "../src/config/tiers.ts";
 import { formatDuration, formatWindow } from "../src/config/window.ts";
-import { printableTiers } from "./load-error.ts";
 import type { FiledRule } from "./warnings/client-conditions.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
@@ -176,4 +176,52 @@ function shortList(list: readonly string[]): string[] {
   return list.length <= LISTED + 1
     ? [...list]
     : [...list.slice(0, LISTED), `and ${list.length - LISTED} more`];
+}
+
+// The output of `check` appears in build logs. More people can read these logs than the
+// configuration.
+
+/**
+ * Returns a rule without the values in `exempt` and in conditions, and without tier names that may
+ * be credentials.
+ */
+export function withoutSecrets({ match, exempt, tiers, ...rule }: Rule): object {
+  const { except, ...conditions } = match;
+  return {
+    ...rule,
+    match: { ...withoutValues(conditions), ...(except && { except: withoutValues(except) }) },
+    ...(exempt && {
+      exempt: {
+        ...exempt,
+        headers: exempt.headers.map(({ name, value }) => ({
+          name,
+          value:
+            typeof value === "string"
+              ? "(not shown)"
+              : { secret: printableSecretName(value.secret) },
+        })),
+      },
+    }),
+    ...(tiers && { tiers: { ...tiers, windows: printableTiers(tiers) } }),
+  };
+}
+
+function withoutValues({ headers, query, ...others }: Conditions): object {
+  const hide = ({ name, expected }: NamedCondition) => ({
+    name,
+    expected: typeof expected === "boolean" ? expected : "(not shown)",
+  });
+  return {
+    ...others,
+    ...(headers && { headers: headers.map(hide) }),
+    ...(query && { query: query.map(hide) }),
+  };
+}
+
+/**
+ * Returns the windows of tiers. If the tiers' names may be credentials, numbers replace the names.
+ */
+export function printableTiers({ by, windows }: Tiers): Tiers["windows"] {
+  if (!areTierNamesSecret(by)) return windows;
+  return new Map([...windows.values()].map((each, index) => [`(tier ${index + 1})`, each]));
 }

@@ -12,8 +12,8 @@ import {
 import { type WranglerOptions, wranglerOptions } from "./deployment/wrangler-process.ts";
 import type { Finding, LocalFinding } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
-import { jsonError, textError, withoutSecrets } from "./load-error.ts";
-import { ruleTable } from "./rule-table.ts";
+import { jsonError, textError } from "./load-error.ts";
+import { ruleTable, withoutSecrets } from "./rule-table.ts";
 import { type FiledRule, filedRules } from "./warnings/client-conditions.ts";
 import { configFindings } from "./warnings/rules.ts";
 import { type DevOutcome, devOutcome } from "./wrangler-dev.ts";

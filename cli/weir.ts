@@ -2,12 +2,13 @@
  * The entry point of the command line: `npm run weir --` in this repository, `npx weir` in the
  * package.
  */
-import { runCommandLine } from "./command-line.ts";
-import { guardProcess, watchOutput } from "./process.ts";
+import { guardProcess, watchOutput, withoutNodeEnv } from "./process.ts";
 
 const args = process.argv.slice(2);
 const outputErrors = watchOutput();
 const endGuard = guardProcess(args.includes("--json"));
+// The texts of faults are created when src/config is imported.
+const { runCommandLine } = await withoutNodeEnv(() => import("./command-line.ts"));
 await runCommandLine(args);
 endGuard();
 

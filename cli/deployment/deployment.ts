@@ -1,6 +1,6 @@
 import { basename, dirname } from "node:path";
 import { MODE_VAR, PREFIX_VAR, textVar } from "../../src/config/bindings.ts";
-import { nearestName } from "../../src/config/explain/given-value.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Finding, LocalFinding } from "../finding.ts";
 import { type MainModule, readMainModule } from "./main-module.ts";
 import { classesOf, type StorageOfClass } from "./migrations.ts";

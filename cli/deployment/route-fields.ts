@@ -1,4 +1,4 @@
-import { nearestName } from "../../src/config/explain/given-value.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { LocalFinding } from "../finding.ts";
 import { settingIn } from "./notation.ts";
 import { isTable } from "./wrangler-file.ts";

@@ -10,7 +10,7 @@ import {
   PREFIX_VAR,
   readDeploymentMode,
 } from "../../src/config/bindings.ts";
-import { nearestName } from "../../src/config/explain/given-value.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
 import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";

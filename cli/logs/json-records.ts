@@ -1,4 +1,4 @@
-import { nearestName } from "../../src/config/explain/given-value.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { printable } from "../doctor/findings.ts";
 import { RequestLine } from "./access-line.ts";
 import {

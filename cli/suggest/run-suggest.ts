@@ -1,4 +1,4 @@
-import { nearestName } from "../../src/config/explain/given-value.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { LogError } from "../logs/log-request.ts";
 import { logNotes } from "../logs/needs.ts";

@@ -1,4 +1,3 @@
-import { isCountryCode } from "../../src/config/explain/client-hint.ts";
 import type { Conditions, NamedCondition, ValuePattern } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
@@ -175,6 +174,13 @@ function exceptWarnings(
       cure: 'Write exempt: { headers: { "x-internal": { secret: "NAME" } } } instead, or add a rule that counts these requests too',
     },
   ];
+}
+
+/** Whether a code of two letters is in ISO 3166-1. Withdrawn codes such as `DD` do not count. */
+function isCountryCode(code: string): boolean {
+  const name = new Intl.DisplayNames("en", { type: "region", fallback: "none" }).of(code);
+  if (name === undefined || /^(Unknown Region|Pseudo-)/.test(name)) return false;
+  return new Intl.Locale(`und-${code}`).region === code;
 }
 
 /** Warnings about values that no request has. */

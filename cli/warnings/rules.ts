@@ -1,6 +1,5 @@
 import { inputOf } from "../../src/config/define.ts";
-import { nearestName } from "../../src/config/explain/given-value.ts";
-import { isAnyMethod } from "../../src/config/explain/match-hint.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { KeyExpression } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
@@ -47,7 +46,7 @@ function methodWarnings({ name, match }: Rule, place: string): LocalFinding[] {
           severity: "warning",
           path,
           message: `In the rule "${name}", ${method} is not a method of HTTP, so probably no request has it`,
-          cure: isAnyMethod(method)
+          cure: /^(all|any|every)$/i.test(method)
             ? "Leave methods out to match every method"
             : nearest
               ? `Write "${nearest}"`

@@ -140,7 +140,8 @@ function isKeyShape(value: unknown): boolean {
  */
 const DEFAULT_LOCAL_SHARE = 0.25;
 
-const RuleFields = fields({
+/** The schema of each field of a rule. */
+export const ruleFields = {
   name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
   match: v.optional(MatchSchema, {}),
   key: v.optional(Key, "ip"),
@@ -159,7 +160,9 @@ const RuleFields = fields({
     "auto",
   ),
   for: v.optional(oneOf("all", "programs"), "all"),
-});
+};
+
+const RuleFields = fields(ruleFields);
 
 export const RuleSchema = v.pipe(
   RuleFields,

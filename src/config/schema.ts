@@ -59,7 +59,8 @@ export type RuleNameOf<C extends Config | ConfigInput> = C["rules"] extends infe
       : never
   : never;
 
-const ConfigFields = fields({
+/** The schema of each field of a configuration. */
+export const configFields = {
   rules: RulesSchema,
   origin: v.optional(OriginSchema),
   origins: v.optional(OriginsSchema),
@@ -75,7 +76,9 @@ const ConfigFields = fields({
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
   custom: v.optional(CustomSchema),
-});
+};
+
+const ConfigFields = fields(configFields);
 
 /**
  * This schema is the only source of a configuration's defaults, bounds and messages. Its input is

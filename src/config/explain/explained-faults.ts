@@ -1,9 +1,8 @@
 import type * as v from "valibot";
 import { type Fault, keysOf, MAX_FAULTS, moreFaults, pathOf, shortened } from "../faults.ts";
 import { isRecord } from "../fields.ts";
-import { unknownFieldHint } from "./field-hint.ts";
-import { givenValue, printable, printableKeys } from "./given-value.ts";
-import { valueHint } from "./value-hint.ts";
+import { givenValue, isSecret, isShown, printable, printableKeys } from "./given-value.ts";
+import { secretHint, unknownFieldHint, valueHint } from "./hints.ts";
 
 /**
  * The maximum number of issues that become faults. A field may have several issues, so this number is
@@ -80,11 +79,15 @@ function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {
   const keys = keysOf(issue);
   const given = givenValue(issue, config);
   if (issue.type === "never") {
-    const hint = unknownFieldHint(keys, allowedNames(issue), config)?.text;
+    const hint = fieldHintFor(issue, config)?.text;
     return sentence("unknown field", hint, `allowed: ${issue.message}`);
   }
   if (given === undefined) return sentence("missing", undefined, requirementOf(issue));
-  const hint = valueHint({ issue, keys, given, config });
+  const hint = isSecret(keys)
+    ? secretHint(keys, given)
+    : isShown(keys, given, config)
+      ? valueHint(issue, keys, given)
+      : undefined;
   return sentence(`got ${printable(keys, given, config)}`, hint, requirementOf(issue));
 }
 
@@ -105,11 +108,13 @@ function sentence(start: string, hint: string | undefined, requirement: string):
 /** Returns the paths of the fields that the user probably meant by an unknown field. */
 function intendedPaths({ issue, config, file }: PlacedIssue): string[] {
   if (issue.type !== "never") return [];
-  const keys = keysOf(issue);
-  const fields = unknownFieldHint(keys, allowedNames(issue), config)?.fields ?? [];
-  return fields.map((field) => pathIn(file, [...keys.slice(0, -1), field]));
+  const object = keysOf(issue).slice(0, -1);
+  const fields = fieldHintFor(issue, config)?.fields ?? [];
+  return fields.map((field) => pathIn(file, [...object, field]));
 }
 
-function allowedNames(issue: v.BaseIssue<unknown>): string[] {
-  return issue.message.split(", ");
+function fieldHintFor(issue: v.BaseIssue<unknown>, config: unknown) {
+  const keys = keysOf(issue);
+  const value = isSecret(keys) ? undefined : givenValue(issue, config);
+  return unknownFieldHint(keys, issue.message.split(", "), value);
 }

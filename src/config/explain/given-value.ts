@@ -1,43 +1,9 @@
-import leven from "leven";
 import type * as v from "valibot";
 import { keysOf, shortened } from "../faults.ts";
 import { isRecord } from "../fields.ts";
 import { parseAlternatives } from "../key.ts";
 import { areTierNamesSecret } from "../tiers.ts";
-
-/** The length of the longest name that may be misspelt. */
-const MAX_LENGTH = 100;
-
-/**
- * Returns the allowed name that is most similar to a misspelt name. In a short name, only one edit is
- * allowed: with two edits, `rate` would match `name`, and `max` would match `ban`.
- */
-export function nearestName(given: string, allowed: readonly string[]): string | undefined {
-  if (given.length > MAX_LENGTH) return undefined;
-  const { length } = bareName(given);
-  const [nearest] = allowed
-    // Comparing two names takes much longer than comparing their lengths.
-    .filter((name) => Math.abs(bareName(name).length - length) <= 2)
-    .map((name) => ({ name, edits: editsBetween(bareName(given), bareName(name)) }))
-    .filter(({ name, edits }) => edits <= (name.length > 4 ? 2 : 1) && edits < name.length)
-    .sort((a, b) => a.edits - b.edits);
-  return nearest?.name;
-}
-
-/** Returns a name in lower case and without separators, so that `on_error` is equal to `onError`. */
-export function bareName(name: string): string {
-  return name.toLowerCase().replace(/[\s_-]/g, "");
-}
-
-/** Counts the edits. Letters in a different order, as in `paht`, count as one edit. */
-function editsBetween(one: string, other: string): number {
-  const isReordered = one !== other && sorted(one) === sorted(other);
-  return isReordered ? 1 : leven(one, other);
-}
-
-function sorted(word: string): string {
-  return [...word].sort().join("");
-}
+import { nearestName } from "./nearest-name.ts";
 
 const PREVIEW_LENGTH = 80;
 /**
@@ -111,7 +77,7 @@ function hideSecrets(this: unknown, key: string, value: unknown): unknown {
  * Hides passwords in URLs, values in queries, and the text after the name in a key, such as
  * `SECRET` in `header:NAME:SECRET`.
  */
-export function withoutCredentials(text: string): string {
+function withoutCredentials(text: string): string {
   return text
     .replace(/(?<=\/\/).*@/s, "…@")
     .replace(/^[^/\s]+@/, "…@")
@@ -144,7 +110,7 @@ export function givenValue(issue: v.BaseIssue<unknown>, config: unknown): unknow
 }
 
 /** Returns the value at a path; undefined if there is none. */
-export function valueAt(config: unknown, keys: readonly unknown[]): unknown {
+function valueAt(config: unknown, keys: readonly unknown[]): unknown {
   let value = config;
   for (const key of keys) {
     if (typeof value !== "object" || value === null) return undefined;
@@ -160,8 +126,12 @@ export function printable(keys: readonly unknown[], value: unknown, config: unkn
   if (keys[0] === "custom" && typeof value === "string" && value === keys.at(-1)) {
     return preview(printableName(value));
   }
-  const isShown = !isSecret(keys) && !isTierSecret(keys, config) && !isHidden(keys, value);
-  return isShown ? preview(value) : kindOf(value);
+  return isShown(keys, value, config) ? preview(value) : kindOf(value);
+}
+
+/** Whether a message may contain a value, and not only its kind. */
+export function isShown(keys: readonly unknown[], value: unknown, config: unknown): boolean {
+  return !isSecret(keys) && !isTierSecret(keys, config) && !isHidden(keys, value);
 }
 
 /** Fields in which users write a secret by mistake. */

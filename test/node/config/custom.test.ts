@@ -50,7 +50,7 @@ describe("the field custom", () => {
       "custom: the functions without keys",
       withCustom({ plan }),
       "custom.plan",
-      "unknown field; move it into keys: custom: { keys: { plan: … } }; allowed: keys, costs, settle",
+      "unknown field; allowed: keys, costs, settle, responses",
     ],
     ["custom: key", withCustom({ key: { plan } }), "custom.key", 'did you mean "keys"?'],
     keys(null, "custom.keys", "allowed: an object of functions, such as { plan: (request) => … }"),

@@ -136,10 +136,7 @@ describe("a configuration with faults", () => {
     ],
   };
   const FIVE = [
-    [
-      "rules[0].name",
-      'got "Log in"; write "log-in"; allowed: 1 to 64 characters of a-z, 0-9, - and _',
-    ],
+    ["rules[0].name", 'got "Log in"; allowed: 1 to 64 characters of a-z, 0-9, - and _'],
     ["rules[1].key", 'got "user:sub"; write "jwt:CLAIM" for a claim of a verified token'],
     [
       "rules[1].limit",

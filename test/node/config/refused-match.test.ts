@@ -20,7 +20,7 @@ describe("refuses a match", () => {
     match(
       { path: ["/a"] },
       ".path",
-      'write paths: ["/a"] instead',
+      "write paths instead",
       "hosts, methods, paths, headers, query, ips, countries, asns, bots, except",
     ),
     match({ cookies: ["a"] }, ".cookies", "unknown field"),

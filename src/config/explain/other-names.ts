@@ -15,9 +15,9 @@ export type Place =
  * The names that other limiters and users give to Weir's fields, in lower case and without
  * separators: those of @upstash/ratelimit, hono-rate-limiter, express-rate-limit,
  * rate-limiter-flexible, Kong, Envoy, nginx, Cloudflare and Arcjet. The key is Weir's field, or a
- * path to it from the same object.
+ * path to it from the same object. If Weir has no such field, the key is advice: a text with spaces.
  */
-export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
+export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
   config: {
     rules: "rule limiters ratelimits ratelimit ratelimitrules policies routes config configs",
     timeoutMs: "timeout timeoutmillis timeoutinms deadline redistimeout storetimeout",
@@ -35,6 +35,12 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
     nativeLimiter: "floor nativeratelimit cloudflarelimiter unsafe",
     jwt: "jwks auth jwtsecret issuer",
     "custom.keys": "keys keyfunctions functions customkeys",
+    "set the secrets UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN instead":
+      "url token upstash redisurl redistoken upstashurl upstashredisresturl upstashredisresttoken connection redis",
+    "remove it: Weir takes the client's address from Cloudflare":
+      "trustproxy proxies trustedproxies",
+    "remove it: Weir logs failures and denials, see docs/responses.md":
+      "analytics logging log logger metrics",
   },
   rule: {
     limit:
@@ -42,7 +48,8 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
     window:
       "windowms windowsize windowlength duration interval period ttl timewindow timeframe unit per seconds fillinterval refillinterval windowseconds windowinseconds periodseconds windowsec durationms every time",
     limits: "windows quotas rates limiters bands",
-    capacity: "burst burstsize burstlimit maxtokens bucketsize bucketcapacity nodelay maxburst",
+    "write capacity for quota of earlier windows: it includes the limit":
+      "burst burstsize burstlimit maxtokens bucketsize bucketcapacity nodelay maxburst",
     ban: "bans banlengths banlist blockdurations strikes escalation blockduration blockfor banfor banduration block penalty penaltytime cooldown mitigationtimeout lockout jail bantime inmemoryblockduration delay",
     key: "keys by keygenerator keyby keyfn getkey identifier limitby characteristics identifyby groupby discriminator zone",
     name: "id label title ruleid rulename policyname descriptor",
@@ -50,39 +57,49 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
       "path paths route routes url urls uri uris pathname pattern endpoint endpoints location",
     "match.methods": "method methods verb verbs httpmethod httpmethods",
     "match.hosts": "host hosts hostname hostnames domain domains",
-    "match.ips": "ips ip cidr cidrs networks denylist blocklist blacklist deny blockedips denyips",
+    "match.ips": "ips ip cidr cidrs networks",
     "match.countries": "countries country geo geoip countrycodes",
     "match.asns": "asns asn",
     "match.bots": "bots verifiedbots crawlers",
     "match.query": "query",
     "match.except": "except exclude excludes ignore unless not skippaths excludepaths",
-    exempt:
+    "write limit: 0, with match for some requests":
+      "deny denyall blocked denylist blocklist blacklist blockedips denyips",
+    "write exempt or match.except instead":
       "skip skipif allowlist whitelist allow bypass requestskip exemptions trusted trustedips allowedips",
     response:
       "status statuscode message body error errorcode errormessage rejectedcode responsestatus handler denyresponse headers errorhandler onratelimited onlimitreached onlimit statustext",
     onError:
       "failopen failclosed failmode faulttolerant skiponerror passonstoreerror onfailure failuremode failuremodedeny fallback onstoreerror failureopen failureclosed onfail",
     mode: "dryrun shadow shadowmode logonly test enforce enforcement enabled disabled active reportonly enable disable soft softlimit warn flag mark",
-    tellOrigin:
-      "tellupstream tellbackend tellapp upstreamheaders requestheaders originheaders forwardquota forwardremaining sendtoorigin",
     cost: "weight tokensperrequest hitsaddend requestweight price credits increment pointstoconsume",
     count:
       "skipsuccessfulrequests skipfailedrequests requestwassuccessful countstatus statuses countonly onlystatus",
     tiers: "plans plan tier roles levels customlimits overrides dynamiclimits users",
-    timeZone: "tz zone iana timezonename",
     start: "offset anchor startat reset resetat startsat align",
     shards: "shard sharding partitions buckets counters",
     lease: "cache ephemeralcache leasing localcache batch",
-    maxReserved: "reserve reserved maxreserve maxreservation reservation",
+    maxReserved: "reserved maxreserve maxreservation reservation",
+    'write cost: { reserve: …, settle: "header:NAME" }': "reserve settle",
     retryJitter: "jitter jitterms retryafterjitter",
-    localShare: "share localpart localratio",
+    "remove it: every rule counts in fixed windows":
+      "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",
+    "remove it: Weir sends Retry-After with every denial": "retryafter sendretryafter",
+    "write it as a comment: // …": "description comment note notes",
+    'write the offset of your zone in start, such as start: "2026-01-01T00:00:00+01:00"':
+      "utcoffset offsetms",
+    "remove it: Weir logs failures and denials, see docs/responses.md":
+      "analytics logging log logger metrics",
+    "remove it: when several rules match, all of them count the request":
+      "priority order weightorder",
   },
   limits: {
     limit:
       "max quota requests points tokens maxrequests requestsperunit hits calls threshold rate refillrate",
     window:
       "windowms windowsize duration interval period ttl timewindow unit per seconds time every",
-    capacity: "burst maxtokens bucketsize",
+    "write capacity for quota of earlier windows: it includes the limit":
+      "burst maxtokens bucketsize",
     maxReserved: "reserve reserved maxreserve",
   },
   cost: {
@@ -103,6 +120,11 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
     asns: "asn as asnum asnumber asnumbers autonomoussystem autonomoussystems",
     bots: "bot verifiedbot verifiedbots isbot botcategory botcategories crawlers",
     except: "not exclude excludes ignore unless skip excluding",
+    'write paths: ["/api/*"] with your prefix': "prefix pathprefix prefixes",
+    'match has no condition on cookies; to count each value separately, write it as the key: key: "cookie:NAME"':
+      "cookies cookie",
+    "match has no condition on bodies; compute a key from the body with custom.keys": "body json",
+    'write headers: { "user-agent": { prefix: "…" } }': "useragent useragents ua",
   },
   tiers: {
     by: "key keys field name claim on from identifier",
@@ -111,6 +133,8 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
   exempt: {
     ips: "ip address addresses cidr cidrs network networks ipaddress range ranges allow",
     headers: "header secret secrets token tokens",
+    'write match.except instead: match: { except: { paths: ["/health"] } }':
+      "path paths method methods host hosts url urls",
   },
   response: {
     status: "code statuscode httpstatus",
@@ -132,43 +156,77 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
   },
 };
 
-/** Advice for names that have no field of Weir, in lower case and without separators. */
-export const NO_FIELD: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
-  config: {
-    "set the secrets UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN instead":
-      "url token upstash redisurl redistoken upstashurl upstashredisresturl upstashredisresttoken connection redis",
-    "remove it: Weir takes the client's address from Cloudflare":
-      "trustproxy proxies trustedproxies",
-    "remove it: Weir logs failures and denials, see docs/responses.md":
-      "analytics logging log logger metrics",
+/**
+ * Words of other limiters for the values of a field, in lower case and without separators. The key
+ * is the value as Weir writes it.
+ */
+export const WORDS_OF_OTHERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  onError: {
+    '"open"': "failopen allow allowed pass true ignore continue next fallthrough skip",
+    '"closed"': "failclosed failclose deny denied block reject error throw 503 false",
+    '"local"': "fallback memory inmemory isolate locally",
   },
-  rule: {
-    "remove it: every rule counts in fixed windows":
-      "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",
-    "remove it: Weir sends Retry-After with every denial": "retryafter sendretryafter",
-    "write it as a comment: // …": "description comment note notes",
-    'write the offset of your zone in start, such as start: "2026-01-01T00:00:00+01:00"':
-      "utcoffset offsetms",
-    "remove it: Weir logs failures and denials, see docs/responses.md":
-      "analytics logging log logger metrics",
-    "remove it: when several rules match, all of them count the request":
-      "priority order weightorder",
+  mode: {
+    '"shadow"':
+      "dryrun log logonly logging report reportonly monitor monitoring test testing simulate simulation audit off observe false disabled",
+    '"mark"': "soft softlimit warn warning flag tag annotate label overage marked pass notify",
+    '"enforce"': "on live block active enabled true deny production enforced",
   },
-  match: {
-    'write paths: ["/api/*"] with your prefix': "prefix pathprefix prefixes",
-    'match has no condition on cookies; to count each value separately, write it as the key: key: "cookie:NAME"':
-      "cookies cookie",
-    "match has no condition on bodies; compute a key from the body with custom.keys": "body json",
-    'write headers: { "user-agent": { prefix: "…" } }': "useragent useragents ua",
+  store: {
+    '"upstash"': "redis upstashredis rediscloud ioredis upstashratelimit",
+    '"durable-object"':
+      "do durableobject durableobjects kv d1 cloudflare sqlite counters workerskv cloudflarekv",
+    '"memory"': "inmemory ram map local lru cache",
   },
-  limits: {},
-  cost: {},
-  tiers: {},
-  exempt: {
-    'write match.except instead: match: { except: { paths: ["/health"] } }':
-      "path paths method methods host hosts url urls",
+  clock: {
+    '"edge"': "local worker isolate cloudflare date now client",
+    '"redis"': "store server upstash durableobject remote",
   },
-  response: {},
-  origin: {},
-  jwt: {},
+  headers: {
+    '"draft-11"':
+      "true ietf standard draft draft6 draft7 draft8 draft9 draft10 draft12 rfc ratelimit on default",
+    '"legacy"': "xratelimit github x old xratelimitlimit",
+    '"both"': "all",
+    '"none"': "false off no never null",
+  },
+  lease: { '"auto"': "true on yes always", false: "off never no none null 0 disabled" },
+  denialLog: { 0: "false off none no never null disabled", 10: "true on yes default" },
+  for: {
+    '"all"': "http requests everything both web any",
+    '"programs"': "service services code calls worker workers rpc",
+  },
+  start: {
+    '"epoch"': "midnight utc now aligned fixed calendar",
+    '"spread"': "random jitter hash staggered client",
+  },
 };
+
+/** Words for the two values of a field that is true or false. */
+export const BOOLEANS: Readonly<Record<string, string>> = {
+  true: "yes 1 on true",
+  false: "no 0 off false",
+};
+
+/**
+ * Names that other programs and users give to the values that tell clients apart, in lower case and
+ * without separators. The key is Weir's notation.
+ */
+export const KEYS_OF_OTHERS: Readonly<Record<string, string>> = {
+  ip: "ipaddress ips ipaddr ipv4 ipv6 clientip userip remoteip remoteaddr remoteaddress requestip address addr sourceip srcip reqip binaryremoteaddr cfconnectingip xforwardedfor xrealip trueclientip forwarded forwardedfor connectinginfo client",
+  host: "hostname domain servername httphost site vhost zone",
+  path: "url uri pathname route requesturi endpoint resource",
+  method: "verb requestmethod httpmethod",
+  country: "countrycode geo ipcountry cfipcountry region",
+  asn: "asnum as network isp asnumber",
+  ja4: "ja3 fingerprint tls tlsfingerprint ja4hash",
+  global: "all any none everyone everything shared service constant static * false total",
+  "header:x-api-key": "apikey xapikey apitoken apikeys accesskey key",
+  "header:authorization":
+    "authorization bearer auth token accesstoken bearertoken authheader basicauth",
+  "header:user-agent": "useragent ua",
+  "cookie:session": "session sessionid sid cookie cookies",
+};
+
+/** Names of a client's properties that only a token or a function of the project can tell. */
+export const IDENTITIES =
+  "user userid username uid sub subject account accountid customer customerid consumer credential tenant tenantid org orgid organization team teamid workspace principal identity login member plan tier role email claim body json form formdata";
