@@ -1,3 +1,4 @@
+import { formatCount } from "../src/admin/format.ts";
 import type { Config } from "../src/config/schema.ts";
 import { checkDeployments } from "./deployment/check-deployment.ts";
 import { type Deployment, loadDeployments } from "./deployment/deployment.ts";
@@ -186,11 +187,11 @@ function headlineOf(
   warnings: number,
 ): string {
   const counts = [
-    faults > 0 && plural(faults, "fault"),
-    warnings > 0 && plural(warnings, "warning"),
+    faults > 0 && formatCount(faults, "fault"),
+    warnings > 0 && formatCount(warnings, "warning"),
   ].filter((count) => count !== false);
   if (counts.length > 0) return `${file} has ${counts.join(" and ")}:`;
-  return `${file} is ok: ${plural(rules?.length ?? 0, "rule")}.`;
+  return `${file} is ok: ${formatCount(rules?.length ?? 0, "rule")}.`;
 }
 
 /** Groups the findings by file and environment, with the faults of each group first. */
@@ -216,10 +217,6 @@ function entryOf({ code, severity, path, message, cure }: Finding): string {
     `    ${message}.`,
     ...(cure === undefined ? [] : [`    Cure: ${cure}.`]),
   ].join("\n");
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** The options of the command `check`. */

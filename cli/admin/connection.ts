@@ -1,7 +1,7 @@
 import { checkTokenForm, isReadableOnTheWay } from "../doctor/database.ts";
-import { printable, quoted } from "../doctor/findings.ts";
 import { AnswerTooLarge, mayHaveRun, networkError, readBounded } from "../doctor/rest.ts";
 import { readSettings, type Setting, SettingsError } from "../doctor/settings.ts";
+import { printable, quoted } from "../print/text.ts";
 
 /** The exit codes of the commands for operators. */
 export const EXIT = {

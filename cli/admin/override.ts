@@ -1,3 +1,4 @@
+import { formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type { ClientSelector, RuleView } from "../../src/admin/operations.ts";
 import { durationUpTo } from "../../src/config/window.ts";
 import {
@@ -6,7 +7,7 @@ import {
   overrideId,
   type RuleEffect,
 } from "../../src/overrides/override.ts";
-import { printable } from "../doctor/findings.ts";
+import { printable, table } from "../print/text.ts";
 import {
   AdminError,
   type Connection,
@@ -17,7 +18,6 @@ import {
   wrongOptions,
 } from "./connection.ts";
 import { type Clients, findRule, readSelector, type SelectorOptions } from "./selector.ts";
-import { duration, effectText, table, time } from "./text.ts";
 
 /** The options that say what an override changes. */
 interface EffectOptions {
@@ -127,7 +127,7 @@ export async function override(options: OverrideOptions): Promise<Printed> {
     reason,
   });
   const set = (json.overrides ?? [json.override]).map(
-    (each) => `Set: ${whoseText(each)}, until ${time(each.expiresAt)}.`,
+    (each) => `Set: ${whoseText(each)}, until ${formatTime(each.expiresAt)}.`,
   );
   return { json, text: [...set, SOON].map((line) => printable(line)).join("\n") };
 }
@@ -158,7 +158,7 @@ interface Changed {
 const SOON = "This applies everywhere within 15 seconds.";
 
 function whoseText({ rule, client, effect }: Override): string {
-  return `${rule}, ${client === undefined ? "all clients" : `client ${client}`}: ${effectText(effect)}`;
+  return `${rule}, ${client === undefined ? "all clients" : `client ${client}`}: ${formatEffect(effect)}`;
 }
 
 async function removeOverride(options: OverrideOptions): Promise<Printed> {
@@ -244,8 +244,8 @@ export async function listOverrides(options: ConnectionOptions): Promise<Printed
   const rows = overrides.map(({ rule, client, effect, expiresAt, by, reason }) => [
     rule,
     client ?? "(all clients)",
-    effectText(effect),
-    duration(expiresAt - Date.now()),
+    formatEffect(effect),
+    formatDuration(expiresAt - Date.now()),
     by,
     reason,
   ]);

@@ -3,12 +3,12 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import leven from "leven";
+import { formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type { ClientReport, ClientSelector, RuleView } from "../../src/admin/operations.ts";
 import type { Quota } from "../../src/config/custom.ts";
-import { formatDuration } from "../../src/config/window.ts";
 import type { Override } from "../../src/overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../../src/request/identity.ts";
-import { printable } from "../doctor/findings.ts";
+import { type Cell, printable, styled, table } from "../print/text.ts";
 import {
   AdminError,
   type Connection,
@@ -18,7 +18,6 @@ import {
   type Printed,
   wrongOptions,
 } from "./connection.ts";
-import { type Cell, duration, effectText, styled, table, time } from "./text.ts";
 
 /** The options that name a client. */
 export interface SelectorOptions {
@@ -211,7 +210,7 @@ function clientText(report: ClientReport, ruleOverride: Override | undefined): s
   const { rule, client, countedBy, quotas, banMs, override } = report;
   const by = countedBy === undefined ? "" : `, counted by ${countedBy}`;
   const lines = [`${styled("bold", printable(rule))}  client ${printable(client)}${printable(by)}`];
-  if (banMs > 0) lines.push(styled("red", `  banned for another ${duration(banMs)}`));
+  if (banMs > 0) lines.push(styled("red", `  banned for another ${formatDuration(banMs)}`));
   if (override) lines.push(overrideLine("override", override));
   if (ruleOverride) {
     const isReplaced = override !== undefined && "factor" in ruleOverride.effect;
@@ -231,17 +230,17 @@ function clientText(report: ClientReport, ruleOverride: Override | undefined): s
 }
 
 function overrideLine(name: string, { effect, expiresAt, reason, by }: Override): string {
-  return `  ${name}: ${printable(effectText(effect))}, until ${time(expiresAt)}, by ${printable(by)}: ${printable(reason)}`;
+  return `  ${name}: ${printable(formatEffect(effect))}, until ${formatTime(expiresAt)}, by ${printable(by)}: ${printable(reason)}`;
 }
 
 function row({ policy, limit, remaining, windowMs, calendar, resetMs }: Quota): Cell[] {
-  const window = calendar ?? formatDuration(Math.round(windowMs / 1000));
+  const window = calendar ?? formatDuration(windowMs);
   return [
     policy,
     limit,
     { text: remaining, style: remaining === 0 ? "red" : "green" },
     window,
-    duration(resetMs),
+    formatDuration(resetMs),
   ];
 }
 

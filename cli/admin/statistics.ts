@@ -1,9 +1,10 @@
+import { formatCount, formatDuration, formatPercent, formatTime } from "../../src/admin/format.ts";
 import { MAX_WINDOW_SECONDS, parseDuration } from "../../src/config/window.ts";
 import type { Bucket, Resolution, StatisticsReport } from "../../src/control/protocol.ts";
 import { LATENCY_BOUNDS_MS, type RuleSums, type StoreSums } from "../../src/statistics/sums.ts";
+import { type Cell, styled, table } from "../print/text.ts";
 import { type ConnectionOptions, connect, type Printed, wrongOptions } from "./connection.ts";
 import { findRule } from "./selector.ts";
-import { type Cell, count, duration, styled, table, time } from "./text.ts";
 
 interface TimeOptions extends ConnectionOptions {
   readonly rule?: string;
@@ -45,8 +46,8 @@ export async function top(options: TopOptions): Promise<Printed> {
     rule,
     client,
     { text: times, style: shadow ? "yellow" : "red" },
-    error > 0 ? `± ${count(error)}` : "",
-    `${duration(now - lastAt)} ago`,
+    error > 0 ? `± ${formatCount(error)}` : "",
+    `${formatDuration(now - lastAt)} ago`,
     shadow ? "shadow: not denied" : "",
   ]);
   const text = table(["RULE", "CLIENT", "LIMITED", "ERROR", "LAST", ""], rows);
@@ -79,7 +80,7 @@ async function fetchReport(
 }
 
 function sinceText(at: number): string {
-  return `since ${time(at)}`;
+  return `since ${formatTime(at)}`;
 }
 
 /** Minutes are kept for a day, and hours for a month. */
@@ -98,8 +99,8 @@ function summary({ buckets, isolates, openBreakers }: StatisticsReport, last: st
   const calls = sum((each) => each.store.calls);
   const failures = sum((each) => each.store.failures);
   const lines = [
-    `Last ${last}: ${count(requests)} requests, ${styled("red", `${count(limited)} limited`)} (${share(limited, requests)}), ${count(undecided)} undecided`,
-    `Store: ${count(calls)} calls, ${count(failures)} failed${latency(buckets.map(({ store }) => store))}; ${share(fromMemory, requests)} of the requests decided from memory`,
+    `Last ${last}: ${formatCount(requests)} requests, ${styled("red", `${formatCount(limited)} limited`)} (${formatPercent(limited, requests)}), ${formatCount(undecided)} undecided`,
+    `Store: ${formatCount(calls)} calls, ${formatCount(failures)} failed${latency(buckets.map(({ store }) => store))}; ${formatPercent(fromMemory, requests)} of the requests decided from memory`,
     `Isolates: ${isolates}${openBreakers > 0 ? styled("red", `, ${openBreakers} with an open breaker`) : ""}`,
   ];
   if (buckets.length > 1)
@@ -122,7 +123,7 @@ function latency(stores: readonly StoreSums[]): string {
     }
     return `> ${LATENCY_BOUNDS_MS.at(-1)} ms`;
   };
-  return `, half ${quantile(0.5)}, 99 % ${quantile(0.99)}`;
+  return `, half ${quantile(0.5)}, 99% ${quantile(0.99)}`;
 }
 
 function rulesTable({ rules }: StatisticsReport): string {
@@ -161,20 +162,20 @@ function sumCells({
     marked,
     undecided > 0 ? { text: undecided, style: "magenta" } : 0,
     shadowLimited > 0 ? { text: shadowLimited, style: "yellow" } : 0,
-    peak > 0 ? share(peak, 1) : "–",
+    peak > 0 ? formatPercent(peak, 1) : "–",
   ];
 }
 
 function bucketTable({ buckets, ruleBuckets }: StatisticsReport): string {
   if (ruleBuckets) {
     const rows = ruleBuckets.map((sums, index) => [
-      time(buckets[index]?.at ?? 0),
+      formatTime(buckets[index]?.at ?? 0),
       ...sumCells(sums),
     ]);
     return table(["TIME", ...SUM_HEADINGS], rows);
   }
   const rows = buckets.map(({ at, requests }): Cell[] => [
-    time(at),
+    formatTime(at),
     requests.requests,
     requests.allowed,
     requests.limited > 0 ? { text: requests.limited, style: "red" } : 0,
@@ -194,8 +195,4 @@ function sparkline(values: readonly number[]): string {
   );
   const most = Math.max(1, ...groups);
   return groups.map((each) => BLOCKS[Math.round((each / most) * (BLOCKS.length - 1))]).join("");
-}
-
-function share(part: number, whole: number): string {
-  return whole === 0 ? "0 %" : `${((100 * part) / whole).toFixed(1)} %`;
 }

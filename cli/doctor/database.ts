@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
+import { formatCount } from "../../src/admin/format.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
+import { quoted } from "../print/text.ts";
 import { type Examination, newKey } from "./examination.ts";
-import { type Finding, finding, isText, plural, quoted, refusal } from "./findings.ts";
+import { type Finding, finding, isText, refusal } from "./findings.ts";
 import { type Answer, AnswerTooLarge, type Command, type RestClient } from "./rest.ts";
 
 /** Hosts that only this machine can reach, so http is safe. */
@@ -174,7 +176,7 @@ function commandFinding(reply: unknown): Finding {
     return finding("commands-ok", states.map(({ name }) => name).join(", "));
   }
   const list = missing.map(({ name, state }) => `${quoted(name)}: ${quoted(state)}`).join("; ");
-  return finding("command-missing", `${plural(missing.length, "command")}: ${list}`);
+  return finding("command-missing", `${formatCount(missing.length, "command")}: ${list}`);
 }
 
 function sha1(text: string): string {
@@ -222,7 +224,7 @@ function memoryFinding(info: ReadonlyMap<string, string>): Finding {
     }
     const share = usedBytes / maxBytes;
     const percent = Math.floor(share * 100);
-    const value = `${megabytes(usedBytes)} of ${megabytes(maxBytes)} used (${percent} %)`;
+    const value = `${megabytes(usedBytes)} of ${megabytes(maxBytes)} used (${percent}%)`;
     const code = share > LOW_SHARE ? "memory-low" : "memory-ok";
     return finding(code, value, { usedBytes, maxBytes });
   }
@@ -287,7 +289,7 @@ export async function checkKeys(examination: Examination): Promise<Finding[]> {
     findings.push(finding("key-without-expiry", list(immortal.map(({ name }) => name))));
   }
   if (findings.length > 0) return findings;
-  const count = `${plural(names.length, "key")} under ${prefix}:`;
+  const count = `${formatCount(names.length, "key")} under ${prefix}:`;
   const unread =
     own.length > MAX_EXAMINED ? `, of which the types of ${MAX_EXAMINED} were read` : "";
   return isComplete
@@ -364,7 +366,7 @@ async function examine(
 function list(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED).map((name) => quoted(name));
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
-  return `${plural(names.length, "key")}: ${shown.join(", ")}${more}`;
+  return `${formatCount(names.length, "key")}: ${shown.join(", ")}${more}`;
 }
 
 /** Escapes the characters that have a meaning in the pattern of SCAN. */

@@ -1,10 +1,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { formatCount } from "../../src/admin/format.ts";
 import { calendarOf, calendarStartAt } from "../../src/config/calendar.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
 import { banKey, strikesKey } from "../../src/engine/bans.ts";
 import { type Counter, storedKey } from "../../src/engine/counter.ts";
 import { type Store, StoreError } from "../../src/stores/store.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
+import { quoted } from "../print/text.ts";
 import {
   checkCommands,
   checkKeys,
@@ -18,7 +20,7 @@ import {
   timeIn,
 } from "./database.ts";
 import { type Examination, MAX_KEY_AGE_MS, newKey } from "./examination.ts";
-import { type Finding, finding, plural, quoted, refusal } from "./findings.ts";
+import { type Finding, finding, refusal } from "./findings.ts";
 import {
   CallFailure,
   type Command,
@@ -79,10 +81,10 @@ async function checkVectors(examination: Examination, acceptsFlag: boolean): Pro
   }
   const count = runs.reduce((sum, { vectors }) => sum + vectors.length, 0);
   if (differences.length > 0) {
-    const value = `${differences.length} of ${plural(count, "vector")}: ${differences[0]}`;
+    const value = `${differences.length} of ${formatCount(count, "vector")}: ${differences[0]}`;
     return [finding("vector-differs", value)];
   }
-  return [finding("vectors-ok", `${plural(count, "vector")}, each as expected`)];
+  return [finding("vectors-ok", `${formatCount(count, "vector")}, each as expected`)];
 }
 
 function failureFinding({ failure, message }: StoreError, token: string): Finding {
@@ -260,12 +262,12 @@ async function cleanUp(examination: Examination): Promise<Finding> {
   if (obstacle) {
     return finding(
       "keys-left",
-      `${obstacle.reason}, so up to ${plural(obstacle.left, "key")} may be left ${expiry}`,
+      `${obstacle.reason}, so up to ${formatCount(obstacle.left, "key")} may be left ${expiry}`,
     );
   }
   if (unconfirmed.length > 0) {
     const names = [...new Set(unconfirmed)].join(", ");
-    const calls = `${plural(unconfirmed.length, "call")} (${names})`;
+    const calls = `${formatCount(unconfirmed.length, "call")} (${names})`;
     return finding(
       "keys-left",
       `the database did not confirm ${calls}, which may still write keys ${expiry}`,

@@ -280,48 +280,9 @@ export function finding(code: FindingCode, value: string, measured?: Finding["me
   return { code, ...CODES[code], value, ...(measured && { measured }) };
 }
 
-/** The maximum length of a text that a server sent, in characters. */
-const MAX_QUOTED = 160;
-/**
- * The length from which a secret is hidden, in characters. A shorter secret is not hidden: it may be
- * part of common words, and it protects nothing.
- */
-const MIN_SECRET = 4;
-/** The maximum length of any text of a report, in characters. */
-const MAX_PRINTED = 10_000;
-
-/** Control characters, line separators, and characters that change the direction of a text. */
-const UNPRINTABLE =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it removes
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+/g;
-
-/**
- * Returns a text in a form that is safe to print: on one line, without characters that a terminal
- * obeys, and without the given secrets.
- */
-export function printable(text: string, secrets: readonly string[] = []): string {
-  return secrets
-    .filter((secret) => secret.length >= MIN_SECRET)
-    .reduce((rest, secret) => rest.replaceAll(secret, "…"), text)
-    .slice(0, MAX_PRINTED)
-    .replace(UNPRINTABLE, " ")
-    .trim();
-}
-
-/** Returns a text of a server in a form that is safe to print, and that is not too long. */
-export function quoted(text: string, secrets: readonly string[] = []): string {
-  const clean = printable(text, secrets);
-  return clean.length > MAX_QUOTED ? `${clean.slice(0, MAX_QUOTED)}…` : clean;
-}
-
 /** Whether a value of an answer is a text or a number. Only these have a safe text form. */
 export function isText(value: unknown): value is string | number {
   return typeof value === "string" || typeof value === "number";
-}
-
-/** Returns a count with its noun: `1 key`, `2 keys`. */
-export function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** The error of Redis if the user of the token may not use a key. */

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { errors, type UpstashClient } from "../../src/stores/upstash/wire.ts";
-import { type FindingCode, quoted } from "./findings.ts";
+import { quoted } from "../print/text.ts";
+import type { FindingCode } from "./findings.ts";
 
 /** The database's answer to a command. */
 export type Answer = { readonly reply: unknown } | { readonly error: string };

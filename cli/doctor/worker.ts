@@ -1,5 +1,7 @@
+import { formatCount } from "../../src/admin/format.ts";
+import { printable, quoted } from "../print/text.ts";
 import { checkTokenForm, clockFinding, isReadableOnTheWay, roundTripFinding } from "./database.ts";
-import { type Finding, finding, plural, printable, quoted, type Severity } from "./findings.ts";
+import { type Finding, finding, type Severity } from "./findings.ts";
 import { AnswerTooLarge, networkError, readBounded } from "./rest.ts";
 import type { Setting } from "./settings.ts";
 
@@ -145,9 +147,9 @@ export function exitCodeOf(findings: readonly Finding[], strict: boolean): numbe
 function summaryOf(noun: string, findings: readonly Finding[]): string {
   const [faults, warnings] = [count(findings, "fault"), count(findings, "warning")];
   const unknown = count(findings, "unknown");
-  const rest = unknown > 0 ? ` ${plural(unknown, "value")} could not be read.` : "";
+  const rest = unknown > 0 ? ` ${formatCount(unknown, "value")} could not be read.` : "";
   if (faults + warnings === 0) return `${noun} is ok.${rest}`;
-  return `${plural(faults, "fault")}, ${plural(warnings, "warning")}.${rest} docs/doctor.md explains each code.`;
+  return `${formatCount(faults, "fault")}, ${formatCount(warnings, "warning")}.${rest} docs/doctor.md explains each code.`;
 }
 
 function count(findings: readonly Finding[], wanted: Severity): number {

@@ -1,3 +1,4 @@
+import { formatCount, formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type {
   ExplainedCondition,
   ExplainedCounter,
@@ -7,9 +8,7 @@ import type {
   ExplainedRule,
   Explanation,
 } from "../../src/explain/explanation.ts";
-import { type Cell, count, duration, effectText, styled, table, time } from "../admin/text.ts";
-import { printable } from "../doctor/findings.ts";
-import { fitted, WIDTH, wrapped } from "../print/text.ts";
+import { type Cell, fitted, printable, styled, table, WIDTH, wrapped } from "../print/text.ts";
 
 /** The maximum length of a text with `--verbose`, in characters. */
 const MAX_TEXT = 2000;
@@ -56,11 +55,6 @@ function paragraph(start: string, text: string): string {
   return start + wrapped(text, WIDTH - start.length).join(`\n${" ".repeat(start.length)}`);
 }
 
-/** Formats a time in UTC with its seconds: `2026-11-22 17:04:05Z`. */
-function second(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
-}
-
 function verdict(
   { outcome, request, response: { status } }: Explanation,
   applied: readonly ExplainedRule[],
@@ -99,7 +93,7 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
   if (effect && "kind" in effect && effect.kind === "blocked") {
     return `An override of the rule ${rule} blocks the client.`;
   }
-  if (banMs > 0) return `${name} has banned the client for another ${duration(banMs)}.`;
+  if (banMs > 0) return `${name} has banned the client for another ${formatDuration(banMs)}.`;
   // A request that only its response charges needs a quota of 1.
   const full = quotas.find(({ remaining }) => remaining < Math.max(1, cost));
   if (full?.limit === 0) return `${name} has a limit of 0 (${full.policy}).`;
@@ -107,7 +101,7 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
   if (!shown) return `${name} has no quota left.`;
   const left = `${name} has ${leftOf(shown)} left`;
   return full
-    ? `${left}, and the request costs ${count(Math.max(1, cost))}.`
+    ? `${left}, and the request costs ${formatCount(Math.max(1, cost))}.`
     : `${left}, but not enough in the shards that the request draws.`;
 }
 
@@ -119,7 +113,7 @@ interface QuotaLeft {
 }
 
 function leftOf({ policy, limit, remaining }: QuotaLeft): string {
-  return `${count(Math.max(0, remaining))} of ${count(Math.max(limit, remaining))} (${policy})`;
+  return `${formatCount(Math.max(0, remaining))} of ${formatCount(Math.max(limit, remaining))} (${policy})`;
 }
 
 /** Returns which enforced limit has the smallest part left after the request. */
@@ -135,7 +129,7 @@ function leastQuota(applied: readonly ExplainedRule[]): string {
   const partLeft = ({ limit, remaining }: QuotaLeft) => remaining / Math.max(1, limit);
   const [least] = quotas.toSorted((one, other) => partLeft(one) - partLeft(other));
   if (least)
-    return `After it, the least quota is ${leftOf(least)}, for ${duration(least.resetMs)}.`;
+    return `After it, the least quota is ${leftOf(least)}, for ${formatDuration(least.resetMs)}.`;
   return enforced.length > 0 ? "" : "No enforced limit counts it.";
 }
 
@@ -275,19 +269,21 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
   const parts = [
     client !== undefined && printable(client),
     tier !== undefined && `tier ${fitted(tier, max)}`,
-    cost !== undefined && `cost ${count(cost)}${source}`,
+    cost !== undefined && `cost ${formatCount(cost)}${source}`,
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
   if (banMs > 0) {
-    lines.push(labelled("ban", styled("red", `banned for another ${duration(banMs)}`)));
+    lines.push(labelled("ban", styled("red", `banned for another ${formatDuration(banMs)}`)));
   }
   if (newBan) {
     const atLeast = newBan.isAtLeast ? "at least " : "";
-    lines.push(labelled("ban", styled("red", `begins, ${atLeast}until ${second(newBan.until)}`)));
+    lines.push(
+      labelled("ban", styled("red", `begins, ${atLeast}until ${formatTime(newBan.until)}`)),
+    );
   }
   if (override) {
     const { effect, expiresAt, by, reason } = override;
-    const text = `${effectText(effect)}, until ${time(expiresAt)}, by ${by}: ${reason}`;
+    const text = `${formatEffect(effect)}, until ${formatTime(expiresAt)}, by ${by}: ${reason}`;
     lines.push(labelled("override", printable(text)));
   }
   return lines;
@@ -308,8 +304,8 @@ function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now:
       { text: before, style: exceeds ? "red" : "green" },
       cost,
       { text: left, style: left === 0 ? "red" : "green" },
-      second(windowEnd),
-      duration(windowEnd - now),
+      formatTime(windowEnd),
+      formatDuration(windowEnd - now),
     ];
   });
   return [table(headings, rows).replace(/^(?=.)/gm, "    ")];
@@ -318,8 +314,9 @@ function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now:
 /** Returns the lines about the stored keys, and the values that the request would store. */
 function storedLines({ counters = [], newBan }: ExplainedRule): string[] {
   const lines = counters.map(({ storedKey, countAfter, expiresAt }) => {
-    const expires = expiresAt === undefined ? "" : `, expires ${second(expiresAt)}`;
-    const value = countAfter === undefined ? "stores nothing" : `${count(countAfter)}${expires}`;
+    const expires = expiresAt === undefined ? "" : `, expires ${formatTime(expiresAt)}`;
+    const value =
+      countAfter === undefined ? "stores nothing" : `${formatCount(countAfter)}${expires}`;
     return `${fitted(storedKey, 300)} → ${value}`;
   });
   if (newBan) lines.push(`${fitted(newBan.storedKey, 300)} → the ban`);

@@ -19,11 +19,10 @@ import type {
 import { readClients } from "../../src/limiter/clients.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { AdminError, connect, EXIT, wrongOptions } from "../admin/connection.ts";
-import { printable } from "../doctor/findings.ts";
 import { readSettings, type Settings, SettingsError } from "../doctor/settings.ts";
 import { loadConfig } from "../load-config.ts";
 import { explainLoadError, textError } from "../load-error.ts";
-import { jsonText } from "../print/text.ts";
+import { jsonText, printable } from "../print/text.ts";
 import { runGuarded } from "../process.ts";
 import { explanationText } from "./explanation-text.ts";
 import { type DefaultHost, describeRequest, type RequestOptions } from "./request.ts";

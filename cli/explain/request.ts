@@ -5,7 +5,7 @@ import { parseHeaderName } from "../../src/config/key.ts";
 import { BODYLESS, MAX_BODY } from "../../src/explain/described-request.ts";
 import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "../../src/explain/explanation.ts";
 import { wrongOptions } from "../admin/connection.ts";
-import { printable, quoted } from "../doctor/findings.ts";
+import { printable, quoted } from "../print/text.ts";
 
 /** A part of a body, as curl's options describe it. */
 export interface BodyPart {

@@ -12,14 +12,13 @@ import {
   valueText,
 } from "../../src/admin/dashboard/chart-drawing.ts";
 import {
-  counted,
-  countText,
-  exactTime,
-  shortCount,
-  shortTime,
-} from "../../src/admin/dashboard/format.ts";
-import { printable } from "../doctor/findings.ts";
+  formatCount,
+  formatShortCount,
+  formatShortTime,
+  formatTime,
+} from "../../src/admin/format.ts";
 import type { ReportNote } from "../logs/needs.ts";
+import { printable } from "../print/text.ts";
 import type { ReplayReport } from "../replay/report.ts";
 
 /** A piece of HTML, which templates insert as it is. They escape all other texts. */
@@ -100,8 +99,8 @@ export function tiles(all: readonly Tile[]): Html {
 }
 
 function tile({ label, tone, value, isEstimate, note, bad }: Tile): Html {
-  const text = typeof value === "number" ? shortCount(value) : value;
-  const exact = typeof value === "number" && html` title="${countText(value)}"`;
+  const text = typeof value === "number" ? formatShortCount(value) : value;
+  const exact = typeof value === "number" && html` title="${formatCount(value)}"`;
   return html`<li class="tile card${bad && " bad"}"><span class="tile-label">${tone && sign(tone)}${label}</span><span class="tile-value"${exact}>${isEstimate && "≈ "}${text}</span><span class="tile-note">${note}</span></li>
 `;
 }
@@ -119,7 +118,7 @@ export function shown(text: string, maxLength = MAX_LENGTH): string {
 
 /** Returns a number that is undefined if the log does not state it. */
 export function knownText(value: number | undefined): string {
-  return value === undefined ? "unknown" : countText(value);
+  return value === undefined ? "unknown" : formatCount(value);
 }
 
 /** Returns the text of a note in the same way. */
@@ -131,12 +130,12 @@ export function sentence(text: string): string {
 export function filesText(files: readonly string[], count = 3): string {
   const listed = files.slice(0, count).map((file) => shown(file));
   const rest = files.length - listed.length;
-  return rest > 0 ? `${listed.join(", ")} and ${countText(rest)} more` : listed.join(", ");
+  return rest > 0 ? `${listed.join(", ")} and ${formatCount(rest)} more` : listed.join(", ");
 }
 
 /** Returns a time of a report, such as `2026-11-22 17:04:20`, without its zone: all times are UTC. */
 export function timeText(iso: string): string {
-  return exactTime(Date.parse(iso)).replace(" UTC", "");
+  return formatTime(Date.parse(iso)).replace(" UTC", "");
 }
 
 /** Returns `2026-11-22 17:04:00 – 17:05:00`, with the second date if it is another day. */
@@ -148,7 +147,7 @@ export function rangeText(from: string, to: string): string {
 
 /** Returns a number that may be an estimate, such as `about 12,000`. */
 export function estimateText(count: number, isEstimate: boolean): string {
-  return `${isEstimate ? "about " : ""}${countText(count)}`;
+  return `${isEstimate ? "about " : ""}${formatCount(count)}`;
 }
 
 /** Returns a small share of clients, such as `0.01%`. */
@@ -185,7 +184,7 @@ export function leftOutRules(
   const items = all.map(({ rule, reason }) => {
     return html`<li><b>${shown(rule)}:</b> ${sentence(reason)}</li>`;
   });
-  const heading = `${counted(all.length, "rule")} could not be replayed`;
+  const heading = `${formatCount(all.length, "rule")} could not be replayed`;
   return notice("bad", html`<p><b>${heading}</b></p>${folded(items)}`);
 }
 
@@ -193,7 +192,7 @@ function folded(items: readonly Html[]): Html {
   const rest = items.slice(VISIBLE_ITEMS);
   return html`<ul>${items.slice(0, VISIBLE_ITEMS)}</ul>${
     rest.length > 0 &&
-    html`<details class="printed"><summary>${counted(rest.length, "more note")}</summary><ul>${rest}</ul></details>`
+    html`<details class="printed"><summary>${formatCount(rest.length, "more note")}</summary><ul>${rest}</ul></details>`
   }`;
 }
 
@@ -212,7 +211,7 @@ export function chart(title: string, context: string, data: ChartData): Html {
 <figcaption><strong>${title}<span class="hidden"> ${context}</span></strong><ul class="legend">${data.series.map(({ label, tone }) => html`<li>${sign(tone)} ${label}</li>`)}</ul></figcaption>
 <div class="plot"><span class="plot-max">${valueText(data, maxOf(data))}</span>
 ${drawing(data)}
-<div class="plot-times"><span>${shortTime(data.start)}</span><span>${shortTime(data.start + data.step * count)}</span></div></div>
+<div class="plot-times"><span>${formatShortTime(data.start)}</span><span>${formatShortTime(data.start + data.step * count)}</span></div></div>
 ${chartTable(`${title} ${context}, as a table`, data, Math.ceil(count / TABLE_ROWS))}</figure>
 `;
 }
@@ -226,7 +225,7 @@ function chartTable(caption: string, data: ChartData, bucketsPerRow: number): Ht
   const columns = data.series.map(({ label }) => ({ label, number: true }));
   const rows = tableRows(data, bucketsPerRow).map(({ start, values }) => {
     const cells = values.map((text) => html`<td class="number">${text}</td>`);
-    return html`<tr><th scope="row">${exactTime(start).slice(0, 19)}</th>${cells}</tr>`;
+    return html`<tr><th scope="row">${formatTime(start).slice(0, 19)}</th>${cells}</tr>`;
   });
   return html`<details><summary>As a table</summary>${table({ caption, columns: [{ label: "From (UTC)" }, ...columns] }, rows)}</details>
 `;

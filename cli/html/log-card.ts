@@ -1,5 +1,5 @@
 import type { Tone } from "../../src/admin/dashboard/chart-drawing.ts";
-import { counted, countText, dollarsText } from "../../src/admin/dashboard/format.ts";
+import { formatCount, formatDollars } from "../../src/admin/format.ts";
 import type { LogSummary } from "../logs/progress.ts";
 import type { ComparedClient, CostReport, DeniedClient, Frequent } from "../replay/report.ts";
 import type { LoudClient } from "../suggest/suggestion.ts";
@@ -53,7 +53,7 @@ export function deniedClients(
   const rows = clients.map((each) => ({
     ...each,
     cells: [
-      { text: countText(each.requests) },
+      { text: formatCount(each.requests) },
       {
         text: deniedText(each.denied, each.error),
         share: each.denied / Math.max(1, each.requests),
@@ -86,8 +86,8 @@ export function comparedClients(
     return {
       ...each,
       cells: [
-        { text: countText(requests) },
-        { text: countText(deniedBefore), ...before },
+        { text: formatCount(requests) },
+        { text: formatCount(deniedBefore), ...before },
         { text: deniedText(denied, error), ...now },
         ...(statuses ? [{ text: knownText(each.newlyDeniedSucceeded) }] : []),
       ],
@@ -128,12 +128,12 @@ function drawnCell({ text, share, tone }: Cell, column: Column | undefined): Htm
 function frequent(name: string, all: readonly Frequent[]): Html | false {
   return (
     all.length > 0 &&
-    html`<ul class="frequent" aria-label="${name}">${all.map(({ text, count }) => html`<li><code>${shown(text)}</code> × ${countText(count)}</li>`)}</ul>`
+    html`<ul class="frequent" aria-label="${name}">${all.map(({ text, count }) => html`<li><code>${shown(text)}</code> × ${formatCount(count)}</li>`)}</ul>`
   );
 }
 
 function deniedText(denied: number, error: number): Html {
-  return html`${countText(denied)}${error > 0 && html` <small>or up to ${countText(error)} more</small>`}`;
+  return html`${formatCount(denied)}${error > 0 && html` <small>or up to ${formatCount(error)} more</small>`}`;
 }
 
 /** The clients with the most requests in one window. */
@@ -148,10 +148,10 @@ export function loudestClients(clients: readonly LoudClient[]): Html {
   const rows = clients.map((each) => ({
     ...each,
     cells: [
-      { text: countText(each.busiest), share: each.busiest / max, tone: "allowed" as const },
+      { text: formatCount(each.busiest), share: each.busiest / max, tone: "allowed" as const },
       { text: timeText(each.busiestStart) },
-      { text: countText(each.requests) },
-      { text: countText(each.succeeded) },
+      { text: formatCount(each.requests) },
+      { text: formatCount(each.succeeded) },
     ],
   }));
   const caption = "The clients with the most requests in one of the shortest windows";
@@ -175,10 +175,10 @@ export function logCard(log: LogSummary, more: readonly Fact[]): Html {
     [log.files.length === 1 ? "Log" : "Logs", filesText(log.files, 10)],
     ["Format", [...new Set(log.formats)].map((format) => shown(format)).join(", ")],
     ["Time (UTC)", log.from && log.to ? rangeText(log.from, log.to) : "no request"],
-    ["Requests read", `${countText(requests)} of ${counted(lines, "line")}`],
+    ["Requests read", `${formatCount(requests)} of ${formatCount(lines, "line")}`],
     ...skipped
       .filter(([, count]) => count > 0)
-      .map(([, count, reason]): Fact => [`Lines ${reason}`, countText(count)]),
+      .map(([, count, reason]): Fact => [`Lines ${reason}`, formatCount(count)]),
   ];
   return html`<div class="card">${facts(all)}</div>
 ${log.brokenLines.length > 0 && brokenLines(log)}`;
@@ -194,12 +194,12 @@ export function lossNotice({ lines, requests, broken, late }: LogSummary): Html 
   if (broken + late === 0) return undefined;
   const kind = broken + late > (requests + broken + late) / 100 ? "bad" : "info";
   const parts = [
-    broken > 0 && `${counted(broken, "line")} could not be read`,
-    late > 0 && `${counted(late, "line")} ${late === 1 ? "was" : "were"} too far out of order`,
+    broken > 0 && `${formatCount(broken, "line")} could not be read`,
+    late > 0 && `${formatCount(late, "line")} ${late === 1 ? "was" : "were"} too far out of order`,
   ].filter((part) => part !== false);
   return notice(
     kind,
-    html`<p>Of ${counted(lines, "line")}, ${parts.join(", and ")}. <a href="#log">The log</a></p>`,
+    html`<p>Of ${formatCount(lines, "line")}, ${parts.join(", and ")}. <a href="#log">The log</a></p>`,
   );
 }
 
@@ -209,7 +209,7 @@ function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {
   });
   const caption =
     broken > lines.length
-      ? `The first ${countText(lines.length)} of ${countText(broken)} lines that could not be read`
+      ? `The first ${formatCount(lines.length)} of ${formatCount(broken)} lines that could not be read`
       : "Lines that could not be read";
   const columns = [{ label: "Line" }, { label: "Reason" }, { label: "Its start" }];
   return html`<div class="card">${table({ caption, showsCaption: true, columns }, rows)}</div>
@@ -219,14 +219,14 @@ function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {
 /** What the calls to the store would have cost. */
 export function costCard({ unit, count, calls, dollars, dollarsPer30Days }: CostReport): Html {
   const all = [
-    ["Calls to the store", countText(calls)],
-    [unit.charAt(0).toUpperCase() + unit.slice(1), countText(count)],
-    ["Price", dollarsText(dollars)],
+    ["Calls to the store", formatCount(calls)],
+    [unit.charAt(0).toUpperCase() + unit.slice(1), formatCount(count)],
+    ["Price", formatDollars(dollars)],
     [
       "Price of 30 days like this",
       dollarsPer30Days === undefined
         ? "unknown: the log covers less than an hour"
-        : dollarsText(dollarsPer30Days),
+        : formatDollars(dollarsPer30Days),
     ],
   ] as const;
   return html`<div class="card">${facts(all)}</div>

@@ -1,5 +1,5 @@
 import type { ChartData, Series, Tone } from "../../src/admin/dashboard/chart-drawing.ts";
-import { counted, countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
+import { formatCount, formatDollars, formatPercent } from "../../src/admin/format.ts";
 import { isDifferent, modesOf } from "../replay/compare-rules.ts";
 import type {
   ComparedClient,
@@ -74,7 +74,7 @@ function deniedTitle(total: TotalReport, { addresses }: StatedFacts): string {
   const { requests, denied, clients, clientsDenied, isEstimate, isDeniedEstimate } = total;
   if (denied === 0) return "No client would have been denied";
   if (!addresses) {
-    return `${countText(denied)} of ${counted(requests, "request")} would have been denied`;
+    return `${formatCount(denied)} of ${formatCount(requests, "request")} would have been denied`;
   }
   const whole = `${estimateText(clients, isEstimate)} client${clients === 1 ? "" : "s"}`;
   return `${estimateText(clientsDenied, isDeniedEstimate)} of ${whole} would have been denied`;
@@ -82,21 +82,21 @@ function deniedTitle(total: TotalReport, { addresses }: StatedFacts): string {
 
 function deniedLead(total: TotalReport, { statuses }: StatedFacts): string[] {
   const { requests, denied, deniedSucceeded } = total;
-  if (denied === 0) return [`${counted(requests, "request")} would have passed.`];
-  const share = percentText(denied, requests);
+  if (denied === 0) return [`${formatCount(requests, "request")} would have passed.`];
+  const share = formatPercent(denied, requests);
   return [
-    `${countText(denied)} of ${counted(requests, "request")} would have been denied (${share}).`,
+    `${formatCount(denied)} of ${formatCount(requests, "request")} would have been denied (${share}).`,
     ...(statuses ? [lossText(deniedSucceeded ?? 0)] : []),
   ];
 }
 
 function lossText(deniedSucceeded: number): string {
   if (deniedSucceeded === 0) return "None of the denied requests had a status below 400.";
-  return `${countText(deniedSucceeded)} of the denied requests had succeeded, with a status below 400: their clients may be customers.`;
+  return `${formatCount(deniedSucceeded)} of the denied requests had succeeded, with a status below 400: their clients may be customers.`;
 }
 
 function comparedTitle({ clients, requests }: Comparison, { addresses }: StatedFacts): string {
-  if (!addresses) return `${counted(requests.newlyDenied, "request")} would be newly denied`;
+  if (!addresses) return `${formatCount(requests.newlyDenied, "request")} would be newly denied`;
   if (clients.newlyDenied === 0) return "No client would be newly denied";
   const count = estimateText(clients.newlyDenied, clients.isEstimate);
   return `${count} client${clients.newlyDenied === 1 ? "" : "s"} would be newly denied`;
@@ -106,7 +106,7 @@ function comparedLead({ requests, clients }: Comparison, { statuses }: StatedFac
   const { newlyDenied, newlyDeniedSucceeded, newlyAllowed } = requests;
   const isLoss = statuses && newlyDenied > 0;
   const loss = isLoss ? ` (${knownText(newlyDeniedSucceeded)} of them had succeeded)` : "";
-  const changed = `${counted(newlyDenied, "request")} would be newly denied${loss}, and ${counted(newlyAllowed, "request")} newly allowed.`;
+  const changed = `${formatCount(newlyDenied, "request")} would be newly denied${loss}, and ${formatCount(newlyAllowed, "request")} newly allowed.`;
   if (clients.noLongerDenied === 0) return changed;
   const count = estimateText(clients.noLongerDenied, clients.isEstimate);
   return `${changed} Clients that would no longer be denied: ${count}.`;
@@ -159,11 +159,11 @@ function comparedTiles({ requests, clients }: Comparison, { statuses }: StatedFa
       tone: "allowed",
       value: clients.noLongerDenied,
       isEstimate,
-      note: `${counted(requests.newlyAllowed, "request")} newly allowed`,
+      note: `${formatCount(requests.newlyAllowed, "request")} newly allowed`,
     },
     {
       label: "Clients denied more, less",
-      value: `${countText(clients.deniedMore)}, ${countText(clients.deniedLess)}`,
+      value: `${formatCount(clients.deniedMore)}, ${formatCount(clients.deniedLess)}`,
       note: "denied before and now",
     },
   ];
@@ -187,7 +187,7 @@ function countsTable(comparison: Comparison, report: ReplayReport): Html {
     [
       "Denied requests",
       ...counts(
-        ({ denied, requests }) => `${countText(denied)} (${percentText(denied, requests)})`,
+        ({ denied, requests }) => `${formatCount(denied)} (${formatPercent(denied, requests)})`,
       ),
     ],
     ...(statedFacts(report).statuses
@@ -204,8 +204,12 @@ function countsTable(comparison: Comparison, report: ReplayReport): Html {
         estimateText(clientsDenied, isDeniedEstimate),
       ),
     ],
-    ["Denied by this one only", countText(requests.newlyAllowed), countText(requests.newlyDenied)],
-    ["Price", ...[costBefore, cost].map((each) => (each ? dollarsText(each.dollars) : "–"))],
+    [
+      "Denied by this one only",
+      formatCount(requests.newlyAllowed),
+      formatCount(requests.newlyDenied),
+    ],
+    ["Price", ...[costBefore, cost].map((each) => (each ? formatDollars(each.dollars) : "–"))],
   ];
   const columns = [
     { label: "Number" },
@@ -236,12 +240,12 @@ function comparedRulesTable({ rules }: Comparison): Html {
     const numbers = [each.overLimitBefore, each.overLimit, each.deniedBefore, each.denied];
     const cells = numbers.map(
       (number, index) =>
-        html`<td class="number" data-label="${columns[index + 3]?.label}">${number === undefined ? "–" : countText(number)}</td>`,
+        html`<td class="number" data-label="${columns[index + 3]?.label}">${number === undefined ? "–" : formatCount(number)}</td>`,
     );
     return html`<tr><th scope="row">${shown(each.rule)}</th><td data-label="Change">${each.change}</td><td data-label="Mode">${shown(modesOf(each))}</td>${cells}</tr>`;
   });
   const unchanged = rules.length - changed.length;
-  const same = `${counted(unchanged, "rule")} ${unchanged === 1 ? "is" : "are"} the same`;
+  const same = `${formatCount(unchanged, "rule")} ${unchanged === 1 ? "is" : "are"} the same`;
   const caption = unchanged > 0 ? `Changed rules; ${same}` : "All rules";
   return table({ caption, showsCaption: true, columns, cards: true }, rows);
 }
@@ -289,7 +293,7 @@ function row({ rule, id }: ListedRule, hasStatuses: boolean): Html {
   const { name, mode, match, key, limits, requests, denied, deniedSucceeded } = rule;
   const clients = `${estimateText(rule.clientsDenied, rule.isDeniedEstimate)} of ${estimateText(rule.clients, rule.isEstimate)}`;
   const title = id === undefined ? html`${shown(name)}` : html`<a href="#${id}">${shown(name)}</a>`;
-  return html`<tr${id !== undefined && html` data-rule="${id}"`}><th scope="row">${title} ${modeBadge(mode)}<div class="match"><code>${shown(match)}</code></div></th><td data-label="Key"><code>${shown(key)}</code></td><td data-label="Limits">${shown(limits)}</td><td class="number" data-label="Requests">${countText(requests)}</td><td class="number" data-label="Over the limit">${countText(denied)} <small>${percentText(denied, requests)}</small>${bar(denied / Math.max(1, requests), MODES[mode]?.tone ?? "limited")}</td>${hasStatuses && html`<td class="number" data-label="Had succeeded">${knownText(deniedSucceeded)}</td>`}<td class="number" data-label="Clients over the limit">${clients}</td></tr>`;
+  return html`<tr${id !== undefined && html` data-rule="${id}"`}><th scope="row">${title} ${modeBadge(mode)}<div class="match"><code>${shown(match)}</code></div></th><td data-label="Key"><code>${shown(key)}</code></td><td data-label="Limits">${shown(limits)}</td><td class="number" data-label="Requests">${formatCount(requests)}</td><td class="number" data-label="Over the limit">${formatCount(denied)} <small>${formatPercent(denied, requests)}</small>${bar(denied / Math.max(1, requests), MODES[mode]?.tone ?? "limited")}</td>${hasStatuses && html`<td class="number" data-label="Had succeeded">${knownText(deniedSucceeded)}</td>`}<td class="number" data-label="Clients over the limit">${clients}</td></tr>`;
 }
 
 /** The mode of a rule. Enforced rules, which are most, have no badge. */
@@ -376,8 +380,8 @@ export function ruleCard(rule: RuleReport, options: CardOptions): Html {
   const numbers = facts([
     ["Limits", shown(rule.limits)],
     ["Key", html`<code>${shown(rule.key)}</code>`],
-    ["Requests", countText(requests)],
-    [deniedName, `${countText(denied)} (${percentText(denied, requests)})`],
+    ["Requests", formatCount(requests)],
+    [deniedName, `${formatCount(denied)} (${formatPercent(denied, requests)})`],
     ...(options.stated.statuses ? [succeeded] : []),
     [
       "Clients over the limit",
@@ -404,7 +408,7 @@ function clients(
   const listed = mostDenied.slice(0, rows);
   const heading =
     clientsDenied > listed.length
-      ? `The ${counted(listed.length, "client")} most denied`
+      ? `The ${formatCount(listed.length, "client")} most denied`
       : "Denied clients";
   const caption = `${heading} by the rule ${shown(name)}`;
   const content = deniedClients(caption, listed, stated, MODES[mode]?.tone);
@@ -423,8 +427,8 @@ function windows({ name, worstWindows }: RuleReport, { rows }: CardOptions): Htm
     { label: "Over the limit", number: true },
   ];
   const row = ({ policy, start, end, requests, denied }: WorstWindow) => {
-    const whole = requests === undefined ? "–" : countText(requests);
-    return html`<tr><th scope="row">${rangeText(start, end)}</th><td>${shown(policy)}</td><td class="number">${whole}</td><td class="number">${countText(denied)}</td></tr>`;
+    const whole = requests === undefined ? "–" : formatCount(requests);
+    return html`<tr><th scope="row">${rangeText(start, end)}</th><td>${shown(policy)}</td><td class="number">${whole}</td><td class="number">${formatCount(denied)}</td></tr>`;
   };
   const caption = `The worst windows of the rule ${shown(name)}`;
   const content = table({ caption, columns }, worstWindows.slice(0, rows).map(row));
@@ -456,7 +460,7 @@ export function rulesSection(rules: readonly RuleReport[], stated: StatedFacts):
   }<div class="card">${filterForm(rules.length)}${rulesTable(listed, stated)}</div>
 ${cards.map(({ rule, id = "" }, index) => ruleCard(rule, { id, rows, hasChart: index < MAX_CHARTS, stated }))}${
   cards.length > MAX_CHARTS &&
-  html`<p class="hint">Only the ${countText(MAX_CHARTS)} rules with the most denied requests have charts.</p>
+  html`<p class="hint">Only the ${formatCount(MAX_CHARTS)} rules with the most denied requests have charts.</p>
 `
 }`;
 }
@@ -497,7 +501,7 @@ function verdictNotices({ failed, isPartial }: ReplayReport): Html[] {
     const kind = option === "--max-newly-denied" ? "newly denied" : "denied";
     return notice(
       "bad",
-      html`<p><b>${counted(clients, "client")} ${kind}, but <code>${option}</code> allows ${countText(allowed)}.</b></p>`,
+      html`<p><b>${formatCount(clients, "client")} ${kind}, but <code>${option}</code> allows ${formatCount(allowed)}.</b></p>`,
     );
   });
   if (!isPartial) return failures;
@@ -543,7 +547,7 @@ function sectionsOf(report: ReplayReport): Section[] {
 
 function decidedText({ isolates }: ReplayReport): string {
   if (isolates === undefined) return "exactly, by one store";
-  return `as ${counted(isolates, "isolate")} with leases and caches`;
+  return `as ${formatCount(isolates, "isolate")} with leases and caches`;
 }
 
 function totalTiles(report: ReplayReport): Tile[] {
@@ -556,13 +560,13 @@ function totalTiles(report: ReplayReport): Tile[] {
       label: "Requests",
       tone: "allowed",
       value: requests,
-      note: `${percentText(unmatched, requests)} match no rule`,
+      note: `${formatPercent(unmatched, requests)} match no rule`,
     },
     {
       label: "Denied",
       tone: "limited",
       value: denied,
-      note: `${percentText(denied, requests)} of all requests`,
+      note: `${formatPercent(denied, requests)} of all requests`,
     },
     {
       label: "Denied, had succeeded",
@@ -576,7 +580,7 @@ function totalTiles(report: ReplayReport): Tile[] {
       value: stated.addresses ? clientsDenied : "unknown",
       isEstimate: isDeniedEstimate,
       note: stated.addresses
-        ? `${percentText(clientsDenied, clients)} of ${estimateText(clients, isEstimate)} addresses`
+        ? `${formatPercent(clientsDenied, clients)} of ${estimateText(clients, isEstimate)} addresses`
         : "the log states no addresses",
     },
   ];
@@ -584,8 +588,8 @@ function totalTiles(report: ReplayReport): Tile[] {
     const { dollars, dollarsPer30Days } = cost;
     all.push({
       label: dollarsPer30Days === undefined ? "Store cost" : "Store cost of 30 days",
-      value: dollarsText(dollarsPer30Days ?? dollars),
-      note: `${countText(cost.count)} ${cost.unit} in the log`,
+      value: formatDollars(dollarsPer30Days ?? dollars),
+      note: `${formatCount(cost.count)} ${cost.unit} in the log`,
     });
   }
   return all;

@@ -1,4 +1,4 @@
-import { counted, countText } from "../../src/admin/dashboard/format.ts";
+import { formatCount } from "../../src/admin/format.ts";
 import type {
   HistogramBar,
   ProposedLimit,
@@ -42,7 +42,7 @@ export function windowsTable(windows: readonly WindowSuggestion[]): Html {
     const suggested = shares.map((share) => limits.find((limit) => limit.share === share));
     const cells = [
       ...[proposed, ...suggested].map(limitText),
-      ...[median, p95, p99, max, clientWindows].map((count) => html`${countText(count)}`),
+      ...[median, p95, p99, max, clientWindows].map((count) => html`${formatCount(count)}`),
     ];
     return html`<tr><th scope="row">${shown(window)}</th>${cells.map((text, index) => html`<td class="number" data-label="${columns[index + 1]?.label}">${text}</td>`)}</tr>`;
   });
@@ -54,7 +54,7 @@ export function windowsTable(windows: readonly WindowSuggestion[]): Html {
 function limitText(suggested: ProposedLimit | undefined): Html {
   if (!suggested) return html`–`;
   const { limit, clientsDenied, requestsDenied } = suggested;
-  return html`<b>${countText(limit)}</b> <small>${counted(clientsDenied, "client")}</small> <small>${counted(requestsDenied, "request")}</small>`;
+  return html`<b>${formatCount(limit)}</b> <small>${formatCount(clientsDenied, "client")}</small> <small>${formatCount(requestsDenied, "request")}</small>`;
 }
 
 /** For each window, the clients by their busiest window. */
@@ -81,8 +81,8 @@ function histogram(suggestion: WindowSuggestion): Html | false {
   const rows = bars.map((each) => {
     const { from, to, clients } = each;
     const tone = from > lowest ? "limited" : "allowed";
-    const range = from === to ? countText(from) : `${countText(from)} – ${countText(to)}`;
-    return html`<tr><th scope="row" class="nowrap">${range}</th><td class="number">${countText(clients)}</td><td class="wide-bar"><div>${bar(lengthOf(clients), tone)}${limitBadges(each, suggestion)}</div></td></tr>`;
+    const range = from === to ? formatCount(from) : `${formatCount(from)} – ${formatCount(to)}`;
+    return html`<tr><th scope="row" class="nowrap">${range}</th><td class="number">${formatCount(clients)}</td><td class="wide-bar"><div>${bar(lengthOf(clients), tone)}${limitBadges(each, suggestion)}</div></td></tr>`;
   });
   const heading = `Clients by their busiest window of ${shown(window)}`;
   return html`<div class="card"><h3>${heading}</h3>${table({ caption: heading, columns }, rows)}</div>
@@ -98,7 +98,7 @@ function limitBadges({ from, to }: HistogramBar, { proposed, limits }: WindowSug
   return all
     .filter(({ limit }) => from <= limit && limit <= to)
     .map(({ name, limit, kind }) => {
-      return html`<span class="badge${kind}">${name}: ${countText(limit)}</span> `;
+      return html`<span class="badge${kind}">${name}: ${formatCount(limit)}</span> `;
     });
 }
 
@@ -122,7 +122,7 @@ function topOf(suggestion: Suggestion, title: string): Html {
   const lead =
     requests === 0
       ? html`No request of the logs matches <code>${shown(match)}</code>, so there is nothing to learn from.`
-      : html`${isEstimate && "about "}${counted(clients, "client")} sent ${counted(requests, "request")} that match <code>${shown(match)}</code>. A client is what the key <code>${shown(key)}</code> tells apart.`;
+      : html`${isEstimate && "about "}${formatCount(clients, "client")} sent ${formatCount(requests, "request")} that match <code>${shown(match)}</code>. A client is what the key <code>${shown(key)}</code> tells apart.`;
   return html`<div class="headline"><p class="hint">From <b>${filesText(log.files)}</b>${time}</p>
 <h1>${title}</h1>
 <p class="lead">${lead}</p></div>
@@ -137,7 +137,7 @@ function limitTiles({ windows: [first] }: Suggestion): Tile[] {
         {
           label: "Proposed",
           tone: "memory",
-          value: `${countText(first.proposed.limit)} per ${shown(first.window)}`,
+          value: `${formatCount(first.proposed.limit)} per ${shown(first.window)}`,
           note: deniedText(first.proposed),
         },
       ]
@@ -145,7 +145,7 @@ function limitTiles({ windows: [first] }: Suggestion): Tile[] {
   const shares = first.limits.map(
     ({ share, limit, ...denied }): Tile => ({
       label: `Denies at most ${shareText(share)} of clients`,
-      value: `${countText(limit)} per ${shown(first.window)}`,
+      value: `${formatCount(limit)} per ${shown(first.window)}`,
       note: deniedText({ limit, ...denied }),
     }),
   );
@@ -153,7 +153,7 @@ function limitTiles({ windows: [first] }: Suggestion): Tile[] {
 }
 
 function deniedText({ clientsDenied, requestsDenied }: ProposedLimit): string {
-  return `denies ${counted(clientsDenied, "client")}, ${counted(requestsDenied, "request")}`;
+  return `denies ${formatCount(clientsDenied, "client")}, ${formatCount(requestsDenied, "request")}`;
 }
 
 /**
@@ -207,7 +207,7 @@ function botTable(bots: readonly SuggestedBot[]): Html {
     { label: "Most in one window", number: true },
   ];
   const rows = bots.map(({ category, requests, busiest }) => {
-    return html`<tr><th scope="row">${shown(category)}</th><td class="number">${countText(requests)}</td><td class="number">${countText(busiest)}</td></tr>`;
+    return html`<tr><th scope="row">${shown(category)}</th><td class="number">${formatCount(requests)}</td><td class="number">${formatCount(busiest)}</td></tr>`;
   });
   return table({ caption, showsCaption: true, columns }, rows);
 }

@@ -1,5 +1,5 @@
 import { JSONParser, TokenType } from "@streamparser/json";
-import { printable } from "../doctor/findings.ts";
+import { printable } from "../print/text.ts";
 import { recordTime } from "./fields.ts";
 import type { RequestReader } from "./lines.ts";
 import {

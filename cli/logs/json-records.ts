@@ -1,5 +1,5 @@
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
-import { printable } from "../doctor/findings.ts";
+import { printable } from "../print/text.ts";
 import { RequestLine } from "./access-line.ts";
 import {
   type FieldMap,

@@ -1,8 +1,8 @@
+import { formatCount } from "../../src/admin/format.ts";
 import type { KeyExpression, KeyPart } from "../../src/config/key.ts";
 import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { keyPartName } from "../../src/request/identity.ts";
-import { count } from "../admin/text.ts";
 import type { LogFacts } from "./log-request.ts";
 import type { LogProgress } from "./progress.ts";
 
@@ -276,7 +276,7 @@ export function absentKeyParts(
 }
 
 function requestsHave(number: number): string {
-  return number === 1 ? "1 request has" : `${count(number)} requests have`;
+  return number === 1 ? "1 request has" : `${formatCount(number)} requests have`;
 }
 
 /** Returns the notes about facts without which parts of the report are empty. */

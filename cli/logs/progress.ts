@@ -1,6 +1,6 @@
 import cliProgress from "cli-progress";
-import { count, duration } from "../admin/text.ts";
-import { printable } from "../doctor/findings.ts";
+import { formatCount, formatDuration } from "../../src/admin/format.ts";
+import { printable } from "../print/text.ts";
 import { clientIp, hostName, type LogFormat } from "./log-request.ts";
 
 /** How much of a line is looked at, in characters. */
@@ -195,7 +195,7 @@ export function startProgressBar(
   const text = () => ({ text: progressText(progress, now() - begin) });
   const bar = new cliProgress.SingleBar({
     stream,
-    format: bytesTotal ? "[{bar}] {percentage} % · {text}" : "{text}",
+    format: bytesTotal ? "[{bar}] {percentage}% · {text}" : "{text}",
     barsize: 24,
     fps: 5,
     clearOnComplete: true,
@@ -210,17 +210,17 @@ export function startProgressBar(
   };
 }
 
-/** Returns such as `1 234 567 lines · 182 000 per second · 12s left`. */
+/** Returns such as `1,234,567 lines · 182,000 per second · 12s left`. */
 export function progressText(
   { bytesRead, bytesTotal, lines }: Pick<LogProgress, "bytesRead" | "bytesTotal" | "lines">,
   elapsedMs: number,
 ): string {
-  const parts = [`${count(lines)} line${lines === 1 ? "" : "s"}`];
+  const parts = [formatCount(lines, "line")];
   // The first moments say nothing about the rest.
   if (elapsedMs < 500 || bytesRead === 0) return parts.join("");
-  parts.push(`${count(Math.round((lines / elapsedMs) * 1000))} per second`);
+  parts.push(`${formatCount(Math.round((lines / elapsedMs) * 1000))} per second`);
   if (bytesTotal && bytesRead < bytesTotal) {
-    parts.push(`${duration(elapsedMs * ((bytesTotal - bytesRead) / bytesRead))} left`);
+    parts.push(`${formatDuration(elapsedMs * ((bytesTotal - bytesRead) / bytesRead))} left`);
   }
   return parts.join(" · ");
 }

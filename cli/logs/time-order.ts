@@ -1,4 +1,4 @@
-import { duration } from "../admin/text.ts";
+import { formatDuration } from "../../src/admin/format.ts";
 import type { LogFile, RequestGroup } from "./log-file.ts";
 import { LogError, type LogRequest, plausibleTime } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
@@ -108,7 +108,7 @@ export class TimeOrder {
   finish(): LogRequest[] {
     if (this.#maxLateMs > 0) {
       this.#counts.addNote(
-        `Some lines were out of order by up to ${duration(this.#maxLateMs)}; those by more than ${duration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead.`,
+        `Some lines were out of order by up to ${formatDuration(this.#maxLateMs)}; those by more than ${formatDuration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead.`,
       );
     }
     this.#releaseBefore(Number.POSITIVE_INFINITY);

@@ -1,4 +1,7 @@
-import { printable } from "../doctor/findings.ts";
+import { styleText } from "node:util";
+import { formatCount } from "../../src/admin/format.ts";
+
+type Style = Parameters<typeof styleText>[0];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -13,6 +16,40 @@ export function canPrintUnicode(
   // The first of these variables that has a value determines the locale of a program (POSIX).
   const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || "";
   return /utf-?8/i.test(locale);
+}
+
+/** The maximum length of a text that a server sent, in characters. */
+const MAX_QUOTED = 160;
+/**
+ * The length from which a secret is hidden, in characters. A shorter secret is not hidden: it may be
+ * part of common words, and it protects nothing.
+ */
+const MIN_SECRET = 4;
+/** The maximum length of any text of a report, in characters. */
+const MAX_PRINTED = 10_000;
+
+/** Control characters, line separators, and characters that change the direction of a text. */
+const UNPRINTABLE =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it removes
+  /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+/g;
+
+/**
+ * Returns a text in a form that is safe to print: on one line, without characters that a terminal
+ * obeys, and without the given secrets.
+ */
+export function printable(text: string, secrets: readonly string[] = []): string {
+  return secrets
+    .filter((secret) => secret.length >= MIN_SECRET)
+    .reduce((rest, secret) => rest.replaceAll(secret, "…"), text)
+    .slice(0, MAX_PRINTED)
+    .replace(UNPRINTABLE, " ")
+    .trim();
+}
+
+/** Returns a text of a server in a form that is safe to print, and that is not too long. */
+export function quoted(text: string, secrets: readonly string[] = []): string {
+  const clean = printable(text, secrets);
+  return clean.length > MAX_QUOTED ? `${clean.slice(0, MAX_QUOTED)}…` : clean;
 }
 
 /** Returns a text of several lines in a form that is safe to print. The spaces before each line stay. */
@@ -90,6 +127,57 @@ function columnsOf(character: string): number {
   return point < FIRST_WIDE || (point >= 0x2010 && point <= 0x25ff) ? 1 : 2;
 }
 
+/**
+ * Colours a text, but only on a terminal and without the environment variable NO_COLOR
+ * (https://no-color.org).
+ */
+export function styled(style: Style, text: string): string {
+  const isColoured = process.stdout.isTTY && !process.env.NO_COLOR && process.env.TERM !== "dumb";
+  return isColoured ? styleText(style, text, { validateStream: false }) : text;
+}
+
+/** A cell of a table: a text, and its style on a terminal. Numbers are aligned to the right. */
+export type Cell = string | number | { readonly text: string | number; readonly style: Style };
+
+/**
+ * Returns an aligned table. Columns that are empty in all rows are left out. Texts of clients and
+ * operators cannot move the cursor or change colours.
+ */
+export function table(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const texts = rows.map((row) => row.map(textOf));
+  const columns = headings.flatMap((heading, column) => {
+    const cells = texts.map((row) => row[column] ?? "");
+    if (cells.every((cell) => cell === "")) return [];
+    const isNumber = rows.every((row) => isNumeric(row[column]));
+    const width = Math.max(heading.length, ...cells.map(widthOf));
+    return [{ column, isNumber, width, heading }];
+  });
+  const align = (text: string, { isNumber, width }: { isNumber: boolean; width: number }) =>
+    padded(text, width, isNumber ? "left" : "right");
+  const heading = columns.map((each) => align(each.heading, each)).join("  ");
+  const lines = rows.map((row, index) =>
+    columns
+      .map((each) => {
+        const cell = row[each.column];
+        const text = align(texts[index]?.[each.column] ?? "", each);
+        return typeof cell === "object" ? styled(cell.style, text) : text;
+      })
+      .join("  ")
+      .trimEnd(),
+  );
+  return [styled("dim", heading.trimEnd()), ...lines].join("\n");
+}
+
+function textOf(cell: Cell): string {
+  const text = typeof cell === "object" ? cell.text : cell;
+  return typeof text === "number" ? formatCount(text) : printable(text);
+}
+
+function isNumeric(cell: Cell | undefined): boolean {
+  const text = typeof cell === "object" ? cell.text : cell;
+  return typeof text === "number" || text === undefined || text === "";
+}
+
 /** The maximum length of a text from a log in a table, in characters. */
 const MAX_LENGTH = 100;
 
@@ -97,7 +185,7 @@ const MAX_LENGTH = 100;
  * Characters that Markdown or HTML may read as more than themselves. A colon before a space or in a time begins no
  * link.
  */
-const SPECIAL = /(?!: |(?<=\d):\d\d(?![\d:]))[^\p{L}\p{N} ./,;()%'"-]/gu;
+const SPECIAL = /(?!: |(?<=\d):\d\d(?::\d\d)?(?![\d:]))[^\p{L}\p{N} ./,;()%'"-]/gu;
 
 /** Splits a text. Without it, GitHub's Markdown finds mail addresses and URLs even in references and in `<code>`. */
 const SPLIT = "<!-- -->";

@@ -3,9 +3,9 @@ import { readlink, realpath, rename, rm, stat, writeFile } from "node:fs/promise
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { getSystemErrorMap } from "node:util";
+import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { onInterruption } from "../doctor/examine.ts";
-import { plural, printable } from "../doctor/findings.ts";
 import { loadConfig } from "../load-config.ts";
 import { hostName, LogError, type LogFacts, type LogFormat } from "../logs/log-request.ts";
 import {
@@ -16,7 +16,7 @@ import {
   openLogs,
 } from "../logs/open-logs.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import { jsonText, printableLines } from "../print/text.ts";
+import { jsonText, printable, printableLines } from "../print/text.ts";
 import type { FailedBound, ReplayEngine, ReplayReport } from "./report.ts";
 
 /** A replay that is not possible. The message names the reason and the cure. */
@@ -40,11 +40,11 @@ export function noRequests({
   brokenLines,
 }: LogSummary): ReplayError {
   const reasons = [
-    outside > 0 && `${plural(outside, "request")} outside --from and --to`,
-    broken > 0 && `${plural(broken, "line")} that could not be read`,
-    late > 0 && `${plural(late, "line")} that came too late (raise --max-delay)`,
+    outside > 0 && `${formatCount(outside, "request")} outside --from and --to`,
+    broken > 0 && `${formatCount(broken, "line")} that could not be read`,
+    late > 0 && `${formatCount(late, "line")} that came too late (raise --max-delay)`,
   ].filter((reason) => reason !== false);
-  const has = reasons.length > 0 ? reasons.join(", ") : `${plural(lines, "line")}`;
+  const has = reasons.length > 0 ? reasons.join(", ") : `${formatCount(lines, "line")}`;
   const [first] = brokenLines;
   const example = first ? `\n${first.file}:${first.line}: ${first.reason}` : "";
   return new ReplayError(
@@ -222,7 +222,7 @@ export function checkLeftOut(
   if (!first) return;
   const reasons = notes.filter(({ rule }) => rule === first.name).map(({ text }) => text);
   const others =
-    enforced.length > 1 ? [`${plural(enforced.length - 1, "more rule")} left out.`] : [];
+    enforced.length > 1 ? [`${formatCount(enforced.length - 1, "more rule")} left out.`] : [];
   throw new ReplayError(
     2,
     [
@@ -256,7 +256,7 @@ export async function readConfig(
   throw new ReplayError(
     2,
     [
-      `${name} has ${plural(faults.length, "fault")}. weir check --config ${name} explains them.`,
+      `${name} has ${formatCount(faults.length, "fault")}. weir check --config ${name} explains them.`,
       ...listed,
       ...more,
     ].join("\n"),

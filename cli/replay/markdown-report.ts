@@ -1,5 +1,9 @@
-import { count } from "../admin/text.ts";
-import { estimated, knownCount, percent } from "../print/numbers.ts";
+import {
+  formatCount,
+  formatCountIfKnown,
+  formatEstimate,
+  formatPercent,
+} from "../../src/admin/format.ts";
 import { markdownCode, markdownText } from "../print/text.ts";
 import { isDifferent, modesOf } from "./compare-rules.ts";
 import type {
@@ -29,11 +33,11 @@ function rulesTable(rules: readonly RuleReport[]): string {
         markdownCode(rule.name),
         rule.mode,
         markdownText(rule.limits),
-        count(rule.requests),
-        `${count(rule.denied)} (${percent(rule.deniedShare)})`,
-        knownCount(rule.deniedSucceeded),
-        estimated(rule.clients, rule.isEstimate),
-        estimated(rule.clientsDenied, rule.isDeniedEstimate),
+        formatCount(rule.requests),
+        `${formatCount(rule.denied)} (${formatPercent(rule.deniedShare)})`,
+        formatCountIfKnown(rule.deniedSucceeded),
+        formatEstimate(rule.clients, rule.isEstimate),
+        formatEstimate(rule.clientsDenied, rule.isDeniedEstimate),
       ]),
     rules.length - LISTED_RULES,
   );
@@ -42,7 +46,7 @@ function rulesTable(rules: readonly RuleReport[]): string {
 /** Returns the table of the rules that were added, removed or changed, or whose verdicts differ. */
 function comparedRules({ rules }: Comparison): string {
   const different = rules.filter(isDifferent);
-  const numberText = (value: number | undefined) => (value === undefined ? "" : count(value));
+  const numberText = (value: number | undefined) => (value === undefined ? "" : formatCount(value));
   return table(
     [
       ...["Rule", "Change", "Mode", "Over the limit before", "Over the limit"],
@@ -73,9 +77,9 @@ function deniedTable(clients: readonly DeniedClient[]): string {
         .slice(0, LISTED_CLIENTS)
         .map((client) => [
           markdownCode(client.client),
-          count(client.requests),
-          count(client.denied),
-          knownCount(client.deniedSucceeded),
+          formatCount(client.requests),
+          formatCount(client.denied),
+          formatCountIfKnown(client.deniedSucceeded),
           ...textsOf(client),
         ]),
       clients.length - LISTED_CLIENTS,
@@ -93,10 +97,10 @@ function comparedTable(title: string, clients: readonly ComparedClient[]): strin
         .slice(0, LISTED_CLIENTS)
         .map((client) => [
           markdownCode(client.client),
-          count(client.requests),
-          count(client.deniedBefore),
-          count(client.denied),
-          knownCount(client.newlyDeniedSucceeded),
+          formatCount(client.requests),
+          formatCount(client.deniedBefore),
+          formatCount(client.denied),
+          formatCountIfKnown(client.newlyDeniedSucceeded),
           ...textsOf(client),
         ]),
       clients.length - LISTED_CLIENTS,
@@ -125,7 +129,7 @@ function table(
   const lines = [headings, isNumber.map((each) => (each ? "---:" : "---")), ...rows].map(
     (cells) => `| ${cells.join(" | ")} |`,
   );
-  return [...lines, ...(left > 0 ? ["", `and ${count(left)} more`] : [])].join("\n");
+  return [...lines, ...(left > 0 ? ["", `and ${formatCount(left)} more`] : [])].join("\n");
 }
 
 /** The maximum length in bytes. GitHub allows 65,536 characters in a comment. */

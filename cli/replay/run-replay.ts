@@ -1,5 +1,5 @@
+import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { plural } from "../doctor/findings.ts";
 import { LogError, type LogFacts } from "../logs/log-request.ts";
 import { factNotes, logNotes, type ReportNote } from "../logs/needs.ts";
 import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
@@ -94,16 +94,16 @@ function assumptionsAbout(isolates: number, seed: number): ReportNote {
   const { roundTripMs, routing, deathsPerMinute } = ASSUMED;
   const parts = [
     `calls to the store take ${roundTripMs} ms on average`,
-    `${100 * (1 - routing.strays)} % of a client's requests go to its home isolate, which changes every ${1 / routing.movesPerMinute} minutes`,
-    `${100 * deathsPerMinute} % of the isolates end in a minute`,
+    `${100 * (1 - routing.strays)}% of a client's requests go to its home isolate, which changes every ${1 / routing.movesPerMinute} minutes`,
+    `${100 * deathsPerMinute}% of the isolates end in a minute`,
   ];
-  const text = `Simulates ${plural(isolates, "isolate")} with the seed ${seed}. The log does not state these assumptions: ${parts.join("; ")}.`;
+  const text = `Simulates ${formatCount(isolates, "isolate")} with the seed ${seed}. The log does not state these assumptions: ${parts.join("; ")}.`;
   return { code: "simulated-isolates", text };
 }
 
 function lostNotes({ lostWithIsolate }: IsolatesEngine): ReportNote[] {
   if (lostWithIsolate === 0) return [];
-  const text = `${plural(lostWithIsolate, "request")} waited in isolates that ended, and count as undecided.`;
+  const text = `${formatCount(lostWithIsolate, "request")} waited in isolates that ended, and count as undecided.`;
   return [{ code: "lost-with-isolate", text }];
 }
 

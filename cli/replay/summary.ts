@@ -1,6 +1,12 @@
-import { count, duration, time } from "../admin/text.ts";
+import {
+  formatCount,
+  formatDollars,
+  formatDuration,
+  formatEstimate,
+  formatPercent,
+  formatTime,
+} from "../../src/admin/format.ts";
 import type { ReportNote } from "../logs/needs.ts";
-import { counted, dollars, estimated, percent } from "../print/numbers.ts";
 import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "./report.ts";
 
 // The sentences of a report, as plain text. They contain no text from the log.
@@ -23,21 +29,21 @@ export function hasNoRules({ rules, leftOut }: ReplayReport): boolean {
   return rules.length === 0 && leftOut.length > 0;
 }
 
-/** Returns such as `412 of 10 000 requests (4.1 %), from 23 of 1 753 clients`. */
+/** Returns such as `412 of 10,000 requests (4.1%), from 23 of 1,753 clients`. */
 export function deniedOf(counts: Counts): string {
   const { denied, clients, clientsDenied, isDeniedEstimate, deniedShare } = counts;
-  const requests = `${count(denied)} of ${requestsOf(counts)} (${percent(deniedShare)})`;
+  const requests = `${formatCount(denied)} of ${requestsOf(counts)} (${formatPercent(deniedShare)})`;
   if (clients === 0) return requests;
-  return `${requests}, from ${estimated(clientsDenied, isDeniedEstimate)} of ${estimatedClients(counts)}`;
+  return `${requests}, from ${formatEstimate(clientsDenied, isDeniedEstimate)} of ${estimatedClients(counts)}`;
 }
 
-/** Returns such as `none of 10 000 requests from 1 753 clients`. */
+/** Returns such as `none of 10,000 requests from 1,753 clients`. */
 export function noneOf(counts: Counts): string {
   return `none of ${requestsOf(counts)}${clientsOf(counts)}`;
 }
 
 function requestsOf({ requests }: Counts): string {
-  return counted(requests, "request");
+  return formatCount(requests, "request");
 }
 
 function clientsOf(counts: Counts): string {
@@ -45,14 +51,14 @@ function clientsOf(counts: Counts): string {
 }
 
 function estimatedClients({ clients, isEstimate }: Counts): string {
-  return `${isEstimate ? "about " : ""}${counted(clients, "client")}`;
+  return formatEstimate(clients, isEstimate, "client");
 }
 
 function lossOf(deniedSucceeded: number, { denied }: Counts): string {
   const subject =
     deniedSucceeded === denied
       ? `${denied === 1 ? "This request" : "All of these requests"}`
-      : `${count(deniedSucceeded)} of these requests`;
+      : `${formatCount(deniedSucceeded)} of these requests`;
   return `${subject} had succeeded (status below 400): customers that you would have lost.`;
 }
 
@@ -63,10 +69,10 @@ export function differenceOf({ against, requests, clients }: Comparison): string
     return [`Compared with ${against}, no request is decided differently.`];
   }
   const isKnown = newlyDenied > 0 && newlyDeniedSucceeded !== undefined;
-  const lost = isKnown ? ` (${count(newlyDeniedSucceeded)} of them had succeeded)` : "";
-  const about = (value: number) => estimated(value, clients.isEstimate);
+  const lost = isKnown ? ` (${formatCount(newlyDeniedSucceeded)} of them had succeeded)` : "";
+  const about = (value: number) => formatEstimate(value, clients.isEstimate);
   return [
-    `Compared with ${against}: ${counted(newlyDenied, "request")} newly denied${lost}, ${count(newlyAllowed)} newly allowed.`,
+    `Compared with ${against}: ${formatCount(newlyDenied, "request")} newly denied${lost}, ${formatCount(newlyAllowed)} newly allowed.`,
     `Clients: ${about(clients.newlyDenied)} newly denied, ${about(clients.noLongerDenied)} no longer denied, ${about(clients.deniedMore)} denied more often, ${about(clients.deniedLess)} denied less often.`,
   ];
 }
@@ -102,7 +108,7 @@ export function withoutReasons(
 /** Returns why the command ends with 1. */
 export function failureOf({ option, allowed, clients }: FailedBound): string {
   const kind = option === "--max-denied" ? "denied" : "newly denied";
-  return `FAILED: ${counted(clients, "client")} ${clients === 1 ? "is" : "are"} ${kind}. ${option} allows ${count(allowed)}.`;
+  return `FAILED: ${formatCount(clients, "client")} ${clients === 1 ? "is" : "are"} ${kind}. ${option} allows ${formatCount(allowed)}.`;
 }
 
 /** Returns the log's files, times and lines. */
@@ -110,35 +116,37 @@ export function logOf({ log, isolates }: ReplayReport): string[] {
   const { files, formats, from, to, lines, requests, broken, late, outside, ignored } = log;
   const kinds = [...new Set(formats)].join(", ");
   const others = [
-    broken > 0 && `${count(broken)} could not be read`,
-    late > 0 && `${count(late)} came too late`,
-    outside > 0 && `${count(outside)} outside the given time`,
-    ignored > 0 && `${count(ignored)} not requests`,
+    broken > 0 && `${formatCount(broken)} could not be read`,
+    late > 0 && `${formatCount(late)} came too late`,
+    outside > 0 && `${formatCount(outside)} outside the given time`,
+    ignored > 0 && `${formatCount(ignored)} not requests`,
   ].filter((text) => text !== false);
-  const counts = `${counted(lines, "line")}, ${counted(requests, "request")}`;
+  const counts = `${formatCount(lines, "line")}, ${formatCount(requests, "request")}`;
   return [
     `${listOf(files)} (${kinds}): ${[counts, ...others].join(", ")}.`,
     ...(from && to ? [`${periodOf(from, to)}.`] : []),
     isolates === undefined
       ? "Decided exactly, by the times in the log."
-      : `Decided as by ${counted(isolates, "isolate")} with leases and denial caches.`,
+      : `Decided as by ${formatCount(isolates, "isolate")} with leases and denial caches.`,
   ];
 }
 
 function periodOf(from: string, to: string): string {
   const [start, end] = [Date.parse(from), Date.parse(to)];
-  return `From ${time(start)} to ${time(end)} (${duration(end - start)})`;
+  return `From ${formatTime(start)} to ${formatTime(end)} (${formatDuration(end - start)})`;
 }
 
 function listOf(files: readonly string[]): string {
   const [first = "", ...others] = files;
-  return others.length === 0 ? first : `${first} and ${counted(others.length, "other file")}`;
+  return others.length === 0 ? first : `${first} and ${formatCount(others.length, "other file")}`;
 }
 
 /** Returns what the calls to the store would have cost. */
 export function costOf(cost: CostReport): string {
   const { unit, count: used, dollars: price, dollarsPer30Days } = cost;
   const month =
-    dollarsPer30Days === undefined ? "" : `, ${dollars(dollarsPer30Days)} in 30 days at this rate`;
-  return `Cost of the store: ${dollars(price)} for ${count(used)} ${unit}${month}.`;
+    dollarsPer30Days === undefined
+      ? ""
+      : `, ${formatDollars(dollarsPer30Days)} in 30 days at this rate`;
+  return `Cost of the store: ${formatDollars(price)} for ${formatCount(used)} ${unit}${month}.`;
 }

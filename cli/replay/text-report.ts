@@ -1,11 +1,18 @@
-import { type Cell, count, duration, styled, table, time } from "../admin/text.ts";
-import { printable } from "../doctor/findings.ts";
-import { knownCount } from "../print/numbers.ts";
+import {
+  formatCount,
+  formatCountIfKnown,
+  formatDuration,
+  formatTime,
+} from "../../src/admin/format.ts";
 import {
   addedUp,
   barChart,
+  type Cell,
   fitted,
   padded,
+  printable,
+  styled,
+  table,
   valuesPerBar,
   WIDTH,
   widthOf,
@@ -49,7 +56,7 @@ function deniedClients(title: string, clients: readonly DeniedClient[]): string 
 
 /** The number of denied requests, with its error if it has one. */
 function deniedText({ denied, error }: Pick<DeniedClient, "denied" | "error">): Cell {
-  return error === 0 ? denied : `${count(denied)} to ${count(denied + error)}`;
+  return error === 0 ? denied : `${formatCount(denied)} to ${formatCount(denied + error)}`;
 }
 
 /** Returns a table of clients whose requests two configurations decide differently. */
@@ -157,7 +164,8 @@ function countsOf(rule: RuleReport): string {
   if (rule.requests === 0) return "No request of the log matches this rule.";
   const verb =
     rule.mode === "enforce" ? "Over the limit" : `Over the limit (${rule.mode}: denies nothing)`;
-  const succeeded = rule.denied > 0 ? `. Had succeeded: ${knownCount(rule.deniedSucceeded)}` : "";
+  const succeeded =
+    rule.denied > 0 ? `. Had succeeded: ${formatCountIfKnown(rule.deniedSucceeded)}` : "";
   return `${verb}: ${rule.denied === 0 ? noneOf(rule) : deniedOf(rule)}${succeeded}.`;
 }
 
@@ -170,10 +178,10 @@ function chartOf({ start, stepSeconds, allowed, denied }: Timeline): string[] {
   const end = Date.parse(start) + bars * barMs;
   const line = (title: string, values: readonly number[]) => {
     const highest = Math.max(...addedUp(values, CHART_WIDTH), 0);
-    return `${title}  ${padded(barChart(values, CHART_WIDTH), bars)}  up to ${count(highest)} in ${duration(barMs)}`;
+    return `${title}  ${padded(barChart(values, CHART_WIDTH), bars)}  up to ${formatCount(highest)} in ${formatDuration(barMs)}`;
   };
   const hasDenied = denied.some((value) => value > 0);
-  const [from, to] = [time(Date.parse(start)), time(end)];
+  const [from, to] = [formatTime(Date.parse(start)), formatTime(end)];
   const axis =
     bars > from.length + to.length + 2 ? padded(from, bars - to.length) + to : `${from} to ${to}`;
   return [
@@ -187,8 +195,8 @@ function windowsOf(windows: readonly WorstWindow[]): string[] {
   const rows = windows
     .slice(0, LISTED)
     .map(({ policy, start, end, requests, denied }) => [
-      `${start.slice(0, 19).replace("T", " ")}Z`,
-      duration(Date.parse(end) - Date.parse(start)),
+      formatTime(Date.parse(start)),
+      formatDuration(Date.parse(end) - Date.parse(start)),
       fitted(policy, 40),
       requests ?? "",
       denied,

@@ -1,8 +1,7 @@
+import { formatCount, formatDuration } from "../../src/admin/format.ts";
 import { formatWindow } from "../../src/config/window.ts";
-import { count, duration } from "../admin/text.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { cureText, type ReportNote, type UnmetNeed, unmetNeedsOf } from "../logs/needs.ts";
-import { counted } from "../print/numbers.ts";
 import type {} from "../replay/report.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
@@ -66,19 +65,19 @@ function requestNotes(
 }
 
 function requestsHave(number: number): string {
-  return number === 1 ? "1 request has" : `${count(number)} requests have`;
+  return number === 1 ? "1 request has" : `${formatCount(number)} requests have`;
 }
 
 function clientNotes({ clients, isEstimate }: Suggestion): ReportNote[] {
   const notes: ReportNote[] = [];
   if (clients > 0 && clients < ENOUGH_CLIENTS) {
-    const shares = clients < ENOUGH_CLIENTS / 10 ? "1 %, 0.1 % and 0.01 %" : "0.1 % and 0.01 %";
-    const text = `The log has ${counted(clients, "client")}, and ${shares} of its clients are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
+    const shares = clients < ENOUGH_CLIENTS / 10 ? "1%, 0.1% and 0.01%" : "0.1% and 0.01%";
+    const text = `The log has ${formatCount(clients, "client")}, and ${shares} of its clients are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
     notes.push({ code: "few-clients", text });
   }
   if (isEstimate) {
     const text =
-      "There are too many clients to count all of them. The numbers of clients and the limits come from a uniform sample of at least 250 000 clients. The most requests in a window are exact.";
+      "There are too many clients to count all of them. The numbers of clients and the limits come from a uniform sample of at least 250,000 clients. The most requests in a window are exact.";
     notes.push({ code: "estimate", text });
   }
   return notes;
@@ -109,7 +108,7 @@ function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReportNot
   const uncovered = windows.filter(({ windowMs }) => windowMs > lengthMs);
   if (uncovered.length === 0) return [];
   const names = uncovered.map(formatWindow).join(", ");
-  const text = `The log covers ${duration(lengthMs)}, which is less than a window of ${names}. A whole window may have more requests.`;
+  const text = `The log covers ${formatDuration(lengthMs)}, which is less than a window of ${names}. A whole window may have more requests.`;
   return [{ code: "short-log", text }];
 }
 

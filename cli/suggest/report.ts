@@ -1,14 +1,15 @@
+import { formatCount, formatEstimate, formatPercent, formatTime } from "../../src/admin/format.ts";
 import type { MatchInput } from "../../src/config/match.ts";
 import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
-import { count, styled, table, time } from "../admin/text.ts";
-import { counted, percent } from "../print/numbers.ts";
 import {
   canPrintUnicode,
   fitted,
   markdownCode,
   markdownText,
   padded,
+  styled,
+  table,
   WIDTH,
   wrapped,
 } from "../print/text.ts";
@@ -39,8 +40,7 @@ function loudestLines(loud: LoudClient): string[] {
 }
 
 function numbersOf({ busiest, busiestStart, requests, succeeded }: LoudClient): string {
-  const when = `${busiestStart.slice(0, 19).replace("T", " ")}Z`;
-  return `${counted(busiest, "request")} from ${when}, ${count(requests)} in all, ${percent(succeeded / requests)} of them succeeded`;
+  return `${formatCount(busiest, "request")} from ${formatTime(Date.parse(busiestStart))}, ${formatCount(requests)} in all, ${formatPercent(succeeded / requests)} of them succeeded`;
 }
 
 function frequent(title: string, texts: readonly Frequent[]): string {
@@ -49,23 +49,20 @@ function frequent(title: string, texts: readonly Frequent[]): string {
   const shown = repeated.length > 0 ? repeated : texts.slice(0, 1);
   // Each text gets its part of the line, so that a long one does not hide the others.
   const width = Math.floor((WIDTH - title.length - 4) / Math.max(1, shown.length)) - 2;
-  const parts = shown.map(({ text, count: times }) => fitted(`${count(times)} × ${text}`, width));
+  const parts = shown.map(({ text, count: times }) =>
+    fitted(`${formatCount(times)} × ${text}`, width),
+  );
   return parts.length === 0 ? "" : `${title}: ${parts.join(", ")}`;
 }
 
 /** Formats the range of a bar: `3-4`. */
 function rangeText({ from, to }: HistogramBar): string {
-  return from === to ? count(from) : `${count(from)} - ${count(to)}`;
+  return from === to ? formatCount(from) : `${formatCount(from)} - ${formatCount(to)}`;
 }
 
-/** Formats the share of a limit: 0.001 → `0.1 %`. */
+/** Formats the share of a limit: 0.001 → `0.1%`. */
 function shareText(share: number): string {
-  return `${Number((share * 100).toPrecision(12))} %`;
-}
-
-/** Formats a number of clients, which may be an estimate. */
-function clientsText(clients: number, isEstimate: boolean): string {
-  return `${isEstimate ? "about " : ""}${counted(clients, "client")}`;
+  return `${Number((share * 100).toPrecision(12))}%`;
 }
 
 /** Returns what users paste: for a rule that exists already, only its limits. */
@@ -161,9 +158,9 @@ function linesOf(limits: readonly Limit[], clients: number): string[] {
 
 function figures({ window, proposed }: Limit, clients: number): string {
   const { limit, clientsDenied, requestsDenied } = proposed;
-  const where = `more than ${counted(limit, "request")} in ${formatWindow(window)}`;
+  const where = `more than ${formatCount(limit, "request")} in ${formatWindow(window)}`;
   if (clientsDenied === 0) return `// In the log, no client sent ${where}.`;
-  return `// In the log, ${count(clientsDenied)} of ${counted(clients, "client")} sent ${where}: ${counted(requestsDenied, "request")} too many.`;
+  return `// In the log, ${formatCount(clientsDenied)} of ${formatCount(clients, "client")} sent ${where}: ${formatCount(requestsDenied, "request")} too many.`;
 }
 
 const BAR_WIDTH = 60;
@@ -197,8 +194,9 @@ function section(title: string, text: string): string {
 
 function headline({ match, key, requests, clients, isEstimate, log }: Suggestion): string {
   const { from, to } = log;
-  const period = from && to ? `, from ${time(Date.parse(from))} to ${time(Date.parse(to))}` : "";
-  const numbers = `${counted(requests, "request")} of ${clientsText(clients, isEstimate)}, in ${counted(log.lines, "line")}${period}`;
+  const period =
+    from && to ? `, from ${formatTime(Date.parse(from))} to ${formatTime(Date.parse(to))}` : "";
+  const numbers = `${formatCount(requests, "request")} of ${formatEstimate(clients, isEstimate, "client")}, in ${formatCount(log.lines, "line")}${period}`;
   return [
     ...wrapped(`Limits for ${match}, counted by ${key}`, WIDTH).map((line) => styled("bold", line)),
     ...wrapped(numbers, WIDTH),
@@ -224,7 +222,7 @@ function perWindow(windows: readonly WindowSuggestion[]): string {
     window,
     ...[median, p95, p99, max, clientWindows],
   ]);
-  const headings = ["WINDOW", "MEDIAN", "95 %", "99 %", "MOST", "CLIENT WINDOWS"];
+  const headings = ["WINDOW", "MEDIAN", "95%", "99%", "MOST", "CLIENT WINDOWS"];
   return section("Requests of one client in one window", table(headings, rows));
 }
 
@@ -248,7 +246,7 @@ function histogramText({ window, histogram }: WindowSuggestion): string {
     // Any number above 0 has a visible bar.
     const length = clients === 0 ? 0 : Math.max(1, Math.round((clients / most) * BAR_WIDTH));
     const bar = length === 0 ? "" : `${styled("cyan", BAR.repeat(length))} `;
-    return `${padded(ranges[index] ?? "", width, "left")}  ${bar}${count(clients)}`;
+    return `${padded(ranges[index] ?? "", width, "left")}  ${bar}${formatCount(clients)}`;
   });
   return section(`Clients by the requests in their busiest window of ${window}`, lines.join("\n"));
 }
@@ -283,7 +281,7 @@ function markdownHeadline({ match, key, requests, clients, isEstimate, log }: Su
   const period = from && to ? `, from ${from} to ${to}` : "";
   return [
     `## Limits for ${markdownCode(match)}, counted by ${markdownCode(key)}`,
-    `${counted(requests, "request")} of ${clientsText(clients, isEstimate)}, in ${counted(log.lines, "line")}${period}.`,
+    `${formatCount(requests, "request")} of ${formatEstimate(clients, isEstimate, "client")}, in ${formatCount(log.lines, "line")}${period}.`,
   ].join("\n\n");
 }
 
@@ -291,14 +289,14 @@ function markdownLimits(windows: readonly WindowSuggestion[]): string {
   const rows = windows.flatMap(({ window, limits }) =>
     limits.map(({ share, limit, clientsDenied, requestsDenied }) => [
       ...[window, `at most ${shareText(share)}`],
-      ...[limit, clientsDenied, requestsDenied].map(count),
+      ...[limit, clientsDenied, requestsDenied].map((count) => formatCount(count)),
     ]),
   );
   return tableOf(["Window", "Clients denied", "Limit", "Clients", "Requests denied"], rows, 2);
 }
 
 function histogramTable({ window, histogram }: WindowSuggestion): string {
-  const rows = histogram.map((bar) => [rangeText(bar), count(bar.clients)]);
+  const rows = histogram.map((bar) => [rangeText(bar), formatCount(bar.clients)]);
   return folded(
     `Clients by the requests in their busiest window of ${window}`,
     tableOf(["Requests", "Clients"], rows, 0),
@@ -311,7 +309,12 @@ function loudestTable(loudest: readonly LoudClient[], shortest: string): string 
     return [
       markdownCode(client),
       claimsToBe === undefined ? "" : markdownText(`claims to be ${claimsToBe}`),
-      ...[count(busiest), busiestStart, count(requests), percent(succeeded / requests)],
+      ...[
+        formatCount(busiest),
+        busiestStart,
+        formatCount(requests),
+        formatPercent(succeeded / requests),
+      ],
       markdownCode(loud.userAgents[0]?.text ?? ""),
       markdownCode(loud.paths[0]?.text ?? ""),
     ];
@@ -326,7 +329,7 @@ function loudestTable(loudest: readonly LoudClient[], shortest: string): string 
 function markdownBots({ bots }: Suggestion, shortest: string): string {
   const rows = bots.map(({ category, requests, busiest }) => [
     markdownCode(category),
-    ...[requests, busiest].map(count),
+    ...[requests, busiest].map((count) => formatCount(count)),
   ]);
   const table = tableOf(["Category", "Requests", `Most of one client in ${shortest}`], rows, 1);
   return folded("Verified bots, which are not part of the clients", table);

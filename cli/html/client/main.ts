@@ -1,5 +1,5 @@
 import { chartsIn, createCharts } from "../../../src/admin/dashboard/client/charts.ts";
-import { counted, countText } from "../../../src/admin/dashboard/format.ts";
+import { formatCount } from "../../../src/admin/format.ts";
 
 /**
  * Filters the rules of a report while the reader types. A rule stays if its row in the table has the text, or
@@ -18,7 +18,7 @@ function filterRules(root: Document): void {
   input.addEventListener("input", () => {
     const sought = input.value.trim().toLowerCase();
     const shown = rules.filter((rule) => showRule(rule, sought));
-    output.textContent = `${countText(shown.length)} of ${counted(rules.length, "rule")}`;
+    output.textContent = `${formatCount(shown.length)} of ${formatCount(rules.length, "rule")}`;
   });
 }
 

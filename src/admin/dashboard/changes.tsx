@@ -1,8 +1,8 @@
 import { LOOK } from "../control-client.ts";
+import { formatEffect } from "../format.ts";
 import { OperationError } from "../operations.ts";
 import { clientPath, Notice, rulePath } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { effectText } from "./effect-text.ts";
 import { faultPage } from "./fault-page.tsx";
 import { type Flash, withFlash } from "./flash.ts";
 import {
@@ -44,7 +44,12 @@ export function setOverride(c: DashboardContext) {
         ? rulePath(override.rule)
         : clientPath(override.client, override.rule);
     if (danger !== undefined && fields.text("confirmed") !== "yes") {
-      return confirmationPage(c, { fields, danger, effect: effectText(override), back: path });
+      return confirmationPage(c, {
+        fields,
+        danger,
+        effect: formatEffect(override.effect),
+        back: path,
+      });
     }
     const result = await c.var.operations.setOverride(override, c.var.actor);
     if (!result.ok) throw new OperationError("invalid", FULL);

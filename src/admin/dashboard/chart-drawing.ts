@@ -1,6 +1,6 @@
 import type { Bucket, StatisticsQuery } from "../../control/protocol.ts";
 import type { RuleSums } from "../../statistics/sums.ts";
-import { countText, millisecondsText, shortCount } from "./format.ts";
+import { formatCount, formatMilliseconds, formatShortCount } from "../format.ts";
 import { latencyQuantile } from "./histogram.ts";
 import { STEP_MS } from "./ranges.ts";
 
@@ -242,7 +242,7 @@ function lineOf(values: readonly number[], max: number): string {
 
 /** Returns the height of a chart's values as text. */
 export function valueText({ unit }: ChartData, value: number): string {
-  return unit === "ms" ? millisecondsText(value) : shortCount(value);
+  return unit === "ms" ? formatMilliseconds(value) : formatShortCount(value);
 }
 
 /** A row of the table with the same values as a chart. */
@@ -270,6 +270,6 @@ export function tableRows(data: ChartData, bucketsPerRow: number): TableRow[] {
 function rowText({ unit }: ChartData, values: readonly (number | null)[]): string {
   const present = values.filter((value) => value !== null);
   if (present.length === 0) return "–";
-  if (unit === "ms") return millisecondsText(Math.max(...present));
-  return countText(present.reduce((sum, value) => sum + value, 0));
+  if (unit === "ms") return formatMilliseconds(Math.max(...present));
+  return formatCount(present.reduce((sum, value) => sum + value, 0));
 }

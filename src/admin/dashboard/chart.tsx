@@ -1,6 +1,6 @@
+import { formatShortTime, formatTime } from "../format.ts";
 import { type ChartData, drawingOf, HEIGHT, maxOf, tableRows, valueText } from "./chart-drawing.ts";
 import { Sign, Table } from "./components.tsx";
-import { exactTime, shortTime } from "./format.ts";
 
 interface ChartProps {
   readonly id: string;
@@ -37,8 +37,8 @@ export function Chart({ id, title, data, bucketsPerRow }: ChartProps) {
         <span class="plot-max">{valueText(data, maxOf(data))}</span>
         <Drawing data={data} />
         <div class="plot-times">
-          <span>{shortTime(data.start)}</span>
-          <span>{shortTime(end)}</span>
+          <span>{formatShortTime(data.start)}</span>
+          <span>{formatShortTime(end)}</span>
         </div>
       </div>
       <ChartTable title={title} data={data} bucketsPerRow={bucketsPerRow} />
@@ -68,7 +68,7 @@ function ChartTable({ title, data, bucketsPerRow }: Omit<ChartProps, "id">) {
       <Table caption={`${title}, as a table`} columns={[{ label: "From (UTC)" }, ...columns]}>
         {tableRows(data, bucketsPerRow).map(({ start, values }) => (
           <tr>
-            <th scope="row">{exactTime(start).slice(0, 16)}</th>
+            <th scope="row">{formatTime(start).slice(0, 16)}</th>
             {values.map((text) => (
               <td class="number">{text}</td>
             ))}

@@ -2,6 +2,7 @@ import type { Quota } from "../../config/custom.ts";
 import type { KeyPart } from "../../config/key.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Override } from "../../overrides/override.ts";
+import { formatCount, formatDuration, formatEffect, formatPercent } from "../format.ts";
 import type { ClientReport, ClientSelector } from "../operations.ts";
 import {
   Bar,
@@ -14,8 +15,6 @@ import {
   Unavailable,
 } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { effectText } from "./effect-text.ts";
-import { countText, durationText, percentText } from "./format.ts";
 import { type Attempt, attempt, Form, mayChange, ReasonField, readFields } from "./forms.tsx";
 import { page } from "./layout.tsx";
 import { ClientOverrideForm, LimitedClients, OverrideCard } from "./overrides.tsx";
@@ -34,7 +33,7 @@ function ClientCard({ c, report, now }: ClientCardProps) {
     <section class="card client-card">
       <h2>
         <RuleLink rule={rule} />
-        {banMs > 0 && <span class="badge limited">banned for {durationText(banMs)}</span>}
+        {banMs > 0 && <span class="badge limited">banned for {formatDuration(banMs)}</span>}
         {override && <span class="badge override">override</span>}
       </h2>
       <p class="hint">
@@ -67,7 +66,7 @@ function RuleOverrideNotice({ override, now }: { override: Override; now: number
     <Notice kind="warning">
       <p>
         <b>
-          The rule is overridden for all clients: <bdi>{effectText(override)}</bdi>
+          The rule is overridden for all clients: <bdi>{formatEffect(override.effect)}</bdi>
         </b>
         , ends <Time at={override.expiresAt} now={now} />
       </p>
@@ -89,16 +88,16 @@ function QuotaBar({ quota }: { quota: Quota }) {
           <bdi>{policy}</bdi>
         </b>
         <span>
-          {countText(used)} of {countText(limit)} used ({percentText(used, limit)})
+          {formatCount(used)} of {formatCount(limit)} used ({formatPercent(used, limit)})
         </span>
         <span>
           {isExhausted ? (
             <span class="badge limited">exhausted</span>
           ) : (
-            `${countText(remaining)} left`
+            `${formatCount(remaining)} left`
           )}
         </span>
-        <span class="quota-reset">resets in {durationText(resetMs)}</span>
+        <span class="quota-reset">resets in {formatDuration(resetMs)}</span>
       </div>
       <Bar share={limit > 0 ? used / limit : 1} tone={isExhausted ? "limited" : "allowed"} />
     </div>

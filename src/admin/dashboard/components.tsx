@@ -1,8 +1,8 @@
 import type { Child } from "hono/jsx";
 import { NO_CONTROL } from "../control-client.ts";
+import { formatRelativeTime, formatTime } from "../format.ts";
 import type { RuleView } from "../operations.ts";
 import { barWidth, SIGNS, type Tone } from "./chart-drawing.ts";
-import { exactTime, relativeTime } from "./format.ts";
 import { RANGES, type Range } from "./ranges.ts";
 
 interface BarProps {
@@ -186,8 +186,8 @@ interface TimeProps {
 export function Time({ at, now }: TimeProps) {
   if (Number.isNaN(new Date(at).getTime())) return <span>unknown</span>;
   return (
-    <time datetime={new Date(at).toISOString()} title={exactTime(at)} data-relative>
-      {relativeTime(at, now)}
+    <time datetime={new Date(at).toISOString()} title={formatTime(at)} data-relative>
+      {formatRelativeTime(at, now)}
     </time>
   );
 }
@@ -196,7 +196,7 @@ export function Time({ at, now }: TimeProps) {
 export function ExactTime({ at, now }: TimeProps) {
   return (
     <span class="exact-time">
-      <span class="nowrap">{exactTime(at)}</span>{" "}
+      <span class="nowrap">{formatTime(at)}</span>{" "}
       <small>
         <Time at={at} now={now} />
       </small>

@@ -10,12 +10,11 @@ import type {
 } from "../../explain/explanation.ts";
 import { ExplainBody } from "../api.ts";
 import { check, invalidInput } from "../api-input.ts";
+import { formatCount, formatDuration, formatEffect, formatTime } from "../format.ts";
 import { ClientLink, ExactTime, ModeBadge, Notice, RuleLink, Table } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { effectText } from "./effect-text.ts";
 import { ExplainedRequestCard } from "./explained-request.tsx";
 import { ExplainedResponseCard } from "./explained-response.tsx";
-import { countText, durationText, exactTime } from "./format.ts";
 import { attempt, Form, readFields } from "./forms.tsx";
 import { page } from "./layout.tsx";
 
@@ -256,24 +255,24 @@ function CounterTable({ rule, counters, now }: CounterTableProps) {
             {counter.shard !== undefined && <small> shard {counter.shard}</small>}
           </th>
           <td class="number" data-label="Limit">
-            {countText(counter.capacity)}
+            {formatCount(counter.capacity)}
             {counter.capacity !== counter.limit && (
-              <small> ({countText(counter.limit)} in each window)</small>
+              <small> ({formatCount(counter.limit)} in each window)</small>
             )}
           </td>
           <td class="number" data-label="Count">
-            {countText(counter.count)}
-            {counter.countAfter !== undefined && <> → {countText(counter.countAfter)}</>}
+            {formatCount(counter.count)}
+            {counter.countAfter !== undefined && <> → {formatCount(counter.countAfter)}</>}
           </td>
           <td data-label="Window">
-            {exactTime(counter.windowStart)} to <ExactTime at={counter.windowEnd} now={now} />
+            {formatTime(counter.windowStart)} to <ExactTime at={counter.windowEnd} now={now} />
           </td>
           <td data-label="Stored under">
             <code class="key">
               <bdi>{counter.storedKey}</bdi>
             </code>
             {counter.expiresAt !== undefined && (
-              <small> until {exactTime(counter.expiresAt)}</small>
+              <small> until {formatTime(counter.expiresAt)}</small>
             )}
           </td>
         </tr>
@@ -292,7 +291,7 @@ function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: number }) 
         <RuleLink rule={rule.rule} />
         <ModeBadge mode={mode} />
         {exceeds && <span class="badge limited">over its limit</span>}
-        {banMs > 0 && <span class="badge limited">banned for {durationText(banMs)}</span>}
+        {banMs > 0 && <span class="badge limited">banned for {formatDuration(banMs)}</span>}
       </h2>
       <p class="hint">{why}</p>
       <ConditionTable rule={rule.rule} conditions={conditions} />
@@ -300,7 +299,7 @@ function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: number }) 
       {client !== undefined && <ClientLink client={client} rule={rule.rule} />}
       <KeyList elements={key} />
       <p class="hint">
-        {cost !== undefined && `Costs ${countText(cost)} (${costSource}). `}
+        {cost !== undefined && `Costs ${formatCount(cost)} (${costSource}). `}
         {tier !== undefined && `The client's tier is ${tier}.`}
       </p>
       <OverrideText rule={rule} />
@@ -378,8 +377,8 @@ function OverrideText({ rule: { override } }: { rule: ExplainedRule }) {
   if (!override) return null;
   return (
     <p class="hint">
-      <span class="badge override">override</span> <bdi>{effectText(override)}</bdi>, until{" "}
-      {exactTime(override.expiresAt)}: “<bdi>{override.reason}</bdi>” – <bdi>{override.by}</bdi>
+      <span class="badge override">override</span> <bdi>{formatEffect(override.effect)}</bdi>, until{" "}
+      {formatTime(override.expiresAt)}: “<bdi>{override.reason}</bdi>” – <bdi>{override.by}</bdi>
     </p>
   );
 }
@@ -388,7 +387,7 @@ function NewBan({ ban: { until, isAtLeast, storedKey } }: { ban: ExplainedBan })
   return (
     <p class="hint">
       The request would begin a ban{isAtLeast && " of at least this length"}: until{" "}
-      {exactTime(until)}, stored under{" "}
+      {formatTime(until)}, stored under{" "}
       <code>
         <bdi>{storedKey}</bdi>
       </code>

@@ -1,5 +1,5 @@
 import { LATENCY_BOUNDS_MS } from "../../statistics/sums.ts";
-import { millisecondsText } from "./format.ts";
+import { formatMilliseconds } from "../format.ts";
 
 /** The greatest duration that the histogram distinguishes, in milliseconds. */
 export const MAX_BOUND_MS = LATENCY_BOUNDS_MS[LATENCY_BOUNDS_MS.length - 1] as number;
@@ -33,5 +33,5 @@ export function latencyQuantile(latency: readonly number[], quantile: number): n
 export function quantileText(latency: readonly number[], quantile: number): string {
   const ms = latencyQuantile(latency, quantile);
   if (ms === undefined) return "–";
-  return ms >= MAX_BOUND_MS ? `> ${millisecondsText(MAX_BOUND_MS)}` : millisecondsText(ms);
+  return ms >= MAX_BOUND_MS ? `> ${formatMilliseconds(MAX_BOUND_MS)}` : formatMilliseconds(ms);
 }

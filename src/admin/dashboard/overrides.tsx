@@ -1,10 +1,9 @@
 import { type Override, overrideId } from "../../overrides/override.ts";
 import type { LimitedClient } from "../../statistics/sums.ts";
+import { formatCount, formatEffect, formatTime } from "../format.ts";
 import type { RuleView } from "../operations.ts";
 import { Bar, ClientLink, type Column, RuleLink, Table, Time } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { effectText } from "./effect-text.ts";
-import { countText, exactTime } from "./format.ts";
 import { ExpiryField, Form, mayChange, ReasonField } from "./forms.tsx";
 
 interface OverrideProps {
@@ -19,7 +18,7 @@ export function OverrideCard({ c, override, now }: OverrideProps) {
     <div class="override-card">
       <p>
         <b>
-          <bdi>{effectText(override)}</bdi>
+          <bdi>{formatEffect(override.effect)}</bdi>
         </b>
         , ends <Time at={override.expiresAt} now={now} />
       </p>
@@ -174,7 +173,7 @@ export function LimitedClients({ clients, from, now, ofOneRule = false }: Limite
   return (
     <section class="card" id="limited-clients" data-live>
       <h2>{CAPTION}</h2>
-      {from !== undefined && <p class="hint">Counted by the hour, since {exactTime(from)}.</p>}
+      {from !== undefined && <p class="hint">Counted by the hour, since {formatTime(from)}.</p>}
       {clients.length === 0 ? (
         <p class="none">No client was limited in this time.</p>
       ) : (
@@ -206,11 +205,11 @@ export function LimitedClients({ clients, from, now, ofOneRule = false }: Limite
 }
 
 function Count({ count, error }: Pick<LimitedClient, "count" | "error">) {
-  if (error === 0) return <>{countText(count)}</>;
+  if (error === 0) return <>{formatCount(count)}</>;
   return (
     <>
-      <small>{countText(count - error)} to </small>
-      {countText(count)}
+      <small>{formatCount(count - error)} to </small>
+      {formatCount(count)}
     </>
   );
 }

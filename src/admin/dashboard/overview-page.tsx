@@ -8,6 +8,7 @@ import {
   noStoreSums,
   type StoreSums,
 } from "../../statistics/sums.ts";
+import { formatCount, formatDollars, formatPercent, formatShortCount } from "../format.ts";
 import { Chart } from "./chart.tsx";
 import { overviewCharts, type Tone } from "./chart-drawing.ts";
 import {
@@ -24,7 +25,6 @@ import {
 } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
 import { monthlyDollars, storeCost } from "./cost.ts";
-import { counted, countText, dollarsText, percentText, shortCount } from "./format.ts";
 import { attempt } from "./forms.tsx";
 import { quantileText } from "./histogram.ts";
 import { page } from "./layout.tsx";
@@ -51,8 +51,8 @@ function Tiles({ report, periodMs, totals, store, now }: TilesProps) {
     addStoreSums(calls, bucket.store);
   }
   const undecided = requests.undecidedPassed + requests.undecidedDenied;
-  const limited = percentText(requests.limited, requests.requests);
-  const unmatched = percentText(requests.unmatched, requests.requests);
+  const limited = formatPercent(requests.limited, requests.requests);
+  const unmatched = formatPercent(requests.unmatched, requests.requests);
   const quantile = (share: number) => quantileText(calls.latency, share);
   return (
     <ul class="tiles" id="tiles" data-live>
@@ -63,14 +63,14 @@ function Tiles({ report, periodMs, totals, store, now }: TilesProps) {
         {limited} of all requests
       </Tile>
       <Tile label="Undecided" tone="undecided" count={undecided}>
-        {countText(requests.undecidedDenied)} got 503
+        {formatCount(requests.undecidedDenied)} got 503
       </Tile>
       <Tile
         label="Decided from memory"
         tone="memory"
-        value={percentText(requests.fromMemory, requests.allowed + requests.limited)}
+        value={formatPercent(requests.fromMemory, requests.allowed + requests.limited)}
       >
-        {shortCount(calls.calls)} calls to the store
+        {formatShortCount(calls.calls)} calls to the store
       </Tile>
       <Tile label="Store latency p95" value={quantile(0.95)}>
         p50 {quantile(0.5)} · p99 {quantile(0.99)}
@@ -92,7 +92,7 @@ interface TileProps {
 }
 
 function Tile({ label, tone, count = 0, value, bad, children }: TileProps) {
-  const exact = value === undefined ? countText(count) : undefined;
+  const exact = value === undefined ? formatCount(count) : undefined;
   return (
     <li class={bad ? "tile card bad" : "tile card"}>
       <span class="tile-label">
@@ -100,7 +100,7 @@ function Tile({ label, tone, count = 0, value, bad, children }: TileProps) {
         {label}
       </span>
       <span class="tile-value" title={exact}>
-        {value ?? shortCount(count)}
+        {value ?? formatShortCount(count)}
       </span>
       <span class="tile-note">{children}</span>
     </li>
@@ -111,8 +111,8 @@ function IsolatesTile({ report, failures }: { report: StatisticsReport; failures
   const { isolates, openBreakers } = report;
   return (
     <Tile label="Isolates" count={isolates} bad={openBreakers > 0}>
-      {openBreakers > 0 ? `Breaker open in ${countText(openBreakers)}` : "Breaker closed"} ·{" "}
-      {counted(failures, "failure")}
+      {openBreakers > 0 ? `Breaker open in ${formatCount(openBreakers)}` : "Breaker closed"} ·{" "}
+      {formatCount(failures, "failure")}
     </Tile>
   );
 }
@@ -134,13 +134,13 @@ function CostTile({ calls, periodMs, totals, store, now }: CostProps) {
   return (
     <Tile
       label="Store cost a month, estimated"
-      value={dollarsText(monthlyDollars(cost.dollars, periodMs))}
+      value={formatDollars(monthlyDollars(cost.dollars, periodMs))}
     >
-      {shortCount(cost.count)} {cost.unit}
+      {formatShortCount(cost.count)} {cost.unit}
       {soFar && (
         <>
           {" "}
-          · {dollarsText(soFar.dollars)} so far, since <Time at={totals.since} now={now} />
+          · {formatDollars(soFar.dollars)} so far, since <Time at={totals.since} now={now} />
         </>
       )}
     </Tile>
@@ -166,7 +166,7 @@ function BusiestRules({ rows, count }: BusiestProps) {
       <h2>
         {NEAREST}{" "}
         <a class="more" href="/_weir/rules">
-          All {countText(rows.length)}
+          All {formatCount(rows.length)}
         </a>
       </h2>
       <Table
@@ -183,12 +183,12 @@ function BusiestRules({ rows, count }: BusiestProps) {
             <th scope="row">
               <RuleLink rule={rule.name} /> <ModeBadge mode={rule.mode} />
             </th>
-            <td class="number">{countText(sums.requests)}</td>
+            <td class="number">{formatCount(sums.requests)}</td>
             <td class="number">
               {peakText(sums)}
               <Bar share={sums.peak} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
             </td>
-            <td class="number">{percentText(exceededCount(sums), sums.requests)}</td>
+            <td class="number">{formatPercent(exceededCount(sums), sums.requests)}</td>
           </tr>
         ))}
       </Table>
@@ -228,7 +228,7 @@ function ShadowRules({ rows }: { rows: readonly RuleRow[] }) {
               <th scope="row">
                 <RuleLink rule={rule.name} /> <ModeBadge mode={rule.mode} />
               </th>
-              <td class="number">{countText(sums.requests)}</td>
+              <td class="number">{formatCount(sums.requests)}</td>
               <Part count={sums.shadowLimited} of={sums.requests} tone="shadow" />
               <Part count={sums.limited} of={sums.requests} tone="limited" />
             </tr>
@@ -241,7 +241,7 @@ function ShadowRules({ rows }: { rows: readonly RuleRow[] }) {
 function Part({ count, of, tone }: { count: number; of: number; tone: Tone }) {
   return (
     <td class="number">
-      {countText(count)} <small>{percentText(count, of)}</small>
+      {formatCount(count)} <small>{formatPercent(count, of)}</small>
       <Bar share={count / Math.max(1, of)} tone={tone} />
     </td>
   );
@@ -355,8 +355,9 @@ function BreakerNotice({ report: { openBreakers, isolates } }: { report: Statist
     <div id="breaker" data-live>
       {openBreakers > 0 && (
         <Notice kind="bad">
-          <b>The store fails.</b> {countText(openBreakers)} of {countText(isolates)} isolates do not
-          call it at the moment. Each rule's <code>onError</code> decides what happens to requests.
+          <b>The store fails.</b> {formatCount(openBreakers)} of {formatCount(isolates)} isolates do
+          not call it at the moment. Each rule's <code>onError</code> decides what happens to
+          requests.
         </Notice>
       )}
     </div>

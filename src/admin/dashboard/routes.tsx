@@ -1,16 +1,15 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import type { AuditEntry } from "../../control/protocol.ts";
 import { type AdminEnv, problemOf } from "../admin-problem.ts";
+import { formatCount, formatEffect } from "../format.ts";
 import { OperationError } from "../operations.ts";
 import { assetResponse, loginStyleResponse } from "./assets.ts";
 import { liftBan, removeOverride, resetClient, setOverride } from "./changes.tsx";
 import { clientsPage, lookUpPage } from "./clients-page.tsx";
 import { ClientLink, Empty, ExactTime, RuleLink, Table, Time, Unavailable } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { effectText } from "./effect-text.ts";
 import { explainedPage, explainPage } from "./explain-page.tsx";
 import { faultPage } from "./fault-page.tsx";
-import { counted } from "./format.ts";
 import { attempt, mayChange, readFields } from "./forms.tsx";
 import { page } from "./layout.tsx";
 import { loginPage } from "./login-page.tsx";
@@ -170,7 +169,7 @@ async function overridesPage(c: DashboardContext) {
         {all.length > 0 && (
           <div class="card">
             <p class="hint">
-              {counted(all.length, "override")}
+              {formatCount(all.length, "override")}
               {all.length > shown.length && `, of which these are the newest ${shown.length}`}
             </p>
             <Table
@@ -191,7 +190,7 @@ async function overridesPage(c: DashboardContext) {
                     )}
                   </td>
                   <td data-label="Effect">
-                    <bdi>{effectText(override)}</bdi>
+                    <bdi>{formatEffect(override.effect)}</bdi>
                   </td>
                   <td class="nowrap" data-label="Ends">
                     <Time at={override.expiresAt} now={now} />

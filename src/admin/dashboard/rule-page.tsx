@@ -1,12 +1,12 @@
 import type { StatisticsQuery, StatisticsReport } from "../../control/protocol.ts";
 import { noRuleSums, type RuleSums } from "../../statistics/sums.ts";
+import { formatCount, formatPercent } from "../format.ts";
 import type { RuleView } from "../operations.ts";
 import { Chart } from "./chart.tsx";
 import { ruleCharts } from "./chart-drawing.ts";
 import { ModeBadge, RangeSwitch, rulePath, Unavailable } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
 import { faultPage } from "./fault-page.tsx";
-import { countText, percentText } from "./format.ts";
 import { attempt, mayChange } from "./forms.tsx";
 import { page } from "./layout.tsx";
 import { LimitedClients, OverrideCard, RuleOverrideForm } from "./overrides.tsx";
@@ -43,7 +43,7 @@ function exceededShare(sums: RuleSums): number {
  * unknown or 0.
  */
 export function peakText({ peak }: RuleSums): string {
-  return peak > 0 ? percentText(peak, 1) : "–";
+  return peak > 0 ? formatPercent(peak, 1) : "–";
 }
 
 const BY = {
@@ -144,7 +144,7 @@ function Facts({ rule }: { rule: RuleView }) {
       <Fact term="Matches" text={rule.match} />
       <Fact term="Counts" text={rule.key} />
       {rule.limits.map(({ policy, limit, window }) => (
-        <Fact term={policy} text={`${countText(limit)} in ${window}`} />
+        <Fact term={policy} text={`${formatCount(limit)} in ${window}`} />
       ))}
       <Fact term="If the store fails" text={rule.onError} />
       {extras && <Fact term="Has" text={extras} />}
@@ -181,10 +181,10 @@ function Traffic({ rule, report, query, range, now }: TrafficProps) {
   return (
     <>
       <p class="lead" id="lead" data-live>
-        <b>{countText(sums.requests)}</b> requests, of which{" "}
-        <b>{percentText(exceededCount(sums), sums.requests)}</b> were over the limit:{" "}
-        {countText(sums.limited)} denied, {countText(sums.shadowLimited)} would have been denied in
-        shadow mode, {countText(sums.marked)} marked. Peak use of the limit by one client:{" "}
+        <b>{formatCount(sums.requests)}</b> requests, of which{" "}
+        <b>{formatPercent(exceededCount(sums), sums.requests)}</b> were over the limit:{" "}
+        {formatCount(sums.limited)} denied, {formatCount(sums.shadowLimited)} would have been denied
+        in shadow mode, {formatCount(sums.marked)} marked. Peak use of the limit by one client:{" "}
         <b>{peakText(sums)}</b>
       </p>
       <div class="columns">

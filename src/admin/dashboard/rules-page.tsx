@@ -1,6 +1,6 @@
+import { formatCount, formatPercent } from "../format.ts";
 import { Bar, Empty, ModeBadge, RangeSwitch, RuleLink, Table, Unavailable } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
-import { counted, countText, percentText } from "./format.ts";
 import { attempt } from "./forms.tsx";
 import { page } from "./layout.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
@@ -95,10 +95,10 @@ function FilterForm({ listing: { text, order, range }, shown, total }: FilterPro
         {order && <input type="hidden" name="sort" value={order} />}
         <input type="hidden" name="range" value={range.id} />
         <button type="submit">Filter</button>
-        <output data-filter-count={counted(total, "rule")}>
+        <output data-filter-count={formatCount(total, "rule")}>
           {shown === total
-            ? counted(total, "rule")
-            : `${countText(shown)} of ${counted(total, "rule")}`}
+            ? formatCount(total, "rule")
+            : `${formatCount(shown)} of ${formatCount(total, "rule")}`}
         </output>
       </form>
     </search>
@@ -158,15 +158,15 @@ function Row({ rule, sums }: RuleRow) {
         </code>
       </td>
       <td>
-        {rule.limits.map(({ limit, window }) => `${countText(limit)} / ${window}`).join(", ")}
+        {rule.limits.map(({ limit, window }) => `${formatCount(limit)} / ${window}`).join(", ")}
       </td>
-      <td class="number">{countText(sums.requests)}</td>
-      <td class="number">{countText(sums.limited)}</td>
+      <td class="number">{formatCount(sums.requests)}</td>
+      <td class="number">{formatCount(sums.limited)}</td>
       <td class="number">
         {peakText(sums)}
         <Bar share={sums.peak} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
       </td>
-      <td class="number">{percentText(exceededCount(sums), sums.requests)}</td>
+      <td class="number">{formatPercent(exceededCount(sums), sums.requests)}</td>
     </tr>
   );
 }

@@ -121,7 +121,7 @@ describe("weir peek", () => {
     const { stdout } = await api.run("peek", "--client", CLIENT);
     expect(stdout).toContain("  banned for another 1h\n");
     expect(stdout).toMatch(
-      /override: login = 500, until \d{4}-\d\d-\d\d \d\d:\d\dZ, by token: Migration of a customer/,
+      /override: login = 500, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, by token: Migration of a customer/,
     );
     expect(api.sent.at(-1)?.body).toEqual({ client: CLIENT });
   });
@@ -138,7 +138,7 @@ describe("weir peek", () => {
     const { stdout } = await api.run("peek", "--ip", "203.0.113.7");
     const [inLogin, inSearch] = stdout.split("\n\n");
     expect(inLogin).toMatch(
-      /\n {2}override of the rule: mode shadow, limits × 0\.2, until \S+ \S+Z, by token: Attack\n/,
+      /\n {2}override of the rule: in shadow mode: denies nothing, all limits × 0\.2, until \S+ \S+ UTC, by token: Attack\n/,
     );
     expect(inSearch).not.toContain("override");
   });
@@ -151,7 +151,7 @@ describe("weir peek", () => {
       "POST peek": { clients: [{ ...REPORT, override: OVERRIDE }] },
     });
     expect((await api.run("peek", "--ip", "203.0.113.7")).stdout).toContain(
-      "  override of the rule, whose factor does not apply to this client: limits × 0.2, until ",
+      "  override of the rule, whose factor does not apply to this client: all limits × 0.2, until ",
     );
   });
 
@@ -376,7 +376,7 @@ describe("weir overrides", () => {
     const [heading, first, second] = run.stdout.split("\n");
     expect(heading).toMatch(/^RULE +CLIENT +EFFECT +ENDS IN +BY +REASON$/);
     expect(first).toMatch(new RegExp(`^login +${CLIENT} +login = 500 +(2h|1h 59m|1h 60m) +token`));
-    expect(second).toMatch(/^login +\(all clients\) +mode off .* a \[2Jb$/);
+    expect(second).toMatch(/^login +\(all clients\) +off: does not apply .* a \[2Jb$/);
   });
 
   it("reports that there are none", async () => {
@@ -394,13 +394,13 @@ describe("weir stats", () => {
     const run = await api.run("stats");
     expect(run).toMatchObject({ code: 0, stderr: "" });
     expect(run.stdout.split("\n")).toEqual([
-      "Last 1h: 3 000 requests, 390 limited (13.0 %), 10 undecided",
-      "Store: 2 700 calls, 10 failed, half ≤ 2 ms, 99 % ≤ 10 ms; 10.0 % of the requests decided from memory",
+      "Last 1h: 3,000 requests, 390 limited (13.0%), 10 undecided",
+      "Store: 2,700 calls, 10 failed, half ≤ 2 ms, 99% ≤ 10 ms; 10.0% of the requests decided from memory",
       "Isolates: 2, 1 with an open breaker",
       "Requests: ██",
       "",
       "RULE   REQUESTS  ALLOWED  LIMITED  MARKED  UNDECIDED  SHADOW  PEAK USE",
-      "login     1 200    1 000      195       0          5       0  87.5 %",
+      "login     1,200    1,000      195       0          5       0  87.5%",
       "",
     ]);
   });
@@ -409,7 +409,7 @@ describe("weir stats", () => {
     const report = { ...STATISTICS, ruleBuckets: [LOGIN, LOGIN] };
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": report });
     const run = await api.run("stats", "--rule", "login", "--last", "2d", "--by", "hour");
-    expect(run.stdout).toMatch(/^2026-11-22 17:04Z +1 200 +1 000 +195 /m);
+    expect(run.stdout).toMatch(/^2026-11-22 17:04:00 UTC +1,200 +1,000 +195 /m);
     const query = new URLSearchParams(api.sent.at(-1)?.path.split("?")[1]);
     expect(Object.fromEntries(query)).toMatchObject({ resolution: "hour", rule: "login" });
     expect(Number(query.get("until")) - Number(query.get("from"))).toBe(2 * 86_400_000);
@@ -427,7 +427,7 @@ describe("weir top", () => {
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": STATISTICS });
     const [heading, first, second] = (await api.run("top")).stdout.split("\n");
     expect(heading).toMatch(/^RULE +CLIENT +LIMITED +ERROR +LAST/);
-    expect(first).toMatch(new RegExp(`^login +${CLIENT} +12 345 +± 3 +1m \\d+s ago$`));
+    expect(first).toMatch(new RegExp(`^login +${CLIENT} +12,345 +± 3 +1m \\d+s ago$`));
     expect(second).toMatch(/^search +b{22} +7 .* shadow: not denied$/);
   });
 
@@ -436,7 +436,7 @@ describe("weir top", () => {
     const answer = { ...STATISTICS, clientsFrom };
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": answer });
     const shown = await api.run("top", "--last", "1m");
-    expect(shown.stdout).toContain("Counted since 2026-11-22 18:00Z.");
+    expect(shown.stdout).toContain("Counted since 2026-11-22 18:00:00 UTC.");
     const { stdout } = await api.run("top", "--last", "1m", "--json");
     expect(JSON.parse(stdout)).toMatchObject({ clientsFrom });
   });

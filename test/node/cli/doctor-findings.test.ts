@@ -257,7 +257,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
         name === "INFO" && answerJson(response, 200, { result: `${info}\r\n${persistence}` }),
     );
     expect((await find("eviction-on", database)).value).toContain("optimistic-volatile");
-    expect((await find("memory-low", database)).value).toContain("(89 %)");
+    expect((await find("memory-low", database)).value).toContain("(89%)");
   });
 
   test("reports INFO that is not available as unknown, not as ok", async () => {

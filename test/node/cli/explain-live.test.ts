@@ -137,7 +137,7 @@ it("shows overrides, tiers, variants and failures of the store", async () => {
     "client      J2rAWY1vmcsYy6tNd_0bxQ, tier gold, cost 3 (the header field content-length)",
   );
   expect(stdout).toContain(
-    "override    blocked, until 2026-11-24 00:00Z, by ops: Ticket  [31m4711",
+    "override    blocked: every request is denied, until 2026-11-24 00:00:00 UTC, by ops: Ticket  [31m4711",
   );
   expect(stdout).toContain("The store could not be read: timeout, no answer");
   expect(stdout).toMatch(/Weir answers 429:\n {2}retry-after: 60\n {2}Too many requests\n/);

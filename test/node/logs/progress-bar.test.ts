@@ -25,9 +25,9 @@ describe("progressText", () => {
   it.each([
     [0, 0, 10 * MB, 0, "0 lines"],
     [1, 100, 10 * MB, 20, "1 line"],
-    [20_000, 2 * MB, 10 * MB, 1000, "20 000 lines · 20 000 per second · 4s left"],
-    [1_234_567, 10 * MB, 10 * MB, 10_000, "1 234 567 lines · 123 457 per second"],
-    [20_000, 2 * MB, undefined, 2000, "20 000 lines · 10 000 per second"],
+    [20_000, 2 * MB, 10 * MB, 1000, "20,000 lines · 20,000 per second · 4s left"],
+    [1_234_567, 10 * MB, 10 * MB, 10_000, "1,234,567 lines · 123,457 per second"],
+    [20_000, 2 * MB, undefined, 2000, "20,000 lines · 10,000 per second"],
     [0, 0, 10 * MB, 5000, "0 lines"],
   ])("shows %d lines and %d of %s bytes after %d ms", (lines, read, total, elapsed, text) => {
     expect(progressText(progressAt(lines, read, total), elapsed)).toBe(text);
@@ -48,8 +48,8 @@ describe("startProgressBar", () => {
   });
 
   it.each([
-    [10 * MB, "20 %"],
-    [undefined, "20 000 lines · 20 000 per second"],
+    [10 * MB, "20%"],
+    [undefined, "20,000 lines · 20,000 per second"],
   ])("shows the progress of %s bytes on a terminal", (bytesTotal, shown) => {
     const { stream, text } = terminal(true);
     let time = 0;
@@ -62,6 +62,6 @@ describe("startProgressBar", () => {
     bar.update();
     bar.stop();
     expect(text()).toContain(shown);
-    expect(text()).toContain("20 000 lines · 20 000 per second");
+    expect(text()).toContain("20,000 lines · 20,000 per second");
   });
 });

@@ -13,6 +13,10 @@ describe("markdownText and markdownCode", () => {
     ["*a* _b_ ~c~ \\| &lt;", "&#42;a&#42; &#95;b&#95; &#126;c&#126; &#92;&#124; &#38;lt;"],
     ["Zürich 10 % (a, b); it's: 5", "Zürich 10 % (a, b); it's: 5"],
     ["at 10:05Z, not :100:", "at 10:05Z, not <!-- -->&#58;100<!-- -->&#58;"],
+    [
+      "at 10:05:20 UTC, not :10:20:30:",
+      "at 10:05:20 UTC, not <!-- -->&#58;10<!-- -->&#58;20<!-- -->&#58;30<!-- -->&#58;",
+    ],
     ["\ud800", "&#55296;"],
   ])("escape %j", (text, escaped) => {
     expect(markdownText(text)).toBe(escaped);

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { dollars, percent } from "../../../cli/print/numbers.ts";
 import {
   addedUp,
   barChart,
@@ -10,6 +9,12 @@ import {
   widthOf,
   wrapped,
 } from "../../../cli/print/text.ts";
+import {
+  formatDollars,
+  formatDuration,
+  formatPercent,
+  formatTime,
+} from "../../../src/admin/format.ts";
 
 describe("barChart", () => {
   const BLOCKS = "▁▂▃▄▅▆▇█";
@@ -78,29 +83,50 @@ it("wrapped breaks lines at spaces, and cuts words that are too long", () => {
   expect(lines).toEqual(["one two", "three", "xxxxxxx...", "four"]);
 });
 
-describe("percent", () => {
+describe("formatPercent", () => {
   it.each([
-    [0, "0 %"],
-    [0.000001, "< 0.01 %"],
-    [0.0041, "0.41 %"],
-    [0.041, "4.1 %"],
-    [0.5, "50.0 %"],
-    [0.9999999, "> 99.9 %"],
-    [1, "100 %"],
+    [0, "0%"],
+    [0.000001, "< 0.01%"],
+    [0.0041, "0.41%"],
+    [0.041, "4.1%"],
+    [0.5, "50.0%"],
+    [0.9999999, "> 99.9%"],
+    [1, "100%"],
   ])("of %d is %s", (share, text) => {
-    expect(percent(share)).toBe(text);
+    expect(formatPercent(share)).toBe(text);
   });
 });
 
-describe("dollars", () => {
+describe("formatDollars", () => {
   it.each([
     [0, "$0.00"],
-    [0.000002, "less than $0.0001"],
+    [0.000002, "< $0.0001"],
     [0.0661, "$0.0661"],
     [12.5, "$12.50"],
+    [1234.5, "$1,234.50"],
   ])("of %d are %s", (value, text) => {
-    expect(dollars(value)).toBe(text);
+    expect(formatDollars(value)).toBe(text);
   });
+});
+
+describe("formatDuration", () => {
+  it.each([
+    [0, "0s"],
+    [1, "1s"],
+    [45_000, "45s"],
+    [185_000, "3m 5s"],
+    [6_720_000, "1h 52m"],
+    [3_601_000, "1h"],
+    [183_600_000, "2d 3h"],
+    [86_399_500, "1d"],
+  ])("of %d ms is %s", (ms, text) => {
+    expect(formatDuration(ms)).toBe(text);
+  });
+});
+
+it("formatTime writes UTC, and does not fail for a time that no calendar has", () => {
+  expect(formatTime(Date.UTC(2026, 10, 22, 17, 4, 20))).toBe("2026-11-22 17:04:20 UTC");
+  expect(formatTime(8.65e15)).toBe("unknown");
 });
 
 it("jsonText escapes what a terminal obeys, and keeps the value", () => {

@@ -106,7 +106,7 @@ describe("textReport", () => {
   it("answers first whom the rules would have denied", () => {
     const [first, second] = textReport(replayOf(2)).split("\n");
     expect(first).toMatch(
-      /^weir\.config\.ts would have denied [\d ]+ of [\d ]+ requests \([\d.]+ %\), from/,
+      /^weir\.config\.ts would have denied [\d,]+ of [\d,]+ requests \([\d.]+%\), from/,
     );
     expect(second).toMatch(
       / had succeeded \(status below 400\): customers that you would have lost\.$/,
@@ -141,8 +141,8 @@ describe("textReport", () => {
     const report = replayOf(1);
     const total = { ...report.total, isEstimate: true, clients: 5_000_000, clientsDenied: 1000 };
     const both = { ...total, isDeniedEstimate: true };
-    expect(textReport({ ...report, total })).toContain("from 1 000 of about 5 000 000 clients");
-    expect(textReport({ ...report, total: both })).toContain("from about 1 000 of about");
+    expect(textReport({ ...report, total })).toContain("from 1,000 of about 5,000,000 clients");
+    expect(textReport({ ...report, total: both })).toContain("from about 1,000 of about");
   });
 });
 

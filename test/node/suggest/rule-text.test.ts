@@ -32,7 +32,7 @@ describe("the rule to paste", () => {
         '  name: "login",',
         '  match: { methods: ["POST"], paths: ["/login"] },',
         '  key: "ip",',
-        "  // In the log, 5 of 5 000 clients sent more than 20 requests in 1m: 1 234 requests too many.",
+        "  // In the log, 5 of 5,000 clients sent more than 20 requests in 1m: 1,234 requests too many.",
         "  limit: 20,",
         '  window: "1m",',
         "  // Counts and logs, but denies nothing. Remove this line to enforce the limits.",

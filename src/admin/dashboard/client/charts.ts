@@ -1,6 +1,6 @@
 import uPlot from "uplot";
+import { formatMilliseconds, formatShortCount, formatShortDate, formatTime } from "../../format.ts";
 import type { ChartData, Tone } from "../chart-drawing.ts";
-import { exactTime, millisecondsText, shortCount, shortDate } from "../format.ts";
 
 const TONES: readonly Tone[] = [
   "allowed",
@@ -106,7 +106,7 @@ function linesOf(
   valueText: (value: number) => string,
 ) {
   const time = document.createElement("b");
-  time.textContent = exactTime(start + index * step).slice(0, 16);
+  time.textContent = formatTime(start + index * step).slice(0, 16);
   const lines = series.toReversed().map(({ label, tone, values }) => {
     const line = document.createElement("span");
     const dot = document.createElement("i");
@@ -195,7 +195,7 @@ function draw(figure: HTMLElement, data: ChartData): uPlot {
     grid: { stroke: colours.line, width: 1 },
     ticks: { show: false },
   };
-  const valueText = data.unit === "ms" ? millisecondsText : shortCount;
+  const valueText = data.unit === "ms" ? formatMilliseconds : formatShortCount;
   const options: uPlot.Options = {
     width: box.clientWidth,
     height: HEIGHT,
@@ -268,6 +268,6 @@ function timeTexts(_: uPlot, seconds: number[]): string[] {
   const step = (seconds[1] ?? 0) - (seconds[0] ?? 0);
   return seconds.map((each) => {
     const time = new Date(each * 1000).toISOString().slice(11, 16);
-    return step >= 86_400 || time === "00:00" ? shortDate(each * 1000) : time;
+    return step >= 86_400 || time === "00:00" ? formatShortDate(each * 1000) : time;
   });
 }

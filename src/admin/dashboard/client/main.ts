@@ -1,4 +1,4 @@
-import { counted, countText, relativeTime } from "../format.ts";
+import { formatCount, formatRelativeTime } from "../../format.ts";
 import { type Charts, chartsIn, createCharts } from "./charts.ts";
 
 const REFRESH_MS = 5000;
@@ -82,7 +82,8 @@ function filterRows(root: Document): void {
         if (!row.hidden) shown += 1;
       }
       const output = input.form?.querySelector("output");
-      if (output) output.textContent = `${countText(shown)} of ${counted(rows.length, "rule")}`;
+      if (output)
+        output.textContent = `${formatCount(shown)} of ${formatCount(rows.length, "rule")}`;
     });
   }
 }
@@ -94,7 +95,7 @@ function refreshTimes(root: Document): void {
   setInterval(() => {
     if (root.hidden) return;
     for (const time of root.querySelectorAll<HTMLTimeElement>("time[data-relative]")) {
-      time.textContent = relativeTime(Date.parse(time.dateTime), Date.now());
+      time.textContent = formatRelativeTime(Date.parse(time.dateTime), Date.now());
     }
   }, INTERVAL_MS);
 }

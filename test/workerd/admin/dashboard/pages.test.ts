@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NO_CONTROL } from "../../../../src/admin/control-client.ts";
 import { overviewCharts } from "../../../../src/admin/dashboard/chart-drawing.ts";
-import { relativeTime } from "../../../../src/admin/dashboard/format.ts";
+import { formatRelativeTime } from "../../../../src/admin/format.ts";
 import { type AdminOperations, OperationError } from "../../../../src/admin/operations.ts";
 import { noRuleSums } from "../../../../src/statistics/sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
@@ -118,14 +118,10 @@ it("shows from when on the most limited clients are counted", async () => {
   }
 });
 
-it.each([
-  [59_000, "in 59 s"],
-  [90_000, "in 1 min"],
-  [2 * 3_600_000, "in 2 h"],
-  [112 * 60_000, "in 1 h 52 min"],
-  [27 * 3_600_000, "in 1 day 3 h"],
-])("shows the time until an end %d ms ahead as %s", (ms, text) => {
-  expect(relativeTime(NOW + ms, NOW)).toBe(text);
+it("shows the time until an end, and the time since a change", () => {
+  expect(formatRelativeTime(NOW + 112 * 60_000, NOW)).toBe("in 1h 52m");
+  expect(formatRelativeTime(NOW - 90_000, NOW)).toBe("1m 30s ago");
+  expect(formatRelativeTime(NOW, NOW)).toBe("now");
 });
 
 it("marks the end of a chart while its last bucket is not over", async () => {
