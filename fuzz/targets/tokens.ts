@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { createEventStreamParser } from "../../src/llm/body-text.ts";
-import { createUsageTally } from "../../src/llm/token-counts.ts";
+import { UsageTally } from "../../src/llm/token-counts.ts";
 import { createTarget, inTime } from "../property.ts";
 
 const USAGE_NAMES = [
@@ -53,7 +53,7 @@ export const tokensTarget = createTarget(
     if (JSON.stringify(events) !== expected) {
       throw new Error(`has the events ${JSON.stringify(events)} instead of ${expected}`);
     }
-    const tally = createUsageTally();
+    const tally = new UsageTally();
     for (const event of events) {
       const value = tryParse(event);
       tally.add(value);

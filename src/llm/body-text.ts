@@ -5,6 +5,9 @@
  */
 export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
 /** Parses a stream of server-sent events. The text of the stream arrives in pieces of any length. */
 interface EventStreamParser {
   /** @param text the next piece of the stream, decoded from UTF-8 and without a byte order mark */
@@ -71,15 +74,13 @@ export function createEventStreamParser(onData: (data: string) => void): EventSt
       if (text === "") return;
       let start = isAfterReturn && text.startsWith("\n") ? 1 : 0;
       isAfterReturn = text.endsWith("\r");
-      let feed = indexOrEnd(text, "\n", start);
-      let carriage = indexOrEnd(text, "\r", start);
-      while (feed < text.length || carriage < text.length) {
-        const end = Math.min(feed, carriage);
-        if (end > start) addToLine(text.slice(start, end));
+      for (let at = start; at < text.length; at++) {
+        const code = text.charCodeAt(at);
+        if (code !== LINE_FEED && code !== CARRIAGE_RETURN) continue;
+        if (at > start) addToLine(text.slice(start, at));
         endLine();
-        start = carriage < feed && feed === carriage + 1 ? end + 2 : end + 1;
-        if (feed < start) feed = indexOrEnd(text, "\n", start);
-        if (carriage < start) carriage = indexOrEnd(text, "\r", start);
+        if (code === CARRIAGE_RETURN && text.charCodeAt(at + 1) === LINE_FEED) at++;
+        start = at + 1;
       }
       if (start < text.length) addToLine(text.slice(start));
     },
@@ -90,14 +91,6 @@ export function createEventStreamParser(onData: (data: string) => void): EventSt
   };
 }
 
-/**
- * @returns the index of the character at or after `start`; the length of the text if there is none
- */
-function indexOrEnd(text: string, character: string, start: number): number {
-  const index = text.indexOf(character, start);
-  return index === -1 ? text.length : index;
-}
-
 /** Returns the value of a line such as `data: {}`; undefined if it is another field or a comment. */
 function dataOf(line: string): string | undefined {
   if (!line.startsWith("data")) return undefined;
@@ -106,239 +99,104 @@ function dataOf(line: string): string | undefined {
   return line.slice(line[5] === " " ? 6 : 5);
 }
 
-// Reads the fields of a JSON object without parsing the values. JSON.parse needs up to a quarter of a second for
-// a megabyte of names, and all other requests of the isolate would wait for it. This reader takes time in
-// proportion to the bytes, whatever they contain.
-
-/** The maximum number of fields in an object. The APIs of language models have less than a hundred. */
-export const MAX_FIELDS = 256;
 /** The maximum depth of lists and objects inside each other. */
 export const MAX_DEPTH = 100;
 /**
- * The maximum number of bytes outside of texts, such as numbers, brackets and quotes. Reading them takes several
- * times as long as reading texts. A body of messages has only a few of them for each text.
+ * The maximum number of characters outside of texts, such as brackets, digits and white space. A text in quotes
+ * counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, and all other requests of
+ * the isolate would wait for it. A body of messages has only a few names for each text.
  */
 export const MAX_OUTSIDE_TEXTS = 64 * 1024;
-/** The maximum length of a name or of a number, in bytes. Longer names are none that Weir reads. */
-const MAX_TEXT = 128;
-
-/** How many bytes of a text are read one by one before the runtime searches its end. */
-const NEAR = 16;
 
 const QUOTE = 0x22;
-const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** What a byte can be, except inside a text. Each kind is a bit. */
-const OF_NUMBER = 1;
-/** A letter that no number has. */
-const OF_WORD = 2;
-const SPACE = 4;
-const SEPARATOR = 8;
-const OPENING = 16;
-const CLOSING = 32;
-const QUOTING = 64;
-const INVALID = 128;
-const KINDS = Uint8Array.from({ length: 256 }, (_, code) => {
-  const character = String.fromCharCode(code);
-  if (/[\d.+eE-]/.test(character)) return OF_NUMBER;
-  if (/[A-Za-z]/.test(character)) return OF_WORD;
-  if (/[\t\n\r ]/.test(character)) return SPACE;
-  if (/[,:]/.test(character)) return SEPARATOR;
-  if (/[[{]/.test(character)) return OPENING;
-  if (/[\]}]/.test(character)) return CLOSING;
-  return code === QUOTE ? QUOTING : INVALID;
-});
-
-/** The value of a field. */
-export interface JsonValue {
-  readonly bytes: Uint8Array;
-  readonly isObject: boolean;
-  readonly isList: boolean;
-  /** The number of values in a list. */
-  readonly items: number;
-  /** Whether a list has only numbers, or nothing. */
-  readonly hasOnlyNumbers: boolean;
-  /** A number, a word or a text; undefined for any other value, and for long ones. */
-  readonly scalar: unknown;
+/**
+ * Parses a JSON object of bounded size.
+ *
+ * @returns undefined if the text is not a JSON object, if it exceeds {@link MAX_DEPTH} or
+ * {@link MAX_OUTSIDE_TEXTS}, or if any object in it has two equal names. Some servers use the first of two fields
+ * with one name, others use the last one, and others merge them
+ */
+export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
+  const names = countNames(json);
+  const value = names === undefined ? undefined : tryParse(json);
+  return isObject(value) && !Array.isArray(value) && countKeys(value) === names ? value : undefined;
 }
 
 /**
- * Returns the fields of a JSON object. The names are folded as servers written in Go, C# or Java do: they ignore
- * case, and treat `ſ` as `s`, the Kelvin sign as `k`, and `ı` and `İ` as `i`.
+ * Returns the fields of an object by their names, which are folded as servers written in Go, C# or Java do: they
+ * ignore case, and treat `ſ` as `s`, the Kelvin sign as `k`, and `ı` and `İ` as `i`.
  *
- * @returns undefined if the bytes are not a JSON object, if two names are equal, or if the object exceeds
- * {@link MAX_FIELDS}, {@link MAX_DEPTH} or {@link MAX_OUTSIDE_TEXTS}. If two names are equal, some servers use the
- * first field, others use the last one, and others merge them
+ * @returns undefined if two folded names are equal
  */
-export function readFields(bytes: Uint8Array): ReadonlyMap<string, JsonValue> | undefined {
-  const fields = new Map<string, JsonValue>();
-  const reader = new Reader(bytes);
-  if (!reader.takes(OPEN_OBJECT)) return undefined;
-  if (reader.takes(CLOSE_OBJECT)) return reader.isAtEnd() ? fields : undefined;
-  do {
-    const name = reader.name();
-    if (name === undefined || !reader.takes(COLON)) return undefined;
-    const value = reader.value();
-    if (!value || fields.has(name) || fields.size === MAX_FIELDS) return undefined;
-    fields.set(name, value);
-  } while (reader.takes(COMMA));
-  return reader.takes(CLOSE_OBJECT) && reader.isAtEnd() ? fields : undefined;
+export function foldNames(
+  object: Readonly<Record<string, unknown>>,
+): ReadonlyMap<string, unknown> | undefined {
+  const entries = Object.entries(object);
+  const fields = new Map(entries.map(([name, value]) => [foldName(name), value]));
+  return fields.size === entries.length ? fields : undefined;
 }
 
-/** Reads JSON from its start to its end. */
-class Reader {
-  readonly #bytes: Uint8Array;
-  #at = 0;
-  #outsideTexts = 0;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-    // A byte order mark.
-    if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) this.#at = 3;
-  }
-
-  isAtEnd(): boolean {
-    this.#skipSpace();
-    return this.#at === this.#bytes.length;
-  }
-
-  /** Reads this byte, if it is the next one that is not white space. */
-  takes(code: number): boolean {
-    this.#skipSpace();
-    if (this.#bytes[this.#at] !== code) return false;
-    this.#at++;
-    return true;
-  }
-
-  /** Reads a name, and folds it. A long name stays as it is. @returns undefined if there is none */
-  name(): string | undefined {
-    if (!this.takes(QUOTE)) return undefined;
-    const start = this.#at - 1;
-    this.#at = endOfText(this.#bytes, this.#at) + 1;
-    const bytes = this.#bytes.subarray(start, this.#at);
-    if (bytes.length > MAX_TEXT) return `${start}`;
-    const name = parse(bytes);
-    return typeof name === "string" ? fold(name) : undefined;
-  }
-
-  /** Reads a value. @returns undefined if there is none, or if it is too deep */
-  value(): JsonValue | undefined {
-    this.#skipSpace();
-    const start = this.#at;
-    const code = this.#bytes[start];
-    const isObject = code === OPEN_OBJECT;
-    const isList = code === OPEN_LIST;
-    let [items, hasOnlyNumbers] = [0, true];
-    if (isObject || isList) {
-      const nested = endOfNested(this.#bytes, start, MAX_OUTSIDE_TEXTS - this.#outsideTexts);
-      if (!nested) return undefined;
-      this.#at = nested.end;
-      this.#outsideTexts += nested.outsideTexts;
-      ({ items, hasOnlyNumbers } = nested);
-    } else if (code === QUOTE) this.#at = endOfText(this.#bytes, start + 1) + 1;
-    else this.#skip(OF_NUMBER | OF_WORD);
-    if (this.#at === start || this.#at > this.#bytes.length) return undefined;
-    const bytes = this.#bytes.subarray(start, this.#at);
-    const scalar = isObject || isList || bytes.length > MAX_TEXT ? undefined : parse(bytes);
-    const isText = code === QUOTE;
-    if (!isObject && !isList && !isText && scalar === undefined) return undefined;
-    return { bytes, isObject, isList, items, hasOnlyNumbers, scalar };
-  }
-
-  #skipSpace(): void {
-    this.#skip(SPACE);
-  }
-
-  /** Skips bytes of these kinds, but not more than are allowed. */
-  #skip(kinds: number): void {
-    const end = endOfRun(this.#bytes, this.#at, kinds, MAX_OUTSIDE_TEXTS - this.#outsideTexts);
-    this.#outsideTexts += end - this.#at;
-    this.#at = end;
-  }
-}
-
-/** Folds a name as the servers do that fold most. */
-function fold(name: string): string {
+function foldName(name: string): string {
   return name.replace(/[ıİ]/g, "i").toLowerCase().replaceAll("ſ", "s");
 }
 
-/** @returns undefined if the bytes are not JSON */
-function parse(bytes: Uint8Array): unknown {
+/**
+ * Counts the names in a text that may be JSON, by their colons.
+ *
+ * @returns undefined if the text exceeds {@link MAX_DEPTH} or {@link MAX_OUTSIDE_TEXTS}
+ */
+function countNames(json: string): number | undefined {
+  let names = 0;
+  let depth = 0;
+  let outsideTexts = 0;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = endOfText(json, at + 1);
+    else if (code === COLON) names++;
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) depth++;
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--;
+    outsideTexts++;
+    if (depth > MAX_DEPTH || outsideTexts > MAX_OUTSIDE_TEXTS) return undefined;
+  }
+  return names;
+}
+
+/** Returns the index of the quote that ends a text, or the length of `json` if none does. */
+function endOfText(json: string, start: number): number {
+  let at = start;
+  while (at < json.length && json.charCodeAt(at) !== QUOTE) {
+    at += json.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  }
+  return at;
+}
+
+/** Counts the keys of all objects in a value. */
+function countKeys(value: unknown): number {
+  if (!isObject(value)) return 0;
+  const values = Object.values(value);
+  const own = Array.isArray(value) ? 0 : values.length;
+  return values.reduce<number>((sum, each) => sum + countKeys(each), own);
+}
+
+/** @returns undefined if the text is not JSON, because it has broken off or has another format */
+export function tryParse(json: string): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return JSON.parse(json);
   } catch {
     return undefined;
   }
 }
 
-// The next functions read one byte after the other, and their variables are local, because a field of an object
-// would take several times as long.
-
-/** Returns the index after all bytes of these kinds, or after the maximum number of bytes. */
-function endOfRun(bytes: Uint8Array, start: number, kinds: number, max: number): number {
-  const end = Math.min(bytes.length, start + max);
-  let at = start;
-  while (at < end && ((KINDS[bytes[at] as number] as number) & kinds) !== 0) at++;
-  return at;
-}
-
-/** Returns the index of the quote that ends a text, or an index after the bytes if none does. */
-function endOfText(bytes: Uint8Array, start: number): number {
-  let at = start;
-  // A search takes as long as about 16 bytes, so there are few searches in a text with many escaped quotes.
-  for (let distance = NEAR; ; distance *= 2) {
-    const near = Math.min(bytes.length, at + distance);
-    while (at < near) {
-      if (bytes[at] === QUOTE) return at;
-      at += bytes[at] === BACKSLASH ? 2 : 1;
-    }
-    const quote = bytes.indexOf(QUOTE, at);
-    if (quote === -1) return bytes.length;
-    let backslashes = 0;
-    while (quote - backslashes > at && bytes[quote - backslashes - 1] === BACKSLASH) backslashes++;
-    if (backslashes % 2 === 0) return quote;
-    at = quote + 1;
-  }
-}
-
-/**
- * Finds the end of a list or of an object, and counts its values.
- *
- * @param max the maximum number of bytes outside of texts
- * @returns undefined if it does not end, or exceeds a maximum
- */
-function endOfNested(bytes: Uint8Array, start: number, max: number) {
-  const closing = new Uint8Array(MAX_DEPTH);
-  let depth = 0;
-  let commas = 0;
-  let kindsInside = 0;
-  let outsideTexts = 0;
-  for (let at = start; at < bytes.length && outsideTexts < max; at++, outsideTexts++) {
-    const code = bytes[at] as number;
-    const kind = KINDS[code] as number;
-    if (depth === 1) {
-      if (code === COMMA) commas++;
-      if (kind !== CLOSING) kindsInside |= kind;
-    }
-    if (kind < OPENING) continue;
-    if (kind === QUOTING) at = endOfText(bytes, at + 1);
-    else if (kind === OPENING) {
-      if (depth === MAX_DEPTH) return undefined;
-      closing[depth++] = code + 2;
-    } else {
-      if (kind !== CLOSING || closing[--depth] !== code) return undefined;
-      if (depth > 0) continue;
-      const items = (kindsInside & ~SPACE) === 0 ? 0 : commas + 1;
-      const hasOnlyNumbers = (kindsInside & (OF_WORD | OPENING | QUOTING)) === 0;
-      return { end: at + 1, items, hasOnlyNumbers, outsideTexts };
-    }
-  }
-  return undefined;
+/** Whether a value of JSON is an object or a list. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { TokensOf } from "../config/custom.ts";
-import { ignoreRest, type JsonValue, readFields } from "./body-text.ts";
+import { foldNames, isObject, parseObject, readPieces } from "./body-text.ts";
 import { createTokenCost, MAX_TOKENS, type TokenWeights } from "./token-counts.ts";
 
 /** The options of {@link llmReserve}. */
@@ -46,7 +46,7 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
  * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that no request
  * reserves less because it is odd. The `max` of the rule's cost bounds this number. The tokens are
  * unknown if `max_tokens` or `n` is not a positive whole number, if two fields have the same name, or if the
- * body is encoded, is longer than 1 MiB, or is not a JSON object. See {@link readFields} for its bounds.
+ * body is encoded, is longer than 1 MiB, or is not a JSON object. See {@link parseObject} for its bounds.
  *
  * The request is forwarded when its body has arrived, because the function needs the body. If the
  * body takes longer than `timeoutMs`, the `default` of the rule's cost applies.
@@ -91,61 +91,52 @@ function hasOtherCharset(contentType: string): boolean {
   );
 }
 
+/** The text of a body. */
+interface BodyText {
+  readonly text: string;
+  /** The length of the body in bytes. */
+  readonly length: number;
+}
+
 /** Returns the whole body; undefined if it is encoded or too long. */
-async function readBody(request: Request): Promise<Uint8Array | undefined> {
+async function readBody(request: Request): Promise<BodyText | undefined> {
   const { headers, body } = request;
-  if (!body) return new Uint8Array();
+  if (!body) return { text: "", length: 0 };
   // An encoded body can be a thousand times as long when it is decoded.
   if (!/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "")) return undefined;
   if (hasOtherCharset(headers.get("content-type") ?? "")) return undefined;
   const declared = Number(headers.get("content-length") ?? 0);
   if (declared > MAX_REQUEST_LENGTH) return undefined;
-  // The runtime reads a whole body faster than this module reads it piece by piece.
-  if (declared > 0) return new Uint8Array(await request.clone().arrayBuffer());
-  return readPieces(request.clone().body as ReadableStream<Uint8Array>);
-}
-
-/**
- * Reads a body to its end. A body that breaks off ends at that point. The memory grows with the bytes that
- * have arrived, because a client can begin many bodies and send them slowly.
- */
-async function readPieces(body: ReadableStream<Uint8Array>): Promise<Uint8Array | undefined> {
-  const reader = body.getReader();
-  let bytes = new Uint8Array(4096);
-  let [length, pieces] = [0, 0];
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      const start = length;
-      length += value.byteLength;
-      if (length > MAX_REQUEST_LENGTH || ++pieces > MAX_PIECES + length / MIN_PIECE_LENGTH) {
-        ignoreRest(reader);
-        return undefined;
-      }
-      // The runtime keeps 4 KiB for a piece of one byte, so the bytes are copied.
-      if (length > bytes.length) {
-        const longer = new Uint8Array(Math.max(2 * bytes.length, length));
-        longer.set(bytes.subarray(0, start));
-        bytes = longer;
-      }
-      bytes.set(value, start);
-    }
-  } catch {
-    // The client has ended the connection.
+  const copy = request.clone();
+  if (declared > 0) {
+    // The runtime reads a whole body faster than this module reads it piece by piece.
+    const bytes = await copy.arrayBuffer();
+    return { text: new TextDecoder().decode(bytes), length: bytes.byteLength };
   }
-  return bytes.subarray(0, length);
+  let text = "";
+  let length = 0;
+  let pieces = 0;
+  const isAccepted = () =>
+    length <= MAX_REQUEST_LENGTH && pieces <= MAX_PIECES + length / MIN_PIECE_LENGTH;
+  await readPieces(copy.body as ReadableStream<Uint8Array>, (piece, bytes) => {
+    text += piece;
+    length += bytes;
+    if (bytes > 0) pieces++;
+    return isAccepted();
+  });
+  return isAccepted() ? { text, length } : undefined;
 }
 
 /**
  * @param unlimited the tokens of one answer if the request does not limit them
  * @returns the maximum tokens of all answers; Infinity if they are unknown
  */
-function outputIn(body: Uint8Array, unlimited: number): number {
-  if (body.length === 0) return unlimited;
-  const fields = readFields(body);
+function outputIn({ text, length }: BodyText, unlimited: number): number {
+  if (length === 0) return unlimited;
+  const body = parseObject(text);
+  const fields = body && foldNames(body);
   const thinking = fields?.get("thinking");
-  const thoughtFields = thinking?.isObject ? readFields(thinking.bytes) : NO_FIELDS;
+  const thoughtFields = foldNames(isObject(thinking) ? thinking : {});
   if (!fields || !thoughtFields) return Number.POSITIVE_INFINITY;
   const limits = LIMIT_FIELDS.map((name) => countIn(fields.get(name), 0));
   // Anthropic's thoughts are part of the answer, and may be longer than `max_tokens`.
@@ -158,18 +149,15 @@ function outputIn(body: Uint8Array, unlimited: number): number {
   return each * answers * promptsIn(fields.get("prompt"));
 }
 
-const NO_FIELDS: ReadonlyMap<string, JsonValue> = new Map();
-
 /** @returns `absent` for null and undefined, and Infinity for all other values that are no counts */
-function countIn(value: JsonValue | undefined, absent: number): number {
-  const scalar = value?.scalar;
-  if (value === undefined || scalar === null) return absent;
-  return Number.isSafeInteger(scalar) && (scalar as number) > 0
-    ? (scalar as number)
-    : Number.POSITIVE_INFINITY;
+function countIn(value: unknown, absent: number): number {
+  if (value === undefined || value === null) return absent;
+  const isCount = Number.isSafeInteger(value) && (value as number) > 0;
+  return isCount ? (value as number) : Number.POSITIVE_INFINITY;
 }
 
 /** Returns the number of prompts: each text of a list is one, and so is each list of tokens. */
-function promptsIn(prompt: JsonValue | undefined): number {
-  return prompt?.isList && !prompt.hasOnlyNumbers ? prompt.items : 1;
+function promptsIn(prompt: unknown): number {
+  if (!Array.isArray(prompt)) return 1;
+  return prompt.every((each) => typeof each === "number") ? 1 : prompt.length;
 }

@@ -1,11 +1,6 @@
 import type { PartialCost, TokensOf } from "../config/custom.ts";
-import { createEventStreamParser, ignoreRest, readPieces } from "./body-text.ts";
-import {
-  createTokenCost,
-  createUsageTally,
-  type TokenWeights,
-  type UsageTally,
-} from "./token-counts.ts";
+import { createEventStreamParser, ignoreRest, readPieces, tryParse } from "./body-text.ts";
+import { createTokenCost, type TokenWeights, UsageTally } from "./token-counts.ts";
 
 /** The options of {@link llmUsage}. */
 export interface LlmUsageOptions {
@@ -55,12 +50,12 @@ export function llmUsage(
   const costOf = createTokenCost(options.weights);
   return async function llmUsageCost(response: Response) {
     const { status } = response;
-    const tally = createUsageTally();
+    const tally = new UsageTally();
     await readInto(tally, response);
     const counts = tally.counts();
-    if (!counts) return isClientError(status) || tally.isError() ? 0 : undefined;
+    if (!counts) return isClientError(status) || tally.isError ? 0 : undefined;
     const cost = costOf(counts);
-    return tally.isFinal() ? cost : { atLeast: cost };
+    return tally.isFinal ? cost : { atLeast: cost };
   };
 }
 
@@ -100,7 +95,7 @@ async function readInto(tally: UsageTally, response: Response): Promise<void> {
 export function addEvent(tally: UsageTally, data: string): void {
   if (USAGE.test(data)) tally.add(tryParse(data));
   else if (data.length < 20 && data.trim() === "[DONE]") tally.end();
-  else if (tally.hasAnswer() && CONTENT.test(data)) tally.resume();
+  else if (tally.hasAnswer && CONTENT.test(data)) tally.resume();
 }
 
 /** @param isFailure whether the text may be the body of an error response */
@@ -109,13 +104,4 @@ function addBody(tally: UsageTally, json: string, isFailure: boolean): void {
   const message = tryParse(json);
   tally.add(message, true);
   if (isFailure) tally.addError(message);
-}
-
-/** @returns undefined if the text is not JSON, because it has broken off or has another format */
-function tryParse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }

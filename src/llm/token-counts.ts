@@ -1,3 +1,5 @@
+import { isObject } from "./body-text.ts";
+
 /** The kinds of tokens that providers bill at different prices. */
 type TokenKind = "input" | "cacheRead" | "cacheWrite" | "output";
 
@@ -26,103 +28,100 @@ interface Usage {
 /** The types of events that end a stream and have its counts. OpenAI's APIs send them. */
 const LAST_EVENT = /^(response|transcript\.text|image_\w+)\.(completed|incomplete|failed|done)$/;
 
-/** Collects the `usage` objects of one response. */
-export interface UsageTally {
+/**
+ * Collects the `usage` objects of one response. Providers repeat growing counts in a stream (Anthropic's
+ * `message_delta`, and vLLM's `continuous_usage_stats`), so the largest value of each count is used. The last value
+ * can be wrong: some servers send 0 for a count that they have sent before.
+ */
+export class UsageTally {
+  readonly #usage: Usage = {};
+  readonly #odd = new Set<string>();
+  #isCacheInPrompt = false;
+  #hasAnswer = false;
+  #hasEnded = false;
+  #isError = false;
+
   /**
    * @param message the JSON body of a response, or the JSON data of one of its events
    * @param isBody whether the message is the whole body
    */
-  add(message: unknown, isBody?: boolean): void;
+  add(message: unknown, isBody = false): void {
+    if (!isObject(message)) return;
+    const { type, usage, x_groq, response, message: started } = message;
+    const isLast = isBody || (typeof type === "string" && LAST_EVENT.test(type));
+    if (type === "message_stop") this.#hasEnded = true;
+    for (const each of [usage, propertyOf(x_groq, "usage"), propertyOf(response, "usage")]) {
+      if (!isObject(each)) continue;
+      const found = readUsage(each);
+      this.#merge(found);
+      this.#isCacheInPrompt ||= includesCache(each);
+      this.#hasAnswer ||= isLast
+        ? (found.output ?? found.total) !== undefined
+        : answerTokensIn(found) > 0;
+      this.#hasEnded ||= isLast;
+    }
+    const first = propertyOf(started, "usage");
+    if (isObject(first)) this.#merge(readUsage(first));
+  }
+
   /** @param message the JSON body of an error response */
-  addError(message: unknown): void;
-  /** @returns undefined if no message had counts */
-  counts(): TokenCounts | undefined;
+  addError(message: unknown): void {
+    if (isObject(message)) this.#isError = isObject(message.error) || message.object === "error";
+  }
+
   /** Marks the end of a stream of chat completions. */
-  end(): void;
+  end(): void {
+    this.#hasEnded = true;
+  }
+
   /** Records that the answer continues after the counts, so that they are not those of the end. */
-  resume(): void;
+  resume(): void {
+    if (!this.#hasEnded) this.#hasAnswer = false;
+  }
+
+  /** @returns undefined if no message had counts */
+  counts(): TokenCounts | undefined {
+    const { prompt, output, total, cacheRead = 0, cacheWrite = 0 } = this.#usage;
+    if (prompt === undefined && output === undefined && total === undefined) return undefined;
+    const input = (prompt ?? 0) - (this.#isCacheInPrompt ? cacheRead + cacheWrite : 0);
+    return {
+      input: Math.max(0, input),
+      cacheRead,
+      cacheWrite,
+      output: answerTokensIn(this.#usage),
+    };
+  }
+
   /** Whether an event has had the counts of an answer, and the answer has not continued since. */
-  hasAnswer(): boolean;
+  get hasAnswer(): boolean {
+    return this.#hasAnswer;
+  }
+
   /**
    * Whether the counts are those of the whole response: the provider has ended the response, the
    * counts include the answer, and none of them is odd. At the start of a stream, Anthropic sends the
    * counts of the input with one output token, and other servers send counts of 0.
    */
-  isFinal(): boolean;
+  get isFinal(): boolean {
+    return this.#hasEnded && this.#hasAnswer && this.#odd.size === 0;
+  }
+
   /** Whether the provider has reported an error in the format of OpenAI's or Anthropic's API. */
-  isError(): boolean;
-}
+  get isError(): boolean {
+    return this.#isError;
+  }
 
-/**
- * Creates a tally. Providers repeat growing counts in a stream (Anthropic's `message_delta`, and
- * vLLM's `continuous_usage_stats`), so the largest value of each count is used. The last value can
- * be wrong: some servers send 0 for a count that they have sent before.
- */
-export function createUsageTally(): UsageTally {
-  const usage: Usage = {};
-  const odd = new Set<string>();
-  let isCacheInPrompt = false;
-  let hasAnswer = false;
-  let hasEnded = false;
-  let isError = false;
-
-  function merge(found: Usage): void {
+  #merge(found: Usage): void {
     for (const [name, count] of Object.entries(found) as [keyof Usage, number | undefined][]) {
       if (count === undefined) continue;
       if (Number.isNaN(count)) {
-        odd.add(name);
+        this.#odd.add(name);
         continue;
       }
-      odd.delete(name);
-      usage[name] = Math.max(usage[name] ?? 0, count);
+      this.#odd.delete(name);
+      this.#usage[name] = Math.max(this.#usage[name] ?? 0, count);
     }
   }
-
-  return {
-    add(message, isBody = false) {
-      if (!isObject(message)) return;
-      const { type, usage, x_groq, response, message: started } = message;
-      const isLast = isBody || (typeof type === "string" && LAST_EVENT.test(type));
-      if (type === "message_stop") hasEnded = true;
-      for (const each of [usage, propertyOf(x_groq, "usage"), propertyOf(response, "usage")]) {
-        if (!isObject(each)) continue;
-        const found = readUsage(each);
-        merge(found);
-        isCacheInPrompt ||= includesCache(each);
-        hasAnswer ||= isLast
-          ? (found.output ?? found.total) !== undefined
-          : answerTokensIn(found) > 0;
-        hasEnded ||= isLast;
-      }
-      const first = propertyOf(started, "usage");
-      if (isObject(first)) merge(readUsage(first));
-    },
-    addError(message) {
-      if (isObject(message)) isError = isObject(message.error) || message.object === "error";
-    },
-    end() {
-      hasEnded = true;
-    },
-    resume() {
-      if (!hasEnded) hasAnswer = false;
-    },
-    counts: () => countsOf(usage, isCacheInPrompt),
-    hasAnswer: () => hasAnswer,
-    isFinal: () => hasEnded && hasAnswer && odd.size === 0,
-    isError: () => isError,
-  };
-}
-
-function countsOf(usage: Usage, isCacheInPrompt: boolean): TokenCounts | undefined {
-  const { prompt, output, total, cacheRead = 0, cacheWrite = 0 } = usage;
-  if (prompt === undefined && output === undefined && total === undefined) return undefined;
-  const input = (prompt ?? 0) - (isCacheInPrompt ? cacheRead + cacheWrite : 0);
-  return {
-    input: Math.max(0, input),
-    cacheRead,
-    cacheWrite,
-    output: answerTokensIn(usage),
-  };
 }
 
 /** Gemini's compatible API counts the tokens of thoughts only in the total. */
@@ -161,10 +160,6 @@ function countIn(value: unknown): number | undefined {
 
 function propertyOf(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }
 
 /**

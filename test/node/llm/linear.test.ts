@@ -5,7 +5,7 @@ import { cpuTimeMs } from "../../../fuzz/property.ts";
 import { createEventStreamParser } from "../../../src/llm/body-text.ts";
 import { llmReserve } from "../../../src/llm/llm-reserve.ts";
 import { addEvent } from "../../../src/llm/llm-usage.ts";
-import { createUsageTally } from "../../../src/llm/token-counts.ts";
+import { UsageTally } from "../../../src/llm/token-counts.ts";
 
 /** The length of a stream, and the CPU time that reading it may take, in milliseconds. */
 const LENGTH = 1024 * 1024;
@@ -53,7 +53,7 @@ function cpuTimeOf(text: string, pieceLength: number, enoughMs: number, times = 
   for (let run = 0; run < RUNS && shortest > enoughMs; run++) {
     const startedAt = cpuTimeMs();
     for (let time = 0; time < times; time++) {
-      const tally = createUsageTally();
+      const tally = new UsageTally();
       const parser = createEventStreamParser((data) => addEvent(tally, data));
       for (const piece of pieces) parser.push(piece);
       parser.end();
