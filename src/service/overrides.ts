@@ -86,7 +86,7 @@ export async function setOverride(
 ): Promise<Override> {
   checkOptions(options, OVERRIDE_OPTIONS);
   findRule(config, rule);
-  const control = controlOf(env);
+  const control = requireControl(env);
   const { key, client: identity, ...input } = options;
   const check = checkOverride(
     { rule, ...input },
@@ -97,7 +97,7 @@ export async function setOverride(
     },
   );
   if (!check.ok) throw new TypeError(describeFaults(check.faults));
-  const client = await clientOf(config, env, rule, options);
+  const client = await clientIdentity(config, env, rule, options);
   const { effect, expiresAt, reason } = check.override;
   const fields = { rule, expiresAt, reason };
   const result = await control.setOverride(
@@ -123,11 +123,11 @@ export async function removeOverride(
   options: RemoveOverrideOptions,
 ): Promise<Override | undefined> {
   checkOptions(options, CLIENT_OPTIONS);
-  const control = controlOf(env);
+  const control = requireControl(env);
   const faults: Parameters<typeof readReason>[1] = [];
   const reason = readReason(options.reason, faults);
   if (reason === undefined) throw new TypeError(describeFaults(faults));
-  const client = await clientOf(config, env, rule, options);
+  const client = await clientIdentity(config, env, rule, options);
   const id = overrideId({ rule, client });
   const removed = await control.removeOverride(id, ACTOR, reason);
   // The rule may be gone although its override is still there. Without an override, the name is wrong.
@@ -138,7 +138,7 @@ export async function removeOverride(
 
 /** Returns all overrides that have not ended, the newest first. */
 export async function listOverrides(env: Env): Promise<readonly Override[]> {
-  return controlOf(env).overrides();
+  return requireControl(env).overrides();
 }
 
 /**
@@ -150,7 +150,7 @@ async function loadHere(config: Config, env: Env): Promise<void> {
 }
 
 /** @throws {Error} if the Worker has no binding for the control object */
-function controlOf(env: Env): ControlApi {
+function requireControl(env: Env): ControlApi {
   const control = controlObject(env);
   if (control) return control;
   throw new Error(
@@ -159,7 +159,7 @@ function controlOf(env: Env): ControlApi {
 }
 
 /** Returns the client's identity; undefined for an override of all clients. */
-async function clientOf(
+async function clientIdentity(
   config: Config,
   env: Env,
   name: string,

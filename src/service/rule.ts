@@ -70,7 +70,7 @@ export async function findServiceRule(
 export function findRule({ rules }: Config, name: string): Rule {
   const rule = rules.find((each) => each.name === name);
   if (rule) return rule;
-  throw new RangeError(`There is no rule "${name}". ${listOfNames(rules)}`);
+  throw new RangeError(`There is no rule "${name}". ${describeNames(rules)}`);
 }
 
 /**
@@ -111,7 +111,7 @@ function constantCost(cost: Cost): number {
  */
 const MAX_NAMES = 20;
 
-function listOfNames(rules: readonly Rule[]): string {
+function describeNames(rules: readonly Rule[]): string {
   const names = rules.slice(0, MAX_NAMES).map(({ name }) => name);
   const omittedCount = rules.length - names.length;
   if (names.length === 0) return "The configuration has no rules.";
@@ -214,21 +214,17 @@ function isInteger(value: unknown, min: number, max: number): boolean {
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/** The result of checking a plain configuration. */
-type Result = Config | ConfigError;
-
-const resultsByObject = new WeakMap<object, Result>();
+const configsByObject = new WeakMap<object, Config>();
 
 /**
- * The results for each class. The keys are the classes, and the content of the plain configurations.
- * Each call to a service has a new instance, which may create a new object with the same content in
- * its field `config`. Without this map, each call would have counters of its own with
- * `store: "memory"`.
+ * The checked configurations of each class, by the content of the plain configurations. Each call to a
+ * service has a new instance, which may create a new object with the same content in its field `config`.
+ * Without this map, each call would have counters of its own with `store: "memory"`.
  */
-const resultsByContent = new WeakMap<object, Map<string, Result>>();
+const configsByContent = new WeakMap<object, Map<string, Config>>();
 
-/** The maximum number of results for each class. The oldest result is dropped. */
-const MAX_RESULTS = 8;
+/** The maximum number of checked configurations of a class. The oldest one is dropped. */
+const MAX_CONFIGS = 8;
 
 interface Service {
   readonly config: Config | ConfigInput;
@@ -242,7 +238,8 @@ interface Service {
  * @throws {ConfigError} if the configuration has faults, at every call
  */
 export function configOfService(service: Service): Config {
-  const config = checkedConfigOf(service);
+  const { config: given } = service;
+  const config = isConfig(given) ? given : checkedConfig(service.constructor, given);
   if ((globalThis as NodeGlobals).process?.env?.NODE_ENV === "development") {
     const faults = faultsOfFaultyConfig(config);
     if (faults) throw new ConfigError(faults);
@@ -251,27 +248,18 @@ export function configOfService(service: Service): Config {
 }
 
 /** @throws {ConfigError} */
-function checkedConfigOf(service: Service): Config {
-  const { config } = service;
-  if (isConfig(config)) return config;
-  const isObject = typeof config === "object" && config !== null;
-  const existing = isObject ? resultsByObject.get(config) : undefined;
-  const result = existing ?? resultOfContent(service.constructor, config);
-  if (isObject) resultsByObject.set(config, result);
-  if (result instanceof ConfigError) throw result;
-  return result;
-}
-
-function resultOfContent(serviceClass: object, config: ConfigInput): Result {
-  const content = contentOf(config);
-  if (content === undefined) return tryConfig(config);
-  const results = resultsByContent.get(serviceClass) ?? new Map<string, Result>();
-  resultsByContent.set(serviceClass, results);
-  const result = results.get(content) ?? tryConfig(config);
-  results.set(content, result);
-  const [oldest] = results.keys();
-  if (results.size > MAX_RESULTS && oldest !== undefined) results.delete(oldest);
-  return result;
+function checkedConfig(serviceClass: object, given: ConfigInput): Config {
+  const known = configsByObject.get(given);
+  if (known) return known;
+  const configs = configsByContent.get(serviceClass) ?? new Map<string, Config>();
+  configsByContent.set(serviceClass, configs);
+  const content = contentOf(given);
+  const config = configs.get(content ?? "") ?? toConfig(given);
+  configsByObject.set(given, config);
+  if (content !== undefined) configs.set(content, config);
+  const [oldest] = configs.keys();
+  if (configs.size > MAX_CONFIGS && oldest !== undefined) configs.delete(oldest);
+  return config;
 }
 
 /**
@@ -285,14 +273,5 @@ function contentOf(config: ConfigInput): string | undefined {
     );
   } catch {
     return undefined;
-  }
-}
-
-function tryConfig(config: ConfigInput): Result {
-  try {
-    return toConfig(config);
-  } catch (error) {
-    if (error instanceof ConfigError) return error;
-    throw error;
   }
 }

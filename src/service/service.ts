@@ -47,7 +47,7 @@ import {
 const GRANTED: LimitResult = { ok: true, quotas: [] };
 
 /** Decides a call, and takes the quota unless `checkOnly` is set. */
-async function decide(
+async function decideCall(
   serviceRule: ServiceRule,
   { cost, reserve = false, throws = false }: CheckOptions,
   checkOnly: boolean,
@@ -82,7 +82,7 @@ async function shadowFailureOf(decision: Decision): Promise<RuleUndecided | unde
 }
 
 /** Charges a client or gives quota back, also above the limit. */
-async function adjust(
+async function adjustQuota(
   { configured, limiting }: ServiceRule,
   call: () => Promise<readonly Quota[]>,
 ): Promise<LimitGranted | LimitUndecided> {
@@ -95,68 +95,6 @@ async function adjust(
     logUndecided(undecided);
     // The result is `ok` even with `onError: "closed"`, because an adjustment needs no permission.
     return { ok: true, undecided: undecided.cause };
-  }
-}
-
-/** The methods of `WeirService` that change what rules do. */
-abstract class OverrideService<
-  C extends Config | ConfigInput = Config | ConfigInput,
-> extends WorkerEntrypoint<Env> {
-  /**
-   * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
-   * argument is checked at the first call that uses it. If it has faults, every call throws a
-   * `ConfigError` that lists them. Instances of the class may have different configurations.
-   */
-  abstract readonly config: C;
-
-  /**
-   * Changes what a rule does, for one client or for all of them, until a time. The override holds in all
-   * isolates within 15 seconds, and in this isolate at once. It replaces the override of the same rule
-   * and client. Needs the binding `WEIR_CONTROL`.
-   *
-   * @example
-   * await env.LIMITS.override("api", {
-   *   key: { ip: "203.0.113.7" },
-   *   effect: { kind: "factor", factor: 5 },
-   *   expiresIn: "2h",
-   *   reason: "A customer imports data",
-   * });
-   *
-   * @param rule the name of a rule
-   * @param options the client, the effect, the end and the reason
-   * @returns the override
-   * @throws {Error} if there is no binding, if there are 10,000 overrides, or if the control object fails
-   */
-  async override(rule: RuleNameOf<C>, options: OverrideOptions): Promise<Override> {
-    return setOverride(configOfService(this), this.env, rule, options);
-  }
-
-  /**
-   * Removes an override before it ends. Needs the binding `WEIR_CONTROL`.
-   *
-   * @example
-   * await env.LIMITS.removeOverride("api", { key: { ip: "203.0.113.7" }, reason: "Import done" });
-   *
-   * @param rule the name of a rule. It may be missing in the configuration, if the override is still there
-   * @param options the client, unless the override is for all clients, and the reason. Under a missing rule,
-   *   name the client by its identity
-   * @returns the removed override; undefined if there was none
-   * @throws {Error} if there is no binding, or if the control object fails
-   */
-  async removeOverride(
-    rule: RuleNameOf<C>,
-    options: RemoveOverrideOptions,
-  ): Promise<Override | undefined> {
-    return removeOverride(configOfService(this), this.env, rule, options);
-  }
-
-  /**
-   * Returns all overrides that have not ended, the newest first. Needs the binding `WEIR_CONTROL`.
-   *
-   * @throws {Error} if there is no binding, or if the control object fails
-   */
-  async overrides(): Promise<readonly Override[]> {
-    return listOverrides(this.env);
   }
 }
 
@@ -187,7 +125,14 @@ abstract class OverrideService<
  */
 export abstract class WeirService<
   C extends Config | ConfigInput = Config | ConfigInput,
-> extends OverrideService<C> {
+> extends WorkerEntrypoint<Env> {
+  /**
+   * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
+   * argument is checked at the first call that uses it. If it has faults, every call throws a
+   * `ConfigError` that lists them. Instances of the class may have different configurations.
+   */
+  abstract readonly config: C;
+
   /**
    * Takes quota in all windows of the rule, or in none of them.
    *
@@ -207,9 +152,9 @@ export abstract class WeirService<
     checkCost(cost, -MAX_LIMIT);
     if (cost !== undefined && cost < 0) {
       const { limiter } = serviceRule;
-      return adjust(serviceRule, () => limiter.refund(adjustedRuleOf(serviceRule), -cost));
+      return adjustQuota(serviceRule, () => limiter.refund(adjustedRuleOf(serviceRule), -cost));
     }
-    return decide(serviceRule, options, false);
+    return decideCall(serviceRule, options, false);
   }
 
   /**
@@ -228,7 +173,7 @@ export abstract class WeirService<
     checkOptions(options, CHARGED_OPTIONS);
     const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
     checkCost(options.cost, 0);
-    return decide(serviceRule, options, true);
+    return decideCall(serviceRule, options, true);
   }
 
   /**
@@ -250,7 +195,7 @@ export abstract class WeirService<
     const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
     const { limiter } = serviceRule;
     const { cost, hasEnded } = settlementOf(serviceRule, options);
-    const result = await adjust(serviceRule, async () =>
+    const result = await adjustQuota(serviceRule, async () =>
       cost === 0 ? [] : await limiter.settle(adjustedRuleOf(serviceRule), options.reserved, cost),
     );
     return hasEnded ? { ...result, reserveEnded: true } : result;
@@ -305,5 +250,55 @@ export abstract class WeirService<
     );
     const windows = allWindowsOf(configured.rule);
     await limiter.clients.reset({ ...configured, windows });
+  }
+
+  /**
+   * Changes what a rule does, for one client or for all of them, until a time. The override holds in all
+   * isolates within 15 seconds, and in this isolate at once. It replaces the override of the same rule
+   * and client. Needs the binding `WEIR_CONTROL`.
+   *
+   * @example
+   * await env.LIMITS.override("api", {
+   *   key: { ip: "203.0.113.7" },
+   *   effect: { kind: "factor", factor: 5 },
+   *   expiresIn: "2h",
+   *   reason: "A customer imports data",
+   * });
+   *
+   * @param rule the name of a rule
+   * @param options the client, the effect, the end and the reason
+   * @returns the override
+   * @throws {Error} if there is no binding, if there are 10,000 overrides, or if the control object fails
+   */
+  async override(rule: RuleNameOf<C>, options: OverrideOptions): Promise<Override> {
+    return setOverride(configOfService(this), this.env, rule, options);
+  }
+
+  /**
+   * Removes an override before it ends. Needs the binding `WEIR_CONTROL`.
+   *
+   * @example
+   * await env.LIMITS.removeOverride("api", { key: { ip: "203.0.113.7" }, reason: "Import done" });
+   *
+   * @param rule the name of a rule. It may be missing in the configuration, if the override is still there
+   * @param options the client, unless the override is for all clients, and the reason. Under a missing rule,
+   *   name the client by its identity
+   * @returns the removed override; undefined if there was none
+   * @throws {Error} if there is no binding, or if the control object fails
+   */
+  async removeOverride(
+    rule: RuleNameOf<C>,
+    options: RemoveOverrideOptions,
+  ): Promise<Override | undefined> {
+    return removeOverride(configOfService(this), this.env, rule, options);
+  }
+
+  /**
+   * Returns all overrides that have not ended, the newest first. Needs the binding `WEIR_CONTROL`.
+   *
+   * @throws {Error} if there is no binding, or if the control object fails
+   */
+  async overrides(): Promise<readonly Override[]> {
+    return listOverrides(this.env);
   }
 }

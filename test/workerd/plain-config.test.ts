@@ -56,22 +56,18 @@ describe("a plain object in place of a configuration of defineConfig", () => {
       // Each call to a service creates an instance, and so a new object.
       readonly config = { ...FAULTY } as ConfigInput;
     }
-    const errors = [];
     for (let call = 0; call < 3; call++) {
       const service = new Limits(createExecutionContext(), {});
-      errors.push(await service.limit("api").catch((error: unknown) => error));
-      errors.push(await service.reset("api").catch((error: unknown) => error));
+      for (const task of [service.limit("api"), service.reset("api")]) {
+        const error = await task.catch((caught: unknown) => caught);
+        expect(error).toBeInstanceOf(ConfigError);
+        expect((error as Error).message).toContain("rules[0].limit: got -1");
+      }
     }
-    expect(errors[0]).toBeInstanceOf(ConfigError);
-    expect((errors[0] as Error).message).toContain("rules[0].limit: got -1");
-    expect(new Set(errors).size).toBe(1);
   });
 
-  it.each([
-    ["valid", INPUT.rules],
-    ["faulty", FAULTY.rules],
-  ])("is read once by a service if all calls use the same object: %s", async (_, rules) => {
-    const readRules = vi.fn(() => rules);
+  it("is read once by a service if all calls use the same object", async () => {
+    const readRules = vi.fn(() => INPUT.rules);
     const input = Object.defineProperty({ store: "memory" }, "rules", {
       get: readRules,
       enumerable: true,
