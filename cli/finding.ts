@@ -1,11 +1,94 @@
+/**
+ * The codes of `weir check` with their severities. A code stays the same in later versions. docs/check.md and
+ * docs/security.md explain each of them, and tests compare the pages with this table.
+ *
+ * - `"fault"`: the deployment cannot work as configured.
+ * - `"warning"`: the setting is valid, but the author may have meant something else.
+ */
+export const CODES = {
+  config: "fault",
+
+  "no-rules": "warning",
+  "nothing-enforced": "warning",
+  "same-rule": "warning",
+  "never-matches": "warning",
+  milliseconds: "warning",
+  "limit-never-binds": "warning",
+  "denies-everybody": "warning",
+  "zero-cost-of-zero-limit": "warning",
+  "ban-without-limit": "warning",
+  "ban-shorter-than-window": "warning",
+  "ban-lengths-equal": "warning",
+  "ban-forgotten-soon": "warning",
+  "inverted-time-zone": "warning",
+  "fixed-time-zone": "warning",
+  "cost-above-limit": "fault",
+  "max-cost-above-limit": "warning",
+  "cost-without-max": "warning",
+  "low-default": "warning",
+  "llm-function": "fault",
+  "body-names-function": "warning",
+  "dotted-claim": "warning",
+  "tier-never-applies": "warning",
+  "tier-by-client": "warning",
+  "exempt-by-text": "warning",
+  "exempts-everybody": "fault",
+  "exempts-many": "warning",
+  "address-in-network": "warning",
+  "unknown-country": "warning",
+  "unknown-bot-category": "warning",
+  "unknown-method": "warning",
+  "path-notation": "warning",
+  "literal-pattern": "warning",
+  "client-header": "warning",
+  "chosen-match": "warning",
+  "chosen-except": "warning",
+  "no-address-limit": "warning",
+  "made-up-keys": "warning",
+  "fails-open": "warning",
+  "ipv6-prefix": "warning",
+  "short-timeout": "warning",
+  "long-timeout": "warning",
+  "native-limiter-unused": "warning",
+
+  "wrangler-unread": "fault",
+  "environment-unknown": "fault",
+  "compatibility-date": "fault",
+  "native-limiter-unbound": "fault",
+  "counters-unbound": "fault",
+  "control-unbound": "warning",
+  "migration-missing": "fault",
+  "migration-without-sqlite": "fault",
+  "upstash-url-invalid": "fault",
+  "memory-store": "warning",
+  "prefix-invalid": "fault",
+  "shared-prefix": "warning",
+  "mode-invalid": "fault",
+  "rules-not-enforced": "warning",
+  "var-misspelt": "warning",
+  "key-secret-short": "fault",
+  "secret-not-required": "warning",
+  "secret-in-vars": "warning",
+  "field-misplaced": "fault",
+  "same-route": "warning",
+  "route-misses-rule": "warning",
+  "route-by-path": "warning",
+  "route-any-prefix": "warning",
+  "workers-dev": "warning",
+  "preview-urls": "warning",
+  "workers-cache": "warning",
+  "strictly-public-fetch": "warning",
+  "no-origin": "fault",
+  "origin-unbound": "fault",
+  "origin-without-route": "warning",
+  "origin-url-invalid": "fault",
+  "origin-loop": "fault",
+  "private-origin": "warning",
+} as const satisfies Record<string, "fault" | "warning">;
+
 /** A fault or a warning of `weir check`. */
 export interface Finding {
-  /** The stable name of the finding, which docs/check.md explains. */
-  readonly code: string;
-  /**
-   * `"fault"`: the deployment cannot work as configured. `"warning"`: the setting is valid, but the
-   * author may have meant something else.
-   */
+  readonly code: keyof typeof CODES;
   readonly severity: "fault" | "warning";
   /**
    * The file with the setting: the path of the configuration as given on the command line, or the
@@ -27,3 +110,13 @@ export interface Finding {
 
 /** A finding in one file. The caller adds the file and the environment. */
 export type LocalFinding = Omit<Finding, "file" | "environment">;
+
+/** Creates a finding. Its severity comes from {@link CODES}. */
+export function found(
+  code: Finding["code"],
+  path: string,
+  message: string,
+  cure: string,
+): LocalFinding {
+  return { code, severity: CODES[code], path, message, cure };
+}

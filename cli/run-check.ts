@@ -4,14 +4,15 @@ import { checkDeployments } from "./deployment/check-deployment.ts";
 import { type Deployment, loadDeployments } from "./deployment/deployment.ts";
 import {
   areFaultsFatal,
-  devModeWarnings,
   isSelected,
   type Selection,
   selectEnvironments,
   unknownEnvironment,
+  type WranglerOptions,
+  wranglerOptions,
 } from "./deployment/environment.ts";
-import { type WranglerOptions, wranglerOptions } from "./deployment/wrangler-process.ts";
-import type { Finding, LocalFinding } from "./finding.ts";
+import { devModeWarnings } from "./deployment/vars.ts";
+import { type Finding, found } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { jsonError, textError } from "./load-error.ts";
 import { ruleTable, withoutSecrets } from "./rule-table.ts";
@@ -34,13 +35,12 @@ export interface CheckOptions {
 const NOT_STOPPED =
   "This command cannot find out which environment wrangler deploys, so a fault of one environment does not stop it. Set CLOUDFLARE_ENV instead of wrangler's option --env.";
 
-const NO_RULES: LocalFinding = {
-  code: "no-rules",
-  severity: "warning",
-  path: "rules",
-  message: "There are no rules, so every request passes",
-  cure: "Add a rule, as in docs/configuration.md",
-};
+const NO_RULES = found(
+  "no-rules",
+  "rules",
+  "There are no rules, so every request passes",
+  "Add a rule, as in docs/configuration.md",
+);
 
 /** The result of a check. */
 export interface CheckResult {
@@ -51,7 +51,7 @@ export interface CheckResult {
   readonly findings: readonly Finding[];
   /** Whether the faults must stop a deploy. */
   readonly isFatal: boolean;
-  /** The reason why the faults do not stop a deploy, and the setting with which they stop it. */
+  /** Why these faults do not block the deploy, and the setting that makes them block it. */
   readonly note?: string;
   /**
    * The exit code and the notice if the check fails in `wrangler dev`; undefined if `wrangler dev` does

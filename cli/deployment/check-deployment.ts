@@ -1,52 +1,55 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { Finding, LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
-import { secretFindings } from "./environment.ts";
-import {
-  originFindings,
-  privateOriginWarnings,
-  routeWarnings,
-  sameRouteWarnings,
-  sharedPrefixWarnings,
-} from "./routes.ts";
-import {
-  controlFindings,
-  exposureWarnings,
-  modeFindings,
-  storeFindings,
+import { originFindings } from "./origin.ts";
+import { routeFindings, sameRouteWarnings } from "./routes.ts";
+import { secretWarnings, sharedPrefixWarnings, varFindings } from "./vars.ts";
+import { controlFindings, exposureWarnings, storeFindings, workerFindings } from "./worker.ts";
+
+/** One check of one deployment. The last argument is all deployments. */
+type Check = (
+  config: Config,
+  deployment: Deployment,
+  all: readonly Deployment[],
+) => Iterable<LocalFinding>;
+
+/** The checks of a deployment, in the order of their findings in the report. */
+const CHECKS: readonly Check[] = [
   workerFindings,
-} from "./worker.ts";
+  storeFindings,
+  controlFindings,
+  varFindings,
+  secretWarnings,
+  originFindings,
+  exposureWarnings,
+  routeFindings,
+];
+
+/** The checks of two deployments. The last argument is the deployments to compare with. */
+const COMPARISONS: readonly Check[] = [sameRouteWarnings, sharedPrefixWarnings];
 
 /**
  * Checks whether a configuration can work in each of its deployments.
  *
  * @param deployments all environments of wrangler's configuration
- * @param checks selects the environments to check; the others are only compared with these
+ * @param isChecked selects the environments to check; the others are only compared with these
  */
 export function checkDeployments(
   config: Config,
   deployments: readonly Deployment[],
-  checks: (deployment: Deployment) => boolean,
+  isChecked: (deployment: Deployment) => boolean,
 ): Finding[] {
-  const findings = deployments.filter(checks).flatMap((deployment) => {
-    const found: LocalFinding[] = [
-      ...deployment.misplaced,
-      ...workerFindings(config, deployment),
-      ...storeFindings(config, deployment),
-      ...controlFindings(deployment),
-      ...modeFindings(deployment),
-      ...originFindings(config, deployment, deployments),
-      ...privateOriginWarnings(config, deployment, deployments),
-      ...secretFindings(config, deployment, deployments),
-      ...exposureWarnings(deployment),
-      ...routeWarnings(config, deployment),
+  return deployments.flatMap((deployment, index) => {
+    if (!isChecked(deployment)) return [];
+    // Each pair is reported once, unless only one of the two environments is checked.
+    const others = deployments.filter(
+      (each, position) => position < index || (position > index && !isChecked(each)),
+    );
+    const findings = [
+      ...CHECKS.flatMap((check) => [...check(config, deployment, deployments)]),
+      ...COMPARISONS.flatMap((check) => [...check(config, deployment, others)]),
     ];
     const { file, environment } = deployment;
-    return found.map((finding): Finding => ({ ...finding, file, environment }));
+    return findings.map((finding): Finding => ({ ...finding, file, environment }));
   });
-  return [
-    ...findings,
-    ...sameRouteWarnings(deployments, checks),
-    ...sharedPrefixWarnings(config, deployments, checks),
-  ];
 }

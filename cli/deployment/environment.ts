@@ -1,24 +1,8 @@
-import {
-  KEY_SECRET,
-  MODE_VAR,
-  readDeploymentMode,
-  secretEffects,
-} from "../../src/config/bindings.ts";
-import type { Config } from "../../src/config/schema.ts";
-import { printableSecretName } from "../../src/config/tiers.ts";
-import type { Source } from "../doctor/findings.ts";
-import { localSecrets } from "../doctor/local-secrets.ts";
-import type { Finding, LocalFinding } from "../finding.ts";
-import {
-  type Deployment,
-  isSecretListed,
-  TOKEN_SECRET,
-  textVarOf,
-  URL_SECRET,
-} from "./deployment.ts";
-import { secretCommand } from "./notation.ts";
-import { storeOf } from "./worker.ts";
-import type { WranglerOptions } from "./wrangler-process.ts";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { type Finding, found } from "../finding.ts";
+import type { Deployment } from "./deployment.ts";
 
 /** The environments of wrangler's configuration that a check covers. */
 export interface Selection {
@@ -59,19 +43,14 @@ export function unknownEnvironment(
   const [first] = deployments;
   if (!first || deployments.some((each) => isSelected(selection, each))) return [];
   const names = deployments.flatMap(({ environment }) => environment ?? []);
-  return [
-    {
-      code: "environment-unknown",
-      severity: "fault",
-      file: first.file,
-      path: "env",
-      message: `There is no environment ${selection.environment}`,
-      cure:
-        names.length === 0
-          ? 'Leave out --env, or write --env "" for the top level'
-          : `Name one of ${names.join(", ")}, or write --env "" for the top level`,
-    },
-  ];
+  const choice = names.length === 0 ? "Leave out --env" : `Name one of ${names.join(", ")}`;
+  const fault = found(
+    "environment-unknown",
+    "env",
+    `There is no environment ${selection.environment}`,
+    `${choice}, or write --env "" for the top level`,
+  );
+  return [{ ...fault, file: first.file }];
 }
 
 /**
@@ -101,116 +80,81 @@ export function isTemplate(deployment: Deployment, all: readonly Deployment[]): 
   return environment === undefined && workersDev === false && routes.length === 0 && all.length > 1;
 }
 
-/** Secrets that Weir reads with any rules. */
-const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"];
-
-/** Returns warnings about secrets that may be missing, and about secrets that are written in the file. */
-export function secretFindings(
-  config: Config,
-  deployment: Deployment,
-  all: readonly Deployment[],
-): LocalFinding[] {
-  const { jwt } = config;
-  const unread = jwt && "secret" in jwt && !readsClaims(config) ? jwt.secret : undefined;
-  const named = [...secretEffects(config).keys()].filter((name) => name !== unread);
-  const upstash = storeOf(config, deployment) === "upstash" ? [URL_SECRET, TOKEN_SECRET] : [];
-  const unlisted = [...upstash, ...named].filter(
-    (name) => !isSecretListed(deployment, name) && textVarOf(deployment, name) === undefined,
-  );
-  const written = [...OWN_SECRETS, ...named].filter((name) => textVarOf(deployment, name));
-  const { environment } = deployment;
-  const findings: (LocalFinding | false)[] = [
-    !isTemplate(deployment, all) &&
-      unlisted.length > 0 && {
-        code: "secret-not-required",
-        severity: "warning",
-        path: "secrets.required",
-        message: `Weir needs ${listOf(unlisted)}, but a deploy without ${unlisted.length === 1 ? "it" : "them"} would succeed`,
-        cure: `Add ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")} to secrets.required, and set ${unlisted.length === 1 ? "it" : "each"} with ${commandFor(unlisted, environment)}`,
-      },
-    written.length > 0 && {
-      code: "secret-in-vars",
-      severity: "warning",
-      path: "vars",
-      message: `${listOf(written)} in vars can be read by everyone who can read the file`,
-      cure: `Remove ${written.length === 1 ? "it" : "them"} from vars. For the deployed Worker, run ${commandFor(written, environment)}, and add the name to secrets.required. For wrangler dev, write it in .dev.vars`,
-    },
-  ];
-  return findings.filter((finding) => finding !== false);
+/** The options of the wrangler process that started this process as its build. */
+export interface WranglerOptions {
+  /** The value of `--env`; `""` if the option is not given. */
+  readonly environment: string;
+  /** The value of `--config`; undefined if the option is missing or repeated. */
+  readonly config: string | undefined;
 }
 
-/** Whether a rule needs a verified token. Without such a rule, Weir never reads the secret of `jwt`. */
-function readsClaims({ rules }: Config): boolean {
-  return rules.some(({ key, tiers }) =>
-    [...key, ...(tiers?.by ?? [])].flat().some(({ kind }) => kind === "jwt"),
-  );
+interface Process {
+  readonly parent: number;
+  readonly argv: readonly string[];
 }
-
-function commandFor(names: readonly string[], environment: string | undefined): string {
-  const [first = "NAME", ...others] = names;
-  return secretCommand(others.length === 0 ? printableSecretName(first) : "NAME", environment);
-}
-
-function listOf(names: readonly string[]): string {
-  return names.map(printableSecretName).join(", ");
-}
-
-const ONLY_DEV = "A deployed Worker does not read this file";
 
 /**
- * Warns of the var WEIR_MODE in `.dev.vars` and `.env`, which `wrangler dev` reads. It is no fault,
- * because these files have no effect on a deploy.
- *
- * @param variables the environment variables, which can turn the `.env` files off
+ * The maximum number of parent processes to examine: shells, npm and npx may be between wrangler and
+ * the command.
  */
-export function devModeWarnings(
-  deployments: readonly Deployment[],
-  variables: NodeJS.ProcessEnv,
-): Finding[] {
-  const found = deployments.flatMap((deployment) => warningsOf(deployment, variables));
-  // Environments without a file of their own share one file.
-  return found.filter((each, index) => found.findIndex(({ file }) => file === each.file) === index);
+const MAX_ANCESTORS = 10;
+
+/**
+ * Returns the options of the wrangler process that started this process. Wrangler passes only its
+ * command to its build (WRANGLER_COMMAND), not the environment that it deploys. So this function
+ * looks for wrangler among the parent processes.
+ *
+ * @param pid the process to begin with
+ * @returns undefined if wrangler is not found, for example on Windows
+ */
+export function wranglerOptions(pid: number = process.ppid): WranglerOptions | undefined {
+  let next = pid;
+  for (let level = 0; level < MAX_ANCESTORS && next > 1; level++) {
+    const found = readProcess(next);
+    if (!found) return undefined;
+    const { parent, argv } = found;
+    const script = argv.findIndex((text) => /(^|[\\/])wrangler(-dist[\\/]cli)?(\.js)?$/.test(text));
+    if (script !== -1) return optionsIn(argv.slice(script + 1));
+    next = parent;
+  }
+  return undefined;
 }
 
-function warningsOf(deployment: Deployment, variables: NodeJS.ProcessEnv): Finding[] {
-  const { folder, environment, requiredSecrets } = deployment;
-  // With this list, wrangler passes no other names of the files to the Worker.
-  if (requiredSecrets && !requiredSecrets.includes(MODE_VAR)) return [];
-  return sourcesIn(folder, environment, variables).flatMap(({ label, values }): Finding[] => {
-    const mode = readDeploymentMode(values);
-    if (mode === "enforce") return [];
-    const finding = { severity: "warning", file: label(MODE_VAR), path: MODE_VAR } as const;
-    if (mode === undefined) {
-      return [
-        {
-          ...finding,
-          code: "mode-invalid",
-          message: `${MODE_VAR} is not "enforce", "shadow" or "off", so wrangler dev enforces the rules. ${ONLY_DEV}`,
-          cure: `Write ${MODE_VAR}=shadow or ${MODE_VAR}=off, or remove the line`,
-        },
-      ];
-    }
-    const effect = mode === "off" ? "no rule applies" : "no request is denied";
-    return [
-      {
-        ...finding,
-        code: "rules-not-enforced",
-        message: `${MODE_VAR} is "${mode}", so ${effect} in wrangler dev. ${ONLY_DEV}`,
-        cure: "Remove the line, unless the rules shall deny no request in wrangler dev",
-      },
-    ];
+function optionsIn(args: readonly string[]): WranglerOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    // Wrangler has many options besides these two.
+    strict: false,
+    options: {
+      env: { type: "string", short: "e" },
+      config: { type: "string", short: "c", multiple: true },
+    },
   });
+  const [config, ...others] = values.config ?? [];
+  return {
+    environment: typeof values.env === "string" ? values.env.replace(/^=/, "") : "",
+    config:
+      typeof config === "string" && others.length === 0 ? config.replace(/^=/, "") : undefined,
+  };
 }
 
-/** Returns the vars of the local files; none if a file cannot be read. */
-function sourcesIn(
-  folder: string,
-  environment: string | undefined,
-  variables: NodeJS.ProcessEnv,
-): Source[] {
+/** Reads the command line of a process, from /proc on Linux and with `ps` on macOS. */
+function readProcess(pid: number): Process | undefined {
   try {
-    return localSecrets(folder, environment, variables);
+    if (process.platform === "linux") {
+      // The second field is the name of the program, which may contain blanks and brackets.
+      const [, fields = ""] = /\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+      const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+      return { parent: Number(fields.split(" ")[1]), argv };
+    }
+    if (process.platform === "win32") return undefined;
+    const line = execFileSync("ps", ["-o", "ppid=,command=", "-p", String(pid)], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const [parent, ...argv] = line.trim().split(/\s+/);
+    return { parent: Number(parent), argv };
   } catch {
-    return [];
+    return undefined;
   }
 }

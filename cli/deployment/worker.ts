@@ -4,16 +4,11 @@ import {
   ADMIN_TOKEN,
   CONTROL_BINDING,
   COUNTERS_BINDING,
-  KEY_SECRET,
-  MIN_KEY_SECRET,
-  MODE_VAR,
-  PREFIX_VAR,
-  readDeploymentMode,
 } from "../../src/config/bindings.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
-import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
-import type { LocalFinding } from "../finding.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { found, type LocalFinding } from "../finding.ts";
 import {
   type Deployment,
   isSecretListed,
@@ -21,174 +16,7 @@ import {
   textVarOf,
   URL_SECRET,
 } from "./deployment.ts";
-import { mayExport } from "./main-module.ts";
-import { secretCommand, settingIn, valueIn } from "./notation.ts";
-
-/**
- * Findings about the class of a binding, if the class belongs to this Worker.
- *
- * @param exported the name under which edge-weir exports the class
- */
-function classFindings(
-  { name, className, scriptName }: ObjectBinding,
-  exported: "CounterObject" | "ControlObject",
-  deployment: Deployment,
-): LocalFinding[] {
-  const { classes, main } = deployment;
-  if (className === undefined) return [];
-  if (scriptName !== undefined && scriptName !== deployment.name) return [];
-  const storage = classes.get(className);
-  const sqlite = settingIn(deployment.file, "new_sqlite_classes", [className]);
-  const findings: (LocalFinding | false)[] = [
-    storage === undefined && {
-      code: "migration-missing",
-      severity: "fault",
-      path: "migrations",
-      message: `No migration creates the class ${className} of ${name}`,
-      cure: `Add a migration with a new tag and ${sqlite}`,
-    },
-    storage === "key-value" && {
-      code: "migration-without-sqlite",
-      severity: "fault",
-      path: "migrations",
-      message: `new_classes creates the class ${className} without SQLite, in which Weir stores ${exported === "CounterObject" ? "counters" : "statistics"}`,
-      cure: `Write ${sqlite}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
-    },
-    !mayExport(main, className) && {
-      code: "class-not-exported",
-      severity: "fault",
-      path: "main",
-      message: `${main.path} does not export the class ${className} of ${name}`,
-      cure: `Write export { ${exported}${className === exported ? "" : ` as ${className}`} } from "edge-weir" in ${main.path}`,
-    },
-  ];
-  return findings.filter((finding) => finding !== false);
-}
-
-/**
- * Returns warnings about settings that let requests or responses bypass Weir or the zone's firewall.
- */
-export function exposureWarnings(deployment: Deployment): LocalFinding[] {
-  const { file, routes, workersDev, previewUrls, cache, compatibilityFlags, isPages } = deployment;
-  // By default, workers_dev is on if there is no route, and preview_urls has the value of workers_dev.
-  const answersOnWorkersDev = workersDev ?? (routes.length === 0 && !isPages);
-  const andPreviews =
-    previewUrls === undefined ? ", and on a URL for each version that was uploaded" : "";
-  const why = workersDev === undefined ? ", because neither workers_dev nor a route is set" : "";
-  const warnings: (LocalFinding | false)[] = [
-    answersOnWorkersDev && {
-      code: "workers-dev",
-      severity: "warning",
-      path: "workers_dev",
-      message: `Weir also answers on workers.dev${andPreviews}${why}: the zone's firewall and rules with hosts do not apply there`,
-      cure: `Write ${settingIn(file, "workers_dev", false)}`,
-    },
-    previewUrls === true && {
-      code: "preview-urls",
-      severity: "warning",
-      path: "preview_urls",
-      message:
-        "Every version that was ever uploaded answers on its own URL, with the rules of that version",
-      cure: `Write ${settingIn(file, "preview_urls", false)}`,
-    },
-    cache && {
-      code: "workers-cache",
-      severity: "warning",
-      path: "cache.enabled",
-      message: "The cache answers requests before Weir runs, and may store Weir's answers",
-      cure: `Write ${settingIn(file, "cache", { enabled: false })}`,
-    },
-    compatibilityFlags.includes("global_fetch_strictly_public") && {
-      code: "strictly-public-fetch",
-      severity: "warning",
-      path: "compatibility_flags",
-      message:
-        "On a route, Weir forwards requests to the front of the zone again, not to the origin",
-      cure: "Remove global_fetch_strictly_public",
-    },
-  ];
-  return warnings.filter((warning) => warning !== false);
-}
-
-/** Findings about the var that sets the mode of all rules of a deployment. */
-export function modeFindings({ file, vars }: Deployment): LocalFinding[] {
-  const mode = readDeploymentMode(vars);
-  if (mode === "enforce") return [];
-  const path = `vars.${MODE_VAR}`;
-  const cure = `Remove ${MODE_VAR} from vars, unless this environment must not deny requests`;
-  if (mode === undefined) {
-    return [
-      {
-        code: "mode-invalid",
-        severity: "fault",
-        path,
-        message: `${MODE_VAR} is not "enforce", "shadow" or "off", so the rules are enforced`,
-        cure: `Write ${settingIn(file, MODE_VAR, "shadow")} or ${settingIn(file, MODE_VAR, "off")}, or remove the var`,
-      },
-    ];
-  }
-  const effect =
-    mode === "off" ? "no rule applies" : "every rule is in shadow mode, so no request is denied";
-  return [
-    {
-      code: "rules-not-enforced",
-      severity: "warning",
-      path,
-      message: `${MODE_VAR} is "${mode}" here: ${effect}`,
-      cure,
-    },
-  ];
-}
-
-const CLASS = "ControlObject";
-
-/** With one of these, operators can read statistics. */
-const CREDENTIALS = [ADMIN_TOKEN, ADMIN_READ_TOKEN, ACCESS_TEAM];
-
-/** Findings about the Durable Object with the statistics and the overrides. It is optional. */
-export function controlFindings(deployment: Deployment): LocalFinding[] {
-  const { objects, file } = deployment;
-  const binding = objects.find(({ name }) => name === CONTROL_BINDING);
-  if (binding) return classFindings(binding, CLASS, deployment);
-  const finding = {
-    code: "control-unbound",
-    severity: "warning",
-    path: "durable_objects.bindings",
-  } as const;
-  const similar = objects.find(
-    ({ name, className }) =>
-      className === CLASS || nearestName(name, [CONTROL_BINDING]) !== undefined,
-  );
-  if (similar) {
-    return [
-      {
-        ...finding,
-        message: `${similar.name} looks like the binding of ${CLASS}, but Weir reads only ${CONTROL_BINDING}, so there are no statistics and no overrides`,
-        cure: `Write ${settingIn(file, "name", CONTROL_BINDING)} in place of ${settingIn(file, "name", similar.name)}`,
-      },
-    ];
-  }
-  if (deployment.topLevelObjects.includes(CONTROL_BINDING)) {
-    return [
-      {
-        ...finding,
-        message: `${CONTROL_BINDING} is bound at the top level only, and environments do not inherit bindings, so this environment has no statistics and no overrides`,
-        cure: `Add the binding to the environment too: ${valueIn(file, { name: CONTROL_BINDING, class_name: CLASS })}`,
-      },
-    ];
-  }
-  const credential = CREDENTIALS.find(
-    (name) => isSecretListed(deployment, name) || textVarOf(deployment, name) !== undefined,
-  );
-  if (credential === undefined) return [];
-  return [
-    {
-      ...finding,
-      message: `${credential} is set, but no namespace is bound as ${CONTROL_BINDING}, so operators see no statistics and cannot set overrides`,
-      cure: `Add ${valueIn(file, { name: CONTROL_BINDING, class_name: CLASS })} to durable_objects.bindings, add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [CLASS])}, and write export { ${CLASS} } from "edge-weir" in ${deployment.main.path ?? "the main module"}`,
-    },
-  ];
-}
+import { settingIn, valueIn } from "./wrangler-file.ts";
 
 /**
  * The oldest compatibility date that Weir supports. With an older date, requests cannot wait for a call
@@ -196,95 +24,29 @@ export function controlFindings(deployment: Deployment): LocalFinding[] {
  */
 export const MIN_DATE = "2024-10-14";
 
-/** The periods of Cloudflare's own rate limiters, in seconds. */
-const PERIODS = [10, 60];
-
-/** Findings about the main module, the compatibility date and Cloudflare's own rate limiter. */
-export function workerFindings(config: Config, deployment: Deployment): LocalFinding[] {
-  return [
-    ...mainFindings(deployment),
-    ...compatibilityFindings(deployment),
-    ...nativeLimiterFindings(config, deployment),
-  ];
-}
-
-function mainFindings({ file, main, isPages }: Deployment): LocalFinding[] {
-  if (isPages) return [];
-  const fault = { code: "main-missing", severity: "fault", path: "main" } as const;
-  if (main.path === undefined) {
-    return [
-      {
-        ...fault,
-        message: "No main module is named, so nothing runs Weir",
-        cure: `Write ${settingIn(file, "main", "src/worker.ts")}, the module that exports weir(config)`,
-      },
-    ];
-  }
-  if (main.text !== undefined || main.kind === "other") return [];
-  const message = `There is no file ${main.path}`;
-  return main.kind === "javascript"
-    ? [{ ...fault, severity: "warning", message, cure: "Build the Worker first, or correct main" }]
-    : [{ ...fault, message, cure: "Correct main, or create the file" }];
-}
-
-function compatibilityFindings(deployment: Deployment): LocalFinding[] {
-  const { compatibilityDate: date } = deployment;
-  const finding = {
-    code: "compatibility-date",
-    severity: "fault",
-    path: "compatibility_date",
-  } as const;
-  const cure = `Write ${settingIn(deployment.file, "compatibility_date", MIN_DATE)} or a later date`;
-  if (date === undefined) {
-    // Vite's plugin and the option --compatibility-date set a date that the file does not show.
-    const isKnown = deployment.main.path === undefined || deployment.main.kind === "other";
-    const message =
-      "No compatibility date is set, so wrangler deploy fails, unless it has the option --compatibility-date";
-    return deployment.isPages || isKnown
-      ? []
-      : [{ ...finding, severity: "warning", message, cure }];
-  }
-  if (!isDate(date)) {
-    return [
-      { ...finding, message: `The compatibility date ${date} is no date such as 2026-01-31`, cure },
-    ];
-  }
+/** Findings about the compatibility date and Cloudflare's own rate limiter. */
+export function* workerFindings(
+  { nativeLimiter }: Config,
+  { file, compatibilityDate: date, rateLimits }: Deployment,
+): Iterable<LocalFinding> {
   // The dates have the form of ISO 8601, so the order of the texts is the order of the dates.
-  if (date >= MIN_DATE) return [];
-  const message = `With the compatibility date ${date}, requests cannot share calls to the store`;
-  return [{ ...finding, message, cure }];
-}
-
-function isDate(text: string): boolean {
-  const date = new Date(`${text}T00:00:00Z`);
-  // Date reads 30 February as 2 March.
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
-}
-
-function nativeLimiterFindings({ nativeLimiter }: Config, deployment: Deployment): LocalFinding[] {
-  if (!nativeLimiter) return [];
-  const bound = deployment.rateLimits.find(({ name }) => name === nativeLimiter.binding);
-  if (!bound) {
-    return [
-      {
-        code: "native-limiter-unbound",
-        severity: "fault",
-        path: "ratelimits",
-        message: `nativeLimiter names the binding ${nativeLimiter.binding}, but no rate limiter has this name`,
-        cure: `Add ${valueIn(deployment.file, { name: nativeLimiter.binding, namespace_id: "1001", simple: { limit: 100, period: 60 } })} to ratelimits`,
-      },
-    ];
+  if (date !== undefined && date < MIN_DATE) {
+    yield found(
+      "compatibility-date",
+      "compatibility_date",
+      `With the compatibility date ${date}, requests cannot share calls to the store`,
+      `Write ${settingIn(file, "compatibility_date", MIN_DATE)} or a later date`,
+    );
   }
-  if (PERIODS.includes(bound.period as number)) return [];
-  return [
-    {
-      code: "native-limiter-period",
-      severity: "fault",
-      path: "ratelimits",
-      message: `The rate limiter ${bound.name} has the period ${String(bound.period)}, but Cloudflare accepts only 10 and 60 seconds`,
-      cure: `Write ${settingIn(deployment.file, "period", 60)}`,
-    },
-  ];
+  if (nativeLimiter && !rateLimits.includes(nativeLimiter.binding)) {
+    const example = { namespace_id: "1001", simple: { limit: 100, period: 60 } };
+    yield found(
+      "native-limiter-unbound",
+      "ratelimits",
+      `nativeLimiter names the binding ${nativeLimiter.binding}, but no rate limiter has this name`,
+      `Add ${valueIn(file, { name: nativeLimiter.binding, ...example })} to ratelimits`,
+    );
+  }
 }
 
 /** The store that a deployment selects, as far as wrangler's configuration shows it. */
@@ -295,90 +57,163 @@ export function storeOf({ store }: Config, deployment: Deployment): Config["stor
 }
 
 /** Findings about the place where Weir counts. */
-export function storeFindings(config: Config, deployment: Deployment): LocalFinding[] {
+export function* storeFindings(config: Config, deployment: Deployment): Iterable<LocalFinding> {
   const store = storeOf(config, deployment);
-  return [
-    ...(store === "durable-object" ? objectFindings(config, deployment) : []),
-    ...(store === "upstash" ? upstashFindings(deployment) : []),
-    ...(store === "memory" ? [MEMORY] : []),
-    ...settingFindings(deployment),
-  ];
+  if (store === "durable-object") yield* countersFindings(config, deployment);
+  const url = store === "upstash" ? textVarOf(deployment, URL_SECRET) : undefined;
+  if (url !== undefined && !parseOriginUrl(url)) {
+    yield found(
+      "upstash-url-invalid",
+      `vars.${URL_SECRET}`,
+      `${URL_SECRET} is not an http or https URL, so no request can be decided`,
+      "Copy the REST URL from the database's page at Upstash, such as https://name.upstash.io",
+    );
+  }
+  if (store === "memory") {
+    yield found(
+      "memory-store",
+      "",
+      'With store: "memory", each isolate counts alone, so a client gets each limit many times',
+      'Deploy with store: "upstash" or "durable-object"; "memory" is for tests',
+    );
+  }
 }
 
-const MEMORY: LocalFinding = {
-  code: "memory-store",
-  severity: "warning",
-  path: "",
-  message:
-    'With store: "memory", each isolate counts alone, so a client gets each limit many times',
-  cure: 'Deploy with store: "upstash" or "durable-object"; "memory" is for tests',
-};
-
-function objectFindings({ store }: Config, deployment: Deployment): LocalFinding[] {
+function* countersFindings({ store }: Config, deployment: Deployment): Iterable<LocalFinding> {
+  const { objects, file } = deployment;
   const path = "durable_objects.bindings";
-  const binding = deployment.objects.find(({ name }) => name === COUNTERS_BINDING);
-  if (binding) return classFindings(binding, "CounterObject", deployment);
-  const [similar] = deployment.objects.filter(
+  const binding = objects.find(({ name }) => name === COUNTERS_BINDING);
+  if (binding) {
+    yield* classFindings(binding, deployment);
+    return;
+  }
+  const similar = objects.find(
     ({ name, className }) =>
       className === "CounterObject" || nearestName(name, [COUNTERS_BINDING]) !== undefined,
   );
   const orRedis = store
     ? ""
     : `. For Upstash Redis, add ${URL_SECRET} and UPSTASH_REDIS_REST_TOKEN to secrets.required`;
-  return [
-    {
-      code: "counters-unbound",
-      severity: "fault",
+  yield found(
+    "counters-unbound",
+    path,
+    `Weir counts in Durable Objects here, but no namespace is bound as ${COUNTERS_BINDING}, so no request can be decided`,
+    similar
+      ? `Write ${settingIn(file, "name", COUNTERS_BINDING)} in place of ${settingIn(file, "name", similar.name)}`
+      : `Add ${valueIn(file, { name: COUNTERS_BINDING, class_name: "CounterObject" })} to ${path}, which environments do not inherit${orRedis}`,
+  );
+}
+
+/** Findings about the class of a binding, if the class belongs to this Worker. */
+function* classFindings(
+  { name, className, scriptName }: ObjectBinding,
+  deployment: Deployment,
+): Iterable<LocalFinding> {
+  if (className === undefined) return;
+  if (scriptName !== undefined && scriptName !== deployment.name) return;
+  const storage = deployment.classes.get(className);
+  const sqlite = settingIn(deployment.file, "new_sqlite_classes", [className]);
+  if (storage === undefined) {
+    yield found(
+      "migration-missing",
+      "migrations",
+      `No migration creates the class ${className} of ${name}`,
+      `Add a migration with a new tag and ${sqlite}`,
+    );
+  }
+  if (storage === "key-value") {
+    yield found(
+      "migration-without-sqlite",
+      "migrations",
+      `new_classes creates the class ${className} of ${name} without SQLite, which Weir needs`,
+      `Write ${sqlite}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
+    );
+  }
+}
+
+const CONTROL_CLASS = "ControlObject";
+
+/** With one of these, operators can read statistics. */
+const CREDENTIALS = [ADMIN_TOKEN, ADMIN_READ_TOKEN, ACCESS_TEAM];
+
+/** Findings about the Durable Object with the statistics and the overrides. It is optional. */
+export function* controlFindings(_config: Config, deployment: Deployment): Iterable<LocalFinding> {
+  const { objects, file, topLevelObjects, main } = deployment;
+  const path = "durable_objects.bindings";
+  const binding = objects.find(({ name }) => name === CONTROL_BINDING);
+  if (binding) {
+    yield* classFindings(binding, deployment);
+    return;
+  }
+  const similar = objects.find(
+    ({ name, className }) =>
+      className === CONTROL_CLASS || nearestName(name, [CONTROL_BINDING]) !== undefined,
+  );
+  const added = valueIn(file, { name: CONTROL_BINDING, class_name: CONTROL_CLASS });
+  const credential = CREDENTIALS.find(
+    (name) => isSecretListed(deployment, name) || textVarOf(deployment, name) !== undefined,
+  );
+  if (similar) {
+    yield found(
+      "control-unbound",
       path,
-      message: `Weir counts in Durable Objects here, but no namespace is bound as ${COUNTERS_BINDING}, so no request can be decided`,
-      cure: similar
-        ? `Write ${settingIn(deployment.file, "name", COUNTERS_BINDING)} in place of ${settingIn(deployment.file, "name", similar.name)}`
-        : `Add ${valueIn(deployment.file, { name: COUNTERS_BINDING, class_name: "CounterObject" })} to ${path}, which environments do not inherit${orRedis}`,
-    },
-  ];
+      `${similar.name} looks like the binding of ${CONTROL_CLASS}, but Weir reads only ${CONTROL_BINDING}, so there are no statistics and no overrides`,
+      `Write ${settingIn(file, "name", CONTROL_BINDING)} in place of ${settingIn(file, "name", similar.name)}`,
+    );
+  } else if (topLevelObjects.includes(CONTROL_BINDING)) {
+    yield found(
+      "control-unbound",
+      path,
+      `${CONTROL_BINDING} is bound at the top level only, and environments do not inherit bindings, so this environment has no statistics and no overrides`,
+      `Add the binding to the environment too: ${added}`,
+    );
+  } else if (credential !== undefined) {
+    yield found(
+      "control-unbound",
+      path,
+      `${credential} is set, but no namespace is bound as ${CONTROL_BINDING}, so operators see no statistics and cannot set overrides`,
+      `Add ${added} to ${path}, add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [CONTROL_CLASS])}, and write export { ${CONTROL_CLASS} } from "edge-weir" in ${main.path ?? "the main module"}`,
+    );
+  }
 }
 
-function upstashFindings(deployment: Deployment): LocalFinding[] {
-  const url = textVarOf(deployment, URL_SECRET);
-  if (url === undefined || parseOriginUrl(url)) return [];
-  return [
-    {
-      code: "upstash-url-invalid",
-      severity: "fault",
-      path: `vars.${URL_SECRET}`,
-      message: `${URL_SECRET} is not an http or https URL, so no request can be decided`,
-      cure: "Copy the REST URL from the database's page at Upstash, such as https://name.upstash.io",
-    },
-  ];
-}
-
-function settingFindings(deployment: Deployment): LocalFinding[] {
-  const { file, environment, vars } = deployment;
-  const prefix = vars[PREFIX_VAR];
-  const badPrefix =
-    prefix !== undefined &&
-    prefix !== "" &&
-    !(typeof prefix === "string" && isPrefix(prefix.trim()));
-  const secret = vars[KEY_SECRET];
-  const badSecret =
-    secret !== undefined &&
-    secret !== "" &&
-    !(typeof secret === "string" && secret.trim().length >= MIN_KEY_SECRET);
-  const findings: (LocalFinding | false)[] = [
-    badPrefix && {
-      code: "prefix-invalid",
-      severity: "fault",
-      path: `vars.${PREFIX_VAR}`,
-      message: `${PREFIX_VAR} is not a text of ${PREFIX}, so no request can be decided`,
-      cure: `Write a prefix such as ${settingIn(file, PREFIX_VAR, `weir-${environment ?? "production"}`)}`,
-    },
-    badSecret && {
-      code: "key-secret-short",
-      severity: "fault",
-      path: `vars.${KEY_SECRET}`,
-      message: `${KEY_SECRET} is not a text of at least ${MIN_KEY_SECRET} characters, so no request can be decided`,
-      cure: `Remove it from vars, and run openssl rand -base64 32 | ${secretCommand(KEY_SECRET, environment)}`,
-    },
-  ];
-  return findings.filter((finding) => finding !== false);
+/** Warnings about settings that let requests or responses bypass Weir or the zone's firewall. */
+export function* exposureWarnings(_config: Config, deployment: Deployment): Iterable<LocalFinding> {
+  const { file, routes, workersDev, previewUrls, cache, compatibilityFlags, isPages } = deployment;
+  // By default, workers_dev is on if there is no route, and preview_urls has the value of workers_dev.
+  if (workersDev ?? (routes.length === 0 && !isPages)) {
+    const previews =
+      previewUrls === undefined ? ", and on a URL for each version that was uploaded" : "";
+    const why = workersDev === undefined ? ", because neither workers_dev nor a route is set" : "";
+    yield found(
+      "workers-dev",
+      "workers_dev",
+      `Weir also answers on workers.dev${previews}${why}: the zone's firewall and rules with hosts do not apply there`,
+      `Write ${settingIn(file, "workers_dev", false)}`,
+    );
+  }
+  if (previewUrls === true) {
+    yield found(
+      "preview-urls",
+      "preview_urls",
+      "Every version that was ever uploaded answers on its own URL, with the rules of that version",
+      `Write ${settingIn(file, "preview_urls", false)}`,
+    );
+  }
+  if (cache) {
+    yield found(
+      "workers-cache",
+      "cache.enabled",
+      "The cache answers requests before Weir runs, and may store Weir's answers",
+      `Write ${settingIn(file, "cache", { enabled: false })}`,
+    );
+  }
+  if (compatibilityFlags.includes("global_fetch_strictly_public")) {
+    yield found(
+      "strictly-public-fetch",
+      "compatibility_flags",
+      "On a route, Weir forwards requests to the front of the zone again, not to the origin",
+      "Remove global_fetch_strictly_public",
+    );
+  }
 }

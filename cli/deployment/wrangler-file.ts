@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { dirname, extname, join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 
 /** A table of wrangler's configuration. Its values are not checked. */
 export type Table = Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export function findWranglerFile(file: string): string | undefined {
  */
 export async function parseWranglerFile(path: string): Promise<Table> {
   const text = (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
-  const table = extname(path) === ".toml" ? await parseToml(text) : await parseJsonc(text);
+  const table = isToml(path) ? await parseToml(text) : await parseJsonc(text);
   if (!isTable(table)) throw new SyntaxError("it is not an object");
   return table;
 }
@@ -68,4 +68,44 @@ function wordsOf(code: string): string {
 /** Whether a value is an object that is not a list. */
 export function isTable(value: unknown): value is Table {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A value of a setting in wrangler's configuration. */
+type Value = string | number | boolean | readonly string[] | Readonly<Record<string, unknown>>;
+
+/**
+ * Writes a setting in the notation of wrangler's file, so that users can copy it.
+ *
+ * @param file the name of wrangler's file
+ * @example settingIn("wrangler.toml", "workers_dev", false) // workers_dev = false
+ * @example settingIn("wrangler.jsonc", "workers_dev", false) // "workers_dev": false
+ */
+export function settingIn(file: string, name: string, value: Value): string {
+  const shown = valueIn(file, value);
+  return isToml(file) ? `${name} = ${shown}` : `${JSON.stringify(name)}: ${shown}`;
+}
+
+/** Writes a value in the notation of wrangler's file. */
+export function valueIn(file: string, value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((each) => valueIn(file, each)).join(", ")}]`;
+  const fields = Object.entries(value).map(([name, each]) => settingIn(file, name, each as Value));
+  return `{ ${fields.join(", ")} }`;
+}
+
+/** Whether wrangler's file is in TOML, and not in JSON. */
+export function isToml(file: string): boolean {
+  return file.endsWith(".toml");
+}
+
+/**
+ * Returns the command that sets a secret of a deployed Worker.
+ *
+ * @param name the name of the secret, or a placeholder such as `NAME`
+ * @param environment the environment of wrangler's configuration; undefined for the top level
+ * @example secretCommand("JWT_SECRET", "staging") // npx wrangler secret put JWT_SECRET --env staging
+ */
+export function secretCommand(name: string, environment: string | undefined): string {
+  const option = environment === undefined ? "" : ` --env ${environment}`;
+  return `npx wrangler secret put ${name}${option}`;
 }

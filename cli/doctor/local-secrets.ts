@@ -2,7 +2,16 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "dotenv";
 import { expand } from "dotenv-expand";
-import { SettingsError, type Source } from "./findings.ts";
+
+/** Values from one place. */
+export interface Source {
+  /** Returns where the value of a variable comes from: the name of a file or of another place. */
+  label(name: string): string;
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+/** The settings cannot be read, for example because wrangler's configuration has no such environment. */
+export class SettingsError extends Error {}
 
 /**
  * Reads the local secrets in a folder as `wrangler dev` reads them, with the same two packages:

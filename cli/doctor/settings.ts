@@ -3,8 +3,7 @@ import { textVar } from "../../src/config/bindings.ts";
 import { loadDeployments } from "../deployment/deployment.ts";
 import { selectEnvironments } from "../deployment/environment.ts";
 import { findWranglerFile } from "../deployment/wrangler-file.ts";
-import { SettingsError, type Source } from "./findings.ts";
-import { localSecrets } from "./local-secrets.ts";
+import { localSecrets, SettingsError, type Source } from "./local-secrets.ts";
 
 /** A value, and the place that it comes from. */
 export interface Setting<Value = string> {
@@ -93,4 +92,4 @@ async function wranglerVars(
   return [{ label: () => `${basename(path)}${where}: vars`, values: deployment.vars }];
 }
 
-export { SettingsError } from "./findings.ts";
+export { SettingsError } from "./local-secrets.ts";

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { WranglerOptions } from "../../../cli/deployment/wrangler-process.ts";
+import type { WranglerOptions } from "../../../cli/deployment/environment.ts";
 import { checkConfig, textReport } from "../../../cli/run-check.ts";
 import { temporaryFolder } from "./run-weir.ts";
 

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "./run-weir.ts";
 
-const MODULE = new URL("../../../cli/deployment/wrangler-process.ts", import.meta.url).href;
+const MODULE = new URL("../../../cli/deployment/environment.ts", import.meta.url).href;
 
 /** Runs its second argument in a shell, as wrangler runs its build, and prints the output. */
 const BUILD = `

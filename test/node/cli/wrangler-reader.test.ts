@@ -73,7 +73,7 @@ function fieldsOf(folder: string, deployment: Deployment): object {
     vars: deployment.vars,
     requiredSecrets: deployment.requiredSecrets,
     services: deployment.services.map((each) => [each.name, each.service]),
-    rateLimits: deployment.rateLimits.map((each) => [each.name, each.period]),
+    rateLimits: deployment.rateLimits,
     objects: deployment.objects.map((each) => [each.name, each.className, each.scriptName]),
     classes: [...deployment.classes.keys()],
   };
@@ -99,7 +99,7 @@ function fieldsOfWrangler(path: string, env: string): object {
     vars: config.vars,
     requiredSecrets: config.secrets?.required,
     services: (config.services ?? []).map(({ binding, service }) => [binding, service]),
-    rateLimits: config.ratelimits.map(({ name, simple }) => [name, simple.period]),
+    rateLimits: config.ratelimits.map(({ name }) => name),
     objects: config.durable_objects.bindings.map((each) => [
       each.name,
       each.class_name,

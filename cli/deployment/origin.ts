@@ -1,0 +1,215 @@
+import {
+  contains,
+  hostLookup,
+  type Network,
+  parseAddress,
+  parseNetwork,
+  unwrapIPv4,
+} from "../../src/config/address.ts";
+import { ORIGIN_URL, parseOriginUrl } from "../../src/config/origin.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { found, type LocalFinding } from "../finding.ts";
+import { type Deployment, isSecretListed, textVarOf } from "./deployment.ts";
+import { isTemplate } from "./environment.ts";
+import { patternOf } from "./routes.ts";
+import { settingIn, valueIn } from "./wrangler-file.ts";
+
+const VAR = "ORIGIN_URL";
+
+/** A URL to which a deployment forwards requests. */
+interface OriginUrl {
+  readonly url: string;
+  /** The setting, for messages. */
+  readonly setting: string;
+  /** The path of the setting in wrangler's configuration; undefined if it is in Weir's configuration. */
+  readonly path?: string;
+}
+
+/**
+ * Returns findings about the server to which Weir forwards requests. If there is a fault, requests get
+ * 502, or come back to the Worker in a loop.
+ *
+ * @param all all environments, for messages that name the environment with a binding
+ */
+export function* originFindings(
+  config: Config,
+  deployment: Deployment,
+  all: readonly Deployment[],
+): Iterable<LocalFinding> {
+  // The Hono middleware ignores the origins.
+  if (!deployment.main.mayForward) return;
+  const { origin, origins } = config;
+  for (const [host, { binding }] of origins ?? []) {
+    if (binding === undefined) continue;
+    const setting = `origins[${JSON.stringify(host)}]`;
+    yield* bindingFindings(binding, setting, `every request for ${host}`, deployment, all);
+  }
+  const given = textVarOf(deployment, VAR);
+  if (origin?.binding !== undefined) {
+    yield* bindingFindings(origin.binding, "origin", "every request", deployment, all);
+  } else if (given !== undefined && !parseOriginUrl(given)) {
+    yield found(
+      "origin-url-invalid",
+      `vars.${VAR}`,
+      `${VAR} is not ${ORIGIN_URL}, so every request gets 502`,
+      `Write ${settingIn(deployment.file, VAR, "https://origin.example.com")}`,
+    );
+  } else if (given === undefined && origin?.url === undefined && !isSecretListed(deployment, VAR)) {
+    yield* missingFindings(config, deployment, all);
+  }
+  for (const each of urlsOf(config, deployment)) {
+    if (isOwnUrl(each.url, deployment)) {
+      yield loop(
+        each.path ?? "routes",
+        each.path ? each.setting : `${each.setting} in weir.config.ts`,
+      );
+    }
+    const place = isTemplate(deployment, all) ? undefined : privatePlaceOf(each.url);
+    if (place !== undefined) yield privateOrigin(each, place);
+  }
+  yield* unroutedHosts(config, deployment);
+}
+
+function urlsOf({ origin, origins }: Config, deployment: Deployment): OriginUrl[] {
+  const byHost = [...(origins ?? [])].flatMap(([host, { url }]): OriginUrl[] =>
+    url === undefined ? [] : [{ url, setting: `origins[${JSON.stringify(host)}].url` }],
+  );
+  if (origin?.binding !== undefined) return byHost;
+  const given = textVarOf(deployment, VAR);
+  const url = given === undefined ? origin?.url : parseOriginUrl(given);
+  if (url === undefined) return byHost;
+  const setting =
+    given === undefined ? { setting: "origin.url" } : { setting: VAR, path: `vars.${VAR}` };
+  return [...byHost, { url, ...setting }];
+}
+
+function* bindingFindings(
+  binding: string,
+  setting: string,
+  requests: string,
+  { file, name, fetchers, services }: Deployment,
+  all: readonly Deployment[],
+): Iterable<LocalFinding> {
+  if (!fetchers.has(binding)) {
+    const other = all.find((each) => each.fetchers.has(binding));
+    yield found(
+      "origin-unbound",
+      "services",
+      `${setting} names the binding ${binding}, which is not bound here, so ${requests} gets 502`,
+      other
+        ? `Copy the binding from ${tableOf(other)}, because environments do not inherit services`
+        : `Add ${valueIn(file, { binding, service: "the name of the origin's Worker" })} to services`,
+    );
+  } else if (name && services.some((each) => each.name === binding && each.service === name)) {
+    const cure = `Write the name of the Worker behind Weir as the service of ${binding}`;
+    yield loop("services", `The binding ${binding}`, cure);
+  }
+}
+
+function tableOf({ environment }: Deployment): string {
+  return environment === undefined ? "the top level" : `env.${environment}`;
+}
+
+function loop(
+  path: string,
+  setting: string,
+  cure = "Name the server behind Weir, by a host name that does not lead to this Worker",
+): LocalFinding {
+  const message = `${setting} names this Worker itself, so every request comes back in a loop`;
+  return found("origin-loop", path, message, cure);
+}
+
+function isOwnUrl(url: string, { name, routes, compatibilityFlags }: Deployment): boolean {
+  const { hostname: host } = new URL(url);
+  if (name !== undefined && host.endsWith(".workers.dev") && host.startsWith(`${name}.`)) {
+    return true;
+  }
+  // On a route, the platform forwards the Worker's own request to the zone's origin. On a custom
+  // domain and with this flag, it calls the Worker again.
+  const isPublic = compatibilityFlags.includes("global_fetch_strictly_public");
+  return routes.some(
+    (route) => (route.customDomain || isPublic) && coversSome(patternOf(route).host, host),
+  );
+}
+
+function* missingFindings(
+  { origins }: Config,
+  { main, routes, workersDev }: Deployment,
+  all: readonly Deployment[],
+): Iterable<LocalFinding> {
+  // If Weir gets the argument `next`, it needs no origin.
+  if (!main.forwards) return;
+  const other = all.find((each) => textVarOf(each, VAR) !== undefined);
+  const cure = other
+    ? `Set ${VAR} in the vars of this environment too, as in ${tableOf(other)}, because environments do not inherit vars`
+    : `Set ${VAR} in vars, or origin in weir.config.ts. If ${VAR} is a secret, add it to secrets.required`;
+  const originOf = hostLookup(origins ?? new Map());
+  const domain = routes.find((route) => route.customDomain && !originOf(patternOf(route).host));
+  if (domain) {
+    const message = `The custom domain ${domain.pattern} has no origin behind it, so Weir cannot forward its requests`;
+    yield found("no-origin", "routes", message, cure);
+  } else if (!origins && routes.length === 0 && workersDev !== false) {
+    const message =
+      "Without a route, Weir answers only on workers.dev, which has no origin behind it";
+    yield found("no-origin", "workers_dev", message, cure);
+  }
+}
+
+/** Warns of each host in `origins` that no route of the Worker matches. */
+function* unroutedHosts({ origins }: Config, { routes }: Deployment): Iterable<LocalFinding> {
+  if (routes.length === 0) return;
+  for (const host of origins?.keys() ?? []) {
+    if (routes.some((route) => coversSome(patternOf(route).host, host))) continue;
+    yield found(
+      "origin-without-route",
+      "routes",
+      `origins has the host ${host}, but no route brings its requests to this Worker`,
+      `Add a route such as ${host}/*, or remove the host from origins`,
+    );
+  }
+}
+
+/** Whether a route's pattern matches a host, or a host below a `*.` name. */
+function coversSome(pattern: string, host: string): boolean {
+  const end = host.replace(/^\*/, "");
+  if (pattern.startsWith("*")) {
+    const routed = pattern.slice(1);
+    return end.endsWith(routed) || (host.startsWith("*") && routed.endsWith(end));
+  }
+  return host.startsWith("*") ? pattern.endsWith(end) : pattern === host;
+}
+
+/** Warns of an origin that only the author's own machine or network can reach, such as `http://localhost:3000`. */
+function privateOrigin({ url, setting, path }: OriginUrl, place: string): LocalFinding {
+  const { hostname, origin } = new URL(url);
+  return found(
+    "private-origin",
+    path ?? "",
+    `${path ? setting : `${setting} in weir.config.ts`} names ${hostname}, ${place}, so the deployed Worker cannot reach it`,
+    `Write the public host name of the server. For wrangler dev, write ${VAR}=${origin} in .dev.vars. A server in a private network needs a tunnel`,
+  );
+}
+
+/** The networks of one machine: RFC 1122 and RFC 4291. */
+const LOOPBACK = networksOf("127.0.0.0/8", "0.0.0.0/8", "::1", "::");
+/** Private and link-local networks: RFC 1918, 6598, 3927, 4193 and 4291. */
+const PRIVATE = networksOf(
+  ...["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"],
+  ...["169.254.0.0/16", "fc00::/7", "fe80::/10"],
+);
+
+/** Returns words for a host that is not in the Internet; undefined for all other hosts. */
+function privatePlaceOf(url: string): string | undefined {
+  const host = new URL(url).hostname.replace(/^\[|\]$|\.$/g, "");
+  const given = parseAddress(host);
+  const isIn = (networks: readonly Network[]) =>
+    given !== undefined && networks.some((each) => contains(each, unwrapIPv4(given)));
+  if (isIn(LOOPBACK) || /(^|\.)localhost$/.test(host)) return "which is the machine itself";
+  if (isIn(PRIVATE)) return "an address of a private network";
+  const isPrivateName = /^[^.]+$|\.(local|internal|lan|home\.arpa)$/.test(host);
+  return !given && isPrivateName ? "a name of a private network" : undefined;
+}
+
+function networksOf(...texts: readonly string[]): readonly Network[] {
+  return texts.map((text) => parseNetwork(text) as Network);
+}
