@@ -12,8 +12,8 @@ import {
   rulesInMode,
 } from "./config/bindings.ts";
 import type { CustomContext, WorkerBindings } from "./config/custom.ts";
+import { faultsOfFaultyConfig } from "./config/define.ts";
 import type { NodeGlobals } from "./config/faults.ts";
-import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { Batch } from "./control/control-calls.ts";

@@ -1,9 +1,8 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
 import { createAdminEntry } from "./admin-entry.ts";
 import type { Env } from "./config/bindings.ts";
-import { toConfig } from "./config/define.ts";
+import { faultsOfFaultyConfig, toConfig } from "./config/define.ts";
 import type { NodeGlobals } from "./config/faults.ts";
-import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { mergeAppHeaders } from "./http/response-headers.ts";

@@ -1,5 +1,4 @@
-import type { Mode } from "../../src/config/limit-fields.ts";
-import type { Rule } from "../../src/config/rule.ts";
+import type { Mode, Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { Counter } from "../../src/engine/counter.ts";
 import { certainTalliesOf } from "../../src/limiter/blocked.ts";

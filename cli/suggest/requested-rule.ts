@@ -1,8 +1,7 @@
 import { type ConfigError, defineConfig } from "../../src/config/define.ts";
 import { parseAlternatives } from "../../src/config/key.ts";
 import type { ConditionsInput, MatchInput } from "../../src/config/match.ts";
-import type { Rule, Window } from "../../src/config/rule.ts";
-import type { RuleInput } from "../../src/config/rule-input.ts";
+import type { Rule, RuleInput, Window } from "../../src/config/rule.ts";
 import type { Config, ConfigInput } from "../../src/config/schema.ts";
 import { MAX_WINDOWS } from "../../src/config/window.ts";
 import { METHODS } from "../../src/explain/explanation.ts";

@@ -1,7 +1,6 @@
 import { tzOffset } from "@date-fns/tz/tzOffset";
-import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { parsedText, type TextLike } from "./fields.ts";
+import { parsedText } from "./fields.ts";
 
 /**
  * Whether a text is the name of a time zone that this runtime knows. An offset such as `+01:00` is
@@ -171,39 +170,6 @@ const START_TEXT = faultText(
 );
 const TIME_ZONE = faultText('the IANA name of a time zone, such as "Europe/Berlin" or "UTC"');
 
-/** The fields of a rule that determine when its windows begin. */
-export interface StartFields {
-  /**
-   * When windows begin. `"epoch"`: windows begin at multiples of their length after the Unix epoch, and
-   * windows of the calendar begin at midnight on Mondays, on the first day of a month, or on 1 January.
-   * A time with its zone: one of the windows begins at this time; windows of the calendar begin on
-   * the same day and at the same local time. `"spread"`: windows begin at a different time for each
-   * client, so that clients do not all retry at the same moment.
-   *
-   * Windows of the calendar can also begin at a local time (`"09:00"`), on a day of the month (`"15"`,
-   * `"15 09:00"`), a day of the week (`"sunday"`, `"sunday 18:00"`), or a day of the year (`"04-06"`,
-   * `"04-06 09:00"`: 6 April). In a month that has no such day, the window begins on the last day.
-   *
-   * @default "epoch"
-   * @example "2026-01-01T09:00:00-08:00"
-   */
-  readonly start?:
-    | TextLike<
-        "epoch" | "spread" | "2026-01-01T00:00:00Z" | "15 09:00" | "monday" | "04-06" | "09:00"
-      >
-    | undefined;
-  /**
-   * The time zone of the windows `"day"`, `"week"`, `"month"` and `"year"`: its IANA name. Other
-   * windows have no time zone, so the field needs such a window.
-   *
-   * @default "UTC"
-   * @example "Europe/Berlin"
-   */
-  readonly timeZone?:
-    | TextLike<"UTC" | "Europe/Berlin" | "America/New_York" | "Asia/Tokyo">
-    | undefined;
-}
-
 /** When windows begin: at one time for all clients, or at a time derived from each client's key. */
 export interface Start {
   readonly spread: boolean;
@@ -218,11 +184,11 @@ export interface Start {
   readonly parts?: Partial<CalendarStart>;
 }
 
-/** The schema of {@link StartFields}. */
-export const startFields = {
-  start: v.optional(parsedText(parseStart, START_TEXT), "epoch"),
-  timeZone: v.optional(parsedText((text) => (isTimeZone(text) ? text : undefined), TIME_ZONE)),
-};
+/** The schema of a rule's `start`. */
+export const StartSchema = parsedText(parseStart, START_TEXT);
+
+/** The schema of a rule's `timeZone`. */
+export const TimeZone = parsedText((text) => (isTimeZone(text) ? text : undefined), TIME_ZONE);
 
 function parseStart(text: string): Start | undefined {
   if (text === "spread") return { spread: true, startMs: 0 };

@@ -1,6 +1,17 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { checkOf, fields, integer, isRecord, parsed, parsedText, type TextLike } from "./fields.ts";
+import {
+  boolean,
+  checkOf,
+  type Fields,
+  fields,
+  integer,
+  isRecord,
+  type LiteralUnion,
+  listOf,
+  parsed,
+  parsedText,
+} from "./fields.ts";
 import { parseHeaderName } from "./key.ts";
 import { MAX_LIMIT } from "./window.ts";
 
@@ -17,10 +28,10 @@ export const NEEDS_SETTLE = faultText(
 const RESERVE = faultText(() => `a whole number from 1 to ${MAX_LIMIT}, or ${OF_REQUEST}`);
 
 /** What determines the cost of a request before it is forwarded. */
-export type RequestCostInput = TextLike<"custom:depth" | "body:bytes">;
+export type RequestCostInput = LiteralUnion<"custom:depth" | "body:bytes">;
 
 /** What determines the cost of a request after the response has arrived. */
-export type ResponseCostInput = TextLike<"header:x-cost" | "custom:usage">;
+export type ResponseCostInput = LiteralUnion<"header:x-cost" | "custom:usage">;
 
 /** A cost that Weir computes, with bounds. One of `from`, `reserve` and `settle` is required. */
 export interface ComputedCostInput {
@@ -77,7 +88,7 @@ export interface ComputedCostInput {
  */
 export type CostInput =
   | number
-  | TextLike<"custom:depth" | "body:bytes" | "header:x-cost">
+  | LiteralUnion<"custom:depth" | "body:bytes" | "header:x-cost">
   | ComputedCostInput;
 
 /** What determines a cost before the request is forwarded: a function, or the body's length. */
@@ -166,7 +177,7 @@ const Computed = v.pipe(
         "from",
       );
     } else if (reserve !== undefined && typeof reserve !== "number" && settle === undefined) {
-      // The rule's `for` decides whether a number needs settle: see rule-checks.ts.
+      // The rule's `for` decides whether a number needs settle: see `checkReserve` in rule.ts.
       refuse(NEEDS_SETTLE, "settle");
     } else if (from === undefined && reserve === undefined && settle === undefined) {
       refuse(faultText("a cost needs from, or settle, or reserve and settle"));
@@ -195,4 +206,65 @@ const Computed = v.pipe(
 // path of a fault within the object.
 export const CostSchema = v.lazy<v.GenericSchema<CostInput, Cost>>((input) =>
   isRecord(input) ? Computed : Text,
+);
+
+/**
+ * Returns the reserve of a cost that may have faults. A parsed cost stores the reserve in `before`, and
+ * a number there is always a reserve.
+ */
+export function reserveIn(cost: Fields): unknown {
+  return cost.before ?? cost.reserve;
+}
+
+const COUNT = faultText('"request", or { status: [401, 403] }');
+const STATUSES = faultText("a list of HTTP statuses");
+
+/** Which requests are charged, by the HTTP status of their response. */
+export interface CountStatusInput {
+  /**
+   * The HTTP statuses (100 to 599) of the responses whose requests are charged.
+   *
+   * @example [401, 403]
+   */
+  readonly status: readonly number[];
+  /**
+   * `true`: a request is charged before it is forwarded, and gets its quota back if its response
+   * has another status. So concurrent requests cannot exceed the limit. `false`: a request is
+   * charged after its response arrives.
+   *
+   * @default false
+   */
+  readonly reserve?: boolean | undefined;
+}
+
+/** Which requests are charged: all, or only those whose response has one of these HTTP statuses. */
+export type CountInput = "request" | CountStatusInput;
+
+/** Which requests are charged, by the HTTP status of their response. */
+export interface StatusCount {
+  readonly statuses: readonly number[];
+  /** Whether a request is charged before it is forwarded. */
+  readonly reserve: boolean;
+}
+
+const Status = v.pipe(
+  fields(
+    {
+      status: listOf(integer(100, 599), STATUSES),
+      reserve: v.optional(boolean(), false),
+    },
+    COUNT,
+  ),
+  v.transform(({ status, reserve }): StatusCount => ({ statuses: status, reserve })),
+);
+const Word = v.pipe(
+  v.custom<"request">((value) => value === "request", COUNT),
+  v.transform(() => undefined),
+);
+
+/** The output is undefined if every request is charged. */
+// The type of the input selects the schema. A union is not used, because its message would not
+// contain the path of a fault within the object.
+export const CountSchema = v.lazy<v.GenericSchema<CountInput, StatusCount | undefined>>((input) =>
+  isRecord(input) ? Status : Word,
 );

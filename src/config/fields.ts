@@ -252,4 +252,4 @@ export function differentNames<Input>(
  * `defineConfig` reports an invalid text at run time. Without the intersection, the compiler would
  * reduce the union to `string`, and editors would suggest nothing.
  */
-export type TextLike<Example extends string> = Example | (string & Record<never, never>);
+export type LiteralUnion<Example extends string> = Example | (string & Record<never, never>);

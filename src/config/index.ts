@@ -1,8 +1,11 @@
 // The entry point edge-weir/config, which a weir.config.ts imports. It loads in Node and in workerd.
 
+export type { BanInput, EscalatingBanInput } from "./ban.ts";
 export type {
   ComputedCostInput,
   CostInput,
+  CountInput,
+  CountStatusInput,
   RequestCostInput,
   ResponseCostInput,
 } from "./cost.ts";
@@ -32,14 +35,6 @@ export type { Fault } from "./faults.ts";
 export type { JwtInput } from "./jwt.ts";
 export type { KeyInput } from "./key.ts";
 export type {
-  BanInput,
-  CountInput,
-  CountStatusInput,
-  EscalatingBanInput,
-  Mode,
-  NativeLimiterInput,
-} from "./limit-fields.ts";
-export type {
   BotCategory,
   ConditionsInput,
   MatchInput,
@@ -48,8 +43,8 @@ export type {
 } from "./match.ts";
 export type { OriginInput, OriginsInput } from "./origin.ts";
 export type { CustomResponseInput, ResponseInput } from "./response.ts";
-export type { RuleInput } from "./rule-input.ts";
+export type { Mode, RuleInput } from "./rule.ts";
 export { defineRules, type RuleFilesInput, type RulesInput } from "./rules.ts";
-export type { Config, ConfigInput, RuleNameOf } from "./schema.ts";
+export type { Config, ConfigInput, NativeLimiterInput, RuleNameOf } from "./schema.ts";
 export type { ExemptInput, ExpectedValue, TiersInput } from "./tiers.ts";
 export type { DurationInput, LimitFields, LimitInput, WindowInput } from "./window.ts";

@@ -1,5 +1,5 @@
 import { faultText } from "./faults.ts";
-import type { TextLike } from "./fields.ts";
+import { isRecord, type LiteralUnion } from "./fields.ts";
 
 /** The maximum length of a pointer, in UTF-16 code units, and the maximum number of its names. */
 const MAX_LENGTH = 256;
@@ -38,7 +38,7 @@ const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
  *
  * @example "header:x-api-key | ip"
  */
-export type KeyInput = TextLike<
+export type KeyInput = LiteralUnion<
   | (typeof UNNAMED)[number]
   | "header:x-api-key"
   | "header:x-api-key | ip"
@@ -102,6 +102,17 @@ export function parseHeaderName(text: string): string | undefined {
 export function parseAlternatives(text: string): KeyPart[] | undefined {
   const parts = text.split("|").map((part) => parsePart(part.trim()));
   return parts.every((part) => part !== undefined) ? parts : undefined;
+}
+
+/**
+ * Returns the parts of a key. A key without a fault is already parsed. A key with a fault is a text or
+ * a list.
+ */
+export function partsOf(key: unknown): KeyPart[] {
+  return [key].flat(2).flatMap((part) => {
+    if (typeof part === "string") return parseAlternatives(part) ?? [];
+    return isRecord(part) && typeof part.kind === "string" ? (part as unknown as KeyPart) : [];
+  });
 }
 
 function parsePart(text: string): KeyPart | undefined {

@@ -7,11 +7,11 @@ import {
   fields,
   integer,
   isRecord,
+  type LiteralUnion,
   listOf,
   mapOf,
   parsed,
   parsedText,
-  type TextLike,
 } from "./fields.ts";
 import { MAX_KEY_LENGTH, parseHeaderName } from "./key.ts";
 
@@ -233,7 +233,7 @@ export interface ConditionsInput {
 }
 
 /** A category of verified bots. Cloudflare may add more. */
-export type BotCategory = TextLike<
+export type BotCategory = LiteralUnion<
   | "Academic Research"
   | "Accessibility"
   | "Advertising & Marketing"

@@ -1,38 +1,451 @@
 import * as v from "valibot";
-import { type CalendarUnit, isCalendarUnit, type Start, startFields } from "./calendar.ts";
-import type { Cost } from "./cost.ts";
-import { faultText } from "./faults.ts";
-import { checkOf, fields, integer, isRecord, oneOf, pathToItem, textMatching } from "./fields.ts";
-import { ALLOWED_KEYS, type KeyExpression, parseAlternatives } from "./key.ts";
+import { type BanInput, BanSchema, type Escalation } from "./ban.ts";
 import {
-  chargeFields,
-  checkReserve,
-  type Escalation,
-  type Mode,
-  outcomeFields,
+  type CalendarUnit,
+  isCalendarUnit,
+  type Start,
+  StartSchema,
+  TimeZone,
+} from "./calendar.ts";
+import {
+  type Cost,
+  type CostInput,
+  CostSchema,
+  type CountInput,
+  CountSchema,
+  NEEDS_SETTLE,
+  reserveIn,
   type StatusCount,
-} from "./limit-fields.ts";
-import { type Match, MatchSchema } from "./match.ts";
-import type { CustomDenial, DenialResponse } from "./response.ts";
+} from "./cost.ts";
+import { faultText, listOfNames, shortened } from "./faults.ts";
 import {
-  checkCount,
-  checkLocalShare,
-  checkMode,
-  checkParams,
-  checkPrograms,
-  checkShards,
-} from "./rule-checks.ts";
-import { type Exempt, ExemptSchema, TiersSchema } from "./tiers.ts";
+  boolean,
+  checkOf,
+  type Fields,
+  fields,
+  integer,
+  isRecord,
+  type LiteralUnion,
+  oneOf,
+  pathToItem,
+  refuseGiven,
+  textMatching,
+} from "./fields.ts";
+import {
+  ALLOWED_KEYS,
+  type KeyExpression,
+  type KeyInput,
+  parseAlternatives,
+  partsOf,
+} from "./key.ts";
+import { MAX_ROUTE, type Match, type MatchInput, MatchSchema, splitRoute } from "./match.ts";
+import {
+  type CustomDenial,
+  type CustomResponseInput,
+  type DenialResponse,
+  type ResponseInput,
+  ResponseSchema,
+} from "./response.ts";
+import {
+  type Exempt,
+  type ExemptInput,
+  ExemptSchema,
+  type TiersInput,
+  TiersSchema,
+} from "./tiers.ts";
 import {
   checkLimitExtras,
   checkLimitFields,
+  Duration,
+  type DurationInput,
   isWindowLength,
+  type LimitFields,
   limitFields,
   type ParsedLimitFields,
   UNITS,
   type Window,
   windowsOf,
 } from "./window.ts";
+
+export type { Window } from "./window.ts";
+
+/**
+ * What a rule does with requests over the limit: it denies them, only logs them, or lets them pass
+ * and marks them for the origin.
+ */
+export type Mode = "enforce" | "shadow" | "mark";
+
+/**
+ * A rule: which requests it counts, which value identifies a client, and how many requests pass.
+ *
+ * @typeParam Name the name of the rule, as a literal type
+ * @example { name: "login", match: { paths: ["/login"] }, key: "ip", limit: 5, window: "1m" }
+ */
+export interface RuleInput<Name extends string = string> extends LimitFields {
+  /**
+   * The name of the rule, unique in the configuration: 1 to 64 characters of `a-z 0-9 - _`,
+   * beginning with a letter or digit. Clients see it in the RateLimit fields. It is part of the
+   * stored keys, so a renamed rule begins with empty counters.
+   */
+  readonly name: Name;
+  /**
+   * `"all"`: the rule counts HTTP requests, and calls of programs through `WeirService`.
+   * `"programs"`: the rule counts only calls of programs. The key of such a rule may be `custom:NAME`
+   * without a function. Fields that apply only to HTTP requests, such as `match` and `exempt`, are
+   * faults in such a rule.
+   *
+   * @default "all"
+   */
+  readonly for?: "all" | "programs" | undefined;
+  /**
+   * Which requests the rule counts.
+   *
+   * @default every request
+   * @example { methods: ["POST"], paths: ["/login"] }
+   */
+  readonly match?: MatchInput | undefined;
+  /**
+   * Which value tells clients apart:
+   *
+   * - `"ip"`: the client's address; for IPv6, its network of `ipv6Prefix` bits
+   * - `"header:NAME"`, `"cookie:NAME"`, `"query:NAME"`: that header field, cookie or query parameter
+   * - `"param:NAME"`: the part of the path that matches `:NAME` in `match.paths`
+   * - `"host"`, `"path"`, `"method"`: the host, path or method of the request
+   * - `"country"`, `"asn"`: the client's country or network operator, as Cloudflare reports it
+   * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
+   * - `"global"`: one counter for all clients
+   * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`. A
+   *   nested claim is a JSON Pointer, such as `"jwt:/app_metadata/plan"`
+   * - `"custom:NAME"`: the result of your function `custom.keys.NAME`, a top-level field
+   * - `"a | b"`: the first of these values that the request has
+   * - a list: all of its elements combined
+   *
+   * If the request has none of the values, Weir uses the client's address instead. Clients can
+   * choose some values freely, such as a header that nobody checks. For such a key, add a second
+   * rule with `key: "ip"`.
+   *
+   * @default "ip"
+   * @example "header:x-api-key | ip"
+   * @example ["header:x-api-key", "path"]
+   */
+  readonly key?: KeyInput | readonly KeyInput[] | undefined;
+  /**
+   * When windows begin. `"epoch"`: windows begin at multiples of their length after the Unix epoch, and
+   * windows of the calendar begin at midnight on Mondays, on the first day of a month, or on 1 January.
+   * A time with its zone: one of the windows begins at this time; windows of the calendar begin on
+   * the same day and at the same local time. `"spread"`: windows begin at a different time for each
+   * client, so that clients do not all retry at the same moment.
+   *
+   * Windows of the calendar can also begin at a local time (`"09:00"`), on a day of the month (`"15"`,
+   * `"15 09:00"`), a day of the week (`"sunday"`, `"sunday 18:00"`), or a day of the year (`"04-06"`,
+   * `"04-06 09:00"`: 6 April). In a month that has no such day, the window begins on the last day.
+   *
+   * @default "epoch"
+   * @example "2026-01-01T09:00:00-08:00"
+   */
+  readonly start?:
+    | LiteralUnion<
+        "epoch" | "spread" | "2026-01-01T00:00:00Z" | "15 09:00" | "monday" | "04-06" | "09:00"
+      >
+    | undefined;
+  /**
+   * The time zone of the windows `"day"`, `"week"`, `"month"` and `"year"`: its IANA name. Other
+   * windows have no time zone, so the field needs such a window.
+   *
+   * @default "UTC"
+   * @example "Europe/Berlin"
+   */
+  readonly timeZone?:
+    | LiteralUnion<"UTC" | "Europe/Berlin" | "America/New_York" | "Asia/Tokyo">
+    | undefined;
+  /**
+   * The number of counters (shards) that share the quota of one busy key: a whole number from 1 to
+   * 100, and not higher than the rule's smallest limit. Near the limit, a request may be denied
+   * although another shard has quota left. A number above 1 cannot be set together with `ban`.
+   *
+   * @default 1
+   */
+  readonly shards?: number | undefined;
+  /**
+   * How much quota a request takes:
+   *
+   * - a whole number from 0 to 999999999999999
+   * - `"custom:NAME"`: the result of your function `custom.costs.NAME`, a top-level field
+   * - `"body:bytes"`: the length of the request's body
+   * - `"header:NAME"`: the number in that header field of the origin's response
+   * - an object, for bounds, or to charge an estimate before the request and settle it by the
+   *   response: see {@link ComputedCostInput}
+   *
+   * A cost that only the response determines is charged after the response arrives, so concurrent
+   * requests can exceed the limit in total.
+   *
+   * @default 1
+   * @example "header:x-tokens-used"
+   * @example { from: "custom:depth", max: 100 }
+   * @example { reserve: 1200, settle: "header:x-tokens-used" }
+   */
+  readonly cost?: CostInput | undefined;
+  /**
+   * Which requests are charged: `"request"` for every request, or only requests whose responses have
+   * one of these HTTP statuses (100 to 599). If statuses are set, Weir charges a request after its
+   * response arrives, so concurrent requests can exceed the limit in total. With `reserve: true`,
+   * Weir charges a request before it is forwarded, and gives the quota back if the response has
+   * another status.
+   *
+   * @default "request"
+   * @example { status: [401, 403] }
+   */
+  readonly count?: CountInput | undefined;
+  /**
+   * Different limits for some clients.
+   *
+   * @default none
+   * @example { by: "jwt:plan", limits: { pro: { limit: 5000, window: "1m" } } }
+   */
+  readonly tiers?: TiersInput | undefined;
+  /**
+   * Which requests the rule does not count. At least one of `ips` and `headers` is required. Other
+   * rules still count these requests.
+   *
+   * @default none
+   * @example { ips: ["198.51.100.0/24"] }
+   */
+  readonly exempt?: ExemptInput | undefined;
+  /**
+   * How long a client is denied after it exceeds the limit, written like `window`; or a list of
+   * such lengths, for bans that become longer. Cannot be set together with `shards` above 1.
+   *
+   * @default none: a client is admitted again when a window gives it quota
+   * @example "15m"
+   * @example ["1m", "10m", "1h"]
+   */
+  readonly ban?: BanInput | undefined;
+  /**
+   * `"enforce"`: the rule denies requests over the limit. `"shadow"`: the rule decides and logs,
+   * but never denies a request, and clients do not see the rule. `"mark"`: requests over the limit
+   * pass, and the origin gets the rule's name in the request header `Weir-Over`.
+   *
+   * @default "enforce"
+   */
+  readonly mode?: Mode | undefined;
+  /**
+   * Whether the origin gets the client's remaining quota in the request header `Weir-Remaining`.
+   * Cannot be set together with `mode: "shadow"`.
+   *
+   * @default false
+   */
+  readonly tellOrigin?: boolean | undefined;
+  /**
+   * What happens to a request that the store cannot decide. `"open"`: the request passes.
+   * `"closed"`: the request gets 503. `"local"`: each isolate counts in its memory, and admits the
+   * share `localShare` of each limit.
+   *
+   * @default "open"
+   */
+  readonly onError?: "open" | "closed" | "local" | undefined;
+  /**
+   * The share of each limit that one isolate admits with `onError: "local"`: a number that is above
+   * 0 and not above 1. Can be set only together with `onError: "local"`.
+   *
+   * @default 0.25
+   */
+  readonly localShare?: number | undefined;
+  /**
+   * The largest random delay that Weir adds to Retry-After, so that denied clients do not all
+   * return at the same moment. It is written like `window`.
+   *
+   * @default none
+   * @example "10s"
+   */
+  readonly retryJitter?: DurationInput | undefined;
+  /**
+   * The status, body and header fields of a denial, or `"custom:NAME"`: the function
+   * `custom.responses.NAME` creates the response.
+   *
+   * @default 429 with application/problem+json
+   * @example { status: 503, body: "Slow down." }
+   * @example "custom:page"
+   */
+  readonly response?: ResponseInput | CustomResponseInput | undefined;
+  /**
+   * `"auto"`: a busy isolate takes quota in blocks and decides without a call to the store. `false`: every
+   * admitted request takes a call to the store.
+   *
+   * @default "auto"
+   */
+  readonly lease?: "auto" | false | undefined;
+}
+
+/** The maximum number of counters that share the quota of one key. */
+const MAX_SHARDS = 100;
+
+const NAME = faultText("1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit");
+const KEY = faultText(
+  () => `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`,
+);
+
+const Key = v.pipe(
+  v.custom<string | string[]>(isKeyShape, KEY),
+  v.rawTransform<string | string[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
+    const { value } = dataset;
+    const elements = [value].flat().map(parseAlternatives);
+    if (elements.length > 0 && elements.every((element) => element !== undefined)) return elements;
+    for (const [index, element] of elements.entries()) {
+      if (element !== undefined) continue;
+      if (typeof value === "string") addIssue({ message: KEY });
+      else addIssue({ path: [pathToItem(value, index)], input: value[index], message: KEY });
+    }
+    if (elements.length === 0) addIssue({ message: KEY });
+    return NEVER;
+  }),
+);
+
+function isKeyShape(value: unknown): boolean {
+  return [value].flat().every((element) => typeof element === "string");
+}
+
+/**
+ * The default of `localShare`. One isolate seldom receives a larger part of a client's requests.
+ */
+const DEFAULT_LOCAL_SHARE = 0.25;
+
+/** The schema of each field of a rule. */
+export const ruleFields = {
+  name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
+  match: v.optional(MatchSchema, {}),
+  key: v.optional(Key, "ip"),
+  ...limitFields,
+  start: v.optional(StartSchema, "epoch"),
+  timeZone: v.optional(TimeZone),
+  shards: v.optional(integer(1, MAX_SHARDS), 1),
+  cost: v.optional(CostSchema, 1),
+  count: v.optional(CountSchema, "request"),
+  tiers: v.optional(TiersSchema),
+  exempt: v.optional(ExemptSchema),
+  ban: v.optional(BanSchema),
+  mode: v.optional(oneOf("enforce", "shadow", "mark"), "enforce"),
+  tellOrigin: v.optional(boolean(), false),
+  onError: v.optional(oneOf("open", "closed", "local"), "open"),
+  localShare: v.optional(
+    v.custom<number>(
+      (value) => typeof value === "number" && value > 0 && value <= 1,
+      faultText("a number above 0, at most 1"),
+    ),
+  ),
+  retryJitter: v.optional(Duration),
+  response: v.optional(ResponseSchema),
+  lease: v.optional(
+    v.custom<"auto" | false>(
+      (value) => value === "auto" || value === false,
+      faultText('"auto", false'),
+    ),
+    "auto",
+  ),
+  for: v.optional(oneOf("all", "programs"), "all"),
+} satisfies { [Field in keyof RuleInput]-?: v.GenericSchema<RuleInput[Field], unknown> };
+
+const RuleFields = fields(ruleFields);
+
+export const RuleSchema = v.pipe(
+  RuleFields,
+  checkLimitFields(),
+  checkLimitExtras(),
+  checkCalendar(),
+  checkParams(),
+  checkShards(),
+  checkCount(),
+  checkReserve(),
+  checkLocalShare(),
+  checkMode(),
+  checkPrograms(),
+  v.transform(toRule),
+);
+
+/**
+ * A checked rule: every value is valid, and every default is filled in.
+ *
+ * @typeParam Name the name of the rule, as a literal type
+ */
+export interface Rule<Name extends string = string> {
+  readonly name: Name;
+  /** Whether the rule counts HTTP requests and calls of programs, or only calls of programs. */
+  readonly for: "all" | "programs";
+  readonly match: Match;
+  readonly key: KeyExpression;
+  /** The windows of every client without a tier. */
+  readonly windows: readonly Window[];
+  /**
+   * Whether the windows of each client begin at a time derived from its identity. Then the
+   * `offsetMs` of all windows is 0.
+   */
+  readonly spread: boolean;
+  /** The number of counters that share the quota of one client. */
+  readonly shards: number;
+  readonly cost: Cost;
+  /** Which responses are charged; undefined if every request is charged. */
+  readonly count: StatusCount | undefined;
+  readonly tiers: Tiers | undefined;
+  readonly exempt: Exempt | undefined;
+  /** The length of a client's first ban; undefined if the rule has no ban. */
+  readonly banMs: number | undefined;
+  /** Present if a client's later bans are longer than its first one. */
+  readonly escalation?: Escalation;
+  readonly mode: Mode;
+  /** Whether the origin gets the remaining quota with each admitted request. */
+  readonly tellOrigin: boolean;
+  readonly onError: "open" | "closed" | "local";
+  /** The part of each limit that one isolate admits with `onError: "local"`. */
+  readonly localShare: number;
+  /** Whether an isolate may take quota in blocks and decide without a call to the store. */
+  readonly lease: boolean;
+  /** The largest random delay that is added to Retry-After. */
+  readonly retryJitterMs: number;
+  readonly response?: DenialResponse | CustomDenial;
+}
+
+/**
+ * Different windows for some clients. A client belongs to a tier if its value of `by` is the name
+ * of the tier.
+ */
+export interface Tiers {
+  readonly by: KeyExpression;
+  readonly windows: ReadonlyMap<string, readonly Window[]>;
+}
+
+function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
+  const { name, match, key, mode, onError, response, shards, cost, exempt, tiers } = fields;
+  const { start, timeZone = "UTC" } = fields;
+  const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, start, timeZone);
+  return {
+    name,
+    for: fields.for,
+    match,
+    key,
+    windows: toWindows(fields),
+    spread: start.spread,
+    shards,
+    cost,
+    count: fields.count,
+    tiers: tiers && {
+      by: tiers.by,
+      windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
+    },
+    exempt,
+    banMs: fields.ban?.banMs,
+    ...(fields.ban?.escalation && { escalation: fields.ban.escalation }),
+    mode,
+    tellOrigin: fields.tellOrigin,
+    onError,
+    localShare: fields.localShare ?? DEFAULT_LOCAL_SHARE,
+    lease: fields.lease === "auto",
+    retryJitterMs: (fields.retryJitter ?? 0) * 1000,
+    ...(response && { response }),
+  };
+}
+
+// These checks compare fields of a rule with each other. They also run if the rule has other faults, so
+// that Weir reports all faults at once. In such a rule, a field without a fault has its parsed value,
+// and a field with a fault has the value that the user wrote.
 
 /**
  * Checks that `timeZone` and `start` fit the windows of the rule and its tiers. The field `timeZone`
@@ -105,158 +518,178 @@ function checkStart(
   }
 }
 
-export type { Window } from "./window.ts";
+/**
+ * Checks that a cost with a reserve has `settle`. A rule that only programs use needs no `settle`,
+ * because the programs settle the reserve.
+ */
+function checkReserve<Output>() {
+  return checkOf<Output>(({ for: audience, cost }, refuse) => {
+    if (audience !== "all" || !isRecord(cost)) return;
+    if (typeof reserveIn(cost) !== "number" || cost.from !== undefined) return;
+    if (cost.settle === undefined) refuse(NEEDS_SETTLE, "cost", "settle");
+  });
+}
 
-/** The maximum number of counters that share the quota of one key. */
-const MAX_SHARDS = 100;
+/**
+ * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be
+ * absent, and the rule would identify every client by its address.
+ */
+function checkParams<Output>() {
+  return checkOf<Output>(({ key, tiers, match = {}, for: audience }, refuse) => {
+    const paths = isRecord(match) ? (match.paths ?? []) : undefined;
+    // If the paths have a fault, the parameters are unknown.
+    if (!Array.isArray(paths) || !paths.every(isShortText)) return;
+    const names = paths.flatMap(splitRoute).flatMap((each) => /^:(\w+)/.exec(each)?.[1] ?? []);
+    const check = (expression: unknown, ...path: string[]) => {
+      for (const part of partsOf(expression)) {
+        if (part.kind !== "param" || names.includes(part.name)) continue;
+        const message = faultText(() => {
+          const name = shortened(part.name);
+          const present = names.length > 0 ? `only ${listOfNames(names)}` : "no parameters";
+          return audience === "programs"
+            ? `a rule for programs has no paths, so write custom:${name}`
+            : `param:${name} is no parameter of match.paths, which has ${present}`;
+        });
+        refuse(message, ...path);
+      }
+    };
+    check(key, "key");
+    if (isRecord(tiers)) check(tiers.by, "tiers", "by");
+  });
+}
 
-const NAME = faultText("1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit");
-const KEY = faultText(
-  () => `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`,
-);
-
-const Key = v.pipe(
-  v.custom<string | string[]>(isKeyShape, KEY),
-  v.rawTransform<string | string[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
-    const { value } = dataset;
-    const elements = [value].flat().map(parseAlternatives);
-    if (elements.length > 0 && elements.every((element) => element !== undefined)) return elements;
-    for (const [index, element] of elements.entries()) {
-      if (element !== undefined) continue;
-      if (typeof value === "string") addIssue({ message: KEY });
-      else addIssue({ path: [pathToItem(value, index)], input: value[index], message: KEY });
+/**
+ * Checks a rule with shards. Each shard's share of every limit must be at least 1, because a shard
+ * with a limit of 0 would deny every request that is sent to it. The rule must have no ban.
+ */
+function checkShards<Output>() {
+  return checkOf<Output>((fields, refuse) => {
+    const { shards, ban } = fields;
+    if (typeof shards !== "number" || shards <= 1) return;
+    if (ban !== undefined) {
+      refuse(
+        faultText("a rule with shards can have no ban, because shards do not share their bans"),
+        "ban",
+      );
     }
-    if (elements.length === 0) addIssue({ message: KEY });
-    return NEVER;
-  }),
-);
+    const smallest = Math.min(...limitsOf(fields));
+    if (shards <= smallest) return;
+    refuse(
+      faultText(
+        () =>
+          `shards can be at most the smallest limit, ${smallest}, because each shard has a part of it`,
+      ),
+      "shards",
+    );
+  });
+}
 
-function isKeyShape(value: unknown): boolean {
-  return [value].flat().every((element) => typeof element === "string");
+/** Returns the limits of a rule and its tiers. Limits with faults are left out. */
+function limitsOf(fields: Fields): number[] {
+  const { tiers } = fields;
+  const limits = isRecord(tiers) ? tiers.limits : undefined;
+  const ofTiers: unknown[] = limits instanceof Map ? [...limits.values()] : [];
+  return [fields, ...ofTiers]
+    .filter(isRecord)
+    .flatMap((each) => (Array.isArray(each.limits) ? each.limits : each))
+    .flatMap((each) => (isRecord(each) && Number.isInteger(each.limit) ? Number(each.limit) : []))
+    .filter((limit) => limit >= 0);
 }
 
 /**
- * The default of `localShare`. One isolate seldom receives a larger part of a client's requests.
+ * For a rule whose cost has `settle` and whose `count` has statuses, checks that either both or none
+ * of them charge before the response. Otherwise the rule would not show when it charges.
  */
-const DEFAULT_LOCAL_SHARE = 0.25;
-
-/** The schema of each field of a rule. */
-export const ruleFields = {
-  name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
-  match: v.optional(MatchSchema, {}),
-  key: v.optional(Key, "ip"),
-  ...limitFields,
-  ...startFields,
-  shards: v.optional(integer(1, MAX_SHARDS), 1),
-  ...chargeFields,
-  tiers: v.optional(TiersSchema),
-  exempt: v.optional(ExemptSchema),
-  ...outcomeFields,
-  lease: v.optional(
-    v.custom<"auto" | false>(
-      (value) => value === "auto" || value === false,
-      faultText('"auto", false'),
-    ),
-    "auto",
-  ),
-  for: v.optional(oneOf("all", "programs"), "all"),
-};
-
-const RuleFields = fields(ruleFields);
-
-export const RuleSchema = v.pipe(
-  RuleFields,
-  checkLimitFields(),
-  checkLimitExtras(),
-  checkCalendar(),
-  checkParams(),
-  checkShards(),
-  checkCount(),
-  checkReserve(),
-  checkLocalShare(),
-  checkMode(),
-  checkPrograms(),
-  v.transform(toRule),
-);
-
-function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
-  const { name, match, key, mode, onError, response, shards, cost, exempt, tiers } = fields;
-  const { start, timeZone = "UTC" } = fields;
-  const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, start, timeZone);
-  return {
-    name,
-    for: fields.for,
-    match,
-    key,
-    windows: toWindows(fields),
-    spread: start.spread,
-    shards,
-    cost,
-    count: fields.count,
-    tiers: tiers && {
-      by: tiers.by,
-      windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
-    },
-    exempt,
-    banMs: fields.ban?.banMs,
-    ...(fields.ban?.escalation && { escalation: fields.ban.escalation }),
-    mode,
-    tellOrigin: fields.tellOrigin,
-    onError,
-    localShare: fields.localShare ?? DEFAULT_LOCAL_SHARE,
-    lease: fields.lease === "auto",
-    retryJitterMs: (fields.retryJitter ?? 0) * 1000,
-    ...(response && { response }),
-  };
+function checkCount<Output>() {
+  return checkOf<Output>(({ cost, count }, refuse) => {
+    if (!isRecord(cost) || !isRecord(count) || !Array.isArray(count.statuses)) return;
+    if (!isRecord(cost.settle)) return;
+    if (cost.before === undefined && count.reserve === true) {
+      refuse(
+        faultText(
+          "remove reserve: only the response determines the cost. To charge an estimate before, write cost: { reserve, settle }",
+        ),
+        "count",
+      );
+    } else if (cost.before !== undefined && count.reserve === false) {
+      refuse(
+        faultText("add reserve: true, because cost.reserve is charged before the status is known"),
+        "count",
+      );
+    }
+  });
 }
 
 /**
- * A checked rule: every value is valid, and every default is filled in.
- *
- * @typeParam Name the name of the rule, as a literal type
+ * Checks that `localShare` is set only together with `onError: "local"`, because otherwise it has
+ * no effect.
  */
-export interface Rule<Name extends string = string> {
-  readonly name: Name;
-  /** Whether the rule counts HTTP requests and calls of programs, or only calls of programs. */
-  readonly for: "all" | "programs";
-  readonly match: Match;
-  readonly key: KeyExpression;
-  /** The windows of every client without a tier. */
-  readonly windows: readonly Window[];
-  /**
-   * Whether the windows of each client begin at a time derived from its identity. Then the
-   * `offsetMs` of all windows is 0.
-   */
-  readonly spread: boolean;
-  /** The number of counters that share the quota of one client. */
-  readonly shards: number;
-  readonly cost: Cost;
-  /** Which responses are charged; undefined if every request is charged. */
-  readonly count: StatusCount | undefined;
-  readonly tiers: Tiers | undefined;
-  readonly exempt: Exempt | undefined;
-  /** The length of a client's first ban; undefined if the rule has no ban. */
-  readonly banMs: number | undefined;
-  /** Present if a client's later bans are longer than its first one. */
-  readonly escalation?: Escalation;
-  readonly mode: Mode;
-  /** Whether the origin gets the remaining quota with each admitted request. */
-  readonly tellOrigin: boolean;
-  readonly onError: "open" | "closed" | "local";
-  /** The part of each limit that one isolate admits with `onError: "local"`. */
-  readonly localShare: number;
-  /** Whether an isolate may take quota in blocks and decide without a call to the store. */
-  readonly lease: boolean;
-  /** The largest random delay that is added to Retry-After. */
-  readonly retryJitterMs: number;
-  readonly response?: DenialResponse | CustomDenial;
+function checkLocalShare<Output>() {
+  return checkOf<Output>(({ localShare, onError }, refuse) => {
+    const isOther = onError === undefined || onError === "open" || onError === "closed";
+    if (localShare === undefined || !isOther) return;
+    refuse(
+      faultText('localShare needs onError: "local". Add it, or remove localShare'),
+      "localShare",
+    );
+  });
 }
 
 /**
- * Different windows for some clients. A client belongs to a tier if its value of `by` is the name
- * of the tier.
+ * Checks that every set field has an effect in the rule's mode. For example, a rule that never
+ * denies needs no response for denials.
  */
-export interface Tiers {
-  readonly by: KeyExpression;
-  readonly windows: ReadonlyMap<string, readonly Window[]>;
+function checkMode<Output>() {
+  return checkOf<Output>(({ mode, tellOrigin, ...fields }, refuse) => {
+    if (mode === "shadow" && tellOrigin === true) {
+      refuse(
+        faultText(
+          'remove tellOrigin: a rule with mode: "shadow" must not change how a request is answered',
+        ),
+        "tellOrigin",
+      );
+    }
+    if (mode !== "mark") return;
+    const because = faultText('a rule with mode: "mark" never denies a request');
+    refuseGiven(fields, ["ban", "retryJitter", "response"], because, refuse);
+    if (fields.onError !== "closed" && fields.onError !== "local") return;
+    const undecided = faultText(
+      () => `${because}, and a request that the store cannot decide passes without a mark`,
+    );
+    refuseGiven(fields, ["onError"], undecided, refuse);
+    refuseGiven(fields, ["localShare"], because, refuse);
+  });
+}
+
+/**
+ * Checks that a rule for programs has no field that only HTTP requests use, because the field would
+ * have no effect.
+ */
+function checkPrograms<Output>() {
+  return checkOf<Output>((fields, refuse) => {
+    if (fields.for !== "programs") return;
+    const { match, cost } = fields;
+    const because = faultText('a rule with for: "programs" counts no HTTP request');
+    const isEmpty = isRecord(match) && Object.keys(match).length === 0;
+    if (!isEmpty) refuseGiven(fields, ["match"], because, refuse);
+    refuseGiven(fields, ["exempt", "response", "retryJitter"], because, refuse);
+    if (fields.tellOrigin === true) refuseGiven(fields, ["tellOrigin"], because, refuse);
+    if (isRecord(cost) && typeof reserveIn(cost) !== "number") {
+      refuse(
+        faultText(() => `write a whole number, or { reserve: 1200 }: ${because}`),
+        "cost",
+      );
+    } else if (isRecord(cost)) {
+      const own = faultText("a program states its costs itself");
+      refuseGiven(cost, ["max", "default"], own, (message, name = "") =>
+        refuse(message, "cost", name),
+      );
+    }
+    refuseGiven(fields, ["count"], because, refuse);
+  });
+}
+
+/** Whether a path is short enough to be split. A longer path is a fault. */
+function isShortText(path: unknown): path is string {
+  return typeof path === "string" && path.length <= MAX_ROUTE;
 }

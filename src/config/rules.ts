@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { faultText, pathOf } from "./faults.ts";
 import { anyMapOf, isRecord, listUpTo, pathTo, pathToItem, textMatching } from "./fields.ts";
+import { partsOf } from "./key.ts";
+import type { RuleInput } from "./rule.ts";
 import { type Rule, RuleSchema } from "./rule.ts";
-import { partsOf } from "./rule-checks.ts";
-import type { RuleInput } from "./rule-input.ts";
 
 const MAX_RULES = 10_000;
 

@@ -1,14 +1,162 @@
 import * as v from "valibot";
-import type { ConfigInput } from "./config-input.ts";
-import { type CustomFunctions, CustomSchema, checkCustomFunctions } from "./custom.ts";
-import { boolean, fields, integer, oneOf, textMatching } from "./fields.ts";
-import { type JwtConfig, JwtSchema } from "./jwt.ts";
-import { type NativeLimiterInput, NativeLimiterSchema } from "./limit-fields.ts";
-import { type OriginConfig, OriginSchema, type Origins, OriginsSchema } from "./origin.ts";
+import {
+  type CustomFunctions,
+  type CustomInput,
+  CustomSchema,
+  checkCustomFunctions,
+} from "./custom.ts";
+import { faultText } from "./faults.ts";
+import { bindingName, boolean, fields, integer, oneOf, textMatching } from "./fields.ts";
+import { type JwtConfig, type JwtInput, JwtSchema } from "./jwt.ts";
+import {
+  type OriginConfig,
+  type OriginInput,
+  OriginSchema,
+  type Origins,
+  type OriginsInput,
+  OriginsSchema,
+} from "./origin.ts";
 import type { Rule } from "./rule.ts";
-import { checkClaims, flatRules, RulesSchema } from "./rules.ts";
+import { checkClaims, flatRules, type RulesInput, RulesSchema } from "./rules.ts";
 
-export type { ConfigInput } from "./config-input.ts";
+const BINDING = faultText("the name of a ratelimits binding in wrangler.toml");
+const NATIVE_LIMITER = faultText('{ binding: "NAME" }');
+
+/**
+ * Cloudflare's own rate limiter. Rules with `onError: "local"` also call it while the store fails.
+ */
+export interface NativeLimiterInput {
+  /**
+   * The name of a `ratelimits` binding in wrangler.toml.
+   *
+   * @example "NATIVE_LIMITER"
+   */
+  readonly binding: string;
+}
+
+const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NATIVE_LIMITER);
+
+/**
+ * The argument of `defineConfig`.
+ *
+ * @typeParam RuleName the names of the rules, as literal types
+ * @example { rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }] }
+ */
+export interface ConfigInput<RuleName extends string = string> {
+  /**
+   * The rules: at most 10,000, each with a unique name. Every rule that matches a request counts it.
+   * Rules in several files are an object with the list of each file, so that faults name the file.
+   *
+   * @example { "rules/login.ts": loginRules, "rules/search.ts": searchRules }
+   */
+  readonly rules: RulesInput<RuleName>;
+  /**
+   * Where Weir forwards requests: `{ url }` or `{ binding }`. The middleware ignores this field.
+   *
+   * @default the zone's own origin
+   * @example { url: "https://origin.example.com" }
+   */
+  readonly origin?: OriginInput | undefined;
+  /**
+   * Where Weir forwards the requests for some hosts, each `{ url }` or `{ binding }`. `"*.example.com"`
+   * is every host below `example.com`; a longer name wins over a shorter one, and a name without `*`
+   * over both. All other hosts have `origin`. The middleware ignores this field, and the var
+   * `ORIGIN_URL` does not replace these origins.
+   *
+   * @default none: every host has `origin`
+   * @example { "api.example.com": { binding: "API" }, "*.shop.example": { url: "https://shop-origin.example" } }
+   */
+  readonly origins?: OriginsInput | undefined;
+  /**
+   * Where Weir counts. `"upstash"`: in Upstash Redis. `"durable-object"`: in Durable Objects. `"memory"`: in
+   * each isolate alone, for tests only.
+   *
+   * @default "upstash" if UPSTASH_REDIS_REST_URL is set, otherwise "durable-object"
+   */
+  readonly store?: "upstash" | "durable-object" | "memory" | undefined;
+  /**
+   * Which clock determines the current window. `"redis"`: the clock of the store, Redis or the
+   * Durable Object. `"edge"`: the clock of the Worker, which saves one Redis command in each call.
+   *
+   * @default "redis"
+   */
+  readonly clock?: "redis" | "edge" | undefined;
+  /**
+   * The first part of every stored key: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Workers with the
+   * same prefix and store share the counters of rules with the same name. If the var `WEIR_PREFIX`
+   * is set, it replaces this prefix.
+   *
+   * @default "weir"
+   */
+  readonly prefix?: string | undefined;
+  /**
+   * The maximum time that a decision waits for the store, in milliseconds: a whole number from 1 to
+   * 30000. After this time, the request is undecided, and the rule's `onError` applies. The
+   * functions in `custom` run before the call to the store, and may take up to `timeoutMs` in
+   * addition.
+   *
+   * @default 1000
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Which header fields show clients their quotas. `"draft-11"`: RateLimit and RateLimit-Policy of the IETF
+   * draft. `"legacy"`: X-RateLimit-*. `"both"`: all of them, in a form that clients of older drafts
+   * read, too. `"none"`: no fields.
+   *
+   * @default "draft-11"
+   */
+  readonly headers?: "draft-11" | "legacy" | "both" | "none" | undefined;
+  /**
+   * How many leading bits of an IPv6 address identify a client: a whole number from 1 to 128. One home or
+   * server usually has a whole /64.
+   *
+   * @default 64
+   */
+  readonly ipv6Prefix?: number | undefined;
+  /**
+   * Whether upper and lower case differ in paths.
+   *
+   * @default false
+   */
+  readonly caseSensitivePaths?: boolean | undefined;
+  /**
+   * The maximum number of log lines about denials that an isolate writes in each second: a whole number
+   * from 0 to 1000. The denials above it are counted by rule, in one more line. 0: no line.
+   *
+   * @default 10
+   */
+  readonly denialLog?: number | undefined;
+  /**
+   * Whether responses show how long the decision waited, in the header field `Server-Timing`, for example
+   * `weir;dur=12;desc="store"`.
+   *
+   * @default false
+   */
+  readonly serverTiming?: boolean | undefined;
+  /**
+   * How Weir verifies the tokens whose claims are keys (`"jwt:CLAIM"`): either `secret` or `jwks` is set.
+   *
+   * @default none: a key that reads a claim is refused
+   * @example { jwks: "https://issuer.example.com/.well-known/jwks.json" }
+   */
+  readonly jwt?: JwtInput | undefined;
+  /**
+   * Cloudflare's own rate limiter, which rules with `onError: "local"` also call while the store fails.
+   *
+   * @default none
+   * @example { binding: "NATIVE_LIMITER" }
+   */
+  readonly nativeLimiter?: NativeLimiterInput | undefined;
+  /**
+   * Your own functions: `keys` has a function for each key `custom:NAME` of the rules, `costs` for
+   * each cost `custom:NAME`, and `settle` for each `settle: "custom:NAME"`. No other field of a
+   * configuration may be a function.
+   *
+   * @default no functions, so `custom:NAME` in a rule for HTTP requests is a fault
+   * @example { keys: { plan: (request, { env }) => env.PLANS.get(request.headers.get("x-api-key")) } }
+   */
+  readonly custom?: CustomInput | undefined;
+}
 
 /** The allowed values of `prefix` and of the var `WEIR_PREFIX`, for messages. */
 export const PREFIX = "1 to 64 characters of A-Z, a-z, 0-9, -, _ and .";
@@ -76,7 +224,7 @@ export const configFields = {
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
   custom: v.optional(CustomSchema),
-};
+} satisfies { [Field in keyof ConfigInput]-?: v.GenericSchema<ConfigInput[Field], unknown> };
 
 const ConfigFields = fields(configFields);
 

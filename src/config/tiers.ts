@@ -19,9 +19,9 @@ import {
   type KeyPart,
   parseAlternatives,
   parseHeaderName,
+  partsOf,
 } from "./key.ts";
 import { HeaderName, parseHost, SAME_HEADER } from "./match.ts";
-import { partsOf } from "./rule-checks.ts";
 import { checkLimitExtras, checkLimitFields, type LimitFields, limitFields } from "./window.ts";
 
 const BY = faultText(() => `${ALLOWED_KEYS}; "a | b" for the first one present`);

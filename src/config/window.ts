@@ -15,11 +15,11 @@ import {
   fields,
   integer,
   isRecord,
+  type LiteralUnion,
   listOf,
   parsed,
   pathTo,
   pathToItem,
-  type TextLike,
 } from "./fields.ts";
 
 /** The length of each unit, in seconds, longest first. */
@@ -38,7 +38,7 @@ export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
  *
  * @example "10s", "15m", "1h", "1d", "1w", 90
  */
-export type DurationInput = number | TextLike<"10s" | "1m" | "1h" | "1d" | "1w">;
+export type DurationInput = number | LiteralUnion<"10s" | "1m" | "1h" | "1d" | "1w">;
 
 /** The allowed lengths of time, for messages. */
 export const DURATION = faultText(

@@ -1,8 +1,8 @@
 // Counters, and the keys under which stores keep them. All functions are pure: callers pass in
 // `now`.
 
+import type { Escalation } from "../config/ban.ts";
 import { type Calendar, DAY_MS } from "../config/calendar.ts";
-import type { Escalation } from "../config/limit-fields.ts";
 import { calendarWindowAt, calendarWindowStart, type WindowBounds } from "./calendar-window.ts";
 
 /** One quota of one client, together with the cost and the options of one request. */

@@ -1,4 +1,4 @@
-import type { Mode } from "../config/limit-fields.ts";
+import type { Mode } from "../config/rule.ts";
 import { type Tally, windowAt } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { RuleCounter } from "./counters.ts";

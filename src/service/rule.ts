@@ -1,8 +1,7 @@
 import { type Env, shadowed } from "../config/bindings.ts";
 import type { Cost } from "../config/cost.ts";
-import { ConfigError, isConfig, toConfig } from "../config/define.ts";
+import { ConfigError, faultsOfFaultyConfig, isConfig, toConfig } from "../config/define.ts";
 import type { NodeGlobals } from "../config/faults.ts";
-import { faultsOfFaultyConfig } from "../config/faulty-config.ts";
 import { isRecord } from "../config/fields.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config, ConfigInput } from "../config/schema.ts";

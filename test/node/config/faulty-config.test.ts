@@ -4,7 +4,7 @@ import {
   createFaultyConfig,
   faultsOfFaultyConfig,
   isLocalWorkerd,
-} from "../../../src/config/faulty-config.ts";
+} from "../../../src/config/define.ts";
 import { defineConfig } from "../../../src/config/index.ts";
 
 /** A Worker whose configuration has a fault. */
@@ -64,7 +64,7 @@ describe("the substitute for a faulty configuration", () => {
   it("is recognised by another copy of Weir", async () => {
     const faults = [{ path: "rules", message: "a fault" }];
     vi.resetModules();
-    const other = await import("../../../src/config/faulty-config.ts");
+    const other = await import("../../../src/config/define.ts");
     expect(other.faultsOfFaultyConfig).not.toBe(faultsOfFaultyConfig);
     expect(other.faultsOfFaultyConfig(createFaultyConfig(faults))).toBe(faults);
   });

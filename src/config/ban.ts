@@ -1,0 +1,127 @@
+import * as v from "valibot";
+import { faultText } from "./faults.ts";
+import { fields, isRecord, listUpTo, parsed, pathTo, pathToItem } from "./fields.ts";
+import { DURATION, Duration, type DurationInput, parseDuration } from "./window.ts";
+
+/** The maximum number of lengths of a ban. */
+const MAX_LENGTHS = 10;
+
+const LENGTHS = faultText('a list of 1 to 10 lengths of time, such as ["1m", "10m", "1h"]');
+const BAN = faultText(() => `${DURATION}; or ${LENGTHS}; or { lengths, forgetAfter }`);
+
+/**
+ * How long a client is banned: a length of time, or a list of lengths for bans that become longer,
+ * or an object that also sets the time after which a client's next ban has the first length again.
+ */
+export type BanInput = DurationInput | readonly DurationInput[] | EscalatingBanInput;
+
+/** Bans that become longer each time. */
+export interface EscalatingBanInput {
+  /**
+   * The lengths of a client's first ban, second ban and so on: 1 to 10 lengths of time. No length
+   * may be shorter than the one before it. The last length repeats.
+   *
+   * @example ["1m", "10m", "1h"]
+   */
+  readonly lengths: readonly DurationInput[];
+  /**
+   * How long Weir remembers a client's bans after the last of them has ended. After this time, the
+   * next ban has the first length again. It is written like `window`, and needs at least two
+   * lengths.
+   *
+   * @default the last of the lengths
+   * @example "1d"
+   */
+  readonly forgetAfter?: DurationInput | undefined;
+}
+
+/** The bans of a rule, parsed. */
+export interface Ban {
+  /** The length of the first ban, in milliseconds. */
+  readonly banMs: number;
+  /** Present if later bans are longer. */
+  readonly escalation?: Escalation;
+}
+
+/**
+ * How a client's bans become longer. Each ban is a strike. The store counts a client's strikes, and
+ * the number of strikes determines the length of the next ban.
+ */
+export interface Escalation {
+  /**
+   * The lengths of the first ban, the second ban and so on, in milliseconds: at least two, none
+   * shorter than the one before it. The last length repeats.
+   */
+  readonly lengthsMs: readonly number[];
+  /** How long the store keeps the strikes after the end of the last ban, in milliseconds. */
+  readonly forgetAfterMs: number;
+}
+
+const Lengths = v.pipe(
+  listUpTo(
+    MAX_LENGTHS,
+    Duration,
+    LENGTHS,
+    faultText(() => `at most ${MAX_LENGTHS} lengths`),
+  ),
+  v.check((lengths) => lengths.length > 0, LENGTHS),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const lengths: unknown = dataset.value;
+    // The check also runs if a length has a fault, so that all faults are reported at once.
+    if (!Array.isArray(lengths)) return;
+    for (const [index, length] of lengths.entries()) {
+      const before: unknown = lengths[index - 1];
+      if (typeof length !== "number" || typeof before !== "number" || length >= before) continue;
+      const path: [v.ArrayPathItem] = [pathToItem(lengths, index)];
+      addIssue({
+        path,
+        input: length,
+        message: faultText("no ban can be shorter than the one before it"),
+      });
+    }
+  }),
+);
+
+const EscalatingBan = v.pipe(
+  fields({ lengths: Lengths, forgetAfter: v.optional(Duration) }, BAN),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const value: unknown = dataset.value;
+    if (!isRecord(value) || value.forgetAfter === undefined) return;
+    if (!Array.isArray(value.lengths) || value.lengths.length !== 1) return;
+    const message = faultText(
+      "remove forgetAfter, or write at least two lengths: all bans have one length",
+    );
+    addIssue({ path: [pathTo(value, "forgetAfter")], input: value.forgetAfter, message });
+  }),
+  v.transform(({ lengths, forgetAfter }) => toBan(lengths, forgetAfter)),
+);
+
+const LengthsAlone = v.pipe(
+  Lengths,
+  v.transform((lengths) => toBan(lengths)),
+);
+
+const OneLength = parsed<unknown, Ban>((given) => {
+  const seconds = parseDuration(given);
+  return seconds === undefined ? undefined : toBan([seconds]);
+}, BAN);
+
+/**
+ * The schema of `ban`. The type of the input selects the schema, so that each fault has the path of
+ * its field. An object without the fields of {@link EscalatingBanInput} is probably a length of
+ * time in another notation, so it gets the messages for a length.
+ */
+export const BanSchema = v.lazy<v.GenericSchema<BanInput, Ban>>((input) => {
+  if (Array.isArray(input)) return LengthsAlone as v.GenericSchema<BanInput, Ban>;
+  const isEscalating = isRecord(input) && ("lengths" in input || "forgetAfter" in input);
+  return (isEscalating ? EscalatingBan : OneLength) as v.GenericSchema<BanInput, Ban>;
+});
+
+/** @param lengths in seconds, at least one */
+function toBan(lengths: readonly number[], forgetAfter = lengths.at(-1) as number): Ban {
+  const lengthsMs = lengths.map((seconds) => seconds * 1000);
+  const ban = { banMs: lengthsMs[0] as number };
+  return lengths.length === 1
+    ? ban
+    : { ...ban, escalation: { lengthsMs, forgetAfterMs: forgetAfter * 1000 } };
+}
