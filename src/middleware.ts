@@ -69,8 +69,8 @@ const quotasSet = new WeakMap<object, readonly Quota[]>();
  * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
  * the limit, the middleware answers with 429, and the app does not run. The middleware adds the
  * RateLimit headers to the app's responses. The middleware sets `c.var.rateLimit` before the app
- * runs, see {@link RateLimitVariables}. If the configuration has a rule with `mode: "mark"` or
- * `tellOrigin`, the app reads `Weir-Over` and `Weir-Remaining` with `c.req.header`.
+ * runs, see {@link RateLimitVariables}. If the configuration has rules that tell the origin,
+ * the app reads `Weir-Over` and `Weir-Remaining` with `c.req.header`.
  *
  * The configuration's `origin` has no effect. If two middlewares apply the same rule, the rule is
  * charged twice.

@@ -1,5 +1,5 @@
 import { ORIGIN_URL, type OriginConfig, parseOriginUrl } from "./origin.ts";
-import type { Rule } from "./rule.ts";
+import { type Rule, shadowed } from "./rule.ts";
 import { type Config, isPrefix, PREFIX } from "./schema.ts";
 import { printableSecretName } from "./tiers.ts";
 
@@ -127,11 +127,6 @@ export function readDeploymentMode(env: Env): DeploymentMode | undefined {
 export function rulesInMode(rules: readonly Rule[], mode: DeploymentMode): readonly Rule[] {
   if (mode === "off") return [];
   return mode === "shadow" ? rules.map(shadowed) : rules;
-}
-
-/** Returns the rule in shadow mode. Neither clients nor the origin see anything of such a rule. */
-export function shadowed(rule: Rule): Rule {
-  return { ...rule, mode: "shadow", tellOrigin: false };
 }
 
 /** A setting that cannot work. */

@@ -168,7 +168,9 @@ export function parseIsoTime(text: string): number {
 const START_TEXT = faultText(
   '"epoch", or a time with its zone, such as "2026-01-01T09:00:00-08:00", or "spread"; for windows of the calendar also "15 09:00", "monday", "04-06" or "09:00"',
 );
-const TIME_ZONE = faultText('the IANA name of a time zone, such as "Europe/Berlin" or "UTC"');
+export const TIME_ZONE = faultText(
+  'the IANA name of a time zone, such as "Europe/Berlin" or "UTC"',
+);
 
 /** When windows begin: at one time for all clients, or at a time derived from each client's key. */
 export interface Start {
@@ -182,6 +184,19 @@ export interface Start {
   readonly isTime?: true;
   /** Present if `start` has a notation that only calendar windows have, such as `15 09:00`. */
   readonly parts?: Partial<CalendarStart>;
+}
+
+/** When windows begin, and the time zone of calendar windows. */
+export interface ZonedStart extends Start {
+  readonly timeZone: string;
+}
+
+/** Returns the calendar of a rule's window. */
+export function calendarFrom(
+  unit: CalendarUnit,
+  { startMs, isTime, parts = {}, timeZone }: ZonedStart,
+): Calendar {
+  return calendarOf(unit, timeZone, isTime ? calendarStartAt(timeZone, startMs) : parts);
 }
 
 /** The schema of a rule's `start`. */

@@ -415,7 +415,7 @@ export interface Tiers {
 function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
   const { name, match, key, mode, onError, response, shards, cost, exempt, tiers } = fields;
   const { start, timeZone = "UTC" } = fields;
-  const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, start, timeZone);
+  const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, { ...start, timeZone });
   return {
     name,
     for: fields.for,
@@ -441,6 +441,17 @@ function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
     retryJitterMs: (fields.retryJitter ?? 0) * 1000,
     ...(response && { response }),
   };
+}
+
+/** Whether the origin learns the quotas or the marks of a rule from headers of requests. */
+export function tellsOrigin(rule: Rule): boolean {
+  // A rule for programs has no request whose headers could change.
+  return rule.for === "all" && (rule.mode === "mark" || rule.tellOrigin);
+}
+
+/** Returns the rule in shadow mode. Neither clients nor the origin see anything of such a rule. */
+export function shadowed(rule: Rule): Rule {
+  return { ...rule, mode: "shadow", tellOrigin: false };
 }
 
 // These checks compare fields of a rule with each other. They also run if the rule has other faults, so

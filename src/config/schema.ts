@@ -16,7 +16,7 @@ import {
   type OriginsInput,
   OriginsSchema,
 } from "./origin.ts";
-import type { Rule } from "./rule.ts";
+import { type Rule, tellsOrigin } from "./rule.ts";
 import { checkClaims, flatRules, type RulesInput, RulesSchema } from "./rules.ts";
 
 const BINDING = faultText("the name of a ratelimits binding in wrangler.toml");
@@ -243,9 +243,5 @@ export const ConfigSchema = v.pipe(
 
 function toCheckedConfig(config: v.InferOutput<typeof ConfigFields>): Config {
   const rules = flatRules(config.rules);
-  // A rule for programs has no request whose headers could change.
-  const tellsOrigin = rules.some(
-    (rule) => rule.for === "all" && (rule.mode === "mark" || rule.tellOrigin),
-  );
-  return { ...config, rules, ...(tellsOrigin && { tellsOrigin }) };
+  return { ...config, rules, ...(rules.some(tellsOrigin) && { tellsOrigin: true }) };
 }

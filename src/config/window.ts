@@ -3,11 +3,10 @@ import {
   CALENDAR_UNITS,
   type Calendar,
   type CalendarUnit,
-  calendarOf,
-  calendarStartAt,
+  calendarFrom,
   isCalendarUnit,
-  type Start,
   unitLengthMs,
+  type ZonedStart,
 } from "./calendar.ts";
 import { faultText } from "./faults.ts";
 import {
@@ -310,12 +309,7 @@ export interface Window {
 }
 
 /** Returns the windows of a rule or of one of its tiers. @param name the name of the rule */
-export function windowsOf(
-  name: string,
-  fields: ParsedLimitFields,
-  start: Start,
-  timeZone: string,
-): Window[] {
+export function windowsOf(name: string, fields: ParsedLimitFields, start: ZonedStart): Window[] {
   // If `limits` is not set, the schema has checked that `limit` and `window` are set.
   const all = fields.limits ?? [fields as ParsedLimit];
   return all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
@@ -325,7 +319,7 @@ export function windowsOf(
     maxReserved,
     ...(typeof window === "number"
       ? { windowMs: window * 1000, offsetMs: floorMod(start.startMs, window * 1000) }
-      : calendarWindowOf(window, start, timeZone)),
+      : calendarWindowOf(window, start)),
   }));
 }
 
@@ -333,13 +327,8 @@ function labelOf(window: WindowLength): string {
   return typeof window === "number" ? formatDuration(window) : window;
 }
 
-function calendarWindowOf(
-  unit: CalendarUnit,
-  { startMs, isTime, parts = {} }: Start,
-  zone: string,
-) {
-  const start = isTime ? calendarStartAt(zone, startMs) : parts;
-  return { windowMs: unitLengthMs(unit), offsetMs: 0, calendar: calendarOf(unit, zone, start) };
+function calendarWindowOf(unit: CalendarUnit, start: ZonedStart) {
+  return { windowMs: unitLengthMs(unit), offsetMs: 0, calendar: calendarFrom(unit, start) };
 }
 
 /**

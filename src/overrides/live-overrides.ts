@@ -1,6 +1,6 @@
-import { type DeploymentMode, shadowed } from "../config/bindings.ts";
+import type { DeploymentMode } from "../config/bindings.ts";
 import { isRecord } from "../config/fields.ts";
-import type { Rule, Window } from "../config/rule.ts";
+import { type Rule, shadowed, type Window } from "../config/rule.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { RuleMatch } from "../request/matcher.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";

@@ -1,9 +1,9 @@
-import { type Env, shadowed } from "../config/bindings.ts";
+import type { Env } from "../config/bindings.ts";
 import type { Cost } from "../config/cost.ts";
 import { ConfigError, faultsOfFaultyConfig, isConfig, toConfig } from "../config/define.ts";
 import type { NodeGlobals } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
-import type { Rule } from "../config/rule.ts";
+import { type Rule, shadowed } from "../config/rule.ts";
 import type { Config, ConfigInput } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { ControlLink } from "../control/control-link.ts";

@@ -1,4 +1,5 @@
 import type * as v from "valibot";
+import { TIME_ZONE } from "../calendar.ts";
 import { isRecord } from "../fields.ts";
 import { ALLOWED_KEYS, parseAlternatives } from "../key.ts";
 import { ruleFields } from "../rule.ts";
@@ -193,7 +194,7 @@ function wordHint(field: string, given: unknown, allowed: string): string | unde
   const words = allowed === "true or false" ? BOOLEANS : WORDS_OF_OTHERS[field];
   const meant = words && meaningOf(words, word);
   if (meant) return `write ${meant}`;
-  const choices = field === "timeZone" ? timeZones() : wordsIn(allowed);
+  const choices = allowed === TIME_ZONE ? timeZones() : wordsIn(allowed);
   const same = choices.find((each) => bareName(each) === word);
   if (same) return `write ${JSON.stringify(same)}`;
   // Names that differ in a digit, such as `HS256` and `RS256`, have different meanings.
