@@ -87,7 +87,7 @@ export class Gateway {
     routedPath?: string,
   ): Promise<Response> {
     const arrivedAt = Date.now();
-    const loading = this.#control?.loadIfStale(arrivedAt, request);
+    const loading = this.#control?.loadIfStale(arrivedAt);
     if (loading) await loading;
     const decide = () => this.#pipeline.decideRequest(request, context, routedPath, arrivedAt);
     const decided = await (isTraced() ? inSpan("weir.decision", decide, attributesOf) : decide());

@@ -16,10 +16,8 @@ import { faultsOfFaultyConfig } from "./config/define.ts";
 import type { NodeGlobals } from "./config/faults.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
-import type { Batch } from "./control/control-calls.ts";
-import { ControlLink } from "./control/control-link.ts";
-import { GLOBAL_OBJECT } from "./control/fan-in.ts";
-import type { ControlApi, HandOver } from "./control/protocol.ts";
+import { type Batch, ControlLink } from "./control/control-link.ts";
+import { type ControlApi, GLOBAL_OBJECT, type StatisticsUpload } from "./control/protocol.ts";
 import { Gateway } from "./gateway.ts";
 import { faultyConfigResponse } from "./http/responses.ts";
 import { Limiter } from "./limiter/limiter.ts";
@@ -37,14 +35,10 @@ import { createStore } from "./stores/create-store.ts";
  * @returns undefined if the Worker has no binding for it. Then there are no statistics and no overrides
  */
 function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undefined {
-  const namespace = namespaceOf(env);
-  if (!namespace) return undefined;
+  const object = controlObject(env);
+  if (!object) return undefined;
   const options = {
-    objectNamed: (name: string) => {
-      const object = namespace.getByName(name) as unknown as ControlApi;
-      const handOver = (sums: HandOver) => inSpan("weir.hand-over", () => object.handOver(sums));
-      return { handOver };
-    },
+    upload: (sums: StatisticsUpload) => inSpan("weir.upload", () => object.upload(sums)),
     timeoutMs,
     background: waitUntil,
     onFailure: logControlFailed,

@@ -37,7 +37,7 @@ export type OutageEvent =
   | "undecided"
   | "shadow-undecided"
   | "mark-undecided"
-  | "hand-over"
+  | "upload"
   | "load-overrides";
 
 const lastOutages = new Map<OutageEvent, number>();

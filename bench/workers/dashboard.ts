@@ -42,7 +42,7 @@ export class YearObject extends DurableObject<Env> {
     return { ...this.#statistics.totals(Date.now()), overrides: 0 };
   }
 
-  /** Fills the tables as the hand-overs of a year do: all minutes of the last 6 hours, and all days. */
+  /** Fills the tables as the uploads of a year do: all minutes of the last 6 hours, and all days. */
   async fill(): Promise<void> {
     const now = Date.now();
     const times = Array.from({ length: DAYS }, (_, index) => now - (DAYS - index) * DAY_MS);
@@ -53,7 +53,6 @@ export class YearObject extends DurableObject<Env> {
         {
           source: "bench",
           sequence,
-          isolates: 37,
           minutes,
           clients,
           breakerOpen: false,

@@ -126,7 +126,7 @@ export function metricsOf(totals: Totals, rules: readonly RuleView[]): Metric[] 
     ...ruleMetrics(totals, rules),
     ...limitMetrics(rules),
     ...storeMetrics(totals.store),
-    gauge("weir_isolates", "Isolates that handed over sums in the last seconds.", totals.isolates),
+    gauge("weir_isolates", "Isolates that uploaded sums in the last seconds.", totals.isolates),
     gauge(
       "weir_open_breakers",
       "Isolates that do not call the store at present, because it has failed.",

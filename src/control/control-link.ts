@@ -3,15 +3,109 @@ import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { withTimeout } from "../request/timeout.ts";
 import type { Recorder } from "../statistics/recorder.ts";
-import { type Batch, type ControlCallOptions, ControlCalls } from "./control-calls.ts";
-import { GLOBAL_OBJECT } from "./fan-in.ts";
-import { HAND_OVER_INTERVAL_MS } from "./protocol.ts";
+import {
+  type ControlApi,
+  type StatisticsUpload,
+  UPLOAD_INTERVAL_MS,
+  type UploadAnswer,
+} from "./protocol.ts";
+
+/** What a call to the control object was for. */
+export type ControlTask = "upload" | "load-overrides";
+
+/** Sums that an isolate uploads. */
+export type Batch = Pick<StatisticsUpload, "sequence" | "minutes" | "clients">;
+
+/** A call with this batch only loads the overrides. */
+const NO_SUMS: Batch = { sequence: 0, minutes: [], clients: [] };
+
+interface ControlLinkOptions {
+  /** Calls the control object. */
+  readonly upload: ControlApi["upload"];
+  /** The deadline of decisions, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Lets a task run to its end although no response waits for it. */
+  readonly background: (task: Promise<unknown>) => void;
+  /** Called with each call that fails. The cause contains no key and no secret. */
+  readonly onFailure: (task: ControlTask, cause: string) => void;
+  /** Called once with all sums that are uploaded together. */
+  readonly onBatch?: ((batch: Batch) => void) | undefined;
+  /** Returns the time in milliseconds. @default Date.now */
+  readonly clock?: () => number;
+  /** Returns a number from 0 to less than 1. @default Math.random */
+  readonly random?: () => number;
+}
 
 /**
- * A request waits for the overrides if this isolate's copy is older than this, in milliseconds. The
- * hand-overs of a busy isolate load the changes more often, so its requests never wait.
+ * The time in milliseconds after which a call counts as failed. It is shorter than the interval of
+ * uploads, so that an isolate has at most one of them in progress.
+ */
+export const CALL_TIMEOUT_MS = 4000;
+
+/** The longest interval that an answer can set, in milliseconds. */
+const MAX_INTERVAL_MS = 300_000;
+
+/** Calls the control object for one isolate, and applies the overrides in the answers. */
+class ControlCalls {
+  readonly #options: ControlLinkOptions;
+  readonly #overrides: LiveOverrides;
+  readonly #recorder: Recorder;
+  /** Created with the first call, because a Worker has no random numbers while it starts. */
+  #source: string | undefined;
+  /**
+   * When the newest answered call was sent, in milliseconds since the Unix epoch. The overrides are at
+   * least as new.
+   */
+  loadedAt = Number.NEGATIVE_INFINITY;
+  /** How long after the newest answered call this isolate calls again, in milliseconds. */
+  intervalMs = UPLOAD_INTERVAL_MS;
+
+  constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
+    this.#options = options;
+    this.#overrides = overrides;
+    this.#recorder = recorder;
+  }
+
+  /**
+   * Uploads a batch, and applies the overrides of the answer.
+   *
+   * @throws {Error} if the object has not answered in time, or has thrown an error. It may have added
+   * the sums
+   */
+  async upload(batch: Batch): Promise<void> {
+    const { clock = Date.now } = this.#options;
+    const sentAt = clock();
+    this.#source ??= crypto.randomUUID();
+    const { version: overridesVersion } = this.#overrides;
+    const { breakerOpen } = this.#recorder;
+    const call = this.#call({ ...batch, source: this.#source, breakerOpen, overridesVersion });
+    const answer = await withTimeout(call, CALL_TIMEOUT_MS, () => {
+      throw new Error("timeout");
+    });
+    if (answer.overrides) this.#overrides.update(answer.overrides, overridesVersion);
+    this.loadedAt = sentAt;
+    const { callAgainMs } = answer;
+    // The object may have another version during a deploy.
+    this.intervalMs = Number.isFinite(callAgainMs)
+      ? Math.min(Math.max(callAgainMs, UPLOAD_INTERVAL_MS), MAX_INTERVAL_MS)
+      : UPLOAD_INTERVAL_MS;
+  }
+
+  /** An object can be missing or have another version of the method, so this may fail at once. */
+  async #call(upload: StatisticsUpload): Promise<UploadAnswer> {
+    const answer = await this.#options.upload(upload);
+    if (typeof answer !== "object") throw new Error("The answer has another form.");
+    return answer;
+  }
+}
+
+/**
+ * A request waits for the overrides if this isolate's copy is older than this, in milliseconds, and older
+ * than its interval with the time of a call. The uploads of a busy isolate load the changes more often, so
+ * its requests never wait.
  */
 const STALE_MS = 10_000;
+const SLOW_CALL_MS = 500;
 
 /**
  * The maximum time that a request waits for the overrides, in milliseconds. It is also at most a quarter
@@ -25,15 +119,6 @@ const PAUSE_AFTER_FAILURE_MS = 5000;
 /** How often a request checks whether another request has loaded the overrides, in milliseconds. */
 const CHECK_EVERY_MS = 5;
 
-interface OverrideLoaderOptions {
-  /** The deadline of decisions, in milliseconds. No request waits for the overrides longer than a quarter. */
-  readonly timeoutMs: number;
-  readonly background: (task: Promise<unknown>) => void;
-  readonly onFailure: (cause: string) => void;
-  /** Returns the time in milliseconds. @default Date.now */
-  readonly clock?: () => number;
-}
-
 /**
  * Loads the overrides for requests of an isolate whose copy is too old. One request at a time calls the
  * control object. The others do not wait for its promise, because its client may hang up: they look at
@@ -41,13 +126,13 @@ interface OverrideLoaderOptions {
  */
 class OverrideLoader {
   readonly #calls: ControlCalls;
-  readonly #options: OverrideLoaderOptions;
+  readonly #options: ControlLinkOptions;
   readonly #waitMs: number;
   readonly #clock: () => number;
   #startedAt = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(calls: ControlCalls, options: OverrideLoaderOptions) {
+  constructor(calls: ControlCalls, options: ControlLinkOptions) {
     this.#calls = calls;
     this.#options = options;
     this.#waitMs = Math.min(MAX_WAIT_MS, options.timeoutMs / 4);
@@ -74,36 +159,27 @@ class OverrideLoader {
   }
 
   #isStale(now: number): boolean {
-    return !isWithin(this.#calls.loadedAt, STALE_MS, now);
+    const { loadedAt, intervalMs } = this.#calls;
+    return !isWithin(loadedAt, Math.max(STALE_MS, intervalMs + SLOW_CALL_MS), now);
   }
 
   #load(now: number): Promise<void> {
     this.#startedAt = now;
     const { background, onFailure } = this.#options;
-    // The sequence 0 hands over nothing.
-    const { objectName } = this.#calls;
-    const batch = { objectName, sequence: 0, minutes: [], clients: [] };
     let isNoted = false;
     // A call that took too long is one failure, even if it fails later.
     const noteFailure = (cause: string) => {
       if (isNoted || !this.#isStale(this.#clock())) return;
       isNoted = true;
       this.fail();
-      onFailure(cause);
+      onFailure("load-overrides", cause);
     };
-    const call = this.#calls.handOver(batch).then(
-      () => noteFailure("outdated"),
-      (error) => noteFailure(causeOf(error)),
-    );
+    const call = this.#calls.upload(NO_SUMS).catch((error) => noteFailure(causeOf(error)));
     // The call continues if the client hangs up, or if it takes longer than the request may wait.
     background(call);
-    const waited = this.#waitFor(call).then(() => noteFailure("timeout"));
+    const waited = withTimeout(call, this.#waitMs, () => noteFailure("timeout"));
     background(waited);
     return waited;
-  }
-
-  async #waitFor(call: Promise<void>): Promise<void> {
-    await withTimeout(call, this.#waitMs, () => {});
   }
 
   /** The number of checks is bounded, because a clock may stand still or go back. */
@@ -128,105 +204,104 @@ function isWithin(then: number, ms: number, now: number): boolean {
 }
 
 /**
- * The minimum time between the first request and its hand-over, in milliseconds, so that requests
- * that belong together are handed over together.
+ * The minimum time between the first request and its upload, in milliseconds, so that requests
+ * that belong together are uploaded together.
  */
 const MIN_DELAY_MS = 1000;
 
 /**
- * If an isolate has handed over nothing for this long, in milliseconds, its next hand-over begins at a
- * random time within the interval. Many isolates may start at once, or get the first requests after a
- * pause, and this spreads their calls. Later hand-overs follow at the exact interval, so they stay spread:
- * a longer one would let a killed isolate lose more, and a shorter one would make more calls. An isolate
- * that was idle for a shorter time does not wait, because its overrides would become too old.
+ * If an isolate has uploaded nothing for this number of intervals, its next upload begins at a random
+ * time within the interval. Many isolates may start at once, or get the first requests after a pause,
+ * and this spreads their calls. Later uploads follow at the exact interval, so they stay spread: a longer
+ * one would let a killed isolate lose more, and a shorter one would make more calls. An isolate that was
+ * idle for a shorter time does not wait, because its overrides would become too old.
  */
-const IDLE_MS = 2 * HAND_OVER_INTERVAL_MS;
+const IDLE_INTERVALS = 2;
 
-/** While hand-overs fail, the interval doubles up to this many times. */
+/** While uploads fail, the interval doubles up to this many times. */
 const MAX_DOUBLINGS = 4;
 
 /**
- * A hand-over that has not begun this long after its time never will, in milliseconds: its
+ * An upload that has not begun this long after its time never will, in milliseconds: its
  * request has ended.
  */
 const OVERDUE_MS = 2000;
 
-interface HandOverOptions {
-  /** Lets a task run to its end although no response waits for it. */
-  readonly background: (task: Promise<unknown>) => void;
-  readonly onFailure: (cause: string) => void;
-  /** Called once with each new batch, before it is handed over. */
-  readonly onBatch?: ((batch: Batch) => void) | undefined;
-  /** Returns the time in milliseconds. @default Date.now */
-  readonly clock?: () => number;
-  /** Returns a number from 0 to less than 1. @default Math.random */
-  readonly random?: () => number;
-}
-
 /**
- * Hands over the sums of an isolate, at most once in five seconds, and none later than that.
+ * Uploads the sums of an isolate, at most once in an interval, and none later than that.
  *
- * Between requests, this object keeps only times and sums, and no promise. A batch is repeated until an
+ * Between requests, this object keeps only times and sums, and no promise. A batch is repeated until the
  * object has accepted it; until then, the recorder keeps all later sums.
  */
-class HandOvers {
+class Uploads {
   readonly #calls: ControlCalls;
   readonly #recorder: Recorder;
-  readonly #options: HandOverOptions;
+  readonly #options: ControlLinkOptions;
   readonly #clock: () => number;
-  /** When the next hand-over begins; undefined if none is planned. */
+  /** When the next upload begins; undefined if none is planned. */
   #dueAt: number | undefined;
   #lastAt = Number.NEGATIVE_INFINITY;
+  #isUploading = false;
+  /** The number of the newest plan. Earlier plans are void. */
+  #plan = 0;
   #sequence = 0;
   #failures = 0;
-  /** The batch that no object has accepted yet. */
+  /** The batch that the object has not accepted yet. */
   #pending: Batch | undefined;
 
-  constructor(calls: ControlCalls, recorder: Recorder, options: HandOverOptions) {
+  constructor(calls: ControlCalls, recorder: Recorder, options: ControlLinkOptions) {
     this.#calls = calls;
     this.#recorder = recorder;
     this.#options = options;
     this.#clock = options.clock ?? Date.now;
   }
 
-  /** Plans a hand-over, unless one is planned already. */
+  /** Plans an upload, unless one is planned already. */
   plan(now: number): void {
+    // An upload plans the next one when its answer has said when. The runtime may have ended it before.
+    if (this.#isUploading && isWithin(this.#lastAt, CALL_TIMEOUT_MS, now)) return;
     const dueAt = this.#dueAt;
     if (dueAt !== undefined && now < dueAt + OVERDUE_MS && dueAt - now <= this.#intervalMs) return;
     // The clock may have gone back, so the delay has a maximum too.
-    const restMs = this.#lastAt + this.#intervalMs - now;
+    const calledAt = Math.max(this.#lastAt, this.#calls.loadedAt);
+    const restMs = calledAt + this.#intervalMs - now;
     const delayMs = Math.min(Math.max(restMs, this.#minDelayMs(now)), this.#intervalMs);
     this.#dueAt = now + delayMs;
-    this.#options.background(this.#handOverAfter(delayMs));
+    this.#plan += 1;
+    this.#options.background(this.#uploadAfter(delayMs, this.#plan));
   }
 
   get #intervalMs(): number {
-    return HAND_OVER_INTERVAL_MS * 2 ** Math.min(this.#failures, MAX_DOUBLINGS);
+    return this.#calls.intervalMs * 2 ** Math.min(this.#failures, MAX_DOUBLINGS);
   }
 
   #minDelayMs(now: number): number {
-    if (now - this.#lastAt < IDLE_MS) return MIN_DELAY_MS;
+    const { intervalMs, loadedAt } = this.#calls;
+    if (now - loadedAt < IDLE_INTERVALS * intervalMs) return MIN_DELAY_MS;
     const random = this.#options.random ?? Math.random;
-    return MIN_DELAY_MS + random() * (HAND_OVER_INTERVAL_MS - MIN_DELAY_MS);
+    return MIN_DELAY_MS + random() * (intervalMs - MIN_DELAY_MS);
   }
 
   /** Never rejects. */
-  async #handOverAfter(delayMs: number): Promise<void> {
+  async #uploadAfter(delayMs: number, plan: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, delayMs));
-    // Requests that are recorded from now on belong to the next hand-over.
+    if (plan !== this.#plan) return;
+    // Requests that are recorded from now on belong to the next upload.
     this.#dueAt = undefined;
     this.#lastAt = this.#clock();
     this.#pending ??= this.#nextBatch();
     const batch = this.#pending;
     if (!batch) return;
+    this.#isUploading = true;
     try {
-      await this.#calls.handOver(batch);
+      await this.#calls.upload(batch);
       this.#failures = 0;
       if (this.#pending === batch) this.#pending = undefined;
     } catch (error) {
       this.#failures += 1;
-      this.#options.onFailure(causeOf(error));
+      this.#options.onFailure("upload", causeOf(error));
     }
+    this.#isUploading = false;
     // There may be sums although no further request comes.
     if (this.#pending || !this.#recorder.isEmpty) this.plan(this.#clock());
   }
@@ -234,33 +309,18 @@ class HandOvers {
   #nextBatch(): Batch | undefined {
     if (this.#recorder.isEmpty) return undefined;
     this.#sequence += 1;
-    const { objectName } = this.#calls;
-    const batch = { ...this.#recorder.take(), objectName, sequence: this.#sequence };
+    const batch = { ...this.#recorder.take(), sequence: this.#sequence };
     try {
       this.#options.onBatch?.(batch);
     } catch {
-      // The sums are handed over although they could not be written elsewhere.
+      // The sums are uploaded although they could not be written elsewhere.
     }
     return batch;
   }
 }
 
-/** What a call to the control object was for. */
-export type ControlTask = "hand-over" | "load-overrides";
-
-interface ControlLinkOptions extends ControlCallOptions {
-  /** The deadline of decisions, in milliseconds. */
-  readonly timeoutMs: number;
-  /** Lets a task run to its end although no response waits for it. */
-  readonly background: (task: Promise<unknown>) => void;
-  /** Called with each call that fails. The cause contains no key and no secret. */
-  readonly onFailure: (task: ControlTask, cause: string) => void;
-  /** Called once with all sums that are handed over together. */
-  readonly onBatch?: ((batch: Batch) => void) | undefined;
-}
-
 /**
- * Connects an isolate with the control object: hands over sums, and loads overrides. No method throws,
+ * Connects an isolate with the control object: uploads sums, and loads overrides. No method throws,
  * because a request must not fail with the statistics.
  */
 export class ControlLink {
@@ -269,47 +329,40 @@ export class ControlLink {
   readonly #options: ControlLinkOptions;
   readonly #calls: ControlCalls;
   readonly #loader: OverrideLoader;
-  readonly #handOvers: HandOvers;
+  readonly #uploads: Uploads;
 
   constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
     this.overrides = overrides;
     this.recorder = recorder;
     this.#options = options;
     this.#calls = new ControlCalls(options, overrides, recorder);
-    this.#loader = new OverrideLoader(this.#calls, {
+    this.#loader = new OverrideLoader(this.#calls, options);
+    this.#uploads = new Uploads(this.#calls, recorder, {
       ...options,
-      onFailure: (cause) => options.onFailure("load-overrides", cause),
-    });
-    this.#handOvers = new HandOvers(this.#calls, recorder, {
-      ...options,
-      onFailure: (cause) => {
+      onFailure: (task, cause) => {
         this.#loader.fail();
-        options.onFailure("hand-over", cause);
+        options.onFailure(task, cause);
       },
     });
-    recorder.onLateSums = (now) => this.handOverLater(now);
+    recorder.onLateSums = (now) => this.uploadLater(now);
   }
 
   /**
-   * Loads the overrides if this isolate has not loaded them in the last ten seconds. Never rejects.
+   * Loads the overrides if this isolate's copy is too old. Never rejects.
    *
-   * @param request undefined for calls of programs
    * @returns a promise if the request must wait for the overrides, else undefined
    */
-  loadIfStale(now: number, request?: Request): Promise<void> | undefined {
-    this.#calls.locate(request);
-    if (!this.overrides.haveEffect) return undefined;
-    return this.#loader.loadIfStale(now);
+  loadIfStale(now: number): Promise<void> | undefined {
+    return this.overrides.haveEffect ? this.#loader.loadIfStale(now) : undefined;
   }
 
   /**
-   * Loads the overrides from the global object, so that a change that it has answered holds in this isolate.
-   * A collector may not have the change yet. Never rejects: after a failure, the isolate loads them later.
+   * Loads the overrides, so that a change that the object has answered holds in this isolate. Never
+   * rejects: after a failure, the isolate loads them later.
    */
   async loadNewest(): Promise<void> {
-    const batch = { objectName: GLOBAL_OBJECT, sequence: 0, minutes: [], clients: [] };
     try {
-      await this.#calls.handOver(batch);
+      await this.#calls.upload(NO_SUMS);
     } catch (error) {
       this.#options.onFailure("load-overrides", causeOf(error));
     }
@@ -324,7 +377,7 @@ export class ControlLink {
     withoutFailing(() => {
       if (decision) this.recorder.record(appliedRules, decision, now);
       else this.recorder.recordUnmatched(now);
-      this.#handOvers.plan(now);
+      this.#uploads.plan(now);
     });
   }
 
@@ -332,13 +385,13 @@ export class ControlLink {
   recordRefused(now: number): void {
     withoutFailing(() => {
       this.recorder.recordRefused(now);
-      this.#handOvers.plan(now);
+      this.#uploads.plan(now);
     });
   }
 
-  /** Makes sure that the sums are handed over in the background, within the interval. */
-  handOverLater(now: number): void {
-    withoutFailing(() => this.#handOvers.plan(now));
+  /** Makes sure that the sums are uploaded in the background, within the interval. */
+  uploadLater(now: number): void {
+    withoutFailing(() => this.#uploads.plan(now));
   }
 }
 

@@ -1,24 +1,66 @@
 import { DurableObject } from "cloudflare:workers";
-import { CONTROL_BINDING, type Env } from "../config/bindings.ts";
+import type { Env } from "../config/bindings.ts";
 import type { Override } from "../overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../request/identity.ts";
-import { AuditTable } from "./audit-table.ts";
-import { Collector, parentOf } from "./fan-in.ts";
 import { OverrideTable } from "./override-table.ts";
 import type {
   Actor,
   AuditEntry,
   ChangeResult,
   ControlApi,
-  HandOver,
-  HandOverAnswer,
   OverrideChange,
   StatisticsQuery,
   StatisticsReport,
+  StatisticsUpload,
   Totals,
+  UploadAnswer,
 } from "./protocol.ts";
 import { Statistics } from "./statistics.ts";
-import { validHandOver } from "./valid-hand-over.ts";
+import { CallSlots, validUpload } from "./uploads.ts";
+
+/** The newest entries are kept. At ten changes an hour, this many take more than ten years. */
+export const MAX_AUDIT_ENTRIES = 1_000_000;
+
+/** The maximum number of entries that one call returns. */
+const MAX_PAGE = 1000;
+
+/** The list of changes that operators have made. */
+export class AuditTable {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(
+      "CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, entry TEXT NOT NULL)",
+    );
+  }
+
+  add(entry: Omit<AuditEntry, "id" | "at">, now: number): void {
+    // SQLite gives a new row the largest id plus 1, and the newest rows are never removed.
+    const { id } = this.#sql
+      .exec<{ id: number }>(
+        "INSERT INTO audit (at, entry) VALUES (?, ?) RETURNING id",
+        now,
+        JSON.stringify(entry),
+      )
+      .one();
+    this.#sql.exec("DELETE FROM audit WHERE id <= ?", id - MAX_AUDIT_ENTRIES);
+  }
+
+  /** @param before only entries with a smaller id */
+  read(limit: number, before = Number.MAX_SAFE_INTEGER): AuditEntry[] {
+    const rows = this.#sql.exec<{ id: number; at: number; entry: string }>(
+      "SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?",
+      before,
+      Math.min(Math.max(Math.floor(limit), 0), MAX_PAGE),
+    );
+    return rows.toArray().map(({ id, at, entry }) => ({
+      ...(JSON.parse(entry) as Omit<AuditEntry, "id" | "at">),
+      id,
+      at,
+    }));
+  }
+}
 
 /**
  * The Durable Object with the statistics, the overrides and the audit list. Export it from your Worker,
@@ -27,19 +69,19 @@ import { validHandOver } from "./valid-hand-over.ts";
  *
  * @example export { ControlObject } from "edge-weir";
  */
-// The object "global" has all data. The other objects collect sums for it: see fan-in.ts. During a
-// deploy, caller and object may differ in version.
+// All calls go to the object with the name "global". During a deploy, caller and object may differ in
+// version.
 export class ControlObject extends DurableObject<Env> implements ControlApi {
-  readonly #collector = this.#createCollector();
-  #global: Global | undefined;
+  readonly #slots = new CallSlots();
+  #tables: Tables | undefined;
 
-  async handOver(handOver: HandOver): Promise<HandOverAnswer> {
-    const valid = validHandOver(handOver);
-    if (this.#collector) return await this.#collector.handOver(valid);
+  async upload(upload: StatisticsUpload): Promise<UploadAnswer> {
+    const valid = validUpload(upload);
     const { statistics, overrides } = this.#load();
+    const callAgainMs = this.#slots.take(Date.now());
     await statistics.add(valid, Date.now());
     const update = overrides.since(valid.overridesVersion, Date.now());
-    return { collectors: statistics.collectors, ...(update && { overrides: update }) };
+    return { callAgainMs, ...(update && { overrides: update }) };
   }
 
   async statistics(query: StatisticsQuery): Promise<StatisticsReport> {
@@ -87,28 +129,15 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
     return this.#load().audit.read(limit, before);
   }
 
-  /** Returns the tables of the global object, and creates them when they are used first. */
-  #load(): Global {
+  /** Returns the tables, and creates them when they are used first. */
+  #load(): Tables {
     const { storage } = this.ctx;
-    this.#global ??= {
+    this.#tables ??= {
       statistics: new Statistics(storage, Date.now()),
       overrides: new OverrideTable(storage.sql, Date.now()),
       audit: new AuditTable(storage.sql),
     };
-    return this.#global;
-  }
-
-  /** @returns undefined for the global object */
-  #createCollector(): Collector | undefined {
-    const { name } = this.ctx.id;
-    const parent = parentOf(name);
-    if (name === undefined || parent === undefined) return undefined;
-    const callParent = async (handOver: HandOver) => {
-      const namespace = this.env[CONTROL_BINDING] as DurableObjectNamespace<ControlObject>;
-      const stub = namespace.getByName(parent) as unknown as ControlApi;
-      return await stub.handOver(handOver);
-    };
-    return new Collector(name, callParent);
+    return this.#tables;
   }
 }
 
@@ -119,7 +148,7 @@ function checkClient(client: unknown): void {
   }
 }
 
-interface Global {
+interface Tables {
   readonly statistics: Statistics;
   readonly overrides: OverrideTable;
   readonly audit: AuditTable;

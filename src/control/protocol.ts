@@ -10,56 +10,32 @@ import type {
 // The calls between isolates and the Durable Object `ControlObject`. During a deploy, the caller and the
 // object may differ in version.
 
-/** What an isolate hands over, at most once in {@link HAND_OVER_INTERVAL_MS}. */
-export interface HandOver {
-  /** A random id of the isolate, or of the object that has collected the sums of isolates. */
+/** What an isolate uploads, at most once in {@link UPLOAD_INTERVAL_MS}. */
+export interface StatisticsUpload {
+  /** A random id of the isolate. */
   readonly source: string;
   /**
-   * The number of this hand-over of the source; each is greater than the one before. A hand-over that is
+   * The number of this upload of the source; each is greater than the one before. An upload that is
    * repeated, because the caller does not know whether it arrived, has the same number and the same
-   * content, and goes to the same object. A hand-over without sums has the number 0.
+   * content. An upload without sums has the number 0.
    */
   readonly sequence: number;
-  /** The number of isolates whose sums are included. */
-  readonly isolates: number;
-  /**
-   * The number of these isolates that have called for the first time; only collectors set it.
-   *
-   * @default 1 if `overridesVersion` is 0, else 0
-   */
-  readonly newIsolates?: number;
   readonly minutes: readonly MinuteSums[];
   readonly clients: readonly LimitedClient[];
   /** Whether the source's breaker is open, so that it does not call the store. */
   readonly breakerOpen: boolean;
-  /**
-   * The number of isolates whose breaker is open; only collectors set it.
-   *
-   * @default 1 if `breakerOpen` is true, else 0
-   */
-  readonly openBreakers?: number;
   /** The version of the overrides that the source has; 0 if it has none. */
   readonly overridesVersion: number;
 }
 
-export const HAND_OVER_INTERVAL_MS = 5000;
+/** How often an isolate calls, in milliseconds, unless an answer says otherwise. */
+export const UPLOAD_INTERVAL_MS = 5000;
 
-export interface HandOverAnswer {
+export interface UploadAnswer {
   /** Undefined if the source has the newest overrides. */
   readonly overrides?: OverrideUpdate;
-  /**
-   * How many milliseconds ago the global object has sent the newest overrides of this answer. A
-   * collector answers with those that it has, and they may be old if it cannot reach the global object.
-   *
-   * @default 0, the answer of the global object
-   */
-  readonly overridesAgeMs?: number;
-  /**
-   * The number of objects in the location that collect sums. 0: isolates call the global object. So
-   * a small deployment uses one object, and with many isolates no object gets too many calls. See
-   * `objectNameFor` in fan-in.ts.
-   */
-  readonly collectors: number;
+  /** How long after this call the isolate calls again, in milliseconds. */
+  readonly callAgainMs: number;
 }
 
 export type Resolution = "minute" | "hour" | "day";
@@ -99,7 +75,7 @@ export interface StatisticsReport {
    * object has an older version.
    */
   readonly clientsFrom?: number;
-  /** The number of isolates that handed over sums in the last seconds. */
+  /** The number of isolates that uploaded sums in the last seconds. */
   readonly isolates: number;
   /** The number of these isolates whose breaker is open. */
   readonly openBreakers: number;
@@ -148,14 +124,17 @@ export type ChangeResult =
   | { readonly ok: true; readonly override: Override }
   | { readonly ok: false; readonly fault: "full" };
 
-/** The methods of the global `ControlObject`. Collectors have only `handOver`. */
+/** The name of the object with all statistics, the overrides and the audit list. */
+export const GLOBAL_OBJECT = "global";
+
+/** The methods of the `ControlObject`. */
 export interface ControlApi {
   /**
-   * Adds sums, and returns the overrides that have changed. A repeated hand-over adds nothing.
+   * Adds sums, and returns the overrides that have changed. A repeated upload adds nothing.
    *
-   * A hand-over without minutes only loads the overrides.
+   * An upload without minutes only loads the overrides.
    */
-  handOver(handOver: HandOver): Promise<HandOverAnswer>;
+  upload(upload: StatisticsUpload): Promise<UploadAnswer>;
   statistics(query: StatisticsQuery): Promise<StatisticsReport>;
   totals(): Promise<Totals>;
   /** Returns all overrides that have not ended, the newest first. */

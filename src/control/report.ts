@@ -1,4 +1,5 @@
 import { noRuleSums, type RuleSums } from "../statistics/sums.ts";
+import { ClientSums } from "./limited-clients.ts";
 import type { Resolution, StatisticsQuery, StatisticsReport } from "./protocol.ts";
 import {
   BUCKET_MS,
@@ -11,7 +12,6 @@ import {
   readHeads,
   type StoredRules,
 } from "./statistics-tables.ts";
-import { ClientSums } from "./stored-clients.ts";
 
 /** The maximum number of clients of a report. */
 const MAX_CLIENTS = 100;

@@ -10,11 +10,9 @@ import {
   type RuleSums,
   type StoreSums,
 } from "../statistics/sums.ts";
-import { ClientSketch } from "./client-sketch.ts";
-import type { StoredSource } from "./fan-in.ts";
+import { ClientSketch, readClients, storeClients } from "./limited-clients.ts";
 import type { Resolution } from "./protocol.ts";
-import { readClients, storeClients } from "./stored-clients.ts";
-import { MAX_RULES } from "./valid-hand-over.ts";
+import { MAX_RULES, type StoredSource } from "./uploads.ts";
 
 // A row of the statistics: JSON with the sums of requests and of the store, and the sums and peaks of all
 // rules as 64-bit numbers. With the rules as JSON, it took too long to read and add up a year of 200 rules.
@@ -286,20 +284,14 @@ export function bucketAt(resolution: Resolution, time: number): number {
   return Math.floor(time / BUCKET_MS[resolution]) * BUCKET_MS[resolution];
 }
 
-/** What the global object must still know after it was evicted from memory. */
-interface ObjectState {
-  readonly sources: readonly StoredSource[];
-  /** The number of collectors of each location. */
-  readonly collectors: number;
-}
-
 /** The sums since the object exists, in a table with one row, and the state of the object. */
 export class TotalsRow {
   readonly #sql: SqlStorage;
   /** When the object was created, in milliseconds since the Unix epoch. */
   readonly since: number;
   readonly sums: SumsRow;
-  readonly state: ObjectState;
+  /** The sources whose last upload must not be added again after the object was evicted from memory. */
+  readonly sources: readonly StoredSource[];
 
   constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
@@ -312,12 +304,10 @@ export class TotalsRow {
     );
     this.since = stored?.since ?? now;
     this.sums = stored ? readRow(stored) : emptyRow();
-    this.state = stored
-      ? (JSON.parse(stored.state) as ObjectState)
-      : { sources: [], collectors: 0 };
+    this.sources = stored ? (JSON.parse(stored.state) as Pick<this, "sources">).sources : [];
   }
 
-  write(state: ObjectState): void {
+  write(sources: readonly StoredSource[]): void {
     const { rules, peaks } = this.sums.rules.toStored();
     this.#sql.exec(
       "INSERT OR REPLACE INTO totals (since, head, rules, peaks, state) VALUES (?, ?, ?, ?, ?)",
@@ -325,7 +315,7 @@ export class TotalsRow {
       headOf(this.sums),
       rules,
       peaks,
-      JSON.stringify(state),
+      JSON.stringify({ sources }),
     );
   }
 }

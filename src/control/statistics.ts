@@ -1,6 +1,5 @@
 import { MINUTE_MS, type RuleSums } from "../statistics/sums.ts";
-import { CollectorCount, GatheredSums, Sources } from "./fan-in.ts";
-import type { HandOver, StatisticsQuery, StatisticsReport, Totals } from "./protocol.ts";
+import type { StatisticsQuery, StatisticsReport, StatisticsUpload, Totals } from "./protocol.ts";
 import { readReport } from "./report.ts";
 import {
   addHead,
@@ -10,6 +9,7 @@ import {
   type SumsRow,
   TotalsRow,
 } from "./statistics-tables.ts";
+import { GatheredSums, Sources } from "./uploads.ts";
 
 /** Sums are written at most once in this time, because every written row is billed. */
 export const WRITE_INTERVAL_MS = 1000;
@@ -23,7 +23,6 @@ export class Statistics {
   #slots: RuleSlots;
   readonly #sources: Sources;
   #totals: TotalsRow;
-  readonly #collectors: CollectorCount;
   readonly #gathered = new GatheredSums();
   #writtenAt = Number.NEGATIVE_INFINITY;
   #prunedAt = Number.NEGATIVE_INFINITY;
@@ -35,25 +34,18 @@ export class Statistics {
     this.#buckets = new BucketTables(storage.sql);
     this.#slots = new RuleSlots(storage.sql);
     this.#totals = new TotalsRow(storage.sql, now);
-    this.#sources = new Sources(this.#totals.state.sources);
-    this.#collectors = new CollectorCount(this.#totals.state.collectors, now);
-  }
-
-  /** The number of collectors that each location should use. */
-  get collectors(): number {
-    return this.#collectors.count;
+    this.#sources = new Sources(this.#totals.sources);
   }
 
   /**
-   * Adds the sums of a hand-over, unless it is a repetition.
+   * Adds the sums of an upload, unless it is a repetition.
    *
    * @returns a promise that resolves when the sums are written. If the object is lost before, the
-   *   source gets no answer, and repeats the hand-over
+   *   source gets no answer, and repeats the upload
    */
-  async add(handOver: HandOver, now: number): Promise<void> {
-    const isNew = this.#sources.see(handOver, now);
-    this.#collectors.update(this.#sources.running(now).isolates, now);
-    if (isNew) this.#gathered.add(handOver.minutes, handOver.clients, now);
+  async add(upload: StatisticsUpload, now: number): Promise<void> {
+    const isNew = this.#sources.see(upload, now);
+    if (isNew) this.#gathered.add(upload.minutes, upload.clients, now);
     if (!this.#gathered.isEmpty) await this.#writeSoon(now);
   }
 
@@ -112,7 +104,7 @@ export class Statistics {
           this.#addToTotals(sums);
         }
         this.#buckets.addClients(clients);
-        this.#totals.write({ sources: this.#sources.toStored(), collectors: this.collectors });
+        this.#totals.write(this.#sources.toStored());
       });
     } catch (error) {
       // The transaction has changed nothing, so the sums wait for the next write.

@@ -16,7 +16,7 @@ import {
 } from "./sums.ts";
 
 /**
- * The maximum number of minutes that an isolate keeps. If the sums cannot be handed over for longer, the
+ * The maximum number of minutes that an isolate keeps. If the sums cannot be uploaded for longer, the
  * oldest minutes are added up: the totals stay correct, but the sums belong to a later minute.
  */
 export const MAX_MINUTES = 5;
@@ -224,7 +224,7 @@ interface RecordedSums {
 }
 
 /**
- * Adds up the sums of this isolate, until they are handed over. No method throws.
+ * Adds up the sums of this isolate, until they are uploaded. No method throws.
  *
  * A decision takes time in proportion to the number of its rules. Memory is bounded: the sums of each
  * rule of the configuration for a few minutes, and the clients limited most often.

@@ -1,4 +1,4 @@
-// The sums that isolates add up in memory and hand over. They contain no addresses and no API keys:
+// The sums that isolates add up in memory and upload. They contain no addresses and no API keys:
 // clients appear only as identities, which are hashes.
 
 /** The length of the shortest bucket of the statistics. */
@@ -181,7 +181,7 @@ function addFields<Field extends string>(
   for (const field of fields) total[field] = (total[field] ?? 0) + (added[field] ?? 0);
 }
 
-/** A hand-over writes at most this many data points, the limit of Analytics Engine for an invocation. */
+/** An upload writes at most this many data points, the limit of Analytics Engine for an invocation. */
 export const MAX_DATA_POINTS = 250;
 
 /** A data point as Analytics Engine expects it. */

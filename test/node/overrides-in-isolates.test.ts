@@ -22,10 +22,10 @@ const MAIN = `
   /** Answers like the global object, like one that has failed, or not at all. */
   export class Control extends ControlObject {
     static state = "up";
-    async handOver(...args) {
+    async upload(...args) {
       if (Control.state === "hanging") await new Promise(() => {});
       if (Control.state === "throwing") throw new Error("broken");
-      return super.handOver(...args);
+      return super.upload(...args);
     }
     setState(state) { Control.state = state; }
   }

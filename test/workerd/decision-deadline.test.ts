@@ -66,7 +66,7 @@ async function send(slow: readonly Slow[], onError: "open" | "closed") {
   const bindings = {
     UPSTASH_REDIS_REST_URL: "https://redis.example.com",
     UPSTASH_REDIS_REST_TOKEN: "token",
-    ...(slow.includes("control") && { WEIR_CONTROL: { getByName: () => ({ handOver: never }) } }),
+    ...(slow.includes("control") && { WEIR_CONTROL: { getByName: () => ({ upload: never }) } }),
   };
   const headers = { authorization: `Bearer ${TOKEN}`, "cf-connecting-ip": "203.0.113.7" };
   const request = new Request("https://api.example.com/", { headers });
@@ -95,11 +95,11 @@ describe("while nothing answers, a decision takes at most twice timeoutMs", () =
 
 describe("WEIR_MODE=off", () => {
   it("neither waits for the control object nor calls it for overrides", async () => {
-    const handOver = vi.fn((_: unknown) => never());
+    const upload = vi.fn((_: unknown) => never());
     const bindings = {
       COUNTERS: env.COUNTERS,
       WEIR_MODE: "off",
-      WEIR_CONTROL: { getByName: () => ({ handOver }) },
+      WEIR_CONTROL: { getByName: () => ({ upload }) },
     };
     const config = defineConfig({
       store: "durable-object",
@@ -122,9 +122,9 @@ describe("WEIR_MODE=off", () => {
       expect(await service.limit("own", { key: "203.0.113.7" })).toMatchObject({ ok: true });
       vi.setSystemTime(Date.now() + 11_000);
     }
-    // Only the sums of the statistics are handed over, in the background.
-    expect(
-      handOver.mock.calls.every(([batch]) => (batch as { sequence: number }).sequence > 0),
-    ).toBe(true);
+    // Only the sums of the statistics are uploaded, in the background.
+    expect(upload.mock.calls.every(([batch]) => (batch as { sequence: number }).sequence > 0)).toBe(
+      true,
+    );
   });
 });

@@ -184,8 +184,11 @@ describe("a client that is denied from memory", () => {
   it("is denied early if an operator has blocked it, whatever the request costs", async () => {
     const rules = [{ ...OWN, limit: 99, cost: "custom:size" } as const];
     const set: object[] = [];
-    const answer = { collectors: 0, overrides: { version: 1, isComplete: true, set, removed: [] } };
-    const WEIR_CONTROL = { getByName: () => ({ handOver: async () => answer }) };
+    const answer = {
+      callAgainMs: 5000,
+      overrides: { version: 1, isComplete: true, set, removed: [] },
+    };
+    const WEIR_CONTROL = { getByName: () => ({ upload: async () => answer }) };
     const { config, send, calls } = setUp({ rules, bindings: { WEIR_CONTROL } });
     const [rule] = config.rules;
     const client = await identityOfLimitKey(rule as never, ADDRESS, config, undefined);

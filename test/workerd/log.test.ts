@@ -141,7 +141,7 @@ const calls: Record<LogFunction, () => void> = {
     }
   },
   logControlFailed() {
-    log.logControlFailed("hand-over", "timeout");
+    log.logControlFailed("upload", "timeout");
     log.logControlFailed("load-overrides", "outdated");
   },
   logMisconfigured: () => log.logMisconfigured("no binding COUNTERS"),

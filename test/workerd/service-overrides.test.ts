@@ -264,7 +264,7 @@ describe("a slow answer to a change", () => {
     const getByName = (name: string): Partial<ControlApi> => {
       const object = env.WEIR_CONTROL.getByName(name) as unknown as ControlApi;
       return {
-        handOver: (sums) => object.handOver(sums),
+        upload: (sums) => object.upload(sums),
         setOverride: async (...change) => {
           const result = await object.setOverride(...change);
           await released;
@@ -314,7 +314,7 @@ it("returns an override that was set although it cannot be loaded", async () => 
     const object = env.WEIR_CONTROL.getByName(name) as unknown as ControlApi;
     return {
       setOverride: (...change) => object.setOverride(...change),
-      handOver: () => Promise.reject(new Error("broken")),
+      upload: () => Promise.reject(new Error("broken")),
     };
   };
   const service = serviceOf([API], { bindings: { WEIR_CONTROL: { getByName } } });

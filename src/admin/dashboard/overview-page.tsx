@@ -290,7 +290,7 @@ export async function overviewPage(c: DashboardContext) {
                 />
                 <OverviewCharts report={report.value} range={range} now={now} />
                 <p class="updated" id="updated" data-live>
-                  Counted until <Time at={now} now={now} />. Isolates hand over their counts every 5
+                  Counted until <Time at={now} now={now} />. Isolates upload their counts every 5
                   seconds.
                 </p>
               </>

@@ -20,7 +20,7 @@ export type Fault =
 export interface Isolates {
   /** The address of each isolate. */
   readonly urls: readonly URL[];
-  /** Makes the control object treat the next hand-overs with sums like this. */
+  /** Makes the control object treat the next uploads with sums like this. */
   setFaults(faults: readonly Fault[]): Promise<void>;
   /** The number of faults that have not occurred yet. */
   faultsLeft(): Promise<number>;
@@ -114,11 +114,11 @@ const CONTROL_MODULE = `
   let faults = [];
   export { CounterObject };
   export class FaultyControl extends ControlObject {
-    async handOver(handOver) {
-      const fault = handOver.minutes.length > 0 ? faults.shift() : undefined;
+    async upload(upload) {
+      const fault = upload.minutes.length > 0 ? faults.shift() : undefined;
       if (fault === "kill-first") this.ctx.abort("killed");
       if (fault === "refuse") throw new Error("refused");
-      const answer = await super.handOver(handOver);
+      const answer = await super.upload(upload);
       if (fault === "lose-answer") throw new Error("lost");
       if (fault === "kill") this.ctx.abort("killed");
       if (fault === "slow") await scheduler.wait(4500);

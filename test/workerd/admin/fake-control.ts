@@ -12,9 +12,9 @@ export class FakeControl implements ControlApi {
     return { getByName: () => this };
   }
 
-  async handOver() {
+  async upload() {
     this.#live();
-    return { collectors: 0 };
+    return { callAgainMs: 5000 };
   }
 
   async statistics(query: Parameters<ControlApi["statistics"]>[0]) {

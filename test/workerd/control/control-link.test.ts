@@ -31,7 +31,7 @@ function createLink({ timeoutMs = 1000, random = 0.5 } = {}) {
   const recorder = new Recorder({ background });
   const link = new ControlLink(
     {
-      objectNamed: control.objectNamed,
+      upload: (sums) => control.upload(sums),
       timeoutMs,
       random: () => random,
       background,
@@ -48,11 +48,11 @@ function createLink({ timeoutMs = 1000, random = 0.5 } = {}) {
   };
 }
 
-/** Calls that hand over sums. */
-const handOvers = () => control.calls.filter(({ minutes }) => minutes.length > 0);
+/** Calls that upload sums. */
+const uploads = () => control.calls.filter(({ minutes }) => minutes.length > 0);
 
 describe("sums", () => {
-  it("are handed over although no further request comes", async () => {
+  it("are uploaded although no further request comes", async () => {
     const { request } = createLink();
     request();
     await vi.advanceTimersByTimeAsync(5000);
@@ -60,7 +60,7 @@ describe("sums", () => {
     expect(running.size).toBe(0);
   });
 
-  it("are handed over at most once in five seconds while requests come all the time", async () => {
+  it("are uploaded at most once in five seconds while requests come all the time", async () => {
     const { request } = createLink();
     for (let sent = 0; sent < 600; sent++) {
       request();
@@ -68,11 +68,11 @@ describe("sums", () => {
     }
     await vi.advanceTimersByTimeAsync(5000);
     expect(control.requests).toBe(600);
-    expect(handOvers().length).toBeGreaterThanOrEqual(12);
-    expect(handOvers().length).toBeLessThanOrEqual(13);
+    expect(uploads().length).toBeGreaterThanOrEqual(12);
+    expect(uploads().length).toBeLessThanOrEqual(13);
   });
 
-  it("are handed over at most five seconds later, so that a killed isolate loses no older ones", async () => {
+  it("are uploaded at most five seconds later, so that a killed isolate loses no older ones", async () => {
     const { request } = createLink({ random: 0.999 });
     const sentAt: number[] = [];
     for (let sent = 0; sent < 400; sent++) {
@@ -87,15 +87,15 @@ describe("sums", () => {
     }
   });
 
-  it("of many isolates that start at once, or that were idle, are handed over at different times", async () => {
+  it("of many isolates that start at once, or that were idle, are uploaded at different times", async () => {
     const isolates = Array.from({ length: 200 }, (_, i) => createLink({ random: i / 200 }));
     const callsInEachSecond = async () => {
       for (const { request } of isolates) request();
       const counts: number[] = [];
       for (let second = 0; second < 5; second++) {
-        const before = handOvers().length;
+        const before = uploads().length;
         await vi.advanceTimersByTimeAsync(1000);
-        counts.push(handOvers().length - before);
+        counts.push(uploads().length - before);
       }
       return counts;
     };
@@ -107,7 +107,7 @@ describe("sums", () => {
     expect(await callsInEachSecond()).toEqual(spread);
   });
 
-  it("that are added while a hand-over runs belong to the next one", async () => {
+  it("that are added while an upload runs belong to the next one", async () => {
     const { request } = createLink({ random: 0 });
     control.delayMs = 3000;
     request();
@@ -137,10 +137,9 @@ describe("sums", () => {
     },
   );
 
-  it("are repeated with the same number, source, content and object", async () => {
+  it("are repeated with the same number, source and content", async () => {
     const { request } = createLink();
     control.behaviour = "error-after";
-    control.answer = { collectors: 64 };
     request();
     await vi.advanceTimersByTimeAsync(10_000);
     request();
@@ -162,7 +161,7 @@ describe("sums", () => {
     expect(minutes.length).toBeLessThanOrEqual(5);
   });
 
-  it("are handed over anew if the request that should have done it has ended", async () => {
+  it("are uploaded anew if the request that should have done it has ended", async () => {
     const { request } = createLink({ random: 0 });
     // The client hangs up, and the runtime drops the timer.
     request();
@@ -176,7 +175,7 @@ describe("sums", () => {
     expect(control.requests).toBe(3);
   });
 
-  it("are handed over in time although the clock goes back by an hour", async () => {
+  it("are uploaded in time although the clock goes back by an hour", async () => {
     const { request } = createLink();
     request();
     await vi.advanceTimersByTimeAsync(5000);
@@ -186,16 +185,30 @@ describe("sums", () => {
     expect(control.requests).toBe(2);
   });
 
-  it("go to one of 64 objects of the location first, and then to the global object", async () => {
-    const { request, link } = createLink({ random: 0.99 });
-    const place = new Request("https://example.com", {
-      cf: { continent: "EU" } as RequestInitCfProperties,
-    });
-    await link.loadIfStale(Date.now(), place);
-    request();
-    await vi.advanceTimersByTimeAsync(5000);
-    expect(control.calls.map(({ objectName }) => objectName)).toEqual(["EU:63", "global"]);
+  it("are uploaded as seldom as the answers say, and requests do not wait for overrides meanwhile", async () => {
+    const { request, load } = createLink();
+    control.answer = { callAgainMs: 14_300 };
+    await load();
+    for (let sent = 0; sent < 600; sent++) {
+      request();
+      expect(load()).toBeUndefined();
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(uploads()).toHaveLength(4);
   });
+
+  it.each([Number.NaN, -1, 1e12])(
+    "are uploaded although an answer says %d",
+    async (callAgainMs) => {
+      const { request } = createLink();
+      control.answer = { callAgainMs };
+      request();
+      await vi.advanceTimersByTimeAsync(5000);
+      request();
+      await vi.advanceTimersByTimeAsync(300_000);
+      expect(control.requests).toBe(2);
+    },
+  );
 
   it("contain whether the breaker is open", async () => {
     const { request, recorder, load } = createLink();
@@ -211,8 +224,8 @@ describe("sums", () => {
     const background = () => {
       throw new Error("There is no request.");
     };
-    const { objectNamed } = control;
-    const options = { objectNamed, timeoutMs: 1000, background, onFailure: () => {} };
+    const upload = control.upload.bind(control);
+    const options = { upload, timeoutMs: 1000, background, onFailure: () => {} };
     const link = new ControlLink(options, new LiveOverrides(), recorder);
     expect(() => link.record([], undefined, Date.now())).not.toThrow();
   });
@@ -230,7 +243,7 @@ const OVERRIDE: Override = {
 describe("a request", () => {
   beforeEach(() => {
     const overrides = { version: 3, isComplete: true, set: [OVERRIDE], removed: [] };
-    control.answer = { collectors: 0, overrides };
+    control.answer = { callAgainMs: 5000, overrides };
   });
 
   it("waits for the overrides in a new isolate", async () => {
@@ -249,7 +262,7 @@ describe("a request", () => {
     expect(load()).toBeInstanceOf(Promise);
   });
 
-  it("never waits in a busy isolate, whose hand-overs load the overrides", async () => {
+  it("never waits in a busy isolate, whose uploads load the overrides", async () => {
     const { link, request, load } = createLink({ random: 0.999 });
     await load();
     for (let sent = 0; sent < 100; sent++) {
@@ -355,13 +368,5 @@ describe("a request", () => {
     await vi.advanceTimersByTimeAsync(500);
     expect(link.overrides.version).toBe(3);
     expect(load()).toBeUndefined();
-  });
-
-  it("does not wait again at once if a collector has only old overrides", async () => {
-    const { load } = createLink();
-    control.answer = { ...control.answer, overridesAgeMs: 60_000 };
-    await load();
-    expect(load()).toBeUndefined();
-    expect(failures).toEqual(["load-overrides: outdated"]);
   });
 });

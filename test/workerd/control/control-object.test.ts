@@ -1,9 +1,9 @@
 import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { HandOver, StatisticsQuery } from "../../../src/control/protocol.ts";
+import type { StatisticsQuery, StatisticsUpload } from "../../../src/control/protocol.ts";
 import { MINUTE_MS } from "../../../src/statistics/sums.ts";
-import { clientOf, handOverOf, minuteAt } from "./hand-overs.ts";
+import { clientOf, minuteAt, uploadOf } from "./uploads.ts";
 
 const HOUR = 60 * MINUTE_MS;
 const DAY = 24 * HOUR;
@@ -21,24 +21,24 @@ const at = (time: number) => vi.setSystemTime(time);
 const all: StatisticsQuery = { resolution: "minute", from: NOW - DAY, until: NOW + DAY };
 
 describe("totals", () => {
-  it("add up hand-overs, and count a repeated one once", async () => {
+  it("add up uploads, and count a repeated one once", async () => {
     const object = globalObject();
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
-    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 4)] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOW, 4)] }));
     const { requests, rules, isolates } = await object.totals();
     expect(requests).toMatchObject({ requests: 7, allowed: 7 });
     expect(rules.search).toMatchObject({ requests: 7, allowed: 7 });
     expect(isolates).toBe(1);
   });
 
-  it("survive the eviction of the object, and so does the number of the last hand-over", async () => {
+  it("survive the eviction of the object, and so does the number of the last upload", async () => {
     const object = globalObject();
     const { since } = await object.totals();
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 3)] }));
     await evictDurableObject(object);
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
-    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 1)] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOW, 1)] }));
     const totals = await object.totals();
     expect(totals.requests.requests).toBe(4);
     expect(totals.since).toBeGreaterThanOrEqual(since);
@@ -47,9 +47,9 @@ describe("totals", () => {
   it("never decrease when buckets are removed", async () => {
     const object = globalObject();
     at(NOW);
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 3)] }));
     at(NOW + 400 * DAY);
-    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW + 400 * DAY, 1)] }));
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOW + 400 * DAY, 1)] }));
     expect((await object.totals()).requests.requests).toBe(4);
     const days = await object.statistics({ resolution: "day", from: 0, until: NOW + 500 * DAY });
     expect(days.buckets.map(({ requests }) => requests.requests)).toEqual([1]);
@@ -60,8 +60,8 @@ describe("statistics", () => {
   it("add late sums to the minute, the hour and the day to which they belong", async () => {
     const object = globalObject();
     at(NOW);
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 1)] }));
-    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOON - 1, 2), minuteAt(NOW, 4)] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 1)] }));
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOON - 1, 2), minuteAt(NOW, 4)] }));
     const counts = async (resolution: StatisticsQuery["resolution"]) => {
       const { buckets } = await object.statistics({ ...all, resolution });
       return buckets.map(({ at: time, requests }) => [time, requests.requests]);
@@ -81,7 +81,7 @@ describe("statistics", () => {
     const object = globalObject();
     at(NOW);
     const minutes = [minuteAt(NOW - 5 * DAY, 1), minuteAt(NOW + 5 * DAY, 2)];
-    await object.handOver(handOverOf(1, { minutes }));
+    await object.upload(uploadOf(1, { minutes }));
     const { buckets } = await object.statistics({ ...all, from: 0, until: NOW + 9 * DAY });
     expect(buckets.map((bucket) => bucket.at)).toEqual([NOW - DAY, NOW + MINUTE_MS]);
   });
@@ -89,8 +89,8 @@ describe("statistics", () => {
   it("have the sums of one rule in each bucket, also while the rule did not exist", async () => {
     const object = globalObject();
     at(NOW);
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOON, 1, "old")] }));
-    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 2, "new")] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOON, 1, "old")] }));
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOW, 2, "new")] }));
     const { rules, ruleBuckets } = await object.statistics({ ...all, rule: "new" });
     expect(ruleBuckets?.map(({ requests }) => requests)).toEqual([0, 2]);
     expect(Object.keys(rules)).toEqual(["new"]);
@@ -103,7 +103,7 @@ describe("statistics", () => {
     at(NOW);
     const unmatched = { ...minuteAt(NOON, 3), rules: {} };
     const minutes = [unmatched, minuteAt(NOON + MINUTE_MS, 5), minuteAt(NOW, 2)];
-    await object.handOver(handOverOf(1, { minutes }));
+    await object.upload(uploadOf(1, { minutes }));
     await runInDurableObject(object, (_, { storage }) => {
       storage.sql.exec(
         "UPDATE minutes SET rules = x'010203', peaks = x'04' WHERE at = ?",
@@ -118,7 +118,7 @@ describe("statistics", () => {
   it("have zeros for a rule in an hour and a day without any rule", async () => {
     const object = globalObject();
     at(NOW);
-    await object.handOver(handOverOf(1, { minutes: [{ ...minuteAt(NOW, 3), rules: {} }] }));
+    await object.upload(uploadOf(1, { minutes: [{ ...minuteAt(NOW, 3), rules: {} }] }));
     for (const resolution of ["hour", "day"] as const) {
       const report = await object.statistics({ ...all, resolution, rule: "search" });
       expect(report.ruleBuckets?.map(({ requests }) => requests)).toEqual([0]);
@@ -130,7 +130,7 @@ describe("statistics", () => {
     for (let hour = 48; hour >= 0; hour -= 3) {
       const time = NOW - hour * HOUR;
       at(time);
-      await object.handOver(handOverOf(100 - hour, { minutes: [minuteAt(time, hour + 1)] }));
+      await object.upload(uploadOf(100 - hour, { minutes: [minuteAt(time, hour + 1)] }));
     }
     for (const resolution of ["minute", "hour", "day"] as const) {
       for (const from of [NOW - 50 * HOUR, NOON - 20 * HOUR, NOW - 7 * HOUR]) {
@@ -145,9 +145,9 @@ describe("statistics", () => {
     const object = globalObject();
     at(NOW);
     const minutes = [minuteAt(NOON, 1, "search", 0.5), minuteAt(NOW, 1, "search", 0.25)];
-    await object.handOver(handOverOf(1, { minutes }));
-    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 1, "other", 1)] }));
-    await object.handOver(handOverOf(3, { minutes: [minuteAt(NOW, 1, "search", 0.125)] }));
+    await object.upload(uploadOf(1, { minutes }));
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOW, 1, "other", 1)] }));
+    await object.upload(uploadOf(3, { minutes: [minuteAt(NOW, 1, "search", 0.125)] }));
     await evictDurableObject(object);
     const { rules, ruleBuckets } = await object.statistics({ ...all, rule: "search" });
     expect(rules.search?.peak).toBe(0.5);
@@ -160,7 +160,7 @@ describe("statistics", () => {
   it("read peaks as 0 from rows of a version that did not store them, and then store them", async () => {
     const object = globalObject();
     at(NOW);
-    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3, "search", 0.5)] }));
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 3, "search", 0.5)] }));
     await runInDurableObject(object, (_, { storage }) => {
       for (const table of ["minutes", "hours", "days", "totals"]) {
         storage.sql.exec(`ALTER TABLE ${table} DROP COLUMN peaks`);
@@ -170,7 +170,7 @@ describe("statistics", () => {
     const search = async () => (await object.statistics({ ...all, rule: "search" })).ruleBuckets;
     expect(await search()).toMatchObject([{ requests: 3, peak: 0 }]);
     expect((await object.totals()).rules.search).toMatchObject({ requests: 3, peak: 0 });
-    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 1, "search", 0.25)] }));
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOW, 1, "search", 0.25)] }));
     expect(await search()).toMatchObject([{ requests: 4, peak: 0.25 }]);
     expect((await object.totals()).rules.search).toMatchObject({ requests: 4, peak: 0.25 });
   });
@@ -183,8 +183,8 @@ describe("statistics", () => {
       clientOf("once", 1, NOW),
       clientOf("before", 5, NOON - 1),
     ];
-    await object.handOver(handOverOf(1, { clients }));
-    await object.handOver(handOverOf(2, { clients: [clientOf("often", 2, NOW)] }));
+    await object.upload(uploadOf(1, { clients }));
+    await object.upload(uploadOf(2, { clients: [clientOf("often", 2, NOW)] }));
     const top = async (from: number) => {
       const report = await object.statistics({ ...all, from });
       return report.clients.map(({ client, count }) => [client, count]);
@@ -200,7 +200,7 @@ describe("statistics", () => {
     const object = globalObject();
     at(NOW);
     const clients = [clientOf("early", 9, NOON + 1), clientOf("late", 1, NOW)];
-    await object.handOver(handOverOf(1, { clients }));
+    await object.upload(uploadOf(1, { clients }));
     const lastMinute = await object.statistics({ ...all, from: NOW - MINUTE_MS });
     expect(lastMinute.clients.map(({ client }) => client)).toEqual(["early", "late"]);
     expect(lastMinute.clientsFrom).toBe(NOON);
@@ -211,23 +211,23 @@ describe("statistics", () => {
   it("tell how many isolates were seen, and how many of them do not call the store", async () => {
     const object = globalObject();
     at(NOW);
-    await object.handOver(handOverOf(1, { source: "one" }));
-    await object.handOver(handOverOf(1, { source: "two", breakerOpen: true }));
-    await object.handOver(handOverOf(1, { source: "hub", isolates: 30, openBreakers: 4 }));
-    expect(await object.statistics(all)).toMatchObject({ isolates: 32, openBreakers: 5 });
-    at(NOW + 16_000);
+    await object.upload(uploadOf(1, { source: "one" }));
+    await object.upload(uploadOf(1, { source: "two", breakerOpen: true }));
+    await object.upload(uploadOf(1, { source: "three", breakerOpen: true }));
+    expect(await object.statistics(all)).toMatchObject({ isolates: 3, openBreakers: 2 });
+    at(NOW + 31_000);
     expect(await object.statistics(all)).toMatchObject({ isolates: 0, openBreakers: 0 });
   });
 });
 
-describe("hand-overs of other versions", () => {
+describe("uploads of other versions", () => {
   it.each([
     ["no object", null],
-    ["no source", handOverOf(1, { source: "" })],
-    ["no number", { ...handOverOf(1), sequence: "1" }],
-  ])("are refused if they have %s", async (_, handOver) => {
+    ["no source", uploadOf(1, { source: "" })],
+    ["no number", { ...uploadOf(1), sequence: "1" }],
+  ])("are refused if they have %s", async (_, upload) => {
     const refused = runInDurableObject(globalObject(), (object) =>
-      object.handOver(handOver as HandOver),
+      object.upload(upload as StatisticsUpload),
     );
     await expect(refused).rejects.toThrow(TypeError);
   });
@@ -241,7 +241,7 @@ describe("hand-overs of other versions", () => {
     const object = globalObject();
     const minute = Math.floor(NOW / MINUTE_MS);
     const minutes = [{ minute, rules: { search: { requests: 1, peak } } }];
-    await object.handOver({ ...handOverOf(1), minutes } as unknown as HandOver);
+    await object.upload({ ...uploadOf(1), minutes } as unknown as StatisticsUpload);
     expect((await object.totals()).rules.search).toMatchObject({ requests: 1, peak: valid });
   });
 
@@ -249,8 +249,7 @@ describe("hand-overs of other versions", () => {
     const object = globalObject();
     const names = Array.from({ length: 2000 }, (_, i) => [`rule-${i}`, { requests: 1 }]);
     const odd = {
-      ...handOverOf(1),
-      isolates: -1,
+      ...uploadOf(1),
       minutes: [
         "none",
         { minute: Number.NaN },
@@ -262,7 +261,7 @@ describe("hand-overs of other versions", () => {
       ],
       clients: [null, { rule: "a" }, { ...clientOf("c", Number.POSITIVE_INFINITY, Number.NaN) }],
     };
-    await object.handOver(odd as unknown as HandOver);
+    await object.upload(odd as unknown as StatisticsUpload);
     const { requests, rules } = await object.totals();
     expect(requests).toMatchObject({ requests: 5, allowed: 0, limited: 0 });
     expect(Object.keys(requests)).not.toContain("later");

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, expect, it, vi } from "vitest";
 import { Statistics } from "../../../src/control/statistics.ts";
 import { MINUTE_MS } from "../../../src/statistics/sums.ts";
-import { clientOf, handOverOf, minuteAt } from "./hand-overs.ts";
+import { clientOf, minuteAt, uploadOf } from "./uploads.ts";
 
 afterEach(async () => {
   vi.useRealTimers();
@@ -13,11 +13,11 @@ afterEach(async () => {
 const NOW = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS + 10_000;
 
 /**
- * Hands sums over to a global object that has written before.
+ * Uploads sums to a global object that has written before.
  *
  * @returns the number of rows that SQLite reports as written
  */
-function rowsWrittenFor(limitsClients: boolean, handOvers: number): Promise<number> {
+function rowsWrittenFor(limitsClients: boolean, uploads: number): Promise<number> {
   return runInDurableObject(
     env.WEIR_CONTROL.getByName(crypto.randomUUID()),
     async (_, { storage }) => {
@@ -33,13 +33,13 @@ function rowsWrittenFor(limitsClients: boolean, handOvers: number): Promise<numb
       const counted = { sql, transactionSync } as unknown as DurableObjectStorage;
       const statistics = new Statistics(counted, NOW);
       const clients = limitsClients ? [clientOf("a", 1, NOW), clientOf("b", 1, NOW)] : [];
-      await statistics.add(handOverOf(1, { minutes: [minuteAt(NOW, 1)], clients }), NOW);
+      await statistics.add(uploadOf(1, { minutes: [minuteAt(NOW, 1)], clients }), NOW);
       cursors.length = 0;
       const later = NOW + 5000;
       vi.useFakeTimers({ now: later });
-      const adds = Array.from({ length: handOvers }, (__, i) =>
+      const adds = Array.from({ length: uploads }, (__, i) =>
         statistics.add(
-          handOverOf(2, { source: `${i}`, minutes: [minuteAt(NOW, 1)], clients }),
+          uploadOf(2, { source: `${i}`, minutes: [minuteAt(NOW, 1)], clients }),
           later,
         ),
       );
@@ -50,12 +50,12 @@ function rowsWrittenFor(limitsClients: boolean, handOvers: number): Promise<numb
   );
 }
 
-it("writes four rows for a hand-over, and two more if it names clients", async () => {
+it("writes four rows for an upload, and two more if it names clients", async () => {
   expect(await rowsWrittenFor(false, 1)).toBe(4);
   expect(await rowsWrittenFor(true, 1)).toBe(6);
 });
 
-it("writes as few rows for many hand-overs in one second as for two", async () => {
+it("writes as few rows for many uploads in one second as for two", async () => {
   expect(await rowsWrittenFor(false, 20)).toBe(8);
   expect(await rowsWrittenFor(true, 20)).toBe(12);
 });
@@ -71,7 +71,7 @@ it("counts sums once if the first attempt to write them fails", async () => {
       });
     const failing = { sql: storage.sql, transactionSync } as unknown as DurableObjectStorage;
     const statistics = new Statistics(failing, NOW);
-    const first = handOverOf(1, { minutes: [minuteAt(NOW, 2, "new")] });
+    const first = uploadOf(1, { minutes: [minuteAt(NOW, 2, "new")] });
     isFull = true;
     await expect(statistics.add(first, NOW)).rejects.toThrow("full");
     isFull = false;

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { OverrideChange } from "../../../src/control/protocol.ts";
 import { MAX_OVERRIDES } from "../../../src/overrides/override.ts";
-import { handOverOf } from "./hand-overs.ts";
+import { uploadOf } from "./uploads.ts";
 
 afterEach(async () => {
   vi.useRealTimers();
@@ -30,7 +30,7 @@ function change(client: string, expiresAt = NOW + 3_600_000): OverrideChange {
 
 /** Returns what an isolate gets that has this version of the overrides. */
 async function updateSince(overridesVersion: number) {
-  const answer = await globalObject().handOver(handOverOf(1, { overridesVersion }));
+  const answer = await globalObject().upload(uploadOf(1, { overridesVersion }));
   return answer.overrides;
 }
 

@@ -12,7 +12,7 @@ import {
   RuleSlots,
 } from "../../../src/control/statistics-tables.ts";
 import { noRuleSums } from "../../../src/statistics/sums.ts";
-import { clientOf } from "./hand-overs.ts";
+import { clientOf } from "./uploads.ts";
 
 // Prints how long it takes to read and add up the statistics of 200 rules and a year.
 

@@ -256,7 +256,7 @@ describe("the peak of a rule", () => {
   });
 });
 
-describe("while sums cannot be handed over", () => {
+describe("while sums cannot be uploaded", () => {
   it("a few minutes are kept, and older ones are added to the oldest of them", () => {
     const { recorder, advance } = setUp();
     const api = applied({ name: "api" });

@@ -1,4 +1,4 @@
-import type { HandOver } from "../../../src/control/protocol.ts";
+import type { StatisticsUpload } from "../../../src/control/protocol.ts";
 import {
   type LimitedClient,
   MINUTE_MS,
@@ -17,12 +17,11 @@ export function minuteAt(at: number, requests: number, rule = "search", peak = 0
   };
 }
 
-/** A hand-over of the isolate `isolate`, which has no overrides. */
-export function handOverOf(sequence: number, more: Partial<HandOver> = {}): HandOver {
+/** An upload of the isolate `isolate`, which has no overrides. */
+export function uploadOf(sequence: number, more: Partial<StatisticsUpload> = {}): StatisticsUpload {
   return {
     source: "isolate",
     sequence,
-    isolates: 1,
     minutes: [],
     clients: [],
     breakerOpen: false,

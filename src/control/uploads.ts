@@ -1,0 +1,276 @@
+import {
+  addRequests,
+  addRuleSums,
+  addStoreSums,
+  type LimitedClient,
+  MINUTE_MS,
+  type MinuteSums,
+  noRequests,
+  noRuleSums,
+  noStoreSums,
+  type RuleSums,
+} from "../statistics/sums.ts";
+import { ClientSketch } from "./limited-clients.ts";
+import { type StatisticsUpload, UPLOAD_INTERVAL_MS } from "./protocol.ts";
+
+// The uploads of isolates in the memory of the control object. All isolates call this one object, and
+// each answer says when to call again. `npm run simulate:fan-in` shows the calls, and how old overrides
+// become.
+
+/** The calls that isolates may plan for one second, unless there are too many isolates. */
+const CALLS_PER_SECOND = 90;
+
+/**
+ * The longest time until an isolate calls again, in milliseconds. With more than 2,250 isolates, the
+ * object gets more than 90 calls a second. The runtime ends a waiting upload 30 s after the last response.
+ */
+const MAX_INTERVAL_MS = 25_000;
+
+/** Spreads the calls of isolates evenly over time, however they start. */
+export class CallSlots {
+  #lastAt = Number.NEGATIVE_INFINITY;
+
+  /** Returns the milliseconds until a free time for the next call of an isolate. */
+  take(now: number): number {
+    const at = Math.max(this.#lastAt + 1000 / CALLS_PER_SECOND, now + UPLOAD_INTERVAL_MS);
+    this.#lastAt = Math.min(at, now + MAX_INTERVAL_MS);
+    return this.#lastAt - now;
+  }
+}
+
+/** An isolate counts as running if it has called in this time. */
+const SEEN_MS = MAX_INTERVAL_MS + UPLOAD_INTERVAL_MS;
+
+/** More sources than this are not remembered; the one seen longest ago is forgotten first. */
+const MAX_SOURCES = 20_000;
+
+/** How many sources are stored, so that an upload is not added again after the object was evicted. */
+const MAX_STORED = 1000;
+
+/** The isolates that have called lately, in the order in which they were last seen. */
+export class Sources {
+  readonly #sources = new Map<string, Source>();
+
+  constructor(stored: readonly StoredSource[] = []) {
+    for (const [source, sequence] of stored) {
+      this.#sources.set(source, { sequence, at: Number.NEGATIVE_INFINITY, breakerOpen: false });
+    }
+  }
+
+  /**
+   * Remembers an upload.
+   *
+   * @returns whether its sums must be added: false if they were added before, or if it has none
+   */
+  see(upload: StatisticsUpload, now: number): boolean {
+    const { source, sequence, minutes, clients } = upload;
+    const before = this.#sources.get(source)?.sequence ?? Number.NEGATIVE_INFINITY;
+    const isNew = (minutes.length > 0 || clients.length > 0) && sequence > before;
+    this.#sources.delete(source);
+    this.#sources.set(source, {
+      sequence: isNew ? sequence : before,
+      at: now,
+      breakerOpen: upload.breakerOpen,
+    });
+    if (this.#sources.size > MAX_SOURCES) {
+      for (const first of this.#sources.keys()) {
+        this.#sources.delete(first);
+        break;
+      }
+    }
+    return isNew;
+  }
+
+  /** Returns the number of isolates that were seen lately, and how many of them have an open breaker. */
+  running(now: number): { readonly isolates: number; readonly openBreakers: number } {
+    let [isolates, openBreakers] = [0, 0];
+    for (const { at, breakerOpen } of [...this.#sources.values()].reverse()) {
+      if (now - at > SEEN_MS) break;
+      isolates += 1;
+      if (breakerOpen) openBreakers += 1;
+    }
+    return { isolates, openBreakers };
+  }
+
+  /** Returns the sequence numbers of the sources that were seen last. */
+  toStored(): StoredSource[] {
+    return [...this.#sources]
+      .slice(-MAX_STORED)
+      .filter(([, { sequence }]) => Number.isFinite(sequence))
+      .map(([source, { sequence }]) => [source, sequence]);
+  }
+}
+
+export type StoredSource = readonly [source: string, sequence: number];
+
+interface Source {
+  /** The number of the last upload whose sums were added. */
+  readonly sequence: number;
+  readonly at: number;
+  readonly breakerOpen: boolean;
+}
+
+/** Sums of minutes longer ago than this are added to the oldest accepted minute. */
+const MAX_AGE_MS = 24 * 60 * MINUTE_MS;
+/** Sums of minutes further ahead than this, by a fast clock, are added to the last accepted minute. */
+const MAX_AHEAD_MS = MINUTE_MS;
+
+interface Minute {
+  readonly requests: MinuteSums["requests"];
+  readonly store: MinuteSums["store"];
+  /** By name. Unlike an object, a map also keeps a rule with the name `__proto__`. */
+  readonly rules: Map<string, RuleSums>;
+}
+
+/** Sums that an object has received and has not yet stored or passed on. */
+export class GatheredSums {
+  readonly #minutes = new Map<number, Minute>();
+  readonly #clients = new ClientSketch();
+
+  get isEmpty(): boolean {
+    return this.#minutes.size === 0 && this.#clients.isEmpty;
+  }
+
+  add(minutes: readonly MinuteSums[], clients: readonly LimitedClient[], now: number): void {
+    const first = Math.floor((now - MAX_AGE_MS) / MINUTE_MS);
+    const last = Math.floor((now + MAX_AHEAD_MS) / MINUTE_MS);
+    for (const each of minutes) {
+      this.#addMinute(Math.min(Math.max(each.minute, first), last), each);
+    }
+    for (const each of clients) {
+      const lastAt = Math.min(Math.max(each.lastAt, now - MAX_AGE_MS), now + MAX_AHEAD_MS);
+      this.#clients.add({ ...each, lastAt });
+    }
+  }
+
+  /** Returns all sums, and removes them from this object. */
+  take(): { readonly minutes: MinuteSums[]; readonly clients: readonly LimitedClient[] } {
+    const minutes = [...this.#minutes].map(([minute, { rules, ...sums }]) => ({
+      minute,
+      ...sums,
+      rules: Object.fromEntries(rules),
+    }));
+    this.#minutes.clear();
+    return { minutes, clients: this.#clients.take() };
+  }
+
+  #addMinute(minute: number, { requests, store, rules }: MinuteSums): void {
+    let sums = this.#minutes.get(minute);
+    if (!sums) {
+      sums = { requests: noRequests(), store: noStoreSums(), rules: new Map() };
+      this.#minutes.set(minute, sums);
+    }
+    addRequests(sums.requests, requests);
+    addStoreSums(sums.store, store);
+    for (const [name, ruleSums] of Object.entries(rules)) {
+      let sum = sums.rules.get(name);
+      if (!sum) {
+        if (sums.rules.size >= MAX_RULES) continue;
+        sum = noRuleSums();
+        sums.rules.set(name, sum);
+      }
+      addRuleSums(sum, ruleSums);
+    }
+  }
+}
+
+/** More minutes than this in one upload are ignored. A day has 1440. */
+const MAX_MINUTES = 1500;
+/** More rules than this in one minute are ignored. */
+export const MAX_RULES = 1000;
+/** More clients than this in one upload are ignored. */
+const MAX_HANDED_CLIENTS = 1000;
+const MAX_SOURCE_LENGTH = 64;
+/** The longest name that a rule may have in a configuration. */
+const MAX_NAME_LENGTH = 64;
+/** Identities have 22 characters. */
+const MAX_IDENTITY_LENGTH = 64;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Returns an upload that contains only valid values, with missing numbers as 0. Only Weir calls the
+ * objects, but during a deploy the caller may be a newer or an older version.
+ *
+ * @throws {TypeError} if it does not say which upload of which source it is
+ */
+export function validUpload(value: unknown): StatisticsUpload {
+  const fields = fieldsOf(value);
+  const { source, sequence } = fields;
+  if (typeof source !== "string" || source === "" || source.length > MAX_SOURCE_LENGTH) {
+    throw new TypeError(`source must be a text of 1 to ${MAX_SOURCE_LENGTH} characters.`);
+  }
+  if (!Number.isSafeInteger(sequence)) throw new TypeError("sequence must be a whole number.");
+  return {
+    source,
+    sequence: sequence as number,
+    breakerOpen: fields.breakerOpen === true,
+    minutes: listOf(fields.minutes).slice(0, MAX_MINUTES).flatMap(minuteOf),
+    clients: listOf(fields.clients).slice(0, MAX_HANDED_CLIENTS).flatMap(clientOf),
+    overridesVersion: count(fields.overridesVersion),
+  };
+}
+
+function minuteOf(value: unknown): MinuteSums[] {
+  const fields = fieldsOf(value);
+  if (!Number.isSafeInteger(fields.minute)) return [];
+  const requests = numbers(noRequests(), fields.requests);
+  const store = numbers(noStoreSums(), fields.store);
+  const rules = Object.entries(fieldsOf(fields.rules))
+    .filter(([name]) => name !== "" && name.length <= MAX_NAME_LENGTH)
+    .slice(0, MAX_RULES)
+    .map(([name, sums]): [string, RuleSums] => [name, ruleSumsOf(sums)]);
+  // Unlike an assignment, fromEntries creates a field also for the name __proto__.
+  return [{ minute: fields.minute as number, requests, store, rules: Object.fromEntries(rules) }];
+}
+
+function ruleSumsOf(value: unknown): RuleSums {
+  const sums = numbers(noRuleSums(), value);
+  return { ...sums, peak: Math.min(sums.peak, 1) };
+}
+
+function clientOf(value: unknown): LimitedClient[] {
+  const { rule, client, ...fields } = fieldsOf(value);
+  if (!isText(rule, MAX_NAME_LENGTH) || !isText(client, MAX_IDENTITY_LENGTH)) return [];
+  const limited = count(fields.count);
+  if (limited === 0) return [];
+  return [
+    {
+      rule,
+      client,
+      count: limited,
+      error: Math.min(count(fields.error), limited),
+      lastAt: count(fields.lastAt),
+      shadow: fields.shadow === true,
+    },
+  ];
+}
+
+function isText(value: unknown, maxLength: number): value is string {
+  return typeof value === "string" && value !== "" && value.length <= maxLength;
+}
+
+/** Returns sums with the fields of `zeros`, and with valid numbers. */
+function numbers<Sums extends object>(zeros: Sums, value: unknown): Sums {
+  const values = fieldsOf(value);
+  const valid = Object.entries(zeros).map(([field, zero]) => {
+    const given = values[field];
+    if (!Array.isArray(zero)) return [field, count(given)];
+    return [field, zero.map((_, index) => count(listOf(given)[index]))];
+  });
+  return Object.fromEntries(valid) as Sums;
+}
+
+/** Returns a number from 0 to 2^53 - 1, and 0 for every other value. */
+function count(value: unknown): number {
+  if (typeof value !== "number" || !(value > 0)) return 0;
+  return Math.min(value, Number.MAX_SAFE_INTEGER);
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
