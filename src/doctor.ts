@@ -1,6 +1,6 @@
 import { type Env, originFaults, resolveBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
-import type { Counter } from "./engine/counter.ts";
+import type { Demand } from "./engine/counter.ts";
 import { createStore } from "./stores/create-store.ts";
 import type { Store } from "./stores/store.ts";
 
@@ -54,7 +54,7 @@ async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<o
   const prefix = `${bindings.prefix}:doctor-${identity.slice(0, 8)}`;
   const store = createStore(binding, { clock, timeoutMs, prefix });
   const quota = { limit: DECISIONS, ceiling: DECISIONS, windowMs: 60_000, offsetMs: 0, cost: 1 };
-  const counter: Counter = { key: `${prefix}:${identity}`, identity, ...quota };
+  const counter: Demand = { key: `${prefix}:${identity}`, identity, ...quota };
   const measured = await measure(store, counter);
   // With `clock: "edge"`, Redis returns the Worker's own time.
   const { kind } = binding;
@@ -70,7 +70,7 @@ async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<o
   };
 }
 
-async function measure(store: Store, counter: Counter) {
+async function measure(store: Store, counter: Demand) {
   const decisionsMs: number[] = [];
   let [fastestMs, skewMs, error]: [number, number | undefined, string | undefined] = [
     Infinity,

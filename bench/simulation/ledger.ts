@@ -1,6 +1,6 @@
 import type { Isolate } from "../../cli/simulation/isolate.ts";
 import type { NetworkRecorder } from "../../cli/simulation/network.ts";
-import { type Counter, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
+import { type Demand, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 import type { Answer } from "../../src/stores/store.ts";
 import { type Request, requestOf } from "./request.ts";
 
@@ -29,7 +29,7 @@ export interface Account {
 /** Keeps its own record of every charge and every admission, to check the store's counts later. */
 export class Ledger implements NetworkRecorder {
   readonly #accounts = new Map<string, Account>();
-  readonly #counter: Pick<Counter, "windowMs" | "offsetMs">;
+  readonly #counter: Pick<Demand, "windowMs" | "offsetMs">;
   /** Calls to the store, including calls that fetch blocks in the background. */
   calls = 0;
   /** The number of leases whose unused quota isolates have returned to the store. */
@@ -42,7 +42,7 @@ export class Ledger implements NetworkRecorder {
   /** Requests decided without an answer from the store. */
   fromMemory = 0;
 
-  constructor(counter: Pick<Counter, "windowMs" | "offsetMs">) {
+  constructor(counter: Pick<Demand, "windowMs" | "offsetMs">) {
     this.#counter = counter;
   }
 
@@ -58,7 +58,7 @@ export class Ledger implements NetworkRecorder {
   /** Records the quota that the store has charged and taken back in a call. */
   recordCharges(
     isolate: Isolate,
-    groups: readonly (readonly Counter[])[],
+    groups: readonly (readonly Demand[])[],
     answers: readonly Answer[],
     unused: readonly UnusedQuota[],
   ): void {
@@ -81,10 +81,10 @@ export class Ledger implements NetworkRecorder {
   }
 
   /** Keeps each request's last answer of the store. */
-  recordAnswer(groups: readonly (readonly Counter[])[], answers: readonly Answer[]): void {
+  recordAnswer(groups: readonly (readonly Demand[])[], answers: readonly Answer[]): void {
     for (const [index, group] of groups.entries()) {
       const { admitted, now } = answers[index] as Answer;
-      requestOf(group[0] as Counter).answer = { decidedAt: now, admitted };
+      requestOf(group[0] as Demand).answer = { decidedAt: now, admitted };
     }
   }
 

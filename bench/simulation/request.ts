@@ -1,5 +1,5 @@
 import type { Isolate } from "../../cli/simulation/isolate.ts";
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Counter, Demand } from "../../src/engine/counter.ts";
 
 /** A request that waits for its decision. */
 export interface Request {
@@ -12,11 +12,11 @@ export interface Request {
 }
 
 /** A counter with its request. Every store copies all fields of a counter, so the copy has its request. */
-interface CounterOfRequest extends Counter {
+interface CounterOfRequest extends Demand {
   readonly request: Request;
 }
 
-export function withRequest(counter: Counter, request: Request): Counter {
+export function withRequest(counter: Demand, request: Request): Demand {
   return { ...counter, request } as CounterOfRequest;
 }
 

@@ -3,7 +3,7 @@ import { Fleet } from "../../cli/simulation/fleet.ts";
 import { Network } from "../../cli/simulation/network.ts";
 import { Random, seedOf } from "../../cli/simulation/random.ts";
 import { VirtualTime } from "../../cli/simulation/virtual-time.ts";
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Demand } from "../../src/engine/counter.ts";
 import { type EntryStore, withBatches } from "../../src/stores/batch.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../src/stores/store.ts";
@@ -99,7 +99,7 @@ export async function simulateRuns(scenario: Scenario, seed: number): Promise<Ru
   return results;
 }
 
-function counterOf({ limit, windowMs }: Scenario, client: number): Counter {
+function counterOf({ limit, windowMs }: Scenario, client: number): Demand {
   return {
     key: `weir:simulated:${windowMs}:${client}`,
     identity: `${client}`,

@@ -3,7 +3,7 @@ import type { KeyExpression, KeyPart } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { mayBeCredential } from "../../src/config/tiers.ts";
 import {
-  type Counter,
+  type Demand,
   MAX_COUNT,
   type Row,
   type Tally,
@@ -18,7 +18,7 @@ import { ownText } from "../logs/log-request.ts";
 
 /** A counter of a client with an empty identity, and its window at the time of the current request. */
 interface TemplateCounter {
-  readonly counter: Counter;
+  readonly counter: Demand;
   window: number;
   startsAt: number;
   endsAt: number;
@@ -32,7 +32,7 @@ export class ClientTemplate {
   readonly prefix: string;
   /** The counters of a client with an empty identity, which ends their keys. */
   readonly ruleCounters: readonly RuleCounter[];
-  readonly counters: readonly Counter[];
+  readonly counters: readonly Demand[];
   readonly #current: readonly TemplateCounter[];
 
   constructor(rule: Rule, index: number, prefix: string) {

@@ -1,6 +1,6 @@
 import type { Mode, Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Demand } from "../../src/engine/counter.ts";
 import { certainTalliesOf } from "../../src/limiter/blocked.ts";
 import {
   chargedCountersOf,
@@ -39,7 +39,7 @@ export function responseCountersOf(
   verdicts: readonly RuleVerdict[],
   request: LogRequest,
   prefix: string,
-): Counter[][] {
+): Demand[][] {
   const isShadow = ({ appliedRule }: RuleVerdict) => appliedRule.rule.mode === "shadow";
   return [verdicts.filter((each) => !isShadow(each)), verdicts.filter(isShadow)]
     .map((each) => {

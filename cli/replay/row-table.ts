@@ -1,5 +1,6 @@
 import {
   type Counter,
+  type Demand,
   type ReadRow,
   type Tally,
   type UnusedQuota,
@@ -75,7 +76,7 @@ export class RowTable {
   }
 
   /** Decides one group. @param now never earlier than in earlier calls */
-  decideGroup(counters: readonly Counter[], now: number): GroupAnswer {
+  decideGroup(counters: readonly Demand[], now: number): GroupAnswer {
     this.advance(now);
     const { verdict, writes } = decideGroup(counters, now, this.#read);
     this.#write(writes);
@@ -83,7 +84,7 @@ export class RowTable {
   }
 
   /** Adds each counter's cost to its count, as `Store.adjust` does. */
-  adjust(counters: readonly Counter[], now: number): readonly Tally[] {
+  adjust(counters: readonly Demand[], now: number): readonly Tally[] {
     this.advance(now);
     const { tallies, writes } = adjustGroup(counters, now, this.#read);
     this.#write(writes);

@@ -1,6 +1,6 @@
 import { monthlyDollars, storeCost } from "../../src/admin/dashboard/cost.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import type { Demand, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import { partsOf } from "../../src/stores/durable-object/shards.ts";
 import { isOptional } from "../../src/stores/store.ts";
 import {
@@ -14,7 +14,7 @@ import type { CostReport, StoreUsage } from "./report.ts";
 
 // Estimates of the calls to Durable Objects, by the tables of docs/cost.md. Each identity has an object.
 
-type CallGroup = readonly Counter[];
+type CallGroup = readonly Demand[];
 
 /** The calls of a charge to a counter with two shards: both are read first. */
 const CALLS_OF_SHARDED_CHARGE = 3;
@@ -63,7 +63,7 @@ function adjustmentCalls(counters: CallGroup): number {
   return partsOf(counters).length * (isSharded ? CALLS_OF_SHARDED_CHARGE : 1);
 }
 
-type Group = readonly Counter[];
+type Group = readonly Demand[];
 
 /**
  * Adds up the calls to the store, and the commands that Upstash would bill for them. Without a configured store,

@@ -1,4 +1,4 @@
-import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import type { Demand, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Answer, Group, Store } from "../../src/stores/store.ts";
 import { WORLD } from "./actor.ts";
 import type { Isolate } from "./isolate.ts";
@@ -29,7 +29,7 @@ export interface NetworkRecorder {
   recordAnswer?(groups: Groups, answers: readonly Answer[]): void;
   /** The store has adjusted counters. */
   recordAdjustment?(
-    counters: readonly Counter[],
+    counters: readonly Demand[],
     tallies: readonly Tally[],
     unused: readonly UnusedQuota[],
   ): void;

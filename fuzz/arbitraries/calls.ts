@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { CALENDAR_UNITS, calendarOf, unitLengthMs } from "../../src/config/calendar.ts";
 import { MAX_LIMIT } from "../../src/config/window.ts";
-import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
+import { type Demand, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 
 /** The shortest ban, in milliseconds. It is so long that no ban ends while a case runs. */
 const MIN_BAN_MS = 600_000;
@@ -9,8 +9,8 @@ const MAX_WINDOW_MS = 31_449_600_000;
 
 /** Consecutive calls to a store, each with its time in milliseconds. */
 export type Calls = readonly ({ readonly now: number } & (
-  | { readonly method: "decide"; readonly groups: Counter[][]; readonly unused: UnusedQuota[] }
-  | { readonly method: "adjust" | "reset"; readonly counters: Counter[] }
+  | { readonly method: "decide"; readonly groups: Demand[][]; readonly unused: UnusedQuota[] }
+  | { readonly method: "adjust" | "reset"; readonly counters: Demand[] }
 ))[];
 
 /**
@@ -115,9 +115,10 @@ export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Cal
           // The last group depends on the others.
           .map(({ counter }) => (number === 2 ? { ...counter, dependent: true } : counter)),
       );
-      const unused = mapPresent(returns, (index, { quota, windowsAgo }): UnusedQuota => {
+      const unused = mapPresent(returns, (index, { quota, windowsAgo }) => {
         const counter = counterAt(index, {});
-        return { counter, quota, window: windowAt(now, counter).index - windowsAgo };
+        const window = windowAt(now, counter).index - windowsAgo;
+        return { counter, quota, window } satisfies UnusedQuota;
       }).filter(({ counter }) => !counter.rollsOver && !counter.alternative);
       return { now, method, groups: groups.filter(({ length }) => length > 0), unused };
     }
@@ -130,7 +131,7 @@ function lengthOf({ windowMs, calendar }: Quota): number {
   return calendar ? unitLengthMs(calendar.unit) : windowMs;
 }
 
-function counterOf(quota: Quota, identity: string, charge: Partial<Charge>): Counter {
+function counterOf(quota: Quota, identity: string, charge: Partial<Charge>): Demand {
   const { limit, more, reserved, offset, kind, banMs, forgetAfterMs, calendar } = quota;
   const { cost = 0, reserve = false, checkOnly = false, neverBans = false, block } = charge;
   const windowMs = lengthOf(quota);
@@ -138,7 +139,7 @@ function counterOf(quota: Quota, identity: string, charge: Partial<Charge>): Cou
   const rollsOver = kind === "rolls" && limit > 0;
   const capacity = rollsOver ? Math.min(MAX_LIMIT, limit + more) : limit;
   const ceiling = capacity + (rollsOver && reserve ? reserved : 0);
-  const counter: Counter = {
+  const counter: Demand = {
     key: identity,
     identity,
     limit,

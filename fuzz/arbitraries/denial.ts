@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { defineConfig, type RuleInput } from "../../src/config/index.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { MAX_LIMIT, MAX_WINDOW_SECONDS } from "../../src/config/window.ts";
-import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
+import { type Demand, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import { isViolated, type Limited, type Quota, quotasOf } from "../../src/limiter/decision.ts";
 
@@ -83,7 +83,7 @@ export const denial: fc.Arbitrary<Denial> = fc
 
 /** Returns a tally that wire.ts accepts. */
 function tallyOf(
-  { windowMs, banMs: bans }: Counter,
+  { windowMs, banMs: bans }: Demand,
   { count, reset, banMs }: { count: number; reset: number; banMs: number },
 ): Tally {
   return { count, resetMs: 1 + Math.floor(reset * (windowMs - 1)), banMs: bans ? banMs : 0 };

@@ -1,12 +1,12 @@
 import fc from "fast-check";
-import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
+import { type Demand, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { StoreError } from "../../src/stores/store.ts";
 import { readAnswers } from "../../src/stores/upstash/wire.ts";
 import { createTarget } from "../property.ts";
 
 const WINDOW_MS = 60_000;
 
-const counter: fc.Arbitrary<Counter> = fc
+const counter: fc.Arbitrary<Demand> = fc
   .tuple(fc.nat(9), fc.nat(99), fc.option(fc.nat(9)), fc.boolean(), fc.boolean())
   .map(([cost, limit, block, bans, checkOnly]) => ({
     key: "fuzz:rule:1m:a",
@@ -92,7 +92,7 @@ function tryRead<Result>(read: () => Result): Result | undefined {
 }
 
 /** @throws if no state of the counter can have this tally */
-function checkBounds(tally: Tally | undefined, counter: Counter | undefined, times = 1): void {
+function checkBounds(tally: Tally | undefined, counter: Demand | undefined, times = 1): void {
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");
   const { cost, block, windowMs, banMs } = counter;

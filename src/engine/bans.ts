@@ -18,7 +18,7 @@ export function strikesKey({ key, shadow }: BannedCounter): string {
 }
 
 /** Returns the counter as an enforced rule and as a rule in shadow mode would have it. */
-export function inBothModes(counter: Counter): Counter[] {
+export function inBothModes<Each extends Counter>(counter: Each): Each[] {
   return [false, true].map((shadow) => ({ ...counter, shadow }));
 }
 

@@ -5,7 +5,7 @@ import type { Escalation } from "../config/ban.ts";
 import { type Calendar, DAY_MS } from "../config/calendar.ts";
 import { calendarWindowAt, calendarWindowStart, type WindowBounds } from "./calendar-window.ts";
 
-/** One quota of one client, together with the cost and the options of one request. */
+/** One quota of one client, as a store keeps it. */
 export interface Counter {
   /**
    * The counter's key without the number of the window: `prefix:rule:window:identity`. Two counters can
@@ -33,24 +33,9 @@ export interface Counter {
   readonly offsetMs: number;
   /** The calendar of the windows, if they begin with a unit of the calendar. */
   readonly calendar?: Calendar;
-  /** The quota that this request takes. */
-  readonly cost: number;
-  /**
-   * The maximum count after this request. Usually it is the limit. It is higher if unused quota
-   * rolls over, and even higher if this request may reserve quota of later windows.
-   */
-  readonly ceiling: number;
   /** Whether unused quota rolls over. Used quota then stays used until later windows repay it. */
   readonly rollsOver?: boolean;
-  /** Whether the store only checks that quota is left, and never charges the counter. */
-  readonly checkOnly?: boolean;
-  /**
-   * Quota for this request and for later requests. If enough quota is left, the store charges up to
-   * this amount instead of the cost. The caller can then admit later requests from memory. See
-   * `chargeOf` in fixed-window.ts.
-   */
-  readonly block?: number;
-  /** Whether the caller may take blocks of this quota. Stores ignore this field. */
+  /** Whether isolates may take blocks of this quota. Stores ignore this field. */
   readonly leasable?: boolean;
   /** Whether the rule is in shadow mode. No other rule depends on it. */
   readonly shadow?: boolean;
@@ -63,23 +48,50 @@ export interface Counter {
   readonly banMs?: number;
   /** Present if a client's later bans are longer than its first one. Then `banMs` is set too. */
   readonly escalation?: Escalation;
-  /** Whether `reset` keeps the count, and removes only bans and strikes. Decisions ignore this field. */
-  readonly keepsCount?: boolean;
+}
+
+/** A counter, and the quota that one request wants of it. */
+export interface Demand extends Counter {
+  /** The quota that this request takes. */
+  readonly cost: number;
+  /**
+   * The maximum count after this request. Usually it is the limit. It is higher if unused quota
+   * rolls over, and even higher if this request may reserve quota of later windows.
+   */
+  readonly ceiling: number;
+  /** Whether the store only checks that quota is left, and never charges the counter. */
+  readonly checkOnly?: boolean;
+  /**
+   * Quota for this request and for later requests. If enough quota is left, the store charges up to
+   * this amount instead of the cost. The caller can then admit later requests from memory. See
+   * `chargeOf` in fixed-window.ts.
+   */
+  readonly block?: number;
   /** Whether this request obeys existing bans but never starts a ban. */
   readonly neverBans?: boolean;
-  /**
-   * The number of the window that was charged with the quota that `adjust` changes. If the count
-   * belongs to another window, `adjust` leaves it unchanged, because quota of an ended window
-   * cannot be given back. Decisions ignore this field.
-   */
-  readonly chargedIn?: number;
   /**
    * A second counter of the same quota. Its ceiling is not higher than the ceiling of this counter.
    * The store decides by the counter that has more quota left, and charges only that counter. The
    * reported count is relative to the ceiling of the counter that has this field, so that
    * `ceiling - count` is the quota left in the charged counter.
    */
-  readonly alternative?: Counter;
+  readonly alternative?: Demand;
+}
+
+/** A counter, and the cost to add to its count even if no quota is left. */
+export interface Adjustment extends Demand {
+  /**
+   * The number of the window that was charged with the quota that the cost changes. If the count
+   * belongs to another window, it stays unchanged, because quota of an ended window cannot be given
+   * back.
+   */
+  readonly chargedIn?: number;
+}
+
+/** A counter whose count, ban and strikes are removed. */
+export interface Removal extends Counter {
+  /** Whether the count stays, and only the ban and the strikes are removed. */
+  readonly keepsCount?: boolean;
 }
 
 /** A counter's state after a decision. */

@@ -1,9 +1,12 @@
 import { banKey, inBothModes, startBan, strikesKey } from "./bans.ts";
 import {
+  type Adjustment,
   type Counter,
+  type Demand,
   type GroupVerdict,
   MAX_COUNT,
   type ReadRow,
+  type Removal,
   type Row,
   storedKey,
   type Tally,
@@ -44,8 +47,8 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
 
 /** The counter that a decision uses: the requested counter or its alternative. */
 interface ChosenCounter extends CounterState {
-  readonly counter: Counter;
-  /** The difference between the reported count and `count`: see {@link Counter.alternative}. */
+  readonly counter: Demand;
+  /** The difference between the reported count and `count`: see {@link Demand.alternative}. */
   readonly countOffset: number;
 }
 
@@ -53,7 +56,7 @@ interface ChosenCounter extends CounterState {
  * Chooses between a counter and its alternative. Charges go to the counter with more quota left,
  * and refunds to the other counter.
  */
-function chooseCounter(counter: Counter, now: number, read: ReadRow): ChosenCounter {
+function chooseCounter(counter: Demand, now: number, read: ReadRow): ChosenCounter {
   const state = stateOf(counter, now, read);
   const { alternative } = counter;
   if (alternative) {
@@ -85,7 +88,7 @@ export const EXPIRY_GRACE_MS = 1000;
 export const BLOCK_SHARE = 8;
 
 /** Whether a counter at this count has quota for its cost. */
-export function hasQuota({ ceiling, cost }: Counter, count: number): boolean {
+export function hasQuota({ ceiling, cost }: Demand, count: number): boolean {
   return count + cost <= ceiling;
 }
 
@@ -93,7 +96,7 @@ export function hasQuota({ ceiling, cost }: Counter, count: number): boolean {
  * Returns the quota to charge for an admitted counter. It is the counter's block or the maximum
  * that `BLOCK_SHARE` allows, whichever is smaller, but at least the counter's cost.
  */
-export function chargeOf(counter: Counter, count: number): number {
+export function chargeOf(counter: Demand, count: number): number {
   const { cost, ceiling, checkOnly, block = 0 } = counter;
   if (checkOnly || cost === 0) return 0;
   return Math.max(cost, Math.min(block, Math.floor((ceiling - count) / BLOCK_SHARE)));
@@ -108,7 +111,7 @@ export function chargeOf(counter: Counter, count: number): number {
  * @returns milliseconds; 0 if the quota is available now
  */
 export function quotaAfterMs(
-  counter: Counter,
+  counter: Demand,
   { count, resetMs }: Tally,
   capacity: number,
   now: number,
@@ -130,7 +133,7 @@ export function quotaAfterMs(
  * @returns the verdict, and the rows to store for it
  */
 export function decideGroup(
-  counters: readonly Counter[],
+  counters: readonly Demand[],
   now: number,
   read: ReadRow,
 ): { verdict: GroupVerdict; writes: Writes } {
@@ -144,7 +147,7 @@ export function decideGroup(
     const charge = admitted ? chargeOf(counter, count) : 0;
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
     else keepDebt(counter, state.row, writes);
-    const requested = counters[index] as Counter;
+    const requested = counters[index] as Demand;
     const notChosen = counter === requested ? requested.alternative : requested;
     if (notChosen?.rollsOver) keepDebt(notChosen, read(notChosen.key), writes);
     let remainingBanMs = banMs;
@@ -167,7 +170,7 @@ export function decideGroup(
  * exactly these are admitted. Counters must have no alternative.
  */
 export function countFitting(
-  counters: readonly Counter[],
+  counters: readonly Demand[],
   times: number,
   now: number,
   read: ReadRow,
@@ -187,10 +190,10 @@ export function countFitting(
  * response with this function. A negative cost refunds quota. Counts stay from 0 to {@link
  * MAX_COUNT}. If a counter has an alternative, a charge goes to the counter with more quota left,
  * and a refund to the other counter. Quota of an ended window is not refunded (see {@link
- * Counter.chargedIn}).
+ * Adjustment.chargedIn}).
  */
 export function adjustGroup(
-  counters: readonly Counter[],
+  counters: readonly Adjustment[],
   now: number,
   read: ReadRow,
 ): { tallies: Tally[]; writes: Writes } {
@@ -229,7 +232,7 @@ export function returnUnused(unused: readonly UnusedQuota[], now: number, read: 
  * Removes the rows of counters, and their bans and strikes in every mode. So no quota is used, the
  * client is not banned, and its next ban is the first one. A counter with `keepsCount` keeps its row.
  */
-export function resetGroup(counters: readonly Counter[], now: number): Writes {
+export function resetGroup(counters: readonly Removal[], now: number): Writes {
   const keys = counters
     .flatMap(inBothModes)
     .flatMap((counter) => [
@@ -257,7 +260,7 @@ function rowOf(counter: Counter, count: number, window: number): Row {
  * written. Otherwise the row would expire before the lower limit has repaid the debt, and the client would
  * get its whole capacity at once. A request that costs 0 only reads.
  */
-function keepDebt(counter: Counter, row: Row | undefined, writes: Map<string, Row | undefined>) {
+function keepDebt(counter: Demand, row: Row | undefined, writes: Map<string, Row | undefined>) {
   if (!row || !counter.rollsOver || counter.cost === 0) return;
   const needed = rowOf(counter, row.count, row.window);
   if (needed.expiresAt > row.expiresAt) writes.set(counter.key, needed);

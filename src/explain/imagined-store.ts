@@ -1,6 +1,6 @@
 import { banKey } from "../engine/bans.ts";
 import {
-  type Counter,
+  type Demand,
   MAX_COUNT,
   type Row,
   storedKey,
@@ -20,7 +20,7 @@ export class ImaginedStore implements Store {
   /** The rows that the decision would store, by their keys. */
   readonly writes = new Map<string, Row>();
   /** The counters that were decided, without their alternatives. */
-  readonly decided: Counter[] = [];
+  readonly decided: Demand[] = [];
   readonly #rows = new Map<string, Row>();
 
   /**

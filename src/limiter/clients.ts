@@ -1,6 +1,6 @@
 import type { Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { type Counter, counterId, type Tally } from "../engine/counter.ts";
+import { counterId, type Demand, type Tally } from "../engine/counter.ts";
 import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { Store } from "../stores/store.ts";
@@ -148,7 +148,7 @@ export class Clients {
     await this.#store.reset(kept, timeOf(this.#config));
   }
 
-  #countersOf(appliedRule: AppliedRule): Counter[] {
+  #countersOf(appliedRule: AppliedRule): Demand[] {
     return countersOf(allCountersOf(appliedRule, this.#config.prefix));
   }
 }

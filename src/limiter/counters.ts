@@ -2,7 +2,7 @@ import type { Cost } from "../config/cost.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { formatWindow } from "../config/window.ts";
-import type { Counter } from "../engine/counter.ts";
+import type { Demand } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 
 /** Returns the Worker's time; undefined if the store's clock determines the windows. */
@@ -116,7 +116,7 @@ export interface RuleCounter {
   readonly window: Window;
   /** The maximum count if nothing is reserved: the window's capacity, or a shard's share of it. */
   readonly capacity: number;
-  readonly counter: Counter;
+  readonly counter: Demand;
   /** The two shards between which the store can choose; undefined if the rule has no shards. */
   readonly shards?: ShardPair;
 }
@@ -180,7 +180,7 @@ export function allCountersOf(appliedRule: AppliedRule, prefix: string): RuleCou
   );
 }
 
-export function countersOf(ruleCounters: readonly RuleCounter[]): Counter[] {
+export function countersOf(ruleCounters: readonly RuleCounter[]): Demand[] {
   return ruleCounters.map(({ counter }) => counter);
 }
 
@@ -200,7 +200,7 @@ export function ruleCounterOf(
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
   const reservable = options.reserve ? share(window.maxReserved) : 0;
   const rolls = rollsOver(window);
-  const counter: { -readonly [Field in keyof Counter]: Counter[Field] } = {
+  const counter: { -readonly [Field in keyof Demand]: Demand[Field] } = {
     key: `${prefix}:${rule.name}:${labelOf(window)}:${counted}`,
     identity: counted,
     limit,
@@ -276,7 +276,7 @@ export function addToGroups(groups: CounterGroups, ruleCounters: RuleCounter[]):
 }
 
 /** Returns the groups for a call to the store: the enforced group first, the `mark` groups last. */
-export function storeGroupsOf({ enforced, shadow, marks }: CounterGroups): Counter[][] {
+export function storeGroupsOf({ enforced, shadow, marks }: CounterGroups): Demand[][] {
   const groups = [...shadow, ...marks].map(countersOf);
   if (enforced.length > 0) groups.unshift(countersOf(enforced));
   return groups;

@@ -1,6 +1,6 @@
 import type { Quota } from "../config/custom.ts";
 import type { Rule } from "../config/rule.ts";
-import { type Counter, type Tally, windowAt, windowEndingNear } from "../engine/counter.ts";
+import { type Demand, type Tally, windowAt, windowEndingNear } from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { type Answer, StoreError, type StoreFailure } from "../stores/store.ts";
@@ -270,7 +270,7 @@ function checkedCost({ rule, counter }: RuleCounter): number {
 }
 
 /** Whether a counter has denied its group: the client is banned, or no quota is left for the cost. */
-export function exceeds(counter: Counter, { count, banMs }: Tally): boolean {
+export function exceeds(counter: Demand, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(counter, count);
 }
 

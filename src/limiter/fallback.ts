@@ -1,6 +1,6 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { Counter } from "../engine/counter.ts";
+import type { Demand } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { Deadline } from "../stores/deadline.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
@@ -275,6 +275,6 @@ function isCharged({ counter }: RuleCounter): boolean {
 }
 
 /** Returns the counter with its cost negated, so that `adjust` takes the charge back. */
-function refundOf({ counter }: RuleCounter): Counter {
+function refundOf({ counter }: RuleCounter): Demand {
   return { ...counter, cost: -counter.cost };
 }

@@ -1,4 +1,4 @@
-import type { Counter, Tally, UnusedQuota } from "../engine/counter.ts";
+import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../engine/counter.ts";
 import { Deadline, timedOut } from "./deadline.ts";
 import { type Answer, type Group, isDependent, type Store, StoreError } from "./store.ts";
 
@@ -9,9 +9,9 @@ export interface Entry {
   /** Quota to return. A failure is ignored, and the quota then stays charged. */
   readonly unused: readonly UnusedQuota[];
   /** Counters to which the store adds their cost, even if no quota is left. */
-  readonly adjusted: Group;
+  readonly adjusted: readonly Adjustment[];
   /** Counters to remove: see `Store.reset`. */
-  readonly removed: Group;
+  readonly removed: readonly Removal[];
   /** Groups to decide: the first one, and those that are decided only if it is admitted. */
   readonly groups: readonly Group[];
   /**
@@ -148,7 +148,7 @@ export function answersOf<Result extends object>(
       const later = requests - 1 - index;
       if (!admitted || later === 0) return answer;
       const own = tallies?.map((tally, at) => {
-        const { cost, checkOnly } = counters[at] as Counter;
+        const { cost, checkOnly } = counters[at] as Demand;
         return tally && !checkOnly
           ? { ...tally, count: Math.max(0, tally.count - later * cost) }
           : tally;
@@ -358,15 +358,15 @@ function isEqual(one: Entry, other: Entry): boolean {
 /** Requests whose times differ by more, in milliseconds, are not decided at the same time. */
 const MAX_MERGED_MS = 1000;
 
-function isSameCounter(one: Counter, other: Counter | undefined): boolean {
+function isSameCounter(one: Demand, other: Demand | undefined): boolean {
   if (one === other) return true;
   if (!other) return false;
-  const names = Object.keys(one) as (keyof Counter)[];
+  const names = Object.keys(one) as (keyof Demand)[];
   return (
     names.length === Object.keys(other).length &&
     names.every((name) =>
       name === "alternative"
-        ? isSameCounter(one.alternative as Counter, other.alternative)
+        ? isSameCounter(one.alternative as Demand, other.alternative)
         : one[name] === other[name],
     )
   );

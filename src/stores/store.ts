@@ -1,4 +1,11 @@
-import type { Counter, GroupVerdict, Tally, UnusedQuota } from "../engine/counter.ts";
+import type {
+  Adjustment,
+  Demand,
+  GroupVerdict,
+  Removal,
+  Tally,
+  UnusedQuota,
+} from "../engine/counter.ts";
 
 /**
  * The reason why a store could not decide.
@@ -40,7 +47,7 @@ export class StoreError extends Error {
 }
 
 /** Counters that are charged together or not at all. */
-export type Group = readonly Counter[];
+export type Group = readonly Demand[];
 
 /** The answer for one group. */
 export interface Answer extends Omit<GroupVerdict, "tallies"> {
@@ -109,13 +116,17 @@ export interface Store {
    * @param unused quota to return before: see `decide`
    * @returns the new state of each counter
    */
-  adjust(counters: Group, now?: number, unused?: readonly UnusedQuota[]): Promise<readonly Tally[]>;
+  adjust(
+    counters: readonly Adjustment[],
+    now?: number,
+    unused?: readonly UnusedQuota[],
+  ): Promise<readonly Tally[]>;
 
   /**
    * Removes the counters' counts of the current window, their bans and their strikes. Keeps the count of
    * a counter with `keepsCount`.
    */
-  reset(counters: Group, now?: number): Promise<void>;
+  reset(counters: readonly Removal[], now?: number): Promise<void>;
 }
 
 /** Whether the group at an index of a call is decided only if the first group of the call is admitted. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Calendar, unitLengthMs } from "../../src/config/calendar.ts";
-import { type Counter, type GroupVerdict, windowAt } from "../../src/engine/counter.ts";
+import { type Demand, type GroupVerdict, windowAt } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { type CalendarMoment, calendarFor, calendarMoments } from "./calendar-cases.ts";
 import { type ExpectedWindow, expectedWindow } from "./calendar-oracle.ts";
@@ -9,7 +9,7 @@ import { HOUR, MINUTE } from "./driver.ts";
 import { verdictOf } from "./verdict.ts";
 
 /** Returns a new counter with calendar windows. */
-export function calendarCounter(calendar: Calendar, fields: Partial<Counter> = {}): Counter {
+export function calendarCounter(calendar: Calendar, fields: Partial<Demand> = {}): Demand {
   return counter({ windowMs: unitLengthMs(calendar.unit), calendar, ...fields });
 }
 
@@ -61,7 +61,7 @@ export async function checkMoment(
 export function calendarSuite(createStore: () => Store): void {
   describe("windows of the calendar", () => {
     const store = createStore();
-    const decide = async (each: Counter, now: number) => {
+    const decide = async (each: Demand, now: number) => {
       const { groups } = await verdictOf(store.decide([[each]], now));
       const { admitted, tallies } = groups[0] as GroupVerdict;
       return { admitted, count: tallies[0]?.count, resetMs: tallies[0]?.resetMs };

@@ -1,10 +1,10 @@
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Adjustment } from "../../src/engine/counter.ts";
 
 /**
  * Returns a new counter. By default, it is the counter of a new client with a limit of five
  * requests a minute.
  */
-export function counter(fields: Partial<Counter> = {}): Counter {
+export function counter(fields: Partial<Adjustment> = {}): Adjustment {
   const identity = fields.identity ?? crypto.randomUUID();
   const limit = fields.limit ?? 5;
   return {

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Demand } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
 import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
 import { randomOf } from "./random.ts";
 
 /** The part of the store suite for groups that are charged only if the enforced groups are. */
 export function describeDependents({ store, used }: Driver): void {
-  const mark = (fields: Partial<Counter> = {}) => counter({ dependent: true, ...fields });
-  const shadow = (fields: Partial<Counter> = {}) => counter({ shadow: true, ...fields });
+  const mark = (fields: Partial<Demand> = {}) => counter({ dependent: true, ...fields });
+  const shadow = (fields: Partial<Demand> = {}) => counter({ shadow: true, ...fields });
 
-  const decideAll = (groups: readonly (readonly Counter[])[], now = NOW) =>
+  const decideAll = (groups: readonly (readonly Demand[])[], now = NOW) =>
     Promise.all(store.decide(groups, now));
 
-  async function admittedOf(groups: readonly (readonly Counter[])[], now = NOW) {
+  async function admittedOf(groups: readonly (readonly Demand[])[], now = NOW) {
     return (await decideAll(groups, now)).map(({ admitted }) => admitted);
   }
 
@@ -20,7 +20,7 @@ export function describeDependents({ store, used }: Driver): void {
     ["stored with the enforced group", (identity: string) => ({ identity })],
     ["stored elsewhere", () => ({})],
   ])("a dependent group, %s", (_, place) => {
-    const pairOf = (enforced: Partial<Counter>, dependent: Partial<Counter>) => {
+    const pairOf = (enforced: Partial<Demand>, dependent: Partial<Demand>) => {
       const first = counter(enforced);
       return [first, mark({ ...place(first.identity), ...dependent })] as const;
     };

@@ -1,4 +1,4 @@
-import type { Counter, GroupVerdict } from "../../src/engine/counter.ts";
+import type { Demand, GroupVerdict } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { verdictOf } from "./verdict.ts";
 
@@ -21,13 +21,13 @@ export interface ExpiryOptions {
 
 /** Returns functions that call the store with one group of counters, at the time `now`. */
 export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
-  async function decide(counters: readonly Counter[], now = NOW) {
+  async function decide(counters: readonly Demand[], now = NOW) {
     const { groups } = await verdictOf(store.decide([counters], now));
     return groups[0] as GroupVerdict;
   }
 
   /** Sends `attempts` requests, one after the other. @returns the number that is admitted */
-  async function admitted(counters: readonly Counter[], attempts: number, now = NOW) {
+  async function admitted(counters: readonly Demand[], attempts: number, now = NOW) {
     let count = 0;
     for (let attempt = 0; attempt < attempts; attempt++) {
       if ((await decide(counters, now)).admitted) count++;
@@ -36,7 +36,7 @@ export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
   }
 
   /** Reads counters with a decision that costs 0. @returns the quota used of each counter */
-  async function used(counters: readonly Counter[], now = NOW) {
+  async function used(counters: readonly Demand[], now = NOW) {
     const { tallies } = await decide(
       counters.map((each) => ({ ...each, cost: 0 })),
       now,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Demand } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
 import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
 
@@ -12,7 +12,7 @@ const LATER_MS = [HOUR, 2 * HOUR, 3 * HOUR];
 
 /** The part of the store suite for bans that become longer. */
 export function describeEscalation({ store, decide, used, clockIsOurs }: Driver): void {
-  const banned = (fields: Partial<Counter> = {}) =>
+  const banned = (fields: Partial<Demand> = {}) =>
     counter({
       limit: 0,
       windowMs: 24 * HOUR,
@@ -22,7 +22,7 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
     });
 
   /** Waits until the first ban has ended. @returns the time at which it has ended */
-  async function afterFirstBan(quotas: readonly Counter[]): Promise<number> {
+  async function afterFirstBan(quotas: readonly Demand[]): Promise<number> {
     if (clockIsOurs) return NOW + FIRST_MS;
     const checks = quotas.map((each) => ({ ...each, cost: 0, checkOnly: true, neverBans: true }));
     await expect.poll(async () => (await decide(checks)).admitted, { interval: 5 }).toBe(true);
@@ -30,7 +30,7 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
   }
 
   /** Decides groups that start bans. @returns the length of each ban, in hours */
-  async function hoursOf(quotas: readonly Counter[], now: number): Promise<number[]> {
+  async function hoursOf(quotas: readonly Demand[], now: number): Promise<number[]> {
     const { tallies } = await decide(quotas, now);
     return tallies.map(({ banMs }) => Math.ceil(banMs / HOUR));
   }

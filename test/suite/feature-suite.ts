@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Demand, Removal } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
 import { type Driver, HOUR, NOW } from "./driver.ts";
 
 /** The part of the store suite for rollover, bans, shards, checks, adjustments and resets. */
 export function describeFeatures({ store, decide, admitted, used, clockIsOurs }: Driver): void {
   describe("a counter that rolls over", () => {
-    const rolling = (fields: Partial<Counter> = {}) =>
+    const rolling = (fields: Partial<Demand> = {}) =>
       counter({ limit: 100, ceiling: 150, windowMs: HOUR, rollsOver: true, ...fields });
 
     it("adds each window's limit to the quota left, up to the capacity", async () => {
@@ -39,7 +39,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     });
 
     /** Uses 150 under a limit of 100, so that the row of the limit of 100 expires after two hours. */
-    const LOWERED: Record<string, (hourly: Counter) => Counter[]> = {
+    const LOWERED: Record<string, (hourly: Demand) => Demand[]> = {
       "a denied request": (hourly) => [hourly],
       "a request that is only checked": (hourly) => [{ ...hourly, cost: 111, checkOnly: true }],
       "a request that is denied by another counter": (hourly) => [
@@ -55,7 +55,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
         await decide([{ ...hourly, cost: 150 }]);
         const lowered = { ...hourly, limit: 10, ceiling: 20, cost: 21 };
         const [first, ...others] = (LOWERED[name] as (typeof LOWERED)[string])(lowered);
-        const { admitted } = await decide([first as Counter, ...others], NOW + HOUR);
+        const { admitted } = await decide([first as Demand, ...others], NOW + HOUR);
         expect(admitted).toBe(false);
         expect(await used([lowered], NOW + 3 * HOUR)).toEqual([120]);
         expect(await used([lowered], NOW + 14.5 * HOUR)).toEqual([10]);
@@ -66,7 +66,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     it("keeps the debts of both shards until a lowered limit has repaid them", async () => {
       const [one, other] = [rolling(), rolling()];
       for (const each of [one, other]) await decide([{ ...each, cost: 150 }]);
-      const lower = (each: Counter): Counter => ({ ...each, limit: 10, ceiling: 20 });
+      const lower = (each: Demand): Demand => ({ ...each, limit: 10, ceiling: 20 });
       await decide([{ ...lower(one), alternative: lower(other) }], NOW + HOUR);
       for (const each of [one, other]) {
         expect(await used([lower(each)], NOW + 5 * HOUR)).toEqual([100]);
@@ -99,7 +99,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   });
 
   describe("a ban", () => {
-    const banned = (fields: Partial<Counter> = {}) =>
+    const banned = (fields: Partial<Demand> = {}) =>
       counter({ limit: 2, windowMs: 10_000, banMs: 50_000, ...fields });
 
     it("outlasts the window, and ends after exactly its length", async () => {
@@ -205,7 +205,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   });
 
   describe("an adjustment", () => {
-    const adjust = async (quota: Counter, cost: number) => {
+    const adjust = async (quota: Demand, cost: number) => {
       const [tally] = await store.adjust([{ ...quota, cost }], NOW);
       return tally?.count;
     };
@@ -259,9 +259,10 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       const inShadow = { ...login, shadow: true };
       await admitted([login, plain], 3);
       await decide([inShadow]);
-      const banOf = async (each: Counter) => (await decide([each])).tallies[0]?.banMs as number;
+      const banOf = async (each: Demand) => (await decide([each])).tallies[0]?.banMs as number;
       expect(await banOf(login)).toBeGreaterThan(0);
-      await store.reset([{ ...login, keepsCount: true }, plain], NOW);
+      const removal: Removal = { ...login, keepsCount: true };
+      await store.reset([removal, plain], NOW);
       const check = { checkOnly: true, neverBans: true } as const;
       expect(await decide([{ ...login, ...check }])).toMatchObject({
         admitted: false,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Calendar, unitLengthMs } from "../../src/config/calendar.ts";
 import {
-  type Counter,
+  type Demand,
   longestWindowMs,
   type Tally,
   windowEndingNear,
@@ -13,11 +13,11 @@ import { counter } from "./counters.ts";
 import { DAY, type Driver, HOUR, NOW } from "./driver.ts";
 
 /** A limit of 10 with a capacity of 15, of which unused quota rolls over. */
-function rolling(fields: Partial<Counter> = {}): Counter {
+function rolling(fields: Partial<Demand> = {}): Demand {
   return counter({ limit: 10, ceiling: 15, rollsOver: true, windowMs: HOUR, ...fields });
 }
 
-function inCalendar(calendar: Calendar, fields: Partial<Counter> = {}): Counter {
+function inCalendar(calendar: Calendar, fields: Partial<Demand> = {}): Demand {
   return rolling({ windowMs: unitLengthMs(calendar.unit), calendar, ...fields });
 }
 
@@ -27,21 +27,21 @@ const month = calendarFor("month", "UTC");
 
 interface Case {
   /** The counter at the first charge. */
-  readonly before: Counter;
+  readonly before: Demand;
   /** The counter afterwards: its windows may begin at other times. */
-  readonly after: Counter;
+  readonly after: Demand;
   readonly chargedAt: number;
   readonly triedAt: number;
   readonly windowEndsAt: number;
 }
 
 /** A case in which the clock steps back. */
-function stepBack(each: Counter, chargedAt: number, backMs: number, windowEndsAt: number): Case {
+function stepBack(each: Demand, chargedAt: number, backMs: number, windowEndsAt: number): Case {
   return { before: each, after: each, chargedAt, triedAt: chargedAt - backMs, windowEndsAt };
 }
 
 /** A case in which a deploy changes the start of the windows. */
-function deploy(before: Counter, after: Partial<Counter>, now: number, windowEndsAt: number): Case {
+function deploy(before: Demand, after: Partial<Demand>, now: number, windowEndsAt: number): Case {
   return {
     before,
     after: { ...before, ...after },
@@ -92,7 +92,7 @@ const CASES: Readonly<Record<string, () => Case>> = {
  * no client must retry before.
  */
 export function describeLaterWindows({ store, decide }: Driver): void {
-  async function tallyOf(each: Counter, now: number) {
+  async function tallyOf(each: Demand, now: number) {
     const { admitted, tallies } = await decide([each], now);
     return { admitted, tally: tallies[0] as Tally };
   }

@@ -1,12 +1,12 @@
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Counter, Demand } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 /**
  * Wraps a store, and marks counters as leasable under the same conditions as limiter/counters.ts.
  */
 export function leasable(store: Store): Store {
-  const mark = (counter: Counter): Counter => {
-    const { rollsOver, banMs, alternative } = counter;
+  const mark = <Each extends Counter>(counter: Each): Each => {
+    const { rollsOver, banMs, alternative } = counter as Each & Partial<Demand>;
     return rollsOver || banMs !== undefined || alternative
       ? counter
       : { ...counter, leasable: true };

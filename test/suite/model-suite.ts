@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { calendarOf } from "../../src/config/calendar.ts";
-import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import type { Counter, Demand, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import { verdictOf } from "./verdict.ts";
@@ -259,7 +259,7 @@ function model() {
 
   return {
     /** @param isRead whether the store has read a counter. Otherwise the client is not banned */
-    decide(group: readonly Counter[], now: number, isRead: (index: number) => boolean) {
+    decide(group: readonly Demand[], now: number, isRead: (index: number) => boolean) {
       const states = group.map((each) => ({ each, state: stateOf(each, now) }));
       const hasRoom = ({ each, state }: (typeof states)[number]) =>
         state.count + each.cost <= each.ceiling;
@@ -277,7 +277,7 @@ function model() {
       });
       return { admitted, tallies };
     },
-    adjust(each: Counter, now: number): Tally {
+    adjust(each: Demand, now: number): Tally {
       const { resetMs, banMs, ...state } = stateOf(each, now);
       const to = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, state.count + each.cost));
       return { count: set({ ...state, resetMs, banMs }, to), resetMs, banMs };
@@ -317,7 +317,7 @@ async function compare(
   { quotas, startMs, lagMs, steps }: Scenario,
 ): Promise<void> {
   const keys = quotas.map(({ client }) => counter({ identity: clients[client] as string }).key);
-  const counterAt = (index: number, { cost, reserve, checkOnly, block }: QuotaRequest): Counter => {
+  const counterAt = (index: number, { cost, reserve, checkOnly, block }: QuotaRequest): Demand => {
     const quota = quotas[index] as Quota;
     const { client, capacity, maxReserved, rollsOver, lengthsMs, isCalendar, ...rest } = quota;
     const [banMs] = lengthsMs;
@@ -349,7 +349,7 @@ async function compare(
   let latest = now;
 
   async function decide(
-    groups: readonly (readonly Counter[])[],
+    groups: readonly (readonly Demand[])[],
     step: string,
     unused: readonly UnusedQuota[] = [],
   ) {
@@ -357,7 +357,7 @@ async function compare(
     for (const each of unused) expected.giveBack(each, now);
     expect(verdict.now, step).toBe(now);
     for (const [index, { admitted, tallies }] of verdict.groups.entries()) {
-      const group = groups[index] as readonly Counter[];
+      const group = groups[index] as readonly Demand[];
       const all = expected.decide(group, now, (at) => tallies[at] !== undefined);
       // A denial from memory may lack the tallies of some counters, but it must have the tally of
       // at least one counter that denies.
@@ -368,7 +368,7 @@ async function compare(
       });
       expect({ admitted, tallies: returned }, step).toEqual({ ...all, tallies: expectedTallies });
       const denies = tallies.some((tally, at) => {
-        const { cost, ceiling } = group[at] as Counter;
+        const { cost, ceiling } = group[at] as Demand;
         return tally !== undefined && (tally.banMs > 0 || tally.count + cost > ceiling);
       });
       expect(admitted || denies, step).toBe(true);

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type Counter, windowAt } from "../../src/engine/counter.ts";
+import { type Adjustment, type Demand, windowAt } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
 import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
 
 /** The part of the store suite for quota that is charged first and settled later. */
 export function describeSettlements({ store, decide, used, clockIsOurs }: Driver): void {
-  const refund = (charged: Counter, quota: number, chargedAt: number): Counter => ({
+  const refund = (charged: Demand, quota: number, chargedAt: number): Adjustment => ({
     ...charged,
     cost: -quota,
     chargedIn: windowAt(chargedAt, charged).index,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../src/engine/counter.ts";
+import type { Demand } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import { describeDependents } from "./dependent-suite.ts";
@@ -98,7 +98,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
         const counters = [counter(), counter(), counter()].sort((a, b) =>
           a.identity < b.identity ? -1 : 1,
         );
-        await admitted([counters[at] as Counter], 5);
+        await admitted([counters[at] as Demand], 5);
         const verdict = await decide(counters);
         const counts = [0, 0, 0].with(at, 5);
         expect(verdict.admitted).toBe(false);
@@ -173,7 +173,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       const clients = Array.from({ length: 8 }, () => counter({ limit: 3 }));
       const verdicts = await Promise.all(
         Array.from({ length: 40 }, (_, index) =>
-          decide([clients[index % clients.length] as Counter, shared]),
+          decide([clients[index % clients.length] as Demand, shared]),
         ),
       );
       expect(verdicts.filter((verdict) => verdict.admitted)).toHaveLength(10);

@@ -1,9 +1,13 @@
+import type { Counter } from "../../src/engine/counter.ts";
 import { Breaker, type BreakerOptions } from "../../src/stores/breaker.ts";
 import { inTime } from "../../src/stores/deadline.ts";
-import type { Answer, Group, Store } from "../../src/stores/store.ts";
+import type { Answer, Store } from "../../src/stores/store.ts";
 
 /** Makes a call in some way. */
-type MakeCall = <Result>(counters: Group, call: () => Promise<Result>) => Promise<Result>;
+type MakeCall = <Result>(
+  counters: readonly Counter[],
+  call: () => Promise<Result>,
+) => Promise<Result>;
 
 /** Makes each call of a store in some way. All groups of a decision are one call for the first of them. */
 export function withCalls(store: Store, makeCall: MakeCall): Store {

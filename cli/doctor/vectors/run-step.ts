@@ -1,5 +1,5 @@
 import { unitLengthMs } from "../../../src/config/calendar.ts";
-import { type Counter, type Tally, windowAt } from "../../../src/engine/counter.ts";
+import { type Counter, type Demand, type Tally, windowAt } from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import type { Answer, Store } from "../../../src/stores/store.ts";
 import type { Outcome, Step, Vector, VectorCounter } from "./vector.ts";
@@ -9,7 +9,7 @@ const HOUR = 60 * MINUTE;
 
 /** One step of a vector, ready to run. */
 export interface PreparedStep {
-  readonly counter: Counter;
+  readonly counter: Demand;
   /** The quota that can be used without a reservation. */
   readonly capacity: number;
   /** The time of the step, in milliseconds since the Unix epoch. */
@@ -87,7 +87,7 @@ export async function runStep(
 function decided(
   admitted: boolean,
   tally: Tally,
-  counter: Counter,
+  counter: Demand,
   capacity: number,
   now: number,
 ): Outcome {

@@ -1,9 +1,11 @@
 import { DurableObject } from "cloudflare:workers";
 import { banKey } from "../../engine/bans.ts";
 import type {
-  Counter,
+  Adjustment,
+  Demand,
   GroupVerdict,
   ReadRow,
+  Removal,
   Row,
   Tally,
   UnusedQuota,
@@ -182,7 +184,7 @@ export class CounterObject extends DurableObject<unknown> {
    * Callers pass an id if other objects have already charged their parts of the group
    */
   async decide(
-    groups: readonly (readonly Counter[])[],
+    groups: readonly (readonly Demand[])[],
     now: number | undefined,
     maxWaitMs: number,
     unused: readonly UnusedQuota[] = [],
@@ -229,7 +231,7 @@ export class CounterObject extends DurableObject<unknown> {
 
   /** Decides equal requests. The last part is a denial, or lacks an answer, unless all are admitted. */
   #decideTimes(
-    counters: readonly Counter[],
+    counters: readonly Demand[],
     times: number,
     givenNow: number | undefined,
     maxWaitMs: number,
@@ -264,7 +266,7 @@ export class CounterObject extends DurableObject<unknown> {
    * even if no answer arrives
    */
   async hold(
-    counters: readonly Counter[],
+    counters: readonly Demand[],
     now: number | undefined,
     maxWaitMs: number,
     id: string = crypto.randomUUID(),
@@ -299,7 +301,7 @@ export class CounterObject extends DurableObject<unknown> {
 
   /** Returns unused quota, and adds costs even if no quota is left. A negative cost lowers the count. */
   adjust(
-    counters: readonly Counter[],
+    counters: readonly Adjustment[],
     givenNow: number | undefined,
     unused: readonly UnusedQuota[] = [],
   ): Tally[] {
@@ -314,7 +316,7 @@ export class CounterObject extends DurableObject<unknown> {
    * Removes the counts of these counters in the current window, their bans and their holds. If a counter
    * keeps its count, it keeps its holds too.
    */
-  reset(counters: readonly Counter[], givenNow: number | undefined): void {
+  reset(counters: readonly Removal[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
     this.#rows.write(resetGroup(counters, now), now);
     this.#holds.drop(
@@ -329,7 +331,7 @@ export class CounterObject extends DurableObject<unknown> {
 
   /** Decides a group, if necessary after waiting for holds to end. */
   async #decideGroup(
-    counters: readonly Counter[],
+    counters: readonly Demand[],
     givenNow: number | undefined,
     maxWaitMs: number,
     holdId: string | undefined,
@@ -358,7 +360,7 @@ export class CounterObject extends DurableObject<unknown> {
    * @returns the verdict, or the quota that the group lacks and that open holds may release
    */
   #tryGroup(
-    counters: readonly Counter[],
+    counters: readonly Demand[],
     now: number,
     maxWaitMs: number,
     hasTimedOut: boolean,
@@ -391,7 +393,7 @@ export class CounterObject extends DurableObject<unknown> {
 }
 
 /** Returns a counter for several equal requests. A check costs the same for all of them. */
-function costing(counter: Counter, requests: number): Counter {
+function costing(counter: Demand, requests: number): Demand {
   return counter.checkOnly ? counter : { ...counter, cost: requests * counter.cost };
 }
 
@@ -403,6 +405,6 @@ function withoutBans({ admitted, tallies }: GroupVerdict): GroupVerdict {
   return { admitted, tallies: tallies.map((tally) => ({ ...tally, banMs: 0 })) };
 }
 
-function isBanned(counter: Counter, read: ReadRow): boolean {
+function isBanned(counter: Demand, read: ReadRow): boolean {
   return counter.banMs !== undefined && read(banKey(counter)) !== undefined;
 }

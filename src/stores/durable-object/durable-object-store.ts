@@ -1,5 +1,12 @@
 import { waitUntil } from "cloudflare:workers";
-import { type Counter, MAX_COUNT, type Tally, type UnusedQuota } from "../../engine/counter.ts";
+import {
+  type Adjustment,
+  type Demand,
+  MAX_COUNT,
+  type Removal,
+  type Tally,
+  type UnusedQuota,
+} from "../../engine/counter.ts";
 import type { MakeCall } from "../calls.ts";
 import { inTime } from "../deadline.ts";
 import { type Answer, type Group, isDependent, type Store, StoreError, skipped } from "../store.ts";
@@ -115,7 +122,7 @@ class ObjectStore implements Store {
   }
 
   async adjust(
-    counters: Group,
+    counters: readonly Adjustment[],
     now?: number,
     unused: readonly UnusedQuota[] = [],
   ): Promise<readonly Tally[]> {
@@ -134,7 +141,7 @@ class ObjectStore implements Store {
         const states: Tally[] = await this.#objectOf(identity).adjust(own, now, returns);
         for (const [index, tally] of states.entries()) {
           const at = positions[index] as number;
-          const [counter, shard] = [counters[at], chosen[at]] as [Counter, Counter];
+          const [counter, shard] = [counters[at], chosen[at]] as [Demand, Demand];
           const count = Math.min(MAX_COUNT, tally.count + (counter.ceiling - shard.ceiling));
           tallies[at] = { ...tally, count };
         }
@@ -144,7 +151,7 @@ class ObjectStore implements Store {
     return tallies;
   }
 
-  async reset(counters: Group, now?: number): Promise<void> {
+  async reset(counters: readonly Removal[], now?: number): Promise<void> {
     await this.#call("reset", counters, () =>
       Promise.all(
         partsOf(counters).map((part) => this.#objectOf(part.identity).reset(part.counters, now)),
@@ -205,7 +212,7 @@ class ObjectStore implements Store {
 /** Returns the identity of the object in which all counters are stored; undefined if there are several. */
 function onlyObjectOf(group: Group): string | undefined {
   const identity = group[0]?.identity;
-  const isThere = (counter: Counter) => counter.identity === identity && !counter.alternative;
+  const isThere = (counter: Demand) => counter.identity === identity && !counter.alternative;
   return group.every(isThere) ? identity : undefined;
 }
 

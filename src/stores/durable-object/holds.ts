@@ -1,5 +1,6 @@
 import {
   type Counter,
+  type Demand,
   type GroupVerdict,
   type ReadRow,
   storedKey,
@@ -17,13 +18,13 @@ interface Hold {
 
 /** Quota that a hold has charged to a counter. */
 export interface HeldCharge {
-  readonly counter: Counter;
+  readonly counter: Demand;
   readonly quota: number;
 }
 
 /** The charges of an admitted group. */
 export function heldChargesOf(
-  counters: readonly Counter[],
+  counters: readonly Demand[],
   { tallies }: GroupVerdict,
 ): HeldCharge[] {
   return counters.flatMap((counter, index) => {
@@ -34,7 +35,7 @@ export function heldChargesOf(
 }
 
 /** Counters with negative costs, which take back the charges of a released hold. */
-export function refundsOf({ charges, now }: Hold, read: ReadRow): Counter[] {
+export function refundsOf({ charges, now }: Hold, read: ReadRow): Demand[] {
   return charges
     .filter(({ counter }) => !wasChargedLater(counter, now, read))
     .map(({ counter, quota }) => ({ ...counter, cost: -quota }));
@@ -249,7 +250,7 @@ export class OpenHolds {
    * that opened them has probably ended
    */
   findShortfall(
-    counters: readonly Counter[],
+    counters: readonly Demand[],
     tallies: readonly Tally[],
     now: number,
     maxAgeMs: number,

@@ -1,4 +1,10 @@
-import { type Counter, counterId, MAX_COUNT, type Tally } from "../../engine/counter.ts";
+import {
+  type Counter,
+  counterId,
+  type Demand,
+  MAX_COUNT,
+  type Tally,
+} from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
 import type { ObjectOf } from "./object-calls.ts";
 
@@ -13,7 +19,7 @@ const MAX_SHARDS = 1024;
 export class ShardUsage {
   readonly #counts = new Map<string, { count: number; validUntil: number }>();
 
-  record(counter: Counter, { count, resetMs }: Tally): void {
+  record(counter: Demand, { count, resetMs }: Tally): void {
     const id = counterId(counter);
     this.#counts.delete(id);
     this.#counts.set(id, { count, validUntil: Date.now() + resetMs });
@@ -25,7 +31,7 @@ export class ShardUsage {
   }
 
   /** The quota left when the shard was last seen; the whole ceiling if no valid count is stored. */
-  quotaLeft(counter: Counter): number {
+  quotaLeft(counter: Demand): number {
     const seen = this.#counts.get(counterId(counter));
     return counter.ceiling - (seen && Date.now() < seen.validUntil ? seen.count : 0);
   }
@@ -37,7 +43,7 @@ type Side = 0 | 1;
 /** A counter of a group, and the shard that was chosen for it. */
 interface Choice {
   /** The counter, and its alternative if it has one. */
-  readonly shards: readonly Counter[];
+  readonly shards: readonly Demand[];
   chosen: Side;
   /** The tally of each shard that has denied the counter, for lack of quota or because of a ban. */
   readonly denials: [Tally | undefined, Tally | undefined];
@@ -57,7 +63,7 @@ export class ShardChoice {
   readonly #choices: readonly Choice[];
   readonly #usage: ShardUsage;
 
-  constructor(group: readonly Counter[], usage: ShardUsage) {
+  constructor(group: readonly Demand[], usage: ShardUsage) {
     this.#usage = usage;
     this.#choices = group.map((counter) => {
       const { alternative, ...own } = counter;
@@ -75,8 +81,8 @@ export class ShardChoice {
   }
 
   /** The chosen shard of each counter. These counters have no alternatives. */
-  get counters(): Counter[] {
-    return this.#choices.map(({ shards, chosen }) => shards[chosen] as Counter);
+  get counters(): Demand[] {
+    return this.#choices.map(({ shards, chosen }) => shards[chosen] as Demand);
   }
 
   /**
@@ -89,7 +95,7 @@ export class ShardChoice {
     let wasDenied = false;
     for (const [index, choice] of this.#choices.entries()) {
       const tally = tallies[index];
-      const counter = choice.shards[choice.chosen] as Counter;
+      const counter = choice.shards[choice.chosen] as Demand;
       choice.last = tally && { tally, side: choice.chosen };
       if (!tally) continue;
       if (choice.shards.length > 1) this.#usage.record(counter, tally);
@@ -109,7 +115,7 @@ export class ShardChoice {
   tallies(): (Tally | undefined)[] {
     const isDenied = this.#isDenied();
     return this.#choices.map(({ shards, denials, last }) => {
-      const [own, other = own] = shards as [Counter, Counter?];
+      const [own, other = own] = shards as [Demand, Demand?];
       const countOffset = own.ceiling - other.ceiling;
       const underOwnCeiling = (tally: Tally, side: Side) =>
         side === 0
@@ -150,7 +156,7 @@ export class ShardChoice {
 
   /** The smallest quota left among these counters in one shard. */
   #quotaLeft(choices: readonly Choice[], side: Side): number {
-    return Math.min(...choices.map(({ shards }) => this.#usage.quotaLeft(shards[side] as Counter)));
+    return Math.min(...choices.map(({ shards }) => this.#usage.quotaLeft(shards[side] as Demand)));
   }
 }
 
@@ -177,9 +183,9 @@ function changeShards(choices: readonly Choice[]): void {
  */
 export async function chooseShardsToAdjust(
   objectOf: ObjectOf,
-  counters: readonly Counter[],
+  counters: readonly Demand[],
   now: number | undefined,
-): Promise<Counter[]> {
+): Promise<Demand[]> {
   const shards = counters.flatMap((counter) =>
     counter.alternative ? [counter, counter.alternative] : [],
   );
@@ -191,11 +197,11 @@ export async function chooseShardsToAdjust(
       ]);
       const verdicts = await objectOf(part.identity).decide(checks, now, 0);
       for (const [index, { tallies }] of verdicts.entries()) {
-        counts.set((part.counters[index] as Counter).key, (tallies[0] as Tally).count);
+        counts.set((part.counters[index] as Demand).key, (tallies[0] as Tally).count);
       }
     }),
   );
-  const quotaLeft = ({ key, ceiling }: Counter) => ceiling - (counts.get(key) as number);
+  const quotaLeft = ({ key, ceiling }: Demand) => ceiling - (counts.get(key) as number);
   return counters.map((counter) => {
     const { alternative, ...own } = counter;
     if (!alternative) return counter;
@@ -204,10 +210,10 @@ export async function chooseShardsToAdjust(
 }
 
 /** The counters of a group that are stored in one object. */
-export interface ObjectPart {
+export interface ObjectPart<Each extends Counter = Demand> {
   readonly identity: string;
   readonly reach: number;
-  readonly counters: Counter[];
+  readonly counters: Each[];
   /** The index of each counter in the group. */
   readonly positions: number[];
 }
@@ -221,8 +227,8 @@ export interface ObjectPart {
  * that waits for an object has holds only in objects before it. So no two decisions wait for each
  * other.
  */
-export function partsOf(group: readonly Counter[]): ObjectPart[] {
-  const parts = new Map<string, ObjectPart>();
+export function partsOf<Each extends Counter>(group: readonly Each[]): ObjectPart<Each>[] {
+  const parts = new Map<string, ObjectPart<Each>>();
   for (const [position, counter] of group.entries()) {
     const { identity, reach = 0 } = counter;
     const part = parts.get(identity) ?? { identity, reach, counters: [], positions: [] };

@@ -1,4 +1,4 @@
-import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
+import { type Demand, type Tally, windowAt } from "../../engine/counter.ts";
 import { SHARED_REACH } from "../../request/identity.ts";
 import { Deadline } from "../deadline.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
@@ -81,7 +81,7 @@ interface PartAnswer extends Answer {
   readonly hold?: string | undefined;
 }
 
-function checksOf(counters: Group): Counter[] {
+function checksOf(counters: Group): Demand[] {
   return counters.map(({ block, ...counter }) => ({ ...counter, checkOnly: true }));
 }
 
@@ -248,7 +248,7 @@ function mergeVerdicts(
     const isReleased = !admitted && verdict.admitted && verdict.hold !== undefined;
     for (const [index, tally] of verdict.tallies.entries()) {
       if (!tally) continue;
-      const counter = part.counters[index] as Counter;
+      const counter = part.counters[index] as Demand;
       const { cost, checkOnly } = counter;
       const own =
         isReleased && !checkOnly
@@ -263,7 +263,7 @@ function mergeVerdicts(
 }
 
 /** Adds the number of the window that an object has charged, if its clock shows another window. */
-function withWindow(tally: Tally, counter: Counter, decidedAt: number, groupNow: number): Tally {
+function withWindow(tally: Tally, counter: Demand, decidedAt: number, groupNow: number): Tally {
   if (decidedAt === groupNow || tally.chargedIn !== undefined) return tally;
   const { index: chargedIn } = windowAt(decidedAt, counter);
   return chargedIn === windowAt(groupNow, counter).index ? tally : { ...tally, chargedIn };

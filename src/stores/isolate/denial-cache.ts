@@ -1,4 +1,12 @@
-import { type Counter, counterId, type Tally, type UnusedQuota } from "../../engine/counter.ts";
+import {
+  type Adjustment,
+  type Counter,
+  counterId,
+  type Demand,
+  type Removal,
+  type Tally,
+  type UnusedQuota,
+} from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
 import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
@@ -53,9 +61,9 @@ class DenialCache {
    * @param isStoreAway whether the store has failed. If it has failed, a denial is returned even if
    * only the store could start a ban
    */
-  denialOf(group: readonly Counter[], now: number, isStoreAway = false): Denial | undefined {
+  denialOf(group: readonly Demand[], now: number, isStoreAway = false): Denial | undefined {
     if (this.#counters.size === 0 || group.every(isRead)) return undefined;
-    let deniedBy: Counter[] | undefined;
+    let deniedBy: Demand[] | undefined;
     const denial: (CounterSnapshot | undefined)[] = [];
     for (const counter of group) {
       const snapshot = this.#chosenSnapshotOf(counter, now);
@@ -78,7 +86,7 @@ class DenialCache {
    * Records the store's answer for a group. This updates cached counters, and adds all counters of
    * a denied group, even those with quota left, so that denials from memory are complete.
    */
-  record(group: readonly Counter[], answer: Answer, call: StoreCall): void {
+  record(group: readonly Demand[], answer: Answer, call: StoreCall): void {
     if (!call.isGiven && call.answeredAt < call.sentAt) return;
     const isWorthAdding = isDenied(group, answer);
     for (const [index, counter] of group.entries()) {
@@ -92,7 +100,7 @@ class DenialCache {
     }
   }
 
-  remove(counters: readonly Counter[]): void {
+  remove(counters: readonly Stored[]): void {
     for (const id of counters.flatMap(idsOf)) this.#counters.delete(id);
   }
 
@@ -102,8 +110,8 @@ class DenialCache {
    * quota left.
    */
   #recordPair(
-    counter: Counter,
-    alternative: Counter,
+    counter: Demand,
+    alternative: Demand,
     { admitted }: Answer,
     tally: Tally,
     call: StoreCall,
@@ -115,7 +123,7 @@ class DenialCache {
   }
 
   /** @param isWorthAdding whether to add the counter if it is not cached */
-  #put(counter: Counter, tally: Tally, call: StoreCall, isWorthAdding: boolean): void {
+  #put(counter: Demand, tally: Tally, call: StoreCall, isWorthAdding: boolean): void {
     const id = counterId(counter);
     const entry = this.#counters.peek(id);
     if (!entry && !isWorthAdding) return;
@@ -135,7 +143,7 @@ class DenialCache {
    * is then the snapshot of the shard with more quota left, with a count that is converted to the
    * counter's ceiling.
    */
-  #chosenSnapshotOf(counter: Counter, now: number): CounterSnapshot | undefined {
+  #chosenSnapshotOf(counter: Demand, now: number): CounterSnapshot | undefined {
     const { ceiling, alternative } = counter;
     const snapshot = this.#snapshotOf(counter, now);
     if (!snapshot || !alternative) return snapshot;
@@ -145,7 +153,7 @@ class DenialCache {
     return otherCount < snapshot.count ? { ...other, count: otherCount } : snapshot;
   }
 
-  #snapshotOf(counter: Counter, now: number): CounterSnapshot | undefined {
+  #snapshotOf(counter: Demand, now: number): CounterSnapshot | undefined {
     const id = counterId(counter);
     const entry = this.#counters.peek(id);
     // A rule in shadow mode has its own bans.
@@ -158,13 +166,16 @@ class DenialCache {
   }
 }
 
+/** A counter, perhaps with an alternative. */
+type Stored = Counter & Pick<Partial<Demand>, "alternative">;
+
 /** Whether a call only reads the current count, which the cache may not have. */
-function isRead({ cost, checkOnly }: Counter): boolean {
+function isRead({ cost, checkOnly }: Demand): boolean {
   return cost === 0 && checkOnly === true;
 }
 
 /** Whether a counter whose count is certain denies its group. */
-function isDenied(group: readonly Counter[], { admitted, tallies }: Answer): boolean {
+function isDenied(group: readonly Demand[], { admitted, tallies }: Answer): boolean {
   if (admitted) return false;
   return group.some((counter, index) => {
     const tally = tallies[index];
@@ -172,12 +183,12 @@ function isDenied(group: readonly Counter[], { admitted, tallies }: Answer): boo
   });
 }
 
-function idsOf(counter: Counter): string[] {
+function idsOf(counter: Stored): string[] {
   const { alternative } = counter;
   return alternative ? [counterId(counter), counterId(alternative)] : [counterId(counter)];
 }
 
-function statusOf(counter: Counter, { count, banMs }: Tally): CounterStatus {
+function statusOf(counter: Demand, { count, banMs }: Tally): CounterStatus {
   if (banMs > 0) return "banned";
   return hasQuota(counter, count) ? "available" : "exhausted";
 }
@@ -252,14 +263,14 @@ class CachingStore implements Store {
     return this.#denialAt(group, this.#timeOf(now));
   }
 
-  async adjust(counters: Group, now?: number, unused: readonly UnusedQuota[] = []) {
+  async adjust(counters: readonly Adjustment[], now?: number, unused: readonly UnusedQuota[] = []) {
     this.#removeReturned(unused);
     const tallies = await this.#store.adjust(counters, now, unused);
     this.#cache.remove(counters);
     return tallies;
   }
 
-  async reset(counters: Group, now?: number): Promise<void> {
+  async reset(counters: readonly Removal[], now?: number): Promise<void> {
     this.#cache.remove(counters);
     await this.#store.reset(counters, now);
     // Answers from before the reset may have been recorded during the call.
@@ -274,7 +285,7 @@ class CachingStore implements Store {
   }
 
   #removeReturned(unused: readonly UnusedQuota[]): void {
-    this.#cache.remove(unused.map(({ counter }): Counter => counter));
+    this.#cache.remove(unused.map(({ counter }) => counter));
   }
 
   /** @param isStoreAway whether the store has failed: see `DenialCache` */

@@ -1,6 +1,7 @@
 import {
   type Counter,
   counterId,
+  type Demand,
   type Tally,
   type UnusedQuota,
   windowEndingNear,
@@ -98,7 +99,7 @@ export const IDLE_MS = 5000;
  */
 export interface Lease extends Frequency {
   /** The counter as it was when the quota was charged. */
-  counter: Counter;
+  counter: Demand;
   /** Quota not used yet, which is valid only in the window of `snapshot`. */
   quota: number;
   /**
@@ -128,7 +129,7 @@ export interface TakenQuota {
 }
 
 /** Creates an empty lease for a counter that has been used once. */
-function openLease(counter: Counter, now: number): Lease {
+function openLease(counter: Demand, now: number): Lease {
   return {
     counter,
     quota: 0,
@@ -254,7 +255,7 @@ export class LeaseBook {
    * Returns the lease of a counter if the lease's quota was charged under the counter's ceiling.
    * This call does not count as a use.
    */
-  peek(counter: Counter): Lease | undefined {
+  peek(counter: Demand): Lease | undefined {
     const lease = counter.leasable ? this.#leases.peek(counterId(counter)) : undefined;
     return lease?.counter.ceiling === counter.ceiling ? lease : undefined;
   }
@@ -275,7 +276,7 @@ export class LeaseBook {
    * @returns undefined if the counter is not leasable. The result is also undefined for a counter
    * without a lease, if the request takes no quota or the book is full of busier leases
    */
-  findOrOpen(counter: Counter, now: number): Lease | undefined {
+  findOrOpen(counter: Demand, now: number): Lease | undefined {
     const { cost, ceiling, checkOnly, leasable } = counter;
     if (!leasable) return undefined;
     const id = counterId(counter);
@@ -298,7 +299,7 @@ export class LeaseBook {
    * @param quota the quota charged for later requests. This quota is added to the lease. If the
    * lease can no longer use the quota, a later call returns it to the store
    */
-  record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
+  record(lease: Lease, counter: Demand, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
     const snapshot = snapshotOf(counter, tally, call);
     // After a step back of the clock, this isolate does not know when the window ends.
@@ -313,7 +314,7 @@ export class LeaseBook {
    * Puts quota back into the lease from which a request took it. If the lease's window or tier has
    * changed, the quota is returned to the store.
    */
-  putBack(lease: Lease, counter: Counter, { quota, window }: TakenQuota): void {
+  putBack(lease: Lease, counter: Demand, { quota, window }: TakenQuota): void {
     if (lease.isReset) return;
     if (lease.snapshot?.window === window && this.#isCurrent(lease, counter)) {
       lease.quota += quota;
@@ -354,7 +355,7 @@ export class LeaseBook {
     this.#returns = this.#returns.filter(({ counter }) => !ids.has(counterId(counter)));
   }
 
-  #open(counter: Counter, now: number): Lease | undefined {
+  #open(counter: Demand, now: number): Lease | undefined {
     const lease = openLease(counter, now);
     return this.#leases.add(counterId(counter), lease) ? lease : undefined;
   }
@@ -373,7 +374,7 @@ export class LeaseBook {
    * Whether a lease is still in the book and has the same ceiling as this counter. A counter's
    * ceiling changes if its client's tier changes.
    */
-  #isCurrent(lease: Lease, counter: Counter): boolean {
+  #isCurrent(lease: Lease, counter: Demand): boolean {
     const isSameTier = lease.counter.ceiling === counter.ceiling;
     return isSameTier && this.#leases.peek(counterId(counter)) === lease;
   }

@@ -1,4 +1,4 @@
-import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
+import { type Demand, type Tally, windowAt } from "../../engine/counter.ts";
 import { BLOCK_SHARE, hasQuota } from "../../engine/fixed-window.ts";
 import type { Answer } from "../store.ts";
 import { DECAY_MS } from "./frequency-map.ts";
@@ -30,7 +30,7 @@ const REFILL_ROUND_TRIPS = 3;
  *   these requests need more quota.
  * - The block is at most the quota left, as this isolate knows it, divided by {@link BLOCK_SHARE}.
  */
-export function blockOf(lease: Lease, counter: Counter, now: number): number {
+export function blockOf(lease: Lease, counter: Demand, now: number): number {
   const { recentUses, meanCost, snapshot, refillPendingUntil, openedAt } = lease;
   if (refillPendingUntil > now) return 0;
   // No block is requested if the clock has gone back to a time before the snapshot was valid.
@@ -39,7 +39,7 @@ export function blockOf(lease: Lease, counter: Counter, now: number): number {
   // The uses expected in DECAY_MS. A lease younger than DECAY_MS has counted only a part of them.
   const steadyUses = recentUses / (1 - Math.exp(-(now - openedAt) / DECAY_MS));
   const expectedUses = Math.min(steadyUses, 2 * (recentUses - 1)) * Math.min(1, leftMs / DECAY_MS);
-  const burstUses = Math.min(2 * refillDemand(lease, now), 4 * (recentUses - 4));
+  const burstUses = Math.min(2 * expectedRequests(lease, now), 4 * (recentUses - 4));
   const used = snapshot && isValidAt(snapshot, now) ? snapshot.count : 0;
   const share = Math.floor((counter.ceiling - used) / BLOCK_SHARE);
   return Math.min(share, Math.round(Math.round(Math.max(expectedUses, burstUses)) * meanCost));
@@ -49,7 +49,10 @@ export function blockOf(lease: Lease, counter: Counter, now: number): number {
  * Returns the number of requests expected at the current rate during {@link REFILL_ROUND_TRIPS}
  * round trips.
  */
-export function refillDemand({ recentUses, openedAt, roundTripMs }: Lease, now: number): number {
+export function expectedRequests(
+  { recentUses, openedAt, roundTripMs }: Lease,
+  now: number,
+): number {
   // A lease younger than DECAY_MS has counted uses only since it was opened.
   const periodMs = Math.min(DECAY_MS, Math.max(now - openedAt, roundTripMs, 1));
   return (recentUses / periodMs) * roundTripMs * REFILL_ROUND_TRIPS;
@@ -57,7 +60,7 @@ export function refillDemand({ recentUses, openedAt, roundTripMs }: Lease, now: 
 
 /** The plan for deciding one counter of a group: from its lease, by the store, or both. */
 export interface CounterPlan {
-  readonly counter: Counter;
+  readonly counter: Demand;
   readonly lease?: Lease | undefined;
   /** Quota taken from the lease. */
   readonly takenQuota?: TakenQuota;
@@ -67,7 +70,7 @@ export interface CounterPlan {
    */
   readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
   /** The counter to send to the store; undefined if the lease covers the cost. */
-  readonly request?: Counter;
+  readonly request?: Demand;
   /** Whether the call only refills the lease, so that all charged quota is for later requests. */
   readonly isRefill?: boolean;
 }
@@ -76,7 +79,7 @@ export interface CounterPlan {
 export type GroupPlan = readonly CounterPlan[];
 
 /** Takes as much of a counter's cost as possible from its lease, and requests the rest. */
-export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
+export function planCounter(counter: Demand, lease: Lease | undefined, now: number): CounterPlan {
   if (!lease || counter.cost === 0) return { counter, lease, request: counter };
   const { cost, checkOnly } = counter;
   // The call to the store also returns the quota of an idle lease. If a check used this quota too,
@@ -115,7 +118,7 @@ export function isCoveredByNow(plans: GroupPlan, answer: Answer, now: number): b
   return isCovered;
 }
 
-function isFull(request: Counter, { count, banMs }: Tally): boolean {
+function isFull(request: Demand, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(request, count);
 }
 

@@ -1,4 +1,4 @@
-import type { Counter, Tally, UnusedQuota } from "../../engine/counter.ts";
+import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
 import { inTime } from "../deadline.ts";
 import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
 import { availableQuota, type Lease, LeaseBook, type LeaseCall } from "./lease-book.ts";
@@ -7,11 +7,11 @@ import {
   blockOf,
   type CounterPlan,
   clockOffsetOf,
+  expectedRequests,
   type GroupPlan,
   isCoveredByNow,
   needsStore,
   planCounter,
-  refillDemand,
   unspentChargeOf,
 } from "./lease-plan.ts";
 
@@ -89,7 +89,7 @@ class LeaseCalls {
    * counts contain only used quota.
    */
   adjust(
-    counters: Group,
+    counters: readonly Adjustment[],
     now: number | undefined,
     unused: readonly UnusedQuota[],
   ): Promise<readonly Tally[]> {
@@ -103,8 +103,8 @@ class LeaseCalls {
     let groups: GroupPlan[] | undefined;
     for (const { lease, counter } of plans) {
       if (!lease || counter.checkOnly || counter.cost === 0) continue;
-      const demand = refillDemand(lease, time);
-      if (demand < 1 || lease.quota >= demand * counter.cost) continue;
+      const expected = expectedRequests(lease, time);
+      if (expected < 1 || lease.quota >= expected * counter.cost) continue;
       const request = this.requestBlock(lease, counter, time);
       if (!request) continue;
       groups ??= [];
@@ -121,7 +121,7 @@ class LeaseCalls {
    *
    * @returns undefined if no block larger than the cost is due
    */
-  requestBlock(lease: Lease, counter: Counter, now: number): Counter | undefined {
+  requestBlock(lease: Lease, counter: Demand, now: number): Demand | undefined {
     const block = this.#isAnswering ? blockOf(lease, counter, now) : 0;
     if (block <= counter.cost) return undefined;
     lease.refillPendingUntil = now + this.#options.timeoutMs;
@@ -256,7 +256,7 @@ class LeaseStore implements Store {
   }
 
   async adjust(
-    counters: Group,
+    counters: readonly Adjustment[],
     now?: number,
     unused: readonly UnusedQuota[] = [],
   ): Promise<readonly Tally[]> {
@@ -264,13 +264,13 @@ class LeaseStore implements Store {
     // A block may have arrived during the call. Callers must see counts without its unspent quota.
     const time = this.#timeOf(now);
     return tallies.map((tally, index) => {
-      const lease = this.#book.peek(counters[index] as Counter);
+      const lease = this.#book.peek(counters[index] as Demand);
       const unspent = lease ? availableQuota(lease, time) : 0;
       return unspent > 0 ? { ...tally, count: Math.max(0, tally.count - unspent) } : tally;
     });
   }
 
-  async reset(counters: Group, now?: number): Promise<void> {
+  async reset(counters: readonly Removal[], now?: number): Promise<void> {
     const removed = counters.filter((counter) => !counter.keepsCount);
     this.#book.discard(removed);
     await this.#store.reset(counters, now);
@@ -413,7 +413,7 @@ class LeaseStore implements Store {
   }
 
   /** Plans a counter, and requests a block for its lease if a block is due. */
-  #plan(counter: Counter, now: number): CounterPlan {
+  #plan(counter: Demand, now: number): CounterPlan {
     const lease = this.#book.findOrOpen(counter, now);
     const plan = planCounter(counter, lease, now);
     const { request } = plan;

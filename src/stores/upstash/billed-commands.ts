@@ -1,4 +1,4 @@
-import type { Counter, Tally } from "../../engine/counter.ts";
+import type { Demand, Tally } from "../../engine/counter.ts";
 import type { Entry, EntryAnswer } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
 import type { Clock } from "./wire.ts";
@@ -54,7 +54,7 @@ function commandsOfEntry(
  * some are not, and a denial.
  */
 function commandsOfTimes(
-  group: readonly Counter[],
+  group: readonly Demand[],
   results: readonly (Answer | StoreError | undefined)[],
 ): number {
   const answers = results.filter((each) => each && !(each instanceof StoreError)) as Answer[];
@@ -82,7 +82,7 @@ export function commandsOfGroup(
 }
 
 /** Returns the commands for one counter of a group. @param admitted whether the group was admitted */
-export function commandsOfCounter(counter: Counter, tally: Tally, admitted: boolean): number {
+export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boolean): number {
   const { cost, ceiling, rollsOver, alternative, checkOnly, block = 0 } = counter;
   const ban = counter.banMs === undefined ? 0 : 1;
   if (tally.banMs > 0) {
@@ -109,7 +109,7 @@ export function commandsOfCounter(counter: Counter, tally: Tally, admitted: bool
 
 /** Returns the commands that adjust counters, without those for the call itself. */
 export function commandsOfAdjustment(
-  counters: readonly Counter[],
+  counters: readonly Demand[],
   tallies: readonly (Tally | undefined)[],
 ): number {
   let commands = 0;

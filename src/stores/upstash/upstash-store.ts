@@ -1,4 +1,4 @@
-import { type Counter, MAX_COUNT } from "../../engine/counter.ts";
+import { type Counter, type Demand, MAX_COUNT } from "../../engine/counter.ts";
 import { BLOCK_SHARE, EXPIRY_GRACE_MS } from "../../engine/fixed-window.ts";
 import {
   type BatchOptions,
@@ -122,7 +122,7 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
   const time = Date.now();
   const keys: string[] = [];
   const args = [clock === "edge" ? time : 0, entries.length];
-  const add = (counter: Counter, now: number) => {
+  const add = (counter: Counter & Partial<Demand>, now: number) => {
     keys.push(...keysOf(counter, clock, now));
     args.push(...argumentsOf(counter, now));
   };

@@ -2,8 +2,10 @@ import { errors, Redis } from "@upstash/redis/cloudflare";
 import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
 import {
   type Counter,
+  type Demand,
   longestWindowMs,
   MAX_COUNT,
+  type Removal,
   storedKey,
   type Tally,
   windowAt,
@@ -19,8 +21,11 @@ import { type Answer, type Group, StoreError, skipped } from "../store.ts";
  */
 export type Clock = "redis" | "edge";
 
+/** A counter. Without a demand, for example for a removal, its cost is 0. */
+type MaybeDemand = Counter & Partial<Demand>;
+
 /** The KEYS of a counter, in the order that script.lua describes. */
-export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
+export function keysOf(counter: MaybeDemand, clock: Clock, now: number): string[] {
   const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
   const keys = [keyOf(counter)];
   if (counter.banMs) keys.push(banKey(counter));
@@ -34,14 +39,14 @@ export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
  * these keys even if the rule has no ban, only one length or another mode now, because an earlier
  * deployment of the rule may have written them. A reset ignores the lengths.
  */
-export function withBanKeys(counter: Counter): Counter[] {
+export function withBanKeys(counter: Removal): Removal[] {
   const escalation = { lengthsMs: [1], forgetAfterMs: 1 };
   return inBothModes({ ...counter, banMs: 1, escalation });
 }
 
 /** The ARGV of a counter, in the order that script.lua describes. */
-export function argumentsOf(counter: Counter, now: number): number[] {
-  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, alternative } = counter;
+export function argumentsOf(counter: MaybeDemand, now: number): number[] {
+  const { limit, windowMs, offsetMs, cost = 0, ceiling = limit, block = 0, alternative } = counter;
   const flag = (set = false) => Number(set);
   const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
   const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
@@ -106,7 +111,7 @@ export function readAnswers(
   return answers;
 }
 
-function readAdjusted(counters: Group, values: ReplyReader): Tally[] | StoreError {
+function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[] | StoreError {
   const verdict = values.nextOrError(1, 1);
   return verdict instanceof StoreError
     ? verdict
@@ -139,7 +144,7 @@ function readParts(
 }
 
 /** Reads a tally, and the quota charged, which follows the tally in the reply. */
-function readChargedTally(counter: Counter, admitted: number, integers: ReplyReader): Tally {
+function readChargedTally(counter: Demand, admitted: number, integers: ReplyReader): Tally {
   const { cost, block, checkOnly, alternative } = counter;
   const tally = readTally(counter, integers);
   if (!admitted || checkOnly) {
@@ -292,7 +297,7 @@ export function replyError(message: string, secrets: readonly string[]): StoreEr
  * The identities that a counter's keys contain. A shard's identity consists of the client's
  * identity, `#` and a number.
  */
-export function identitiesOf({ identity, alternative }: Counter): string[] {
+export function identitiesOf({ identity, alternative }: MaybeDemand): string[] {
   // The shards come first, because `#1` would be left over if the client's identity were replaced
   // first.
   const shards = alternative ? [identity, alternative.identity] : [identity];

@@ -3,12 +3,12 @@ import { ExactEngine } from "../../../cli/replay/exact-engine.ts";
 import { RowTable } from "../../../cli/replay/row-table.ts";
 import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
 import { defineConfig } from "../../../src/config/index.ts";
-import type { Counter } from "../../../src/engine/counter.ts";
+import type { Demand } from "../../../src/engine/counter.ts";
 import { COMBINED, logged } from "./requests.ts";
 
 const MINUTE = 60_000;
 
-const counterOf = (client: number, fields: Partial<Counter> = {}): Counter => ({
+const counterOf = (client: number, fields: Partial<Demand> = {}): Demand => ({
   key: `weir:all:1m:${client}`,
   identity: `${client}`,
   limit: 3,

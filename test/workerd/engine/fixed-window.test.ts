@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Counter, storedKey, windowAt } from "../../../src/engine/counter.ts";
+import { type Demand, storedKey, windowAt } from "../../../src/engine/counter.ts";
 import { decideGroup } from "../../../src/engine/fixed-window.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
@@ -10,7 +10,7 @@ const HOUR = 60 * MINUTE;
 
 describe("a group", () => {
   /** Decides a group whose counters have these counts. */
-  function decide(counters: Counter[], counts: number[], now: number) {
+  function decide(counters: Demand[], counts: number[], now: number) {
     const rows = new Map(
       counters.map((counter, index) => [
         storedKey(counter, now),

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createEngineStore } from "../../../dev/engine-store.ts";
-import type { Counter, Tally } from "../../../src/engine/counter.ts";
+import type { Demand, Tally } from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import { counter } from "../../suite/counters.ts";
 import { verdictOf } from "../../suite/verdict.ts";
@@ -47,7 +47,7 @@ describe("a counter that rolls over", () => {
       let balance: Balance = { value: capacity, ts: 0 };
       for (const { passMs, cost } of sequence) {
         now += passMs;
-        const requested: Counter = { ...rolling, cost };
+        const requested: Demand = { ...rolling, cost };
         const { value, ts, retryMs } = withdraw(balance, rate, capacity, cost, now);
         const admitted = value >= -maxReserved;
         if (admitted) balance = { value, ts };

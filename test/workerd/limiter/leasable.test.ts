@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
-import type { Counter } from "../../../src/engine/counter.ts";
+import type { Demand } from "../../../src/engine/counter.ts";
 import {
   allCountersOf,
   type DecideOptions,
@@ -12,7 +12,7 @@ import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 const minute = { limit: 100, window: "1m" } as const;
 const hour = { limit: 2000, window: "1h" } as const;
 
-function countersOf(fields: Partial<RuleInput>, options?: DecideOptions): Counter[] {
+function countersOf(fields: Partial<RuleInput>, options?: DecideOptions): Demand[] {
   const quota = "limits" in fields ? {} : minute;
   const { rules } = defineConfig({ rules: [{ name: "api", ...quota, ...fields } as RuleInput] });
   return rules.flatMap((rule) => {
@@ -59,7 +59,7 @@ describe("quota is never taken in blocks", () => {
   });
 
   it("of either of two shards", () => {
-    const [{ alternative, leasable }] = countersOf({ shards: 2 }) as [Counter];
+    const [{ alternative, leasable }] = countersOf({ shards: 2 }) as [Demand];
     expect([leasable, alternative?.leasable]).toEqual([undefined, undefined]);
     expect(alternative).toBeDefined();
   });

@@ -1,13 +1,13 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, defineConfig, type RuleInput } from "../../../src/config/index.ts";
-import type { Counter } from "../../../src/engine/counter.ts";
+import type { Demand } from "../../../src/engine/counter.ts";
 import { costOfHead } from "../../../src/limiter/cost.ts";
 import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
-type Pair = [Counter, Counter];
+type Pair = [Demand, Demand];
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;

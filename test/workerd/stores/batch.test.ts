@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
-import type { Counter, GroupVerdict } from "../../../src/engine/counter.ts";
+import type { Demand, GroupVerdict } from "../../../src/engine/counter.ts";
 import {
   answersOf,
   type Entry,
@@ -80,7 +80,7 @@ describe("decisions that arrive together", () => {
     expect(counts).toEqual(Array.from({ length: 1000 }, (_, index) => index + 1));
   });
 
-  it.each<[string, Partial<Counter>]>([
+  it.each<[string, Partial<Demand>]>([
     ["another cost", { cost: 2 }],
     ["another ceiling", { ceiling: 4 }],
     ["a block", { block: 9 }],
@@ -128,10 +128,10 @@ describe("decisions that arrive together", () => {
     const note = (name: string) => (error: { failure?: string }) => {
       ended.push(`${name} ${error.failure}`);
     };
-    verdictOf(store.decide([[others[0] as Counter]])).catch(note("first"));
-    verdictOf(store.decide([[others[1] as Counter]])).catch(note("second"));
+    verdictOf(store.decide([[others[0] as Demand]])).catch(note("first"));
+    verdictOf(store.decide([[others[1] as Demand]])).catch(note("second"));
     await vi.advanceTimersByTimeAsync(200);
-    const third = verdictOf(store.decide([[others[2] as Counter]]));
+    const third = verdictOf(store.decide([[others[2] as Demand]]));
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 200);
     expect(ended).toEqual(["first timeout", "second timeout"]);
     calls[1]?.answer();
@@ -140,7 +140,7 @@ describe("decisions that arrive together", () => {
 
   it("all fail if their call fails, and nothing is sent twice", async () => {
     const { store, calls, sizes } = gated();
-    const failed = [0, 1, 2].map((at) => verdictOf(store.decide([[others[at] as Counter]])));
+    const failed = [0, 1, 2].map((at) => verdictOf(store.decide([[others[at] as Demand]])));
     const results = Promise.allSettled(failed);
     calls[0]?.fail(new Error("one"));
     await settle();
@@ -169,9 +169,9 @@ describe("decisions that arrive together", () => {
 
   it("do not wait for ever for calls that never end", async () => {
     const { store, sizes } = gated();
-    verdictOf(store.decide([[others[0] as Counter]])).catch(() => {});
+    verdictOf(store.decide([[others[0] as Demand]])).catch(() => {});
     await vi.advanceTimersByTimeAsync(3 * TIMEOUT_MS + 1);
-    verdictOf(store.decide([[others[1] as Counter]])).catch(() => {});
+    verdictOf(store.decide([[others[1] as Demand]])).catch(() => {});
     expect(sizes()).toEqual([[1], [1]]);
   });
 });
@@ -183,15 +183,15 @@ const NOTHING = { unused: [], adjusted: [], removed: [], times: 1 };
 const HOUR = 3_600_000;
 
 /** Decides equal requests in one entry, in a Durable Object. */
-async function inObject(group: Counter[], times: number, now: number): Promise<GroupVerdict[]> {
-  const object = env.COUNTERS.getByName((group[0] as Counter).identity);
+async function inObject(group: Demand[], times: number, now: number): Promise<GroupVerdict[]> {
+  const object = env.COUNTERS.getByName((group[0] as Demand).identity);
   const [[parts = []] = []] = await object.run([{ ...NOTHING, now, groups: [group], times }], 0);
   return answersOf(group, parts as Part<GroupVerdict>[]);
 }
 
 /** Does the same in Redis. */
 function inRedis(clock: "redis" | "edge") {
-  return async (group: Counter[], times: number, now: number): Promise<GroupVerdict[]> => {
+  return async (group: Demand[], times: number, now: number): Promise<GroupVerdict[]> => {
     const [answers = []] = await upstash(clock).run([{ ...NOTHING, now, groups: [group], times }]);
     return answers.map(({ groups }) => groups[0] as GroupVerdict);
   };
@@ -219,7 +219,7 @@ describe.each<[string, Decide]>([
     const identities = [crypto.randomUUID(), crypto.randomUUID()];
     const [one, other] = identities.map((identity) =>
       quotas.map(
-        ({ limit, more, cost, kind }, index): Counter => ({
+        ({ limit, more, cost, kind }, index): Demand => ({
           ...counter({ key: `test:rule${index}:1h:${identity}`, identity, limit, windowMs: HOUR }),
           ceiling: limit + (kind === "rolling" ? more : 0),
           cost,
@@ -232,7 +232,7 @@ describe.each<[string, Decide]>([
           ...(kind === "checked" && { checkOnly: true }),
         }),
       ),
-    ) as [Counter[], Counter[]];
+    ) as [Demand[], Demand[]];
     for (const group of [one, other]) {
       for (const [index, each] of group.entries()) {
         const { used } = quotas[index] as { used: number };

@@ -1,5 +1,5 @@
 import { describe, expect, inject, it } from "vitest";
-import { type Counter, type GroupVerdict, windowAt } from "../../../src/engine/counter.ts";
+import { type Demand, type GroupVerdict, windowAt } from "../../../src/engine/counter.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { createUpstashStore } from "../../../src/stores/upstash/upstash-store.ts";
 import {
@@ -132,7 +132,7 @@ describe("the clock of Redis", () => {
     const failure = { message: expect.stringContaining("differ by a whole window") };
     await expect(store.adjust(counters, noon + 3 * DAY)).rejects.toMatchObject(failure);
     await expect(store.reset(counters, noon + 3 * DAY)).rejects.toMatchObject(failure);
-    const [tally] = await store.adjust([{ ...(counters[0] as Counter), cost: 0 }], noon);
+    const [tally] = await store.adjust([{ ...(counters[0] as Demand), cost: 0 }], noon);
     expect(tally?.count).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../../src/engine/counter.ts";
+import type { Demand } from "../../../src/engine/counter.ts";
 import { StoreError } from "../../../src/stores/store.ts";
 import { counter } from "../../suite/counters.ts";
 import { NOW } from "../../suite/driver.ts";
@@ -9,12 +9,12 @@ import { storeThat as objectsThat } from "./memory-objects.ts";
 function storeThat(fail: () => Promise<never>) {
   const { store, memory, calls, tasks } = objectsThat(fail);
   /** Sends a request to which both counters apply. */
-  async function send(enforced: Counter, mark: Counter) {
+  async function send(enforced: Demand, mark: Demand) {
     const { groups } = await verdictOf(store.decide([[enforced], [mark]], NOW));
     await Promise.all(tasks.splice(0));
     return groups.map(({ admitted }) => admitted);
   }
-  const used = async (each: Counter) => {
+  const used = async (each: Demand) => {
     const { groups } = await verdictOf(memory.decide([[{ ...each, cost: 0 }]], NOW));
     return groups[0]?.tallies[0]?.count;
   };
@@ -23,7 +23,7 @@ function storeThat(fail: () => Promise<never>) {
 
 const away = () => Promise.reject(new StoreError("unreachable", "away"));
 const never = () => new Promise<never>(() => {});
-const markOf = (fields: Partial<Counter> = {}) =>
+const markOf = (fields: Partial<Demand> = {}) =>
   counter({ identity: "other", dependent: true, ...fields });
 
 describe.each([
@@ -117,7 +117,7 @@ describe("a dependent group", () => {
       expect(await send(enforced, mark)).toEqual([true, true]);
     }
     expect(calls.length).toBeLessThan(20);
-    const counts = async (each: Counter) => verdictOf(store.decide([[{ ...each, cost: 0 }]], NOW));
+    const counts = async (each: Demand) => verdictOf(store.decide([[{ ...each, cost: 0 }]], NOW));
     for (const each of [enforced, mark]) {
       expect((await counts(each)).groups[0]?.tallies[0]?.count).toBe(200);
     }

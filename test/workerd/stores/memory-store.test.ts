@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Counter, storedKey, windowAt } from "../../../src/engine/counter.ts";
+import { type Demand, storedKey, windowAt } from "../../../src/engine/counter.ts";
 import { EXPIRY_GRACE_MS } from "../../../src/engine/fixed-window.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
@@ -79,7 +79,7 @@ describe("a bounded memory store", () => {
       let now = 0;
       for (let step = 0; step < 5000; step++) {
         now += random(4) === 0 ? random(2000) : 0;
-        const quota = quotas[random(quotas.length)] as Counter;
+        const quota = quotas[random(quotas.length)] as Demand;
         const key = storedKey(quota, now);
         if (random(8) === 0) {
           await store.reset([quota], now);

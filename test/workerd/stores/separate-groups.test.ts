@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../../src/engine/counter.ts";
+import type { Demand } from "../../../src/engine/counter.ts";
 import { StoreError } from "../../../src/stores/store.ts";
 import { counter } from "../../suite/counters.ts";
 import { NOW } from "../../suite/driver.ts";
@@ -8,7 +8,7 @@ import { storeThat } from "./memory-objects.ts";
 
 const away = () => Promise.reject(new StoreError("unreachable", "away"));
 const never = () => new Promise<never>(() => {});
-const shadowOf = (fields: Partial<Counter> = {}) =>
+const shadowOf = (fields: Partial<Demand> = {}) =>
   counter({ identity: "other", shadow: true, ...fields });
 
 describe.each([
@@ -50,7 +50,7 @@ describe.each([
 describe("a shadow group", () => {
   it("is decided separately, with its lease and the denial cache", async () => {
     const { store, calls } = storeThat(away);
-    const admitted = async (shadow: Counter) => {
+    const admitted = async (shadow: Demand) => {
       const { groups } = await verdictOf(store.decide([[counter({ limit: 0 })], [shadow]], NOW));
       return groups[1]?.admitted;
     };

@@ -3,12 +3,12 @@ import { Ledger } from "../../../../bench/simulation/ledger.ts";
 import { type Request, withRequest } from "../../../../bench/simulation/request.ts";
 import { audit, emptyResult, type RunResult } from "../../../../bench/simulation/run-result.ts";
 import { Isolate } from "../../../../cli/simulation/isolate.ts";
-import type { Counter, Tally } from "../../../../src/engine/counter.ts";
+import type { Demand, Tally } from "../../../../src/engine/counter.ts";
 
 const WINDOW_MS = 60_000;
 const LIMIT = 3;
 
-const counter: Counter = {
+const counter: Demand = {
   key: "key",
   identity: "somebody",
   limit: LIMIT,

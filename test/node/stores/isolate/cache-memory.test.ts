@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
@@ -54,7 +54,7 @@ const prefix = "weir";
 const rule = { name: "search", window: "1m" };
 
 /** Creates the counter of a new client, with an identity of 22 characters and a complete key. */
-function stranger(number: number): Counter {
+function stranger(number: number): Demand {
   const at = (number * 7919) % (digits.length - 17);
   const text = `${digits.slice(at, at + 17)}${number.toString(36).padStart(5, "0")}`;
   const identity = Buffer.from(text).toString("latin1");

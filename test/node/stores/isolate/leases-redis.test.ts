@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
-import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
+import { type Demand, windowAt } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
@@ -34,7 +34,7 @@ beforeEach(async () => {
  * Creates a counter with a window of a day. The window began half a day ago, so that no test
  * reaches its end.
  */
-function counter(fields: Partial<Counter> = {}): Counter {
+function counter(fields: Partial<Demand> = {}): Demand {
   const midday = (Date.now() - DAY / 2) % DAY;
   return anyCounter({ limit: 1000, windowMs: DAY, offsetMs: midday, leasable: true, ...fields });
 }
@@ -42,13 +42,13 @@ function counter(fields: Partial<Counter> = {}): Counter {
 function storeWith(clock: Clock) {
   const { url, token } = rest;
   const store = createUpstashStore({ url, token, clock, timeoutMs: 10_000 });
-  const unusedOf = (quota: Counter, amount: number, windowsAgo = 0) => {
+  const unusedOf = (quota: Demand, amount: number, windowsAgo = 0) => {
     const window = windowAt(Date.now(), quota).index - windowsAgo;
     return { counter: quota, quota: amount, window };
   };
-  const returnQuota = (quota: Counter, amount: number, windowsAgo = 0) =>
+  const returnQuota = (quota: Demand, amount: number, windowsAgo = 0) =>
     store.adjust([], undefined, [unusedOf(quota, amount, windowsAgo)]);
-  const take = async (quota: Counter) => {
+  const take = async (quota: Demand) => {
     const { groups } = await verdictOf(store.decide([[quota]]));
     return groups[0]?.tallies[0];
   };

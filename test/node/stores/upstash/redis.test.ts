@@ -3,7 +3,12 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { banKey, strikesKey } from "../../../../src/engine/bans.ts";
-import { type Counter, storedKey, windowAt } from "../../../../src/engine/counter.ts";
+import {
+  type Adjustment,
+  type Demand,
+  storedKey,
+  windowAt,
+} from "../../../../src/engine/counter.ts";
 import { type Entry, withBatches } from "../../../../src/stores/batch.ts";
 import { billedCommands } from "../../../../src/stores/upstash/billed-commands.ts";
 import { createUpstashEntries } from "../../../../src/stores/upstash/upstash-store.ts";
@@ -108,7 +113,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   const full = { limit: 1 };
   const banned = { banMs: 60_000 };
   const shards = () => ({ alternative: counter({ windowMs: HOUR }) });
-  it.each<[string, Partial<Counter>[], Record<string, number>]>([
+  it.each<[string, Partial<Adjustment>[], Record<string, number>]>([
     ["three counters", [{}, {}, {}], { bitfield: 3 }],
     ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
     ["a counter that is only checked", [{ checkOnly: true }], { bitfield_ro: 1 }],
@@ -146,7 +151,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   });
 
   // docs/cost.md has the same figures.
-  it.each<[string, Partial<Counter>, Record<string, number>]>([
+  it.each<[string, Partial<Adjustment>, Record<string, number>]>([
     ["a part", { cost: -1 }, { bitfield: 1 }],
     ["more than the reserve", { cost: 3 }, { bitfield: 1 }],
     [
@@ -166,7 +171,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     // The first call loads the script.
     await store.adjust([counter()], now);
     const settled = { ...charged, chargedIn: windowAt(now, charged).index, ...fields };
-    const commands = await commandsOf(() => store.adjust([settled as Counter], now));
+    const commands = await commandsOf(() => store.adjust([settled as Demand], now));
     expect(commands).toEqual({ evalsha: 1, ...expected });
   });
 
@@ -345,7 +350,7 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
       const rest = groups[0]?.tallies[index]?.resetMs as number;
       expect(ttl).toBeGreaterThan(0);
       expect(ttl).toBeLessThanOrEqual(rest + 1000);
-      await verdictOf(store.decide([[counters[index] as Counter]]));
+      await verdictOf(store.decide([[counters[index] as Demand]]));
       expect(await redis.pexpiretime(stored as string)).toBe(expiresAt);
     }
   });
@@ -400,12 +405,12 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
 describe.each(["redis", "edge"] as const)("a key of another type, with the clock %s", (clock) => {
   const store = storeWith(clock);
   const hour = 3_600_000;
-  const plain = (fields: Partial<Counter> = {}) => counter({ windowMs: hour, ...fields });
-  const rolling = (fields: Partial<Counter> = {}) =>
+  const plain = (fields: Partial<Adjustment> = {}) => counter({ windowMs: hour, ...fields });
+  const rolling = (fields: Partial<Adjustment> = {}) =>
     plain({ limit: 5, ceiling: 20, rollsOver: true, ...fields });
 
   /** Stores a list under the counter's key. */
-  async function occupy({ key, rollsOver }: Counter): Promise<void> {
+  async function occupy({ key, rollsOver }: Demand): Promise<void> {
     const window = Math.floor(Date.now() / hour);
     await redis.rpush(rollsOver ? key : `${key}:${window}`, "something else");
     if (!rollsOver) await redis.rpush(`${key}:${window + 1}`, "something else");
@@ -440,7 +445,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
     const { url, token } = rest;
     const entries = createUpstashEntries({ url, token, clock, timeoutMs: 10_000 });
     const nothing = { now: Date.now(), unused: [], adjusted: [], removed: [], groups: [] };
-    const deciding = (group: Counter, times = 1) => ({ ...nothing, groups: [[group]], times });
+    const deciding = (group: Demand, times = 1) => ({ ...nothing, groups: [[group]], times });
     const [one, foreign, rolls, adjusted] = [plain(), plain(), rolling(), plain({ cost: 7 })];
     await occupy(foreign);
     const answers = await entries.run([

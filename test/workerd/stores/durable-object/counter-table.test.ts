@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
+import { type Demand, windowAt } from "../../../../src/engine/counter.ts";
 import { adjustGroup, decideGroup } from "../../../../src/engine/fixed-window.ts";
 import { CounterTable } from "../../../../src/stores/durable-object/counter-object.ts";
 import { counter } from "../../../suite/counters.ts";
@@ -14,7 +14,7 @@ interface Call {
   /** @default "decide" */
   readonly kind?: "decide" | "adjust" | "alarm";
   /** @default none, as for an alarm */
-  readonly counters?: readonly Counter[];
+  readonly counters?: readonly Demand[];
   /** Milliseconds after the first call. @default 0 */
   readonly at?: number;
 }
@@ -33,7 +33,7 @@ interface Writes {
  *
  * @returns the number of rows that each decision wrote
  */
-async function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
+async function rowsWrittenBy(...decisions: Demand[][]): Promise<number[]> {
   const writes = await writesOf(
     true,
     decisions.map((counters) => ({ counters })),

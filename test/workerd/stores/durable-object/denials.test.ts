@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
@@ -58,7 +58,7 @@ function inStore<Result>(
 }
 
 /** Creates counters whose objects are called in this order. */
-function inOrder(...fields: Partial<Counter>[]): Counter[] {
+function inOrder(...fields: Partial<Demand>[]): Demand[] {
   return fields.map((each, index) =>
     counter({ windowMs: DAY, identity: `${index}${crypto.randomUUID()}`, ...each }),
   );
@@ -72,7 +72,7 @@ describe("a denial by one of several objects", () => {
   ];
 
   it.each(faults)("stays a denial if a read of another object %s", async (_, fault) => {
-    const [full, roomy] = inOrder({ limit: 0 }, {}) as [Counter, Counter];
+    const [full, roomy] = inOrder({ limit: 0 }, {}) as [Demand, Demand];
     const meet: Meet = (_method, name) => (name.endsWith(roomy.identity) ? fault() : undefined);
     await inStore(meet, async (store) => {
       const startedAt = Date.now();
@@ -83,7 +83,7 @@ describe("a denial by one of several objects", () => {
   });
 
   it.each(faults)("stays a denial if the release of another object's hold %s", async (_, fault) => {
-    const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
+    const [roomy, full] = inOrder({}, { limit: 0 }) as [Demand, Demand];
     const meet: Meet = (method) => (method === "endHold" ? fault() : undefined);
     await inStore(meet, async (store) => {
       const startedAt = Date.now();
@@ -100,7 +100,7 @@ describe("a denial by one of several objects", () => {
       await verdictOf(store.decide([quotas]));
       const startedAt = Date.now();
       const verdicts = await Promise.all(
-        Array.from({ length: 20 }, () => verdictOf(store.decide([[quotas[0] as Counter]]))),
+        Array.from({ length: 20 }, () => verdictOf(store.decide([[quotas[0] as Demand]]))),
       );
       for (const { groups } of verdicts) expect(groups[0]?.admitted).toBe(false);
       expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
@@ -123,9 +123,9 @@ describe("a denial by one of several objects", () => {
 
 describe("two shards in objects", () => {
   const shardsOf = (...limits: number[]) => inOrder(...limits.map((limit) => ({ limit })));
-  const either = ([one, alternative]: Counter[]) => ({
-    ...(one as Counter),
-    alternative: alternative as Counter,
+  const either = ([one, alternative]: Demand[]) => ({
+    ...(one as Demand),
+    alternative: alternative as Demand,
   });
 
   it("together admit exactly their quota in a burst", async () => {
@@ -172,7 +172,7 @@ describe("two shards in objects", () => {
           const one = Math.floor(Math.random() * 10);
           const alternative = (one + 1 + Math.floor(Math.random() * 9)) % 10;
           await verdictOf(
-            store.decide([[either([shards[one] as Counter, shards[alternative] as Counter])]]),
+            store.decide([[either([shards[one] as Demand, shards[alternative] as Demand])]]),
           );
         }
         const verdict = await verdictOf(store.decide(shards.map((each) => [{ ...each, cost: 0 }])));
@@ -183,7 +183,7 @@ describe("two shards in objects", () => {
   });
 
   it("are both tried in a group with other objects, which is charged as a whole or not at all", async () => {
-    const [global] = inOrder({ limit: 15, identity: "z" }) as [Counter];
+    const [global] = inOrder({ limit: 15, identity: "z" }) as [Demand];
     const pair = either(shardsOf(10, 10));
     await inStore(
       () => {},
@@ -194,10 +194,10 @@ describe("two shards in objects", () => {
         const admitted = verdicts.filter(({ groups }) => groups[0]?.admitted);
         expect(admitted).toHaveLength(15);
         const [one, other, all] = [pair, pair.alternative, global].map(
-          ({ alternative: _, ...each }: Counter) => each,
+          ({ alternative: _, ...each }: Demand) => each,
         );
         const verdict = await verdictOf(
-          store.decide([one, other, all].map((each) => [{ ...(each as Counter), cost: 0 }])),
+          store.decide([one, other, all].map((each) => [{ ...(each as Demand), cost: 0 }])),
         );
         const [a = 0, b = 0, c] = verdict.groups.map(({ tallies }) => tallies[0]?.count);
         expect([a + b, c]).toEqual([15, 15]);
@@ -218,15 +218,15 @@ describe("two shards in objects", () => {
       async (store, calls) => {
         expect((await verdictOf(store.decide([windows]))).groups[0]?.admitted).toBe(true);
         expect(calls).toEqual(["decide"]);
-        const [minute, day] = windows as [Counter, Counter];
+        const [minute, day] = windows as [Demand, Demand];
         const { alternative: _, ...minuteInOne } = minute;
         await store.adjust([{ ...minuteInOne, cost: 4 }]);
-        await store.adjust([{ ...(day.alternative as Counter), cost: 4 }]);
+        await store.adjust([{ ...(day.alternative as Demand), cost: 4 }]);
         // Only the second shard has quota left for the minute, and only the first shard has quota
         // left for the day.
         expect((await verdictOf(store.decide([windows]))).groups[0]?.admitted).toBe(true);
         calls.length = 0;
-        await store.adjust([{ ...(minute.alternative as Counter), cost: 4 }]);
+        await store.adjust([{ ...(minute.alternative as Demand), cost: 4 }]);
         const { groups } = await verdictOf(store.decide([windows]));
         expect(groups[0]).toMatchObject({ admitted: false });
         expect(calls.length).toBeLessThanOrEqual(8);
@@ -235,7 +235,7 @@ describe("two shards in objects", () => {
   });
 
   it("deny if one shard has no quota left and the other fails, and caches must ignore this denial", async () => {
-    const [one, alternative] = shardsOf(2, 0) as [Counter, Counter];
+    const [one, alternative] = shardsOf(2, 0) as [Demand, Demand];
     const pair = either([one, alternative]);
     const meet: Meet = (_method, name) => {
       if (name.endsWith(alternative.identity)) throw new Error("Network connection lost.");

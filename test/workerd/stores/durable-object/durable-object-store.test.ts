@@ -7,7 +7,7 @@ import {
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { SHARED_REACH } from "../../../../src/request/identity.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
@@ -22,7 +22,7 @@ const store = createDurableObjectStore({
   timeoutMs: 10_000,
 });
 
-function objectOf({ identity }: Counter) {
+function objectOf({ identity }: Demand) {
   return env.COUNTERS.getByName(`test:${identity}`);
 }
 
@@ -136,7 +136,7 @@ describe("the storage of an object", () => {
   afterEach(reset);
 
   /** Reads the tables of an object and the time of its alarm. */
-  function storedIn(quota: Counter) {
+  function storedIn(quota: Demand) {
     return runInDurableObject(objectOf(quota), async (_, { storage }) => ({
       tables: storage.sql.exec("SELECT name FROM sqlite_master").toArray(),
       alarmAt: await storage.getAlarm(),
@@ -147,7 +147,7 @@ describe("the storage of an object", () => {
   const first = counter({ limit: 0, identity: "!" });
   const global = counter({ limit: 0, reach: Number.MAX_SAFE_INTEGER });
 
-  const reads: [string, (quota: Counter) => Promise<unknown>][] = [
+  const reads: [string, (quota: Demand) => Promise<unknown>][] = [
     [
       "a check of a new counter",
       (quota) => verdictOf(store.decide([[{ ...quota, checkOnly: true }]])),
@@ -191,7 +191,7 @@ describe("the storage of an object", () => {
     expect(await storedIn(quota)).toEqual({ tables: [], alarmAt: null });
   });
 
-  it.each<[string, Partial<Counter>]>([
+  it.each<[string, Partial<Demand>]>([
     ["a charge", {}],
     ["a denial that starts a ban", { limit: 0, banMs: 60_000 }],
     ["a reservation", { rollsOver: true, cost: 9, ceiling: 9 }],
@@ -270,11 +270,11 @@ describe("calls to objects", () => {
     return calls;
   }
 
-  const callsOf = (...counters: Counter[]) =>
+  const callsOf = (...counters: Demand[]) =>
     callsDuring((store) => verdictOf(store.decide([counters])));
 
   /** Creates two counters, in the order in which a decision calls their objects. */
-  function twoObjects(first: Partial<Counter> = {}, second: Partial<Counter> = {}) {
+  function twoObjects(first: Partial<Demand> = {}, second: Partial<Demand> = {}) {
     const id = crypto.randomUUID();
     return [
       counter({ identity: `${id} 1`, ...first }),
@@ -374,7 +374,7 @@ describe("calls to objects", () => {
 describe("a hold", () => {
   const maxWaitMs = 10_000;
   const now = Math.ceil(Date.now() / 60_000) * 60_000;
-  const open = async (quota: Counter) => {
+  const open = async (quota: Demand) => {
     const object = objectOf(quota);
     const { hold } = await object.hold([quota], now, maxWaitMs);
     return { object, hold: hold as string };

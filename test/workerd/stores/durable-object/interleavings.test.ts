@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { SHARED_REACH } from "../../../../src/request/identity.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
@@ -23,13 +23,13 @@ const TRIPS = 4;
 const STEPS = 5;
 
 /** Creates the counter of an object, whose identity is before or after the identities of others. */
-type Create = (fields: Partial<Counter>, place?: "first" | "last") => Counter;
+type Create = (fields: Partial<Demand>, place?: "first" | "last") => Demand;
 
 interface Requests {
   /** The requests of the client that is denied. */
-  readonly denied: Counter[];
+  readonly denied: Demand[];
   /** A request of another client, which is within all its limits. */
-  readonly allowed: Counter[];
+  readonly allowed: Demand[];
 }
 
 const USER = SHARED_REACH;
@@ -120,7 +120,7 @@ function creator(): Create {
   };
 }
 
-async function isAdmitted(store: Store, group: Counter[]): Promise<boolean> {
+async function isAdmitted(store: Store, group: Demand[]): Promise<boolean> {
   return (await verdictOf(store.decide([group]))).groups[0]?.admitted === true;
 }
 
@@ -178,7 +178,7 @@ describe.each(DISTANCES)("with objects %i ms away", (distanceMs) => {
         const create = creator();
         const user = create({ limit: 1, reach: USER });
         const global = create({ limit: 1, reach: GLOBAL });
-        const start = async (index: number, group: Counter[]) => {
+        const start = async (index: number, group: Demand[]) => {
           await waitUntil(momentOf(index, distanceMs), distanceMs);
           const startedAt = Date.now();
           return { admitted: await isAdmitted(store, group), tookMs: Date.now() - startedAt };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { counter } from "../../../suite/counters.ts";
 import { useVirtualTime, withObjects } from "./objects-in-one.ts";
@@ -21,13 +21,13 @@ function callsOf(object: CounterObject) {
   const day = 24 * 3_600_000;
   return {
     object,
-    quotaOf: (fields: Partial<Counter>) => counter({ windowMs: day, ...fields }),
-    hold: (quota: Counter, id?: string) => object.hold([quota], undefined, MAX_WAIT_MS, id),
-    decide: async (quota: Counter, id?: string) => {
+    quotaOf: (fields: Partial<Demand>) => counter({ windowMs: day, ...fields }),
+    hold: (quota: Demand, id?: string) => object.hold([quota], undefined, MAX_WAIT_MS, id),
+    decide: async (quota: Demand, id?: string) => {
       const [verdict] = await object.decide([[quota]], undefined, MAX_WAIT_MS, [], id);
       return verdict;
     },
-    usedOf: async (quota: Counter) => {
+    usedOf: async (quota: Demand) => {
       const [check] = await object.decide([[{ ...quota, cost: 0 }]], undefined, 0);
       return check?.tallies[0]?.count;
     },

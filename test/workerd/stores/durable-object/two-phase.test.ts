@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
@@ -125,7 +125,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
     store: withDeadline(store, VICTIM_MS),
     hit: hit.promise,
     /** Whether an object may still have a charge, because it never received the release. */
-    mayStayCharged: ({ identity }: Counter) => {
+    mayStayCharged: ({ identity }: Demand) => {
       const name = `${PREFIX}:${identity}`;
       return released.has(name) && !reached.has(name);
     },
@@ -136,7 +136,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
 
 type Outcome = "allowed" | "denied" | "undecided" | "none";
 
-async function outcomeOf(store: Store, ...group: Counter[]): Promise<Outcome> {
+async function outcomeOf(store: Store, ...group: Demand[]): Promise<Outcome> {
   try {
     const { groups } = await verdictOf(store.decide([group]));
     return groups[0]?.admitted ? "allowed" : "denied";
@@ -145,7 +145,7 @@ async function outcomeOf(store: Store, ...group: Counter[]): Promise<Outcome> {
   }
 }
 
-async function usedOf(honest: Store, quota: Counter): Promise<number> {
+async function usedOf(honest: Store, quota: Demand): Promise<number> {
   const check = { ...quota, cost: 0, checkOnly: true };
   const { groups } = await verdictOf(honest.decide([[check]]));
   return groups[0]?.tallies[0]?.count as number;
@@ -167,7 +167,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   const windowMs = 24 * 3_600_000;
   const [first, second] = limits.map((limit, index) =>
     counter({ limit, windowMs, identity: `${"ab"[index]}${crypto.randomUUID()}` }),
-  ) as [Counter, Counter];
+  ) as [Demand, Demand];
   const { store, hit, mayStayCharged, tasksEnded } = storeWith(objects, faults);
 
   const victim = Promise.race([

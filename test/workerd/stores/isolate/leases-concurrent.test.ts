@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
+import { type Demand, windowAt } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../../src/stores/store.ts";
@@ -166,7 +166,7 @@ interface Isolate {
  * the windows.
  */
 interface Admission {
-  readonly counter: Counter;
+  readonly counter: Demand;
   readonly from: number;
   readonly to: number;
 }
@@ -182,7 +182,7 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
   const quotas = limits.map((limit) => counter({ limit, windowMs: WINDOW_MS }));
   const admissions: Admission[] = [];
 
-  async function request({ store, clock }: Isolate, groups: Counter[][]): Promise<void> {
+  async function request({ store, clock }: Isolate, groups: Demand[][]): Promise<void> {
     const now = isGiven ? clock() : undefined;
     const from = now ?? storeClock();
     const verdict = await verdictOf(store.decide(groups, now)).catch((error) => {
@@ -197,8 +197,8 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
 
   for (const one of steps) {
     if (one.kind === "request") {
-      const counters = one.counters.map(({ counter: index, otherTier, ...requested }): Counter => {
-        const quota = quotas[index] as Counter;
+      const counters = one.counters.map(({ counter: index, otherTier, ...requested }): Demand => {
+        const quota = quotas[index] as Demand;
         const limit = otherTier ? Math.ceil(quota.limit / 3) : quota.limit;
         return { ...quota, ...requested, limit, ceiling: limit };
       });
@@ -224,7 +224,7 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
  * Checks each window of each counter, for each of the counter's tiers: the costs of the admitted
  * requests must add up to at most the limit.
  */
-function expectWithinLimits(quotas: readonly Counter[], admissions: readonly Admission[]): void {
+function expectWithinLimits(quotas: readonly Demand[], admissions: readonly Admission[]): void {
   for (const quota of quotas) {
     const own = admissions.filter((each) => each.counter.key === quota.key);
     const windows = new Set(own.map(({ from }) => windowAt(from, quota).index));
@@ -318,7 +318,7 @@ describe("isolates with leases", () => {
         const next = () => order.next().value ?? 0;
         for (let round = 0; round < 60; round++) {
           for (const store of stores) {
-            const client = clients[next() % clients.length] as Counter;
+            const client = clients[next() % clients.length] as Demand;
             void verdictOf(store.decide([[client, everyone]])).then(({ groups }) => {
               if (groups[0]?.admitted)
                 admitted.set(client.key, (admitted.get(client.key) ?? 0) + 1);

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Answer, Store } from "../../../../src/stores/store.ts";
@@ -17,7 +17,7 @@ import {
 
 stopClock();
 
-const counter = (fields: Partial<Counter> = {}) => anyCounter({ limit: 100, ...fields });
+const counter = (fields: Partial<Demand> = {}) => anyCounter({ limit: 100, ...fields });
 
 /**
  * Creates a counter whose whole limit is charged in the store. The isolate's lease still has a
@@ -46,7 +46,7 @@ describe("with leases,", () => {
       ...createMemoryStore(),
       decide: (groups) =>
         groups.map(async (group) => {
-          const { identity } = group[0] as Counter;
+          const { identity } = group[0] as Demand;
           const now = Date.now() + (identity === "enforced" ? laterMs : 0);
           const [decided] = (objects.get(identity) as Store).decide([group], now);
           const answer = (await decided) as Answer;

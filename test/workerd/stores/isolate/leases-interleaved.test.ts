@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
@@ -41,14 +41,14 @@ function steppedIsolate() {
  * taken leased quota.
  */
 const overlaps = {
-  "a refund": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
+  "a refund": ({ store }: ReturnType<typeof steppedIsolate>, quota: Demand) =>
     store.adjust([{ ...quota, cost: -2 }]),
-  "a charge": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
+  "a charge": ({ store }: ReturnType<typeof steppedIsolate>, quota: Demand) =>
     store.adjust([{ ...quota, cost: 2 }]),
-  "a reset": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) => store.reset([quota]),
-  "a decision for another tier": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
+  "a reset": ({ store }: ReturnType<typeof steppedIsolate>, quota: Demand) => store.reset([quota]),
+  "a decision for another tier": ({ store }: ReturnType<typeof steppedIsolate>, quota: Demand) =>
     verdictOf(store.decide([[{ ...quota, ceiling: 90 }]])),
-  "a decision with a larger cost": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
+  "a decision with a larger cost": ({ store }: ReturnType<typeof steppedIsolate>, quota: Demand) =>
     verdictOf(store.decide([[{ ...quota, cost: 20 }]])),
 } as const;
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Answer, Store } from "../../../../src/stores/store.ts";
@@ -25,7 +25,7 @@ export function at(pastMs: number): void {
   vi.setSystemTime(NOW + pastMs);
 }
 
-export function counter(fields: Partial<Counter> = {}): Counter {
+export function counter(fields: Partial<Demand> = {}): Demand {
   return anyCounter({ limit: 1000, leasable: true, ...fields });
 }
 
@@ -41,7 +41,7 @@ export function leasesOver(store: Store): Store {
  */
 export async function countAdmitted(
   requests: number,
-  quota: Counter,
+  quota: Demand,
   ...stores: readonly Store[]
 ): Promise<number> {
   let count = 0;
@@ -53,7 +53,7 @@ export async function countAdmitted(
 }
 
 /** Returns the count that a store reports to a request without a cost. */
-export async function readCount(store: Store, quota: Counter): Promise<number> {
+export async function readCount(store: Store, quota: Demand): Promise<number> {
   const { groups } = await verdictOf(store.decide([[{ ...quota, cost: 0 }]]));
   return groups[0]?.tallies[0]?.count as number;
 }
@@ -91,13 +91,13 @@ export function setUp(
     ...(maxLeases !== undefined && { maxLeases }),
   });
 
-  async function decide(...group: Counter[]): Promise<Answer> {
+  async function decide(...group: Demand[]): Promise<Answer> {
     const { groups } = await verdictOf(store.decide([group]));
     return groups[0] as Answer;
   }
 
   /** Sends requests one after the other. @returns how many were admitted */
-  async function admitted(requests: number, ...group: Counter[]): Promise<number> {
+  async function admitted(requests: number, ...group: Demand[]): Promise<number> {
     let count = 0;
     for (let request = 0; request < requests; request++) {
       if ((await decide(...group)).admitted) count++;
@@ -113,18 +113,18 @@ export function setUp(
   }
 
   /** Returns the count in the store. */
-  async function charged(quota: Counter): Promise<number> {
+  async function charged(quota: Demand): Promise<number> {
     const { groups } = await verdictOf(memory.decide([[{ ...quota, cost: 0 }]], clock()));
     return groups[0]?.tallies[0]?.count ?? 0;
   }
 
   /** Returns the count that a caller sees: the store's count minus this isolate's unspent quota. */
-  async function used(quota: Counter): Promise<number | undefined> {
+  async function used(quota: Demand): Promise<number | undefined> {
     return (await decide({ ...quota, cost: 0 })).tallies[0]?.count;
   }
 
   /** Sends requests until the lease has enough unspent quota. @returns how many it sent */
-  async function fillLease(quota: Counter, atLeast: number): Promise<number> {
+  async function fillLease(quota: Demand, atLeast: number): Promise<number> {
     for (let sent = 1; sent <= 500; sent++) {
       await decide(quota);
       if ((await charged(quota)) - ((await used(quota)) as number) >= atLeast) return sent;
@@ -133,7 +133,7 @@ export function setUp(
   }
 
   /** Sends requests until the lease is empty. The next request then calls the store. */
-  async function emptyLease(quota: Counter): Promise<number> {
+  async function emptyLease(quota: Demand): Promise<number> {
     for (let sent = 0; sent <= 500; sent++) {
       if ((await charged(quota)) === (await used(quota))) return sent;
       await decide(quota);
@@ -142,7 +142,7 @@ export function setUp(
   }
 
   /** Charges all quota left in the store, as other isolates do. */
-  async function exhaustElsewhere(quota: Counter): Promise<void> {
+  async function exhaustElsewhere(quota: Demand): Promise<void> {
     const cost = quota.ceiling - (await charged(quota));
     await memory.adjust([{ ...quota, cost }], clock());
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { MAX_AGE_MS, withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../../../src/stores/store.ts";
@@ -45,7 +45,7 @@ function setUp(maxCounters?: number) {
   const { decide: decideElsewhere, adjust: adjustElsewhere, reset: resetElsewhere } = innerStore;
   const decideSpy = vi.spyOn(innerStore, "decide");
   const store = withDenialCache(innerStore, maxCounters);
-  const decide = async (...group: Counter[]) => {
+  const decide = async (...group: Demand[]) => {
     const { groups } = await verdictOf(store.decide([group]));
     return shown(groups[0] as Answer);
   };
@@ -56,7 +56,7 @@ function setUp(maxCounters?: number) {
     return decideSpy.mock.calls.length - before;
   };
   /** Charges all quota left directly in the store, so that the cache does not see it. */
-  const exhaust = async (quota: Counter) => {
+  const exhaust = async (quota: Demand) => {
     const { groups } = await verdictOf(decideElsewhere([[{ ...quota, cost: 0 }]]));
     const left = quota.ceiling - (groups[0]?.tallies[0]?.count ?? 0);
     await adjustElsewhere([{ ...quota, cost: left }]);
@@ -223,7 +223,7 @@ describe("a cached denial is valid", () => {
   });
 
   /** Makes a call that takes 40 ms to arrive, and whose answer takes 60 ms. */
-  async function slowDenial(quota: Counter) {
+  async function slowDenial(quota: Demand) {
     const { store, innerStore, decide, exhaust, callsOf, decideSpy } = setUp();
     await exhaust(quota);
     const decideDirectly = innerStore.decide;
@@ -406,10 +406,10 @@ describe("a denial by shards", () => {
   });
 });
 
-type Triple = [Counter, Counter, Counter];
+type Triple = [Demand, Demand, Demand];
 
 describe("a ban", () => {
-  const banned = (fields: Partial<Counter> = {}) =>
+  const banned = (fields: Partial<Demand> = {}) =>
     counter({ limit: 1, windowMs: 10_000, banMs: 50_000, ...fields });
 
   it("is started by the store, and later denials come from memory with the time left", async () => {
@@ -505,7 +505,7 @@ describe("a denial of several counters", () => {
     expect(fromStore.tallies.map((tally) => tally?.count)).toEqual([1, 1, 1]);
   });
 
-  it.each<[string, (exhausted: Counter) => Counter[]]>([
+  it.each<[string, (exhausted: Demand) => Demand[]]>([
     ["before the exhausted one", (exhausted) => [counter(), exhausted]],
     ["after the exhausted one", (exhausted) => [exhausted, counter()]],
     ["that costs 0", (exhausted) => [counter({ cost: 0 }), exhausted]],
@@ -619,8 +619,8 @@ describe("the cache", () => {
     }
     for (const quota of quotas.slice(0, 3)) expect(await callsOf(() => decide(quota))).toBe(0);
     at(9000);
-    await decide(quotas[3] as Counter);
-    const [evicted, ...kept] = quotas as [Counter, ...Counter[]];
+    await decide(quotas[3] as Demand);
+    const [evicted, ...kept] = quotas as [Demand, ...Demand[]];
     for (const quota of kept) expect(await callsOf(() => decide(quota))).toBe(0);
     expect(await callsOf(() => decide(evicted))).toBe(1);
   });

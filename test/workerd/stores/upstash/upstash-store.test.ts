@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
@@ -125,7 +125,7 @@ describe("the Upstash store", () => {
   it("replaces the identities of both shards and of the client in its error", async () => {
     const [one, alternative] = ["#1", "#2"].map((shard) =>
       counter({ key: `weir:llm:1m:someone${shard}`, identity: `someone${shard}` }),
-    ) as [Counter, Counter];
+    ) as [Demand, Demand];
     const { store } = storeAnsweredBy(
       refusal(`ERR no way: '${one.key}' '${alternative.key}' 'someone'`),
     );
