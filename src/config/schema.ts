@@ -176,7 +176,7 @@ export interface Config<RuleName extends string = string> {
   readonly rules: readonly Rule<RuleName>[];
   readonly origin?: OriginConfig | undefined;
   readonly origins?: Origins | undefined;
-  readonly store?: "upstash" | "durable-object" | "memory" | undefined;
+  readonly store?: ConfigInput["store"];
   readonly clock: "redis" | "edge";
   readonly prefix: string;
   readonly timeoutMs: number;
