@@ -1,4 +1,5 @@
 import { parseIsoTime } from "../../src/config/calendar.ts";
+import { LruCache } from "../../src/request/lru-cache.ts";
 import {
   clientIp,
   hostName,
@@ -7,13 +8,18 @@ import {
   type LineContent,
   type LineParser,
   type LogFacts,
+  type LogRequest,
   ownText,
   requestTarget,
-  TextCache,
 } from "./log-request.ts";
 
-const BLANK = 32;
+const SPACE = 32;
+const QUOTE = 34;
+const DASH = 45;
+const SLASH = 47;
+const OPENING_BRACKET = 91;
 const BACKSLASH = 92;
+const CLOSING_BRACKET = 93;
 
 /** Returns the index of a character in a part of a text; -1 if it is not there. */
 function indexBefore(text: string, character: string, from: number, to: number): number {
@@ -32,7 +38,7 @@ function indexBefore(text: string, character: string, from: number, to: number):
 function closingQuote(text: string, from: number, to: number): number {
   let quote = text.indexOf('"', from);
   while (quote !== -1 && quote < to) {
-    const isEnd = quote + 1 === to || text.charCodeAt(quote + 1) === BLANK;
+    const isEnd = quote + 1 === to || text.charCodeAt(quote + 1) === SPACE;
     if (isEnd && !isEscaped(text, quote, from)) return quote;
     quote = text.indexOf('"', quote + 1);
   }
@@ -175,11 +181,8 @@ function twoDigitsAt(line: string, index: number): number {
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
 
-const SLASH = 47;
-
 /** Splits request lines such as `GET /search?q=1 HTTP/1.1`. */
 export class RequestLine {
-  readonly #methods = new TextCache((text) => (isHttpMethod(text) ? text : null));
   /** The method of the last request. */
   method = "";
   /** The path of the last request, with its query. */
@@ -192,19 +195,17 @@ export class RequestLine {
    * the reason why it cannot be read
    */
   read(text: string, from: number, to: number): true | string | undefined {
-    const methodEnd = text.indexOf(" ", from);
-    if (methodEnd === -1 || methodEnd >= to) {
+    const methodEnd = indexBefore(text, " ", from, to);
+    if (methodEnd === -1) {
       const isEmpty = from === to || (to === from + 1 && text[from] === "-");
       return isEmpty ? undefined : "its request is not HTTP";
     }
-    const method = text.startsWith("GET ", from)
-      ? "GET"
-      : this.#methods.get(text.slice(from, methodEnd));
-    if (method === null) return "its request is not HTTP";
-    this.method = method;
-    const targetEnd = text.indexOf(" ", methodEnd + 1);
+    const method = text.startsWith("GET ", from) ? "GET" : text.slice(from, methodEnd);
+    if (!isHttpMethod(method)) return "its request is not HTTP";
+    this.method = ownText(method);
+    const targetEnd = indexBefore(text, " ", methodEnd + 1, to);
     // HTTP/0.9 has no version.
-    if (targetEnd === -1 || targetEnd >= to) return this.#readTarget(text.slice(methodEnd + 1, to));
+    if (targetEnd === -1) return this.#readTarget(text.slice(methodEnd + 1, to));
     if (!isVersion(text, targetEnd + 1, to)) {
       return "its request has more than a method, a path and a version";
     }
@@ -232,40 +233,86 @@ function isVersion(text: string, from: number, to: number): boolean {
   return to - from <= USUAL_VERSION || !text.slice(from, to).includes(" ");
 }
 
-const MARK = 34;
+/** A line that is being parsed. One object serves all lines, because a log has millions of them. */
+class CurrentLine extends RequestLine {
+  host: string | undefined;
+  ip = "";
+  at = 0;
+  /** 0 for a request without a response. */
+  status = 0;
+  /** A text with many lines. */
+  text = "";
+  /** Where the length of the response begins, and where the line ends. */
+  lengthAt = 0;
+  to = 0;
+}
 
-/** The fields that Combined Log Format adds to Common Log Format. They are those of the last line. */
-class RefererAndAgent {
-  readonly #agents = new TextCache((text) => text);
-  readonly #referers = new TextCache((text) => new Map([["referer", text]]));
-  userAgent: string | undefined;
-  /** The referer as a header field. Requests with the same referer share the map. */
-  headers: ReadonlyMap<string, string> | undefined;
+/** The request of a line. Few rules read its last fields, so these are parsed only when they are needed. */
+class AccessRequest implements LogRequest {
+  readonly at: number;
+  readonly method: string;
+  readonly target: string;
+  readonly host: string | undefined;
+  readonly ip: string;
+  readonly status: number | undefined;
+  readonly #text: string;
+  readonly #lengthAt: number;
+  readonly #to: number;
+  #last: LastFields | undefined;
 
-  /**
-   * Reads the fields after the length of the response.
-   *
-   * @param from the index of a character of the length
-   * @param to the end of the line
-   * @returns whether the line is in Combined Log Format
-   */
-  read(text: string, from: number, to: number): boolean {
-    this.headers = undefined;
-    this.userAgent = undefined;
-    const refererAt = indexBefore(text, " ", from, to) + 2;
-    if (refererAt === 1 || text.charCodeAt(refererAt - 1) !== MARK) return false;
-    const refererEnd = quotedEnd(text, refererAt, to);
-    const agentAt = refererEnd + 3;
-    if (agentAt > to || text.charCodeAt(agentAt - 1) !== MARK) {
-      // A line that is cut off inside the referer is in Combined Log Format too.
-      return refererEnd === to;
-    }
-    const referer = quotedValue(text.slice(refererAt, refererEnd));
-    const agent = quotedValue(text.slice(agentAt, quotedEnd(text, agentAt, to)));
-    if (referer !== undefined) this.headers = this.#referers.get(referer);
-    if (agent !== undefined) this.userAgent = this.#agents.get(agent);
-    return true;
+  constructor(line: CurrentLine) {
+    this.at = line.at;
+    this.method = line.method;
+    this.target = line.target;
+    this.host = line.host;
+    this.ip = line.ip;
+    this.status = line.status === 0 ? undefined : line.status;
+    this.#text = line.text;
+    this.#lengthAt = line.lengthAt;
+    this.#to = line.to;
   }
+
+  get userAgent(): string | undefined {
+    return this.#lastFields.userAgent;
+  }
+
+  get headers(): ReadonlyMap<string, string> | undefined {
+    return this.#lastFields.headers;
+  }
+
+  get #lastFields(): LastFields {
+    this.#last ??= lastFieldsOf(this.#text, this.#lengthAt, this.#to) ?? {};
+    return this.#last;
+  }
+}
+
+/** The headers that Combined Log Format adds to Common Log Format. */
+interface LastFields {
+  readonly headers?: ReadonlyMap<string, string> | undefined;
+  readonly userAgent?: string | undefined;
+}
+
+/**
+ * Reads the fields after the length of the response.
+ *
+ * @param from the index of a character of the length
+ * @param to the end of the line
+ * @returns undefined if the line is not in Combined Log Format
+ */
+function lastFieldsOf(text: string, from: number, to: number): LastFields | undefined {
+  const refererAt = indexBefore(text, " ", from, to) + 2;
+  if (refererAt === 1 || text.charCodeAt(refererAt - 1) !== QUOTE) return undefined;
+  const refererEnd = quotedEnd(text, refererAt, to);
+  const agentAt = refererEnd + 3;
+  if (agentAt > to || text.charCodeAt(agentAt - 1) !== QUOTE) {
+    // A line that is cut off inside the referer is in Combined Log Format too.
+    return refererEnd === to ? {} : undefined;
+  }
+  const referer = quotedValue(text.slice(refererAt, refererEnd));
+  return {
+    headers: referer === undefined ? undefined : new Map([["referer", referer]]),
+    userAgent: quotedValue(text.slice(agentAt, quotedEnd(text, agentAt, to))),
+  };
 }
 
 /**
@@ -280,17 +327,11 @@ function quotedEnd(text: string, from: number, to: number): number {
 /** Returns the value of a quoted field; undefined if the request did not have it. */
 function quotedValue(field: string): string | undefined {
   if (field === "-") return undefined;
-  return field.includes("\\") ? unescaped(field) : field;
+  return field.includes("\\") ? unescaped(field) : ownText(field);
 }
 
 const NO_HEADERS: ReadonlySet<string> = new Set();
 const COMBINED_HEADERS: ReadonlySet<string> = new Set(["user-agent", "referer"]);
-
-const SPACE = 32;
-const QUOTE = 34;
-const DASH = 45;
-const OPENING_BRACKET = 91;
-const CLOSING_BRACKET = 93;
 
 /** The length of the text ` - - [`. */
 const USUAL_DISTANCE = 5;
@@ -302,6 +343,15 @@ const TIME_DISTANCE = 27;
  * text of many short lines, each search would read the whole text.
  */
 const MIN_LENGTH = 40;
+
+/** Only the first lines of a log decide which facts it states. Fewer lines are in the first 256 KiB. */
+const DECIDING_LINES = 10_000;
+
+/** The number of cached addresses that are not IPv4 in its canonical notation, and of cached hosts. */
+const CACHED = 16_384;
+
+/** An address or a host of a log; undefined for a text that is none. */
+type Name = { readonly text: string | undefined };
 
 /**
  * Parses lines of Apache and nginx in Common or Combined Log Format, also with a virtual host before them, and
@@ -315,10 +365,9 @@ const MIN_LENGTH = 40;
 export class AccessLineParser implements LineParser {
   readonly #host: string | undefined;
   readonly #time = new AccessTime();
-  readonly #requestLine = new RequestLine();
-  readonly #ips = new TextCache((text) => clientIp(text) ?? null);
-  readonly #hosts = new TextCache(hostName);
-  readonly #lastFields = new RefererAndAgent();
+  readonly #line = new CurrentLine();
+  readonly #ips = new LruCache<Name>(CACHED);
+  readonly #hosts = new LruCache<Name>(CACHED);
   #requests = 0;
   #withHost = 0;
   #combined = 0;
@@ -330,98 +379,94 @@ export class AccessLineParser implements LineParser {
 
   parse(text: string, from = 0, to = text.length): LineContent {
     if (to - from < MIN_LENGTH) return "is too short for an access log";
-    const addressEnd = indexBefore(text, " ", from, to);
-    if (addressEnd === -1) return "has no fields";
-    const next = addressEnd + 1;
+    const line = this.#line;
+    line.text = text;
+    line.to = to;
+    const addressEnd = this.#readClient(from);
+    if (typeof addressEnd === "string") return addressEnd;
+    const timeEnd = this.#readTime(addressEnd);
+    if (typeof timeEnd === "string") return timeEnd;
+    const open = timeEnd + 2;
+    const end = text.charCodeAt(open) === QUOTE ? closingQuote(text, open + 1, to) : -1;
+    if (end === -1) return "has no request in quotes after the time";
+    const content = this.#readRequest(open + 1, end);
+    if (content !== true) return content;
+    line.status = statusAt(text, end + 2, to);
+    if (line.status === -1) return "has no status and length after the request";
+    line.lengthAt = end + STATUS_DISTANCE;
+    if (this.#requests < DECIDING_LINES) this.#addFacts();
+    return new AccessRequest(line);
+  }
+
+  /** @returns the index after the address, or why there is none */
+  #readClient(from: number): number | string {
+    const line = this.#line;
+    const { text, to } = line;
+    line.host = this.#host;
+    const firstEnd = indexBefore(text, " ", from, to);
+    if (firstEnd === -1) return "has no fields";
+    const next = firstEnd + 1;
     // Usually, the second field is "-". If it is an address, the first field is a virtual host.
-    if (text.charCodeAt(next) === DASH && text.charCodeAt(next + 1) === SPACE) {
-      const ip = this.#ipAt(text, from, addressEnd);
-      return ip === null ? NO_ADDRESS : this.#parseFromTime(text, addressEnd, to, ip, this.#host);
+    if (text.charCodeAt(next) !== DASH || text.charCodeAt(next + 1) !== SPACE) {
+      const secondEnd = indexBefore(text, " ", next, to);
+      const second = secondEnd === -1 ? undefined : this.#ipAt(next, secondEnd);
+      if (second !== undefined) {
+        line.ip = second;
+        line.host = cached(this.#hosts, text.slice(from, firstEnd), hostName);
+        return secondEnd;
+      }
     }
-    const secondEnd = indexBefore(text, " ", next, to);
-    const second = secondEnd === -1 ? null : this.#ipAt(text, next, secondEnd);
-    if (second === null) {
-      const ip = this.#ipAt(text, from, addressEnd);
-      return ip === null ? NO_ADDRESS : this.#parseFromTime(text, addressEnd, to, ip, this.#host);
+    const ip = this.#ipAt(from, firstEnd);
+    if (ip === undefined) {
+      return "does not begin with an IP address, or with a host and an IP address";
     }
-    const host = this.#hosts.get(text.slice(from, addressEnd));
-    const content = this.#parseFromTime(text, secondEnd, to, second, host);
-    if (typeof content === "object") this.#withHost++;
-    return content;
+    line.ip = ip;
+    return firstEnd;
   }
 
   /** Most addresses are IPv4 in its canonical notation. Finding these in a cache would take longer. */
-  #ipAt(text: string, from: number, to: number): string | null {
+  #ipAt(from: number, to: number): string | undefined {
+    const { text } = this.#line;
     const part = text.slice(from, to);
-    return isIPv4At(text, from, to) ? ownText(part) : this.#ips.get(part);
+    return isIPv4At(text, from, to) ? ownText(part) : cached(this.#ips, part, clientIp);
   }
 
-  /** @param addressEnd the index after the address */
-  #parseFromTime(
-    text: string,
-    addressEnd: number,
-    to: number,
-    ip: string,
-    host: string | undefined,
-  ): LineContent {
+  /**
+   * @param addressEnd the index after the address
+   * @returns the index of the bracket after the time, or why there is none
+   */
+  #readTime(addressEnd: number): number | string {
+    const line = this.#line;
+    const { text, to } = line;
     let open = addressEnd + USUAL_DISTANCE;
     if (text.charCodeAt(open) !== OPENING_BRACKET) open = indexBefore(text, "[", addressEnd, to);
-    const close = open + TIME_DISTANCE;
+    let close = open + TIME_DISTANCE;
     if (open !== -1 && close < to && text.charCodeAt(close) === CLOSING_BRACKET) {
-      const at = this.#time.read(text, open + 1, close);
-      if (!Number.isNaN(at)) return this.#parseFromRequest(text, close + 2, to, at, ip, host);
+      line.at = this.#time.read(text, open + 1, close);
+      if (!Number.isNaN(line.at)) return close;
     }
-    return this.#parseUnusualTime(text.slice(addressEnd, to), ip, host);
-  }
-
-  /** Parses a line whose time has fractions, or whose user name has a bracket. */
-  #parseUnusualTime(rest: string, ip: string, host: string | undefined): LineContent {
-    const close = rest.indexOf('] "');
-    const open = rest.lastIndexOf("[", close);
+    // The time may have fractions, and the user name may have a bracket.
+    const rest = text.slice(addressEnd, to);
+    close = rest.indexOf('] "');
+    open = rest.lastIndexOf("[", close);
     if (close === -1 || open === -1) return "has no time in brackets with a request after it";
-    const at = this.#time.read(rest, open + 1, close);
-    if (Number.isNaN(at)) return "has no time such as [17/May/2015:10:05:03 +0000]";
-    return this.#parseFromRequest(rest, close + 2, rest.length, at, ip, host);
+    line.at = this.#time.read(rest, open + 1, close);
+    if (Number.isNaN(line.at)) return "has no time such as [17/May/2015:10:05:03 +0000]";
+    return addressEnd + close;
   }
 
-  /** @param open the index of the quote before the request */
-  #parseFromRequest(
-    text: string,
-    open: number,
-    to: number,
-    at: number,
-    ip: string,
-    host: string | undefined,
-  ): LineContent {
-    const end = text.charCodeAt(open) === QUOTE ? closingQuote(text, open + 1, to) : -1;
-    if (end === -1) return "has no request in quotes after the time";
-    const content = this.#readRequest(text, open + 1, end);
-    if (content !== true) return content;
-    const status = statusAt(text, end + 2, to);
-    if (status === -1) return "has no status and length after the request";
-    if (this.#lastFields.read(text, end + STATUS_DISTANCE, to)) this.#combined++;
-    this.#requests++;
-    const { method, target } = this.#requestLine;
-    return {
-      at,
-      method,
-      target,
-      host,
-      ip,
-      status: status === 0 ? undefined : status,
-      userAgent: this.#lastFields.userAgent,
-      headers: this.#lastFields.headers,
-      responseHeaders: undefined,
-      cf: undefined,
-      bodyBytes: undefined,
-      durationMs: undefined,
-    };
-  }
-
-  #readRequest(text: string, from: number, to: number): true | string | undefined {
-    if (!hasEscape(text, from, to)) return this.#requestLine.read(text, from, to);
+  #readRequest(from: number, to: number): true | string | undefined {
+    const { text } = this.#line;
+    if (!hasEscape(text, from, to)) return this.#line.read(text, from, to);
     const request = unescaped(text.slice(from, to));
-    return this.#requestLine.read(request, 0, request.length);
+    return this.#line.read(request, 0, request.length);
+  }
+
+  #addFacts(): void {
+    const { text, host, lengthAt, to } = this.#line;
+    this.#requests++;
+    if (host !== undefined) this.#withHost++;
+    if (lastFieldsOf(text, lengthAt, to)) this.#combined++;
   }
 
   facts(): LogFacts {
@@ -442,7 +487,23 @@ export class AccessLineParser implements LineParser {
   }
 }
 
-const NO_ADDRESS = "does not begin with an IP address, or with a host and an IP address";
+/** Returns what a function makes of a part of a text, for parts that repeat. */
+function cached(
+  cache: LruCache<Name>,
+  part: string,
+  read: (text: string) => string | undefined,
+): string | undefined {
+  const key = ownText(part);
+  let name = cache.get(key);
+  if (name === undefined) {
+    name = { text: read(key) };
+    if (key.length <= MAX_CACHED) cache.set(key, name);
+  }
+  return name.text;
+}
+
+/** The maximum length of a cached text, in characters. Longer texts would need much memory. */
+const MAX_CACHED = 300;
 
 /** The distance from the quote after the request to the length. */
 const STATUS_DISTANCE = 6;

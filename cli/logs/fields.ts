@@ -71,8 +71,6 @@ const FACTS = [
   "ja4",
   "bot",
   "body-bytes",
-  "duration",
-  "duration-seconds",
 ] as const;
 
 /** Names of facts for header fields. */
@@ -175,8 +173,6 @@ const JSON_FIELDS: FieldDefaults = {
   asn: ["asn", "cf_asn"],
   ja4: ["ja4"],
   "body-bytes": ["body_bytes_received", "bytes_read"],
-  duration: ["responseTime", "duration_ms", "latency_ms"],
-  "duration-seconds": ["request_time"],
 };
 
 /** Objects with the header fields of requests, and of responses. */
@@ -299,7 +295,6 @@ function withGiven(fields: Map<string, FieldPath>, given: FieldMap): FieldMap {
   if (given.has("url") || given.has("method")) fields.delete("request");
   if (given.has("request")) for (const fact of ["url", "method", "query"]) fields.delete(fact);
   if (given.has("url")) fields.delete("query");
-  if (given.has("duration")) fields.delete("duration-seconds");
   for (const [fact, path] of given) fields.set(fact, path);
   return fields;
 }

@@ -209,7 +209,6 @@ export class RecordParser implements LineParser {
       responseHeaders: textsOf(record, this.#responseHeaders),
       cf: clientFacts(record, fields),
       bodyBytes: numberAt(record, fields.get("body-bytes")),
-      durationMs: this.#readDuration(record),
     };
   }
 
@@ -246,11 +245,6 @@ export class RecordParser implements LineParser {
     if (!cookies) return headers;
     const pairs = [...cookies].map(([name, value]) => `${name}=${value}`);
     return new Map([...(headers ?? []), ["cookie", pairs.join("; ")]]);
-  }
-
-  #readDuration(record: LogRecord): number | undefined {
-    const seconds = numberAt(record, this.#fields.get("duration-seconds"));
-    return seconds === undefined ? numberAt(record, this.#fields.get("duration")) : seconds * 1000;
   }
 
   facts(): LogFacts {

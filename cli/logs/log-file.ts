@@ -9,7 +9,6 @@ import {
   logpushFields,
   valueAt,
 } from "./fields.ts";
-import { HarReader } from "./har.ts";
 import {
   type AbsentField,
   absentFields,
@@ -18,23 +17,18 @@ import {
   pathText,
   RecordParser,
 } from "./json-records.ts";
-import { LineReader, type RequestReader } from "./lines.ts";
+import { LineReader } from "./lines.ts";
 import {
   type LineParser,
   LogError,
   type LogFacts,
   type LogFormat,
   type LogRequest,
-  plausibleTime,
-  untilAborted,
 } from "./log-request.ts";
 import { LogCounts } from "./progress.ts";
 
 /** The first records by which fields are found. */
 const MAX_RECORDS = 200;
-
-/** The start of a HAR file. Most are one long line, of which only the start is known. */
-const HAR_START = /^\s*\{\s*"log"\s*:\s*\{/;
 
 /** Lines of access logs, also those whose request cannot be read. */
 const ACCESS_LINE = /^\S+ .*\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "/;
@@ -46,11 +40,6 @@ const ACCESS_LINE = /^\S+ .*\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4
  * @returns undefined if no line has a known format
  */
 export function recogniseFormat(lines: readonly string[]): LogFormat | undefined {
-  const [first = ""] = lines;
-  const record = parseRecord(first);
-  const log = record?.log;
-  if (typeof log === "object" && log !== null && "entries" in log) return "har";
-  if (!record && HAR_START.test(lines.slice(0, 5).join("\n").slice(0, 1000))) return "har";
   const parser = new AccessLineParser(undefined);
   if (lines.some((line) => ACCESS_LINE.test(line) || typeof parser.parse(line) === "object")) {
     return "combined";
@@ -68,7 +57,7 @@ export function recogniseFormat(lines: readonly string[]): LogFormat | undefined
  * @param host the host of requests whose lines state none
  */
 export function createParser(
-  format: Exclude<LogFormat, "har">,
+  format: LogFormat,
   lines: readonly string[],
   fields: FieldMap,
   host: string | undefined,
@@ -151,7 +140,7 @@ export interface FileOptions {
   readonly format: LogFormat | undefined;
   readonly fields: FieldMap;
   readonly host: string | undefined;
-  /** Ends the waiting for the first lines. */
+  /** Ends the reading, even while the next bytes do not come. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -175,13 +164,13 @@ export interface LogFile {
   readonly start: RecordStart | undefined;
   /**
    * Reads the requests in the order of the file. A read error after the first bytes ends them, and becomes a note.
+   * An interruption ends them after the lines that have been read.
    *
-   * @param signal ends them after the lines that have been read
    * @throws {LogError} if the file can no longer be read at all
    */
-  groups(counts: LogCounts, signal: AbortSignal | undefined): AsyncGenerator<RequestGroup>;
-  /** Closes a file that is not read. */
-  close(): Promise<void>;
+  groups(counts: LogCounts): AsyncGenerator<RequestGroup>;
+  /** Closes a file that is not read to its end. */
+  close(): void;
 }
 
 /** @throws {LogError} if the file cannot be read, or if none of its first lines is in a known format */
@@ -190,7 +179,7 @@ export async function openLogFile(name: string, options: FileOptions): Promise<L
   try {
     return await readStart(source, options);
   } catch (error) {
-    await source.close();
+    source.close();
     throw error;
   }
 }
@@ -202,9 +191,13 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const isEmpty = lines.every((line) => line.trim() === "");
   const format = options.format ?? (isEmpty ? "combined" : recogniseFormat(lines));
   if (format === undefined) throw unknownFormat(source.name);
-  const createReader = (counts: LogCounts) => readerOf(source.name, format, lines, options, counts);
+  const createReader = (counts: LogCounts) => {
+    const parser = createParser(format, lines, options.fields, options.host);
+    const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
+    return { parser, reader: new LineReader({ file: source.name, parser, counts, maxBytes }) };
+  };
   // The first requests are read twice: here, and with all others.
-  const { reader, facts } = createReader(new LogCounts());
+  const { reader, parser } = createReader(new LogCounts());
   const first = isEmpty ? [] : reader.push(head.bytes);
   if (head.isWhole && !isEmpty) first.push(...reader.end());
   if (options.format !== undefined && first.length === 0) {
@@ -214,7 +207,7 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   // A user who names the format may know that the requests come later.
   const isUnread = first.length === 0 && (options.format === undefined || format === "logpush");
   const start =
-    isEmpty || (format !== "json" && format !== "logpush")
+    isEmpty || format === "combined"
       ? undefined
       : checkStart(source.name, format, lines, options.fields, isUnread);
   return {
@@ -222,10 +215,10 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
     format,
     start,
     close: () => source.close(),
-    facts: isEmpty ? undefined : facts(),
-    firstAt: first.length === 0 ? Number.NEGATIVE_INFINITY : plausibleTime(first, 0),
+    facts: isEmpty ? undefined : parser.facts(),
+    firstAt: first[0]?.at ?? Number.NEGATIVE_INFINITY,
     size: source.size,
-    groups: (counts, signal) =>
+    groups: (counts) =>
       readGroups(source, createReader(counts).reader, counts, { isEmpty, signal }),
   };
 }
@@ -253,26 +246,9 @@ function linesOf({ bytes, isWhole }: Head): string[] {
   return lines;
 }
 
-function readerOf(
-  name: string,
-  format: LogFormat,
-  lines: readonly string[],
-  { fields, host }: FileOptions,
-  counts: LogCounts,
-): { reader: RequestReader; facts: () => LogFacts } {
-  if (format === "har") {
-    const har = new HarReader(name, counts, host);
-    return { reader: har, facts: () => har.facts() };
-  }
-  const parser = createParser(format, lines, fields, host);
-  const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
-  const reader = new LineReader({ file: name, parser, host, counts, maxBytes });
-  return { reader, facts: () => parser.facts() };
-}
-
 async function* readGroups(
   source: ByteSource,
-  reader: RequestReader,
+  reader: LineReader,
   counts: LogCounts,
   { isEmpty, signal }: { isEmpty: boolean; signal: AbortSignal | undefined },
 ): AsyncGenerator<RequestGroup> {
@@ -282,20 +258,21 @@ async function* readGroups(
       counts.bytesRead += bytes;
     };
     const chunks = source.chunks(onRead);
-    for await (const chunk of signal ? untilAborted(chunks, signal) : chunks) {
+    for await (const chunk of chunks) {
       hasStarted ||= chunk.length > 0;
       yield groupOf(reader.push(chunk), chunk.length);
     }
   } catch (error) {
+    // After an interruption, the last line may be incomplete.
+    if (signal?.aborted) return;
     // Since it was opened first, the file was removed or replaced: a report without it would mislead.
     if (!hasStarted) throw new LogError(`${source.name} cannot be read: ${reasonOf(error)}`);
     counts.addIncomplete(`${source.name} was read only up to an error: ${reasonOf(error)}`);
   }
-  if (!hasStarted && !isEmpty && !signal?.aborted) {
+  if (!hasStarted && !isEmpty) {
     counts.addIncomplete(`${source.name} became empty before it was read.`);
   }
-  // After an interruption, the last line may be incomplete.
-  if (!signal?.aborted) yield groupOf(reader.end(), 0);
+  yield groupOf(reader.end(), 0);
 }
 
 function groupOf(requests: readonly LogRequest[], bytes: number): RequestGroup {
@@ -304,7 +281,7 @@ function groupOf(requests: readonly LogRequest[], bytes: number): RequestGroup {
 
 function unknownFormat(name: string): LogError {
   return new LogError(
-    `${name}: none of the first lines has a known format. Allowed: Apache's and nginx's combined and common, Cloudflare Logpush, JSON lines and HAR; --format names one.`,
+    `${name}: none of the first lines has a known format. Allowed: Apache's and nginx's combined and common, Cloudflare Logpush and JSON lines; --format names one.`,
   );
 }
 

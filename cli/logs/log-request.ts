@@ -18,16 +18,14 @@ export interface LogRequest {
   /** The status of the response that the client got. */
   readonly status: number | undefined;
   readonly userAgent: string | undefined;
-  /** Other header fields of the request, by their names in lower case. */
+  /** Other headers of the request, by their names in lower case. */
   readonly headers: ReadonlyMap<string, string> | undefined;
-  /** Header fields of the response, by their names in lower case. */
-  readonly responseHeaders: ReadonlyMap<string, string> | undefined;
+  /** Headers of the response, by their names in lower case. */
+  readonly responseHeaders?: ReadonlyMap<string, string> | undefined;
   /** Cloudflare's data about the client, in the form of `request.cf`. */
-  readonly cf: LogClientFacts | undefined;
+  readonly cf?: LogClientFacts | undefined;
   /** The length of the request's body, in bytes. */
-  readonly bodyBytes: number | undefined;
-  /** Milliseconds from the request to the end of its response. */
-  readonly durationMs: number | undefined;
+  readonly bodyBytes?: number | undefined;
 }
 
 /** The part of `request.cf` that logs can state. */
@@ -53,10 +51,10 @@ export interface LogFacts {
   readonly bots: boolean;
   readonly ja4: boolean;
   readonly bodyBytes: boolean;
-  /** The names of the request's header fields, in lower case; `"all"` for a log of all fields. */
-  readonly headers: "all" | ReadonlySet<string>;
-  /** The names of the response's header fields, in lower case; `"all"` for a log of all fields. */
-  readonly responseHeaders: "all" | ReadonlySet<string>;
+  /** The names of the request's headers, in lower case. */
+  readonly headers: ReadonlySet<string>;
+  /** The names of the response's headers, in lower case. */
+  readonly responseHeaders: ReadonlySet<string>;
 }
 
 /** Labels, or an IPv6 address in brackets; then a port. */
@@ -147,27 +145,6 @@ export function isIPv4At(line: string, from: number, to: number): boolean {
   return dots === 3 && byte !== -1;
 }
 
-/** A request that is further after one of those that follow it has a wrong time, in milliseconds. */
-const JUMP_MS = 3_600_000;
-
-/** How many requests are compared. */
-const COMPARED = 16;
-
-/**
- * Returns the time by which a request is compared with those of other files. This is the request's own time, except
- * if it is far after the requests that follow it in its file: a single line with a wrong time would otherwise keep
- * its file waiting until the end of all others.
- */
-export function plausibleTime(requests: readonly LogRequest[], index: number): number {
-  const { at } = requests[index] as LogRequest;
-  let earliest = at;
-  const end = Math.min(requests.length, index + COMPARED);
-  for (let next = index + 1; next < end; next++) {
-    earliest = Math.min(earliest, (requests[next] as LogRequest).at);
-  }
-  return at - earliest > JUMP_MS ? earliest : at;
-}
-
 type Names = LogFacts["headers"];
 
 const NOTHING: LogFacts = {
@@ -203,8 +180,6 @@ export function commonFacts(all: readonly LogFacts[]): LogFacts {
 }
 
 function commonNames(a: Names, b: Names): Names {
-  if (a === "all") return b;
-  if (b === "all") return a;
   return new Set([...a].filter((name) => b.has(name)));
 }
 
@@ -214,7 +189,7 @@ export class LogError extends Error {
 }
 
 /** The formats of logs. `combined` includes `common`, and lines with a host name before them. */
-export const LOG_FORMATS = ["combined", "logpush", "json", "har"] as const;
+export const LOG_FORMATS = ["combined", "logpush", "json"] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** What a line is: a request, the reason why it cannot be read, or `undefined` if it is no request. */
@@ -234,9 +209,6 @@ export interface LineParser {
   facts(): LogFacts;
 }
 
-/** The maximum length of a cached text, in characters. Longer texts would need much memory. */
-const MAX_CACHED = 512;
-
 /** V8 copies shorter parts. */
 const MIN_PART = 13;
 
@@ -246,97 +218,6 @@ const MIN_PART = 13;
  */
 export function ownText(part: string): string {
   if (part.length < MIN_PART) return part;
-  // Concatenating makes a new text, of which the result is a part. V8 has no other way to copy a text.
+  // Concatenating forces V8 to copy the part. The result then refers to the copy, not to the whole text.
   return ` ${part}`.slice(1);
-}
-
-/** The number of places. Must be a power of two. */
-const PLACES = 1024;
-
-/**
- * Values that are computed from texts, for texts that repeat, such as user agents. Each text has one place,
- * where it replaces the text before it. A `Map` with several thousand texts would take three times as
- * long, and most of that for texts that do not repeat.
- */
-export class TextCache<Value> {
-  readonly #create: (text: string) => Value;
-  readonly #texts = new Array<string | undefined>(PLACES).fill(undefined);
-  readonly #values = new Array<Value | undefined>(PLACES).fill(undefined);
-
-  constructor(create: (text: string) => Value) {
-    this.#create = create;
-  }
-
-  get(part: string): Value {
-    const place = placeOf(part);
-    if (this.#texts[place] === part) return this.#values[place] as Value;
-    const text = ownText(part);
-    const value = this.#create(text);
-    if (text.length > MAX_CACHED) return value;
-    this.#texts[place] = text;
-    this.#values[place] = value;
-    return value;
-  }
-}
-
-/** Returns a number below `PLACES` from the length and eight or nine characters of a text. */
-function placeOf(text: string): number {
-  const step = (text.length >> 3) | 1;
-  let hash = text.length;
-  for (let index = text.length - 1; index >= 0; index -= step) {
-    hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0;
-  }
-  return (hash ^ (hash >>> 10)) & (PLACES - 1);
-}
-
-/** How often the event loop gets a turn, in milliseconds, so that it can handle signals and draw the progress. */
-const TURN_MS = 50;
-
-/**
- * Passes on the values of an iteration until a signal is aborted, even while the next value does not come, as from
- * a standard input without an end.
- */
-export async function* untilAborted<Value>(
-  values: AsyncIterable<Value>,
-  signal: AbortSignal,
-): AsyncGenerator<Value, void, undefined> {
-  const iterator = values[Symbol.asyncIterator]();
-  let turnAt = performance.now();
-  try {
-    while (!signal.aborted) {
-      const next = await beforeAbort(iterator.next(), { signal });
-      if (next === undefined || next.done) return;
-      yield next.value;
-      if (performance.now() - turnAt < TURN_MS) continue;
-      await new Promise((turn) => setImmediate(turn));
-      turnAt = performance.now();
-    }
-  } finally {
-    // A generator closes only after its next value, which may never come.
-    const closed = iterator.return?.();
-    if (signal.aborted) closed?.catch(() => {});
-    else await closed;
-  }
-}
-
-/**
- * Waits for a promise until a signal is aborted, or until a time has passed. `Promise.race` would keep one callback
- * for each promise.
- *
- * @returns undefined if the signal or the time comes first
- */
-export function beforeAbort<Value>(
-  promise: Promise<Value>,
-  { signal, timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined },
-): Promise<Value | undefined> {
-  return new Promise((resolve, reject) => {
-    const stop = () => resolve(undefined);
-    if (signal?.aborted) stop();
-    signal?.addEventListener("abort", stop, { once: true });
-    const timer = timeoutMs === undefined ? undefined : setTimeout(stop, timeoutMs);
-    promise.then(resolve, reject).finally(() => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", stop);
-    });
-  });
 }

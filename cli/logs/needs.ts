@@ -26,14 +26,14 @@ interface UnknownFact {
 
 /** Whether the log states a header field of requests. */
 export function statesHeader(facts: LogFacts, name: string): boolean {
-  if (facts.headers === "all" || facts.headers.has(name)) return true;
+  if (facts.headers.has(name)) return true;
   if (name === "content-length") return facts.bodyBytes;
   return name === "host" ? facts.host : false;
 }
 
 /** Whether the log states a header field of responses. */
 function statesResponseHeader({ responseHeaders }: LogFacts, name: string): boolean {
-  return responseHeaders === "all" || responseHeaders.has(name);
+  return responseHeaders.has(name);
 }
 
 /** The header fields by which a preflight is recognised. */

@@ -15,7 +15,7 @@ import {
   type LogRequest,
 } from "./log-request.ts";
 import { LogCounts, type LogProgress } from "./progress.ts";
-import { ClockJumps, mergeFiles, TimeOrder } from "./time-order.ts";
+import { mergeFiles, TimeOrder } from "./time-order.ts";
 
 export interface LogOptions {
   /** Paths of files; `-` is the standard input. */
@@ -33,7 +33,10 @@ export interface LogOptions {
   /** Only requests from this time, and before that time, in milliseconds since the Unix epoch. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-  /** Ends the waiting for the first lines, such as of a standard input that pauses. */
+  /**
+   * Ends the reading, even while the next lines do not come. The batches then end with the requests of all lines that
+   * have been read.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -44,13 +47,8 @@ export interface Logs {
   /** What all files can state. */
   readonly facts: LogFacts;
   readonly progress: LogProgress;
-  /**
-   * The requests of all files, in the order of their times. Call it once.
-   *
-   * @param signal ends the reading, even while the next lines do not come. The batches then end with the requests of
-   * all lines that have been read
-   */
-  batches(signal?: AbortSignal): AsyncIterable<readonly LogRequest[]>;
+  /** The requests of all files, in the order of their times. Call it once. */
+  batches(): AsyncIterable<readonly LogRequest[]>;
 }
 
 /**
@@ -71,7 +69,7 @@ export async function openLogs(options: LogOptions): Promise<Logs> {
   const counts = new LogCounts();
   for (const { name, format, facts, start } of files) {
     if (!facts) counts.addNote(`${name} is empty.`);
-    else if (fields.size > 0 && (format === "combined" || format === "har")) {
+    else if (fields.size > 0 && format === "combined") {
       counts.addNote(
         `${name} is in the format ${format}: --map is for JSON lines, and has no effect on it.`,
       );
@@ -90,7 +88,7 @@ export async function openLogs(options: LogOptions): Promise<Logs> {
     formats: files.map(({ format }) => format),
     facts: commonFacts(files.map(({ facts }) => facts).filter((facts) => facts !== undefined)),
     progress: counts,
-    batches: (signal) => readBatches(files, options, counts, signal),
+    batches: () => readBatches(files, options, counts),
   };
 }
 
@@ -106,7 +104,7 @@ async function openFiles(
     throw new LogError(`${absent.reason} If only few requests have it, add --missing-as-absent.`);
   } catch (error) {
     // An open standard input would keep the program running.
-    for (const file of files) await file.close();
+    for (const file of files) file.close();
     throw error;
   }
 }
@@ -127,15 +125,13 @@ async function* readBatches(
   files: readonly LogFile[],
   { maxDelayMs, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY }: LogOptions,
   counts: LogCounts,
-  signal: AbortSignal | undefined,
 ): AsyncGenerator<readonly LogRequest[]> {
-  const inTime = new TimeOrder(maxDelayMs, counts);
-  const order = new ClockJumps(inTime, counts, maxDelayMs);
+  const order = new TimeOrder(maxDelayMs, counts);
   const onRequest = (request: LogRequest, bytes: number) => {
     if (request.at >= from && request.at < to) order.add(request, bytes);
     else counts.outside++;
   };
-  for await (const _ of mergeFiles(files, counts, onRequest, signal)) {
+  for await (const _ of mergeFiles(files, counts, onRequest)) {
     if (order.readyCount >= BATCH) yield* batchesOf(order.take(), counts);
   }
   yield* batchesOf(order.finish(), counts);

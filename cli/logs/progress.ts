@@ -14,11 +14,6 @@ const FIELD = /^\S{1,100}$/;
 const TIME = /^\d{1,4}[/-][\w/:+,. -]{4,35}$/;
 const REQUEST = /^"[A-Z]{3,17} (?:\/[\w/.~-]*)?/;
 
-/** The start of an entry of a HAR file, or of a line that is only a request. */
-const ENTRY = /^([A-Z]{3,17}) (?=\/|https?:\/\/)/i;
-const ORIGIN = /^(https?:\/\/)(?:[^/?#]*@)?([\w.-]{1,253})(?::\d{1,5})?(?=[/?#]|$)/i;
-const PATH = /^\/[\w/.~-]*/;
-
 /** A name in an object. Names of other forms may be values, such as those of a query. */
 const NAME = /^[A-Za-z@_][\w.@-]{0,49}$/;
 const NAMES = /[{,]\s{0,8}"([A-Za-z@_][\w.@-]{0,49})"\s{0,8}:/g;
@@ -36,18 +31,7 @@ export function lineSample(line: string): string {
 
 function sampleOf(line: string, text: string): string {
   if (text.startsWith("{") || text.startsWith("[")) return fieldNames(line);
-  const [start = "", method] = ENTRY.exec(text) ?? [];
-  return method === undefined
-    ? accessFields(text)
-    : requestSample(method, text.slice(start.length));
-}
-
-function requestSample(method: string, url: string): string {
-  const [origin = "", scheme, host] = ORIGIN.exec(url) ?? [];
-  const rest = url.slice(origin.length);
-  const path = PATH.exec(rest)?.[0] ?? "";
-  const end = path.length < rest.length ? "…" : "";
-  return `${method} ${host === undefined ? "" : scheme + host}${path}${end}`;
+  return accessFields(text);
 }
 
 function accessFields(text: string): string {
@@ -87,7 +71,7 @@ function topNames(line: string): string[] | undefined {
 /** A line that could not be read. */
 interface BrokenLine {
   readonly file: string;
-  /** The number of the line, or of the entry in a HAR file; the first is 1. */
+  /** The number of the line; the first is 1. */
   readonly line: number;
   /** What is wrong, and what is expected. Contains no control characters. */
   readonly reason: string;
@@ -101,7 +85,7 @@ export interface LogProgress {
   readonly bytesRead: number;
   /** The size of all files; undefined if it is unknown, as for the standard input. */
   readonly bytesTotal: number | undefined;
-  /** Non-empty lines, or entries of HAR files. lines = requests + broken + late + outside + ignored. */
+  /** Non-empty lines. lines = requests + broken + late + outside + ignored. */
   readonly lines: number;
   /** Requests handed out in batches. */
   readonly requests: number;
@@ -230,7 +214,7 @@ export interface LogSummary {
   /** The files as the user has written them. */
   readonly files: readonly string[];
   readonly formats: readonly LogFormat[];
-  /** Non-empty lines, or entries of HAR files: requests + broken + late + outside + ignored. */
+  /** Non-empty lines: requests + broken + late + outside + ignored. */
   readonly lines: number;
   readonly requests: number;
   readonly broken: number;

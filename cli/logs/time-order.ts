@@ -1,6 +1,6 @@
 import { formatDuration } from "../../src/admin/format.ts";
 import type { LogFile, RequestGroup } from "./log-file.ts";
-import { LogError, type LogRequest, plausibleTime } from "./log-request.ts";
+import { LogError, type LogRequest } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
 const SECOND_MS = 1000;
@@ -57,11 +57,6 @@ export class TimeOrder {
     this.#bounds = bounds;
   }
 
-  /** The time of the latest request, in milliseconds since the Unix epoch; -Infinity without one. */
-  get newestAt(): number {
-    return this.#newestAt;
-  }
-
   /** @param bytes the length of the request's line */
   add(request: LogRequest, bytes: number): void {
     const at = request.at;
@@ -108,7 +103,7 @@ export class TimeOrder {
   finish(): LogRequest[] {
     if (this.#maxLateMs > 0) {
       this.#counts.addNote(
-        `Some lines were out of order by up to ${formatDuration(this.#maxLateMs)}; those by more than ${formatDuration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead.`,
+        `Some lines were out of order by up to ${formatDuration(this.#maxLateMs)}; those by more than ${formatDuration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead. If a single line has a wrong time, leave it out with --to.`,
       );
     }
     this.#releaseBefore(Number.POSITIVE_INFINITY);
@@ -154,101 +149,6 @@ export class TimeOrder {
   }
 }
 
-/** A line whose time is further after those before it is set aside, in milliseconds. */
-const JUMP_MS = 3_600_000;
-
-/** How many lines have to be set aside before a jump of the clock is believed. */
-const LINES = 100;
-
-const JUMPS =
-  "Some lines have times more than an hour after those of the lines around them, as if a clock had been wrong. They are taken as the last requests of the log.";
-
-/**
- * Keeps single lines with a wrong time from moving the time of the whole log: after one line of the year 2099, all
- * others would be late. A line that is far after all lines before it is set aside. When a hundred lines are set
- * aside, as after a quiet night, the earlier half of them goes on, in the order of the log.
- */
-export class ClockJumps {
-  readonly #order: TimeOrder;
-  readonly #counts: LogCounts;
-  readonly #jumpMs: number;
-  #aside: { readonly request: LogRequest; readonly bytes: number }[] = [];
-  /** The earliest time of the lines that are set aside. */
-  #firstAside = Number.POSITIVE_INFINITY;
-  /** The number of lines since the last one that was set aside. */
-  #since = 0;
-
-  constructor(order: TimeOrder, counts: LogCounts, maxDelayMs: number) {
-    this.#order = order;
-    this.#counts = counts;
-    this.#jumpMs = Math.max(JUMP_MS, maxDelayMs);
-  }
-
-  /** @param bytes the length of the request's line */
-  add(request: LogRequest, bytes: number): void {
-    const at = request.at;
-    if (at <= this.#order.newestAt + this.#jumpMs) {
-      if (at >= this.#firstAside) this.#rejoin(at);
-      this.#since++;
-      this.#order.add(request, bytes);
-      return;
-    }
-    this.#since = 0;
-    this.#aside.push({ request, bytes });
-    this.#firstAside = Math.min(this.#firstAside, at);
-    if (this.#aside.length === LINES) this.#goOn();
-  }
-
-  /** The number of requests that `take` would return. */
-  get readyCount(): number {
-    return this.#order.readyCount;
-  }
-
-  /** Returns the requests that no longer wait, in order. */
-  take(): LogRequest[] {
-    return this.#order.take();
-  }
-
-  /** Returns all other requests, in order. */
-  finish(): LogRequest[] {
-    if (this.#aside.length > 0 && this.#since >= LINES) this.#counts.addNote(JUMPS);
-    while (this.#aside.length > 0) this.#goOn();
-    return this.#order.finish();
-  }
-
-  /**
-   * Takes back the lines whose time has come: in a log with a few requests every hour, each hour may begin with a
-   * line that is far after the lines before it. So none of them is late.
-   */
-  #rejoin(at: number): void {
-    const due = this.#split((time) => time <= at);
-    due.sort((a, b) => a.request.at - b.request.at);
-    for (const { request, bytes } of due) this.#order.add(request, bytes);
-  }
-
-  /** Goes on with the lines that are not far after the median of those set aside. */
-  #goOn(): void {
-    const times = this.#aside.map(({ request }) => request.at).sort((a, b) => a - b);
-    const until = (times[(times.length - 1) >> 1] as number) + this.#jumpMs;
-    for (const { request, bytes } of this.#split((time) => time <= until)) {
-      this.#order.add(request, bytes);
-    }
-  }
-
-  /** Removes the lines that pass a test from those set aside, and returns them in the order of the log. */
-  #split(
-    isTaken: (at: number) => boolean,
-  ): { readonly request: LogRequest; readonly bytes: number }[] {
-    const taken = this.#aside.filter(({ request }) => isTaken(request.at));
-    this.#aside = this.#aside.filter(({ request }) => !isTaken(request.at));
-    this.#firstAside = Math.min(
-      Number.POSITIVE_INFINITY,
-      ...this.#aside.map(({ request }) => request.at),
-    );
-    return taken;
-  }
-}
-
 /** Receives a request and the length of its line in bytes. */
 type OnRequest = (request: LogRequest, bytes: number) => void;
 
@@ -274,18 +174,15 @@ const NO_REQUESTS: RequestGroup = { requests: [], meanBytes: 0 };
  * files by their first times would not do: the logs of several servers have the same times.
  *
  * Yields after each group of requests that was read, so that the caller can hand out requests.
- *
- * @param signal ends each file after the lines that have been read
  */
 export async function* mergeFiles(
   files: readonly LogFile[],
   counts: LogCounts,
   onRequest: OnRequest,
-  signal: AbortSignal | undefined,
 ): AsyncGenerator<void> {
   const readings = files.map(
     (file): Reading => ({
-      groups: file.groups(counts, signal),
+      groups: file.groups(counts),
       group: NO_REQUESTS,
       index: 0,
       nextAt: file.firstAt,
@@ -304,7 +201,7 @@ export async function* mergeFiles(
   } finally {
     for (const { groups } of readings) await groups.return(undefined);
     // A generator that has not begun does not close its file.
-    for (const file of files) await file.close();
+    for (const file of files) file.close();
   }
 }
 
@@ -334,7 +231,7 @@ async function readGroup(reading: Reading, readings: Reading[]): Promise<void> {
   }
   reading.group = value;
   reading.index = 0;
-  if (value.requests.length > 0) reading.nextAt = plausibleTime(value.requests, 0);
+  reading.nextAt = value.requests[0]?.at ?? reading.nextAt;
 }
 
 /** Hands out the requests of a file up to the time of the next request of another file. */
@@ -343,10 +240,7 @@ function drain(reading: Reading, until: number, onRequest: OnRequest): void {
   while (reading.index < requests.length) {
     const request = requests[reading.index] as LogRequest;
     reading.nextAt = request.at;
-    if (reading.nextAt > until) {
-      reading.nextAt = plausibleTime(requests, reading.index);
-      if (reading.nextAt > until) return;
-    }
+    if (reading.nextAt > until) return;
     onRequest(request, meanBytes);
     reading.index++;
   }

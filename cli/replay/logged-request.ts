@@ -165,8 +165,4 @@ export const NO_REQUEST: LogRequest = {
   status: undefined,
   userAgent: undefined,
   headers: undefined,
-  responseHeaders: undefined,
-  cf: undefined,
-  bodyBytes: undefined,
-  durationMs: undefined,
 };

@@ -272,7 +272,7 @@ export class LogRuleApplier {
     }
     const { matches, byAddress } = route;
     if (!matches) return this.#applyAll(this.#routes.match());
-    if (!byAddress || !isCacheable(request)) return this.#applyAll(matches);
+    if (!byAddress || !isCacheable(request, this.#facts)) return this.#applyAll(matches);
     const known = this.#addresses.get(request.ip) ?? NO_CLIENTS;
     for (const each of known) {
       if (each.rules === byAddress && !each.applied.some(isForgotten)) return each.applied;
@@ -314,11 +314,14 @@ const NONE: readonly AppliedClient[] = [];
 const NO_CLIENTS: readonly AddressClients[] = [];
 
 /** Whether the clients of a request are the same for all requests of its address. */
-function isCacheable(request: LogRequest): request is LogRequest & { readonly ip: string } {
-  const { ip, headers } = request;
+function isCacheable(
+  request: LogRequest,
+  facts: LogFacts,
+): request is LogRequest & { readonly ip: string } {
+  const { ip } = request;
   if (ip === undefined || ip.length > MAX_CACHED_LENGTH) return false;
   // Workers of other zones share one address, and this field tells them apart.
-  return !headers?.has("cf-worker");
+  return !facts.headers.has("cf-worker") || !request.headers?.has("cf-worker");
 }
 
 function isForgotten(client: AppliedClient): boolean {

@@ -171,9 +171,9 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
 
 /** @returns the time from the first request to the last one */
 async function replayAll(input: ReplayInput, tally: ReplayTally): Promise<LogPeriod> {
-  const { logs, replayed, against, signal, onProgress } = input;
+  const { logs, replayed, against, onProgress } = input;
   const period = new LogPeriod();
-  for await (const requests of logs.batches(signal)) {
+  for await (const requests of logs.batches()) {
     const [first, last] = [requests[0], requests.at(-1)];
     if (first === undefined || last === undefined) continue;
     period.add(first.at, last.at);

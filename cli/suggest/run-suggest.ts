@@ -131,12 +131,12 @@ async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise
 
 /** @returns the time from the first request to the last one */
 async function countAll(
-  { logs, signal, onProgress }: SuggestInput,
+  { logs, onProgress }: SuggestInput,
   reader: ClientReader,
   tally: SuggestTally,
 ): Promise<LogPeriod> {
   const period = new LogPeriod();
-  for await (const requests of logs.batches(signal)) {
+  for await (const requests of logs.batches()) {
     const [first, last] = [requests[0], requests.at(-1)];
     if (first && last) period.add(first.at, last.at);
     for (const request of requests) {

@@ -175,46 +175,16 @@ const json = fc
   )
   .map((record) => JSON.stringify(record));
 
-const field = or(
-  fc.record({ name: or(fc.constantFrom("Accept", ":path", "cookie")), value: or(agent) }),
-);
-const har = or(
-  fc.record(
-    {
-      startedDateTime: or(time.map((at) => new Date(at).toISOString())),
-      time: or(fc.double({ min: 0, max: 900 })),
-      _clientIPAddress: or(address),
-      request: or(
-        fc.record({
-          method: or(method),
-          url: or(fc.webUrl({ withQueryParameters: true })),
-          headers: or(fc.array(field, { maxLength: 3 })),
-          bodySize: or(fc.integer({ min: -1, max: 9 })),
-        }),
-      ),
-      response: or(
-        fc.record({
-          status: or(status),
-          headers: or(fc.array(field, { maxLength: 2 })),
-          content: or(fc.record({ text: agent })),
-        }),
-      ),
-    },
-    { requiredKeys: [] },
-  ),
-).map((entry) => JSON.stringify(entry) ?? "null");
-
 const random = fc.oneof(
   bytes(60),
   fc.constantFrom("", " ", "\t\r", "x".repeat(65_536), "x".repeat(65_537), "x".repeat(200_000)),
 );
 
-/** Lines of each format, and entries of HAR files. Each character is a byte. */
+/** Lines of each format. Each character is a byte. */
 export const LOG_LINES = {
   combined: line(access),
   logpush: line(logpush),
   json: line(json),
-  har,
 } as const satisfies Record<string, fc.Arbitrary<string>>;
 
 function line(usual: fc.Arbitrary<string>): fc.Arbitrary<string> {

@@ -23,7 +23,6 @@ describe("a line of an access log", () => {
       responseHeaders: undefined,
       cf: undefined,
       bodyBytes: undefined,
-      durationMs: undefined,
     });
   });
 

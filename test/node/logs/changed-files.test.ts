@@ -38,11 +38,9 @@ it("notes that --map has no effect on other formats", async () => {
 
 describe("a wrong --format", () => {
   it.each([
-    ["har", LINE, "combined"],
     ["json", LINE, "combined"],
     ["logpush", LINE, "combined"],
     ["combined", '{"time":1,"method":"GET","url":"/"}', "json"],
-    ["combined", '{"log":{"entries":[]}}', "har"],
   ] as const)("is refused, with the likely one: %s for %s", async (format, line, likely) => {
     const file = await logOf("wrong", line);
     await expect(readLogs([file], { format })).rejects.toThrow(

@@ -49,7 +49,7 @@ describe("the options about logs", () => {
 
   it.each([
     [[], "missing required argument 'log'"],
-    [["a", "--format", "csv"], "combined, logpush, json, har"],
+    [["a", "--format", "csv"], "combined, logpush, json"],
     [["a", "--map", "ip"], "Allowed: FACT=FIELD, such as ip=client.address."],
     [["a", "--map", "=x"], "Allowed: FACT=FIELD"],
     [["a", "--map", "ip=,status=x"], "Allowed: FACT=FIELD"],

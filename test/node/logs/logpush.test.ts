@@ -48,7 +48,6 @@ describe("Cloudflare's http_requests", () => {
           verifiedBotCategory: "",
         },
         bodyBytes: undefined,
-        durationMs: undefined,
       },
     ]);
     expect(facts).toEqual({

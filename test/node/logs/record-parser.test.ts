@@ -39,7 +39,6 @@ describe("JSON lines", () => {
         status: 200,
         host: "example.com",
         userAgent: "curl/8",
-        durationMs: 250,
       }),
     ]);
     expect(facts).toMatchObject({ ip: true, host: true, status: true, country: false });
@@ -101,7 +100,6 @@ describe("JSON lines", () => {
       ja4: "fp",
       bot: "good_bot",
       "body-bytes": "size",
-      "duration-seconds": "secs",
     };
     const { contents, facts } = parse([record], map, "example.com");
     expect(contents[0]).toEqual({
@@ -116,7 +114,6 @@ describe("JSON lines", () => {
       responseHeaders: new Map([["via", "a, b"]]),
       cf: { country: "DE", asn: 64_500, botManagement: { ja4: "t13d", verifiedBot: true } },
       bodyBytes: 12,
-      durationMs: 500,
     });
     expect(facts).toEqual({
       ...{ ip: true, host: true, status: false, country: true, asn: true, bots: true, ja4: true },

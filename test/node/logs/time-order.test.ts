@@ -16,7 +16,6 @@ const requestAt = (at: number, target = "/"): LogRequest => ({
   responseHeaders: undefined,
   cf: undefined,
   bodyBytes: undefined,
-  durationMs: undefined,
 });
 
 /** Returns the times in the order in which they are handed out, and what is ready after each request. */

@@ -4,7 +4,6 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { untilAborted } from "../../../cli/logs/log-request.ts";
 import { REPOSITORY, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";
 
@@ -88,41 +87,3 @@ describe.each(["replay", "suggest"])(
     });
   },
 );
-
-describe("untilAborted", () => {
-  async function collect<Value>(values: AsyncIterable<Value>, signal: AbortSignal) {
-    const collected: Value[] = [];
-    for await (const value of untilAborted(values, signal)) collected.push(value);
-    return collected;
-  }
-
-  async function* numbers(count: number) {
-    for (let number = 0; number < count; number++) yield number;
-  }
-
-  it("passes on all values if the signal is never aborted", async () => {
-    expect(await collect(numbers(3), new AbortController().signal)).toEqual([0, 1, 2]);
-  });
-
-  it("passes on nothing if the signal is aborted already", async () => {
-    expect(await collect(numbers(3), AbortSignal.abort())).toEqual([]);
-  });
-
-  it("ends when the signal is aborted, although the next value never comes", async () => {
-    const stopping = new AbortController();
-    async function* endless() {
-      yield 1;
-      queueMicrotask(() => stopping.abort());
-      await new Promise(() => {});
-    }
-    expect(await collect(endless(), stopping.signal)).toEqual([1]);
-  });
-
-  it("throws the error of the iteration", async () => {
-    // biome-ignore lint/correctness/useYield: it fails before its first value
-    async function* failing(): AsyncGenerator<number> {
-      throw new Error("broken");
-    }
-    await expect(collect(failing(), new AbortController().signal)).rejects.toThrow("broken");
-  });
-});

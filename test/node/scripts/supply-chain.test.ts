@@ -12,8 +12,6 @@ const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC",
 /** The packages that Weir needs to run, in a Worker or on the command line. */
 const RUNTIME = [
   "@date-fns/tz",
-  // Reads HAR files piece by piece.
-  "@streamparser/json",
   "@upstash/redis",
   // Describes the API of operators in OpenAPI.
   "@valibot/to-json-schema",
@@ -24,8 +22,6 @@ const RUNTIME = [
   "dotenv",
   "dotenv-expand",
   "emoji-regex",
-  // Decompresses zstd on versions of Node that cannot.
-  "fzstd",
   "hono",
   "is-fullwidth-code-point",
   "jiti",

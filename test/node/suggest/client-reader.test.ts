@@ -59,7 +59,7 @@ describe("the clients of requests", () => {
   });
 
   it("need the address only if the key's other values are absent", () => {
-    const facts = { ...FACTS, headers: "all" as const };
+    const facts = { ...FACTS, headers: new Set(["origin", "access-control-request-method"]) };
     const reader = readerFor({ key: ["header:x-api-key"] }, facts);
     const request = (key: string | undefined) =>
       requestAt(0, "", { ip: undefined, headers: new Map(key ? [["x-api-key", key]] : []) });
@@ -69,7 +69,7 @@ describe("the clients of requests", () => {
   });
 
   it("are shown without credentials", () => {
-    const facts = { ...FACTS, headers: "all" as const };
+    const facts = { ...FACTS, headers: new Set(["origin", "access-control-request-method"]) };
     const reader = readerFor({ key: ["header:x-api-key", "path"] }, facts);
     const headers = new Map([["x-api-key", "s3cret-of-many-characters"]]);
     const shown = reader.clientOf(requestAt(0, "192.0.2.1", { headers, target: "/a?b" }))?.shown();

@@ -7,10 +7,14 @@ import { suggestFromLogs } from "../../../cli/suggest/run-suggest.ts";
 import { FACTS, requestAt } from "./counted.ts";
 
 /** Logs with these batches of requests. */
-function logsOf(batches: readonly (readonly LogRequest[])[], facts = FACTS): Logs {
+function logsOf(
+  batches: readonly (readonly LogRequest[])[],
+  facts = FACTS,
+  signal?: AbortSignal,
+): Logs {
   return {
     ...{ formats: ["combined"], facts, progress: new LogCounts() },
-    async *batches(signal) {
+    async *batches() {
       for (const batch of batches) if (!signal?.aborted) yield batch;
     },
   };
@@ -21,7 +25,8 @@ const BATCHES = [[requestAt(0, "192.0.2.1")], [requestAt(1, "192.0.2.2")]];
 it("reports the requests before an interruption", async () => {
   const stopping = new AbortController();
   const { requests, isPartial, notes } = await suggestFromLogs({
-    ...{ files: ["a"], logs: logsOf(BATCHES), requested: requestedRule({}) },
+    ...{ files: ["a"], logs: logsOf(BATCHES, FACTS, stopping.signal) },
+    requested: requestedRule({}),
     signal: stopping.signal,
     onProgress: () => stopping.abort(),
   });
