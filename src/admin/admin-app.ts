@@ -5,7 +5,7 @@ import { type AdminEnv, adminProblem, problemOf } from "./admin-problem.ts";
 import { apiRoutes } from "./api.ts";
 import { loginPage } from "./dashboard/login-page.tsx";
 import { dashboardRoutes } from "./dashboard/routes.tsx";
-import { readForm } from "./form.ts";
+import { readForm } from "./input.ts";
 import { END_OF_SESSION, isSameOrigin, isSameText, readOnly, withSecurityFields } from "./login.ts";
 import { CONTENT_TYPE, metricsOf, metricsText } from "./metrics.ts";
 

@@ -10,8 +10,7 @@ import { MAX_FACTOR, MAX_REASON } from "../overrides/override.ts";
 import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity.ts";
 import { noRuleSums } from "../statistics/sums.ts";
 import { type AdminEnv, noOverride, problemOf, unknownRule } from "./admin-problem.ts";
-import { check, invalidInput, queryOf, readJson, selectorOf } from "./api-input.ts";
-import { setOverrides } from "./set-overrides.ts";
+import { check, invalidInput, queryOf, readJson, selectorOf, setOverrides } from "./input.ts";
 
 // The schemas of what programs send to the API. Its description in OpenAPI is made of them. Each message continues
 // a sentence that begins with the name of the field.

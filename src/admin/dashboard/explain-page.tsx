@@ -9,8 +9,8 @@ import type {
   Explanation,
 } from "../../explain/explanation.ts";
 import { ExplainBody } from "../api.ts";
-import { check, invalidInput } from "../api-input.ts";
 import { formatCount, formatDuration, formatEffect, formatTime } from "../format.ts";
+import { check, invalidInput } from "../input.ts";
 import { ClientLink, ExactTime, ModeBadge, Notice, RuleLink, Table } from "./components.tsx";
 import type { DashboardContext } from "./context.ts";
 import { ExplainedRequestCard } from "./explained-request.tsx";

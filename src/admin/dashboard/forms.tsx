@@ -5,7 +5,7 @@ import type { OverrideChange } from "../../control/protocol.ts";
 import { checkOverride, describeFaults, readReason } from "../../overrides/override-input.ts";
 import { IDENTITY_FORM, isIdentity } from "../../request/identity.ts";
 import { withTimeout } from "../../request/timeout.ts";
-import { readForm } from "../form.ts";
+import { readForm } from "../input.ts";
 import { OperationError } from "../operations.ts";
 import type { DashboardContext } from "./context.ts";
 

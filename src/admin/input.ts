@@ -1,0 +1,140 @@
+import type { Context } from "hono";
+import * as v from "valibot";
+import { keysOf, pathOf } from "../config/faults.ts";
+import { isRecord } from "../config/fields.ts";
+import type { OverrideChange } from "../control/protocol.ts";
+import { MAX_OVERRIDES, type Override } from "../overrides/override.ts";
+import { checkOverride, describeFaults } from "../overrides/override-input.ts";
+import type { AdminEnv, AdminVariables } from "./admin-problem.ts";
+import { type ClientSelector, type InputFault, OperationError } from "./operations.ts";
+
+/** The maximum number of faults in an answer. */
+const MAX_FAULTS = 20;
+
+/** Creates the error for input with faults. */
+export function invalidInput(faults: readonly InputFault[]): OperationError {
+  const listed = faults.slice(0, MAX_FAULTS);
+  return new OperationError("invalid", describeFaults(listed), listed);
+}
+
+/** Reads the JSON of a request's body. @throws {OperationError} if it is none */
+export async function readJson(c: Context<AdminEnv>): Promise<unknown> {
+  // Pages of other sites can send all other types without the browser asking first.
+  if (!/^application\/json *(?:;|$)/i.test(c.req.header("content-type") ?? "")) {
+    throw new OperationError("unsupported", "Send the body with Content-Type: application/json.");
+  }
+  const text = await c.req.text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalidInput([{ path: "", message: "The body must be JSON in UTF-8." }]);
+  }
+}
+
+/**
+ * Checks input by its schema.
+ *
+ * @throws {OperationError} with a fault for each field. The messages contain no given value, because it may
+ * identify a client
+ */
+export function check<Schema extends v.GenericSchema>(
+  schema: Schema,
+  input: unknown,
+): v.InferOutput<Schema> {
+  // Valibot takes a list for an object.
+  const result = v.safeParse(schema, Array.isArray(input) ? undefined : input);
+  if (result.success) return result.output;
+  throw invalidInput(
+    result.issues.map((issue) => {
+      const path = pathOf(keysOf(issue).map((key) => String(key).slice(0, 40)));
+      return { path, message: path ? `${issue.message}.` : `The body ${issue.message}.` };
+    }),
+  );
+}
+
+/** Returns a query's parameters. If one is repeated, the last one is used. */
+export function queryOf(c: Context<AdminEnv>): Record<string, string> {
+  return Object.fromEntries(new URL(c.req.url).searchParams);
+}
+
+/** Returns the selector of a body with exactly one of both fields. */
+export function selectorOf(body: {
+  readonly client?: string | undefined;
+  readonly known?: Readonly<Record<string, string>> | undefined;
+}): ClientSelector {
+  return body.client === undefined ? { known: body.known ?? {} } : { client: body.client };
+}
+
+/**
+ * Reads the form in a request's body. A body of another type has no fields.
+ *
+ * @throws {OperationError} if the body is not the form that its Content-Type says
+ */
+export async function readForm(c: Context<AdminEnv>): Promise<Record<string, string | File>> {
+  try {
+    return await c.req.parseBody();
+  } catch {
+    throw new OperationError(
+      "invalid",
+      "The form cannot be read. Send it as application/x-www-form-urlencoded in UTF-8.",
+    );
+  }
+}
+
+const Selector = v.union([
+  v.object({ client: v.string(), known: v.optional(v.undefined()) }),
+  v.object({ client: v.optional(v.undefined()), known: v.record(v.string(), v.string()) }),
+]);
+
+const SELECTOR_FAULT: InputFault = {
+  path: "client",
+  message:
+    "must be an identity, or known an object of texts by the names in keys; leave out both for all clients of the rule.",
+};
+
+/**
+ * Checks an override and sets it. If several of the known values can have counted the client, sets one for each
+ * of these identities.
+ *
+ * @throws {OperationError} if the input has faults, or if there are too many overrides
+ */
+export async function setOverrides(
+  body: unknown,
+  { operations, config, actor }: Pick<AdminVariables, "operations" | "config" | "actor">,
+): Promise<readonly Override[]> {
+  const { client, known } = isRecord(body) ? body : {};
+  const isForClient = client !== undefined || known !== undefined;
+  const faults: InputFault[] = [];
+  let selector: ClientSelector | undefined;
+  if (isForClient) {
+    const read = v.safeParse(Selector, { client, known });
+    if (read.success) selector = selectorOf(read.output);
+    else faults.push(SELECTOR_FAULT);
+  }
+  const checked = checkOverride(body, {
+    isForClient,
+    rules: config.rules,
+    now: Date.now(),
+    otherFields: ["client", "known"],
+  });
+  if (!checked.ok) throw invalidInput([...faults, ...checked.faults]);
+  if (faults.length > 0) throw invalidInput(faults);
+  const { isForClient: _, ...change } = checked.override;
+  const clients = selector ? await operations.identify(selector, change.rule) : [{}];
+  const overrides: Override[] = [];
+  for (const each of clients) {
+    const result = await operations.setOverride({ ...change, ...each } as OverrideChange, actor);
+    if (!result.ok) throw fullError(overrides.length, clients.length);
+    overrides.push(result.override);
+  }
+  return overrides;
+}
+
+function fullError(done: number, all: number): OperationError {
+  const message = `There are ${MAX_OVERRIDES} overrides already, which is the maximum. Remove some, or raise the rule's limit.`;
+  if (done === 0) return new OperationError("conflict", message);
+  return new OperationError(
+    "uncertain",
+    `The change was made for only ${done} of ${all} clients. ${message}`,
+  );
+}
