@@ -1,6 +1,5 @@
 import type { ChartData, Series, Tone } from "../../src/admin/dashboard/chart-drawing.ts";
 import { formatCount, formatDollars, formatPercent } from "../../src/admin/format.ts";
-import { isDifferent, modesOf } from "../replay/compare-rules.ts";
 import type {
   ComparedClient,
   Comparison,
@@ -11,7 +10,7 @@ import type {
   TotalReport,
   WorstWindow,
 } from "../replay/report.ts";
-import { hasNoRules, withoutReasons } from "../replay/summary.ts";
+import { hasNoRules, isDifferent, modesOf, withoutReasons } from "../replay/summary.ts";
 import {
   bar,
   chart,

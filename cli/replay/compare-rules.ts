@@ -1,23 +1,8 @@
-import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { LogFacts } from "../logs/log-request.ts";
-import {
-  cureText,
-  type ReportNote,
-  statesHeader,
-  type UnmetNeed,
-  unmetNeedsOf,
-} from "../logs/needs.ts";
-import { formatKey, formatMatch, formatQuota } from "../rule-table.ts";
-import type {
-  ComparedRule,
-  Comparison,
-  ReplayEngine,
-  ReplayedRule,
-  ReplayOptions,
-  RuleReport,
-} from "./report.ts";
-import type { ReplayTally } from "./tally.ts";
+import type { ReportNote } from "../logs/needs.ts";
+import type { ReplayEngine } from "./engine.ts";
+import type { ComparedRule, Comparison, RuleReport } from "./report.ts";
+import type { ReplayTotals } from "./totals.ts";
 
 type RuleChange = Comparison["rules"][number]["change"];
 
@@ -51,85 +36,6 @@ function replacer(_key: string, value: unknown): unknown {
   return isList ? [...(value as Iterable<unknown>)] : value;
 }
 
-/** The rules that a log suffices for, and why the others are left out. */
-interface RuleChoice {
-  readonly rules: readonly Rule[];
-  readonly leftOut: readonly string[];
-  readonly notes: readonly ReportNote[];
-}
-
-/** Chooses the rules to replay by the facts that the log states. */
-export function chooseRules(
-  { rules }: Pick<Config, "rules">,
-  facts: LogFacts,
-  { missingAsAbsent = false }: ReplayOptions,
-): RuleChoice {
-  const chosen: Rule[] = [];
-  const leftOut: string[] = [];
-  const notes: ReportNote[] = [];
-  for (const rule of rules) {
-    const needs = unmetNeedsOf(rule, facts);
-    const isChosen = needs.every(({ canBeAbsent }) => missingAsAbsent && canBeAbsent);
-    if (isChosen) chosen.push(rule);
-    else leftOut.push(rule.name);
-    notes.push(...needs.map((need) => noteOf(rule, need, isChosen)));
-    if (isChosen) notes.push(...exemptionNotes(rule, facts), ...assumptionsAbout(rule));
-  }
-  return { rules: chosen, leftOut, notes };
-}
-
-function noteOf({ name }: Rule, need: UnmetNeed, isChosen: boolean): ReportNote {
-  const { code, reason } = need;
-  if (isChosen) {
-    const text = `${reason} The rule "${name}" is replayed as if no request had it.`;
-    return { code: "treated-as-absent", rule: name, text };
-  }
-  const cure = cureText(need);
-  const hint = cure === undefined ? "" : ` To replay it, ${cure}.`;
-  return { code, rule: name, text: `The rule "${name}" is left out. ${reason}${hint}` };
-}
-
-/** Exemptions by header fields that the log lacks, or whose value is a secret of the Worker. */
-function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
-  const notes: ReportNote[] = [];
-  const add = (text: string) => notes.push({ code: "exemption-not-logged", rule: name, text });
-  if (exempt && exempt.networks.size > 0 && !facts.ip) {
-    add(`The rule "${name}" is replayed without exempt.ips: the log does not state addresses.`);
-  }
-  for (const { name: field, value } of exempt?.headers ?? []) {
-    const reason = !statesHeader(facts, field)
-      ? `the log does not state the header field ${field}`
-      : typeof value !== "string" && "its value is a secret of the Worker";
-    if (!reason) continue;
-    add(`The rule "${name}" is replayed without the exemption by ${field}: ${reason}.`);
-  }
-  return notes;
-}
-
-function assumptionsAbout({ name, spread, shards }: Rule): ReportNote[] {
-  const notes: ReportNote[] = [];
-  if (spread) {
-    const text = `The windows of the rule "${name}" begin as in a Worker without WEIR_KEY_SECRET. With this secret, they begin at other times.`;
-    notes.push({ code: "spread-without-secret", rule: name, text });
-  }
-  if (shards > 1) {
-    const text = `The rule "${name}" chooses between shards at random, so a Worker may decide a few requests differently.`;
-    notes.push({ code: "random-shards", rule: name, text });
-  }
-  return notes;
-}
-
-/** Describes a rule for reports. */
-export function replayedRuleOf({ name, mode, key, windows, match }: Rule): ReplayedRule {
-  return {
-    name,
-    mode,
-    key: formatKey(key),
-    limits: windows.map(formatQuota).join(", "),
-    match: formatMatch(match),
-  };
-}
-
 interface ComparedConfig {
   readonly config: Config;
   readonly engine: ReplayEngine;
@@ -139,7 +45,7 @@ interface ComparedConfig {
 export function compareRules(
   now: ComparedConfig,
   before: ComparedConfig,
-  tally: ReplayTally,
+  totals: ReplayTotals,
   rules: readonly RuleReport[],
 ): Pick<Comparison, "notes" | "rules"> {
   const changes = ruleChanges(now.config, before.config);
@@ -152,7 +58,7 @@ export function compareRules(
     rules: [...changes].map(([rule, change]) => {
       const modeBefore = modeOf(before, rule);
       const mode = modeOf(now, rule);
-      const overLimitBefore = tally.comparison?.overLimitBefore(rule);
+      const overLimitBefore = totals.comparison?.overLimitBefore(rule);
       const overLimit = rules.find(({ name }) => name === rule)?.denied;
       const deniedBefore = deniedIn(modeBefore, overLimitBefore);
       const denied = deniedIn(mode, overLimit);
@@ -170,17 +76,6 @@ function deniedIn(mode: ComparedRule["mode"], overLimit: number | undefined): nu
   return mode === "enforce" || overLimit === undefined ? overLimit : 0;
 }
 
-/** Whether the two configurations treat a rule differently. */
-export function isDifferent({ change, overLimitBefore, overLimit }: ComparedRule): boolean {
-  return change !== "same" || overLimitBefore !== overLimit;
-}
-
-/** Returns the mode of a rule, and the mode before if it was another one. */
-export function modesOf({ modeBefore, mode }: ComparedRule): string {
-  const isChanged = modeBefore !== undefined && mode !== undefined && modeBefore !== mode;
-  return isChanged ? `${mode} (before: ${modeBefore})` : (mode ?? modeBefore ?? "");
-}
-
 /**
  * Returns a note for each rule that was left out under one configuration and replayed under the other one, or that
  * only one of them has: the comparison is not fair then.
@@ -190,7 +85,8 @@ function unfairNotes(
   before: ComparedConfig,
   changes: ReadonlyMap<string, RuleChange>,
 ): ReportNote[] {
-  const isLeftOut = ({ engine }: ComparedConfig, rule: string) => engine.leftOut.includes(rule);
+  const isLeftOut = ({ engine }: ComparedConfig, name: string) =>
+    engine.leftOut.some(({ rule }) => rule === name);
   return [...changes].flatMap(([rule, change]): ReportNote[] => {
     const [leftOutNow, leftOutBefore] = [isLeftOut(now, rule), isLeftOut(before, rule)];
     if (leftOutNow === leftOutBefore) return [];

@@ -17,7 +17,8 @@ import {
 } from "../logs/open-logs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 import { jsonText, printable, printableLines } from "../print/text.ts";
-import type { FailedBound, ReplayEngine, ReplayReport } from "./report.ts";
+import type { ReplayEngine } from "./engine.ts";
+import type { FailedBound, ReplayReport } from "./report.ts";
 
 /** A replay that is not possible. The message names the reason and the cure. */
 export class ReplayError extends Error {
@@ -217,7 +218,8 @@ export function checkLeftOut(
   { leftOut, notes }: Pick<ReplayEngine, "leftOut" | "notes">,
 ): void {
   if (maxDenied === undefined && maxNewlyDenied === undefined) return;
-  const enforced = rules.filter(({ name, mode }) => mode === "enforce" && leftOut.includes(name));
+  const isLeftOut = (name: string) => leftOut.some(({ rule }) => rule === name);
+  const enforced = rules.filter(({ name, mode }) => mode === "enforce" && isLeftOut(name));
   const [first] = enforced;
   if (!first) return;
   const reasons = notes.filter(({ rule }) => rule === first.name).map(({ text }) => text);

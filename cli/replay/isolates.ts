@@ -1,6 +1,5 @@
 import type { Config } from "../../src/config/schema.ts";
-import { certainTalliesOf } from "../../src/limiter/blocked.ts";
-import { addToGroups, countersOf, emptyGroups, storeGroupsOf } from "../../src/limiter/counters.ts";
+import { countersOf } from "../../src/limiter/counters.ts";
 import { type Answer, type Store, StoreError } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { WORLD } from "../simulation/actor.ts";
@@ -8,52 +7,54 @@ import { Fleet } from "../simulation/fleet.ts";
 import { Network, type NetworkRecorder } from "../simulation/network.ts";
 import { Random } from "../simulation/random.ts";
 import { VirtualTime } from "../simulation/virtual-time.ts";
-import type { AppliedClient } from "./clients.ts";
-import { responseCountersOf } from "./exact-engine.ts";
-import { answersByMode, type GroupAnswers, verdictsOfGroups } from "./group-answers.ts";
-import type { ReplayedRequest, StoreUsage } from "./report.ts";
-import { createRowStore, RowTable } from "./row-table.ts";
+import { certainDenialOf } from "./exact-engine.ts";
+import {
+  type AppliedClient,
+  type ClientGroup,
+  type GroupAnswer,
+  groupsOf,
+  isEnforcedGroup,
+  keyedCountersOf,
+  type ReplayedRequest,
+  replayedRequestOf,
+  responseCountersOf,
+} from "./groups.ts";
+import { createRowStore } from "./row-table.ts";
 import type { LogRuleApplier } from "./rule-applier.ts";
-import { UsageMeter } from "./usage.ts";
-import { ReusedReplay } from "./verdicts.ts";
-
-/** The decision of an isolate on one request. */
-interface IsolateDecision {
-  readonly answers: GroupAnswers;
-  /** The time of the decision, by the store's clock. */
-  readonly now: number;
-}
+import { type StoreUsage, UsageMeter } from "./usage.ts";
 
 /**
  * Decides a request as the Worker's limiter does, and charges the rules that depend on the response.
  *
  * @param store the store with the isolate's leases and denial cache
- * @returns undefined if the store has not decided in time
  */
 async function decideInIsolate(
   store: Store,
   request: LogRequest,
   applied: readonly AppliedClient[],
   prefix: string,
-): Promise<IsolateDecision | undefined> {
-  const groups = emptyGroups();
-  for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
-  const tallies = certainTalliesOf(groups.enforced, Date.now());
-  const storeGroups = tallies ? groups.shadow.map(countersOf) : storeGroupsOf(groups);
-  const all = await Promise.all(store.decide(storeGroups).map(orUndecided));
-  if (groups.enforced.length > 0 && !tallies && !all[0]) return undefined;
+): Promise<ReplayedRequest> {
+  const groups = groupsOf(applied);
+  const certain = certainDenialOf(groups, Date.now());
+  const isCalled = ([client]: ClientGroup) => !certain || client?.rule.mode === "shadow";
+  const called = groups.filter(isCalled);
+  const answered = store.decide(called.map((group) => countersOf(keyedCountersOf(group))));
+  const all = await Promise.all(answered.map(orUndecided));
+  const answers = groups.map((group): GroupAnswer | undefined =>
+    isEnforcedGroup(group) && certain ? certain : all[called.indexOf(group)],
+  );
   const now = all.find(Boolean)?.now ?? Date.now();
-  const answers = tallies
-    ? { enforced: { admitted: false, tallies }, shadow: all, marks: [] }
-    : answersByMode(groups, all);
-  if (!answers.enforced || answers.enforced.admitted) {
-    const verdicts = verdictsOfGroups(groups, answers, now);
-    for (const counters of responseCountersOf(verdicts, request, prefix)) {
+  const replayed = replayedRequestOf(request, groups, answers, now);
+  if (groups.some((group, index) => isEnforcedGroup(group) && !answers[index])) {
+    return { ...replayed, outcome: "undecided" };
+  }
+  if (replayed.outcome === "allowed") {
+    for (const counters of responseCountersOf(request, groups, answers, now, prefix)) {
       // A charge that fails affects no decision on this request.
       store.adjust(counters).catch(() => {});
     }
   }
-  return { answers, now };
+  return replayed;
 }
 
 /** A group that fails is undecided. */
@@ -104,7 +105,7 @@ function createWorld(
   usage: UsageMeter,
 ): World {
   const time = new VirtualTime(startsAt);
-  const store = createRowStore(new RowTable());
+  const store = createRowStore();
   const recorder: NetworkRecorder = {
     recordCall() {},
     recordCharges(_isolate, groups, answers, unused) {
@@ -190,17 +191,6 @@ class SecondSpread {
   }
 }
 
-/** A request that has left the simulation. */
-interface Finished {
-  readonly request: LogRequest;
-  readonly applied: readonly AppliedClient[];
-  /** Undefined if the request is undecided, or if no rule applies to it. */
-  readonly decision: IsolateDecision | undefined;
-  readonly isUnmatched: boolean;
-}
-
-const NO_ANSWERS = { enforced: undefined, shadow: [], marks: [] };
-
 /**
  * Decides requests as many isolates, each with its own leases and denial cache, over a simulated network and
  * with a clock that jumps from event to event.
@@ -211,10 +201,10 @@ export class IsolatesEngine {
   readonly #options: WorldOptions;
   readonly #usage: UsageMeter;
   readonly #spread: SecondSpread;
-  readonly #replayed = new ReusedReplay();
   #world: World | undefined;
   readonly #waiting = new Map<LogRequest, readonly AppliedClient[]>();
-  #finished: Finished[] = [];
+  /** The requests that have left the simulation. */
+  #finished: ReplayedRequest[] = [];
   #onDecided: (replayed: ReplayedRequest) => void = () => {};
   /** The number of requests whose isolate ended while they waited for a decision. */
   lostWithIsolate = 0;
@@ -241,7 +231,10 @@ export class IsolatesEngine {
     // After the deadline, only the requests of isolates that have ended still wait.
     await time?.run(time.now + 2 * this.#config.timeoutMs);
     this.lostWithIsolate = this.#waiting.size;
-    for (const [request, applied] of this.#waiting) this.#leave(request, applied, undefined);
+    for (const [request, applied] of this.#waiting) {
+      const replayed = replayedRequestOf(request, groupsOf(applied), [], request.at);
+      this.#finished.push({ ...replayed, outcome: "undecided" });
+    }
     this.#handOut();
     return this.#usage.total;
   }
@@ -270,37 +263,24 @@ export class IsolatesEngine {
     const isolate = fleet.isolateFor(request.ip ?? "");
     const applied = this.#applier.apply(request);
     if (!applied || applied.length === 0) {
-      this.#leave(request, [], undefined, applied !== undefined);
+      this.#finished.push({ request, outcome: applied ? "unmatched" : "undecided", verdicts: [] });
       return;
     }
     time.continueAs(isolate);
     this.#waiting.set(request, applied);
     decideInIsolate(isolate.store, request, applied, this.#config.prefix).then(
-      (decision) => this.#leave(request, applied, decision),
+      (replayed) => {
+        this.#waiting.delete(request);
+        this.#finished.push(replayed);
+      },
       (error) => time.fail(error),
     );
-  }
-
-  #leave(
-    request: LogRequest,
-    applied: readonly AppliedClient[],
-    decision: IsolateDecision | undefined,
-    isUnmatched = false,
-  ): void {
-    this.#waiting.delete(request);
-    this.#finished.push({ request, applied, decision, isUnmatched });
   }
 
   /** Hands out the finished requests, outside of the simulation's clock. */
   #handOut(): void {
     const finished = this.#finished;
     this.#finished = [];
-    for (const { request, applied, decision, isUnmatched } of finished) {
-      const { answers, now } = decision ?? { answers: NO_ANSWERS, now: request.at };
-      this.#replayed.start(request);
-      if (!isUnmatched) this.#replayed.finish(applied, answers, now);
-      if (!isUnmatched && !decision) this.#replayed.outcome = "undecided";
-      this.#onDecided(this.#replayed);
-    }
+    for (const replayed of finished) this.#onDecided(replayed);
   }
 }

@@ -5,7 +5,6 @@ import {
   formatPercent,
 } from "../../src/admin/format.ts";
 import { markdownCode, markdownText } from "../print/text.ts";
-import { isDifferent, modesOf } from "./compare-rules.ts";
 import type {
   ComparedClient,
   Comparison,
@@ -14,7 +13,16 @@ import type {
   ReplayReport,
   RuleReport,
 } from "./report.ts";
-import { costOf, differenceOf, failureOf, logOf, notesOf, summaryOf } from "./summary.ts";
+import {
+  costOf,
+  differenceOf,
+  failureOf,
+  isDifferent,
+  logOf,
+  modesOf,
+  notesOf,
+  summaryOf,
+} from "./summary.ts";
 
 /** How many clients, and how many rules, a table lists. */
 const LISTED_CLIENTS = 10;

@@ -1,35 +1,8 @@
-import type { Config } from "../../src/config/schema.ts";
-import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 
-// The contract between the engines that replay requests and the code that adds up their verdicts.
-
-/** The verdict of one rule on one request. */
-export interface RuleVerdict {
-  /** The index of the rule in `ReplayEngine.rules`. */
-  readonly rule: number;
-  /**
-   * The client under this rule: the values of its key, in clear, such as `203.0.113.7` or
-   * `203.0.113.7, /login`. Values that may be credentials are shortened to a few characters and a hash.
-   */
-  readonly client: string;
-  /** Whether the request exceeds a limit of this rule. For a rule in shadow mode: would exceed. */
-  readonly denied: boolean;
-  /** The first window that denied, or the rule's first window; milliseconds since the Unix epoch. */
-  readonly windowStart: number;
-  readonly windowEnd: number;
-  /** The policy of this window, such as `search/1m`. */
-  readonly policy: string;
-}
-
-/** A request with the verdicts of all rules that match it. Valid only until `onDecided` returns. */
-export interface ReplayedRequest {
-  readonly request: LogRequest;
-  /** What the client gets: only enforced rules deny. `unmatched`: no rule applies. */
-  readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
-  readonly verdicts: readonly RuleVerdict[];
-}
+// The report of a replay, as `--json` prints it. docs/replay.md documents each field. All times are in ISO
+// 8601, UTC; shares are from 0 to 1. Numbers of clients are exact, unless `isEstimate` is true.
 
 /** A rule that is replayed. */
 export interface ReplayedRule {
@@ -42,54 +15,6 @@ export interface ReplayedRule {
   /** The methods, hosts and paths of `match` as a short text. */
   readonly match: string;
 }
-
-/** The calls to the store that the replayed requests would have made. */
-export interface StoreUsage {
-  /** Calls: REST calls to Upstash, or calls to Durable Objects. */
-  readonly calls: number;
-  /** Commands that Upstash would bill. */
-  readonly commands: number;
-}
-
-export interface ReplayOptions {
-  /** Decide as this many isolates with leases and denial caches; undefined: exactly, by one store. */
-  readonly isolates?: number | undefined;
-  /** For the random numbers of `isolates`. */
-  readonly seed?: number | undefined;
-  /** Treat values that the log does not state as absent, instead of leaving the rule out. */
-  readonly missingAsAbsent?: boolean | undefined;
-}
-
-/** Replays requests through the rules of one configuration. */
-export interface ReplayEngine {
-  readonly rules: readonly ReplayedRule[];
-  /** What is assumed, and which rules are left out, because the log lacks what they need. */
-  readonly notes: readonly ReportNote[];
-  /** The names of the rules that are left out; `notes` has the reasons. */
-  readonly leftOut: readonly string[];
-  /** Notes that only the end of the replay shows. Complete after `finish`. */
-  readonly laterNotes: readonly ReportNote[];
-  /**
-   * Decides requests in the order of their times. With `isolates`, requests may be decided in another order,
-   * and during a later call or `finish`, which call the last `onDecided`.
-   */
-  replay(
-    requests: readonly LogRequest[],
-    onDecided: (replayed: ReplayedRequest) => void,
-  ): void | Promise<void>;
-  /** Decides what is still under way. */
-  finish(): Promise<StoreUsage>;
-}
-
-/** Creates the engine for a configuration, and decides which rules the log's facts suffice for. */
-export type CreateReplayEngine = (
-  config: Config,
-  facts: LogFacts,
-  options: ReplayOptions,
-) => ReplayEngine;
-
-// The report of a replay, as `--json` prints it. docs/replay.md documents each field. All times are in ISO
-// 8601, UTC; shares are from 0 to 1. Numbers of clients are exact, unless `isEstimate` is true.
 
 /** The report of `weir replay`. */
 export interface ReplayReport {
@@ -271,43 +196,4 @@ export interface ComparedClient {
   readonly error: number;
   readonly userAgents: readonly Frequent[];
   readonly paths: readonly Frequent[];
-}
-
-/**
- * Returns a report of a log that does not state statuses: how many denied requests had succeeded is unknown, and
- * not 0.
- */
-export function withoutStatuses(report: ReplayReport): ReplayReport {
-  const { total, rules, comparison } = report;
-  return {
-    ...report,
-    total: { ...unknownCounts(total), mostDenied: total.mostDenied.map(unknownClient) },
-    rules: rules.map((rule) => ({
-      ...unknownCounts(rule),
-      mostDenied: rule.mostDenied.map(unknownClient),
-    })),
-    comparison: comparison && unknownComparison(comparison),
-  };
-}
-
-function unknownCounts<Numbers extends Counts>(counts: Numbers): Numbers {
-  return { ...counts, deniedSucceeded: undefined };
-}
-
-function unknownClient(client: DeniedClient): DeniedClient {
-  return { ...client, deniedSucceeded: undefined };
-}
-
-function unknownComparison(comparison: Comparison): Comparison {
-  const unknownCompared = (client: ComparedClient): ComparedClient => ({
-    ...client,
-    newlyDeniedSucceeded: undefined,
-  });
-  return {
-    ...comparison,
-    before: unknownCounts(comparison.before),
-    requests: { ...comparison.requests, newlyDeniedSucceeded: undefined },
-    mostNewlyDenied: comparison.mostNewlyDenied.map(unknownCompared),
-    mostNewlyAllowed: comparison.mostNewlyAllowed.map(unknownCompared),
-  };
 }

@@ -7,7 +7,14 @@ import {
   formatTime,
 } from "../../src/admin/format.ts";
 import type { ReportNote } from "../logs/needs.ts";
-import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "./report.ts";
+import type {
+  ComparedRule,
+  Comparison,
+  CostReport,
+  Counts,
+  FailedBound,
+  ReplayReport,
+} from "./report.ts";
 
 // The sentences of a report, as plain text. They contain no text from the log.
 
@@ -75,6 +82,17 @@ export function differenceOf({ against, requests, clients }: Comparison): string
     `Compared with ${against}: ${formatCount(newlyDenied, "request")} newly denied${lost}, ${formatCount(newlyAllowed)} newly allowed.`,
     `Clients: ${about(clients.newlyDenied)} newly denied, ${about(clients.noLongerDenied)} no longer denied, ${about(clients.deniedMore)} denied more often, ${about(clients.deniedLess)} denied less often.`,
   ];
+}
+
+/** Whether the two configurations treat a rule differently. */
+export function isDifferent({ change, overLimitBefore, overLimit }: ComparedRule): boolean {
+  return change !== "same" || overLimitBefore !== overLimit;
+}
+
+/** Returns the mode of a rule, and the mode before if it was another one. */
+export function modesOf({ modeBefore, mode }: ComparedRule): string {
+  const isChanged = modeBefore !== undefined && mode !== undefined && modeBefore !== mode;
+  return isChanged ? `${mode} (before: ${modeBefore})` : (mode ?? modeBefore ?? "");
 }
 
 /** Returns what a reader must know: first the rules that are left out, then all other notes. */

@@ -18,7 +18,6 @@ import {
   widthOf,
   wrapped,
 } from "../print/text.ts";
-import { modesOf } from "./compare-rules.ts";
 import type {
   ComparedClient,
   Comparison,
@@ -35,6 +34,7 @@ import {
   differenceOf,
   failureOf,
   logOf,
+  modesOf,
   noneOf,
   notesOf,
   summaryOf,

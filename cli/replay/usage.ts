@@ -1,20 +1,26 @@
 import { monthlyDollars, storeCost } from "../../src/admin/dashboard/cost.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { Demand, Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import type { Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import { countersOf } from "../../src/limiter/counters.ts";
 import { partsOf } from "../../src/stores/durable-object/shards.ts";
-import { isOptional } from "../../src/stores/store.ts";
+import { type Group, isOptional } from "../../src/stores/store.ts";
 import {
   commandsOfAdjustment,
   commandsOfGroup,
   commandsPerCall,
 } from "../../src/stores/upstash/billed-commands.ts";
-import type { RememberedClient } from "./clients.ts";
-import type { GroupAnswer } from "./group-answers.ts";
-import type { CostReport, StoreUsage } from "./report.ts";
+import type { ClientGroup, GroupAnswer } from "./groups.ts";
+import type { CostReport } from "./report.ts";
+
+/** The calls to the store that the replayed requests would have made. */
+export interface StoreUsage {
+  /** Calls: REST calls to Upstash, or calls to Durable Objects. */
+  readonly calls: number;
+  /** Commands that Upstash would bill. */
+  readonly commands: number;
+}
 
 // Estimates of the calls to Durable Objects, by the tables of docs/cost.md. Each identity has an object.
-
-type CallGroup = readonly Demand[];
 
 /** The calls of a charge to a counter with two shards: both are read first. */
 const CALLS_OF_SHARDED_CHARGE = 3;
@@ -26,7 +32,7 @@ const CALLS_OF_SHARDED_CHARGE = 3;
  * @param unused quota that is returned with the decision
  */
 function decisionCalls(
-  groups: readonly CallGroup[],
+  groups: readonly Group[],
   answers: readonly (GroupAnswer | undefined)[],
   unused: readonly UnusedQuota[],
 ): number {
@@ -58,12 +64,10 @@ function groupCalls(objects: number, isAdmitted: boolean): number {
 }
 
 /** Returns the calls that a charge after a response takes. */
-function adjustmentCalls(counters: CallGroup): number {
+function adjustmentCalls(counters: Group): number {
   const isSharded = counters.some(({ alternative }) => alternative);
   return partsOf(counters).length * (isSharded ? CALLS_OF_SHARDED_CHARGE : 1);
 }
-
-type Group = readonly Demand[];
 
 /**
  * Adds up the calls to the store, and the commands that Upstash would bill for them. Without a configured store,
@@ -102,37 +106,17 @@ export class UsageMeter {
     }
   }
 
-  /** Adds a decision on groups: each has the counters of some clients. */
-  addClients(
-    groups: readonly (readonly RememberedClient[])[],
-    answers: readonly GroupAnswer[],
-  ): void {
-    if (this.#store === "durable-object") {
-      this.#calls += decisionCalls(groups.map(identifiedCounters), answers, []);
+  /** Adds a decision on the rules of a request. */
+  addClients(groups: readonly ClientGroup[], answers: readonly GroupAnswer[]): void {
+    if (groups.length === 0) return;
+    if (this.#store === "memory") {
+      this.#calls++;
       return;
     }
-    this.#calls++;
-    if (this.#store !== "upstash") return;
-    this.#commands += this.#commandsPerCall;
-    let index = 0;
-    for (const clients of groups) {
-      this.#commands += commandsOfGroup(countersOf(clients), answers[index++] as GroupAnswer);
-    }
-  }
-
-  /**
-   * Adds a decision on groups of one identity.
-   *
-   * @param objectCalls the calls that it takes with Durable Objects
-   * @param commands the commands for its groups, without those for the call itself
-   */
-  addCommands(objectCalls: number, commands: number): void {
-    if (this.#store === "durable-object") {
-      this.#calls += objectCalls;
-      return;
-    }
-    this.#calls++;
-    if (this.#store === "upstash") this.#commands += this.#commandsPerCall + commands;
+    // Only Durable Objects depend on the identities.
+    const field = this.#store === "durable-object" ? "keyedCounters" : "ruleCounters";
+    const counters = groups.map((group) => countersOf(group.flatMap((client) => client[field])));
+    this.addDecision(counters, answers);
   }
 
   addAdjustment(
@@ -149,21 +133,6 @@ export class UsageMeter {
     this.#commands += this.#commandsPerCall + unused.length;
     this.#commands += commandsOfAdjustment(counters, tallies);
   }
-}
-
-/** Returns the counters of clients, without their identities. */
-function countersOf(clients: readonly RememberedClient[]): Group {
-  const [first] = clients;
-  return clients.length === 1 && first
-    ? first.template.counters
-    : clients.flatMap(({ template }) => template.counters);
-}
-
-/** Returns the counters of clients, each with the identity that determines its Durable Object. */
-function identifiedCounters(clients: readonly RememberedClient[]): Group {
-  return clients.flatMap(({ template, identity }) =>
-    template.counters.map((counter) => ({ ...counter, identity })),
-  );
 }
 
 /** A shorter log says too little about a month. */

@@ -1,5 +1,6 @@
 import { ownText } from "../logs/log-request.ts";
-import type { RuleVerdict, WorstWindow } from "./report.ts";
+import type { RuleVerdict } from "./groups.ts";
+import type { WorstWindow } from "./report.ts";
 
 /** How many windows of a rule are reported. */
 const REPORTED = 10;

@@ -5,6 +5,7 @@ import { RowTable } from "../../cli/replay/row-table.ts";
 import { LogRuleApplier } from "../../cli/replay/rule-applier.ts";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { adjustGroup } from "../../src/engine/fixed-window.ts";
 import type { Clients } from "../../src/limiter/clients.ts";
 import { allCountersOf, allWindowsOf, countersOf } from "../../src/limiter/counters.ts";
 import type { AppliedRule } from "../../src/request/rule-applier.ts";
@@ -165,7 +166,7 @@ const FACTS: LogFacts = {
 /** Replays the requests. @returns the counts after each request */
 function countsOfReplay(config: Config): number[][] {
   const rows = new RowTable();
-  const applier = new LogRuleApplier(config, config.rules, FACTS, {}, () => 0, rows);
+  const applier = new LogRuleApplier(config, config.rules, FACTS, false, () => 0);
   const engine = new ExactEngine(config, config.rules, applier, rows);
   const rule = config.rules.find(({ name }) => name === "trial") as AppliedRule["rule"];
   let at = NOW;
@@ -178,10 +179,11 @@ function countsOfReplay(config: Config): number[][] {
       ...{ userAgent: undefined, cf: undefined, bodyBytes: undefined, durationMs: undefined },
     };
     engine.replay([request], () => {});
-    const applied = (applier.apply(request) ?? []).map(({ appliedRule }) => appliedRule);
-    const { identity } = applied.find((each) => each.rule === rule) as AppliedRule;
+    const client = applier.apply(request)?.find((each) => each.rule === rule);
+    const identity = client?.keyedCounters[0]?.appliedRule.identity as string;
     const all = allCountersOf({ rule, windows: allWindowsOf(rule), identity }, config.prefix);
-    return rows.adjust(countersOf(all), at).map(({ count }) => count);
+    const { tallies } = adjustGroup(countersOf(all), at, (key) => rows.read(key, at));
+    return tallies.map(({ count }) => count);
   });
 }
 

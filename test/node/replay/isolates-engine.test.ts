@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import type { ReplayOptions } from "../../../cli/replay/report.ts";
+import type { ReplayOptions } from "../../../cli/replay/engine.ts";
 import { Random } from "../../../cli/simulation/random.ts";
 import type { ConfigInput, RuleInput } from "../../../src/config/index.ts";
 import { ALL, COMBINED, type Decided, decide, engineOf, logged } from "./requests.ts";

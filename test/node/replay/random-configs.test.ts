@@ -1,23 +1,21 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { chooseRules } from "../../../cli/replay/compare-rules.ts";
-import { responseCountersOf } from "../../../cli/replay/exact-engine.ts";
-import { answersByMode, verdictsOfGroups } from "../../../cli/replay/group-answers.ts";
+import { chooseRules, createReplayEngine } from "../../../cli/replay/engine.ts";
+import {
+  groupsOf,
+  isEnforcedGroup,
+  keyedCountersOf,
+  replayedRequestOf,
+  responseCountersOf,
+} from "../../../cli/replay/groups.ts";
 import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
-import { createReplayEngine } from "../../../cli/replay/run-replay.ts";
-import { ReusedReplay } from "../../../cli/replay/verdicts.ts";
 import { Random } from "../../../cli/simulation/random.ts";
 import { config as anyConfig } from "../../../fuzz/arbitraries/config.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Config } from "../../../src/config/schema.ts";
 import { certainTalliesOf } from "../../../src/limiter/blocked.ts";
-import {
-  addToGroups,
-  countersOf,
-  emptyGroups,
-  storeGroupsOf,
-} from "../../../src/limiter/counters.ts";
+import { countersOf } from "../../../src/limiter/counters.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 import { ALL, type Decided, decide, logged } from "./requests.ts";
@@ -63,33 +61,36 @@ function validated(input: object): Config | undefined {
 
 /** Decides by the store in memory, which has none of the engine's shortcuts. */
 async function referenceOf(config: Config, list: readonly LogRequest[]): Promise<Decided[]> {
-  const { rules } = chooseRules(config, ALL, { missingAsAbsent: true });
+  const { rules } = chooseRules(config, ALL, true);
   const random = new Random(SEED, "shards");
-  const options = { missingAsAbsent: true };
-  const applier = new LogRuleApplier(config, rules, ALL, options, () => random.uniform());
+  const applier = new LogRuleApplier(config, rules, ALL, true, () => random.uniform());
   const store = createMemoryStore(Number.POSITIVE_INFINITY);
-  const replayed = new ReusedReplay();
   const decided: Decided[] = [];
   for (const request of list) {
-    replayed.start(request);
+    const { at } = request;
     const applied = applier.apply(request) ?? [];
-    const groups = emptyGroups();
-    for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
-    const certain = certainTalliesOf(groups.enforced, request.at);
-    const storeGroups = certain ? groups.shadow.map(countersOf) : storeGroupsOf(groups);
-    const { groups: all } = await verdictOf(store.decide(storeGroups, request.at));
-    const answers = certain
-      ? { enforced: { admitted: false, tallies: certain }, shadow: all, marks: [] }
-      : answersByMode(groups, all);
-    if (applied.length > 0) replayed.finish(applied, answers, request.at);
+    if (applied.length === 0) {
+      decided.push({ request, outcome: "unmatched", verdicts: [] });
+      continue;
+    }
+    const groups = groupsOf(applied);
+    const enforced = keyedCountersOf(groups.filter(isEnforcedGroup).flat());
+    const certain = certainTalliesOf(enforced, at);
+    const called = groups.filter((group) => !certain || group[0]?.rule.mode === "shadow");
+    const storeGroups = called.map((group) => countersOf(keyedCountersOf(group)));
+    const { groups: all } = await verdictOf(store.decide(storeGroups, at));
+    const answers = groups.map((group) =>
+      isEnforcedGroup(group) && certain
+        ? { admitted: false, tallies: certain }
+        : all[called.indexOf(group)],
+    );
+    const replayed = replayedRequestOf(request, groups, answers, at);
     if (replayed.outcome === "allowed") {
-      const verdicts = verdictsOfGroups(groups, answers, request.at);
-      for (const counters of responseCountersOf(verdicts, request, config.prefix)) {
-        await store.adjust(counters, request.at);
+      for (const counters of responseCountersOf(request, groups, answers, at, config.prefix)) {
+        await store.adjust(counters, at);
       }
     }
-    const { outcome, verdicts } = replayed;
-    decided.push({ request, outcome, verdicts: verdicts.map((verdict) => ({ ...verdict })) });
+    decided.push(replayed);
   }
   return decided;
 }

@@ -1,11 +1,10 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
-import type {
-  ReplayEngine,
-  ReplayedRequest,
-  ReplayOptions,
-  RuleVerdict,
-} from "../../../cli/replay/report.ts";
-import { createReplayEngine } from "../../../cli/replay/run-replay.ts";
+import {
+  createReplayEngine,
+  type ReplayEngine,
+  type ReplayOptions,
+} from "../../../cli/replay/engine.ts";
+import type { ReplayedRequest, RuleVerdict } from "../../../cli/replay/groups.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 
 /** Midnight of 2026-01-01 UTC. */

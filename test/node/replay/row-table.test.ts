@@ -1,101 +1,130 @@
 import { describe, expect, it } from "vitest";
 import { ExactEngine } from "../../../cli/replay/exact-engine.ts";
-import { RowTable } from "../../../cli/replay/row-table.ts";
+import { isPlainRule, PlainRule } from "../../../cli/replay/plain-rules.ts";
+import { createRowStore, RowTable } from "../../../cli/replay/row-table.ts";
 import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
-import { defineConfig } from "../../../src/config/index.ts";
-import type { Demand } from "../../../src/engine/counter.ts";
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
+import type { Rule } from "../../../src/config/rule.ts";
 import { COMBINED, logged } from "./requests.ts";
 
 const MINUTE = 60_000;
 
-const counterOf = (client: number, fields: Partial<Demand> = {}): Demand => ({
-  key: `weir:all:1m:${client}`,
-  identity: `${client}`,
-  limit: 3,
-  windowMs: MINUTE,
-  offsetMs: 0,
-  cost: 1,
-  ceiling: 3,
-  ...fields,
-});
+const row = (expiresAt: number) => ({ window: 0, count: 1, expiresAt });
+
+const ruleOf = (fields: Partial<RuleInput>): Rule => {
+  const rules = [{ name: "a", limit: 3, window: "1m", ...fields }] as RuleInput[];
+  return defineConfig({ rules }).rules[0] as Rule;
+};
 
 describe("the rows of a replay", () => {
-  it("are those of live windows, however many windows have passed", () => {
+  it("are at most twice those that have not expired, however many there were", () => {
     const rows = new RowTable();
-    const sizes: number[] = [];
-    for (let window = 0; window < 50; window++) {
-      for (let client = 0; client < 100; client++) {
-        rows.decide([[counterOf(client)]], window * MINUTE + 10 * client);
-      }
-      sizes.push(rows.size);
+    let largest = 0;
+    for (let second = 0; second < 1000; second++) {
+      const now = 1000 * second;
+      const writes = Array.from(
+        { length: 100 },
+        (_, index) => [`${second} ${index}`, row(now + 10_000)] as const,
+      );
+      rows.write(new Map(writes), now);
+      largest = Math.max(largest, rows.size);
     }
-    // Rows are kept for a second after their window.
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(200);
-    rows.decide([[counterOf(1)]], 50 * MINUTE + 2000);
-    expect(rows.size).toBe(1);
+    expect(largest).toBeLessThan(4200);
+    expect(rows.read("999 0", 1000 * 999)).toBeDefined();
+    expect(rows.read("989 0", 1000 * 999)).toBeUndefined();
   });
 
-  it("stay while a count carries over to later windows, and go when it is repaid", () => {
+  it("are read until they expire, and removed by a write without a row", () => {
     const rows = new RowTable();
-    const fields = { rollsOver: true, ceiling: 9 };
-    const admitted = (at: number, cost: number) =>
-      rows.decide([[counterOf(1, { ...fields, cost })]], at)[0]?.admitted;
-    expect(admitted(0, 9)).toBe(true);
-    expect(admitted(MINUTE + 5000, 4)).toBe(false);
-    expect(admitted(MINUTE + 5000, 3)).toBe(true);
-    expect(rows.size).toBe(1);
-    rows.decide([[counterOf(2)]], 5 * MINUTE);
-    expect(rows.size).toBe(1);
+    rows.write(new Map([["a", row(1000)]]), 0);
+    expect(rows.read("a", 999)).toEqual(row(1000));
+    expect(rows.read("a", 1000)).toBeUndefined();
+    rows.write(new Map([["a", undefined]]), 0);
+    expect(rows.size).toBe(0);
   });
 
-  it("include bans, which end before their strikes", () => {
-    const rows = new RowTable();
-    const escalation = { lengthsMs: [MINUTE, 10 * MINUTE], forgetAfterMs: MINUTE };
-    const counter = counterOf(1, { ceiling: 0, limit: 0, banMs: MINUTE, escalation });
-    const banAt = (at: number) => rows.decide([[counter]], at)[0]?.tallies[0]?.banMs;
-    expect(banAt(0)).toBe(MINUTE);
-    expect(banAt(30_000)).toBe(MINUTE / 2);
-    expect(rows.size).toBe(2);
-    expect(banAt(MINUTE)).toBe(10 * MINUTE);
-    expect(banAt(20 * MINUTE)).toBe(MINUTE);
-    rows.decide([[counterOf(2)]], 60 * MINUTE);
-    expect(rows.size).toBe(1);
-  });
-
-  it("are those of live windows for all ways of deciding", () => {
+  it("are removed for rules of every kind", () => {
     const config = defineConfig({
       rules: [
-        {
-          name: "site",
-          limits: [
-            { limit: 9, window: "1m" },
-            { limit: 50, window: "5m" },
-          ],
-        },
         { name: "login", match: { paths: ["/login"] }, limit: 2, window: "1m", ban: "2m" },
-        { name: "shadow", match: { paths: ["/a"] }, mode: "shadow", limit: 1, window: "1m" },
         { name: "roll", match: { paths: ["/roll"] }, limit: 1, window: "1m", capacity: 3 },
       ],
     });
     const rows = new RowTable();
-    const applier = new LogRuleApplier(config, config.rules, COMBINED, {}, Math.random, rows);
+    const applier = new LogRuleApplier(config, config.rules, COMBINED, false, Math.random);
     const engine = new ExactEngine(config, config.rules, applier, rows);
-    const sizes: number[] = [];
-    for (let minute = 0; minute < 400; minute++) {
-      const paths = ["/login", "/", "/login", "/login", "/a", "/a", "/roll", "/"];
-      if (minute % 3 !== 0) paths.reverse();
-      const requests = paths.map((target, index) => logged(60 * minute + 7 * index, { target }));
+    let largest = 0;
+    for (let minute = 0; minute < 3000; minute++) {
+      const paths = ["/login", "/login", "/login", "/roll"];
+      const requests = paths.map((target, index) =>
+        logged(60 * minute + index, { target, ip: `203.0.113.${minute % 250}` }),
+      );
       engine.replay(requests, () => {});
-      sizes.push(rows.size);
+      largest = Math.max(largest, rows.size);
     }
-    // At most the rows of two windows of each rule, and a ban.
-    expect(Math.max(...sizes.slice(300))).toBeLessThanOrEqual(12);
-    expect(Math.max(...sizes.slice(300))).toBe(Math.max(...sizes.slice(0, 100)));
+    expect(largest).toBeLessThanOrEqual(4096);
+  });
+});
+
+describe("a plain rule", () => {
+  it("forgets clients whose windows are over", () => {
+    const plain = new PlainRule(ruleOf({}), 0, "weir");
+    let largest = 0;
+    for (let index = 0; index < 100_000; index++) {
+      const now = 100 * index;
+      plain.add(`${index}`, "", now).charge(now, true, []);
+      largest = Math.max(largest, plain.size);
+    }
+    expect(largest).toBeLessThan(4200);
   });
 
-  it("may be decades apart", () => {
-    const rows = new RowTable();
-    for (let year = 0; year < 100; year++) rows.decide([[counterOf(year)]], year * 3.2e10);
-    expect(rows.size).toBe(1);
+  it("keeps clients while one of their windows is not over", () => {
+    const limits = [
+      { limit: 3, window: "1m" },
+      { limit: 9, window: "1h" },
+    ] as const;
+    const plain = new PlainRule(ruleOf({ limit: undefined, window: undefined, limits }), 0, "weir");
+    for (let index = 0; index < 10_000; index++) plain.add(`${index}`, "", 0).charge(0, true, []);
+    plain.add("later", "", 59 * MINUTE);
+    expect(plain.get("0")).toBeDefined();
+    for (let index = 0; index < 10_000; index++) plain.add(`b${index}`, "", 60 * MINUTE);
+    expect(plain.get("0")).toBeUndefined();
+  });
+
+  it.each<Partial<RuleInput>>([
+    { ban: "1m" },
+    { shards: 2 },
+    { start: "spread" },
+    { capacity: 9 },
+    { limit: 0 },
+    { cost: "body:bytes" },
+    { count: { status: [404] } },
+    { tiers: { by: "header:x-plan", limits: { pro: { limit: 9, window: "1m" } } } },
+  ])("has not %j", (fields) => {
+    expect(isPlainRule(ruleOf({}))).toBe(true);
+    expect(isPlainRule(ruleOf(fields))).toBe(false);
+  });
+});
+
+describe("the simulated store", () => {
+  it("decides at the time of the call, and skips dependent groups after a denial", async () => {
+    const store = createRowStore();
+    const counter = {
+      key: "a",
+      identity: "a",
+      limit: 1,
+      windowMs: MINUTE,
+      offsetMs: 0,
+      cost: 1,
+      ceiling: 1,
+    };
+    const groups = [[counter], [{ ...counter, key: "b", dependent: true }]];
+    const [first] = await Promise.all(store.decide(groups, MINUTE));
+    expect(first).toMatchObject({ admitted: true, now: MINUTE });
+    const denied = await Promise.all(store.decide(groups, MINUTE));
+    expect(denied.map(({ tallies }) => tallies.length)).toEqual([1, 0]);
+    expect(await store.adjust([{ ...counter, cost: 2 }], MINUTE)).toMatchObject([{ count: 3 }]);
+    const unused = [{ counter, quota: 3, window: 1 }];
+    expect((await Promise.all(store.decide([[counter]], MINUTE, unused)))[0]?.admitted).toBe(true);
   });
 });

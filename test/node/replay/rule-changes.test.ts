@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { compareRules, ruleChanges } from "../../../cli/replay/compare-rules.ts";
-import type { ReplayEngine } from "../../../cli/replay/report.ts";
-import { ReplayTally } from "../../../cli/replay/tally.ts";
+import type { ReplayEngine } from "../../../cli/replay/engine.ts";
+import { ReplayTotals } from "../../../cli/replay/totals.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { ruleNamed } from "./verdicts.ts";
 
@@ -60,7 +60,8 @@ describe("ruleChanges", () => {
 
 describe("compareRules", () => {
   const engineOf = (leftOut: readonly string[]): ReplayEngine => ({
-    ...{ rules: [ruleNamed("api")], notes: [], leftOut, laterNotes: [] },
+    ...{ rules: [ruleNamed("api")], notes: [], laterNotes: [] },
+    leftOut: leftOut.map((rule) => ({ rule, reason: "" })),
     replay() {},
     finish: async () => ({ calls: 0, commands: 0 }),
   });
@@ -71,7 +72,11 @@ describe("compareRules", () => {
       { config: defineConfig({ rules: [ruleNow] }), engine: engineOf(now) },
       { config: defineConfig({ rules: [ruleBefore] }), engine: engineOf(before) },
     ] as const;
-    const { notes } = compareRules(...sides, new ReplayTally(sides[0].engine, sides[1].engine), []);
+    const { notes } = compareRules(
+      ...sides,
+      new ReplayTotals(sides[0].engine, sides[1].engine),
+      [],
+    );
     return notes.map(({ code, text }) => `${code}: ${text}`);
   }
 

@@ -1,5 +1,6 @@
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import type { ReplayedRequest, ReplayedRule, RuleVerdict } from "../../../cli/replay/report.ts";
+import type { ReplayedRequest, RuleVerdict } from "../../../cli/replay/groups.ts";
+import type { ReplayedRule } from "../../../cli/replay/report.ts";
 import { logged } from "./requests.ts";
 
 /** A rule as engines describe it. */

@@ -8,18 +8,17 @@ import {
 } from "../tally/client-ranking.ts";
 import { RequestTexts } from "../tally/texts.ts";
 import { type Series, TimeAxis } from "../tally/time-axis.ts";
+import type { ReplayEngine } from "./engine.ts";
+import type { ReplayedRequest } from "./groups.ts";
 import type {
   ComparedClient,
   Comparison,
   Counts,
   DeniedClient,
   Frequent,
-  ReplayEngine,
-  ReplayedRequest,
   ReplayedRule,
   ReplayReport,
   RuleReport,
-  RuleVerdict,
   Timeline,
   TotalReport,
 } from "./report.ts";
@@ -35,19 +34,20 @@ const DENIED = 0;
 const DENIED_BEFORE = 1;
 const NEWLY_DENIED_SUCCEEDED = 2;
 
-/** The part of a report about numbers of clients. */
-type CountsOfClients = Pick<
-  Counts,
-  "clients" | "clientsDenied" | "isEstimate" | "isDeniedEstimate"
->;
+/** What the totals of one replay share. */
+interface Shared {
+  /** The steps of all timelines. */
+  readonly axis: TimeAxis;
+  readonly texts: RequestTexts;
+  /** Without statuses, it is unknown which requests had succeeded. */
+  readonly hasStatuses: boolean;
+}
 
 interface Sizes {
   /** Up to this number of clients, numbers of clients are exact. */
-  readonly maxClients?: number | undefined;
+  readonly maxClients: number | undefined;
   /** How many clients are ranked. */
   readonly ranked: number;
-  /** Shared by rankings that count the same requests. */
-  readonly texts: RequestTexts;
 }
 
 /** Counts clients and their requests, and ranks the clients with denied requests. */
@@ -60,12 +60,18 @@ class ClientCounts {
    */
   readonly denied: ClientTable;
   readonly #ranking: ClientRanking;
+  readonly #hasStatuses: boolean;
 
   /** @param compared the rankings of a comparison, whose clients have to be counted under both configurations */
-  constructor({ maxClients, ranked, texts }: Sizes, compared: readonly ClientRanking[] = []) {
+  constructor(
+    { texts, hasStatuses }: Shared,
+    { maxClients, ranked }: Sizes,
+    compared: readonly ClientRanking[] = [],
+  ) {
     const ranking = new ClientRanking(ranked, texts);
     const all = [ranking, ...compared];
     this.#ranking = ranking;
+    this.#hasStatuses = hasStatuses;
     this.seen = new ClientTable(1, () => entriesOf(all), maxClients);
     const columns = compared.length === 0 ? 1 : 3;
     this.denied = new ClientTable(columns, () => entriesOf(compared), maxClients);
@@ -78,7 +84,9 @@ class ClientCounts {
   }
 
   /** @param column the configuration of whose denied requests a client has to have any */
-  report(column = DENIED): CountsOfClients {
+  report(
+    column = DENIED,
+  ): Pick<Counts, "clients" | "clientsDenied" | "isEstimate" | "isDeniedEstimate"> {
     return {
       clients: this.seen.clients(),
       clientsDenied: this.denied.clients((...counts) => (counts[column] as number) > 0),
@@ -93,7 +101,7 @@ class ClientCounts {
       client: client.client,
       requests: this.requestsOf(client),
       denied: client.count - client.error,
-      deniedSucceeded: client.succeeded,
+      deniedSucceeded: this.#hasStatuses ? client.succeeded : undefined,
       error: client.error,
       firstDenied: new Date(client.first).toISOString(),
       lastDenied: new Date(client.last).toISOString(),
@@ -131,25 +139,30 @@ function entriesOf(rankings: readonly ClientRanking[]): RankedClient[] {
 
 /** Numbers of requests. */
 class RequestCounts {
+  readonly #hasStatuses: boolean;
   #requests = 0;
   #denied = 0;
   #deniedSucceeded = 0;
 
-  /** @param hasSucceeded whether the request is denied, and had succeeded when it was logged */
-  add(isDenied: boolean, hasSucceeded: boolean): void {
-    this.#requests++;
-    if (isDenied) this.#denied++;
-    if (hasSucceeded) this.#deniedSucceeded++;
+  constructor({ hasStatuses }: Shared) {
+    this.#hasStatuses = hasStatuses;
   }
 
-  report(clients: CountsOfClients): Counts {
+  add(request: LogRequest, isDenied: boolean): void {
+    this.#requests++;
+    if (!isDenied) return;
+    this.#denied++;
+    if (hasSucceeded(request)) this.#deniedSucceeded++;
+  }
+
+  report(clients: ReturnType<ClientCounts["report"]>): Counts {
     const [requests, denied] = [this.#requests, this.#denied];
     return {
       requests,
       allowed: requests - denied,
       denied,
       deniedShare: requests === 0 ? 0 : denied / requests,
-      deniedSucceeded: this.#deniedSucceeded,
+      deniedSucceeded: this.#hasStatuses ? this.#deniedSucceeded : undefined,
       ...clients,
     };
   }
@@ -165,10 +178,11 @@ class ComparedRankings {
 }
 
 /** Compares the verdicts of the configuration with those of another one, request by request. */
-class ComparisonTally {
+class ComparisonTotals {
   readonly #rankings: ComparedRankings;
   readonly #clients: ClientCounts;
-  readonly #counts = new RequestCounts();
+  readonly #counts: RequestCounts;
+  readonly #hasStatuses: boolean;
   readonly #rules: readonly { readonly name: string; denied: number }[];
   readonly #hash = new ClientHash();
   /** The verdicts on requests that only one of the configurations has decided yet. */
@@ -185,7 +199,14 @@ class ComparisonTally {
    * @param rules the rules of the other configuration
    * @param clients the clients of the configuration, counted with the same rankings
    */
-  constructor(rules: readonly ReplayedRule[], clients: ClientCounts, rankings: ComparedRankings) {
+  constructor(
+    shared: Shared,
+    rules: readonly ReplayedRule[],
+    clients: ClientCounts,
+    rankings: ComparedRankings,
+  ) {
+    this.#counts = new RequestCounts(shared);
+    this.#hasStatuses = shared.hasStatuses;
     this.#rules = rules.map(({ name }) => ({ name, denied: 0 }));
     this.#clients = clients;
     this.#rankings = rankings;
@@ -194,10 +215,10 @@ class ComparisonTally {
   /** Adds a request that the other configuration has decided. */
   addBefore({ request, outcome, verdicts }: ReplayedRequest): void {
     const isDenied = outcome === "limited";
-    this.#counts.add(isDenied, isDenied && hasSucceeded(request));
+    this.#counts.add(request, isDenied);
     for (const { rule, denied } of verdicts) {
-      const tally = this.#rules[rule];
-      if (denied && tally) tally.denied++;
+      const counted = this.#rules[rule];
+      if (denied && counted) counted.denied++;
     }
     if (isDenied && request.ip !== undefined) {
       this.#clients.denied.increment(this.#hash.set(request.ip), DENIED_BEFORE);
@@ -253,7 +274,10 @@ class ComparisonTally {
       denied.clients((now = 0, before = 0) => holds(now, before));
     return {
       before: this.#counts.report(this.#clients.report(DENIED_BEFORE)),
-      requests: { ...this.#requests },
+      requests: {
+        ...this.#requests,
+        newlyDeniedSucceeded: this.#known(this.#requests.newlyDeniedSucceeded),
+      },
       clients: {
         newlyDenied: clientsWith((now, before) => now > 0 && before === 0),
         noLongerDenied: clientsWith((now, before) => now === 0 && before > 0),
@@ -264,6 +288,10 @@ class ComparisonTally {
       mostNewlyDenied: this.#listed(this.#rankings.newlyDenied),
       mostNewlyAllowed: this.#listed(this.#rankings.newlyAllowed),
     };
+  }
+
+  #known(value: number): number | undefined {
+    return this.#hasStatuses ? value : undefined;
   }
 
   #listed(ranking: ClientRanking): ComparedClient[] {
@@ -277,32 +305,55 @@ class ComparisonTally {
       requests: this.#clients.requestsOf(client),
       deniedBefore: denied.countOf(client, DENIED_BEFORE),
       denied: denied.countOf(client, DENIED),
-      newlyDeniedSucceeded: denied.countOf(client, NEWLY_DENIED_SUCCEEDED),
+      newlyDeniedSucceeded: this.#known(denied.countOf(client, NEWLY_DENIED_SUCCEEDED)),
       error: client.error,
       ...textsOf(client),
     };
   }
 }
 
-/** Allowed and denied requests over time. */
-class RequestSeries {
+/** Adds up requests by their verdicts: those of one rule, or all of them. */
+class Totals {
+  readonly clients: ClientCounts;
   readonly #axis: TimeAxis;
+  readonly #counts: RequestCounts;
   readonly #allowed: Series;
   readonly #denied: Series;
 
-  constructor(axis: TimeAxis) {
-    this.#axis = axis;
-    this.#allowed = axis.series();
-    this.#denied = axis.series();
+  constructor(shared: Shared, clients: ClientCounts) {
+    this.clients = clients;
+    this.#axis = shared.axis;
+    this.#counts = new RequestCounts(shared);
+    this.#allowed = shared.axis.series();
+    this.#denied = shared.axis.series();
   }
 
-  /** @param step the step of the request's time */
-  add(step: number, isDenied: boolean): void {
+  /**
+   * @param client undefined if it is unknown
+   * @param hash the hash of the client
+   * @param step the step of the request's time
+   */
+  add(
+    request: LogRequest,
+    isDenied: boolean,
+    client: string | undefined,
+    hash: ClientHash,
+    step: number,
+  ): void {
+    this.#counts.add(request, isDenied);
     const series = isDenied ? this.#denied : this.#allowed;
     series[step] = (series[step] as number) + 1;
+    if (client === undefined) return;
+    this.clients.seen.increment(hash, 0);
+    if (isDenied) this.clients.addDenied(client, hash, request);
   }
 
-  report(): Timeline {
+  counts(): Counts & Pick<TotalReport, "mostDenied"> {
+    const mostDenied = this.clients.mostDenied();
+    return { ...this.#counts.report(this.clients.report()), mostDenied };
+  }
+
+  timeline(): Timeline {
     const { startMs, stepSeconds, steps } = this.#axis;
     return {
       start: startMs === undefined ? undefined : new Date(startMs).toISOString(),
@@ -313,55 +364,15 @@ class RequestSeries {
   }
 }
 
-/** How many clients of a rule are ranked. The number of denied requests / this number bounds their error. */
-const RANKED_OF_RULE = 64;
-
-/** Adds up the verdicts of one rule. */
-class RuleTally {
-  readonly #rule: ReplayedRule;
-  readonly #counts = new RequestCounts();
-  readonly #clients: ClientCounts;
-  readonly #series: RequestSeries;
-  readonly #windows = new WorstWindows();
-
-  /**
-   * @param axis the steps of all timelines
-   * @param options `maxClients`: up to this number of clients, numbers of clients are exact
-   */
-  constructor(
-    rule: ReplayedRule,
-    axis: TimeAxis,
-    { texts, maxClients }: { texts: RequestTexts; maxClients: number | undefined },
-  ) {
-    this.#rule = rule;
-    this.#clients = new ClientCounts({ maxClients, ranked: RANKED_OF_RULE, texts });
-    this.#series = new RequestSeries(axis);
-  }
-
-  /**
-   * @param step the step of the request's time
-   * @param hash the hash of the verdict's client
-   */
-  add(verdict: RuleVerdict, request: LogRequest, step: number, hash: ClientHash): void {
-    this.#counts.add(verdict.denied, verdict.denied && hasSucceeded(request));
-    this.#series.add(step, verdict.denied);
-    this.#windows.add(verdict, request.at);
-    this.#clients.seen.increment(hash, 0);
-    if (verdict.denied) this.#clients.addDenied(verdict.client, hash, request);
-  }
-
-  report(): RuleReport {
-    const { name, mode, key, limits, match } = this.#rule;
-    return {
-      ...{ name, mode, key, limits, match },
-      ...this.#counts.report(this.#clients.report()),
-      worstWindows: this.#windows.top(),
-      mostDenied: this.#clients.mostDenied(),
-      timeline: this.#series.report(),
-    };
-  }
+/** The totals of one rule. */
+interface RuleTotals {
+  readonly rule: ReplayedRule;
+  readonly totals: Totals;
+  readonly windows: WorstWindows;
 }
 
+/** How many clients of a rule are ranked. The number of denied requests / this number bounds their error. */
+const RANKED_OF_RULE = 64;
 /** How many clients are ranked. The number of denied requests / this number bounds their error. */
 const RANKED = 256;
 /** With more rules, the tables of clients of each rule are smaller, so that they need at most 200 MB. */
@@ -369,39 +380,38 @@ const MANY_RULES = 16;
 const MAX_CLIENTS_OF_MANY_RULES = 16_384;
 
 /** Adds up the verdicts of a replay, in bounded memory. */
-export class ReplayTally {
+export class ReplayTotals {
   readonly #axis = new TimeAxis();
-  readonly #counts = new RequestCounts();
-  readonly #clients: ClientCounts;
-  readonly #series = new RequestSeries(this.#axis);
-  readonly #rules: readonly RuleTally[];
+  readonly #all: Totals;
+  readonly #rules: readonly RuleTotals[];
   readonly #hash = new ClientHash();
   readonly #hashOfRule = new ClientHash();
   #unmatched = 0;
   /** The comparison with another configuration; undefined without one. */
-  readonly comparison: ComparisonTally | undefined;
+  readonly comparison: ComparisonTotals | undefined;
 
   /**
    * @param engine the engine whose verdicts are added up
    * @param against the engine to compare with
-   * @param exactClients up to this number of clients, numbers of clients are exact. By default, it depends on the rules
+   * @param hasStatuses whether the log states statuses
    */
   constructor(
     { rules }: Pick<ReplayEngine, "rules">,
     against?: Pick<ReplayEngine, "rules">,
-    exactClients?: number,
+    hasStatuses = true,
   ) {
-    const isMany = rules.length > MANY_RULES;
-    const maxClients = exactClients ?? (isMany ? MAX_CLIENTS_OF_MANY_RULES : undefined);
-    const texts = new RequestTexts();
-    this.#rules = rules.map((rule) => new RuleTally(rule, this.#axis, { texts, maxClients }));
+    const shared: Shared = { axis: this.#axis, texts: new RequestTexts(), hasStatuses };
+    const maxClients = rules.length > MANY_RULES ? MAX_CLIENTS_OF_MANY_RULES : undefined;
+    this.#rules = rules.map((rule) => ({
+      rule,
+      totals: new Totals(shared, new ClientCounts(shared, { ranked: RANKED_OF_RULE, maxClients })),
+      windows: new WorstWindows(),
+    }));
     const rankings = new ComparedRankings();
-    const { newlyDenied, newlyAllowed } = rankings;
-    this.#clients = new ClientCounts(
-      { ranked: RANKED, texts, maxClients: exactClients },
-      against ? [newlyDenied, newlyAllowed] : [],
-    );
-    this.comparison = against && new ComparisonTally(against.rules, this.#clients, rankings);
+    const compared = against ? [rankings.newlyDenied, rankings.newlyAllowed] : [];
+    const clients = new ClientCounts(shared, { ranked: RANKED, maxClients: undefined }, compared);
+    this.#all = new Totals(shared, clients);
+    this.comparison = against && new ComparisonTotals(shared, against.rules, clients, rankings);
   }
 
   /** Prepares for requests from this time on. */
@@ -412,33 +422,33 @@ export class ReplayTally {
   /** Adds a request that the configuration has decided. */
   add({ request, outcome, verdicts }: ReplayedRequest): void {
     const { ip, at } = request;
-    const hash = ip === undefined ? undefined : this.#hash.set(ip);
     const isDenied = outcome === "limited";
     const step = this.#axis.stepOf(at);
-    this.#counts.add(isDenied, isDenied && hasSucceeded(request));
-    this.#series.add(step, isDenied);
+    if (ip !== undefined) this.#hash.set(ip);
+    this.#all.add(request, isDenied, ip, this.#hash, step);
     if (outcome === "unmatched") this.#unmatched++;
-    if (hash !== undefined) this.#clients.seen.increment(hash, 0);
-    if (hash !== undefined && ip !== undefined && isDenied) {
-      this.#clients.addDenied(ip, hash, request);
-    }
     for (const verdict of verdicts) {
-      const ofRule = verdict.client === ip ? this.#hash : this.#hashOfRule.set(verdict.client);
-      this.#rules[verdict.rule]?.add(verdict, request, step, ofRule);
+      const { client, denied } = verdict;
+      const { totals, windows } = this.#rules[verdict.rule] as RuleTotals;
+      const hash = client === ip ? this.#hash : this.#hashOfRule.set(client);
+      totals.add(request, denied, client, hash, step);
+      windows.add(verdict, at);
     }
     this.comparison?.add(request, isDenied);
   }
 
   report(): Pick<ReplayReport, "total" | "rules" | "timeline"> {
-    const total: TotalReport = {
-      ...this.#counts.report(this.#clients.report()),
-      unmatched: this.#unmatched,
-      mostDenied: this.#clients.mostDenied(),
-    };
     return {
-      total,
-      rules: this.#rules.map((rule) => rule.report()),
-      timeline: this.#series.report(),
+      total: { ...this.#all.counts(), unmatched: this.#unmatched },
+      rules: this.#rules.map(({ rule, totals, windows }): RuleReport => {
+        return {
+          ...rule,
+          ...totals.counts(),
+          worstWindows: windows.top(),
+          timeline: totals.timeline(),
+        };
+      }),
+      timeline: this.#all.timeline(),
     };
   }
 }

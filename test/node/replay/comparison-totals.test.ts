@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import type { ReplayedRequest } from "../../../cli/replay/report.ts";
-import { ReplayTally } from "../../../cli/replay/tally.ts";
+import type { ReplayedRequest } from "../../../cli/replay/groups.ts";
+import { ReplayTotals } from "../../../cli/replay/totals.ts";
 import { logged } from "./requests.ts";
 import { ruleNamed, verdictOn } from "./verdicts.ts";
 
@@ -28,12 +28,12 @@ function reportOf(
   all: readonly Compared[],
   order: (all: readonly Compared[]) => readonly Compared[],
 ) {
-  const tally = new ReplayTally(ONE_RULE, ONE_RULE);
-  if (all[0]) tally.begin(all[0].request.at);
-  for (const { request, now } of all) tally.add(replayed(request, now));
+  const totals = new ReplayTotals(ONE_RULE, ONE_RULE);
+  if (all[0]) totals.begin(all[0].request.at);
+  for (const { request, now } of all) totals.add(replayed(request, now));
   for (const { request, before } of order(all))
-    tally.comparison?.addBefore(replayed(request, before));
-  return { ...tally.report(), comparison: tally.comparison?.report() };
+    totals.comparison?.addBefore(replayed(request, before));
+  return { ...totals.report(), comparison: totals.comparison?.report() };
 }
 
 const inOrder = (all: readonly Compared[]) => all;

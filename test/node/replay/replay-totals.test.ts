@@ -1,23 +1,23 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import type { ReplayedRequest } from "../../../cli/replay/report.ts";
-import { ReplayTally } from "../../../cli/replay/tally.ts";
+import type { ReplayedRequest } from "../../../cli/replay/groups.ts";
+import { ReplayTotals } from "../../../cli/replay/totals.ts";
 import { logged, START } from "./requests.ts";
 import { decided, ruleNamed } from "./verdicts.ts";
 
-function tallyOf(all: readonly ReplayedRequest[], rules = [ruleNamed("api")]) {
-  const tally = new ReplayTally({ rules });
-  if (all[0]) tally.begin(all[0].request.at);
-  for (const each of all) tally.add(each);
-  return tally.report();
+function totalsOf(all: readonly ReplayedRequest[], rules = [ruleNamed("api")]) {
+  const totals = new ReplayTotals({ rules });
+  if (all[0]) totals.begin(all[0].request.at);
+  for (const each of all) totals.add(each);
+  return totals.report();
 }
 
 const addressOf = (index: number) => `198.51.${index >> 8}.${index & 255}`;
 
-describe("ReplayTally", () => {
+describe("ReplayTotals", () => {
   it("has only zeros without a request", () => {
-    const { total, rules, timeline } = tallyOf([]);
+    const { total, rules, timeline } = totalsOf([]);
     const none = { requests: 0, allowed: 0, denied: 0, deniedShare: 0, deniedSucceeded: 0 };
     expect(total).toMatchObject({ ...none, clients: 0, clientsDenied: 0, unmatched: 0 });
     expect(rules[0]).toMatchObject({ ...none, name: "api", worstWindows: [], mostDenied: [] });
@@ -25,7 +25,7 @@ describe("ReplayTally", () => {
   });
 
   it("counts requests, clients, shares, and denied requests that had succeeded", () => {
-    const { total, rules } = tallyOf([
+    const { total, rules } = totalsOf([
       decided(0, false),
       decided(1, true, { status: 200 }),
       decided(2, true, { status: 404 }),
@@ -45,21 +45,21 @@ describe("ReplayTally", () => {
 
   it("counts what a rule in shadow mode would deny for the rule, but not in total", () => {
     const shadow = { ...decided(0, true), outcome: "allowed" as const };
-    const { total, rules } = tallyOf([shadow], [ruleNamed("api", "shadow")]);
+    const { total, rules } = totalsOf([shadow], [ruleNamed("api", "shadow")]);
     expect(total).toMatchObject({ denied: 0, clientsDenied: 0, mostDenied: [] });
     expect(rules[0]).toMatchObject({ mode: "shadow", denied: 1, clientsDenied: 1 });
   });
 
   it("counts a rule's clients by its key, and those of all rules by address", () => {
     const keys = ["k1", "k2", "k3"];
-    const { total, rules } = tallyOf(keys.map((client, at) => decided(at, true, {}, { client })));
+    const { total, rules } = totalsOf(keys.map((client, at) => decided(at, true, {}, { client })));
     expect([total.clientsDenied, rules[0]?.clientsDenied]).toEqual([1, 3]);
     expect(rules[0]?.mostDenied.map(({ client }) => client)).toEqual(keys);
   });
 
   it("describes the clients most denied", () => {
     const fields = { target: "/login?user=secret", method: "POST", userAgent: "curl/8" };
-    const { total } = tallyOf([
+    const { total } = totalsOf([
       decided(0, false),
       ...[1, 2, 61].map((second) => decided(second, true, { ...fields, status: 302 })),
       decided(3, true, { ip: "192.0.2.1", userAgent: undefined }),
@@ -78,20 +78,20 @@ describe("ReplayTally", () => {
 
   it("lists at most 20 clients", () => {
     const all = Array.from({ length: 50 }, (_, at) => decided(at, true, { ip: addressOf(at) }));
-    const { total, rules } = tallyOf(all);
+    const { total, rules } = totalsOf(all);
     expect([total.mostDenied.length, rules[0]?.mostDenied.length]).toEqual([20, 20]);
     expect(total.clientsDenied).toBe(50);
   });
 
   it("counts requests without an address, but not as clients", () => {
-    const { total, rules } = tallyOf([decided(0, true, { ip: undefined }, { client: "key" })]);
+    const { total, rules } = totalsOf([decided(0, true, { ip: undefined }, { client: "key" })]);
     expect(total).toMatchObject({ requests: 1, denied: 1, clients: 0, mostDenied: [] });
     expect(rules[0]).toMatchObject({ clients: 1, clientsDenied: 1 });
   });
 
   it("has the same steps in all timelines", () => {
     const other = decided(7200, true, {}, { rule: 1 });
-    const { timeline, rules } = tallyOf(
+    const { timeline, rules } = totalsOf(
       [decided(0, false), other],
       ["a", "b"].map((name) => ruleNamed(name)),
     );
@@ -116,19 +116,19 @@ describe("with more clients than a table has places", () => {
     return heapUsed + arrayBuffers;
   }
 
-  it("ReplayTally estimates clients within 2 %, and needs no more memory for more clients", () => {
-    const tally = new ReplayTally({ rules: [ruleNamed("api")] });
-    tally.begin(0);
+  it("ReplayTotals estimates clients within 2 %, and needs no more memory for more clients", () => {
+    const totals = new ReplayTotals({ rules: [ruleNamed("api")] });
+    totals.begin(0);
     const add = (from: number, to: number) => {
       for (let index = from; index < to; index++) {
-        tally.add(decided(index / 100, index % 50 === 0, { ip: addressOf(index) }));
+        totals.add(decided(index / 100, index % 50 === 0, { ip: addressOf(index) }));
       }
     };
     add(0, 200_000);
     const before = memory();
     add(200_000, 600_000);
     expect(memory() - before).toBeLessThan(3_000_000);
-    const { total } = tally.report();
+    const { total } = totals.report();
     expect(total.isEstimate).toBe(true);
     expect(Math.abs(total.clients / 600_000 - 1)).toBeLessThan(0.02);
     // There are few denied clients, so their number is exact.

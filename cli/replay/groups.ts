@@ -1,0 +1,188 @@
+import type { Mode, Rule } from "../../src/config/rule.ts";
+import {
+  type Adjustment,
+  type Tally,
+  windowAt,
+  windowEndingNear,
+} from "../../src/engine/counter.ts";
+import {
+  chargedCountersOf,
+  costOfHead,
+  type FinalCost,
+  responseChargesOf,
+  withCause,
+} from "../../src/limiter/cost.ts";
+import { countersOf, type RuleCounter } from "../../src/limiter/counters.ts";
+import { exceeds, verdictsOf } from "../../src/limiter/decision.ts";
+import type { AppliedRule } from "../../src/request/rule-applier.ts";
+import type { Answer } from "../../src/stores/store.ts";
+import type { LogRequest } from "../logs/log-request.ts";
+
+// The groups of counters of one request, and what their answers mean. The limiter (src/limiter/decider.ts) does the
+// same with promises, and without the windows and the clients that reports show.
+
+/** The verdict of one rule on one request. */
+export interface RuleVerdict {
+  /** The index of the rule in `ReplayEngine.rules`. */
+  readonly rule: number;
+  /**
+   * The client under this rule: the values of its key, in clear, such as `203.0.113.7` or
+   * `203.0.113.7, /login`. Values that may be credentials are shortened to a few characters and a hash.
+   */
+  readonly client: string;
+  /** Whether the request exceeds a limit of this rule. For a rule in shadow mode: would exceed. */
+  readonly denied: boolean;
+  /** The first window that denied, or the rule's first window; milliseconds since the Unix epoch. */
+  readonly windowStart: number;
+  readonly windowEnd: number;
+  /** The policy of this window, such as `search/1m`. */
+  readonly policy: string;
+}
+
+/** A request with the verdicts of all rules that match it. */
+export interface ReplayedRequest {
+  readonly request: LogRequest;
+  /** What the client gets: only enforced rules deny. `unmatched`: no rule applies. */
+  readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
+  readonly verdicts: readonly RuleVerdict[];
+}
+
+/** A rule that counts a request, for one client. */
+export interface AppliedClient {
+  readonly rule: Rule;
+  /** The index of the rule among the replayed rules. */
+  readonly index: number;
+  /** The client, as reports show it. */
+  readonly text: string;
+  /** The counters. The clients of a plain rule share them, so the identity may be missing in their keys. */
+  readonly ruleCounters: readonly RuleCounter[];
+  /** The counters with the client's keys. */
+  readonly keyedCounters: readonly RuleCounter[];
+}
+
+/** The rules that a store decides as one group. */
+export type ClientGroup = readonly AppliedClient[];
+
+/** The answer for a group, at the time of its request. */
+export type GroupAnswer = Pick<Answer, "admitted" | "tallies">;
+
+/** The answer for a group with the mode `mark` after a denial. */
+export const SKIPPED: GroupAnswer = { admitted: false, tallies: [] };
+
+/**
+ * Returns the groups in the order of a call to the store: all enforced rules, each rule in shadow mode, each rule with
+ * the mode `mark`.
+ */
+export function groupsOf<Client extends AppliedClient>(
+  applied: readonly Client[],
+): (readonly Client[])[] {
+  if (applied.every(isEnforced)) return applied.length === 0 ? [] : [applied];
+  const enforced = applied.filter(isEnforced);
+  const inMode = (mode: Mode) => applied.filter(({ rule }) => rule.mode === mode);
+  const others = [...inMode("shadow"), ...inMode("mark")].map((each) => [each]);
+  return enforced.length === 0 ? others : [enforced, ...others];
+}
+
+function isEnforced({ rule }: AppliedClient): boolean {
+  return rule.mode === "enforce";
+}
+
+/** Whether a group consists of the enforced rules. Only such a group denies the request. */
+export function isEnforcedGroup([first]: ClientGroup): boolean {
+  return first !== undefined && isEnforced(first);
+}
+
+export function keyedCountersOf(group: ClientGroup): RuleCounter[] {
+  return group.flatMap(({ keyedCounters }) => keyedCounters);
+}
+
+/**
+ * Returns a decided request.
+ *
+ * @param answers one for each group; undefined if the group is undecided
+ * @param now the time of the decision
+ */
+export function replayedRequestOf(
+  request: LogRequest,
+  groups: readonly ClientGroup[],
+  answers: readonly (GroupAnswer | undefined)[],
+  now: number,
+): ReplayedRequest {
+  const verdicts: RuleVerdict[] = [];
+  let outcome: ReplayedRequest["outcome"] = "allowed";
+  for (let index = 0; index < groups.length; index++) {
+    const group = groups[index] as ClientGroup;
+    const answer = answers[index];
+    if (answer?.admitted === false && isEnforcedGroup(group)) outcome = "limited";
+    let first = 0;
+    for (const client of group) {
+      verdicts.push(verdictOf(client, answer, first, now));
+      first += client.ruleCounters.length;
+    }
+  }
+  return { request, outcome, verdicts };
+}
+
+/** @param first the position of the rule's first counter in its group */
+function verdictOf(
+  { index: rule, text: client, ruleCounters }: AppliedClient,
+  answer: GroupAnswer | undefined,
+  first: number,
+  now: number,
+): RuleVerdict {
+  const denying = answer && !answer.admitted ? denyingPosition(ruleCounters, answer, first) : -1;
+  const position = Math.max(0, denying);
+  const { counter, window } = ruleCounters[position] as RuleCounter;
+  const tally = answer?.tallies[first + position];
+  const windowEnd = tally ? now + tally.resetMs : windowAt(now, counter).endsAt;
+  const windowStart = counter.calendar
+    ? windowEndingNear(windowEnd, counter).startsAt
+    : windowEnd - counter.windowMs;
+  return { rule, client, denied: denying !== -1, windowStart, windowEnd, policy: window.policy };
+}
+
+/** Returns the position of the first counter of a rule that has denied its group; -1 if none has. */
+function denyingPosition(
+  ruleCounters: readonly RuleCounter[],
+  { tallies }: GroupAnswer,
+  first: number,
+): number {
+  return ruleCounters.findIndex(({ counter }, position) => {
+    const tally: Tally | undefined = tallies[first + position];
+    return tally && exceeds(counter, tally);
+  });
+}
+
+/** A status that no response has and no rule counts. */
+const NO_STATUS = 0;
+
+/**
+ * Returns the counters that the response of an admitted request charges, for each call of the Worker: the enforced rules
+ * and those with the mode `mark` in one call, the rules in shadow mode in another.
+ */
+export function responseCountersOf(
+  request: LogRequest,
+  groups: readonly ClientGroup[],
+  answers: readonly (GroupAnswer | undefined)[],
+  now: number,
+  prefix: string,
+): Adjustment[][] {
+  const verdicts = groups.flatMap((group, index) => {
+    const answer = answers[index];
+    return answer ? verdictsOf(keyedCountersOf(group), { ...answer, now }) : [];
+  });
+  const charges = responseChargesOf(verdicts, (applied) => finalCostOf(applied, request));
+  const isShadow = ({ verdict }: (typeof charges)[number]) =>
+    verdict.appliedRule.rule.mode === "shadow";
+  return [charges.filter((each) => !isShadow(each)), charges.filter(isShadow)]
+    .map((each) => countersOf(each.flatMap((charge) => chargedCountersOf(charge, prefix))))
+    .filter((counters) => counters.length > 0);
+}
+
+function finalCostOf(appliedRule: AppliedRule, request: LogRequest): FinalCost {
+  const { status = NO_STATUS, responseHeaders } = request;
+  const headers = { get: (name: string) => responseHeaders?.get(name) ?? null };
+  // A cost that a function of the user would read from the response is unknown.
+  const cost = costOfHead(appliedRule, { status, headers }) ?? "missing";
+  return status === NO_STATUS ? withCause(cost, "no-response") : cost;
+}
