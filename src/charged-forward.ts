@@ -34,10 +34,6 @@ interface SettledResponse {
   readonly costs: Promise<ReadonlyMap<string, FinalCost>>;
 }
 
-interface SettleCallOptions extends Omit<TeeOptions, "maxWaitMs"> {
-  readonly timeoutMs: number;
-}
-
 /**
  * Calls the functions for `settle: "custom:NAME"`, each at most once.
  *
@@ -52,29 +48,21 @@ async function callSettleFunctions(
   names: readonly string[],
   response: Response,
   context: SettleContext,
-  { timeoutMs, ...options }: SettleCallOptions,
+  options: TeeOptions,
 ): Promise<SettledResponse> {
-  const teed = await teeResponse(response, names.length, {
-    ...options,
-    maxWaitMs: timeoutMs,
-  });
+  const teed = await teeResponse(response, names.length, options);
   if (!teed) {
     const costs = new Map(names.map((name) => [name, "no-response"] as const));
     return { response, costs: Promise.resolve(costs) };
   }
   const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
-    const { promise: timeout, resolve } = Promise.withResolvers<"timeout">();
     const call = teed.started.then(() =>
       readCost(functions?.get(name), teed.copies[index] as Response, { ...context }),
     );
-    let timer: ReturnType<typeof setTimeout> | null = null;
-    let hasReturned = false;
-    teed.ended.then(() => {
-      if (!hasReturned) timer = setTimeout(() => resolve("timeout"), timeoutMs);
-    });
+    const timeout = teed.ended.then(() =>
+      withTimeout(call, options.timeoutMs, () => "timeout" as const),
+    );
     const cost = await Promise.race([call, timeout]);
-    hasReturned = true;
-    if (timer !== null) clearTimeout(timer);
     const isKnown = typeof cost === "number" || ((await teed.ended) && !teed.hasFault());
     return [name, isKnown ? cost : withCause(cost, "broken-off")];
   });

@@ -217,24 +217,20 @@ export function createCustomContext(
   env: Env,
   ctx: CustomContext["ctx"] | null | undefined,
 ): CustomContext {
-  return { env: toBindings(env), ctx: ctx ?? WITHOUT_CONTEXT };
+  // Only the user's own code knows the type of the bindings.
+  return { env: env as unknown as WorkerBindings, ctx: ctx ?? WITHOUT_CONTEXT };
 }
 
 /** Creates the second argument of the functions in `custom`, with Hono's context. */
 export function createHonoContext(env: Env, c: Context): CustomContext {
-  return { env: toBindings(env), ctx: executionContextOf(c), c };
-}
-
-/** Only the user's own code knows the type of the bindings. */
-function toBindings(env: unknown): WorkerBindings {
-  return env as WorkerBindings;
+  return { ...createCustomContext(env, executionContextIn(c)), c };
 }
 
 /** Hono throws an error if the caller of the app has passed no context, as many tests do. */
-function executionContextOf(c: Context): CustomContext["ctx"] {
+function executionContextIn(c: Context): CustomContext["ctx"] | undefined {
   try {
     return c.executionCtx;
   } catch {
-    return WITHOUT_CONTEXT;
+    return undefined;
   }
 }

@@ -1,15 +1,14 @@
 import { waitUntil } from "cloudflare:workers";
 import type { DeploymentMode } from "./config/bindings.ts";
 import type { ControlTask } from "./control/control-link.ts";
-import { DenialLog, type RequestPlace } from "./denial-log.ts";
+import { type Denial, DenialLog, type RequestPlace } from "./denial-log.ts";
 import type { CustomResponseFailure } from "./http/custom-denial.ts";
 import type { UnknownCost } from "./limiter/cost.ts";
 import {
   type Decision,
+  type ExceededRule,
   isViolated,
-  type Limited,
   type RuleUndecided,
-  type ShadowDenial,
   type ShadowResults,
   type Undecided,
 } from "./limiter/decision.ts";
@@ -89,24 +88,17 @@ export function logDecision(
     logUndecided(decision);
     return;
   }
-  if (decision.outcome === "limited") logDenial(decision, denialsPerSecond, request);
+  if (decision.outcome === "limited") {
+    const { exceeded, quotas, retryAfterMs, storeFailure } = decision;
+    const policy = quotas.find(isViolated)?.policy ?? exceeded.rule.name;
+    const mode = storeFailure ? "local" : "enforce";
+    logDenial(mode, { ...exceeded, policy, retryAfterMs }, denialsPerSecond, request);
+  }
   if (decision.shadow.length > 0) logShadow(decision.shadow, denialsPerSecond, request);
   if (decision.outcome === "allowed") {
     for (const mark of decision.undecidedMarks ?? []) logRuleUndecided("mark-undecided", mark);
   }
   if (decision.storeFailure) logUndecided(decision.storeFailure, "counted locally");
-}
-
-function logDenial(
-  { exceeded, quotas, retryAfterMs, storeFailure }: Limited,
-  denialsPerSecond: number,
-  request: RequestPlace | undefined,
-): void {
-  const { rule, identity, cost } = exceeded;
-  const policy = quotas.find(isViolated)?.policy ?? rule.name;
-  const mode = storeFailure ? "local" : "enforce";
-  const denial = { mode, rule: rule.name, policy, client: identity, cost, retryAfterMs } as const;
-  denialLog.add(denial, denialsPerSecond, request);
 }
 
 function logShadow(
@@ -118,23 +110,18 @@ function logShadow(
     if (result instanceof Promise) {
       waitUntil(result.then((results) => logShadow(results, denialsPerSecond, request)));
     } else if ("cause" in result) logRuleUndecided("shadow-undecided", result);
-    else logShadowDenial(result, denialsPerSecond, request);
+    else logDenial("shadow", result, denialsPerSecond, request);
   }
 }
 
-function logShadowDenial(
-  { rule, identity, cost, policy, retryAfterMs }: ShadowDenial,
+function logDenial(
+  mode: Denial["mode"],
+  denied: ExceededRule & Pick<Denial, "policy" | "retryAfterMs">,
   denialsPerSecond: number,
   request: RequestPlace | undefined,
 ): void {
-  const denial = {
-    mode: "shadow",
-    rule: rule.name,
-    policy,
-    client: identity,
-    cost,
-    retryAfterMs,
-  } as const;
+  const { rule, policy, identity: client, cost, retryAfterMs } = denied;
+  const denial = { mode, rule: rule.name, policy, client, cost, retryAfterMs };
   denialLog.add(denial, denialsPerSecond, request);
 }
 

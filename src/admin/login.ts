@@ -11,7 +11,7 @@ import {
   textVar,
 } from "../config/bindings.ts";
 import type { Actor } from "../control/protocol.ts";
-import { copyOf } from "../http/forward.ts";
+import { copyRequest } from "../http/forward.ts";
 import { base64url } from "../request/identity.ts";
 import { createClaimsReader } from "../request/token.ts";
 import { type AdminOperations, OperationError } from "./operations.ts";
@@ -359,7 +359,7 @@ export function withoutCredentials(
   const hasBearer = hasTokens && BEARER.test(headers.get("authorization") ?? "");
   const dropsAccess = hasAccessToken && headers.has(HEADER);
   if (kept === cookies && !hasBearer && !dropsAccess) return request;
-  const copy = copyOf(request);
+  const copy = copyRequest(request);
   if (hasBearer) copy.headers.delete("authorization");
   if (dropsAccess) copy.headers.delete(HEADER);
   if (kept === "") copy.headers.delete("cookie");

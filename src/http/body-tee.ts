@@ -103,7 +103,13 @@ function joined(chunks: readonly Uint8Array[]): Uint8Array {
 
 /** Whether a raw body cannot be decoded for copies, although the runtime could decode it. */
 export function isBrotli(headers: Headers): boolean {
-  return /^\s*br\s*$/i.test(headers.get("content-encoding") ?? "");
+  return encodingIn(headers) === "br";
+}
+
+/** Returns the name of the encoding of a body; an empty text if it has none. */
+function encodingIn(headers: Headers): string {
+  const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
+  return encoding === "identity" ? "" : encoding;
 }
 
 /**
@@ -127,10 +133,8 @@ function gunzip(
 ): ReadableStream<Uint8Array> {
   const source = encoded.getReader();
   const decoder = new DecompressionStream("gzip");
-  const [writer, reader] = [
-    decoder.writable.getWriter(),
-    decoder.readable.getReader({ mode: "byob" }),
-  ];
+  const writer = decoder.writable.getWriter();
+  const reader = decoder.readable.getReader({ mode: "byob" });
   let rest = new Uint8Array();
   let hasEnded = false;
 
@@ -187,7 +191,7 @@ async function waitBriefly(): Promise<undefined> {
 
 /** Whether the runtime decodes the body of a response with these headers. */
 function isEncoded(headers: Headers): boolean {
-  return /^\s*(gzip|br)\s*$/i.test(headers.get("content-encoding") ?? "");
+  return ["gzip", "br"].includes(encodingIn(headers));
 }
 
 /** Whether a body is empty although its headers name an encoding. Such a body cannot be decoded. */
@@ -200,14 +204,14 @@ const MAX_SHORT_BYTES = 64 * 1024;
 const MAX_SHORT_DECODED_BYTES = 1024 * 1024;
 
 /**
- * Returns the decoded body of a response. Waits at most `maxWaitMs` for the first bytes of a long
+ * Returns the decoded body of a response. Waits at most `timeoutMs` for the first bytes of a long
  * body, or for the end of a short body.
  *
  * @returns undefined if the body cannot be decoded. The response can then be sent unchanged
  */
 async function decodableBody(
   response: Response,
-  maxWaitMs: number,
+  timeoutMs: number,
 ): Promise<ReadableStream<Uint8Array> | undefined> {
   // Status 206: this part may begin in the middle of the encoded body, so it cannot be decoded.
   if (response.status === 206) return undefined;
@@ -218,7 +222,7 @@ async function decodableBody(
   const reader = (response.clone().body as ReadableStream<Uint8Array>).getReader();
   const reads: Promise<ReadableStreamReadResult<Uint8Array>>[] = [];
   const { promise: timeout, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, maxWaitMs);
+  const timer = setTimeout(resolve, timeoutMs);
   try {
     for (let length = 0; length < enough; ) {
       const read = reader.read();
@@ -263,12 +267,10 @@ const MAX_MERGED_BYTES = 16 * 1024;
 function passThrough(
   body: ReadableStream<Uint8Array>,
   copies: readonly BodyCopy[],
-  {
-    onStart,
-    onEnd,
-  }: { readonly onStart: () => void; readonly onEnd: (isComplete: boolean) => void },
-): ReadableStream<Uint8Array> {
+): Pick<TeedResponse, "started" | "ended"> & { readonly stream: ReadableStream<Uint8Array> } {
   const reader = body.getReader();
+  const { promise: started, resolve: onStart } = Promise.withResolvers<void>();
+  const { promise: ended, resolve: onEnd } = Promise.withResolvers<boolean>();
   /** The chunks that have been read, but not passed on. */
   let held: Uint8Array[] = [];
   /** A read that has begun, but whose chunk has not been taken. */
@@ -300,7 +302,7 @@ function passThrough(
       length += result.value.byteLength;
     }
   }
-  return new ReadableStream<Uint8Array>(
+  const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
@@ -333,6 +335,7 @@ function passThrough(
     },
     { highWaterMark: 0 },
   );
+  return { stream, started, ended };
 }
 
 /** Returns the bytes of a chunk. The streams of apps may also have other chunks than Uint8Array. */
@@ -369,7 +372,7 @@ export interface TeeOptions {
   /** Whether the body is raw: see `passThrough`. */
   readonly isRaw: boolean;
   /** How long a compressed response that is not raw may wait for its first bytes. */
-  readonly maxWaitMs: number;
+  readonly timeoutMs: number;
 }
 
 /**
@@ -388,7 +391,7 @@ export interface TeeOptions {
 export async function teeResponse(
   response: Response,
   count: number,
-  { isLengthExact, isRaw, maxWaitMs }: TeeOptions,
+  { isLengthExact, isRaw, timeoutMs }: TeeOptions,
 ): Promise<TeedResponse | undefined> {
   const { status, statusText, headers } = response;
   if (status < 200 || status > 599) return undefined;
@@ -404,7 +407,7 @@ export async function teeResponse(
   if (!response.body || response.bodyUsed || isEmptyEncoded(response)) {
     return unchanged(Array(count).fill(null), true);
   }
-  const body = await readableBody(response, isRaw, maxWaitMs);
+  const body = await readableBody(response, isRaw, timeoutMs);
   if (!body) {
     for (const copy of copies) copy.fail(new Error("The body cannot be decoded."));
     return unchanged(
@@ -412,13 +415,11 @@ export async function teeResponse(
       false,
     );
   }
-  const [start, end] = [Promise.withResolvers<void>(), Promise.withResolvers<boolean>()];
-  const stream = passThrough(body, copies, { onStart: start.resolve, onEnd: end.resolve });
+  const { stream, started, ended } = passThrough(body, copies);
   const isLengthKept = isLengthExact && (isRaw || !headers.has("content-encoding"));
   const passed = isLengthKept ? withFixedLength(stream, headers) : stream;
   // An encoding that nothing decodes: the function cannot read the copy, even if it is complete.
-  let hasFault =
-    !isEncoded(headers) && !/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "");
+  let hasFault = !isEncoded(headers) && encodingIn(headers) !== "";
   const decoded = ({ stream: copy }: BodyCopy) => {
     if (!isRaw || !isEncoded(headers)) return copy;
     return gunzip(copy, () => {
@@ -430,8 +431,8 @@ export async function teeResponse(
     // encoded again.
     response: new Response(passed, response),
     copies: copies.map((copy) => new Response(decoded(copy), copyHead)),
-    started: start.promise,
-    ended: end.promise,
+    started,
+    ended,
     hasFault: () => hasFault,
   };
 }
@@ -443,12 +444,12 @@ export async function teeResponse(
 async function readableBody(
   response: Response,
   isRaw: boolean,
-  maxWaitMs: number,
+  timeoutMs: number,
 ): Promise<ReadableStream<Uint8Array> | undefined> {
   const { headers, status } = response;
   const body = response.body as ReadableStream<Uint8Array>;
   if (!isEncoded(headers)) return body;
-  if (!isRaw) return decodableBody(response, maxWaitMs);
+  if (!isRaw) return decodableBody(response, timeoutMs);
   // A part of an encoded body begins anywhere in it.
   return status === 206 || isBrotli(headers) ? undefined : body;
 }

@@ -46,7 +46,7 @@ export function withOriginHeaders(
     over: [...(before?.over ?? []), ...own.over],
     remaining: [...(before?.remaining ?? []), ...own.remaining],
   };
-  const copy = copyOf(request);
+  const copy = copyRequest(request);
   for (const name of forged) copy.headers.delete(name);
   if (headers.over.length > 0) copy.headers.set(OVER, headers.over.join(", "));
   if (headers.remaining.length > 0) copy.headers.set(REMAINING, headers.remaining.join(", "));
@@ -69,7 +69,7 @@ function originHeadersFor(
 }
 
 /** Returns a copy of a request, which has taken over the body. */
-export function copyOf(request: Request): Request {
+export function copyRequest(request: Request): Request {
   try {
     return new Request(request);
   } catch {
@@ -198,7 +198,7 @@ export function withItsMethod(request: Request): Request {
   if (request.method === "GET" || !/websocket/i.test(request.headers.get("upgrade") ?? "")) {
     return request;
   }
-  const copy = copyOf(request);
+  const copy = copyRequest(request);
   copy.headers.delete("upgrade");
   return copy;
 }

@@ -23,35 +23,22 @@ interface Problem {
 
 const REGISTRY = "https://iana.org/assignments/http-problem-types";
 
-/** The client has used up its quota (draft-ietf-httpapi-ratelimit-headers-11, 6.1). */
-const QUOTA_EXCEEDED = {
-  type: `${REGISTRY}#quota-exceeded`,
-  title: "Request cannot be satisfied as assigned quota has been exceeded",
-};
-
-/** The server cannot handle the request now (draft-ietf-httpapi-ratelimit-headers-11, 6.2). */
-const REDUCED_CAPACITY = {
-  type: `${REGISTRY}#temporary-reduced-capacity`,
-  title: "Request cannot be satisfied due to temporary server capacity constraints",
-};
-
-// "about:blank" means that the problem has no meaning beyond its status (RFC 9457, section 4.2.1).
-
-const BAD_REQUEST = { type: "about:blank", title: "Bad Request" };
-const URI_TOO_LONG = { type: "about:blank", title: "URI Too Long" };
-const BAD_GATEWAY = { type: "about:blank", title: "Bad Gateway" };
-
 /**
  * Creates a response with a problem as its body. Its type is application/problem+json, unless
  * `headers` has another Content-Type. No cache may store the response, as RFC 6585, section 4
  * requires for a 429.
  */
 export function problemResponse(problem: Problem, headers: HeadersInit = {}): Response {
-  const response = new Response(JSON.stringify(problem), { status: problem.status, headers });
-  if (!new Headers(headers).has("Content-Type")) {
-    response.headers.set("Content-Type", "application/problem+json");
-  }
+  const text = JSON.stringify(problem);
+  const response = responseWith(problem.status, text, "application/problem+json", headers);
   response.headers.set("Cache-Control", "no-store");
+  return response;
+}
+
+/** Creates a response of a type, unless `headers` has another Content-Type. */
+function responseWith(status: number, body: string, type: string, headers: HeadersInit): Response {
+  const response = new Response(body, { status, headers });
+  if (!new Headers(headers).has("content-type")) response.headers.set("Content-Type", type);
   return response;
 }
 
@@ -112,7 +99,9 @@ export function limitedResponse(
     body === undefined
       ? problemResponse(
           {
-            ...QUOTA_EXCEEDED,
+            // draft-ietf-httpapi-ratelimit-headers-11, section 6.1.
+            type: `${REGISTRY}#quota-exceeded`,
+            title: "Request cannot be satisfied as assigned quota has been exceeded",
             status,
             detail: `${violated.map(describe).join("; ")}. Try again in ${seconds} s.`,
             "violated-policies": violated.map(({ policy }) => policy),
@@ -157,18 +146,20 @@ function customResponse(
   body: NonNullable<DenialResponse["body"]>,
   headers: Record<string, string>,
 ): Response {
-  const isText = typeof body === "string";
-  const response = new Response(isText ? body : JSON.stringify(body), { status, headers });
-  if (!new Headers(headers).has("content-type")) {
-    response.headers.set("Content-Type", isText ? "text/plain; charset=utf-8" : "application/json");
-  }
-  return response;
+  return typeof body === "string"
+    ? responseWith(status, body, "text/plain; charset=utf-8", headers)
+    : responseWith(status, JSON.stringify(body), "application/json", headers);
 }
 
 /** 503: the request is undecided, and a matching rule does not let undecided requests pass. */
 export function undecidedResponse(request: Request): Response {
-  const detail = "The rate limiter could not decide about this request. Try again shortly.";
-  const response = problemResponse({ ...REDUCED_CAPACITY, status: 503, detail });
+  const response = problemResponse({
+    // draft-ietf-httpapi-ratelimit-headers-11, section 6.2.
+    type: `${REGISTRY}#temporary-reduced-capacity`,
+    title: "Request cannot be satisfied due to temporary server capacity constraints",
+    status: 503,
+    detail: "The rate limiter could not decide about this request. Try again shortly.",
+  });
   response.headers.set("Retry-After", String(OUTAGE_RETRY_SECONDS));
   return finish(request, response);
 }
@@ -179,7 +170,7 @@ export function undecidedResponse(request: Request): Response {
  */
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
-  return finish(request, problemResponse({ ...BAD_REQUEST, status: 400, detail }));
+  return plainProblem(request, 400, "Bad Request", detail);
 }
 
 /**
@@ -188,12 +179,12 @@ export function badRequestResponse(request: Request): Response {
  */
 export function pathTooLongResponse(request: Request): Response {
   const detail = "The path is too long for a path with escapes or other special characters.";
-  return finish(request, problemResponse({ ...URI_TOO_LONG, status: 414, detail }));
+  return plainProblem(request, 414, "URI Too Long", detail);
 }
 
 /** 502: the request was within its limits, but Weir could not forward it to the origin. */
 export function badGatewayResponse(request: Request, detail: string): Response {
-  const response = finish(request, problemResponse({ ...BAD_GATEWAY, status: 502, detail }));
+  const response = plainProblem(request, 502, "Bad Gateway", detail);
   badGateways.add(response);
   return response;
 }
@@ -203,6 +194,11 @@ const badGateways = new WeakSet<Response>();
 /** Whether Weir has created this response because it got none from the origin. */
 export function isBadGateway(response: Response): boolean {
   return badGateways.has(response);
+}
+
+/** Creates a response whose problem has no meaning beyond its status (RFC 9457, section 4.2.1). */
+function plainProblem(request: Request, status: number, title: string, detail: string): Response {
+  return finish(request, problemResponse({ type: "about:blank", title, status, detail }));
 }
 
 function finish(request: Request, response: Response): Response {

@@ -337,7 +337,7 @@ export class SentValues {
   parameterKey(name: string): string | undefined {
     return this.#once(`parameter key ${name}`, () => {
       const sent = this.#parametersNamed(name);
-      return this.#hasAnyName ? undefined : sent && keyOf(sent, queryValue);
+      return this.#hasAnyName ? undefined : sent && readSingle(sent, queryValue);
     });
   }
 
@@ -345,7 +345,7 @@ export class SentValues {
   cookieKey(name: string): string | undefined {
     return this.#once(`cookie key ${name}`, () => {
       const sent = this.#cookiesNamed(name);
-      return sent && keyOf(sent, encodedCookieValue);
+      return sent && readSingle(sent, encodedCookieValue);
     });
   }
 
@@ -487,7 +487,7 @@ function addPair(
  * Returns the value of a name that was sent once. If it was sent twice, servers read the first value
  * or the last one.
  */
-function keyOf(
+function readSingle(
   { count, isUnclear, first }: SentPairs,
   read: (encoded: string) => string | undefined,
 ): string | undefined {

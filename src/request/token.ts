@@ -14,7 +14,7 @@ export type Claims = Readonly<Record<string, unknown>>;
  * a number, so two clients with different numbers could share a counter.
  */
 export function readClaim(claims: Claims | undefined, part: ClaimPart): string | undefined {
-  return textOf(findClaim(claims, part));
+  return keyText(findClaim(claims, part));
 }
 
 /**
@@ -28,7 +28,7 @@ export function readClaimList(
   part: ClaimPart,
 ): readonly string[] | undefined {
   const claim = findClaim(claims, part);
-  return Array.isArray(claim) ? claim.map(textOf).filter((text) => text !== undefined) : undefined;
+  return Array.isArray(claim) ? claim.map(keyText).filter((text) => text !== undefined) : undefined;
 }
 
 function findClaim(claims: Claims | undefined, { name, pointer = [name] }: ClaimPart): unknown {
@@ -44,18 +44,18 @@ function findClaim(claims: Claims | undefined, { name, pointer = [name] }: Claim
   return value;
 }
 
-function textOf(value: unknown): string | undefined {
+/** Returns the text of a number or a text that can be a key. */
+function keyText(value: unknown): string | undefined {
   if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-// This module fetches and caches an issuer's keys. Weir does not use createRemoteJWKSet of the
-// package jose (6.2.17; 6.9 KiB after gzip, together with `jwtVerify`), because it does not suit
-// Workers. jose starts a fetch for each waiting request, and does not use `waitUntil` to continue a
-// fetch after its request has ended. jose has no cool-down after a failed fetch, so an issuer that
-// is down receives a fetch for each token. jose does not use keys that are older than their maximum
-// age, even if it cannot fetch new keys. With jose, a request waits for the whole duration of its
-// fetch.
+// Weir verifies tokens with Hono, which is a dependency already, and caches an issuer's keys itself. Verification
+// adds 2.4 KiB after gzip. The package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and
+// its createRemoteJWKSet does not suit Workers: it starts a fetch for each waiting request, and does not use
+// `waitUntil` to continue a fetch after its request has ended. It has no cool-down after a failed fetch, so an issuer
+// that is down receives a fetch for each token. It does not use keys that are older than their maximum age, even if
+// it cannot fetch new keys. With it, a request waits for the whole duration of its fetch.
 
 /** The maximum age of keys that are used without a new fetch. */
 const FRESH_MS = 10 * 60_000;
@@ -79,83 +79,69 @@ const POLL_MS = 10;
 const MAX_BYTES = 256 * 1024;
 
 /**
- * Returns an issuer's key.
- *
- * @param kid the name of a key, from a token's header
- * @returns the key with that name; undefined if there is none or the keys cannot be fetched
- */
-type KeySource = (kid: string) => Promise<HonoJsonWebKey | undefined>;
-
-/**
- * Creates a function that caches an issuer's keys in this isolate. Only one request at a time
- * fetches the keys.
+ * Caches an issuer's keys in this isolate. Only one request at a time fetches the keys.
  *
  * The fetch continues if the client of that request hangs up, and it counts as running for at most
  * `TIMEOUT_MS`. So no client can prevent later fetches. During a fetch, other requests use the
  * cached keys, or wait if their key is not cached. They cannot wait for the promise of another
  * request, because the runtime may never settle it. So they check the fields of the cache at
  * intervals.
- *
- * @param maxWaitMs the maximum time that a request waits for a fetch, in milliseconds. After this
- * time, a key that is not cached counts as unknown
- * @param keepAlive keeps the invocation alive until the fetch has ended
  */
-function createKeySource(
-  url: string,
-  maxWaitMs: number,
-  keepAlive: (fetched: Promise<void>) => void,
-): KeySource {
-  const keys = new KeyCache(url);
-  return async function keyFor(kid) {
-    const now = Date.now();
-    if (keys.needsFetch(kid, now)) {
-      const fetched = keys.fetch(now);
-      keepAlive(fetched);
-      await withTimeout(fetched, maxWaitMs, () => {});
-    } else if (!keys.has(kid, now)) {
-      await keys.waitForFetch(now, maxWaitMs);
-    }
-    return keys.find(kid);
-  };
-}
-
 class KeyCache {
   readonly #url: string;
+  readonly #maxWaitMs: number;
+  readonly #keepAlive: (fetched: Promise<void>) => void;
   #keys: readonly HonoJsonWebKey[] = [];
   #fetchedAt = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
   /** The time until which a fetch may be running; 0 if no fetch is running. */
   #fetchingUntil = 0;
 
-  constructor(url: string) {
+  /**
+   * @param maxWaitMs the maximum time that a request waits for a fetch, in milliseconds. After this
+   * time, a key that is not cached counts as unknown
+   * @param keepAlive keeps the invocation alive until the fetch has ended
+   */
+  constructor(url: string, maxWaitMs: number, keepAlive: (fetched: Promise<void>) => void) {
     this.#url = url;
-  }
-
-  has(kid: string, now: number): boolean {
-    return elapsedMs(this.#fetchedAt, now) < STALE_MS && this.#keys.some((key) => key.kid === kid);
+    this.#maxWaitMs = maxWaitMs;
+    this.#keepAlive = keepAlive;
   }
 
   /**
-   * Returns a key. The keys stay usable if the clock is set back by less than `STALE_MS`.
+   * Returns an issuer's key. The keys stay usable if the clock is set back by less than `STALE_MS`.
    *
-   * @returns undefined if there is no such key, or if the keys are too old
+   * @param kid the name of a key, from a token's header
+   * @returns undefined if there is no key with that name, if the keys cannot be fetched, or if they are too old
    */
-  find(kid: string): HonoJsonWebKey | undefined {
+  async keyFor(kid: string): Promise<HonoJsonWebKey | undefined> {
+    const now = Date.now();
+    if (this.#needsFetch(kid, now)) {
+      const fetched = this.#fetch(now);
+      this.#keepAlive(fetched);
+      await withTimeout(fetched, this.#maxWaitMs, () => {});
+    } else if (!this.#has(kid, now)) {
+      await this.#waitForFetch(now);
+    }
     if (Math.abs(Date.now() - this.#fetchedAt) >= STALE_MS) return undefined;
     return this.#keys.find((key) => key.kid === kid);
   }
 
-  needsFetch(kid: string, now: number): boolean {
+  #has(kid: string, now: number): boolean {
+    return elapsedMs(this.#fetchedAt, now) < STALE_MS && this.#keys.some((key) => key.kid === kid);
+  }
+
+  #needsFetch(kid: string, now: number): boolean {
     if (this.#isFetching(now) || elapsedMs(this.#failedAt, now) < BACKOFF_MS) return false;
     const ageMs = elapsedMs(this.#fetchedAt, now);
-    return ageMs >= (this.has(kid, now) ? FRESH_MS : REFETCH_MS);
+    return ageMs >= (this.#has(kid, now) ? FRESH_MS : REFETCH_MS);
   }
 
   /**
    * Fetches the keys and replaces the cached keys. If the fetch fails, the cached keys stay. The
    * promise never rejects.
    */
-  async fetch(now: number): Promise<void> {
+  async #fetch(now: number): Promise<void> {
     const until = now + TIMEOUT_MS;
     this.#fetchingUntil = until;
     try {
@@ -169,14 +155,14 @@ class KeyCache {
   }
 
   /** Waits until another request's fetch has ended, but at most `maxWaitMs`. */
-  async waitForFetch(since: number, maxWaitMs: number): Promise<void> {
+  async #waitForFetch(since: number): Promise<void> {
     // The loop limits the number of polls, because the clock of a Worker can stand still. It also
     // limits the time, because in a busy isolate each poll takes longer than `POLL_MS`.
-    let polls = Math.ceil(maxWaitMs / POLL_MS);
+    let polls = Math.ceil(this.#maxWaitMs / POLL_MS);
     while (
       polls-- > 0 &&
       this.#isFetching(Date.now()) &&
-      elapsedMs(since, Date.now()) < maxWaitMs
+      elapsedMs(since, Date.now()) < this.#maxWaitMs
     ) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
@@ -231,10 +217,6 @@ async function readText(response: Response): Promise<string> {
   }
   return text + decoder.decode();
 }
-
-// Weir verifies tokens with Hono, which is a dependency already. Verification adds 2.4 KiB after
-// gzip. The package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and
-// 6.1 KiB with key sets.
 
 /** @returns the claims of a request's token; undefined if the request has no valid token */
 export type ClaimsReader = (headers: ReadonlyHeaders) => Promise<Claims | undefined>;
@@ -323,13 +305,13 @@ function createJwksVerifier(
 ): Verifier {
   // The other half of the time is for the store. Otherwise a slow issuer would leave requests
   // undecided.
-  const keyFor = createKeySource(jwt.url, timeoutMs / 2, keepAlive);
+  const keys = new KeyCache(jwt.url, timeoutMs / 2, keepAlive);
   return async function verifyToken(token) {
     const { alg: sentAlg, kid, typ } = decode(token).header;
     const alg = jwt.algs.find((allowed) => allowed === sentAlg);
     // A token that cannot be valid must not cause a fetch of the keys.
     if (typeof kid !== "string" || kid === "" || alg === undefined) return undefined;
-    const key = await keyFor(kid);
+    const key = await keys.keyFor(kid);
     // An issuer may restrict a key to one algorithm (RFC 7517, section 4.4).
     if (!key || (key.alg && key.alg !== alg)) return undefined;
     return verify(token, key, { alg, ...requirements(jwt, typ) });

@@ -9,7 +9,7 @@ const chunks = (count: number, bytes: number) =>
     },
   });
 
-const OPTIONS = { isLengthExact: true, isRaw: true, maxWaitMs: 1000 };
+const OPTIONS = { isLengthExact: true, isRaw: true, timeoutMs: 1000 };
 
 async function tee(response: Response) {
   const teed = await teeResponse(response, 1, OPTIONS);
