@@ -6,14 +6,14 @@ import type { SuggestOptions } from "./suggest/run-suggest.ts";
 const HELP = `
 Examples:
   suggest access.log --match 'POST /login' --window 1m,1h
-  suggest app.jsonl --match '/api/*' --key 'header:x-api-key | ip' --map header:x-api-key=key --html report.html
+  suggest app.jsonl --match '/api/*' --key 'header:x-api-key | ip' --map header:x-api-key=key
   suggest access.log --rule search --config weir.config.ts
 
 Exit codes:
   0    done
   1    refused: a wrong option, or the log lacks what the key or the match needs
   2    not done: a log or the configuration could not be read
-  130  interrupted by Ctrl-C; the report is about the lines before that, and no page is written
+  130  interrupted by Ctrl-C; the report is about the lines before that
 
 docs/suggest.md explains the numbers, and how to choose a limit.`;
 
@@ -25,7 +25,6 @@ export function addSuggestCommand(program: Command): void {
     )
     .addOption(new Option("--json", "print one JSON document").conflicts("markdown"))
     .option("--markdown", "print Markdown, such as for a pull request")
-    .option("--html <file>", "write a page with charts to this file too")
     .option("--quiet", "show no progress")
     .addHelpText("after", HELP)
     .action(async (files: string[], options: SuggestOptions) => {

@@ -150,11 +150,6 @@ export function estimateText(count: number, isEstimate: boolean): string {
   return `${isEstimate ? "about " : ""}${formatCount(count)}`;
 }
 
-/** Returns a small share of clients, such as `0.01%`. */
-export function shareText(share: number): string {
-  return `${Number((100 * share).toPrecision(3))}%`;
-}
-
 const NOTICE_SIGNS = { good: "✓", info: "i", warning: "!", bad: "×" } as const;
 
 /** The number of items that a notice shows without being opened. */

@@ -2,7 +2,6 @@ import type { Tone } from "../../src/admin/dashboard/chart-drawing.ts";
 import { formatCount, formatDollars } from "../../src/admin/format.ts";
 import type { LogSummary } from "../logs/progress.ts";
 import type { ComparedClient, CostReport, DeniedClient, Frequent } from "../replay/report.ts";
-import type { LoudClient } from "../suggest/suggestion.ts";
 import {
   bar,
   type Column,
@@ -10,20 +9,16 @@ import {
   type Html,
   html,
   knownText,
-  notice,
   rangeText,
   type StatedFacts,
   sentence,
   shown,
   table,
-  timeText,
 } from "./components.ts";
 
 /** A client, with a row for its numbers and a row for its user agents and paths. */
 interface ClientRows {
   readonly client: string;
-  /** The well-known crawler that a user agent names. Everyone can send such a user agent. */
-  readonly claimsToBe?: string | undefined;
   /** One for each column after the client's name. */
   readonly cells: readonly Cell[];
   readonly userAgents: readonly Frequent[];
@@ -108,12 +103,9 @@ function clientTable(
     cards: true,
     groups: true,
   };
-  const groups = clients.map(({ client, claimsToBe, cells, userAgents, paths }) => {
-    const claim =
-      claimsToBe !== undefined &&
-      html` <span class="badge mark">claims to be ${shown(claimsToBe)}</span>`;
+  const groups = clients.map(({ client, cells, userAgents, paths }) => {
     const drawn = cells.map((cell, index) => drawnCell(cell, columns[index]));
-    return html`<tbody><tr><th scope="row"><span class="client">${shown(client)}</span>${claim}</th>${drawn}</tr><tr><td colspan="${columns.length + 1}">${frequent("Paths", paths)}${frequent("User agents", userAgents)}</td></tr></tbody>`;
+    return html`<tbody><tr><th scope="row"><span class="client">${shown(client)}</span></th>${drawn}</tr><tr><td colspan="${columns.length + 1}">${frequent("Paths", paths)}${frequent("User agents", userAgents)}</td></tr></tbody>`;
   });
   return table(options, groups);
 }
@@ -134,28 +126,6 @@ function frequent(name: string, all: readonly Frequent[]): Html | false {
 
 function deniedText(denied: number, error: number): Html {
   return html`${formatCount(denied)}${error > 0 && html` <small>or up to ${formatCount(error)} more</small>`}`;
-}
-
-/** The clients with the most requests in one window. */
-export function loudestClients(clients: readonly LoudClient[]): Html {
-  const columns = [
-    { label: "Most in one window", number: true },
-    { label: "That window began (UTC)" },
-    { label: "Requests", number: true },
-    { label: "Succeeded", number: true },
-  ];
-  const max = clients.reduce((most, { busiest }) => Math.max(most, busiest), 1);
-  const rows = clients.map((each) => ({
-    ...each,
-    cells: [
-      { text: formatCount(each.busiest), share: each.busiest / max, tone: "allowed" as const },
-      { text: timeText(each.busiestStart) },
-      { text: formatCount(each.requests) },
-      { text: formatCount(each.succeeded) },
-    ],
-  }));
-  const caption = "The clients with the most requests in one of the shortest windows";
-  return clientTable(caption, columns, rows);
 }
 
 /** A name and its value, in a list of facts. */
@@ -187,20 +157,6 @@ ${log.brokenLines.length > 0 && brokenLines(log)}`;
 /** A list of names and values. */
 export function facts(all: readonly Fact[]): Html {
   return html`<dl class="facts">${all.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
-}
-
-/** Warns if so many lines were not replayed that the numbers may mislead. */
-export function lossNotice({ lines, requests, broken, late }: LogSummary): Html | undefined {
-  if (broken + late === 0) return undefined;
-  const kind = broken + late > (requests + broken + late) / 100 ? "bad" : "info";
-  const parts = [
-    broken > 0 && `${formatCount(broken, "line")} could not be read`,
-    late > 0 && `${formatCount(late, "line")} ${late === 1 ? "was" : "were"} too far out of order`,
-  ].filter((part) => part !== false);
-  return notice(
-    kind,
-    html`<p>Of ${formatCount(lines, "line")}, ${parts.join(", and ")}. <a href="#log">The log</a></p>`,
-  );
 }
 
 function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {

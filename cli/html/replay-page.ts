@@ -333,15 +333,6 @@ export function timelineCharts(timeline: Timeline, names: TimelineNames): Html |
 `;
 }
 
-/** A chart of all requests, for a report that denies none. */
-export function requestChart(timeline: Timeline, context: string): Html | undefined {
-  const time = timeOf(timeline);
-  if (!time) return undefined;
-  const values = timeline.allowed.map((count, index) => count + (timeline.denied[index] ?? 0));
-  const series: Series = { label: "Requests", tone: "allowed", values };
-  return chart("Requests over time", context, { ...time, stacked: true, series: [series] });
-}
-
 function timeOf({ start, stepSeconds, allowed, denied }: Timeline) {
   const from = Date.parse(start ?? "");
   const step = stepSeconds * 1000;

@@ -426,7 +426,7 @@ function refused(exitCode: 1 | 2, { name }: HtmlFile, reason: string): ReplayErr
 export async function printReport(
   report: string,
   { exitCode }: Interruption,
-  writePage: (() => Promise<void>) | undefined,
+  writePage?: (() => Promise<void>) | undefined,
 ): Promise<number> {
   const reason = exitCode() === undefined ? await reasonAgainst(writePage) : undefined;
   process.stdout.write(report.endsWith("\n") ? report : `${report}\n`);

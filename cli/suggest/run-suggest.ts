@@ -9,7 +9,6 @@ import { jsonText } from "../print/text.ts";
 import {
   type ConfigFile,
   checkedLogOptions,
-  checkHtmlFile,
   noRequests,
   openUntilInterrupted,
   printFailure,
@@ -17,7 +16,6 @@ import {
   ReplayError,
   readConfig,
   untilInterrupted,
-  writeHtmlFile,
 } from "../replay/inputs.ts";
 import { buildSuggestion, SuggestTally } from "./build-suggestion.ts";
 import { ClientReader } from "./client-reader.ts";
@@ -157,7 +155,6 @@ export interface SuggestOptions extends LogCommandOptions, RuleOptions {
   readonly missingAsAbsent?: true;
   readonly json?: true;
   readonly markdown?: true;
-  readonly html?: string;
   readonly quiet?: true;
 }
 
@@ -182,18 +179,14 @@ export async function runSuggest(
 
 /** @returns the exit code */
 async function suggest(files: readonly string[], options: SuggestOptions): Promise<number> {
-  const { rule, config = DEFAULT_CONFIG } = options;
   const logOptions = checkedLogOptions(files, options);
   const requested = await requestedBy(options);
   return untilInterrupted(async (interruption) => {
-    const inputs = rule === undefined ? files : [...files, config];
-    const html = options.html === undefined ? undefined : await checkHtmlFile(options.html, inputs);
     const logs = await openUntilInterrupted(logOptions, interruption);
     const { signal } = interruption;
     const suggestion = await withProgress(options, { files, logs, requested, signal });
     if (suggestion.log.requests === 0 && !suggestion.isPartial) throw noRequests(suggestion.log);
-    const writePage = html && (async () => writeHtmlFile(html, await pageOf(suggestion), signal));
-    return printReport(reportOf(suggestion, options), interruption, writePage);
+    return printReport(reportOf(suggestion, options), interruption);
   });
 }
 
@@ -219,11 +212,6 @@ async function withProgress(
 function reportOf(suggestion: Suggestion, { json, markdown }: SuggestOptions): string {
   if (json) return jsonText(suggestion);
   return markdown ? suggestionMarkdown(suggestion) : suggestionText(suggestion);
-}
-
-async function pageOf(suggestion: Suggestion): Promise<string> {
-  const { suggestPage } = await import("../html/suggest-page.ts");
-  return suggestPage(suggestion);
 }
 
 /** @returns undefined for an error in the program */

@@ -5,12 +5,10 @@ import { pathToFileURL } from "node:url";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { replayPage } from "../../cli/html/replay-page.ts";
-import { suggestPage } from "../../cli/html/suggest-page.ts";
 import { launchChromium } from "../../dev/chromium.ts";
 import { hostile, withNumbers, withShortLists } from "../node/html/changed.ts";
 import { COMPARISON } from "../node/html/comparison.ts";
 import { EMPTY_REPLAY, replayOf } from "../node/html/fixtures.ts";
-import { EMPTY_SUGGESTION, SUGGESTION } from "../node/html/suggestions.ts";
 import { addAxe, chromiumPath } from "./dashboard.ts";
 
 /** Short lists have the same elements as long ones, and axe reads each element. */
@@ -31,9 +29,6 @@ export const REPORTS = {
   "replay with hostile texts": replayPage(hostile(FULL)),
   "replay with huge numbers": replayPage(withNumbers(FULL, (value) => (value + 1) * 1e9)),
   "replay without requests": replayPage(EMPTY_REPLAY),
-  suggestion: suggestPage(SUGGESTION),
-  "suggestion with hostile texts": suggestPage(hostile(SUGGESTION)),
-  "suggestion without requests": suggestPage(EMPTY_SUGGESTION),
 } as const;
 
 export type ReportName = keyof typeof REPORTS;

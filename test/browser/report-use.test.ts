@@ -1,6 +1,5 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { SUGGESTION } from "../node/html/suggestions.ts";
 import { describeInBrowser } from "./dashboard.ts";
 import { useReports } from "./report-pages.ts";
 
@@ -55,32 +54,9 @@ describeInBrowser("a reader of a report", () => {
     expect(await page.locator("output").textContent()).toBe("0 of 5 rules");
   });
 
-  it("copies the rule, and else finds it selected", async () => {
-    for (const isAllowed of [true, false]) {
-      const page = await reports.open("suggestion");
-      const texts: string[] = [];
-      await page.exposeFunction("onCopied", (text: string) => texts.push(text));
-      await page.evaluate((allowed) => {
-        const { onCopied } = globalThis as unknown as { onCopied: (text: string) => Promise<void> };
-        navigator.clipboard.writeText = async (text) => {
-          if (!allowed) throw new Error("not allowed");
-          await onCopied(text);
-        };
-      }, isAllowed);
-      await page.getByRole("button", { name: "Copy" }).click();
-      const output = page.locator("output");
-      await output.getByText(isAllowed ? "Copied." : "The rule is selected").waitFor();
-      expect(texts).toEqual(isAllowed ? [SUGGESTION.rule] : []);
-      const selected = await page.evaluate(() => getSelection()?.toString());
-      expect(selected?.trim()).toBe(isAllowed ? "" : SUGGESTION.rule?.trim());
-    }
-  });
-
   it("sees no control that does nothing without scripts", async () => {
-    for (const name of ["replay", "suggestion"] as const) {
-      const page = await reports.open(name, { javaScriptEnabled: false });
-      expect(await page.locator("button:visible, form:visible").count()).toBe(0);
-    }
+    const page = await reports.open("replay", { javaScriptEnabled: false });
+    expect(await page.locator("button:visible, form:visible").count()).toBe(0);
   });
 
   it("prints everything that matters, in light colours", async () => {

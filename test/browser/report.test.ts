@@ -9,7 +9,7 @@ const SCREENS = [
   { width: 360, height: 740 },
   { width: 1600, height: 1000 },
 ];
-const WITH_CHARTS: readonly ReportName[] = ["replay", "comparison", "suggestion"];
+const WITH_CHARTS: readonly ReportName[] = ["replay", "comparison"];
 
 /** Whether a canvas shows something. */
 function isDrawn(canvas: Locator): Promise<boolean> {

@@ -44,36 +44,6 @@ function has(element: HTMLElement, sought: string): boolean {
   return (element.textContent ?? "").toLowerCase().includes(sought);
 }
 
-/** Shows the buttons that copy a text, because they do nothing without this script. */
-function addCopyButtons(root: Document): void {
-  for (const button of root.querySelectorAll<HTMLButtonElement>("button[data-copy]")) {
-    const source = root.getElementById(button.dataset.copy ?? "");
-    const output = button.parentElement?.querySelector("output");
-    if (!source || !output) continue;
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      output.textContent = (await copied(source.textContent ?? ""))
-        ? "Copied."
-        : select(root, source);
-    });
-  }
-}
-
-/** Returns false if the browser does not allow it, as some do for pages from a disk. */
-async function copied(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function select(root: Document, source: HTMLElement): string {
-  root.getSelection()?.selectAllChildren(source);
-  return "The rule is selected: copy it with Ctrl+C or ⌘C.";
-}
-
 /** Opens everything that is folded while the page is printed. */
 function prepareForPrint(window: Window): void {
   let opened: HTMLDetailsElement[] = [];
@@ -88,8 +58,8 @@ function prepareForPrint(window: Window): void {
   });
 }
 
-// The script of the reports. A report can be read without it: the script makes charts interactive, filters
-// rules, and copies the suggested rule. It loads nothing.
+// The script of the reports. A report can be read without it: the script makes charts interactive, and filters
+// rules. It loads nothing.
 
 const charts = createCharts();
 // A report may have hundreds of charts. Those that nobody scrolls to stay drawings.
@@ -108,5 +78,4 @@ for (const choice of document.querySelectorAll("input[name=theme]")) {
   choice.addEventListener("change", charts.redraw);
 }
 filterRules(document);
-addCopyButtons(document);
 prepareForPrint(window);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { halved, requestChart, timelineCharts } from "../../../cli/html/replay-page.ts";
+import { halved, timelineCharts } from "../../../cli/html/replay-page.ts";
 import type { Timeline } from "../../../cli/replay/report.ts";
 import { type ChartData, drawingOf, HEIGHT } from "../../../src/admin/dashboard/chart-drawing.ts";
 import { EMPTY_TIMELINE, timelineOf } from "./fixtures.ts";
@@ -66,7 +66,6 @@ describe("the charts of a timeline", () => {
     expect(countOf({ ...steps, allowed: [5], denied: [0] })).toBe(0);
     expect(countOf({ ...steps, start: "no time", allowed: [5, 5], denied: [0, 0] })).toBe(0);
     expect(countOf({ ...steps, stepSeconds: 1e15, allowed: [5, 5], denied: [0, 0] })).toBe(0);
-    expect(requestChart(EMPTY_TIMELINE, "that match")).toBeUndefined();
   });
 
   it("show denied requests alone if they are too few to be seen among all", () => {

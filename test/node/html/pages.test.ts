@@ -2,13 +2,10 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { SCRIPT, STYLE } from "../../../cli/html/assets.generated.ts";
 import { replayPage } from "../../../cli/html/replay-page.ts";
-import { suggestPage } from "../../../cli/html/suggest-page.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
-import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
 import { withNumbers, withTexts } from "./changed.ts";
 import { COMPARISON } from "./comparison.ts";
 import { EMPTY_REPLAY, replayOf } from "./fixtures.ts";
-import { EMPTY_SUGGESTION, SUGGESTION } from "./suggestions.ts";
 
 const FULL_REPLAY: ReplayReport = replayOf(4, {
   isolates: 8,
@@ -36,8 +33,6 @@ describe.each([
   ["a replay", () => replayPage(replayOf(20))],
   ["a full replay", () => replayPage(FULL_REPLAY)],
   ["a replay without requests", () => replayPage(EMPTY_REPLAY)],
-  ["a suggestion", () => suggestPage(SUGGESTION)],
-  ["a suggestion without requests", () => suggestPage(EMPTY_SUGGESTION)],
 ])("the page of %s", (_, page) => {
   it("is the same for the same report", () => {
     expect(page()).toBe(page());
@@ -72,9 +67,7 @@ describe.each([
     const content = contentOf(page());
     const ids = [...content.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
-    const targets = content.matchAll(
-      /(?:href="#|data-rule="|aria-labelledby="|data-copy=")([^"]*)"/g,
-    );
+    const targets = content.matchAll(/(?:href="#|data-rule="|aria-labelledby=")([^"]*)"/g);
     expect([...targets].map(([, id]) => id).filter((id) => !ids.includes(id))).toEqual([]);
   });
 });
@@ -83,18 +76,14 @@ describe("every text of a report", () => {
   /** Texts that pages do not show: they only select words or the unit of a chart. */
   const NOT_SHOWN = /^(\d{4}-\d\d-\d\dT|key-not-logged|no-country)/;
 
-  it.each<[string, (mark: (text: string) => string) => string]>([
-    ["a replay", (mark) => replayPage(withTexts(FULL_REPLAY, mark))],
-    ["a suggestion", (mark) => suggestPage(withTexts(SUGGESTION, mark))],
-  ])("is escaped in %s", (_, pageWith) => {
+  it("is escaped", () => {
     const marks = new Map<string, string>();
-    const content = contentOf(
-      pageWith((text) => {
-        if (NOT_SHOWN.test(text)) return `"><script>time</script>`;
-        marks.set(text, `"><script>${marks.size}</script>'&`);
-        return marks.get(text) ?? "";
-      }),
-    );
+    const marked = withTexts(FULL_REPLAY, (text) => {
+      if (NOT_SHOWN.test(text)) return `"><script>time</script>`;
+      marks.set(text, `"><script>${marks.size}</script>'&`);
+      return marks.get(text) ?? "";
+    });
+    const content = contentOf(replayPage(marked));
     expect(content.match(/<script/g)).toHaveLength(1);
     expect(content).not.toContain(`">&lt;script`);
     const missing = [...marks].filter(
@@ -112,19 +101,9 @@ describe("every text of a report", () => {
     expect(contentOf(page)).not.toMatch(/[\u202e\u0000\u001b]/);
   });
 
-  it("is shortened if it is very long, except the rule to paste", () => {
+  it("is shortened if it is very long", () => {
     const long = "x".repeat(50_000);
     expect(kib(replayPage(withTexts(FULL_REPLAY, () => long)))).toBeLessThan(1500);
-    expect(suggestPage({ ...SUGGESTION, rule: long })).toContain(long);
-  });
-});
-
-describe("the hint above a rule to paste", () => {
-  it("names the configuration only of a rule that exists already", () => {
-    expect(suggestPage(SUGGESTION)).toContain("Add it to <code>rules</code>");
-    const page = suggestPage({ ...SUGGESTION, config: "main.config.ts" });
-    expect(page).toContain("Replace the limits of the rule in <code>main.config.ts</code>.");
-    expect(page).not.toContain("Add it to");
   });
 });
 
@@ -136,17 +115,11 @@ describe("the size of a page", () => {
   it("is below 1 MiB for 200 rules", () => {
     expect(kib(replayPage(replayOf(200)))).toBeLessThan(1024);
   });
-
-  it("is below 120 KiB for a suggestion", () => {
-    expect(kib(suggestPage(SUGGESTION))).toBeLessThan(120);
-  });
 });
 
 describe("numbers that no log has", () => {
   it.each([0, 1e15, Number.MAX_SAFE_INTEGER, 1e300])("are shown: %d", (number) => {
     const page = contentOf(replayPage(withNumbers(FULL_REPLAY, () => number)));
     expect(page).not.toMatch(/NaN|undefined|Infinity/);
-    const other: Suggestion = withNumbers(SUGGESTION, () => number);
-    expect(contentOf(suggestPage(other))).not.toMatch(/NaN|undefined|Infinity/);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rangeText, shareText, timeText } from "../../../cli/html/components.ts";
+import { rangeText, timeText } from "../../../cli/html/components.ts";
 import { headlineOf, replayPage, rulesSection } from "../../../cli/html/replay-page.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
 import { COMPARISON } from "./comparison.ts";
@@ -165,8 +165,6 @@ describe("texts", () => {
     ],
     [rangeText("no time", "2026-11-21T00:00:00Z"), "unknown – 2026-11-21 00:00:00"],
     [timeText("<b>"), "unknown"],
-    [shareText(0.0001), "0.01%"],
-    [shareText(0.01), "1%"],
   ])("are %s", (text, expected) => {
     expect(text).toBe(expected);
   });

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
 import { defineConfig } from "../../../src/config/index.ts";
@@ -94,16 +93,6 @@ describe("weir suggest", () => {
     expect(notes.map(({ code }) => code)).toContain("broken-lines");
   });
 
-  it("writes a page, which is complete", async () => {
-    const { code } = await suggest(LOG, "--html", "report.html");
-    expect(code).toBe(0);
-    const page = await readFile(`${folder.path}/report.html`, "utf8");
-    expect(page.startsWith("<!doctype html>")).toBe(true);
-    expect(page.includes("203.0.113.9")).toBe(true);
-    expect(page.includes("claims to be Googlebot")).toBe(true);
-    expect(page.trimEnd().endsWith("</html>")).toBe(true);
-  });
-
   it("shows verified bots apart, if a log of Cloudflare states them", async () => {
     const entry = (second: number, ClientIP: string, VerifiedBotCategory: string) =>
       JSON.stringify({
@@ -170,7 +159,6 @@ describe("weir suggest", () => {
     [["--rule", "login"], 2, "weir.config.ts could not be loaded.\nThere is no such file."],
     [["--config", "a.ts"], 1, "--config needs --rule"],
     [["--rule", "a", "--key", "ip"], 1, "cannot be used with option"],
-    [["--html", "no/folder.html"], 2, "--html no/folder.html: the page cannot be written."],
     [["--from", "2026-11-23", "--to", "2026-11-22"], 1, "--to must be a later time"],
     [["--from", "2027-01-01"], 2, "access.log: no request"],
   ])("refuses %j", async (args, code, message) => {
