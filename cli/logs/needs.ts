@@ -233,8 +233,9 @@ function costNeeds({ cost, count }: Rule, facts: LogFacts): UnmetNeed[] {
 
 // Notes that only the end of a replay shows.
 
-export function refusedNote(number: number): ReportNote {
-  const text = `${requestsHave(number)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. Such requests count as undecided.`;
+/** @param fate what becomes of such requests in the report */
+export function refusedNote(number: number, fate = "count as undecided"): ReportNote {
+  const text = `${requestsHave(number)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. Such requests ${fate}.`;
   return { code: "refused-requests", text };
 }
 

@@ -1,17 +1,6 @@
 import { formatWindow } from "../../src/config/window.ts";
-import { type LogRequest, ownText } from "../logs/log-request.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import type { Timeline } from "../replay/report.ts";
-import { hasSucceeded } from "../tally/client-ranking.ts";
-import { compare, FrequentTexts } from "../tally/texts.ts";
-import { type Series, TimeAxis } from "../tally/time-axis.ts";
-import {
-  botCategoryOf,
-  claimedCrawler,
-  type RequestClient,
-  VerifiedBots,
-} from "./client-reader.ts";
-import { type Boundaries, ClientCounts, type NumberCounts, WindowCounter } from "./counts.ts";
+import type { ClientCounts, LoudEntry, NumberCounts } from "./counts.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type {
   HistogramBar,
@@ -26,7 +15,7 @@ import type {
 const DIGITS = [10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100];
 
 /** Rounds a limit up to a number that is easy to remember. A limit of up to 10 stays as it is. */
-export function kindLimit(limit: number): number {
+export function roundUpToMemorable(limit: number): number {
   if (limit <= 10) return limit;
   let factor = 1;
   while (factor * 100 < limit) factor *= 10;
@@ -44,14 +33,6 @@ const DIVISORS = [100, 1000, 10_000];
 const PROPOSED_DIVISOR = 1000;
 const PROPOSED_DIVISOR_OF_FEW = 100;
 
-/** The busiest windows of all clients, or of a uniform sample of them. */
-interface BusiestWindows {
-  /** The number of requests in the busiest window of each client, in ascending order. */
-  readonly sorted: Uint32Array;
-  /** The number of clients for which each element stands. */
-  readonly weight: number;
-}
-
 /**
  * Returns the lowest limits that deny at most 1 %, 0.1 % and 0.01 % of clients, each in at least one window;
  * nothing without clients.
@@ -59,10 +40,11 @@ interface BusiestWindows {
  * A window with more requests than the limit has as many denials as it has requests above the limit, because
  * denied requests do not count.
  *
+ * @param busiest the number of requests in the busiest window of each client, in ascending order
  * @param counts the requests of all pairs of a client and a window
  */
-function limitCandidates(busiest: BusiestWindows, counts: NumberCounts): SuggestedLimit[] {
-  if (busiest.sorted.length === 0) return [];
+function limitCandidates(busiest: Uint32Array, counts: NumberCounts): SuggestedLimit[] {
+  if (busiest.length === 0) return [];
   return DIVISORS.map((divisor) => ({
     share: 1 / divisor,
     ...deniedBy(lowestLimit(busiest, divisor), busiest, counts),
@@ -70,27 +52,25 @@ function limitCandidates(busiest: BusiestWindows, counts: NumberCounts): Suggest
 }
 
 /** Returns the limit that a rule should have first; undefined without clients. */
-function proposedLimit(busiest: BusiestWindows, counts: NumberCounts): ProposedLimit | undefined {
-  const { sorted, weight } = busiest;
-  if (sorted.length === 0) return undefined;
-  const areFew = sorted.length * weight < PROPOSED_DIVISOR;
+function proposedLimit(busiest: Uint32Array, counts: NumberCounts): ProposedLimit | undefined {
+  if (busiest.length === 0) return undefined;
+  const areFew = busiest.length < PROPOSED_DIVISOR;
   const divisor = areFew ? PROPOSED_DIVISOR_OF_FEW : PROPOSED_DIVISOR;
-  return deniedBy(kindLimit(lowestLimit(busiest, divisor)), busiest, counts);
+  return deniedBy(roundUpToMemorable(lowestLimit(busiest, divisor)), busiest, counts);
 }
 
-function lowestLimit({ sorted }: BusiestWindows, divisor: number): number {
+function lowestLimit(busiest: Uint32Array, divisor: number): number {
   // This number of the busiest clients may be denied, but not the one before them.
-  const deniable = Math.floor(sorted.length / divisor);
-  return sorted[sorted.length - 1 - deniable] as number;
+  const deniable = Math.floor(busiest.length / divisor);
+  return busiest[busiest.length - 1 - deniable] as number;
 }
 
-function deniedBy(
-  limit: number,
-  { sorted, weight }: BusiestWindows,
-  counts: NumberCounts,
-): ProposedLimit {
-  const clientsDenied = clientsAbove(limit, sorted) * weight;
-  return { limit, clientsDenied, requestsDenied: counts.excessOver(limit) };
+function deniedBy(limit: number, busiest: Uint32Array, counts: NumberCounts): ProposedLimit {
+  return {
+    limit,
+    clientsDenied: clientsAbove(limit, busiest),
+    requestsDenied: counts.excessOver(limit),
+  };
 }
 
 /** Returns how many of the sorted numbers are above a limit. */
@@ -105,193 +85,17 @@ function clientsAbove(limit: number, sorted: Uint32Array): number {
 }
 
 /** Returns how many clients have 1, 2, 3 to 4, 5 to 8 … requests in their busiest window. */
-function histogramOf({ sorted, weight }: BusiestWindows): HistogramBar[] {
+function histogramOf(busiest: Uint32Array): HistogramBar[] {
   const bars: HistogramBar[] = [];
-  const max = sorted.at(-1) ?? 0;
+  const max = busiest.at(-1) ?? 0;
   let below = 0;
-  for (let to = 1; below < sorted.length; to *= 2) {
-    const upTo = sorted.length - clientsAbove(to, sorted);
+  for (let to = 1; below < busiest.length; to *= 2) {
+    const upTo = busiest.length - clientsAbove(to, busiest);
     const from = Math.floor(to / 2) + 1;
-    bars.push({ from, to: Math.max(from, Math.min(to, max)), clients: (upTo - below) * weight });
+    bars.push({ from, to: Math.max(from, Math.min(to, max)), clients: upTo - below });
     below = upTo;
   }
   return bars;
-}
-
-/** A client that was among the loudest at some time. */
-interface LoudEntry {
-  /** The client as reports show it. */
-  readonly client: string;
-  /** The hash of the client's identity. */
-  readonly high: number;
-  readonly low: number;
-  /** The most requests in one window, and when that window began. */
-  busiest: number;
-  busiestStart: number;
-  /** Requests since the client was among the loudest. */
-  requests: number;
-  succeeded: number;
-  readonly userAgents: FrequentTexts;
-  readonly paths: FrequentTexts;
-}
-
-/** How many clients are observed, at least, and at most twice as many. */
-const OBSERVED = 512;
-/** The maximum length of a client's text in a report. */
-const MAX_CLIENT = 200;
-
-/**
- * Observes the clients with the most requests in one window. The busiest windows are exact. The other facts miss
- * the requests that a client sent before it was among the 512 loudest.
- */
-export class LoudClients {
-  readonly #entries = new Map<string, LoudEntry>();
-  /** A client with at most this number of requests in a window is not among the loudest. */
-  #threshold = 0;
-
-  /**
-   * @param count the requests of this client in the current window, with this one
-   * @param windowStart when the current window began
-   */
-  add(request: LogRequest, client: RequestClient, count: number, windowStart: number): void {
-    let entry = this.#entries.get(client.identity);
-    if (!entry) {
-      if (count <= this.#threshold) return;
-      entry = this.#insert(client);
-    }
-    entry.requests++;
-    if (count > entry.busiest) {
-      entry.busiest = count;
-      entry.busiestStart = windowStart;
-    }
-    if (hasSucceeded(request)) entry.succeeded++;
-    if (request.userAgent !== undefined) entry.userAgents.add(request.userAgent);
-    entry.paths.add(`${request.method} ${withoutQuery(request.target)}`);
-  }
-
-  /** Returns the clients with the busiest windows, the loudest first. */
-  top(count: number): LoudEntry[] {
-    return this.#sorted()
-      .slice(0, count)
-      .map(([, entry]) => entry);
-  }
-
-  #insert({ identity, hash: { high, low }, shown }: RequestClient): LoudEntry {
-    if (this.#entries.size >= 2 * OBSERVED) this.#shrink();
-    const entry: LoudEntry = {
-      ...{ client: ownText(shown().slice(0, MAX_CLIENT)), high, low },
-      ...{ busiest: 0, busiestStart: 0, requests: 0, succeeded: 0 },
-      ...{ userAgents: new FrequentTexts(), paths: new FrequentTexts() },
-    };
-    this.#entries.set(ownText(identity), entry);
-    return entry;
-  }
-
-  #shrink(): void {
-    const quieter = this.#sorted().slice(OBSERVED);
-    this.#threshold = quieter[0]?.[1].busiest ?? 0;
-    for (const [client] of quieter) this.#entries.delete(client);
-  }
-
-  #sorted(): [string, LoudEntry][] {
-    return [...this.#entries].sort(
-      ([, one], [, other]) =>
-        other.busiest - one.busiest ||
-        other.requests - one.requests ||
-        compare(one.client, other.client),
-    );
-  }
-}
-
-/** A query may contain credentials. */
-function withoutQuery(target: string): string {
-  const end = target.indexOf("?");
-  return end === -1 ? target : target.slice(0, end);
-}
-
-/** How many clients are counted exactly with one or two windows. Each of them takes up to 100 bytes. */
-const MAX_CLIENTS = 2 ** 21;
-
-interface SuggestTallyOptions {
-  /** Count verified bots apart. */
-  readonly separateBots: boolean;
-  /** How many clients are counted exactly; a power of 2. */
-  readonly maxClients?: number;
-}
-
-/** Counts requests by client and window. */
-export class SuggestTally {
-  /** Requests without those of verified bots. */
-  requests = 0;
-  /** For each client: its busiest window of each length, then its requests, then those that succeeded. */
-  readonly clients: ClientCounts;
-  /** One for each window, in the order of the windows. */
-  readonly windows: readonly WindowCounter[];
-  readonly bots: VerifiedBots;
-  readonly loud = new LoudClients();
-  readonly axis = new TimeAxis();
-  readonly series: Series = this.axis.series();
-  readonly #separateBots: boolean;
-
-  /** @param windows the shortest window first */
-  constructor(
-    windows: readonly [Boundaries, ...Boundaries[]],
-    { separateBots, maxClients = maxClientsFor(windows.length) }: SuggestTallyOptions,
-  ) {
-    this.#separateBots = separateBots;
-    this.clients = new ClientCounts(windows.length + 2, maxClients);
-    this.windows = windows.map(
-      (window, index) =>
-        new WindowCounter(window, maxClients, (high, low, requests, succeeded) =>
-          this.#endWindow(index, high, low, requests, succeeded),
-        ),
-    );
-    this.bots = new VerifiedBots(new WindowCounter(windows[0], maxClients));
-  }
-
-  /** Counts a request. The requests come in the order of their times. */
-  add(request: LogRequest, client: RequestClient): void {
-    const { at } = request;
-    const bot = this.#separateBots ? botCategoryOf(request.cf) : undefined;
-    if (bot !== undefined) {
-      this.bots.add(bot, client.hash, at);
-      return;
-    }
-    const { high, low } = client.hash;
-    const shortest = this.windows[0] as WindowCounter;
-    const count = shortest.add(high, low, at, hasSucceeded(request));
-    for (let index = 1; index < this.windows.length; index++) {
-      this.windows[index]?.add(high, low, at);
-    }
-    this.loud.add(request, client, count, shortest.startsAt);
-    this.requests++;
-    const step = this.axis.stepOf(at);
-    this.series[step] = (this.series[step] as number) + 1;
-  }
-
-  /** Ends all windows. Call it after the last request. */
-  finish(): void {
-    for (const counter of this.windows) counter.end();
-  }
-
-  #endWindow(index: number, high: number, low: number, requests: number, succeeded: number): void {
-    const { clients } = this;
-    clients.raiseLevel((this.windows[index] as WindowCounter).level);
-    const entry = clients.entryOf(high, low);
-    if (entry < 0) return;
-    const { counts, width } = clients;
-    const first = entry * width;
-    if (requests > (counts[first + index] as number)) counts[first + index] = requests;
-    if (index > 0) return;
-    counts[first + width - 2] = (counts[first + width - 2] as number) + requests;
-    counts[first + width - 1] = (counts[first + width - 1] as number) + succeeded;
-  }
-}
-
-/** More windows take more memory for each client. */
-function maxClientsFor(windows: number): number {
-  if (windows <= 2) return MAX_CLIENTS;
-  return windows <= 4 ? MAX_CLIENTS / 2 : MAX_CLIENTS / 4;
 }
 
 const LOUDEST = 10;
@@ -300,23 +104,22 @@ const MOST_FREQUENT = 3;
 /** Returns the report about counted requests, without the rule and without notes. */
 export function buildSuggestion(
   { name, match, key, windows }: RequestedRule,
-  counts: SuggestTally,
+  counts: ClientCounts,
   log: LogSummary,
 ): Suggestion {
   counts.finish();
-  const { clients, loud } = counts;
   return {
     version: 1,
     log,
-    ...{ name, match, key },
+    name,
+    match,
+    key,
     notes: [],
     requests: counts.requests,
-    clients: clients.size * clients.weight,
-    isEstimate: clients.level > 0,
+    clients: counts.clients,
+    requestsLeftOut: counts.leftOut,
     windows: windows.map((window, index) => windowSuggestion(formatWindow(window), index, counts)),
-    bots: counts.bots.list(),
-    loudest: loud.top(LOUDEST).map((entry) => loudClient(entry, counts)),
-    timeline: timelineOf(counts),
+    loudest: counts.loud.top(LOUDEST).map((entry) => loudClient(entry, counts)),
     rule: undefined,
   };
 }
@@ -324,10 +127,10 @@ export function buildSuggestion(
 function windowSuggestion(
   window: string,
   index: number,
-  { windows, clients }: SuggestTally,
+  { windows }: ClientCounts,
 ): WindowSuggestion {
-  const { counts } = windows[index] as (typeof windows)[number];
-  const busiest = busiestWindows(index, clients);
+  const { counts, busiest } = windows[index] as (typeof windows)[number];
+  const sorted = Uint32Array.from(busiest).sort();
   return {
     window,
     clientWindows: counts.total,
@@ -335,57 +138,20 @@ function windowSuggestion(
     p95: counts.quantile(0.95),
     p99: counts.quantile(0.99),
     max: counts.max,
-    limits: limitCandidates(busiest, counts),
-    proposed: proposedLimit(busiest, counts),
-    histogram: histogramOf(busiest),
+    limits: limitCandidates(sorted, counts),
+    proposed: proposedLimit(sorted, counts),
+    histogram: histogramOf(sorted),
   };
 }
 
-function busiestWindows(
-  index: number,
-  { size, width, counts, weight }: SuggestTally["clients"],
-): BusiestWindows {
-  const sorted = new Uint32Array(size);
-  for (let entry = 0; entry < size; entry++) {
-    sorted[entry] = counts[entry * width + index] as number;
-  }
-  return { sorted: sorted.sort(), weight };
-}
-
-function loudClient(entry: LoudEntry, counts: SuggestTally): LoudClient {
-  const userAgents = entry.userAgents.top(MOST_FREQUENT);
-  const crawler = userAgents.map(({ text }) => claimedCrawler(text)).find(Boolean);
+function loudClient(entry: LoudEntry, { requestsOf, succeededOf }: ClientCounts): LoudClient {
   return {
     client: entry.client,
-    ...totalsOf(entry, counts),
+    requests: requestsOf[entry.number] as number,
+    succeeded: succeededOf[entry.number] as number,
     busiest: entry.busiest,
     busiestStart: new Date(entry.busiestStart).toISOString(),
-    userAgents,
+    userAgents: entry.userAgents.top(MOST_FREQUENT),
     paths: entry.paths.top(MOST_FREQUENT),
-    ...(crawler !== undefined && { claimsToBe: crawler }),
-  };
-}
-
-/** The totals of a client outside the sample are those since it was among the loudest. */
-function totalsOf(
-  { high, low, requests, succeeded }: LoudEntry,
-  { clients }: SuggestTally,
-): Pick<LoudClient, "requests" | "succeeded"> {
-  const entry = clients.entryOf(high, low);
-  if (entry < 0) return { requests, succeeded };
-  const end = (entry + 1) * clients.width;
-  return {
-    requests: clients.counts[end - 2] as number,
-    succeeded: clients.counts[end - 1] as number,
-  };
-}
-
-function timelineOf({ axis, series }: SuggestTally): Timeline {
-  const allowed = [...series.subarray(0, axis.steps)];
-  return {
-    start: axis.startMs === undefined ? undefined : new Date(axis.startMs).toISOString(),
-    stepSeconds: axis.stepSeconds,
-    allowed,
-    denied: allowed.map(() => 0),
   };
 }

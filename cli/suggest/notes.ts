@@ -1,35 +1,32 @@
 import { formatCount, formatDuration } from "../../src/admin/format.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import type { LogFacts } from "../logs/log-request.ts";
-import { cureText, type ReportNote, type UnmetNeed, unmetNeedsOf } from "../logs/needs.ts";
-import type {} from "../replay/report.ts";
+import {
+  cureText,
+  preflightNote,
+  type ReportNote,
+  refusedNote,
+  type UnmetNeed,
+  unmetNeedsOf,
+  withoutAddressNote,
+} from "../logs/needs.ts";
+import type { ClientReader } from "./client-reader.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
 
 /** Below this number of clients, 0.1 % of them are less than one. */
 const ENOUGH_CLIENTS = 1000;
 
-/** Counts of requests that the log states too little about. */
-interface UnclearRequests {
-  /** Requests that are left out because their address is needed and unknown. */
-  readonly withoutAddress: number;
-  /** OPTIONS requests that count as preflights because the log does not show more. */
-  readonly assumedPreflights: number;
-  /** Requests that the Worker answers with 400 or 414 before it reads the rules. */
-  readonly refused: number;
-}
-
 /** Returns what a reader must know about the numbers. */
 export function notesAbout(
   requested: RequestedRule,
   suggestion: Suggestion,
   facts: LogFacts,
-  unclear: UnclearRequests,
+  reader: ClientReader,
 ): ReportNote[] {
   return [
-    ...requestNotes(suggestion, unclear),
+    ...requestNotes(requested, suggestion, reader),
     ...clientNotes(suggestion),
-    ...botNotes(requested, facts),
     ...statusNotes(suggestion, facts),
     ...lengthNotes(requested, suggestion),
     ...ruleNotes(requested),
@@ -37,61 +34,33 @@ export function notesAbout(
 }
 
 function requestNotes(
-  { requests, match, bots }: Suggestion,
-  { withoutAddress, assumedPreflights, refused }: UnclearRequests,
+  { rule }: RequestedRule,
+  { requests, match }: Suggestion,
+  { withoutAddress, assumedPreflights, refused }: ClientReader,
 ): ReportNote[] {
   const notes: ReportNote[] = [];
   if (requests === 0) {
-    const none =
-      bots.length > 0
-        ? "Only verified bots sent requests that match"
-        : "No request of the log matches";
-    const text = `${none} ${match}. There is nothing to suggest.`;
+    const text = `No request of the log matches ${match}. There is nothing to suggest.`;
     notes.push({ code: "no-requests", text });
   }
-  if (refused > 0) {
-    const text = `${requestsHave(refused)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. Such requests are left out.`;
-    notes.push({ code: "refused-requests", text });
-  }
-  if (withoutAddress > 0) {
-    const text = `${requestsHave(withoutAddress)} no valid client address in the log. Such requests are left out.`;
-    notes.push({ code: "address-not-logged", text });
-  }
-  if (assumedPreflights > 0) {
-    const text = `${requestsHave(assumedPreflights)} the method OPTIONS. The log does not state the header fields of preflights, so such requests count as preflights of browsers, which a rule counts only if its match names OPTIONS.`;
-    notes.push({ code: "assumed-preflights", text });
-  }
+  if (refused > 0) notes.push(refusedNote(refused, "are left out"));
+  if (withoutAddress > 0) notes.push(withoutAddressNote(rule, withoutAddress));
+  if (assumedPreflights > 0) notes.push(preflightNote(assumedPreflights));
   return notes;
 }
 
-function requestsHave(number: number): string {
-  return number === 1 ? "1 request has" : `${formatCount(number)} requests have`;
-}
-
-function clientNotes({ clients, isEstimate }: Suggestion): ReportNote[] {
+function clientNotes({ clients, requestsLeftOut }: Suggestion): ReportNote[] {
   const notes: ReportNote[] = [];
   if (clients > 0 && clients < ENOUGH_CLIENTS) {
-    const shares = clients < ENOUGH_CLIENTS / 10 ? "1%, 0.1% and 0.01%" : "0.1% and 0.01%";
+    const shares = clients < ENOUGH_CLIENTS / 10 ? "1 %, 0.1 % and 0.01 %" : "0.1 % and 0.01 %";
     const text = `The log has ${formatCount(clients, "client")}, and ${shares} of its clients are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
     notes.push({ code: "few-clients", text });
   }
-  if (isEstimate) {
-    const text =
-      "There are too many clients to count all of them. The numbers of clients and the limits come from a uniform sample of at least 250,000 clients. The most requests in a window are exact.";
-    notes.push({ code: "estimate", text });
+  if (requestsLeftOut > 0) {
+    const text = `The log has more than ${formatCount(clients, "client")}. The numbers are about those that came first: ${formatCount(requestsLeftOut, "request")} of others are left out. Read a shorter time with --from and --to.`;
+    notes.push({ code: "too-many-clients", text });
   }
   return notes;
-}
-
-function botNotes({ rule }: RequestedRule, { bots }: LogFacts): ReportNote[] {
-  if (!bots) {
-    const text =
-      "The log does not state which clients are verified bots, so they are part of the clients.";
-    return [{ code: "bots-not-logged", text }];
-  }
-  if (rule.match.bots === undefined) return [];
-  const text = "The match names verified bots, so they are not shown apart.";
-  return [{ code: "bots-matched", text }];
 }
 
 function statusNotes({ requests }: Suggestion, { status }: LogFacts): ReportNote[] {

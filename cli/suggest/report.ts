@@ -1,4 +1,4 @@
-import { formatCount, formatEstimate, formatPercent, formatTime } from "../../src/admin/format.ts";
+import { formatCount, formatPercent, formatTime } from "../../src/admin/format.ts";
 import type { MatchInput } from "../../src/config/match.ts";
 import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
@@ -30,11 +30,10 @@ function loudestText(loudest: readonly LoudClient[]): string {
 }
 
 function loudestLines(loud: LoudClient): string[] {
-  const { client, claimsToBe, userAgents, paths } = loud;
-  const claim = claimsToBe === undefined ? "" : `, claims to be ${claimsToBe}`;
+  const { client, userAgents, paths } = loud;
   const details = [numbersOf(loud), frequent("paths", paths), frequent("agents", userAgents)];
   return [
-    fitted(client, WIDTH - claim.length) + claim,
+    fitted(client, WIDTH),
     ...details.filter((text) => text !== "").map((text) => `  ${fitted(text, WIDTH - 2)}`),
   ];
 }
@@ -168,7 +167,7 @@ const BAR = canPrintUnicode() ? "█" : "#";
 
 /** Returns a suggestion as a report for a terminal, at most 120 columns wide, but for the rule. */
 export function suggestionText(suggestion: Suggestion): string {
-  const { windows, loudest, bots, rule, requests } = suggestion;
+  const { windows, loudest, rule, requests } = suggestion;
   const shortest = windows[0]?.window ?? "";
   const sections = [
     headline(suggestion),
@@ -181,7 +180,6 @@ export function suggestionText(suggestion: Suggestion): string {
           `The loudest clients, by their busiest window of ${shortest}`,
           loudestText(loudest),
         ),
-    bots.length === 0 ? "" : botTable(suggestion, shortest),
     rule === undefined ? "" : section(`${pasted(suggestion)}, ready to paste`, rule),
   ];
   return sections.filter((text) => text !== "").join("\n\n");
@@ -192,11 +190,11 @@ function section(title: string, text: string): string {
   return `${styled("bold", title)}\n${text}`;
 }
 
-function headline({ match, key, requests, clients, isEstimate, log }: Suggestion): string {
+function headline({ match, key, requests, clients, log }: Suggestion): string {
   const { from, to } = log;
   const period =
     from && to ? `, from ${formatTime(Date.parse(from))} to ${formatTime(Date.parse(to))}` : "";
-  const numbers = `${formatCount(requests, "request")} of ${formatEstimate(clients, isEstimate, "client")}, in ${formatCount(log.lines, "line")}${period}`;
+  const numbers = `${formatCount(requests, "request")} of ${formatCount(clients, "client")}, in ${formatCount(log.lines, "line")}${period}`;
   return [
     ...wrapped(`Limits for ${match}, counted by ${key}`, WIDTH).map((line) => styled("bold", line)),
     ...wrapped(numbers, WIDTH),
@@ -251,18 +249,9 @@ function histogramText({ window, histogram }: WindowSuggestion): string {
   return section(`Clients by the requests in their busiest window of ${window}`, lines.join("\n"));
 }
 
-function botTable({ bots }: Suggestion, shortest: string): string {
-  const rows = bots.map(({ category, requests, busiest }) => [
-    fitted(category, 60),
-    ...[requests, busiest],
-  ]);
-  const text = table(["CATEGORY", "REQUESTS", `MOST OF ONE CLIENT IN ${shortest}`], rows);
-  return section("Verified bots, which are not part of the clients", text);
-}
-
 /** Returns a suggestion as Markdown. No text of the log can become a link, an image or HTML in it. */
 export function suggestionMarkdown(suggestion: Suggestion): string {
-  const { windows, loudest, bots, rule, notes, requests } = suggestion;
+  const { windows, loudest, rule, notes, requests } = suggestion;
   const shortest = windows[0]?.window ?? "";
   const sections = [
     markdownHeadline(suggestion),
@@ -271,17 +260,16 @@ export function suggestionMarkdown(suggestion: Suggestion): string {
     ...(rule === undefined ? [] : [`${pasted(suggestion)}, ready to paste:`, fenced(rule)]),
     ...windows.filter(({ histogram }) => histogram.length > 0).map(histogramTable),
     loudest.length === 0 ? "" : loudestTable(loudest, shortest),
-    bots.length === 0 ? "" : markdownBots(suggestion, shortest),
   ];
   return sections.filter((text) => text !== "").join("\n\n");
 }
 
-function markdownHeadline({ match, key, requests, clients, isEstimate, log }: Suggestion): string {
+function markdownHeadline({ match, key, requests, clients, log }: Suggestion): string {
   const { from, to } = log;
   const period = from && to ? `, from ${from} to ${to}` : "";
   return [
     `## Limits for ${markdownCode(match)}, counted by ${markdownCode(key)}`,
-    `${formatCount(requests, "request")} of ${formatEstimate(clients, isEstimate, "client")}, in ${formatCount(log.lines, "line")}${period}.`,
+    `${formatCount(requests, "request")} of ${formatCount(clients, "client")}, in ${formatCount(log.lines, "line")}${period}.`,
   ].join("\n\n");
 }
 
@@ -305,10 +293,9 @@ function histogramTable({ window, histogram }: WindowSuggestion): string {
 
 function loudestTable(loudest: readonly LoudClient[], shortest: string): string {
   const rows = loudest.map((loud) => {
-    const { client, claimsToBe, busiest, busiestStart, requests, succeeded } = loud;
+    const { client, busiest, busiestStart, requests, succeeded } = loud;
     return [
       markdownCode(client),
-      claimsToBe === undefined ? "" : markdownText(`claims to be ${claimsToBe}`),
       ...[
         formatCount(busiest),
         busiestStart,
@@ -319,20 +306,11 @@ function loudestTable(loudest: readonly LoudClient[], shortest: string): string 
       markdownCode(loud.paths[0]?.text ?? ""),
     ];
   });
-  const headings = ["Client", "", `Most in ${shortest}`, "From", "Requests", "Succeeded"];
+  const headings = ["Client", `Most in ${shortest}`, "From", "Requests", "Succeeded"];
   return folded(
     "The loudest clients",
-    tableOf([...headings, "User agent", "Path"], rows, 2, headings.length),
+    tableOf([...headings, "User agent", "Path"], rows, 1, headings.length),
   );
-}
-
-function markdownBots({ bots }: Suggestion, shortest: string): string {
-  const rows = bots.map(({ category, requests, busiest }) => [
-    markdownCode(category),
-    ...[requests, busiest].map((count) => formatCount(count)),
-  ]);
-  const table = tableOf(["Category", "Requests", `Most of one client in ${shortest}`], rows, 1);
-  return folded("Verified bots, which are not part of the clients", table);
 }
 
 /**

@@ -17,8 +17,9 @@ import {
   readConfig,
   untilInterrupted,
 } from "../replay/inputs.ts";
-import { buildSuggestion, SuggestTally } from "./build-suggestion.ts";
+import { buildSuggestion } from "./build-suggestion.ts";
 import { ClientReader } from "./client-reader.ts";
+import { ClientCounts } from "./counts.ts";
 import { logNeeds, notesAbout } from "./notes.ts";
 import { ruleText, suggestionMarkdown, suggestionText } from "./report.ts";
 import {
@@ -101,10 +102,10 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
   const { refusal, notes: absentNotes } = logNeeds(requested, logs.facts, missingAsAbsent);
   if (refusal !== undefined) throw await errorFor(refusal, input);
   const reader = new ClientReader(rule, config, logs.facts, missingAsAbsent);
-  const tally = new SuggestTally(windows, { separateBots: rule.match.bots === undefined });
-  const period = await countAll(input, reader, tally);
+  const counts = new ClientCounts(windows);
+  const period = await countAll(input, reader, counts);
   const isPartial = input.signal?.aborted || undefined;
-  const suggestion = buildSuggestion(requested, tally, summariseLogs(files, logs, period));
+  const suggestion = buildSuggestion(requested, counts, summariseLogs(files, logs, period));
   const notes = [
     ...logNotes(logs.progress, isPartial),
     ...absentNotes,
@@ -131,7 +132,7 @@ async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise
 async function countAll(
   { logs, onProgress }: SuggestInput,
   reader: ClientReader,
-  tally: SuggestTally,
+  counts: ClientCounts,
 ): Promise<LogPeriod> {
   const period = new LogPeriod();
   for await (const requests of logs.batches()) {
@@ -139,7 +140,7 @@ async function countAll(
     if (first && last) period.add(first.at, last.at);
     for (const request of requests) {
       const client = reader.clientOf(request);
-      if (client) tally.add(request, client);
+      if (client !== undefined) counts.add(request, client, () => reader.shown());
     }
     onProgress?.();
   }

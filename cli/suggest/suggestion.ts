@@ -1,6 +1,6 @@
 import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import type { Frequent, Timeline } from "../replay/report.ts";
+import type { Frequent } from "../replay/report.ts";
 
 // The report of `weir suggest`, as `--json` prints it. docs/suggest.md documents each field.
 
@@ -15,18 +15,14 @@ export interface Suggestion {
   readonly match: string;
   readonly key: string;
   readonly notes: readonly ReportNote[];
-  /** Requests that match. Those of verified bots are not part of it. */
+  /** Requests that match, without those that are left out. */
   readonly requests: number;
-  /** Clients, without verified bots. */
   readonly clients: number;
-  /** Whether the numbers of clients are estimates, because there are very many. */
-  readonly isEstimate: boolean;
+  /** Requests of clients that came after two million others. They are not counted. */
+  readonly requestsLeftOut: number;
   readonly windows: readonly WindowSuggestion[];
-  /** Verified bots, by category; empty if the log does not state them. */
-  readonly bots: readonly SuggestedBot[];
   /** The clients with the most requests in one of the shortest windows, the loudest first; at most 10. */
   readonly loudest: readonly LoudClient[];
-  readonly timeline: Timeline;
   /** The configuration that has the rule, as the user has written it; undefined for a new rule. */
   readonly config?: string | undefined;
   /**
@@ -77,13 +73,6 @@ export interface HistogramBar {
   readonly clients: number;
 }
 
-export interface SuggestedBot {
-  readonly category: string;
-  readonly requests: number;
-  /** The most requests of one client in one of the shortest windows. */
-  readonly busiest: number;
-}
-
 export interface LoudClient {
   readonly client: string;
   readonly requests: number;
@@ -95,6 +84,4 @@ export interface LoudClient {
   /** The most frequent user agents and paths, at most 3 of each. */
   readonly userAgents: readonly Frequent[];
   readonly paths: readonly Frequent[];
-  /** The well-known crawler that a user agent names. Everyone can send such a user agent. */
-  readonly claimsToBe?: string;
 }

@@ -1,10 +1,9 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
 import type { LogSummary } from "../../../cli/logs/progress.ts";
-import { buildSuggestion, SuggestTally } from "../../../cli/suggest/build-suggestion.ts";
-import type { RequestClient } from "../../../cli/suggest/client-reader.ts";
+import { buildSuggestion } from "../../../cli/suggest/build-suggestion.ts";
+import { ClientCounts } from "../../../cli/suggest/counts.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
-import { ClientHash } from "../../../cli/tally/client-ranking.ts";
 
 /** The start of a minute, an hour and a day. */
 export const START = Date.UTC(2026, 10, 22);
@@ -26,15 +25,13 @@ export const FACTS: LogFacts = {
 export function requestAt(ms: number, ip: string, others: Partial<LogRequest> = {}): LogRequest {
   return {
     ...{ at: START + ms, method: "GET", target: "/", host: undefined, ip, status: 200 },
-    ...{ userAgent: undefined, headers: undefined, responseHeaders: undefined, cf: undefined },
-    ...{ bodyBytes: undefined, durationMs: undefined },
+    ...{ userAgent: undefined, headers: undefined },
     ...others,
   };
 }
 
 export interface CountOptions {
   readonly windows?: readonly string[];
-  /** A power of 2. */
   readonly maxClients?: number;
 }
 
@@ -44,16 +41,10 @@ export function suggestionFor(
   { windows = ["1m"], maxClients }: CountOptions = {},
 ): Suggestion {
   const requested = requestedRule({ window: windows });
-  const tally = new SuggestTally(requested.windows, {
-    separateBots: true,
-    ...(maxClients !== undefined && { maxClients }),
-  });
+  const counts = new ClientCounts(requested.windows, maxClients);
   for (const request of requests) {
-    tally.add(request, clientNamed(request.ip ?? ""));
+    const { ip = "" } = request;
+    counts.add(request, ip, () => ip);
   }
-  return buildSuggestion(requested, tally, LOG);
-}
-
-export function clientNamed(identity: string, shown = identity): RequestClient {
-  return { identity, hash: new ClientHash().set(identity), shown: () => shown };
+  return buildSuggestion(requested, counts, LOG);
 }

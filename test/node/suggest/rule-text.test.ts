@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { kindLimit } from "../../../cli/suggest/build-suggestion.ts";
+import { roundUpToMemorable } from "../../../cli/suggest/build-suggestion.ts";
 import { ruleText } from "../../../cli/suggest/report.ts";
 import { literal, type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import type { ProposedLimit, WindowSuggestion } from "../../../cli/suggest/suggestion.ts";
@@ -111,10 +111,10 @@ describe("the rule to paste", () => {
   });
 });
 
-describe("kindLimit", () => {
+describe("roundUpToMemorable", () => {
   it("returns a number with few digits that is not below the limit, and at most a third above", () => {
     for (const limit of [...Array.from({ length: 2000 }, (_, at) => at + 1), 123_456, 99_999_999]) {
-      const kind = kindLimit(limit);
+      const kind = roundUpToMemorable(limit);
       expect(kind).toBeGreaterThanOrEqual(limit);
       expect(kind).toBeLessThanOrEqual(limit * 1.34);
       expect(String(kind)).toMatch(/^(?:\d|1[0-9]|\d[05])0*$/);
@@ -133,7 +133,7 @@ describe("kindLimit", () => {
     [999, 1000],
     [1000, 1000],
   ])("rounds %d up to %d", (limit, kind) => {
-    expect(kindLimit(limit)).toBe(kind);
+    expect(roundUpToMemorable(limit)).toBe(kind);
   });
 });
 
