@@ -176,7 +176,7 @@ function blockedReport(file: string, format: "json" | "text"): BlockedReport {
 }
 
 async function read(path: string, blocked: BlockedReport): Promise<object> {
-  if (extname(path) === ".json") return { default: parseJson(await readFile(path, "utf8")) };
+  if (extname(path) === ".json") return { default: await parseJson(await readFile(path, "utf8")) };
   const module = await loadModule(path, undefined, blocked);
   // Such a file may set module.exports, which is its default export for wrangler.
   const isCommonJs = !("default" in module) && extname(path) === ".cts";

@@ -21,7 +21,7 @@ const ADVICE: readonly Advice[] = [
     remedy: 'Write braces around the name, as in: import { defineConfig } from "edge-weir/config";',
   },
   {
-    pattern: / in JSON \(line \d+\)$/,
+    pattern: /\(line \d+, column \d+\)$/,
     remedy:
       "JSON has no comments, and no comma after the last element. If you want them, write a .ts file.",
   },
@@ -57,48 +57,27 @@ export function explainLoadError(error: unknown): string {
 
 /**
  * Parses JSON. V8's error message quotes the text, which may contain a secret. The error of this
- * function names the line instead.
+ * function names the line and the column instead.
  *
+ * @param isJsonc whether comments, and commas after last elements, are allowed
  * @throws {SyntaxError} if the text is not JSON
  */
-export function parseJson(text: string): unknown {
-  const source = text.replace(/^\uFEFF/, "");
-  const message = jsonFault(source);
-  if (message === undefined) return JSON.parse(source);
-  const reason = message.replace(/(,| at position) .*$/s, "");
-  const subject = reason.includes("JSON") ? reason : `${reason} in JSON`;
-  const located = new SyntaxError(`${subject} (line ${lineOfJsonFault(source)})`);
-  // The frames would point at this file, not at the file with the fault.
-  located.stack = "";
-  throw located;
-}
-
-function jsonFault(text: string): string | undefined {
-  try {
-    JSON.parse(text);
-    return undefined;
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
-
-/** The number of characters that V8 quotes before and after the place of a fault. */
-const QUOTED = 10;
-
-/**
- * Returns the number of the line with the fault. Some of V8's messages have a position, and others
- * quote the text around the position. The padding puts the position in the middle of the quote.
- */
-function lineOfJsonFault(text: string): number {
-  const padding = " ".repeat(QUOTED);
-  const padded = padding + text.trimEnd() + padding;
-  const message = jsonFault(padded) ?? "";
-  const [, position] = / at position (\d+)/.exec(message) ?? [];
-  const [, quote] = /, (?:\.\.\.)?"(.*)"(?:\.\.\.)? is not valid JSON$/s.exec(message) ?? [];
-  // If the message has neither a position nor a quote, the JSON text ends too early.
-  const end = text.trimEnd().length + QUOTED;
-  const offset = quote === undefined ? Number(position ?? end) : padded.indexOf(quote) + QUOTED;
-  return padded.slice(0, Math.min(offset, end)).split("\n").length;
+export async function parseJson(text: string, isJsonc = false): Promise<unknown> {
+  const { parse, printParseErrorCode } = await import("jsonc-parser");
+  const errors: import("jsonc-parser").ParseError[] = [];
+  const source = text.replace(/^\uFEFF/, "").trimEnd();
+  const options = { allowTrailingComma: isJsonc, disallowComments: !isJsonc };
+  const value: unknown = parse(source, errors, options);
+  const [first] = errors;
+  // In the result of JSON.parse, a field with the name __proto__ is a field like any other.
+  if (first === undefined) return isJsonc ? value : JSON.parse(source);
+  const before = source.slice(0, first.offset).split("\n");
+  // The code of an error becomes words: CommaExpected becomes "comma expected".
+  const reason = printParseErrorCode(first.error)
+    .replace(/(?<=.)(?=[A-Z])/g, " ")
+    .toLowerCase();
+  const column = (before.at(-1) ?? "").length + 1;
+  throw new SyntaxError(`${reason} (line ${before.length}, column ${column})`);
 }
 
 /** Returns the error's name and message, in the words of the file and not of the compiled code. */

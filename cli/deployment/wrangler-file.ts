@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
+import { parseJson } from "../load-error.ts";
 
 /** A table of wrangler's configuration. Its values are not checked. */
 export type Table = Readonly<Record<string, unknown>>;
@@ -29,8 +30,8 @@ export function findWranglerFile(file: string): string | undefined {
  *   of the file, because the text may contain a secret.
  */
 export async function parseWranglerFile(path: string): Promise<Table> {
-  const text = (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
-  const table = isToml(path) ? await parseToml(text) : await parseJsonc(text);
+  const text = await readFile(path, "utf8");
+  const table = isToml(path) ? await parseToml(text) : await parseJson(text, true);
   if (!isTable(table)) throw new SyntaxError("it is not an object");
   return table;
 }
@@ -38,31 +39,13 @@ export async function parseWranglerFile(path: string): Promise<Table> {
 async function parseToml(text: string): Promise<unknown> {
   const { parse, TomlError } = await import("smol-toml");
   try {
-    return parse(text);
+    return parse(text.replace(/^\uFEFF/, ""));
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const { line, column, message } = error;
     const [reason = ""] = message.replace(/^Invalid TOML document: /, "").split("\n");
     throw new SyntaxError(`${reason} (line ${line}, column ${column})`);
   }
-}
-
-async function parseJsonc(text: string): Promise<unknown> {
-  const { parse, printParseErrorCode } = await import("jsonc-parser");
-  const errors: import("jsonc-parser").ParseError[] = [];
-  const value: unknown = parse(text, errors, { allowTrailingComma: true });
-  const [first] = errors;
-  if (first === undefined) return value;
-  const before = text.slice(0, first.offset).split("\n");
-  const reason = wordsOf(printParseErrorCode(first.error));
-  throw new SyntaxError(
-    `${reason} (line ${before.length}, column ${(before.at(-1) ?? "").length + 1})`,
-  );
-}
-
-/** Turns the code of an error into words: `CommaExpected` becomes `comma expected`. */
-function wordsOf(code: string): string {
-  return code.replace(/(?<=.)(?=[A-Z])/g, " ").toLowerCase();
 }
 
 /** Whether a value is an object that is not a list. */

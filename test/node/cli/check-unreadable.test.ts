@@ -11,12 +11,17 @@ const IN_NEW_PROCESS: ReadonlySet<string> = new Set([
 
 describe("check of a file that cannot be loaded", () => {
   test.for([
-    ["a syntax error in JSON", "a.json", '{"rules": [}', ["Unexpected token '}' in JSON (line 1)"]],
-    ["an empty JSON file", "a.json", "", ["SyntaxError: Unexpected end of JSON input", "(line 1)"]],
-    ["a short JSON file", "a.json", '{\n  "a": 1\n  "b": 2\n}', ["(line 3)"]],
-    ["a long JSON file", "a.json", `[\n${'"x",\n'.repeat(500)}x]`, ["(line 502)"]],
-    ["a JSON file that ends too early", "a.json", '{\n  "a": [\n', ["(line 2)"]],
-    ["text after JSON", "a.json", "{}\n\n]", ["after JSON (line 3)"]],
+    ["a syntax error in JSON", "a.json", '{"rules": [}', ["value expected (line 1, column 12)"]],
+    ["an empty JSON file", "a.json", "", ["SyntaxError: value expected (line 1, column 1)"]],
+    [
+      "a short JSON file",
+      "a.json",
+      '{\n  "a": 1\n  "b": 2\n}',
+      ["comma expected (line 3, column 3)"],
+    ],
+    ["a long JSON file", "a.json", `[\n${'"x",\n'.repeat(500)}x]`, ["(line 502, column 1)"]],
+    ["a JSON file that ends too early", "a.json", '{\n  "a": [\n', ["(line 2, column 9)"]],
+    ["text after JSON", "a.json", "{}\n\n]", ["end of file expected (line 3, column 1)"]],
     [
       "a syntax error in TypeScript",
       "a.ts",
