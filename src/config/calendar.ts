@@ -213,9 +213,6 @@ function parseStart(text: string): Start | undefined {
     const parts = parseCalendarStart(text);
     return parts && { spread: false, startMs: 0, parts };
   }
-  const startMs = Date.parse(text);
-  // Date.parse reads 30 February as 2 March, so the day of the result must be the given day.
-  const day = text.slice(0, 10);
-  if (Number.isNaN(startMs) || !new Date(day).toISOString().startsWith(day)) return undefined;
-  return { spread: false, startMs, isTime: true };
+  const startMs = parseIsoTime(text);
+  return Number.isNaN(startMs) ? undefined : { spread: false, startMs, isTime: true };
 }

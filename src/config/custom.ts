@@ -237,16 +237,16 @@ interface AnnotatedFunction<Result> {
   <_>(subject: any, context: any): Result | Promise<Result>;
 }
 
-/** The functions for the keys `custom:NAME`, each with its NAME as the name of the property. */
+/** The functions for the keys `custom:NAME`, by NAME. */
 export type CustomKeys = Readonly<Record<string, CustomKey>>;
 
-/** The functions for `cost: "custom:NAME"`, each with its NAME as the name of the property. */
+/** The functions for `cost: "custom:NAME"`, by NAME. */
 export type CustomCosts = Readonly<Record<string, CustomCost>>;
 
-/** The functions for `settle: "custom:NAME"`, each with its NAME as the name of the property. */
+/** The functions for `settle: "custom:NAME"`, by NAME. */
 export type CustomSettles = Readonly<Record<string, CustomSettle>>;
 
-/** The functions for `response: "custom:NAME"`, each with its NAME as the name of the property. */
+/** The functions for `response: "custom:NAME"`, by NAME. */
 export type CustomResponses = Readonly<Record<string, CustomResponse>>;
 
 /**
@@ -416,40 +416,30 @@ function functionUses(config: Record<string, unknown>): FunctionUse[] {
   const keys = namedParts(config)
     .filter(({ kind }) => kind === "custom")
     .map(({ name, path }) => ({ group: "keys" as const, name, path }));
-  return [...keys, ...costUses(config), ...responseUses(config)];
+  return [...keys, ...placedRules(config).flatMap(usesIn)];
 }
 
-/** Returns the functions in the costs of all rules. A cost without a fault is already parsed. */
-function costUses(config: Record<string, unknown>): FunctionUse[] {
-  return placedRules(config).flatMap(({ rule, path }) => {
-    if (!isRecord(rule) || !isRecord(rule.cost) || rule.for === "programs") return [];
-    const { cost } = rule;
+/** Returns the functions in the cost and the response of a rule. A field without a fault is already parsed. */
+function usesIn({ rule, path }: PlacedRule): FunctionUse[] {
+  if (!isRecord(rule) || rule.for === "programs") return [];
+  const uses: FunctionUse[] = [];
+  const { cost, response } = rule;
+  if (isRecord(cost)) {
     const { before, settle } = cost;
-    const at: FunctionUse["path"] = [...path, pathTo(rule, "cost")];
-    const inCost = (field: string): FunctionUse["path"] => [...at, pathTo(cost, field)];
-    return [
-      // Without `settle`, the cost may be a text, which has no fields.
-      ...nameIn(before).map((name) => ({
-        group: "costs" as const,
-        name,
-        path: settle ? inCost("reserve") : at,
-      })),
-      ...nameIn(settle).map((name) => ({ group: "settle" as const, name, path: inCost("settle") })),
-    ];
-  });
+    const at: PlacedRule["path"] = [...path, pathTo(rule, "cost")];
+    // Without `settle`, the cost may be a text, which has no fields.
+    const beforePath: PlacedRule["path"] = settle ? [...at, pathTo(cost, "reserve")] : at;
+    if (isFunction(before)) uses.push({ group: "costs", name: before.name, path: beforePath });
+    const settlePath: PlacedRule["path"] = [...at, pathTo(cost, "settle")];
+    if (isFunction(settle)) uses.push({ group: "settle", name: settle.name, path: settlePath });
+  }
+  if (isRecord(response) && typeof response.custom === "string") {
+    const responsePath: PlacedRule["path"] = [...path, pathTo(rule, "response")];
+    uses.push({ group: "responses", name: response.custom, path: responsePath });
+  }
+  return uses;
 }
 
-function responseUses(config: Record<string, unknown>): FunctionUse[] {
-  return placedRules(config).flatMap(({ rule, path }) => {
-    if (!isRecord(rule) || rule.for === "programs") return [];
-    const { response } = rule;
-    if (!isRecord(response) || typeof response.custom !== "string") return [];
-    return [
-      { group: "responses", name: response.custom, path: [...path, pathTo(rule, "response")] },
-    ];
-  });
-}
-
-function nameIn(source: unknown): string[] {
-  return isRecord(source) && source.kind === "custom" ? [String(source.name)] : [];
+function isFunction(source: unknown): source is { readonly name: string } {
+  return isRecord(source) && source.kind === "custom";
 }

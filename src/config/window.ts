@@ -181,14 +181,14 @@ const limitExtras = {
   maxReserved: v.optional(integer(0, MAX_LIMIT)),
 };
 
+const Limit = fields({
+  limit: integer(0, MAX_LIMIT),
+  window: WindowLengthSchema,
+  ...limitExtras,
+});
+
 const Limits = v.pipe(
-  listOf(
-    v.pipe(
-      fields({ limit: integer(0, MAX_LIMIT), window: WindowLengthSchema, ...limitExtras }),
-      checkLimitExtras(),
-    ),
-    faultText("a list of { limit, window }"),
-  ),
+  listOf(v.pipe(Limit, checkLimitExtras()), faultText("a list of { limit, window }")),
   v.rawCheck(({ dataset, addIssue }) => {
     const elements: unknown = dataset.value;
     // The checks also run if an element has a fault, so that all faults are reported at once.
@@ -223,31 +223,18 @@ export const limitFields = {
   ...limitExtras,
 };
 
-/** {@link LimitExtras}, parsed. */
-interface ParsedExtras {
-  readonly capacity?: number | undefined;
-  readonly maxReserved?: number | undefined;
-}
-
 /** {@link LimitInput}, parsed. */
-interface ParsedLimit extends ParsedExtras {
-  readonly limit: number;
-  readonly window: WindowLength;
-}
+type ParsedLimit = v.InferOutput<typeof Limit>;
 
 /** {@link LimitFields}, parsed. */
-export interface ParsedLimitFields extends ParsedExtras {
-  readonly limit?: number | undefined;
-  readonly window?: WindowLength | undefined;
-  readonly limits?: readonly ParsedLimit[] | undefined;
-}
+export type ParsedLimitFields = v.InferOutput<v.ObjectSchema<typeof limitFields, undefined>>;
 
 /**
  * Checks that either `limits` is set, or both `limit` and `window`. It also checks a value that has
  * other faults, so that all faults are reported at once.
  */
-export function checkLimitFields<Fields extends ParsedLimitFields>() {
-  return checkOf<Fields>((value, refuse) => {
+export function checkLimitFields<Output>() {
+  return checkOf<Output>((value, refuse) => {
     const given = Object.keys(limitFields).filter((field) => value[field] !== undefined);
     const wrong = given.includes("limits")
       ? given.filter((field) => field !== "limits")
@@ -261,8 +248,8 @@ export function checkLimitFields<Fields extends ParsedLimitFields>() {
 }
 
 /** Checks that `capacity` is at least the limit, and that a limit of 0 has no extras. */
-export function checkLimitExtras<Fields extends ParsedExtras>() {
-  return checkOf<Fields>(({ limit, capacity, maxReserved }, refuse) => {
+export function checkLimitExtras<Output>() {
+  return checkOf<Output>(({ limit, capacity, maxReserved }, refuse) => {
     if (typeof limit !== "number") return;
     if (typeof capacity === "number" && limit === 0) {
       refuse(faultText("remove capacity: with a limit of 0, no quota can roll over"), "capacity");

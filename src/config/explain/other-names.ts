@@ -28,11 +28,6 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     origins: "upstreams backends targets proxies originbyhost originsbyhost hostorigins hosts",
     store: "storage driver database db policy",
     ipv6Prefix: "ipv6subnet ipv6mask ipv6 subnet ipv6prefixlength",
-    caseSensitivePaths: "casesensitive casesensitiverouting",
-    denialLog:
-      "denylog deniallogs logdenials logdenied logdenial logblocked loglimit loglines maxloglines",
-    serverTiming: "servertimings timing timings servertimingheader",
-    nativeLimiter: "floor nativeratelimit cloudflarelimiter unsafe",
     jwt: "jwks auth jwtsecret issuer",
     "custom.keys": "keys keyfunctions functions customkeys",
     "set the secrets UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN instead":
@@ -77,11 +72,9 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
       "skipsuccessfulrequests skipfailedrequests requestwassuccessful countstatus statuses countonly onlystatus",
     tiers: "plans plan tier roles levels customlimits overrides dynamiclimits users",
     start: "offset anchor startat reset resetat startsat align",
-    shards: "shard sharding partitions buckets counters",
     lease: "cache ephemeralcache leasing localcache batch",
     maxReserved: "reserved maxreserve maxreservation reservation",
     'write cost: { reserve: …, settle: "header:NAME" }': "reserve settle",
-    retryJitter: "jitter jitterms retryafterjitter",
     "remove it: every rule counts in fixed windows":
       "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",
     "remove it: Weir sends Retry-After with every denial": "retryafter sendretryafter",

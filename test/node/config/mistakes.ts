@@ -276,7 +276,6 @@ const fieldsOfOthers = [
   inRule({ limt: 5 }, "limt", 'did you mean "limit"?'),
   inRule({ exempt: { ip: ["::1"] } }, "exempt.ip", "write ips instead"),
   onTop({ timeout: 500 }, "timeout", "write timeoutMs: 500 instead"),
-  onTop({ logDenials: 5 }, "logDenials", "write denialLog instead"),
   onTop({ keys: {} }, "keys", "write custom: { keys: … } instead"),
   onTop({ onError: "open" }, "onError", "move onError into each rule"),
   onTop({ url: "https://a.example" }, "url", "set the secrets UPSTASH_REDIS_REST_URL"),
