@@ -1,3 +1,4 @@
+import { ClientSketch } from "../statistics/client-sketch.ts";
 import {
   addRequests,
   addStoreSums,
@@ -10,7 +11,7 @@ import {
   type RuleSums,
   type StoreSums,
 } from "../statistics/sums.ts";
-import { ClientSketch, readClients, storeClients } from "./limited-clients.ts";
+import { readClients, storeClients } from "./limited-clients.ts";
 import type { Resolution } from "./protocol.ts";
 import { MAX_RULES, type StoredSource } from "./uploads.ts";
 

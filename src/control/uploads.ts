@@ -1,16 +1,14 @@
+import { ClientSketch } from "../statistics/client-sketch.ts";
 import {
-  addRequests,
-  addRuleSums,
-  addStoreSums,
   type LimitedClient,
   MINUTE_MS,
+  MinuteRecord,
   type MinuteSums,
   noRequests,
   noRuleSums,
   noStoreSums,
   type RuleSums,
 } from "../statistics/sums.ts";
-import { ClientSketch } from "./limited-clients.ts";
 import { type StatisticsUpload, UPLOAD_INTERVAL_MS } from "./protocol.ts";
 
 // The uploads of isolates in the memory of the control object. All isolates call this one object, and
@@ -115,16 +113,9 @@ const MAX_AGE_MS = 24 * 60 * MINUTE_MS;
 /** Sums of minutes further ahead than this, by a fast clock, are added to the last accepted minute. */
 const MAX_AHEAD_MS = MINUTE_MS;
 
-interface Minute {
-  readonly requests: MinuteSums["requests"];
-  readonly store: MinuteSums["store"];
-  /** By name. Unlike an object, a map also keeps a rule with the name `__proto__`. */
-  readonly rules: Map<string, RuleSums>;
-}
-
 /** Sums that an object has received and has not yet stored or passed on. */
 export class GatheredSums {
-  readonly #minutes = new Map<number, Minute>();
+  readonly #minutes = new Map<number, MinuteRecord>();
   readonly #clients = new ClientSketch();
 
   get isEmpty(): boolean {
@@ -145,32 +136,18 @@ export class GatheredSums {
 
   /** Returns all sums, and removes them from this object. */
   take(): { readonly minutes: MinuteSums[]; readonly clients: readonly LimitedClient[] } {
-    const minutes = [...this.#minutes].map(([minute, { rules, ...sums }]) => ({
-      minute,
-      ...sums,
-      rules: Object.fromEntries(rules),
-    }));
+    const minutes = [...this.#minutes.values()].map((record) => record.toSums());
     this.#minutes.clear();
     return { minutes, clients: this.#clients.take() };
   }
 
-  #addMinute(minute: number, { requests, store, rules }: MinuteSums): void {
-    let sums = this.#minutes.get(minute);
-    if (!sums) {
-      sums = { requests: noRequests(), store: noStoreSums(), rules: new Map() };
-      this.#minutes.set(minute, sums);
+  #addMinute(minute: number, sums: MinuteSums): void {
+    let record = this.#minutes.get(minute);
+    if (!record) {
+      record = new MinuteRecord(minute);
+      this.#minutes.set(minute, record);
     }
-    addRequests(sums.requests, requests);
-    addStoreSums(sums.store, store);
-    for (const [name, ruleSums] of Object.entries(rules)) {
-      let sum = sums.rules.get(name);
-      if (!sum) {
-        if (sums.rules.size >= MAX_RULES) continue;
-        sum = noRuleSums();
-        sums.rules.set(name, sum);
-      }
-      addRuleSums(sum, ruleSums);
-    }
+    record.add(sums, MAX_RULES);
   }
 }
 

@@ -1,17 +1,13 @@
 import type { Allowed, Decision, Limited, Quota, ShadowResults } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { StoreCall, StoreMeter } from "../stores/calls.ts";
+import { ClientSketch } from "./client-sketch.ts";
 import {
-  addRequests,
-  addRuleSums,
-  addStoreSums,
   LATENCY_BOUNDS_MS,
   type LimitedClient,
   MINUTE_MS,
+  MinuteRecord,
   type MinuteSums,
-  noRequests,
-  noRuleSums,
-  noStoreSums,
   type RuleSums,
 } from "./sums.ts";
 
@@ -20,41 +16,6 @@ import {
  * oldest minutes are added up: the totals stay correct, but the sums belong to a later minute.
  */
 export const MAX_MINUTES = 5;
-
-/** The sums of a minute while they are being added up. */
-class MinuteRecord {
-  readonly minute: number;
-  readonly requests = noRequests();
-  readonly store = noStoreSums();
-  readonly #rules = new Map<string, RuleSums>();
-
-  constructor(minute: number) {
-    this.minute = minute;
-  }
-
-  /** Returns the sums of a rule, to which the caller adds. */
-  ruleSums(name: string): RuleSums {
-    let sums = this.#rules.get(name);
-    if (!sums) {
-      sums = noRuleSums();
-      this.#rules.set(name, sums);
-    }
-    return sums;
-  }
-
-  /** Adds the sums of another minute. */
-  add(other: MinuteRecord): void {
-    addRequests(this.requests, other.requests);
-    addStoreSums(this.store, other.store);
-    for (const [name, sums] of other.#rules) addRuleSums(this.ruleSums(name), sums);
-  }
-
-  /** Returns the sums as plain data. */
-  toSums(): MinuteSums {
-    const { minute, requests, store } = this;
-    return { minute, requests, store, rules: Object.fromEntries(this.#rules) };
-  }
-}
 
 /** The sums of the last minutes, at most {@link MAX_MINUTES} of them. */
 export class MinuteRecords {
@@ -86,65 +47,14 @@ export class MinuteRecords {
     this.#records.push(record);
     if (this.#records.length > MAX_MINUTES) {
       const oldest = this.#records.shift();
-      if (oldest) this.#records[0]?.add(oldest);
+      if (oldest) this.#records[0]?.add(oldest.toSums());
     }
     return record;
   }
 }
 
-/** The maximum number of clients of which this isolate counts the denials. */
+/** The maximum number of clients that are uploaded at once. */
 export const MAX_LIMITED_CLIENTS = 64;
-
-type Entry = { -readonly [Field in keyof LimitedClient]: LimitedClient[Field] };
-
-/**
- * Counts how often clients were limited, for the clients limited most often.
- *
- * This is the algorithm Space-Saving (Metwally, Agrawal and El Abbadi, 2005). If there is no space for
- * a new client, it replaces the client with the smallest count, and takes over this count as its error.
- * So each client that has more than 1/64 of all denials has an entry, and no count is too low.
- */
-export class LimitedClients {
-  readonly #entries = new Map<string, Entry>();
-
-  get isEmpty(): boolean {
-    return this.#entries.size === 0;
-  }
-
-  /** @param shadow whether the rule was in shadow mode, so that the client was not denied */
-  add(rule: string, client: string, shadow: boolean, now: number): void {
-    // No rule name contains these separators.
-    const key = rule + (shadow ? "~" : ":") + client;
-    const entry = this.#entries.get(key);
-    if (entry) {
-      entry.count += 1;
-      entry.lastAt = now;
-      return;
-    }
-    const error = this.#entries.size < MAX_LIMITED_CLIENTS ? 0 : this.#removeSmallest();
-    this.#entries.set(key, { rule, client, count: error + 1, error, lastAt: now, shadow });
-  }
-
-  /** Returns all entries, and begins to count anew. */
-  take(): LimitedClient[] {
-    const clients = [...this.#entries.values()];
-    this.#entries.clear();
-    return clients;
-  }
-
-  /** @returns the count of the removed client */
-  #removeSmallest(): number {
-    let smallest = "";
-    let count = Number.POSITIVE_INFINITY;
-    for (const [key, entry] of this.#entries) {
-      if (entry.count >= count) continue;
-      smallest = key;
-      count = entry.count;
-    }
-    this.#entries.delete(smallest);
-    return count;
-  }
-}
 
 /**
  * Raises the peak of a rule to the largest part of a limit that the quotas of a decision show as used.
@@ -240,7 +150,7 @@ export class Recorder implements StoreMeter {
   readonly #background: RecorderOptions["background"];
   readonly #clock: () => number;
   readonly #minutes = new MinuteRecords();
-  readonly #clients = new LimitedClients();
+  readonly #clients = new ClientSketch([], MAX_LIMITED_CLIENTS);
 
   constructor({ background, clock = Date.now }: RecorderOptions) {
     this.#background = background;
@@ -323,7 +233,12 @@ export class Recorder implements StoreMeter {
     const sums = record.ruleSums(rule.name);
     sums.limited += 1;
     sums.peak = 1;
-    this.#clients.add(rule.name, identity, false, now);
+    this.#addClient(rule.name, identity, false, now);
+  }
+
+  /** @param shadow whether the rule is in shadow mode, so that the client was not denied */
+  #addClient(rule: string, client: string, shadow: boolean, now: number): void {
+    this.#clients.add({ rule, client, count: 1, error: 0, lastAt: now, shadow });
   }
 
   #recordUndecided(applied: AppliedRule, record: MinuteRecord): void {
@@ -374,7 +289,7 @@ export class Recorder implements StoreMeter {
         const sums = record.ruleSums(last);
         sums.shadowLimited += 1;
         sums.peak = 1;
-        this.#clients.add(last, result.identity, true, now);
+        this.#addClient(last, result.identity, true, now);
       }
     }
   }

@@ -181,6 +181,50 @@ function addFields<Field extends string>(
   for (const field of fields) total[field] = (total[field] ?? 0) + (added[field] ?? 0);
 }
 
+/** The sums of a minute while they are being added up. */
+export class MinuteRecord {
+  readonly minute: number;
+  readonly requests = noRequests();
+  readonly store = noStoreSums();
+  /** By name. Unlike an object, a map also keeps a rule with the name `__proto__`. */
+  readonly #rules = new Map<string, RuleSums>();
+
+  constructor(minute: number) {
+    this.minute = minute;
+  }
+
+  /** Returns the sums of a rule, to which the caller adds. */
+  ruleSums(name: string): RuleSums {
+    let sums = this.#rules.get(name);
+    if (!sums) {
+      sums = noRuleSums();
+      this.#rules.set(name, sums);
+    }
+    return sums;
+  }
+
+  /**
+   * Adds the sums of another minute.
+   *
+   * @param maxRules the sums of more rules than this are ignored
+   */
+  add({ requests, store, rules }: MinuteSums, maxRules = Number.POSITIVE_INFINITY): void {
+    addRequests(this.requests, requests);
+    addStoreSums(this.store, store);
+    for (const [name, sums] of Object.entries(rules)) {
+      if (this.#rules.size < maxRules || this.#rules.has(name)) {
+        addRuleSums(this.ruleSums(name), sums);
+      }
+    }
+  }
+
+  /** Returns the sums as plain data. */
+  toSums(): MinuteSums {
+    const { minute, requests, store } = this;
+    return { minute, requests, store, rules: Object.fromEntries(this.#rules) };
+  }
+}
+
 /** An upload writes at most this many data points, the limit of Analytics Engine for an invocation. */
 export const MAX_DATA_POINTS = 250;
 

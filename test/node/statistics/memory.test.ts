@@ -2,8 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { MAX_OVERRIDES, type Override } from "../../../src/overrides/override.ts";
+import { ClientSketch } from "../../../src/statistics/client-sketch.ts";
 import {
-  LimitedClients,
   MAX_LIMITED_CLIENTS,
   MAX_MINUTES,
   MinuteRecords,
@@ -24,14 +24,15 @@ const RULE_NAMES = Array.from({ length: RULES }, (_, rule) => `rule-${rule}`);
 
 /** Adds sums of 200 rules for more minutes than are kept, and denials of many clients. */
 function fillRecords(): unknown[] {
-  const [minutes, clients] = [new MinuteRecords(), new LimitedClients()];
+  const [minutes, clients] = [new MinuteRecords(), new ClientSketch([], MAX_LIMITED_CLIENTS)];
   for (let minute = 0; minute < 2 * MAX_MINUTES; minute++) {
     for (const name of RULE_NAMES) {
       minutes.at(NOW + minute * MINUTE_MS).ruleSums(name).requests += 1;
     }
   }
   for (let client = 0; client < 20 * MAX_LIMITED_CLIENTS; client++) {
-    clients.add(RULE_NAMES[client % RULES] as string, identity(client), false, NOW);
+    const rule = RULE_NAMES[client % RULES] as string;
+    clients.add({ rule, client: identity(client), count: 1, error: 0, lastAt: NOW, shadow: false });
   }
   return [minutes, clients];
 }
@@ -62,7 +63,7 @@ it("sums, a batch that waits, the clients most limited and 10,000 overrides take
     const set = overridesOf(MAX_OVERRIDES);
     overrides.update({ version: 1, isComplete: true, set, removed: [] });
     const waiting = fillRecords();
-    const [minutes, clients] = waiting as [MinuteRecords, LimitedClients];
+    const [minutes, clients] = waiting as [MinuteRecords, ClientSketch];
     return [overrides, minutes.take(), clients.take(), ...fillRecords()];
   };
   // Compiled code is on the heap too, and is compiled at any time. It only adds to a measurement, so the
