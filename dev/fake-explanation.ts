@@ -38,11 +38,11 @@ export function fakeExplanation(now: number): Explanation {
         key: [
           {
             alternatives: [
-              { part: "header:x-api-key", result: "absent", from: "the header field is missing" },
+              { part: "header:x-api-key", result: "absent", from: "the header is missing" },
               {
                 part: "ip",
                 result: "used",
-                from: "the header field cf-connecting-ip",
+                from: "the header cf-connecting-ip",
                 value: "203.0.113.7",
               },
             ],

@@ -322,7 +322,7 @@ function readHeaderOptions(options: readonly string[] = []) {
 }
 
 /**
- * Adds a header field. Several fields of one name are joined, as a Worker reads them.
+ * Adds a header. Several fields of one name are joined, as a Worker reads them.
  *
  * @param origin names the place of the field in messages, such as `-H`
  * @throws {AdminError} if no request can have such a field
@@ -331,7 +331,7 @@ function addHeader(headers: Headers, name: string, value: string, origin: string
   const parsed = parseHeaderName(name);
   if (parsed === undefined) {
     throw wrongOptions(
-      `${origin}: "${quoted(name).slice(0, 40)}" is not the name of a header field. Write 'name: value', such as 'x-api-key: abc'.`,
+      `${origin}: "${quoted(name).slice(0, 40)}" is not the name of a header. Write 'name: value', such as 'x-api-key: abc'.`,
     );
   }
   try {

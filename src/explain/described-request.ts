@@ -26,17 +26,16 @@ export class DescriptionError extends Error {
   }
 }
 
-/** Why the gateway answers 414 to a request, as a part of a sentence that begins with its path. */
-export const PATH_TOO_LONG = `may have at most ${MAX_CHARACTERS} characters and ${MAX_SEGMENTS} slashes, because servers read it in different ways`;
+/** Why no rule can match a request, as the end of a sentence. */
+const PATH_TOO_LONG = `is matched by no rule, because its path has more than ${MAX_CHARACTERS} characters or ${MAX_SEGMENTS} slashes. With WEIR_MODE: "enforce", Weir answers 414.`;
 
 /** A described request, as the gateway would receive it. */
 interface ReadRequest {
   readonly request: Request;
-  /** Undefined if the path is too long: see {@link PATH_TOO_LONG}. */
-  readonly canonical: CanonicalRequest | undefined;
+  readonly canonical: CanonicalRequest;
 }
 
-/** @throws {DescriptionError} if the description is no request that a Worker would receive */
+/** @throws {DescriptionError} if the description is no request that a Worker would receive and rules can match */
 export function readRequest(described: DescribedRequest, config: Config): ReadRequest {
   const method = described.method.toUpperCase();
   if (!METHODS.includes(method))
@@ -51,7 +50,9 @@ export function readRequest(described: DescribedRequest, config: Config): ReadRe
   if (cf) Object.defineProperty(request, "cf", { value: cf, enumerable: true });
   const { rules, caseSensitivePaths } = config;
   const names = sentNamesOf(rules);
-  return { request, canonical: canonicalRequest(request, caseSensitivePaths, undefined, names) };
+  const canonical = canonicalRequest(request, caseSensitivePaths, undefined, names);
+  if (canonical) return { request, canonical };
+  throw new DescriptionError("url", PATH_TOO_LONG);
 }
 
 function readUrl(text: string): URL {
@@ -65,7 +66,7 @@ function readUrl(text: string): URL {
   if (url.username || url.password) {
     throw new DescriptionError(
       "url",
-      "must have no user and no password. Clients send them in the header field authorization.",
+      "must have no user and no password. Clients send them in the header authorization.",
     );
   }
   return url;
@@ -75,7 +76,7 @@ function readHeaders(fields: DescribedRequest["headers"]): Headers {
   try {
     return new Headers(fields);
   } catch {
-    throw new DescriptionError("headers", "must have valid names and values of header fields.");
+    throw new DescriptionError("headers", "must have valid names and values of headers.");
   }
 }
 

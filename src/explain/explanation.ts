@@ -66,15 +66,10 @@ export interface ExplainedRule {
   /** The tier of the client, if the rule has tiers and the client has one. */
   readonly tier?: string;
   readonly cost?: number;
-  /** What determines the cost, such as `cost: 5` or `the header field content-length`. */
+  /** What determines the cost, such as `cost: 5` or `the header content-length`. */
   readonly costSource?: string;
   /** Whether the request exceeds a limit of the rule, or the client is banned or blocked. */
   readonly exceeds?: boolean;
-  /**
-   * Whether the decision depends on the two shards that a request draws at random. `exceeds` then has the likelier
-   * result.
-   */
-  readonly mayDiffer?: boolean;
   /** The quotas before the request. `violated`: a request that costs 1 is denied. */
   readonly quotas?: readonly Quota[];
   readonly counters?: readonly ExplainedCounter[];
@@ -93,7 +88,7 @@ export interface ExplainedCondition {
   readonly result: "holds" | "fails" | "unknown";
   /** What the request has, such as `GET`. Never a text that only the configuration knows. */
   readonly actual: string;
-  /** What the rule demands. Texts of header fields and of query parameters are not shown: they may be secrets. */
+  /** What the rule demands. Texts of headers and of query parameters are not shown: they may be secrets. */
   readonly expected: string;
   /** Why a condition fails although the request seems to fulfil it, as a sentence. */
   readonly note?: string;
@@ -116,7 +111,7 @@ export interface ExplainedKeyElement {
     readonly part: string;
     /** `used`: it identifies the client. `absent`: the request does not have it, or only an empty or too long value. */
     readonly result: "used" | "absent";
-    /** Where the value came from, such as `the header field x-api-key`, or why it counts as absent. */
+    /** Where the value came from, such as `the header x-api-key`, or why it counts as absent. */
     readonly from: string;
     /** The value in its canonical form, if it is used. */
     readonly value?: string;
@@ -184,13 +179,13 @@ export function shownCredential(text: string): string {
 }
 
 /**
- * Matches the names of header fields and query parameters whose values may be credentials. It matches too many
+ * Matches the names of headers and query parameters whose values may be credentials. It matches too many
  * names rather than too few.
  */
 const CREDENTIAL_NAME =
   /auth|token|secret|key|pass|pwd|sess|sid|sig|cred|cookie|jwt|bearer|otp|pin|code|hash|nonce|[cx]srf/i;
 
-/** Whether a header field or a query parameter of this name may hold a credential. */
+/** Whether a header or a query parameter of this name may hold a credential. */
 export function namesCredential(name: string): boolean {
   return CREDENTIAL_NAME.test(name);
 }

@@ -1,263 +1,22 @@
+import type { NetworkSet } from "../config/address.ts";
 import { type DeploymentMode, rulesInMode } from "../config/bindings.ts";
 import { type Conditions, type NamedCondition, splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { createNameTest } from "../request/lenient-name.ts";
-import { createMatcher, type RuleMatch } from "../request/matcher.ts";
+import { conditionsOf } from "../request/conditions.ts";
+import { type ReadonlyHeaders, readClient } from "../request/headers.ts";
+import { createMatcher, type RuleMatch, type TestedCondition } from "../request/matcher.ts";
 import { canonicalPath } from "../request/path.ts";
-import { hasUnclearCommas } from "../request/values.ts";
 import {
-  fieldsWithSecrets,
-  type TestedCondition,
-  testConditions,
-  textsOf,
-  valueField,
-} from "./conditions.ts";
-import { type ExplainedCondition, quoted, shownText } from "./explanation.ts";
-import { sentParameters } from "./sent-parameters.ts";
-
-/** The maximum number of routes of all rules together that are compared with one path. */
-export const MAX_ROUTES = 1000;
-/** The maximum number of segments of all routes together that are compared. */
-export const MAX_COMPARISONS = 4000;
-/** The maximum lengths of a path and of a route that are compared, in characters. */
-export const MAX_LENGTH = 1024;
-
-/** Where a path and a route differ first. */
-interface Difference {
-  readonly route: string;
-  readonly segments: readonly string[];
-  /** The number of segments before the difference. */
-  readonly equal: number;
-}
-
-/**
- * Finds the routes that are nearest to the path of one request. Some configurations have thousands of routes, so
- * the work for all rules together is bounded. The rules after that have no note.
- */
-export class NearPaths {
-  readonly #sent: readonly string[];
-  readonly #isShort: boolean;
-  readonly #caseSensitive: boolean;
-  #routes = 0;
-  #comparisons = 0;
-
-  constructor({ path }: CanonicalRequest, caseSensitive: boolean) {
-    this.#isShort = path.length <= MAX_LENGTH;
-    this.#sent = this.#isShort ? path.split("/").filter((segment) => segment !== "") : [];
-    this.#caseSensitive = caseSensitive;
-  }
-
-  /** The number of segments that have been compared. */
-  get comparisons(): number {
-    return this.#comparisons;
-  }
-
-  /**
-   * Returns where the path differs from the route that is nearest to it, as a sentence; undefined if their first
-   * segments differ, or if the bounds are reached.
-   */
-  noteOf(routes: readonly string[]): string | undefined {
-    if (!this.#isShort) return undefined;
-    let nearest: Difference | undefined;
-    for (const route of routes) {
-      if (this.#routes >= MAX_ROUTES || this.#comparisons >= MAX_COMPARISONS) break;
-      this.#routes += 1;
-      if (route.length > MAX_LENGTH) continue;
-      const difference = this.#differenceFrom(route);
-      if (!nearest || this.#isNearer(difference, nearest)) nearest = difference;
-    }
-    return nearest && this.#describe(nearest);
-  }
-
-  #differenceFrom(route: string): Difference {
-    const segments = splitRoute(route).filter((segment) => segment !== "");
-    const length = Math.min(segments.length, this.#sent.length);
-    let equal = 0;
-    while (equal < length && this.#fits(segments[equal] as string, this.#sent[equal] as string)) {
-      equal += 1;
-    }
-    return { route, segments, equal };
-  }
-
-  #isNearer(one: Difference, other: Difference): boolean {
-    const distance = ({ segments }: Difference) => Math.abs(segments.length - this.#sent.length);
-    return (
-      one.equal > other.equal || (one.equal === other.equal && distance(one) < distance(other))
-    );
-  }
-
-  #describe({ route, segments, equal }: Difference): string | undefined {
-    const [given, wanted] = [this.#sent[equal], segments[equal]];
-    const position = `segment ${equal + 1}`;
-    const name = shownText(route);
-    if (given !== undefined && wanted !== undefined) {
-      if (this.#caseSensitive && fitsSegment(wanted, given, false)) {
-        return `In ${position} of ${name}, only upper and lower case differ, and caseSensitivePaths is true.`;
-      }
-      if (equal === 0) return undefined;
-      return `The nearest path is ${name}: its ${position} is ${shownText(wanted)}, not ${shownText(given)}.`;
-    }
-    if (equal === 0) return undefined;
-    return given === undefined
-      ? `The nearest path is ${name}: the request has no ${position}.`
-      : `The nearest path is ${name}: the request has ${position} too, ${shownText(given)}.`;
-  }
-
-  /** Whether a segment of the path fits a segment of a route. */
-  #fits(segment: string, sent: string): boolean {
-    this.#comparisons += 1;
-    if (segment === "*" || segment === sent) return true;
-    return fitsSegment(segment, sent, this.#caseSensitive);
-  }
-}
-
-/** Whether a segment of a canonical path fits a segment of a route. */
-function fitsSegment(segment: string, sent: string, caseSensitive: boolean): boolean {
-  if (!segment.startsWith(":")) {
-    return canonicalSegment(segment, caseSensitive) === canonicalSegment(sent, caseSensitive);
-  }
-  const pattern = /\{(.+)\}/.exec(segment)?.[1];
-  return !pattern || new RegExp(`^(?:${pattern})$`, caseSensitive ? "" : "i").test(sent);
-}
-
-/** Returns a literal segment in the form of canonical paths, without a slash. */
-function canonicalSegment(segment: string, caseSensitive: boolean): string {
-  return canonicalPath(`/${segment}`, caseSensitive).path.slice(1);
-}
-
-/** The maximum number of sent names that are compared with the name of a condition. */
-const MAX_NAMES = 100;
-const OTHER_TEXT =
-  "Servers that ignore details, such as case, spaces or a second encoding, may read an expected text.";
-const EMPTY = "Some servers take an empty value for an absent one.";
-
-/** Returns why it is unknown whether a condition on a header field holds, as a sentence. */
-function unclearHeader({ name }: NamedCondition, { headers }: CanonicalRequest): string {
-  const value = headers.get(name);
-  const fold = (each: string) => each.replace(/[^a-z\d]/g, "_");
-  const other = [...headers.keys()].find((each) => each !== name && fold(each) === fold(name));
-  if (other !== undefined) return `Some servers do not distinguish ${quoted(other)} from ${name}.`;
-  if (value?.trim() === "") return EMPTY;
-  if (value !== null && hasUnclearCommas(name, value)) {
-    return "The value has a comma, so the field may have been sent twice.";
-  }
-  return OTHER_TEXT;
-}
-
-/** Returns why it is unknown whether a condition on a query parameter holds, as a sentence. */
-function unclearParameter({ name }: NamedCondition, request: CanonicalRequest): string {
-  if (request.hasHiddenQuery) return "Some servers find a second query in the URL.";
-  const sent = sentParameters(request);
-  const isNamed = createNameTest(name);
-  for (const other of [...sent.keys()].slice(0, MAX_NAMES)) {
-    if (other !== name && isNamed(other)) {
-      return `Some servers do not distinguish ${quoted(other)} from ${name}.`;
-    }
-  }
-  if (request.search.includes(";")) return 'Some servers separate parameters by ";".';
-  const { values, count } = sent.get(name) ?? { values: [], count: 0 };
-  if (count > 1) return `The parameter was sent ${count} times.`;
-  return values[0] === "" ? EMPTY : OTHER_TEXT;
-}
-
-/**
- * Returns why a condition fails although the request nearly fulfils it, or why its result is unknown.
- *
- * @returns undefined if the condition's texts are enough
- */
-function noteOf(
-  { condition, result, isException }: TestedCondition,
-  request: CanonicalRequest,
-  nearPaths: NearPaths,
-): string | undefined {
-  switch (result) {
-    case "holds":
-      return undefined;
-    case "unknown": {
-      const effect = isException
-        ? "So the exception does not apply."
-        : "So the rule counts the request.";
-      return `${unknownNote(condition, request)} ${effect}`;
-    }
-    case "fails":
-      return failureNote(condition, request, nearPaths);
-    default:
-      return result satisfies never;
-  }
-}
-
-function unknownNote(
-  { paths, headers, query, ips, countries, asns }: Conditions,
-  request: CanonicalRequest,
-): string {
-  if (paths) return "Origins may read this path in different ways.";
-  if (headers?.[0]) return unclearHeader(headers[0], request);
-  if (query?.[0]) return unclearParameter(query[0], request);
-  if (ips) return "The request does not show the address of its client.";
-  if (countries) {
-    return request.cf?.country === "T1"
-      ? "Tor hides the country of its users."
-      : "Cloudflare does not report the country.";
-  }
-  if (asns) return "Cloudflare does not report the network.";
-  return "Cloudflare does not report the category of the bot.";
-}
-
-function failureNote(
-  { hosts, methods, paths }: Conditions,
-  request: CanonicalRequest,
-  nearPaths: NearPaths,
-): string | undefined {
-  if (paths) return nearPaths.noteOf(paths);
-  if (hosts) return hostNote(hosts, request.host);
-  if (methods?.includes("HEAD") && request.sentMethod === "GET") {
-    return "A rule for GET also counts HEAD, but a rule for HEAD does not count GET.";
-  }
-  return undefined;
-}
-
-function hostNote(hosts: readonly string[], host: string): string | undefined {
-  for (const pattern of hosts) {
-    if (pattern === `*.${host}`) return `${pattern} does not include ${host} itself.`;
-    if (host.endsWith(`.${pattern}`)) return `${pattern} does not include hosts below it.`;
-  }
-  return undefined;
-}
-
-/** Matches the start of a route whose canonical form differs from it at most by case. */
-const LITERAL = /^[\w/~-]*/;
-
-/**
- * Returns a function that tests whether a rule's routes may match the path of a request, by the segments before
- * the first parameter or wildcard. The test needs no router. Most rules of a large configuration fail it, and
- * building a router for thousands of routes takes longer than all else in an explanation.
- *
- * @returns a function that returns false only if no route matches
- */
-export function createRouteTest(
-  { variants, unstrippedVariants }: CanonicalRequest,
-  caseSensitivePaths: boolean,
-): (routes: readonly string[] | undefined) => boolean {
-  const paths = [...variants, ...unstrippedVariants].map((path) => `${path}/`);
-  const mayMatch = (route: string): boolean => {
-    const start = literalStart(route);
-    const folded = caseSensitivePaths ? start : start.toLowerCase();
-    return paths.some((path) => path.startsWith(folded));
-  };
-  return (routes) => routes?.some(mayMatch) ?? true;
-}
-
-/** Returns the whole literal segments at the start of a route, with a slash at the end. */
-function literalStart(route: string): string {
-  const [literal = ""] = LITERAL.exec(route) ?? [];
-  const isWhole = literal.length === route.length;
-  const start = isWhole ? `${literal}/` : literal.slice(0, literal.lastIndexOf("/") + 1);
-  // Empty segments of a route are ignored.
-  return start.includes("//") ? start.replace(/\/+/g, "/") : start;
-}
+  type ExplainedCondition,
+  namesCredential,
+  quoted,
+  shownCredential,
+  shownList,
+  shownText,
+} from "./explanation.ts";
 
 /** A rule of the configuration, and whether it matches a request before the client is identified. */
 export interface MatchedRule {
@@ -272,14 +31,6 @@ export interface MatchedRule {
   readonly why: string;
 }
 
-/** What the conditions of all rules are explained with. */
-interface MatchFacts {
-  readonly request: CanonicalRequest;
-  readonly nearPaths: NearPaths;
-  /** The fields whose values may be texts of the configuration, such as `headers.x-plan`. */
-  readonly secretFields: ReadonlySet<string>;
-}
-
 /** Finds the rules that match a request, and for each other rule the first condition that fails. */
 export function matchRules(
   { rules, caseSensitivePaths }: Pick<Config, "rules" | "caseSensitivePaths">,
@@ -289,42 +40,34 @@ export function matchRules(
   now: number,
 ): MatchedRule[] {
   const inMode = new Map(rules.map((rule) => [rule, rulesInMode([rule], mode)[0]] as const));
-  const candidates = [...inMode.values()].filter(
-    (rule) => rule !== undefined && rule.for === "all",
+  const candidates = [...inMode.values()].filter((rule) => rule?.for === "all") as Rule[];
+  const tested = new Map<Rule, TestedCondition[]>(candidates.map((rule) => [rule, []]));
+  const found = createMatcher(candidates, caseSensitivePaths)(request, (rule, condition) =>
+    tested.get(rule)?.push(condition),
   );
-  const mayMatch = createRouteTest(request, caseSensitivePaths);
-  const near = new Set((candidates as Rule[]).filter(({ match }) => mayMatch(match.paths)));
-  const matches = new Map(
-    createMatcher([...near], caseSensitivePaths)(request).map((match) => [match.rule, match]),
-  );
-  const tested = testConditions(candidates as Rule[], request, caseSensitivePaths, near);
-  const facts: MatchFacts = {
-    request,
-    nearPaths: new NearPaths(request, caseSensitivePaths),
-    secretFields: fieldsWithSecrets(tested.values()),
-  };
+  const matches = new Map(found.map((match) => [match.rule, match]));
+  const shown = new ShownConditions(request, candidates, caseSensitivePaths);
   return rules.map((rule): MatchedRule => {
     const own = inMode.get(rule);
     const active = own && live.ruleOf(own, now);
-    const base = { rule, active };
-    if (!own) {
-      return { ...base, ...withoutMatch([OFF], "WEIR_MODE is off, so no rule applies.") };
-    }
-    if (own.for === "programs") {
-      return { ...base, ...withoutMatch([PROGRAMS], "It counts only calls of programs.") };
-    }
-    const found = matches.get(own);
-    const conditions = explainConditions(rule, tested.get(own) ?? [], facts);
-    if (!found) return { ...base, ...withoutMatch(conditions, whyNot(conditions)) };
-    const [match] = live.matchesOf([found], now);
-    if (match) return { ...base, conditions, match, why: "" };
-    return {
-      ...base,
-      ...withoutMatch([...conditions, OVERRIDE], "An override has turned the rule off."),
+    const without = (conditions: readonly ExplainedCondition[], why: string) => {
+      return { rule, active, conditions, match: undefined, why };
     };
+    if (!own) return without([OFF], "WEIR_MODE is off, so no rule applies.");
+    if (own.for === "programs") return without([PROGRAMS], "It counts only calls of programs.");
+    const conditions = (tested.get(own) ?? []).map((each) => shown.conditionOf(own, each));
+    const match = matches.get(own);
+    if (!match) {
+      if (conditions.length === 0) conditions.push(shown.conditionOf(own, NO_ROUTE));
+      return without(conditions, whyNot(conditions));
+    }
+    const [overridden] = live.matchesOf([match], now);
+    if (overridden) return { rule, active, conditions, match: overridden, why: "" };
+    return without([...conditions, OVERRIDE], "An override has turned the rule off.");
   });
 }
 
+const NO_ROUTE: TestedCondition = { field: "paths", isException: false, holds: false };
 const OFF: ExplainedCondition = {
   field: "WEIR_MODE",
   result: "fails",
@@ -344,52 +87,258 @@ const OVERRIDE: ExplainedCondition = {
   expected: "no such override",
 };
 
-function withoutMatch(conditions: readonly ExplainedCondition[], why: string) {
-  return { conditions, match: undefined, why };
-}
-
-/** Returns the conditions up to the first because of which the rule does not match. */
-function explainConditions(
-  rule: Rule,
-  tested: readonly TestedCondition[],
-  { request, nearPaths, secretFields }: MatchFacts,
-): ExplainedCondition[] {
-  const explained: ExplainedCondition[] = [];
-  const lastException = tested.findLast(({ isException }) => isException);
-  const isRefused = request.isPreflight && !rule.match.methods?.includes("OPTIONS");
-  let isExcepted = true;
-  for (const each of tested) {
-    const { field, condition, isException, result } = each;
-    if (isRefused && field !== "match.paths") break;
-    if (isException && !isExcepted) continue;
-    const note = noteOf(each, request, nearPaths);
-    const texts = textsOf(condition, request, secretFields.has(valueField(field)));
-    explained.push({ field, result, ...texts, ...(note && { note }) });
-    if (isException) {
-      isExcepted = result === "holds";
-      if (isExcepted && each === lastException) return explained;
-    } else if (result === "fails") return explained;
-  }
-  return isRefused ? [...explained, preflightCondition(rule)] : explained;
-}
-
-function preflightCondition({ match }: Rule): ExplainedCondition {
-  return {
-    field: "match.methods",
-    result: "fails",
-    actual: "OPTIONS of a CORS preflight",
-    expected: match.methods?.join(", ") ?? "OPTIONS",
-    note: "Only rules that name OPTIONS in match.methods count CORS preflights.",
-  };
+function isException({ field }: ExplainedCondition): boolean {
+  return field.startsWith("match.except.");
 }
 
 function whyNot(conditions: readonly ExplainedCondition[]): string {
   const last = conditions.at(-1);
   if (!last) return "The request does not fulfil match.";
   const { field, actual, expected, note } = last;
-  if (field.startsWith("match.except")) {
+  if (isException(last)) {
     return `The request fulfils match.except: ${field.slice("match.except.".length)} is ${actual}.`;
   }
   const texts = `it has ${actual}, and the rule demands ${expected}.`;
   return `The request does not fulfil ${field}: ${texts}${note ? ` ${note}` : ""}`;
+}
+
+/** The maximum number of values of one parameter that are shown. */
+const MAX_VALUES = 5;
+
+/**
+ * The conditions of a request as an explanation shows them. Their texts contain no text of the configuration that may
+ * be a secret, and no whole value of the request that may be a credential.
+ */
+class ShownConditions {
+  readonly #request: CanonicalRequest;
+  readonly #nearPaths: NearPaths;
+  /** The headers and parameters whose values are, or may be, texts of the configuration, such as `headers.x-plan`. */
+  readonly #secretFields: ReadonlySet<string>;
+
+  constructor(request: CanonicalRequest, rules: readonly Rule[], caseSensitivePaths: boolean) {
+    this.#request = request;
+    this.#nearPaths = new NearPaths(request.path, caseSensitivePaths);
+    const conditions = rules.flatMap(({ match: { except, ...match } }) => [
+      ...conditionsOf({ headers: match.headers, query: match.query }),
+      ...conditionsOf({ headers: except?.headers, query: except?.query }),
+    ]);
+    const secret = conditions.filter(
+      ({ named, test }) => typeof named?.expected === "object" && test(request) !== false,
+    );
+    this.#secretFields = new Set(secret.map(({ field }) => field));
+  }
+
+  conditionOf({ match }: Rule, tested: TestedCondition): ExplainedCondition {
+    const { field, named, isException, holds } = tested;
+    const demanded: Conditions = (isException ? match.except : match) ?? {};
+    const result = holds === undefined ? "unknown" : holds ? "holds" : "fails";
+    const note = this.#noteOf(tested, demanded);
+    return {
+      field: `match.${isException ? "except." : ""}${field}`,
+      result,
+      actual: named ? this.#actualValue(field, named) : this.#actualOf(field),
+      expected: named ? demandOf(named) : expectedOf(field, demanded),
+      ...(note !== undefined && { note }),
+    };
+  }
+
+  #actualOf(field: string): string {
+    const { path, variants, isUnambiguous, host, sentMethod, isPreflight, headers, cf } =
+      this.#request;
+    switch (field) {
+      case "paths": {
+        const ways = variants.length > 1 ? `${variants.length} ways` : "different ways";
+        return shownText(path) + (isUnambiguous ? "" : `, which origins may read in ${ways}`);
+      }
+      case "hosts":
+        return host;
+      case "methods":
+        return isPreflight ? "OPTIONS of a CORS preflight" : sentMethod;
+      case "ips":
+        return shownAddress(headers);
+      case "countries":
+        return cf?.country || "no country";
+      case "asns":
+        return cf?.asn ? `AS${cf.asn}` : "no number";
+      default:
+        return actualBot(cf);
+    }
+  }
+
+  #actualValue(field: string, { name }: NamedCondition): string {
+    const { headers, search } = this.#request;
+    const isHeader = field.startsWith("headers.");
+    const values = isHeader ? [headers.get(name)] : new URLSearchParams(search).getAll(name);
+    const sent = values.filter((value) => value !== null);
+    if (sent.length === 0) return "absent";
+    const show = this.#secretFields.has(field) || namesCredential(name) ? shownCredential : quoted;
+    const list = shownList(sent.slice(0, MAX_VALUES).map(show), sent.length, MAX_VALUES);
+    return sent.length === 1 ? list : `${sent.length} values: ${list}`;
+  }
+
+  /** Returns why a condition fails although the request nearly fulfils it, or what an unknown result means. */
+  #noteOf({ field, holds, isException }: TestedCondition, demanded: Conditions) {
+    const { isPreflight, sentMethod, host } = this.#request;
+    if (holds === undefined) return isException ? UNKNOWN_EXCEPTION : UNKNOWN;
+    if (holds) return undefined;
+    const { paths = [], hosts = [], methods = [] } = demanded;
+    if (field === "paths") return this.#nearPaths.noteOf(paths);
+    if (field === "methods" && isPreflight) return PREFLIGHT;
+    if (field === "methods" && sentMethod === "GET" && methods.includes("HEAD")) return HEAD;
+    if (field !== "hosts") return undefined;
+    const apex = hosts.find((pattern) => pattern === `*.${host}`);
+    if (apex !== undefined) return `${apex} does not include ${host} itself.`;
+    const above = hosts.find((pattern) => host.endsWith(`.${pattern}`));
+    return above && `${above} does not include hosts below it.`;
+  }
+}
+
+const UNCLEAR = "The request does not show it, or origins may read different values.";
+const UNKNOWN = `${UNCLEAR} So the rule counts the request.`;
+const UNKNOWN_EXCEPTION = `${UNCLEAR} So the exception does not apply.`;
+const PREFLIGHT = "Only rules that name OPTIONS in match.methods count CORS preflights.";
+const HEAD = "A rule for GET also counts HEAD, but a rule for HEAD does not count GET.";
+
+function actualBot(cf: CanonicalRequest["cf"]): string {
+  const { verifiedBotCategory, botManagement } = cf ?? {};
+  if (verifiedBotCategory) return verifiedBotCategory;
+  const { verifiedBot } = (botManagement ?? {}) as { verifiedBot?: boolean };
+  if (verifiedBot) return "a verified bot without a category";
+  return verifiedBot === false || verifiedBotCategory === ""
+    ? "no verified bot"
+    : "no data about bots";
+}
+
+function expectedOf(field: string, conditions: Conditions): string {
+  const { paths = [], hosts = [], methods, ips, countries = [], asns = [], bots } = conditions;
+  const listOf = (items: readonly string[]) => shownList(items, items.length);
+  switch (field) {
+    case "paths":
+      return listOf(paths);
+    case "hosts":
+      return listOf(hosts);
+    case "methods":
+      return listOf(methods ?? ["OPTIONS"]);
+    case "ips":
+      return ips ? shownNetworks(ips) : "";
+    case "countries":
+      return listOf(countries);
+    case "asns":
+      return listOf(asns.map((asn) => `AS${asn}`));
+    default:
+      return typeof bots === "string" ? bots : listOf(bots ?? []);
+  }
+}
+
+/** Returns what a condition demands, without its texts, which may be secrets. */
+function demandOf({ expected }: NamedCondition): string {
+  if (expected === true) return "present";
+  if (expected === false) return "absent";
+  const texts = expected.filter((pattern) => typeof pattern === "string").length;
+  const prefixes = expected.length - texts;
+  const parts = [
+    texts > 0 && (texts === 1 ? "a text" : `one of ${texts} texts`),
+    prefixes > 0 && (prefixes === 1 ? "a prefix" : `one of ${prefixes} prefixes`),
+  ].filter(Boolean);
+  return `${parts.join(" or ")} (not shown)`;
+}
+
+export function shownNetworks(networks: NetworkSet): string {
+  const texts = function* () {
+    for (const [address, bits] of networks) yield `${address}/${bits}`;
+  };
+  return shownList(texts(), networks.size);
+}
+
+/** Returns the client's full address, which conditions use. */
+export function shownAddress(headers: ReadonlyHeaders): string {
+  const client = readClient(headers);
+  if (client.kind === "unknown") return "no address";
+  const address = client.address.toString();
+  return client.kind === "worker" ? `${address}, which all Workers of other zones share` : address;
+}
+
+/** The maximum number of segments of routes of all rules together that are compared with one path. */
+export const MAX_COMPARISONS = 4000;
+/** The maximum lengths of a path and of a route that are compared, in characters. */
+export const MAX_LENGTH = 1024;
+
+/** A route, and the number of segments at its start that fit the path. */
+interface NearRoute {
+  readonly route: string;
+  readonly segments: readonly string[];
+  readonly equal: number;
+}
+
+/**
+ * Finds the routes that are nearest to the path of one request. Some configurations have thousands of routes, so
+ * the work for all rules together is bounded. The rules after that have no note.
+ */
+export class NearPaths {
+  readonly #sent: readonly string[];
+  readonly #caseSensitive: boolean;
+  #comparisons = 0;
+
+  constructor(path: string, caseSensitive: boolean) {
+    this.#sent = path.length <= MAX_LENGTH ? path.split("/").filter(Boolean) : [];
+    this.#caseSensitive = caseSensitive;
+  }
+
+  /**
+   * Returns where the path differs from the route that is nearest to it, as a sentence; undefined if their first
+   * segments differ, or if the bounds are reached.
+   */
+  noteOf(routes: readonly string[]): string | undefined {
+    let nearest: NearRoute | undefined;
+    for (const route of routes) {
+      if (this.#sent.length === 0 || this.#comparisons >= MAX_COMPARISONS) break;
+      if (route.length > MAX_LENGTH) continue;
+      const near = this.#compare(route);
+      if (!nearest || this.#isNearer(near, nearest)) nearest = near;
+    }
+    return nearest && this.#describe(nearest);
+  }
+
+  #compare(route: string): NearRoute {
+    const segments = splitRoute(route).filter(Boolean);
+    const differs = (segment: string, at: number) =>
+      this.#sent[at] === undefined || !fitsSegment(segment, this.#sent[at], this.#caseSensitive);
+    const first = segments.findIndex(differs);
+    const equal = first === -1 ? segments.length : first;
+    this.#comparisons += 1 + equal;
+    return { route, segments, equal };
+  }
+
+  #isNearer(one: NearRoute, other: NearRoute): boolean {
+    const distance = ({ segments }: NearRoute) => Math.abs(segments.length - this.#sent.length);
+    return (
+      one.equal > other.equal || (one.equal === other.equal && distance(one) < distance(other))
+    );
+  }
+
+  #describe({ route, segments, equal }: NearRoute): string | undefined {
+    const [given, wanted] = [this.#sent[equal], segments[equal]];
+    const position = `segment ${equal + 1}`;
+    const name = shownText(route);
+    if (given !== undefined && wanted !== undefined && fitsSegment(wanted, given, false)) {
+      return `In ${position} of ${name}, only upper and lower case differ, and caseSensitivePaths is true.`;
+    }
+    if (equal === 0) return undefined;
+    const start = `The nearest path is ${name}:`;
+    if (given === undefined) return `${start} the request has no ${position}.`;
+    return wanted === undefined
+      ? `${start} the request has ${position} too, ${shownText(given)}.`
+      : `${start} its ${position} is ${shownText(wanted)}, not ${shownText(given)}.`;
+  }
+}
+
+/** Whether a segment of a canonical path fits a segment of a route. */
+function fitsSegment(segment: string, sent: string, caseSensitive: boolean): boolean {
+  if (segment === "*" || segment === sent) return true;
+  if (!segment.startsWith(":")) {
+    const canonical = (text: string) => canonicalPath(`/${text}`, caseSensitive).path;
+    return canonical(segment) === canonical(sent);
+  }
+  const pattern = /\{(.+)\}/.exec(segment)?.[1];
+  return !pattern || new RegExp(`^(?:${pattern})$`, caseSensitive ? "" : "i").test(sent);
 }

@@ -224,6 +224,7 @@ class RequestReader implements CanonicalRequest {
   readonly #request: Request;
   readonly #names: SentNames | undefined;
   #sent: SentValues | undefined;
+  #cf: ClientFacts | undefined;
 
   constructor(
     request: Request,
@@ -262,6 +263,8 @@ class RequestReader implements CanonicalRequest {
   }
 
   get cf(): ClientFacts | undefined {
-    return "cf" in this.#request ? (this.#request.cf as ClientFacts | undefined) : undefined;
+    // The runtime creates the data again at each access.
+    this.#cf ??= "cf" in this.#request ? (this.#request.cf as ClientFacts | undefined) : undefined;
+    return this.#cf;
   }
 }

@@ -1,6 +1,6 @@
 import type { NetworkSet } from "../config/address.ts";
 import type { Conditions, NamedCondition, ValuePattern } from "../config/match.ts";
-import type { CanonicalRequest, ClientFacts } from "./canonical-request.ts";
+import type { CanonicalRequest } from "./canonical-request.ts";
 import { readClient } from "./headers.ts";
 import { foldValue, type SentText, type SentValue } from "./sent-values.ts";
 import { isAscii } from "./text-folding.ts";
@@ -92,36 +92,43 @@ function credentialPattern(pattern: ValuePattern): ValuePattern {
   return mapPattern(pattern, () => foldValue(text.slice(text.lastIndexOf(" ") + 1) || text));
 }
 
-/**
- * Creates the test for all conditions except hosts, methods and paths.
- *
- * @returns undefined if there are no other conditions, so that most rules need no test
- */
-export function createConditionTest(conditions: Conditions): ConditionTest | undefined {
-  const { headers = [], query = [], ips, countries, asns, bots } = conditions;
-  const factTests = [
-    countries && countryTest(new Set(countries)),
-    asns && asnTest(new Set(asns)),
-    bots && botTest(bots),
-  ].filter((test) => test !== undefined);
-  const tests: ConditionTest[] = [...headers.map(headerTest), ...query.map(queryTest)];
-  if (ips) tests.push((request) => isInNetworks(request, ips));
-  // The runtime creates Cloudflare's data again at each access, so this test reads it only once.
-  if (factTests.length > 0) tests.push(({ cf = {} }) => allHold(factTests, cf));
-  return tests.length === 0 ? undefined : (request) => allHold(tests, request);
+/** One condition of a rule. */
+export interface Condition {
+  /** The field that demands it: `hosts`, or with the name of a header or a parameter, such as `query.export`. */
+  readonly field: string;
+  /** The header or the query parameter. */
+  readonly named?: NamedCondition;
+  readonly test: ConditionTest;
 }
 
-function allHold<Subject>(
-  tests: readonly ((subject: Subject) => boolean | undefined)[],
-  subject: Subject,
-): boolean | undefined {
-  let result: boolean | undefined = true;
-  for (const test of tests) {
-    const holds = test(subject);
-    if (holds === false) return false;
-    if (holds === undefined) result = undefined;
-  }
-  return result;
+/** Returns all conditions except those on paths, in the order in which the matcher tests them. */
+export function conditionsOf(conditions: Conditions): Condition[] {
+  const { hosts, methods, headers = [], query = [], ips, countries, asns, bots } = conditions;
+  const single = (field: string, test: ConditionTest | undefined | false) =>
+    test ? [{ field, test }] : [];
+  return [
+    ...single("hosts", hosts && ((request) => matchesHost(conditions, request))),
+    ...single("methods", methods && ((request) => matchesMethod(conditions, request))),
+    ...headers.map((named) => ({ field: `headers.${named.name}`, named, test: headerTest(named) })),
+    ...query.map((named) => ({ field: `query.${named.name}`, named, test: queryTest(named) })),
+    ...single("ips", ips && ((request) => isInNetworks(request, ips))),
+    ...single("countries", countries && countryTest(new Set(countries))),
+    ...single("asns", asns && asnTest(new Set(asns))),
+    ...single("bots", bots && botTest(bots)),
+  ];
+}
+
+/** Whether conditions on the host hold. */
+export function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): boolean {
+  if (!hosts) return true;
+  return hosts.some((pattern) =>
+    pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern,
+  );
+}
+
+/** Whether conditions on the method hold. */
+export function matchesMethod({ methods }: Conditions, request: CanonicalRequest): boolean {
+  return !methods || methods.includes(request.method) || methods.includes(request.sentMethod);
 }
 
 /**
@@ -141,17 +148,15 @@ const UNKNOWN_COUNTRY = "XX";
 /** Cloudflare's code for Tor, which hides the country of its users. */
 const TOR = "T1";
 
-type FactTest = (facts: ClientFacts) => boolean | undefined;
-
-function countryTest(countries: ReadonlySet<string>): FactTest {
-  return ({ country }) => {
+function countryTest(countries: ReadonlySet<string>): ConditionTest {
+  return ({ cf: { country } = {} }) => {
     if (!country || country === UNKNOWN_COUNTRY) return undefined;
     return countries.has(country) || (country === TOR ? undefined : false);
   };
 }
 
-function asnTest(asns: ReadonlySet<number>): FactTest {
-  return ({ asn }) => (asn ? asns.has(asn) : undefined);
+function asnTest(asns: ReadonlySet<number>): ConditionTest {
+  return ({ cf: { asn } = {} }) => (asn ? asns.has(asn) : undefined);
 }
 
 /**
@@ -159,8 +164,8 @@ function asnTest(asns: ReadonlySet<number>): FactTest {
  * an empty text for any other client. Only with Bot Management does Cloudflare report
  * `verifiedBot`.
  */
-function botTest(bots: NonNullable<Conditions["bots"]>): FactTest {
-  return ({ botManagement, verifiedBotCategory: category }) => {
+function botTest(bots: NonNullable<Conditions["bots"]>): ConditionTest {
+  return ({ cf: { botManagement, verifiedBotCategory: category } = {} }) => {
     if (category) return bots === "verified" || bots.includes(category);
     const isVerified = (botManagement as { verifiedBot?: boolean } | null | undefined)?.verifiedBot;
     if (isVerified) return bots === "verified" || undefined;

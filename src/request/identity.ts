@@ -50,14 +50,22 @@ export interface Identity {
   readonly reach: number;
 }
 
+/** A client under a key, and the value of each element of the key. */
+export interface IdentifiedClient extends Identity {
+  readonly values: readonly NamedValue[];
+}
+
 /** Returns the client's identity for a key. */
-export async function identityOf(key: KeyExpression, context: KeyContext): Promise<Identity> {
+export async function identityOf(
+  key: KeyExpression,
+  context: KeyContext,
+): Promise<IdentifiedClient> {
   const values: NamedValue[] = [];
   for (const alternatives of key) {
     // If all alternatives are absent, Weir identifies the client by its address.
     values.push((await firstPresent(alternatives, context)) ?? addressIn(context));
   }
-  return { identity: await hashValues(values, context.keySecret), reach: reachOf(values) };
+  return { identity: await hashValues(values, context.keySecret), reach: reachOf(values), values };
 }
 
 /**

@@ -18,9 +18,11 @@ import type { ReadonlyHeaders } from "./headers.ts";
 import { readClient } from "./headers.ts";
 import {
   cachedIdentityOf,
+  type IdentifiedClient,
   type Identity,
   identityOf,
   type KeyContext,
+  type NamedValue,
   type RequestContext,
   readPart,
 } from "./identity.ts";
@@ -62,31 +64,29 @@ export function isExemptAddress(networks: NetworkSet, headers: ReadonlyHeaders):
 }
 
 /**
- * Whether a rule does not count a request, because the client's address or one of the headers
- * matches `exempt`.
+ * Returns the entry of `exempt` because of which a rule does not count a request: `ips`, or a header such as
+ * `headers.x-probe`; undefined if the rule counts the request.
  *
  * The networks are compared with the client's full address, and not with the first `ipv6Prefix`
  * bits of it. Workers of other zones share one address, so an address never exempts them.
  *
  * @param secrets the values of the Worker's secrets, by their names. A header whose secret is
  * missing exempts no request
- * @param isEqual compares two texts in a time that does not reveal the second one
  */
-export async function isExempt(
+async function exemptionOf(
   { networks, headers }: Exempt,
   request: { readonly headers: ReadonlyHeaders },
   secrets: ReadonlyMap<string, string>,
-  isEqual = isEqualInConstantTime,
-): Promise<boolean> {
-  if (isExemptAddress(networks, request.headers)) return true;
+): Promise<string | undefined> {
+  if (isExemptAddress(networks, request.headers)) return "ips";
   for (const { name, value } of headers) {
     const sent = request.headers.get(name);
     const expected = resolveExpected(value, secrets);
     // No secret is that long, and hashing a header of 64 KiB for each rule would take long.
     if (!sent || sent.length > MAX_KEY_LENGTH) continue;
-    if (expected && (await isEqual(sent, expected))) return true;
+    if (expected && (await isEqualInConstantTime(sent, expected))) return `headers.${name}`;
   }
-  return false;
+  return undefined;
 }
 
 function resolveExpected(
@@ -102,8 +102,11 @@ function resolveExpected(
  * of the secret must stay unknown.
  */
 async function isEqualInConstantTime(sent: string, expected: string): Promise<boolean> {
-  const digests = await Promise.all([sha256(sent), sha256(expected)]);
-  return crypto.subtle.timingSafeEqual(...digests);
+  const [one, other] = await Promise.all([sha256(sent), sha256(expected)]);
+  if ("timingSafeEqual" in crypto.subtle) return crypto.subtle.timingSafeEqual(one, other);
+  // Node, in which `weir explain` runs, does not have that function.
+  const bytes = new Uint8Array(other);
+  return new Uint8Array(one).reduce((sum, byte, at) => sum | (byte ^ (bytes[at] ?? 0)), 0) === 0;
 }
 
 function sha256(text: string): Promise<ArrayBuffer> {
@@ -219,6 +222,18 @@ interface ApplyOptions {
    * determines the cost of a rule, the rule has the lowest cost that the function may return.
    */
   readonly isDenied?: (known: readonly AppliedRule[]) => boolean;
+  /** Called for each rule, for an explanation. */
+  readonly trace?: ApplyTrace;
+}
+
+/** Receives what was found out about the client of a request under one rule. */
+export type ApplyTrace = (rule: Rule, found: ClientTrace) => void;
+
+export interface ClientTrace {
+  /** The entry of `exempt` because of which the rule does not count the request. */
+  readonly exemption?: string;
+  /** The value of each element of the rule's key. */
+  readonly values?: readonly NamedValue[];
 }
 
 /** Where the values come from that are not in the request itself. */
@@ -261,10 +276,11 @@ export function createRuleApplier(
   };
   const mayCall = jwt !== undefined || custom?.keys !== undefined || custom?.costs !== undefined;
   return function applyRules(canonical, matches, customCalls, options = {}) {
-    const appliedRules = applyFromCache(canonical, matches, hashOptions, onUnreadableCost);
+    const { onWait = () => {}, isDenied, trace } = options;
+    const appliedRules =
+      !trace && applyFromCache(canonical, matches, hashOptions, onUnreadableCost);
     if (appliedRules) return appliedRules;
-    const request = new IdentifiedMatches(shared, canonical, matches, customCalls);
-    const { onWait = () => {}, isDenied } = options;
+    const request = new IdentifiedMatches(shared, canonical, matches, customCalls, trace);
     if (!mayCall || !isDenied) return request.applyAll(onWait);
     return request.denied(isDenied).then((rules) => rules ?? request.applyAll(onWait));
   };
@@ -285,6 +301,7 @@ class IdentifiedMatches {
   readonly #canonical: CanonicalRequest;
   readonly #matches: readonly RuleMatch[];
   readonly #sources: Sources;
+  readonly #trace: ApplyTrace | undefined;
   /** The rules that are known so far, by the index of their match. */
   readonly #known: (AppliedRule[] | undefined)[] = [];
 
@@ -293,8 +310,10 @@ class IdentifiedMatches {
     canonical: CanonicalRequest,
     matches: readonly RuleMatch[],
     customCalls: CustomCalls | undefined,
+    trace: ApplyTrace | undefined,
   ) {
     this.#shared = shared;
+    this.#trace = trace;
     this.#canonical = canonical;
     this.#matches = matches;
     const claimsOnce = createOnce<Claims | undefined>();
@@ -366,16 +385,22 @@ class IdentifiedMatches {
   #applierWith(sources: Sources) {
     const { secrets, keyTexts, onUnreadableCost, ipv6Prefix, keySecret } = this.#shared;
     const request = this.#canonical;
-    const identityOnce = createOnce<Identity>();
+    const identityOnce = createOnce<IdentifiedClient>();
     return async ({ rule, path, params }: RuleMatch, known?: AppliedRule) => {
-      if (!known && rule.exempt && (await isExempt(rule.exempt, request, secrets))) return [];
+      const exemption = !known && rule.exempt && (await exemptionOf(rule.exempt, request, secrets));
+      if (exemption) {
+        this.#trace?.(rule, { exemption });
+        return [];
+      }
       const context = { request, ipv6Prefix, keySecret, ...sources, path, params };
       // The cost's function starts before the functions of keys, because all functions of a request
       // share one deadline.
       const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
       const identify = () => identityOf(rule.key, context);
-      const { identity, reach = 0 } =
+      const identified =
         known ?? (await identityOnce(textOfKey(rule.key, context, keyTexts), identify));
+      if ("values" in identified) this.#trace?.(rule, { values: identified.values });
+      const { identity, reach = 0 } = identified;
       const windows = known?.windows ?? (await windowsFor(rule, context));
       const cost = customCost
         ? await customCost

@@ -284,7 +284,7 @@ function CounterTable({ rule, counters, now }: CounterTableProps) {
 /** A rule that applies: its conditions, the client's key, and the counters. */
 function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: number }) {
   const { mode, why, exceeds, conditions, key, client, tier, cost, costSource } = rule;
-  const { counters, banMs = 0, newBan, mayDiffer } = rule;
+  const { counters, banMs = 0, newBan } = rule;
   return (
     <section class="card explained">
       <h2>
@@ -304,11 +304,6 @@ function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: number }) 
       </p>
       <OverrideText rule={rule} />
       {counters && <CounterTable rule={rule.rule} counters={counters} now={now} />}
-      {mayDiffer && (
-        <p class="hint">
-          The decision depends on the two shards that a request draws. This is the likelier one.
-        </p>
-      )}
       {newBan && <NewBan ban={newBan} />}
     </section>
   );

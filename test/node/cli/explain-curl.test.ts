@@ -174,7 +174,7 @@ const FAULTS: Readonly<Record<string, readonly [args: readonly string[], message
   "a URL of another scheme": [["ftp://example.com/a"], /begins with ftp:/],
   "an unknown option": [["--frobnicate", URL_A], /unknown option '--frobnicate'/],
   "a field without a colon": [[URL_A, "-H", "secret-value"], /^(?!.*secret-value).*has no colon/],
-  "a name with a space": [[URL_A, "-H", "x a: 1"], /not the name of a header field/],
+  "a name with a space": [[URL_A, "-H", "x a: 1"], /not the name of a header/],
   "a line break": [[URL_A, "-H", "x-a: secret\r\nx: 1"], /^(?!.*secret).*line break/],
   "a line break in a token": [
     [URL_A, "--oauth2-bearer", "secret\n1"],

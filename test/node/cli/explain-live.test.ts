@@ -105,7 +105,7 @@ const EXPLANATION: Explanation = {
       client: "J2rAWY1vmcsYy6tNd_0bxQ",
       tier: "gold",
       cost: 3,
-      costSource: "the header field content-length",
+      costSource: "the header content-length",
       exceeds: true,
       override: {
         rule: "login",
@@ -134,7 +134,7 @@ it("shows overrides, tiers, variants and failures of the store", async () => {
   expect(stdout).toContain("Request  GET api.example.com/a, sent as HEAD\n");
   expect(stdout).toMatch(/in these ways too.*:\n {11}\/a\/b\n/);
   expect(stdout).toContain(
-    "client      J2rAWY1vmcsYy6tNd_0bxQ, tier gold, cost 3 (the header field content-length)",
+    "client      J2rAWY1vmcsYy6tNd_0bxQ, tier gold, cost 3 (the header content-length)",
   );
   expect(stdout).toContain(
     "override    blocked: every request is denied, until 2026-11-24 00:00:00 UTC, by ops: Ticket  [31m4711",

@@ -21,7 +21,7 @@ Client   203.0.113.7
 
 ✓ login applies (enforce)
     ✓ match.paths  /login (expected: /login)
-    key         ip = 203.0.113.7, from the header field cf-connecting-ip
+    key         ip = 203.0.113.7, from the header cf-connecting-ip
     client      MMXuBUwSU35Th2hdK_MvhQ, cost 1
     POLICY  LIMIT  COUNT  COST  LEFT AFTER  WINDOW ENDS              IN
     login       5      0     1           4  2026-11-23 08:01:00 UTC  45s
@@ -86,6 +86,14 @@ it("says which secrets are missing", async () => {
   const exempt = { headers: { "x-probe": { secret: "PROBE_SECRET" } } };
   const { text } = await explainWith({ rules: [{ ...RULE, exempt }] }, [LOGIN, ...AT]);
   expect(text).toContain("• Here, PROBE_SECRET is not set: it exempts nobody from the rule login.");
+});
+
+it("counts a request whose secret differs from the one that exempts", async () => {
+  const exempt = { headers: { "x-probe": { secret: "PROBE_SECRET" } } };
+  const args = [LOGIN, ...AT, "-H", "x-probe: b-secret"];
+  const env = { PROBE_SECRET: "a-secret" };
+  const { explanation } = await explainWith({ rules: [{ ...RULE, exempt }] }, args, env);
+  expect(explanation.rules).toMatchObject([{ applies: true }]);
 });
 
 it("says how to complete a request that lacks data about the client", async () => {
@@ -182,7 +190,7 @@ it.each<[string, readonly string[], RegExp]>([
   [
     "a path that a Worker answers with 414",
     [`https://example.com/${"%41".repeat(2000)}`],
-    /414: its path may have at most 4096 characters and 128 slashes/,
+    /its path has more than 4096 characters or 128 slashes\..* 414/,
   ],
 ])("exits with 1 for %s", async (_, args, message) => {
   const { code, stdout, stderr } = await runExplain(CONFIG, args);

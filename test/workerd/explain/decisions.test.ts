@@ -141,12 +141,9 @@ describe("an explanation shows what the gateway then does", () => {
     expect(await compareMany({ mode }, 80, 10)).toEqual(outcomes);
   });
 
-  it.each(["both", "legacy", "none"] as const)(
-    "with header fields in the style %s",
-    async (headers) => {
-      await compareMany({ config: { headers } }, 60, 11);
-    },
-  );
+  it.each(["both", "legacy", "none"] as const)("with headers in the style %s", async (headers) => {
+    await compareMany({ config: { headers } }, 60, 11);
+  });
 
   it("with overrides of rules and clients", async () => {
     const set = [

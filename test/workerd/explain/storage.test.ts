@@ -217,28 +217,3 @@ describe("while the store fails", () => {
     await expect(explain(DESCRIBED, withoutDecide)).rejects.toThrow(StoreError);
   });
 });
-
-describe("the decision under a rule with shards", () => {
-  it.each([
-    [0, "allowed", undefined],
-    [3, "allowed", undefined],
-    [5, "allowed", true],
-    [30, "limited", undefined],
-  ])("after %s requests to 3 shards of 6 is %s", async (requests, outcome, mayDiffer) => {
-    const random = [0, 0.5, 0.9];
-    vi.spyOn(Math, "random").mockImplementation(() => {
-      random.push(random.shift() as number);
-      return random[0] as number;
-    });
-    const { explanation, rule } = await explainAfter(requests, {
-      limit: 6,
-      window: "1m",
-      shards: 3,
-    });
-    expect({ outcome: explanation.outcome, mayDiffer: rule?.mayDiffer }).toEqual({
-      outcome,
-      mayDiffer,
-    });
-    expect(rule?.exceeds).toBe(outcome === "limited");
-  });
-});
