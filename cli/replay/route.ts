@@ -1,6 +1,5 @@
 import type { Rule } from "../../src/config/rule.ts";
 import { type Place, placeOf } from "../../src/request/canonical-request.ts";
-import { matchesHost, matchesMethod } from "../../src/request/conditions.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";

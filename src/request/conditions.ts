@@ -119,7 +119,7 @@ export function conditionsOf(conditions: Conditions): Condition[] {
 }
 
 /** Whether conditions on the host hold. */
-export function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): boolean {
+function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): boolean {
   if (!hosts) return true;
   return hosts.some((pattern) =>
     pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern,
@@ -127,7 +127,7 @@ export function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): 
 }
 
 /** Whether conditions on the method hold. */
-export function matchesMethod({ methods }: Conditions, request: CanonicalRequest): boolean {
+function matchesMethod({ methods }: Conditions, request: CanonicalRequest): boolean {
   return !methods || methods.includes(request.method) || methods.includes(request.sentMethod);
 }
 
