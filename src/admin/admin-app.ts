@@ -4,7 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import { type AdminEnv, adminProblem, problemOf } from "./admin-problem.ts";
 import { apiRoutes } from "./api.ts";
 import { loginPage } from "./dashboard/login-page.tsx";
-import { dashboardRoutes } from "./dashboard/routes.tsx";
+import { dashboardRoutes } from "./dashboard/routes.ts";
 import { readForm } from "./input.ts";
 import { END_OF_SESSION, isSameOrigin, isSameText, readOnly, withSecurityFields } from "./login.ts";
 import { CONTENT_TYPE, metricsOf, metricsText } from "./metrics.ts";

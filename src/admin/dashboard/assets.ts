@@ -7,7 +7,7 @@ import {
   STYLE,
   STYLE_HASH,
 } from "./assets.generated.ts";
-import type { DashboardContext } from "./context.ts";
+import type { DashboardContext } from "./forms.tsx";
 
 // The names of assets contain a hash of their content, so that browsers may keep them for ever.
 

@@ -1,11 +1,9 @@
 import { LOOK } from "../control-client.ts";
 import { formatEffect } from "../format.ts";
 import { OperationError } from "../operations.ts";
-import { clientPath, Notice, rulePath } from "./components.tsx";
-import type { DashboardContext } from "./context.ts";
-import { faultPage } from "./fault-page.tsx";
-import { type Flash, withFlash } from "./flash.ts";
+import { clientPath, Notice, rulePath } from "./components.ts";
 import {
+  type DashboardContext,
   dangerOf,
   Form,
   type FormFields,
@@ -14,7 +12,7 @@ import {
   readOverrideChange,
   whyIn,
 } from "./forms.tsx";
-import { page } from "./layout.tsx";
+import { faultPage, type Message, page } from "./layout.tsx";
 
 /** Removes a client's counts. */
 export function resetClient(c: DashboardContext) {
@@ -93,8 +91,8 @@ async function change(
 }
 
 /** Redirects to a page with a message, so that reloading it does not repeat the change. */
-function changed(c: DashboardContext, path: string, flash: Flash): Response {
-  return c.redirect(withFlash(path, flash), 303);
+function changed(c: DashboardContext, path: string, message: Message): Response {
+  return c.redirect(`${path}${path.includes("?") ? "&" : "?"}done=${message}`, 303);
 }
 
 function targetOf(fields: FormFields) {

@@ -4,20 +4,10 @@ import type { Config } from "../../config/schema.ts";
 import type { Override } from "../../overrides/override.ts";
 import { formatCount, formatDuration, formatEffect, formatPercent } from "../format.ts";
 import type { ClientReport, ClientSelector } from "../operations.ts";
-import {
-  Bar,
-  clientPath,
-  Empty,
-  Notice,
-  RangeSwitch,
-  RuleLink,
-  Time,
-  Unavailable,
-} from "./components.tsx";
-import type { DashboardContext } from "./context.ts";
-import { type Attempt, attempt, Form, mayChange, ReasonField, readFields } from "./forms.tsx";
-import { page } from "./layout.tsx";
-import { ClientOverrideForm, LimitedClients, OverrideCard } from "./overrides.tsx";
+import { Bar, ClientLink, Empty, Notice, RuleLink, Time } from "./components.ts";
+import { type DashboardContext, Form, mayChange, ReasonField, readFields } from "./forms.tsx";
+import { type Attempt, attempt, page, RangeSwitch, Unavailable } from "./layout.tsx";
+import { ClientOverrideForm, LimitedClients, OverrideCard } from "./overrides-page.tsx";
 import { queryOf, rangeOf } from "./ranges.ts";
 
 interface ClientCardProps {
@@ -46,9 +36,7 @@ function ClientCard({ c, report, now }: ClientCardProps) {
             as{" "}
           </>
         )}
-        <a class="client" href={clientPath(client, rule)}>
-          <bdi>{client}</bdi>
-        </a>
+        <ClientLink client={client} rule={rule} />
       </p>
       {ruleOverride && <RuleOverrideNotice override={ruleOverride} now={now} />}
       {quotas.map((quota) => (
@@ -106,34 +94,42 @@ function QuotaBar({ quota }: { quota: Quota }) {
 
 function Actions({ c, report }: ClientCardProps) {
   const { rule, client, quotas, banMs } = report;
+  const group = `actions-${rule}`;
   return (
     <div class="actions">
-      <details class="action" name={`actions-${rule}`}>
+      <details class="action" name={group}>
         <summary>Set override</summary>
         <ClientOverrideForm c={c} rule={rule} client={client} limits={quotas} />
       </details>
-      <details class="action" name={`actions-${rule}`}>
+      <details class="action" name={group}>
         <summary>Reset counts</summary>
         <p class="hint">Removes the client's counts and its ban. It starts with its whole quota.</p>
-        <Form c={c} class="fields" action="/_weir/clients/reset" hidden={{ rule, client }}>
-          <ReasonField />
-          <button type="submit" class="primary">
-            Reset
-          </button>
-        </Form>
+        <ReasonForm c={c} report={report} action="/_weir/clients/reset" label="Reset" />
       </details>
       {banMs > 0 && (
-        <details class="action" name={`actions-${rule}`}>
+        <details class="action" name={group}>
           <summary>Lift ban</summary>
-          <Form c={c} class="fields" action="/_weir/clients/lift-ban" hidden={{ rule, client }}>
-            <ReasonField />
-            <button type="submit" class="primary">
-              Lift ban
-            </button>
-          </Form>
+          <ReasonForm c={c} report={report} action="/_weir/clients/lift-ban" label="Lift ban" />
         </details>
       )}
     </div>
+  );
+}
+
+interface ReasonFormProps extends Omit<ClientCardProps, "now"> {
+  readonly action: string;
+  readonly label: string;
+}
+
+/** A form for a change that needs nothing but a reason. */
+function ReasonForm({ c, report: { rule, client }, action, label }: ReasonFormProps) {
+  return (
+    <Form c={c} class="fields" action={action} hidden={{ rule, client }}>
+      <ReasonField />
+      <button type="submit" class="primary">
+        {label}
+      </button>
+    </Form>
   );
 }
 

@@ -1,22 +1,31 @@
 import { parseAddress } from "../../config/address.ts";
-import type {
-  DescribedRequest,
-  ExplainedBan,
-  ExplainedCondition,
-  ExplainedCounter,
-  ExplainedKeyElement,
-  ExplainedRule,
-  Explanation,
+import {
+  type DescribedRequest,
+  type ExplainedBan,
+  type ExplainedCondition,
+  type ExplainedCounter,
+  type ExplainedKeyElement,
+  type ExplainedRequest,
+  type ExplainedResponse,
+  type ExplainedRule,
+  type Explanation,
+  shownText,
 } from "../../explain/explanation.ts";
 import { ExplainBody } from "../api.ts";
 import { formatCount, formatDuration, formatEffect, formatTime } from "../format.ts";
 import { check, invalidInput } from "../input.ts";
-import { ClientLink, ExactTime, ModeBadge, Notice, RuleLink, Table } from "./components.tsx";
-import type { DashboardContext } from "./context.ts";
-import { ExplainedRequestCard } from "./explained-request.tsx";
-import { ExplainedResponseCard } from "./explained-response.tsx";
-import { attempt, Form, readFields } from "./forms.tsx";
-import { page } from "./layout.tsx";
+import {
+  ClientLink,
+  type Column,
+  ExactTime,
+  Facts,
+  ModeBadge,
+  Notice,
+  RuleLink,
+  Table,
+} from "./components.ts";
+import { type DashboardContext, Form, readFields } from "./forms.tsx";
+import { attempt, page } from "./layout.tsx";
 
 /** What an operator has entered to describe a request. */
 interface DescribedFields {
@@ -184,14 +193,35 @@ function TextField({ name, label, value, hint, size }: TextFieldProps) {
   );
 }
 
-const CONDITION_COLUMNS = [
-  { label: "Condition" },
-  { label: "The request has" },
-  { label: "The rule demands" },
-  { label: "Result" },
-];
+/** A text of a request or a configuration, as code. */
+function Code({ text }: { text: string }) {
+  return (
+    <code>
+      <bdi>{text}</bdi>
+    </code>
+  );
+}
 
 const RESULTS = { holds: "✓ holds", fails: "× fails", unknown: "? unknown" } as const;
+
+const CONDITION_COLUMNS: readonly Column<ExplainedCondition>[] = [
+  { label: "Condition", cell: ({ field }) => <Code text={field} /> },
+  { label: "The request has", class: "match", cell: ({ actual }) => <bdi>{actual}</bdi> },
+  { label: "The rule demands", class: "match", cell: ({ expected }) => <bdi>{expected}</bdi> },
+  {
+    label: "Result",
+    cell: ({ result, note }) => (
+      <>
+        <b>{RESULTS[result]}</b>
+        {note !== undefined && (
+          <p class="hint">
+            <bdi>{note}</bdi>
+          </p>
+        )}
+      </>
+    ),
+  },
+];
 
 interface ConditionTableProps {
   readonly rule: string;
@@ -201,84 +231,57 @@ interface ConditionTableProps {
 /** The tested conditions of a rule, in their order. */
 function ConditionTable({ rule, conditions }: ConditionTableProps) {
   if (conditions.length === 0) return <p class="none">The rule applies to every request.</p>;
-  return (
-    <Table caption={`Conditions of ${rule}`} columns={CONDITION_COLUMNS} cards>
-      {conditions.map(({ field, actual, expected, result, note }) => (
-        <tr>
-          <th scope="row">
-            <code>
-              <bdi>{field}</bdi>
-            </code>
-          </th>
-          <td class="match" data-label="The request has">
-            <bdi>{actual}</bdi>
-          </td>
-          <td class="match" data-label="The rule demands">
-            <bdi>{expected}</bdi>
-          </td>
-          <td data-label="Result">
-            <b>{RESULTS[result]}</b>
-            {note !== undefined && (
-              <p class="hint">
-                <bdi>{note}</bdi>
-              </p>
-            )}
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+  const caption = `Conditions of ${rule}`;
+  return <Table caption={caption} cards columns={CONDITION_COLUMNS} rows={conditions} />;
 }
 
-const COLUMNS = [
-  { label: "Policy" },
-  { label: "Limit", number: true },
-  { label: "Count", number: true },
-  { label: "Window" },
-  { label: "Stored under" },
-];
-
-interface CounterTableProps {
-  readonly rule: string;
-  readonly counters: readonly ExplainedCounter[];
-  readonly now: number;
-}
-
-/** The counters of a client under a rule, and what the request would store. */
-function CounterTable({ rule, counters, now }: CounterTableProps) {
-  return (
-    <Table caption={`Counters of ${rule}`} columns={COLUMNS} cards>
-      {counters.map((counter) => (
-        <tr>
-          <th scope="row">
-            <bdi>{counter.policy}</bdi>
-            {counter.shard !== undefined && <small> shard {counter.shard}</small>}
-          </th>
-          <td class="number" data-label="Limit">
-            {formatCount(counter.capacity)}
-            {counter.capacity !== counter.limit && (
-              <small> ({formatCount(counter.limit)} in each window)</small>
-            )}
-          </td>
-          <td class="number" data-label="Count">
-            {formatCount(counter.count)}
-            {counter.countAfter !== undefined && <> → {formatCount(counter.countAfter)}</>}
-          </td>
-          <td data-label="Window">
-            {formatTime(counter.windowStart)} to <ExactTime at={counter.windowEnd} now={now} />
-          </td>
-          <td data-label="Stored under">
-            <code class="key">
-              <bdi>{counter.storedKey}</bdi>
-            </code>
-            {counter.expiresAt !== undefined && (
-              <small> until {formatTime(counter.expiresAt)}</small>
-            )}
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
+/** The columns of the counters of a client under a rule, and of what the request would store. */
+function counterColumns(now: number): Column<ExplainedCounter>[] {
+  return [
+    {
+      label: "Policy",
+      cell: ({ policy, shard }) => (
+        <>
+          <bdi>{policy}</bdi>
+          {shard !== undefined && <small> shard {shard}</small>}
+        </>
+      ),
+    },
+    {
+      label: "Limit",
+      number: true,
+      cell: ({ capacity, limit }) => (
+        <>
+          {formatCount(capacity)}
+          {capacity !== limit && <small> ({formatCount(limit)} in each window)</small>}
+        </>
+      ),
+    },
+    {
+      label: "Count",
+      number: true,
+      cell: ({ count, countAfter }) =>
+        formatCount(count) + (countAfter === undefined ? "" : ` → ${formatCount(countAfter)}`),
+    },
+    {
+      label: "Window",
+      cell: ({ windowStart, windowEnd }) => (
+        <>
+          {formatTime(windowStart)} to <ExactTime at={windowEnd} now={now} />
+        </>
+      ),
+    },
+    {
+      label: "Stored under",
+      class: "key",
+      cell: ({ storedKey, expiresAt }) => (
+        <>
+          <Code text={storedKey} />
+          {expiresAt !== undefined && <small> until {formatTime(expiresAt)}</small>}
+        </>
+      ),
+    },
+  ];
 }
 
 /** A rule that applies: its conditions, the client's key, and the counters. */
@@ -303,7 +306,14 @@ function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: number }) 
         {tier !== undefined && `The client's tier is ${tier}.`}
       </p>
       <OverrideText rule={rule} />
-      {counters && <CounterTable rule={rule.rule} counters={counters} now={now} />}
+      {counters && (
+        <Table
+          caption={`Counters of ${rule.rule}`}
+          cards
+          columns={counterColumns(now)}
+          rows={counters}
+        />
+      )}
       {newBan && <NewBan ban={newBan} />}
     </section>
   );
@@ -345,9 +355,7 @@ function KeyList({ elements }: { elements: readonly ExplainedKeyElement[] }) {
           {alternatives.map(({ part, result, from, value }, index) => (
             <>
               {index > 0 && "; "}
-              <code>
-                <bdi>{part}</bdi>
-              </code>{" "}
+              <Code text={part} />{" "}
               {result === "used" ? (
                 <>
                   is{" "}
@@ -382,11 +390,7 @@ function NewBan({ ban: { until, isAtLeast, storedKey } }: { ban: ExplainedBan })
   return (
     <p class="hint">
       The request would begin a ban{isAtLeast && " of at least this length"}: until{" "}
-      {formatTime(until)}, stored under{" "}
-      <code>
-        <bdi>{storedKey}</bdi>
-      </code>
-      .
+      {formatTime(until)}, stored under <Code text={storedKey} />.
     </p>
   );
 }
@@ -483,4 +487,95 @@ function Verdict({ explanation }: { explanation: Explanation }) {
       <p>Nothing was counted, and no ban has begun.</p>
     </Notice>
   );
+}
+
+/** The maximum number of readings of a path that are listed. */
+const MAX_READINGS = 20;
+
+/** The form of a request that rules match. */
+function ExplainedRequestCard({ request }: { request: ExplainedRequest }) {
+  const { method, sentMethod, isPreflight, host, path, variants, isUnambiguous, client } = request;
+  const others = variants.filter((variant) => variant !== path);
+  return (
+    <section class="card">
+      <h2>The request that rules match</h2>
+      <Facts
+        facts={[
+          [
+            "Method",
+            <>
+              {method}
+              {sentMethod !== method && ` (sent as ${sentMethod})`}
+              {isPreflight && <span class="badge">CORS preflight</span>}
+            </>,
+          ],
+          ["Host", host],
+          ["Path", shownText(path)],
+          ["Client's address", client],
+        ]}
+      />
+      {!isUnambiguous && (
+        <p class="hint">
+          Origins may read this path in different ways. Rules match each of them, and exceptions
+          none.
+        </p>
+      )}
+      {others.length > 0 && (
+        <details>
+          <summary>Other readings of the path</summary>
+          <ul class="plain">
+            {others.slice(0, MAX_READINGS).map((variant) => (
+              <li>
+                <Code text={shownText(variant)} />
+              </li>
+            ))}
+          </ul>
+          {others.length > MAX_READINGS && <p class="hint">And more.</p>}
+        </details>
+      )}
+    </section>
+  );
+}
+
+/** What the client and the origin would get. */
+function ExplainedResponseCard({ response }: { response: ExplainedResponse }) {
+  const { status, headers, body, originHeaders = [] } = response;
+  return (
+    <section class="card">
+      <h2>The response</h2>
+      {status === undefined ? (
+        <p class="hint">The origin answers. Weir adds the headers below to its response.</p>
+      ) : (
+        <p class="hint">
+          Weir answers with status <b>{status}</b>.
+        </p>
+      )}
+      <Headers caption="Headers that Weir sets" headers={headers} />
+      {body !== undefined && (
+        <section class="scroll" tabindex={0} aria-label="Body">
+          <pre>
+            <bdi>{body}</bdi>
+          </pre>
+        </section>
+      )}
+      {originHeaders.length > 0 && (
+        <Headers caption="Headers that the origin gets" headers={originHeaders} />
+      )}
+    </section>
+  );
+}
+
+const HEADER_COLUMNS: readonly Column<ExplainedResponse["headers"][number]>[] = [
+  { label: "Header", cell: ([name]) => <Code text={name} /> },
+  { label: "Value", class: "match", cell: ([, value]) => <bdi>{shownText(value)}</bdi> },
+];
+
+interface HeadersProps {
+  readonly caption: string;
+  readonly headers: ExplainedResponse["headers"];
+}
+
+function Headers({ caption, headers }: HeadersProps) {
+  if (headers.length === 0) return <p class="none">{caption}: none.</p>;
+  return <Table caption={caption} showsCaption columns={HEADER_COLUMNS} rows={headers} />;
 }

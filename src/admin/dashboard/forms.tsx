@@ -1,13 +1,16 @@
+import type { Context } from "hono";
 import type { Child } from "hono/jsx";
 import type { Fault } from "../../config/faults.ts";
 import type { Rule } from "../../config/rule.ts";
 import type { OverrideChange } from "../../control/protocol.ts";
 import { checkOverride, describeFaults, readReason } from "../../overrides/override-input.ts";
 import { IDENTITY_FORM, isIdentity } from "../../request/identity.ts";
-import { withTimeout } from "../../request/timeout.ts";
+import type { AdminEnv } from "../admin-problem.ts";
 import { readForm } from "../input.ts";
 import { OperationError } from "../operations.ts";
-import type { DashboardContext } from "./context.ts";
+
+/** Hono's context in the handlers of the dashboard. */
+export type DashboardContext = Context<AdminEnv>;
 
 interface FormProps {
   readonly c: DashboardContext;
@@ -178,29 +181,4 @@ export function dangerOf(change: OverrideChange): string | undefined {
 
 function invalid(faults: readonly Fault[]): OperationError {
   return new OperationError("invalid", describeFaults(faults));
-}
-
-/** The result of an operation that may fail, so that a page can show what it has. */
-export type Attempt<T> =
-  | { readonly value: T; readonly fault?: undefined }
-  | { readonly value?: undefined; readonly fault: string };
-
-/** How long a page waits for an operation, in milliseconds. */
-const MAX_WAIT_MS = 3000;
-
-const NO_ANSWER = "The control object does not answer. Limits are still enforced.";
-
-/** Awaits an operation for at most three seconds. Never rejects. */
-export async function attempt<T>(operation: () => Promise<T>): Promise<Attempt<T>> {
-  try {
-    const result = operation().then((value): Attempt<T> => ({ value }));
-    return await withTimeout(result, MAX_WAIT_MS, () => ({ fault: NO_ANSWER }));
-  } catch (error) {
-    return { fault: faultText(error) };
-  }
-}
-
-/** Returns a text for operators. The messages of unexpected errors may have secrets, so they are left out. */
-function faultText(error: unknown): string {
-  return error instanceof OperationError ? error.message : NO_ANSWER;
 }

@@ -1,5 +1,6 @@
 import { assetPaths } from "./assets.ts";
-import type { DashboardContext } from "./context.ts";
+import { WAVES } from "./components.ts";
+import type { DashboardContext } from "./forms.tsx";
 
 /** The faults that a log-in can have; the query of the page has their names. */
 const FAULTS = {
@@ -35,9 +36,7 @@ function LoginDocument({ message }: { message: string | undefined }) {
       </head>
       <body>
         <main>
-          <svg viewBox="0 0 24 24" aria-hidden="true">
-            <path d="M2 8q2.5-3 5 0t5 0t5 0t5 0M2 13q2.5-3 5 0t5 0t5 0t5 0M2 18q2.5-3 5 0t5 0t5 0t5 0" />
-          </svg>
+          {WAVES}
           <h1>Weir</h1>
           {message !== undefined && <p role="alert">{message}</p>}
           <form method="post" action="/_weir/login">

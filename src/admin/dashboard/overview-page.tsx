@@ -1,36 +1,26 @@
-import type { Child } from "hono/jsx";
 import type { Config } from "../../config/schema.ts";
 import type { StatisticsReport, Totals } from "../../control/protocol.ts";
-import {
-  addRequests,
-  addStoreSums,
-  noRequests,
-  noStoreSums,
-  type StoreSums,
-} from "../../statistics/sums.ts";
+import { addRequests, addStoreSums, noRequests, noStoreSums } from "../../statistics/sums.ts";
 import { formatCount, formatDollars, formatPercent, formatShortCount } from "../format.ts";
-import { Chart } from "./chart.tsx";
-import { overviewCharts, type Tone } from "./chart-drawing.ts";
+import { Chart } from "./chart.ts";
 import {
-  Bar,
-  ModeBadge,
-  NoTraffic,
+  Empty,
   Notice,
-  RangeSwitch,
-  RuleLink,
+  Part,
   Sign,
   Table,
+  Tile,
+  type TileProps,
   Time,
-  Unavailable,
-} from "./components.tsx";
-import type { DashboardContext } from "./context.ts";
+  type Tone,
+} from "./components.ts";
 import { monthlyDollars, storeCost } from "./cost.ts";
-import { attempt } from "./forms.tsx";
-import { quantileText } from "./histogram.ts";
-import { page } from "./layout.tsx";
-import { LimitedClients } from "./overrides.tsx";
+import type { DashboardContext } from "./forms.tsx";
+import { attempt, page, RangeSwitch, Unavailable } from "./layout.tsx";
+import { LimitedClients } from "./overrides-page.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
-import { exceededCount, peakText, type RuleRow, sortedRules, sumsOf } from "./rule-page.tsx";
+import { RULE_COLUMNS, type RuleRow, sortedRules, sumsOf } from "./rule-page.tsx";
+import { overviewCharts, quantileText } from "./traffic-charts.ts";
 
 interface TilesProps {
   readonly report: StatisticsReport;
@@ -43,108 +33,72 @@ interface TilesProps {
 }
 
 /** The numbers at the top of the overview. */
-function Tiles({ report, periodMs, totals, store, now }: TilesProps) {
+function tilesOf({ report, periodMs, totals, store, now }: TilesProps): TileProps[] {
   const requests = noRequests();
   const calls = noStoreSums();
   for (const bucket of report.buckets) {
     addRequests(requests, bucket.requests);
     addStoreSums(calls, bucket.store);
   }
-  const undecided = requests.undecidedPassed + requests.undecidedDenied;
-  const limited = formatPercent(requests.limited, requests.requests);
-  const unmatched = formatPercent(requests.unmatched, requests.requests);
   const quantile = (share: number) => quantileText(calls.latency, share);
-  return (
-    <ul class="tiles" id="tiles" data-live>
-      <Tile label="Requests" tone="allowed" count={requests.requests}>
-        {unmatched} without a rule
-      </Tile>
-      <Tile label="Limited" tone="limited" count={requests.limited}>
-        {limited} of all requests
-      </Tile>
-      <Tile label="Undecided" tone="undecided" count={undecided}>
-        {formatCount(requests.undecidedDenied)} got 503
-      </Tile>
-      <Tile
-        label="Decided from memory"
-        tone="memory"
-        value={formatPercent(requests.fromMemory, requests.allowed + requests.limited)}
-      >
-        {formatShortCount(calls.calls)} calls to the store
-      </Tile>
-      <Tile label="Store latency p95" value={quantile(0.95)}>
-        p50 {quantile(0.5)} · p99 {quantile(0.99)}
-      </Tile>
-      <IsolatesTile report={report} failures={calls.failures} />
-      <CostTile calls={calls} periodMs={periodMs} totals={totals} store={store} now={now} />
-    </ul>
-  );
-}
-
-interface TileProps {
-  readonly label: string;
-  readonly tone?: Tone;
-  /** A number, which the tile shortens. */
-  readonly count?: number;
-  readonly value?: string;
-  readonly bad?: boolean;
-  readonly children?: Child;
-}
-
-function Tile({ label, tone, count = 0, value, bad, children }: TileProps) {
-  const exact = value === undefined ? formatCount(count) : undefined;
-  return (
-    <li class={bad ? "tile card bad" : "tile card"}>
-      <span class="tile-label">
-        {tone && <Sign tone={tone} />}
-        {label}
-      </span>
-      <span class="tile-value" title={exact}>
-        {value ?? formatShortCount(count)}
-      </span>
-      <span class="tile-note">{children}</span>
-    </li>
-  );
-}
-
-function IsolatesTile({ report, failures }: { report: StatisticsReport; failures: number }) {
   const { isolates, openBreakers } = report;
-  return (
-    <Tile label="Isolates" count={isolates} bad={openBreakers > 0}>
-      {openBreakers > 0 ? `Breaker open in ${formatCount(openBreakers)}` : "Breaker closed"} ·{" "}
-      {formatCount(failures, "failure")}
-    </Tile>
-  );
-}
-
-interface CostProps extends Omit<TilesProps, "report"> {
-  readonly calls: StoreSums;
-}
-
-function CostTile({ calls, periodMs, totals, store, now }: CostProps) {
   const cost = storeCost(calls, store);
-  if (!cost) {
-    return (
-      <Tile label="Store cost" value="$0.00">
-        The store is in memory
-      </Tile>
-    );
-  }
   const soFar = totals && storeCost(totals.store, store);
-  return (
-    <Tile
-      label="Store cost a month, estimated"
-      value={formatDollars(monthlyDollars(cost.dollars, periodMs))}
-    >
-      {formatShortCount(cost.count)} {cost.unit}
-      {soFar && (
-        <>
-          {" "}
-          · {formatDollars(soFar.dollars)} so far, since <Time at={totals.since} now={now} />
-        </>
-      )}
-    </Tile>
-  );
+  return [
+    {
+      label: "Requests",
+      tone: "allowed",
+      value: requests.requests,
+      note: `${formatPercent(requests.unmatched, requests.requests)} without a rule`,
+    },
+    {
+      label: "Limited",
+      tone: "limited",
+      value: requests.limited,
+      note: `${formatPercent(requests.limited, requests.requests)} of all requests`,
+    },
+    {
+      label: "Undecided",
+      tone: "undecided",
+      value: requests.undecidedPassed + requests.undecidedDenied,
+      note: `${formatCount(requests.undecidedDenied)} got 503`,
+    },
+    {
+      label: "Decided from memory",
+      tone: "memory",
+      value: formatPercent(requests.fromMemory, requests.allowed + requests.limited),
+      note: `${formatShortCount(calls.calls)} calls to the store`,
+    },
+    {
+      label: "Store latency p95",
+      value: quantile(0.95),
+      note: `p50 ${quantile(0.5)} · p99 ${quantile(0.99)}`,
+    },
+    {
+      label: "Isolates",
+      value: isolates,
+      bad: openBreakers > 0,
+      note: `${openBreakers > 0 ? `Breaker open in ${formatCount(openBreakers)}` : "Breaker closed"} · ${formatCount(calls.failures, "failure")}`,
+    },
+    cost
+      ? {
+          label: "Store cost a month, estimated",
+          value: formatDollars(monthlyDollars(cost.dollars, periodMs)),
+          note: (
+            <>
+              {formatShortCount(cost.count)} {cost.unit}
+              {soFar && (
+                <>
+                  {" "}
+                  · {formatDollars(soFar.dollars)} so far, since{" "}
+                  <Time at={totals.since} now={now} />
+                </>
+              )}
+            </>
+          ),
+        }
+      : { label: "Store cost", value: "$0.00", note: "The store is in memory" },
+  ];
 }
 
 interface BusiestProps {
@@ -169,29 +123,7 @@ function BusiestRules({ rows, count }: BusiestProps) {
           All {formatCount(rows.length)}
         </a>
       </h2>
-      <Table
-        caption={NEAREST}
-        columns={[
-          { label: "Rule" },
-          { label: "Requests", number: true },
-          { label: "Peak use", number: true },
-          { label: "Over the limit", number: true },
-        ]}
-      >
-        {listed.map(({ rule, sums }) => (
-          <tr>
-            <th scope="row">
-              <RuleLink rule={rule.name} /> <ModeBadge mode={rule.mode} />
-            </th>
-            <td class="number">{formatCount(sums.requests)}</td>
-            <td class="number">
-              {peakText(sums)}
-              <Bar share={sums.peak} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
-            </td>
-            <td class="number">{formatPercent(exceededCount(sums), sums.requests)}</td>
-          </tr>
-        ))}
-      </Table>
+      <Table caption={NEAREST} columns={Object.values(RULE_COLUMNS)} rows={listed} />
     </section>
   );
 }
@@ -203,11 +135,11 @@ const MAX_SHADOW_RULES = 20;
 function ShadowRules({ rows }: { rows: readonly RuleRow[] }) {
   const shadow = rows.filter(({ rule, sums }) => rule.mode === "shadow" || sums.shadowLimited > 0);
   if (shadow.length === 0) return null;
-  const heading = (tone: Tone, text: string) => (
-    <>
-      <Sign tone={tone} /> {text}
-    </>
-  );
+  const column = (tone: Tone, label: string, count: (row: RuleRow) => number) => ({
+    label: [Sign({ tone }), " ", label],
+    number: true,
+    cell: (row: RuleRow) => <Part count={count(row)} of={row.sums.requests} tone={tone} />,
+  });
   return (
     <section class="card" id="shadow" data-live>
       <h2>Shadow beside live</h2>
@@ -215,35 +147,30 @@ function ShadowRules({ rows }: { rows: readonly RuleRow[] }) {
         caption="What each rule in shadow mode would have denied, beside what it has denied"
         showsCaption
         columns={[
-          { label: "Rule" },
-          { label: "Requests", number: true },
-          { label: heading("shadow", "Would deny"), number: true },
-          { label: heading("limited", "Denied"), number: true },
+          RULE_COLUMNS.rule,
+          RULE_COLUMNS.requests,
+          column("shadow", "Would deny", ({ sums }) => sums.shadowLimited),
+          column("limited", "Denied", ({ sums }) => sums.limited),
         ]}
-      >
-        {sortedRules(shadow, "shadow")
-          .slice(0, MAX_SHADOW_RULES)
-          .map(({ rule, sums }) => (
-            <tr>
-              <th scope="row">
-                <RuleLink rule={rule.name} /> <ModeBadge mode={rule.mode} />
-              </th>
-              <td class="number">{formatCount(sums.requests)}</td>
-              <Part count={sums.shadowLimited} of={sums.requests} tone="shadow" />
-              <Part count={sums.limited} of={sums.requests} tone="limited" />
-            </tr>
-          ))}
-      </Table>
+        rows={sortedRules(shadow, "shadow").slice(0, MAX_SHADOW_RULES)}
+      />
     </section>
   );
 }
 
-function Part({ count, of, tone }: { count: number; of: number; tone: Tone }) {
+/** What the overview shows before the first request. */
+function NoTraffic({ url }: { url: string }) {
+  const { origin } = new URL(url);
   return (
-    <td class="number">
-      {formatCount(count)} <small>{formatPercent(count, of)}</small>
-      <Bar share={count / Math.max(1, of)} tone={tone} />
-    </td>
+    <Empty title="No traffic yet">
+      <p>Send some requests, and look at this page again after 5 seconds:</p>
+      <pre tabindex={0}>
+        <code>{`for i in $(seq 20); do curl -s -o /dev/null -w '%{http_code}\\n' ${origin}/; done`}</code>
+      </pre>
+      <p>
+        In a clone of Weir, <code>npm run dev -- --traffic</code> sends traffic to look at.
+      </p>
+    </Empty>
   );
 }
 
@@ -281,13 +208,15 @@ export async function overviewPage(c: DashboardContext) {
               <NoTraffic url={c.req.url} />
             ) : (
               <>
-                <Tiles
-                  report={report.value}
-                  periodMs={now - Math.max(query.from, totals.value?.since ?? 0)}
-                  totals={totals.value}
-                  store={config.store}
-                  now={now}
-                />
+                <ul class="tiles" id="tiles" data-live>
+                  {tilesOf({
+                    report: report.value,
+                    periodMs: now - Math.max(query.from, totals.value?.since ?? 0),
+                    totals: totals.value,
+                    store: config.store,
+                    now,
+                  }).map(Tile)}
+                </ul>
                 <OverviewCharts report={report.value} range={range} now={now} />
                 <p class="updated" id="updated" data-live>
                   Counted until <Time at={now} now={now} />. Isolates upload their counts every 5

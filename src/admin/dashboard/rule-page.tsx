@@ -2,15 +2,13 @@ import type { StatisticsQuery, StatisticsReport } from "../../control/protocol.t
 import { noRuleSums, type RuleSums } from "../../statistics/sums.ts";
 import { formatCount, formatPercent } from "../format.ts";
 import type { RuleView } from "../operations.ts";
-import { Chart } from "./chart.tsx";
-import { ruleCharts } from "./chart-drawing.ts";
-import { ModeBadge, RangeSwitch, rulePath, Unavailable } from "./components.tsx";
-import type { DashboardContext } from "./context.ts";
-import { faultPage } from "./fault-page.tsx";
-import { attempt, mayChange } from "./forms.tsx";
-import { page } from "./layout.tsx";
-import { LimitedClients, OverrideCard, RuleOverrideForm } from "./overrides.tsx";
+import { Chart } from "./chart.ts";
+import { Bar, type Column, Facts, ModeBadge, RuleLink, rulePath } from "./components.ts";
+import { type DashboardContext, mayChange } from "./forms.tsx";
+import { attempt, faultPage, page, RangeSwitch, Unavailable } from "./layout.tsx";
+import { LimitedClients, OverrideCard, RuleOverrideForm } from "./overrides-page.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
+import { ruleCharts } from "./traffic-charts.ts";
 
 /** A rule with its sums in a report. */
 export interface RuleRow {
@@ -42,7 +40,7 @@ function exceededShare(sums: RuleSums): number {
  * Returns the largest part of the limit that any client of a rule had used, as a percentage; `–` if it is
  * unknown or 0.
  */
-export function peakText({ peak }: RuleSums): string {
+function peakText({ peak }: RuleSums): string {
   return peak > 0 ? formatPercent(peak, 1) : "–";
 }
 
@@ -78,7 +76,35 @@ export function searchTextOf({ name, match, key, mode }: RuleView): string {
   return `${name} ${match} ${key} ${mode}`.toLowerCase();
 }
 
-/** The page of a rule. */
+/** The columns that tables of rules have. */
+export const RULE_COLUMNS = {
+  rule: {
+    label: "Rule",
+    cell: ({ rule }) => (
+      <>
+        <RuleLink rule={rule.name} /> <ModeBadge mode={rule.mode} />
+        {rule.override && <span class="badge override">override</span>}
+      </>
+    ),
+  },
+  requests: { label: "Requests", number: true, cell: ({ sums }) => formatCount(sums.requests) },
+  peak: {
+    label: "Peak use",
+    number: true,
+    cell: ({ rule, sums }) => (
+      <>
+        {peakText(sums)}
+        <Bar share={sums.peak} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
+      </>
+    ),
+  },
+  share: {
+    label: "Over the limit",
+    number: true,
+    cell: ({ sums }) => formatPercent(exceededCount(sums), sums.requests),
+  },
+} as const satisfies Record<string, Column<RuleRow>>;
+
 export async function rulePage(c: DashboardContext) {
   const { operations } = c.var;
   const name = c.req.param("name") ?? "";
@@ -107,7 +133,9 @@ export async function rulePage(c: DashboardContext) {
         <p class="hint">
           Why does it apply to a request, or not? <a href="/_weir/explain">Explain a request</a>
         </p>
-        <Facts rule={rule} />
+        <div class="card">
+          <Facts facts={factsOf(rule)} />
+        </div>
         {report.value ? (
           <Traffic rule={rule} report={report.value} query={query} range={range} now={now} />
         ) : (
@@ -137,33 +165,20 @@ export async function rulePage(c: DashboardContext) {
   });
 }
 
-function Facts({ rule }: { rule: RuleView }) {
+function factsOf(rule: RuleView): [string, string][] {
   const extras = [rule.hasTiers && "tiers", rule.hasBan && "a ban"].filter(Boolean).join(" and ");
-  return (
-    <dl class="facts card">
-      <Fact term="Matches" text={rule.match} />
-      <Fact term="Counts" text={rule.key} />
-      {rule.limits.map(({ policy, limit, window }) => (
-        <Fact term={policy} text={`${formatCount(limit)} in ${window}`} />
-      ))}
-      <Fact term="If the store fails" text={rule.onError} />
-      {extras && <Fact term="Has" text={extras} />}
-      {rule.configuredMode !== rule.mode && (
-        <Fact term="Configured mode" text={rule.configuredMode} />
-      )}
-    </dl>
-  );
-}
-
-function Fact({ term, text }: { term: string; text: string }) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd>
-        <bdi>{text}</bdi>
-      </dd>
-    </div>
-  );
+  const facts: [string, string | false][] = [
+    ["Matches", rule.match],
+    ["Counts", rule.key],
+    ...rule.limits.map(({ policy, limit, window }): [string, string] => [
+      policy,
+      `${formatCount(limit)} in ${window}`,
+    ]),
+    ["If the store fails", rule.onError],
+    ["Has", extras],
+    ["Configured mode", rule.configuredMode !== rule.mode && rule.configuredMode],
+  ];
+  return facts.filter((fact): fact is [string, string] => Boolean(fact[1]));
 }
 
 interface TrafficProps {

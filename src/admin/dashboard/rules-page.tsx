@@ -1,14 +1,12 @@
-import { formatCount, formatPercent } from "../format.ts";
-import { Bar, Empty, ModeBadge, RangeSwitch, RuleLink, Table, Unavailable } from "./components.tsx";
-import type { DashboardContext } from "./context.ts";
-import { attempt } from "./forms.tsx";
-import { page } from "./layout.tsx";
+import { formatCount } from "../format.ts";
+import { type Column, Empty, html, Table } from "./components.ts";
+import type { DashboardContext } from "./forms.tsx";
+import { attempt, page, RangeSwitch, Unavailable } from "./layout.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
 import {
-  exceededCount,
   filteredRules,
   isRuleOrder,
-  peakText,
+  RULE_COLUMNS,
   type RuleOrder,
   type RuleRow,
   searchTextOf,
@@ -105,68 +103,51 @@ function FilterForm({ listing: { text, order, range }, shown, total }: FilterPro
   );
 }
 
-const COLUMNS: readonly { order: RuleOrder; label: string; number?: boolean }[] = [
-  { order: "name", label: "Rule" },
-  { order: "requests", label: "Requests", number: true },
-  { order: "limited", label: "Limited", number: true },
-  { order: "peak", label: "Peak use", number: true },
-  { order: "share", label: "Over the limit", number: true },
-];
-
 function RulesTable({ rows, listing }: { rows: readonly RuleRow[]; listing: Listing }) {
   const { text, range } = listing;
-  const [name, ...counts] = COLUMNS.map(({ order, label, number = false }) => {
+  const sorted = (order: RuleOrder, column: Column<RuleRow>): Column<RuleRow> => {
     const query = new URLSearchParams({ sort: order, range: range.id, ...(text && { q: text }) });
     const isSorted = order === listing.order;
     return {
-      label: <a href={`/_weir/rules?${query}`}>{label}</a>,
-      number,
+      ...column,
+      label: <a href={`/_weir/rules?${query}`}>{column.label}</a>,
       sort: isSorted ? (order === "name" ? "ascending" : "descending") : undefined,
-    } as const;
-  });
-  const columns = [
-    ...(name ? [name] : []),
-    { label: "Match" },
-    { label: "Key" },
-    { label: "Limits" },
-    ...counts,
-  ];
-  return (
-    <div class="card">
-      <Table caption="Rules" columns={columns} id="rules-table">
-        {rows.map((row) => (
-          <Row {...row} />
-        ))}
-      </Table>
-    </div>
-  );
-}
-
-function Row({ rule, sums }: RuleRow) {
-  return (
-    <tr data-text={searchTextOf(rule)}>
-      <th scope="row">
-        <RuleLink rule={rule.name} /> <ModeBadge mode={rule.mode} />
-        {rule.override && <span class="badge override">override</span>}
-      </th>
-      <td class="match">
-        <bdi>{rule.match}</bdi>
-      </td>
-      <td>
+    };
+  };
+  const columns: Column<RuleRow>[] = [
+    sorted("name", RULE_COLUMNS.rule),
+    { label: "Match", class: "match", cell: ({ rule }) => <bdi>{rule.match}</bdi> },
+    {
+      label: "Key",
+      cell: ({ rule }) => (
         <code>
           <bdi>{rule.key}</bdi>
         </code>
-      </td>
-      <td>
-        {rule.limits.map(({ limit, window }) => `${formatCount(limit)} / ${window}`).join(", ")}
-      </td>
-      <td class="number">{formatCount(sums.requests)}</td>
-      <td class="number">{formatCount(sums.limited)}</td>
-      <td class="number">
-        {peakText(sums)}
-        <Bar share={sums.peak} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
-      </td>
-      <td class="number">{formatPercent(exceededCount(sums), sums.requests)}</td>
-    </tr>
+      ),
+    },
+    {
+      label: "Limits",
+      cell: ({ rule }) =>
+        rule.limits.map(({ limit, window }) => `${formatCount(limit)} / ${window}`).join(", "),
+    },
+    sorted("requests", RULE_COLUMNS.requests),
+    sorted("limited", {
+      label: "Limited",
+      number: true,
+      cell: ({ sums }) => formatCount(sums.limited),
+    }),
+    sorted("peak", RULE_COLUMNS.peak),
+    sorted("share", RULE_COLUMNS.share),
+  ];
+  return (
+    <div class="card">
+      <Table
+        caption="Rules"
+        id="rules-table"
+        columns={columns}
+        rows={rows}
+        data={({ rule }) => html` data-text="${searchTextOf(rule)}"`}
+      />
+    </div>
   );
 }

@@ -1,6 +1,7 @@
 import uPlot from "uplot";
 import { formatMilliseconds, formatShortCount, formatShortDate, formatTime } from "../../format.ts";
-import type { ChartData, Tone } from "../chart-drawing.ts";
+import type { ChartData } from "../chart.ts";
+import type { Tone } from "../components.ts";
 
 const TONES: readonly Tone[] = [
   "allowed",
@@ -110,7 +111,7 @@ function linesOf(
   const lines = series.toReversed().map(({ label, tone, values }) => {
     const line = document.createElement("span");
     const dot = document.createElement("i");
-    dot.className = `back-${tone}`;
+    dot.className = `back tone-${tone}`;
     const value = values[index];
     const text = typeof value === "number" ? valueText(value) : "–";
     line.append(dot, `${label} `, text);

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { FakeOperations } from "../../../../dev/fake-operations.ts";
 import type { AdminEnv } from "../../../../src/admin/admin-problem.ts";
-import { dashboardRoutes } from "../../../../src/admin/dashboard/routes.tsx";
+import { dashboardRoutes } from "../../../../src/admin/dashboard/routes.ts";
 import type { AdminOperations } from "../../../../src/admin/operations.ts";
 import { defineConfig } from "../../../../src/config/define.ts";
 

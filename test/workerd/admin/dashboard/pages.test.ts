@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NO_CONTROL } from "../../../../src/admin/control-client.ts";
-import { overviewCharts } from "../../../../src/admin/dashboard/chart-drawing.ts";
+import { overviewCharts } from "../../../../src/admin/dashboard/traffic-charts.ts";
 import { formatRelativeTime } from "../../../../src/admin/format.ts";
 import { type AdminOperations, OperationError } from "../../../../src/admin/operations.ts";
 import { noRuleSums } from "../../../../src/statistics/sums.ts";

@@ -2,9 +2,76 @@ import { type Override, overrideId } from "../../overrides/override.ts";
 import type { LimitedClient } from "../../statistics/sums.ts";
 import { formatCount, formatEffect, formatTime } from "../format.ts";
 import type { RuleView } from "../operations.ts";
-import { Bar, ClientLink, type Column, RuleLink, Table, Time } from "./components.tsx";
-import type { DashboardContext } from "./context.ts";
-import { ExpiryField, Form, mayChange, ReasonField } from "./forms.tsx";
+import { Bar, ClientLink, type Column, Empty, RuleLink, Table, Time } from "./components.ts";
+import { type DashboardContext, ExpiryField, Form, mayChange, ReasonField } from "./forms.tsx";
+import { attempt, page, Unavailable } from "./layout.tsx";
+
+/** The number of overrides on the page. There can be 10,000. */
+const MAX_SHOWN = 500;
+
+/** The page with all overrides that have not ended. */
+export async function overridesPage(c: DashboardContext) {
+  const overrides = await attempt(() => c.var.operations.overrides());
+  const all = overrides.value ?? [];
+  const shown = all.slice(0, MAX_SHOWN);
+  return page(c, {
+    title: "Overrides",
+    section: "/_weir/overrides",
+    children: (
+      <>
+        <h1>Overrides</h1>
+        {overrides.fault !== undefined && (
+          <Unavailable what="The overrides" fault={overrides.fault} />
+        )}
+        {overrides.value && all.length === 0 && (
+          <Empty title="No overrides">
+            <p>
+              An override changes a rule or the limit of a client for some time, without a deploy.
+              Set one on the page of a <a href="/_weir/rules">rule</a> or a{" "}
+              <a href="/_weir/clients">client</a>.
+            </p>
+          </Empty>
+        )}
+        {all.length > 0 && (
+          <div class="card">
+            <p class="hint">
+              {formatCount(all.length, "override")}
+              {all.length > shown.length && `, of which these are the newest ${shown.length}`}
+            </p>
+            <Table caption="Overrides" cards columns={columnsFor(c, Date.now())} rows={shown} />
+          </div>
+        )}
+      </>
+    ),
+  });
+}
+
+function columnsFor(c: DashboardContext, now: number): Column<Override>[] {
+  const change: Column<Override> = {
+    label: "Change",
+    cell: (override) => <RemoveForm c={c} override={override} />,
+  };
+  return [
+    { label: "Rule", cell: ({ rule }) => <RuleLink rule={rule} /> },
+    {
+      label: "Client",
+      cell: ({ client, rule }) =>
+        client === undefined ? "all" : <ClientLink client={client} rule={rule} />,
+    },
+    { label: "Effect", cell: ({ effect }) => <bdi>{formatEffect(effect)}</bdi> },
+    { label: "Ends", class: "nowrap", cell: ({ expiresAt }) => <Time at={expiresAt} now={now} /> },
+    { label: "Reason", class: "reason", cell: ({ reason }) => <bdi>{reason}</bdi> },
+    {
+      label: "Set",
+      cell: ({ by, setAt }) => (
+        <>
+          <bdi>{by}</bdi>, <Time at={setAt} now={now} />
+        </>
+      ),
+    },
+    ...(mayChange(c) ? [change] : []),
+  ];
+}
 
 interface OverrideProps {
   readonly c: DashboardContext;
@@ -32,7 +99,7 @@ export function OverrideCard({ c, override, now }: OverrideProps) {
 }
 
 /** The form that removes an override; nothing for read-only operators. */
-export function RemoveForm({ c, override }: Omit<OverrideProps, "now">) {
+function RemoveForm({ c, override }: Omit<OverrideProps, "now">) {
   if (!mayChange(c)) return null;
   const { rule, client } = override;
   return (
@@ -163,13 +230,38 @@ interface LimitedClientsProps {
 }
 
 const CAPTION = "Most limited clients";
-const CLIENT: Column = { label: "Client" };
-const COUNTS: readonly Column[] = [{ label: "Limited", number: true }, { label: "Last" }];
 
 /** The clients that were limited most often. Each links to the page on which an operator can act. */
 export function LimitedClients({ clients, from, now, ofOneRule = false }: LimitedClientsProps) {
   const max = Math.max(1, ...clients.map(({ count }) => count));
-  const columns = ofOneRule ? [CLIENT, ...COUNTS] : [CLIENT, { label: "Rule" }, ...COUNTS];
+  const rule: Column<LimitedClient> = {
+    label: "Rule",
+    cell: (each) => <RuleLink rule={each.rule} />,
+  };
+  const columns: Column<LimitedClient>[] = [
+    {
+      label: "Client",
+      cell: ({ client, rule, shadow }) => (
+        <>
+          <ClientLink client={client} rule={rule} />
+          {shadow && <span class="badge shadow">shadow</span>}
+        </>
+      ),
+    },
+    ...(ofOneRule ? [] : [rule]),
+    {
+      label: "Limited",
+      number: true,
+      cell: ({ count, error, shadow }) => (
+        <>
+          {error > 0 && <small>{formatCount(count - error)} to </small>}
+          {formatCount(count)}
+          <Bar share={count / max} tone={shadow ? "shadow" : "limited"} />
+        </>
+      ),
+    },
+    { label: "Last", class: "nowrap", cell: ({ lastAt }) => <Time at={lastAt} now={now} /> },
+  ];
   return (
     <section class="card" id="limited-clients" data-live>
       <h2>{CAPTION}</h2>
@@ -177,39 +269,8 @@ export function LimitedClients({ clients, from, now, ofOneRule = false }: Limite
       {clients.length === 0 ? (
         <p class="none">No client was limited in this time.</p>
       ) : (
-        <Table caption={CAPTION} columns={columns}>
-          {clients.map((each) => (
-            <tr>
-              <th scope="row">
-                <ClientLink client={each.client} rule={each.rule} />
-                {each.shadow && <span class="badge shadow">shadow</span>}
-              </th>
-              {!ofOneRule && (
-                <td>
-                  <RuleLink rule={each.rule} />
-                </td>
-              )}
-              <td class="number">
-                <Count {...each} />
-                <Bar share={each.count / max} tone={each.shadow ? "shadow" : "limited"} />
-              </td>
-              <td class="nowrap">
-                <Time at={each.lastAt} now={now} />
-              </td>
-            </tr>
-          ))}
-        </Table>
+        <Table caption={CAPTION} columns={columns} rows={clients} />
       )}
     </section>
-  );
-}
-
-function Count({ count, error }: Pick<LimitedClient, "count" | "error">) {
-  if (error === 0) return <>{formatCount(count)}</>;
-  return (
-    <>
-      <small>{formatCount(count - error)} to </small>
-      {formatCount(count)}
-    </>
   );
 }
