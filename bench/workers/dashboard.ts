@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { Hono } from "hono";
 import { FakeOperations } from "../../dev/fake-operations.ts";
 import type { AdminEnv } from "../../src/admin/admin-problem.ts";
-import { dashboardRoutes } from "../../src/admin/dashboard/routes.tsx";
+import { dashboardRoutes } from "../../src/admin/dashboard/routes.ts";
 import { withSecurityFields } from "../../src/admin/login.ts";
 import { defineConfig } from "../../src/config/index.ts";
 import type { StatisticsQuery } from "../../src/control/protocol.ts";

@@ -128,7 +128,7 @@ async function explain(page: Page): Promise<void> {
   await page.getByLabel("Method").fill("POST");
   await page.getByLabel("URL or path").fill(`/login?${"long=value&".repeat(20)}`);
   await page.getByLabel("Client's address").fill("203.0.113.8");
-  await page.getByLabel("Header fields, one in each line").fill("x-api-key: abc");
+  await page.getByLabel("Headers, one in each line").fill("x-api-key: abc");
   await page.getByRole("button", { name: "Explain", exact: true }).click();
   await page.getByText("Rules that do not apply").waitFor();
   await openDetails(page);

@@ -31,7 +31,7 @@ import { attempt, page } from "./layout.tsx";
 interface DescribedFields {
   readonly method: string;
   readonly url: string;
-  /** One header field in each line. */
+  /** One header in each line. */
   readonly headers: string;
   readonly ip: string;
   readonly country: string;
@@ -77,7 +77,7 @@ function readDescription(
   return { method: described.method, url: described.url, headers: sent, cf };
 }
 
-/** Returns the header fields in some lines. A field that was entered twice has both values, as in HTTP. */
+/** Returns the headers in some lines. A header that was entered twice has both values, as in HTTP. */
 function fieldsIn(text: string): Map<string, string> {
   const fields = new Map<string, string>();
   for (const [index, line] of text.split("\n").entries()) {
@@ -85,7 +85,7 @@ function fieldsIn(text: string): Map<string, string> {
     const colon = line.indexOf(":");
     if (colon < 1) {
       const message = `must have a name and a colon in each line, as in x-api-key: abc. Line ${index + 1} has none.`;
-      throw invalidInput([{ path: "Header fields", message }]);
+      throw invalidInput([{ path: "Headers", message }]);
     }
     const name = line.slice(0, colon).trim().toLowerCase();
     const value = line.slice(colon + 1).trim();
@@ -135,7 +135,7 @@ function DescriptionForm({ c, fields }: { c: DashboardContext; fields: Described
         </label>
         <ClientFields fields={fields} />
         <label class="field whole">
-          <span>Header fields, one in each line</span>
+          <span>Headers, one in each line</span>
           <textarea
             name="headers"
             rows={3}
