@@ -1,7 +1,14 @@
+import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Place, placeOf } from "../../src/request/canonical-request.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
-import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/matcher.ts";
+import {
+  createMatcher,
+  type Matcher,
+  matchesHost,
+  matchesMethod,
+  type RuleMatch,
+} from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
 
@@ -14,24 +21,39 @@ interface Route {
   readonly isAssumedPreflight: boolean;
 }
 
+/** The method and the host of requests. */
+interface Source {
+  readonly method: string;
+  readonly host: string | undefined;
+  /** The routes of paths. */
+  readonly routes: LruCache<Route>;
+  /** The route of all short paths, if no rule for this method and host reads the path. */
+  readonly anyPath: Route | undefined;
+}
+
 /** A path may have 75 variants, and may match hundreds of rules. Such routes are not cached. */
 const MAX_CACHED_VARIANTS = 4;
 const MAX_CACHED_RULES = 16;
-/** The maximum number of cached routes. They take at most 50 MB, and usually 5 MB. */
-const CACHED_ROUTES = 8192;
-/** The longest key of a cached route, in characters. */
-const MAX_CACHED_LENGTH = 512;
+/** The maximum number of cached routes for each method and host. They usually take 2 MB. */
+const CACHED_ROUTES = 4096;
+const CACHED_SOURCES = 32;
+/** The longest path of a cached route, in characters. */
+const MAX_CACHED_LENGTH = 256;
+/** No path up to this length, in characters, is too long for the Worker. */
+const NEVER_TOO_LONG = 128;
 
 /** Finds the rules that match the requests of a log, with the matcher of the Worker. */
 export class RouteCache {
   /** The request that was looked up last. */
   readonly request: LoggedRequest;
+  readonly #rules: readonly Rule[];
   readonly #match: Matcher;
   readonly #caseSensitivePaths: boolean;
   readonly #showsPreflights: boolean;
   /** Whether the conditions of all rules depend only on host, method and path. */
   readonly #isCacheable: boolean;
-  readonly #routes = new LruCache<Route>(CACHED_ROUTES);
+  readonly #sources = new LruCache<Source>(CACHED_SOURCES);
+  #lastSource: Source | undefined;
   /** The number of OPTIONS requests that count as preflights because the log does not show more. */
   assumedPreflights = 0;
 
@@ -46,6 +68,7 @@ export class RouteCache {
     request: LoggedRequest,
   ) {
     this.request = request;
+    this.#rules = rules;
     this.#match = createMatcher(rules, caseSensitivePaths);
     this.#caseSensitivePaths = caseSensitivePaths;
     this.#showsPreflights = showsPreflights;
@@ -54,27 +77,56 @@ export class RouteCache {
 
   /** @returns undefined if the Worker refuses the request before it reads the rules */
   matchesOf(request: LogRequest): readonly RuleMatch[] | undefined {
-    const { method, host, target } = request;
-    const query = target.indexOf("?");
-    const path = query === -1 ? target : target.slice(0, query);
-    const key = `${method} ${host ?? ""}${path}`;
-    const route = this.#routes.get(key) ?? this.#createRoute(request, path, key);
+    const source = this.#sourceOf(request);
+    const isShort = request.target.length <= NEVER_TOO_LONG;
+    const route = (isShort && source.anyPath) || this.#routeOf(request, source);
     if (!route) return undefined;
     this.request.set(request, route.place);
     if (route.isAssumedPreflight) this.assumedPreflights++;
     return route.matches ?? this.#match(this.request);
   }
 
-  #createRoute(request: LogRequest, path: string, key: string): Route | undefined {
+  #sourceOf(request: LogRequest): Source {
+    const { method, host } = request;
+    const last = this.#lastSource;
+    if (last && last.method === method && last.host === host) return last;
+    const key = `${method} ${host ?? ""}`;
+    const source = this.#sources.get(key) ?? this.#createSource(request);
+    this.#sources.set(key, source);
+    this.#lastSource = source;
+    return source;
+  }
+
+  #createSource(request: LogRequest): Source {
+    const route = this.#createRoute(request, "/");
+    const isOfSource = ({ match }: Rule) =>
+      matchesHost(match, this.request) && matchesMethod(match, this.request);
+    const isAnyPath =
+      route?.matches && !this.#rules.some((rule) => readsPath(rule) && isOfSource(rule));
+    const { method, host } = request;
+    const routes = new LruCache<Route>(CACHED_ROUTES);
+    return { method, host, routes, anyPath: isAnyPath ? route : undefined };
+  }
+
+  #routeOf(request: LogRequest, { routes }: Source): Route | undefined {
+    const query = request.target.indexOf("?");
+    const path = query === -1 ? request.target : request.target.slice(0, query);
+    const known = routes.get(path);
+    if (known) return known;
+    const route = this.#createRoute(request, path);
+    if (route && path.length <= MAX_CACHED_LENGTH && isSmall(route)) routes.set(path, route);
+    return route;
+  }
+
+  /** Sets the request, too. @returns undefined if the Worker refuses the request before it reads the rules */
+  #createRoute(request: LogRequest, path: string): Route | undefined {
     const place = placeOf(urlOf(request.host, path), this.#caseSensitivePaths);
     if (!place) return undefined;
     this.request.set(request, place);
     const isOptions = this.request.sentMethod === "OPTIONS";
     const isCacheable = this.#isCacheable && !(isOptions && this.#showsPreflights);
     const matches = isCacheable ? this.#match(this.request) : undefined;
-    const route = { place, matches, isAssumedPreflight: isOptions && !this.#showsPreflights };
-    if (key.length <= MAX_CACHED_LENGTH && isSmall(route)) this.#routes.set(key, route);
-    return route;
+    return { place, matches, isAssumedPreflight: isOptions && !this.#showsPreflights };
   }
 }
 
@@ -85,9 +137,21 @@ function isSmall({ place, matches = [] }: Route): boolean {
 }
 
 /** Whether the conditions of a rule read only the host, the method and the path of a request. */
-function matchesByPlace({ match }: Rule): boolean {
-  const { except, ...conditions } = match;
-  return [conditions, except ?? {}].every(({ headers, query, ips, countries, asns, bots }) =>
+function matchesByPlace(rule: Rule): boolean {
+  return conditionsOf(rule).every(({ headers, query, ips, countries, asns, bots }) =>
     [headers, query, ips, countries, asns, bots].every((each) => each === undefined),
   );
+}
+
+/** Whether a rule reads the path of a request. */
+function readsPath(rule: Rule): boolean {
+  const parts = [...rule.key, ...(rule.tiers?.by ?? [])].flat();
+  return (
+    conditionsOf(rule).some(({ paths }) => paths !== undefined) ||
+    parts.some(({ kind }) => kind === "path" || kind === "param")
+  );
+}
+
+function conditionsOf({ match: { except, ...match } }: Rule): Conditions[] {
+  return except ? [match, except] : [match];
 }
