@@ -4,9 +4,8 @@
  */
 import { pathToFileURL } from "node:url";
 import { markdownTable } from "markdown-table";
-import { WORLD } from "../../cli/simulation/actor.ts";
 import { Random } from "../../cli/simulation/random.ts";
-import { VirtualTime } from "../../cli/simulation/virtual-time.ts";
+import { VirtualTime, WORLD } from "../../cli/simulation/virtual-time.ts";
 import { ControlLink } from "../../src/control/control-link.ts";
 import type { StatisticsUpload, UploadAnswer } from "../../src/control/protocol.ts";
 import { CallSlots, Sources } from "../../src/control/uploads.ts";

@@ -1,4 +1,4 @@
-import type { Isolate } from "../../cli/simulation/isolate.ts";
+import type { Isolate } from "../../cli/simulation/fleet.ts";
 import type { NetworkRecorder } from "../../cli/simulation/network.ts";
 import { type Demand, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 import type { Answer } from "../../src/stores/store.ts";

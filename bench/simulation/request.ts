@@ -1,4 +1,4 @@
-import type { Isolate } from "../../cli/simulation/isolate.ts";
+import type { Isolate } from "../../cli/simulation/fleet.ts";
 import type { Counter, Demand } from "../../src/engine/counter.ts";
 
 /** A request that waits for its decision. */

@@ -1,8 +1,7 @@
-import { WORLD } from "../../cli/simulation/actor.ts";
 import { Fleet } from "../../cli/simulation/fleet.ts";
 import { Network } from "../../cli/simulation/network.ts";
 import { Random, seedOf } from "../../cli/simulation/random.ts";
-import { VirtualTime } from "../../cli/simulation/virtual-time.ts";
+import { VirtualTime, WORLD } from "../../cli/simulation/virtual-time.ts";
 import type { Demand } from "../../src/engine/counter.ts";
 import { type EntryStore, withBatches } from "../../src/stores/batch.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";

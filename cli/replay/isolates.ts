@@ -2,11 +2,10 @@ import type { Config } from "../../src/config/schema.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
 import { type Answer, type Store, StoreError } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
-import { WORLD } from "../simulation/actor.ts";
 import { Fleet } from "../simulation/fleet.ts";
 import { Network, type NetworkRecorder } from "../simulation/network.ts";
 import { Random } from "../simulation/random.ts";
-import { VirtualTime } from "../simulation/virtual-time.ts";
+import { VirtualTime, WORLD } from "../simulation/virtual-time.ts";
 import { certainDenialOf } from "./exact-engine.ts";
 import {
   type AppliedClient,
@@ -141,8 +140,6 @@ interface Arrival {
 class SecondSpread {
   readonly #random: Random;
   #kept: LogRequest[] = [];
-  /** The offset, in milliseconds, of the last request of the second of `#kept` that was returned. */
-  #offset = 0;
   #hasWholeSeconds = true;
 
   constructor(random: Random) {
@@ -153,41 +150,26 @@ class SecondSpread {
   add(requests: readonly LogRequest[]): Arrival[] {
     const arrivals: Arrival[] = [];
     for (const request of requests) {
-      if (this.#hasWholeSeconds && request.at % SECOND_MS !== 0) {
-        arrivals.push(...this.flush());
-        this.#hasWholeSeconds = false;
-      }
-      if (!this.#hasWholeSeconds) {
-        arrivals.push({ request, at: request.at });
-        continue;
-      }
-      const isNext = this.#kept.length > 0 && request.at !== this.#kept[0]?.at;
-      if (isNext || this.#kept.length === MAX_KEPT) {
-        const { offset, list } = this.#spread();
-        for (const arrival of list) arrivals.push(arrival);
-        this.#offset = isNext ? 0 : offset;
-      }
-      this.#kept.push(request);
+      const [first] = this.#kept;
+      this.#hasWholeSeconds &&= request.at % SECOND_MS === 0;
+      const isOther = first?.at !== request.at || this.#kept.length === MAX_KEPT;
+      // The arrivals of more than MAX_KEPT requests overlap, and the simulation keeps their order.
+      if (isOther || !this.#hasWholeSeconds) for (const each of this.flush()) arrivals.push(each);
+      if (this.#hasWholeSeconds) this.#kept.push(request);
+      else arrivals.push({ request, at: request.at });
     }
     return arrivals;
   }
 
   /** Returns the kept requests. */
   flush(): Arrival[] {
-    const { list } = this.#spread();
-    this.#offset = 0;
-    return list;
-  }
-
-  #spread(): { readonly offset: number; readonly list: Arrival[] } {
-    const rest = SECOND_MS - this.#offset;
-    const offsets = this.#kept.map(() => this.#offset + this.#random.uniform() * rest);
+    const offsets = this.#kept.map(() => this.#random.uniform() * SECOND_MS);
     offsets.sort((a, b) => a - b);
-    const list = this.#kept.map((request, index) => {
+    const arrivals = this.#kept.map((request, index) => {
       return { request, at: request.at + (offsets[index] as number) };
     });
     this.#kept = [];
-    return { offset: offsets.at(-1) ?? this.#offset, list };
+    return arrivals;
   }
 }
 

@@ -1,9 +1,9 @@
 import type { Demand, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Answer, Group, Store } from "../../src/stores/store.ts";
-import { WORLD } from "./actor.ts";
-import type { Isolate } from "./isolate.ts";
+import type { Isolate } from "./fleet.ts";
 import type { Random } from "./random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
+import { WORLD } from "./virtual-time.ts";
 
 export interface NetworkOptions {
   /** The mean time of a call to the store and back, in milliseconds. */

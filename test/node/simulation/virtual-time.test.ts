@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { WORLD } from "../../../cli/simulation/actor.ts";
-import { VirtualTime } from "../../../cli/simulation/virtual-time.ts";
+import { VirtualTime, WORLD } from "../../../cli/simulation/virtual-time.ts";
 
 const { now: realNow } = Date;
 const realTimeout = globalThis.setTimeout;
