@@ -1,7 +1,9 @@
+import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseIsoTime } from "../../src/config/calendar.ts";
 import { durationUpTo } from "../../src/config/window.ts";
+import { printable } from "../print/text.ts";
 import { fieldMap } from "./fields.ts";
 import type { AbsentField } from "./json-records.ts";
 import { type FileOptions, type LogFile, openLogFile } from "./log-file.ts";
@@ -204,15 +206,27 @@ export function logOptionsOf(
   if (files.indexOf("-") !== files.lastIndexOf("-")) {
     throw new LogError("- is standard input, which can be read only once.");
   }
-  const paths = files.map((file) => (file === "-" ? file : resolve(file)));
+  const paths = files.map((file) => (file === "-" ? file : realPathOf(file)));
   const twice = files.find((_, index) => paths.indexOf(paths[index] as string) !== index);
   if (twice !== undefined) {
-    throw new LogError(`${twice} is named twice: its requests would count twice.`);
+    throw new LogError(
+      `${printable(twice)} is named twice, so its requests would count twice. Name each log once.`,
+    );
   }
   if (host !== undefined && hostName(host) === undefined) {
-    throw new LogError("--host is no host name. Allowed: a name such as example.com.");
+    throw new LogError(
+      `--host ${printable(host)}: this is not a host name. Allowed: a name such as api.example.com.`,
+    );
   }
   return { files, format, map, host, missingAsAbsent, maxDelayMs: maxDelay, from, to };
+}
+
+function realPathOf(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    return resolve(file);
+  }
 }
 
 /** Adds the pairs of one `--map` to those of the ones before it. */

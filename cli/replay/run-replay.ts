@@ -1,33 +1,27 @@
+import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { LogError } from "../logs/log-request.ts";
-import { factNotes, logNotes, type ReportNote } from "../logs/needs.ts";
+import { LogError, type LogFacts } from "../logs/log-request.ts";
+import { factNotes, logNotes } from "../logs/needs.ts";
 import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
 import { jsonText } from "../print/text.ts";
 import { compareRules } from "./compare-rules.ts";
 import { createReplayEngine, type ReplayEngine } from "./engine.ts";
+import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
 import {
   type ConfigFile,
-  checkBounds,
   checkedLogOptions,
-  checkHtmlFile,
-  checkLeftOut,
-  checkPairs,
-  exceededBounds,
-  type HtmlFile,
   noRequests,
   openUntilInterrupted,
   printFailure,
   printReport,
   ReplayError,
   readConfig,
-  uncheckedBounds,
   untilInterrupted,
-  writeHtmlFile,
 } from "./inputs.ts";
 import { markdownReport } from "./markdown-report.ts";
-import type { ReplayReport } from "./report.ts";
+import type { FailedBound, ReplayReport } from "./report.ts";
 import { textReport } from "./text-report.ts";
 import { ReplayTotals } from "./totals.ts";
 import { costReport } from "./usage.ts";
@@ -75,7 +69,8 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
     notes: [
       ...factNotes(logs.facts),
       ...logNotes(logs.progress, isPartial),
-      ...notesOf(replayed.engine),
+      ...replayed.engine.notes,
+      ...replayed.engine.laterNotes,
     ],
     ...sums,
     cost: costOf(usage, replayed),
@@ -107,10 +102,6 @@ async function replayAll(input: ReplayInput, totals: ReplayTotals): Promise<LogP
   return period;
 }
 
-function notesOf({ notes, laterNotes }: ReplayEngine): ReportNote[] {
-  return [...notes, ...laterNotes];
-}
-
 /** The options of the command `replay`. */
 export interface ReplayCommandOptions extends LogCommandOptions {
   readonly config: string;
@@ -124,6 +115,93 @@ export interface ReplayCommandOptions extends LogCommandOptions {
   readonly markdown?: true;
   readonly html?: string;
   readonly quiet?: true;
+}
+
+type Bounds = Pick<ReplayCommandOptions, "maxDenied" | "maxNewlyDenied">;
+
+function hasBound({ maxDenied, maxNewlyDenied }: Bounds): boolean {
+  return maxDenied !== undefined || maxNewlyDenied !== undefined;
+}
+
+/** @throws {ReplayError} if an option needs another one */
+function checkPairs({ maxNewlyDenied, against, seed, isolates }: ReplayCommandOptions): void {
+  if (maxNewlyDenied !== undefined && against === undefined) {
+    throw new ReplayError(
+      1,
+      "--max-newly-denied compares two configurations. Name the other one with --against <file>.",
+    );
+  }
+  if (seed !== undefined && isolates === undefined) {
+    throw new ReplayError(
+      1,
+      "--seed is for the random numbers of --isolates. Add --isolates <n>, or leave --seed out.",
+    );
+  }
+}
+
+/**
+ * Checks that clients can be counted, because otherwise no bound could ever be exceeded.
+ *
+ * @throws {ReplayError} if there is a bound, and the log does not state addresses
+ */
+export function checkBounds(bounds: Bounds, { ip }: Pick<LogFacts, "ip">): void {
+  if (ip || !hasBound(bounds)) return;
+  throw new ReplayError(
+    2,
+    "--max-denied and --max-newly-denied count clients by their addresses, but the log does not state addresses. For JSON lines, name their field, such as --map ip=client.address.",
+  );
+}
+
+/**
+ * Checks that all enforced rules are replayed if there is a bound, because a rule that is left out denies nobody.
+ *
+ * @throws {ReplayError} if there is a bound, and an enforced rule is left out
+ */
+function checkLeftOut(
+  bounds: Bounds,
+  { rules }: Config,
+  { leftOut, notes }: Pick<ReplayEngine, "leftOut" | "notes">,
+): void {
+  if (!hasBound(bounds)) return;
+  const isLeftOut = (name: string) => leftOut.some(({ rule }) => rule === name);
+  const enforced = rules.filter(({ name, mode }) => mode === "enforce" && isLeftOut(name));
+  const [first] = enforced;
+  if (!first) return;
+  const reasons = notes.filter(({ rule }) => rule === first.name).map(({ text }) => text);
+  const others =
+    enforced.length > 1 ? [`${formatCount(enforced.length - 1, "more rule")} left out.`] : [];
+  throw new ReplayError(
+    2,
+    [
+      "--max-denied and --max-newly-denied need all enforced rules, but the log does not suffice for each of them.",
+      ...reasons,
+      ...others,
+    ].join("\n"),
+  );
+}
+
+/** Returns the bounds that a replay has exceeded. Clients are counted by their addresses. */
+function exceededBounds(
+  { total, comparison }: ReplayReport,
+  { maxDenied, maxNewlyDenied }: Bounds,
+): FailedBound[] {
+  const bounds = [
+    { option: "--max-denied", allowed: maxDenied, clients: total.clientsDenied },
+    {
+      option: "--max-newly-denied",
+      allowed: maxNewlyDenied,
+      clients: comparison?.clients.newlyDenied ?? 0,
+    },
+  ] as const;
+  return bounds.flatMap(({ option, allowed, clients }) =>
+    allowed !== undefined && clients > allowed ? [{ option, allowed, clients }] : [],
+  );
+}
+
+/** Returns why the bounds cannot be checked; undefined if they can be, or if there is none. */
+function uncheckedBounds({ log }: Pick<ReplayReport, "log">, bounds: Bounds): string | undefined {
+  if (!log.isIncomplete || !hasBound(bounds)) return;
+  return "--max-denied and --max-newly-denied need the whole log, but a file could not be read to its end. The rest may have more denied clients. The notes of the report name the file.";
 }
 
 /**

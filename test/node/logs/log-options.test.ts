@@ -63,7 +63,7 @@ describe("the options about logs", () => {
     [["a", "--to", "2026-11-22T25:00Z"], "a time with its zone"],
     [["a", "--from", "2026-11-22", "--to", "2026-11-22"], "--to must be a later time than --from."],
     [["x.log", "./x.log"], "./x.log is named twice"],
-    [["a", "--host", "b a d"], "--host is no host name."],
+    [["a", "--host", "b a d"], "--host b a d: this is not a host name."],
     [["-", "-"], "- is standard input, which can be read only once."],
   ])("refuse %j", (args, message) => {
     expect(() => parse(...args)).toThrow(message);

@@ -1,13 +1,8 @@
 import { readdir, readFile, readlink, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import {
-  checkHtmlFile,
-  printReport,
-  ReplayError,
-  untilInterrupted,
-  writeHtmlFile,
-} from "../../../cli/replay/inputs.ts";
+import { checkHtmlFile, writeHtmlFile } from "../../../cli/replay/html-file.ts";
+import { printReport, ReplayError, untilInterrupted } from "../../../cli/replay/inputs.ts";
 import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";
 

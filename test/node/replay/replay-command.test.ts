@@ -1,8 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkBounds } from "../../../cli/replay/inputs.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
+import { checkBounds } from "../../../cli/replay/run-replay.ts";
 import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";
 
@@ -202,8 +202,8 @@ describe("the exit code of weir replay", () => {
     [1, ["access.log", "--map", "ip=client"], "--map names fields of JSON lines, but the format"],
     [
       1,
-      ["none.log", "--map", "ip=client", "--format", "har"],
-      "is har, which has no other fields.",
+      ["none.log", "--map", "ip=client", "--format", "combined"],
+      "is combined, which has no other fields.",
     ],
     [1, ["access.log", "--max-denied", "many"], "a whole number from 0"],
     [1, ["access.log", "--isolates", "0"], "a whole number from 1 to 1000"],
@@ -234,13 +234,12 @@ describe("the exit code of weir replay", () => {
     expect(JSON.parse(stdout)).toMatchObject({ ok: false });
   });
 
-  it.each([{ maxDenied: 5 }, { maxNewlyDenied: 0 }])(
-    "is 2 for %j if the log does not state addresses, by which clients are counted",
-    (bounds) => {
-      const options = { config: "weir.config.ts", ...bounds };
-      expect(() => checkBounds(options, { ip: false })).toThrow("does not state addresses");
-      expect(() => checkBounds(options, { ip: true })).not.toThrow();
-      expect(() => checkBounds({}, { ip: false })).not.toThrow();
-    },
-  );
+  it.each<{ maxDenied: number } | { maxNewlyDenied: number }>([
+    { maxDenied: 5 },
+    { maxNewlyDenied: 0 },
+  ])("is 2 for %j if the log does not state addresses, by which clients are counted", (bounds) => {
+    expect(() => checkBounds(bounds, { ip: false })).toThrow("does not state addresses");
+    expect(() => checkBounds(bounds, { ip: true })).not.toThrow();
+    expect(() => checkBounds({}, { ip: false })).not.toThrow();
+  });
 });
