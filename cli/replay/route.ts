@@ -2,13 +2,7 @@ import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Place, placeOf } from "../../src/request/canonical-request.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
-import {
-  createMatcher,
-  type Matcher,
-  matchesHost,
-  matchesMethod,
-  type RuleMatch,
-} from "../../src/request/matcher.ts";
+import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
 
@@ -27,7 +21,7 @@ interface Source {
   readonly host: string | undefined;
   /** The routes of paths. */
   readonly routes: LruCache<Route>;
-  /** The route of all short paths, if no rule for this method and host reads the path. */
+  /** The route of all short paths, if no rule for this method reads the path. */
   readonly anyPath: Route | undefined;
 }
 
@@ -99,10 +93,11 @@ export class RouteCache {
 
   #createSource(request: LogRequest): Source {
     const route = this.#createRoute(request, "/");
-    const isOfSource = ({ match }: Rule) =>
-      matchesHost(match, this.request) && matchesMethod(match, this.request);
+    const { method: name, sentMethod } = this.request;
+    const mayMatch = ({ match: { methods } }: Rule) =>
+      !methods || methods.includes(name) || methods.includes(sentMethod);
     const isAnyPath =
-      route?.matches && !this.#rules.some((rule) => readsPath(rule) && isOfSource(rule));
+      route?.matches && !this.#rules.some((rule) => readsPath(rule) && mayMatch(rule));
     const { method, host } = request;
     const routes = new LruCache<Route>(CACHED_ROUTES);
     return { method, host, routes, anyPath: isAnyPath ? route : undefined };

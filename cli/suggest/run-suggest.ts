@@ -6,7 +6,6 @@ import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
 import { jsonText } from "../print/text.ts";
-import { checkHtmlFile, writeHtmlFile } from "../replay/html-file.ts";
 import {
   type ConfigFile,
   checkedLogOptions,
