@@ -6,8 +6,8 @@ import { Failure } from "../failure.ts";
 import { fileFailure } from "../file-failure.ts";
 import { templateConfig } from "../new-project.ts";
 import { CURRENT, HONO, isAtLeast, NODE_20, toolchainFor } from "../versions.ts";
-import type { Edit } from "./edit.ts";
-import { type ClassNames, editEntry } from "./edit-entry.ts";
+import type { Edit } from "./entry.ts";
+import { type ClassNames, editEntry } from "./entry.ts";
 import {
   type AppFile,
   type HonoApp,

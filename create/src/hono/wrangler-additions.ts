@@ -1,5 +1,5 @@
 import { Failure } from "../failure.ts";
-import type { ClassNames } from "./edit-entry.ts";
+import type { ClassNames } from "./entry.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
 

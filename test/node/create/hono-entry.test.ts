@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { editEntry } from "../../../create/src/hono/edit-entry.ts";
+import { editEntry } from "../../../create/src/hono/entry.ts";
 
 /** Adds the middleware to a file, and returns the lines that are new, and those that are gone. */
 function edited(text: string, path = "src/index.ts") {
@@ -23,17 +23,17 @@ export default app
 `;
 
 describe("the middleware in a Hono app", () => {
-  it("comes directly after the app, in the style of the file", () => {
+  it("comes directly after the app, in the quotes of the file", () => {
     expect(editEntry({ path: "src/index.ts", text: APP }, "../weir.config").text).toBe(
       `import { Hono } from 'hono'
-import { rateLimit } from 'edge-weir'
-import config from '../weir.config'
 
-export { ControlObject, CounterObject } from 'edge-weir'
+import { rateLimit } from 'edge-weir';
+import config from '../weir.config';
+export { ControlObject, CounterObject } from 'edge-weir';
 
 const app = new Hono()
 
-app.use(rateLimit(config))
+app.use(rateLimit(config));
 
 app.get('/', (c) => c.text('Hello'))
 
@@ -47,7 +47,7 @@ export default app
     { name: "options", init: "new Hono({ strict: false })" },
   ])("fits an app with $name", ({ init }) => {
     const { added, removed, byHand } = edited(APP.replace("new Hono()", init));
-    expect(added).toContain("app.use(rateLimit(config))");
+    expect(added).toContain("app.use(rateLimit(config));");
     expect(removed).toEqual([]);
     expect(byHand).toEqual([]);
   });
@@ -69,7 +69,7 @@ export default app
 
   it("keeps a comment at the end of the app's line", () => {
     const { added, removed } = edited(APP.replace("new Hono()", "new Hono() // the API"));
-    expect(added).toContain("app.use(rateLimit(config))");
+    expect(added).toContain("app.use(rateLimit(config));");
     expect(removed).toEqual([]);
   });
 
@@ -86,7 +86,7 @@ export default app
     },
   ])("is also added to an app that is exported as $name", ({ exported }) => {
     expect(edited(APP.replace("export default app", exported)).added).toContain(
-      "app.use(rateLimit(config))",
+      "app.use(rateLimit(config));",
     );
   });
 
@@ -99,16 +99,16 @@ export default app
   it("avoids the names that the file uses", () => {
     const text = `${APP}\nconst config = 1, rateLimit = 2\n`;
     expect(edited(text).added).toEqual([
-      "import { rateLimit as weirRateLimit } from 'edge-weir'",
-      "import weirConfig from '../weir.config'",
-      "export { ControlObject, CounterObject } from 'edge-weir'",
-      "app.use(weirRateLimit(weirConfig))",
+      "import { rateLimit as weirRateLimit } from 'edge-weir';",
+      "import weirConfig from '../weir.config';",
+      "export { ControlObject, CounterObject } from 'edge-weir';",
+      "app.use(weirRateLimit(weirConfig));",
     ]);
   });
 
   it("is also added if the class Hono is imported under another name", () => {
     const text = APP.replace("{ Hono }", "{ Hono as App }").replace("new Hono", "new App");
-    expect(edited(text).added).toContain("app.use(rateLimit(config))");
+    expect(edited(text).added).toContain("app.use(rateLimit(config));");
   });
 
   it.each([
@@ -119,8 +119,9 @@ export default app
   ])("is a statement of its own before a line that begins with $name", ({ next }) => {
     const { text, byHand } = edited(APP.replace("new Hono()", `new Hono()\n\n${next}`));
     expect(byHand).toEqual([]);
-    expect(text).toContain("const app = new Hono()\n\napp.use(rateLimit(config))\n");
-    expect(text).toContain(next);
+    const [before, after] = text.split("app.use(rateLimit(config));");
+    expect(before).toMatch(/const app = new Hono\(\)\s+(\/\/ first\s+)?;?$/);
+    expect(after).toContain(next.replace(/^(\/\/ first\n)?;/, ""));
   });
 
   it("gets a semicolon if the same line continues with a parenthesis", () => {
@@ -130,16 +131,18 @@ export default app
 
   it("separates imports from a next line that begins with a parenthesis", () => {
     const { text } = edited(APP.replace("'hono'\n", "'hono'\n;(async () => {})()\n"));
-    expect(text).toContain(
-      "export { ControlObject, CounterObject } from 'edge-weir'\n;(async () => {})()",
-    );
+    expect(text).toContain("} from 'hono'\n;import { rateLimit }");
+    expect(text).toContain("} from 'edge-weir';(async () => {})()");
   });
 
   it.each([
-    { init: "(new Hono)\n  .get('/a', (c) => c.text('a'))", expected: "(new Hono().use(rateLimit" },
+    {
+      init: "(new Hono)\n  .get('/a', (c) => c.text('a'))",
+      expected: "((new Hono()).use(rateLimit",
+    },
     {
       init: "(new Hono())\n  .get('/a', (c) => c.text('a'))",
-      expected: "(new Hono().use(rateLimit",
+      expected: "((new Hono()).use(rateLimit",
     },
     { init: "(new Hono)", expected: "(new Hono)\n\napp.use(rateLimit(config))" },
   ])("fits an app that is created by $init", ({ init, expected }) => {
@@ -150,7 +153,7 @@ export default app
 
   it("is also added to an app that is exported by { app as default }", () => {
     const text = APP.replace("export default app", "export { app as default }");
-    expect(edited(text).added).toContain("app.use(rateLimit(config))");
+    expect(edited(text).added).toContain("app.use(rateLimit(config));");
   });
 
   it.each([
@@ -162,14 +165,14 @@ export default app
     const classes = { counter: "WeirCounterObject", control: "ControlObject" };
     expect(edit.classes).toEqual(classes);
     expect(edit.added).toContain(
-      "export { ControlObject, CounterObject as WeirCounterObject } from 'edge-weir'",
+      "export { ControlObject, CounterObject as WeirCounterObject } from 'edge-weir';",
     );
     expect(edited(edit.text)).toMatchObject({ changes: [], classes });
   });
 
   it("keeps the export of an imported class", () => {
     const own = "import { CounterObject as C } from 'edge-weir'\nexport { C as CounterObject }";
-    expect(edited(`${own}\n${APP}`).added).toContain("export { ControlObject } from 'edge-weir'");
+    expect(edited(`${own}\n${APP}`).added).toContain("export { ControlObject } from 'edge-weir';");
     expect(edited(`${own}\n${APP}`).classes.counter).toBe("CounterObject");
   });
 
@@ -177,7 +180,7 @@ export default app
     const { text } = edited(APP);
     const older = text.replace("ControlObject, ", "");
     const edit = edited(older);
-    expect(edit.added).toEqual(["export { ControlObject } from 'edge-weir'"]);
+    expect(edit.added).toEqual(["export { ControlObject } from 'edge-weir';"]);
     expect(edit.changes).toEqual(["the export of ControlObject"]);
   });
 

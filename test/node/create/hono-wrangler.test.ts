@@ -1,7 +1,7 @@
 import { parse } from "smol-toml";
 import { describe, expect, it } from "vitest";
 import { editWrangler } from "../../../create/src/hono/add-to-app.ts";
-import type { ClassNames } from "../../../create/src/hono/edit-entry.ts";
+import type { ClassNames } from "../../../create/src/hono/entry.ts";
 import { parseJson } from "../../../create/src/hono/hono-app.ts";
 
 const TOML = `# The app.
