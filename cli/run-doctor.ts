@@ -1,15 +1,11 @@
 import { readPrefix } from "../src/config/bindings.ts";
 import type { Config } from "../src/config/schema.ts";
 import { TOKEN_NAMES } from "./admin/connection.ts";
-import { examine, onInterruption } from "./doctor/examine.ts";
+import { examine } from "./doctor/examine.ts";
+import { exitCodeOf, jsonReport, type Subject, textReport } from "./doctor/findings.ts";
 import { readSettings, type Setting, type Settings, SettingsError } from "./doctor/settings.ts";
-import {
-  examineWorker,
-  exitCodeOf,
-  jsonReport,
-  type Subject,
-  textReport,
-} from "./doctor/worker.ts";
+import { examineWorker } from "./doctor/worker.ts";
+import { onInterruption } from "./interruption.ts";
 import { loadConfig } from "./load-config.ts";
 
 /** The options of the command `doctor`. */

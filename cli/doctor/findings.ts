@@ -1,8 +1,11 @@
+import { formatCount } from "../../src/admin/format.ts";
+import { printable } from "../print/text.ts";
+
 /**
  * How serious a finding is. `unknown` means that the database did not return the value, so the
  * finding is neither good nor bad.
  */
-export type Severity = "ok" | "unknown" | "warning" | "fault";
+type Severity = "ok" | "unknown" | "warning" | "fault";
 
 /** The fields that are equal in all findings with the same code. */
 interface Code {
@@ -11,14 +14,101 @@ interface Code {
   readonly advice?: string;
 }
 
-/** The findings about scripts, memory and keys. */
-const DATABASE_CODES = {
-  "commands-ok": { severity: "ok" },
-  "command-missing": {
+/** Every finding by its stable code. docs/doctor.md explains each of them. */
+export const CODES = {
+  // The connection and the token.
+  "url-ok": { severity: "ok" },
+  "url-not-https": {
     severity: "fault",
     advice:
-      "Use a database that has these commands in Lua scripts: Upstash Redis, or Redis 6.2 or later that does not rename them with rename-command",
+      "Use the https URL of the database, because http sends the token and all keys without encryption",
   },
+  "url-invalid": {
+    severity: "fault",
+    advice:
+      "Set UPSTASH_REDIS_REST_URL to the REST URL from the Upstash console, such as https://eu1-name-12345.upstash.io; a URL that begins with redis:// or rediss:// does not work",
+  },
+  unreachable: {
+    severity: "fault",
+    advice:
+      "Compare the host name with the REST URL in the Upstash console, and check that the database exists and that this machine has a network",
+  },
+  "no-answer": {
+    severity: "fault",
+    advice:
+      "Check the status page of the database's provider. Until the database answers, the onError of each rule decides every request",
+  },
+  "not-a-rest-api": {
+    severity: "fault",
+    advice:
+      "Set UPSTASH_REDIS_REST_URL to the REST URL of the database. The answer came from another kind of server or from a proxy in front of the database",
+  },
+  "token-ok": { severity: "ok" },
+  "token-wrong": {
+    severity: "fault",
+    advice:
+      "Copy UPSTASH_REDIS_REST_TOKEN from the same database as the URL, without quotation marks and white space",
+  },
+  "token-malformed": {
+    severity: "fault",
+    advice:
+      "Copy the token again, without line breaks, blanks and quotation marks. A token consists of printable ASCII characters",
+  },
+  "token-read-only": {
+    severity: "fault",
+    advice:
+      "Use the standard token, UPSTASH_REDIS_REST_TOKEN of the Upstash console. With the read-only token, no request can be counted",
+  },
+  "keys-not-permitted": {
+    severity: "fault",
+    advice:
+      "Allow the user of the token to use all keys that begin with the prefix of Weir, such as ~weir:* in the ACL, or set WEIR_PREFIX to the prefix that the user may write",
+  },
+  "write-refused": {
+    severity: "fault",
+    advice: "Follow the error message of the database. While it refuses writes, nothing is counted",
+  },
+  "database-full": {
+    severity: "fault",
+    advice:
+      "Delete data that is not needed, or move to a larger plan. Do not turn eviction on, because it deletes counters",
+  },
+  "quota-used-up": {
+    severity: "fault",
+    advice:
+      "Move to a plan with more commands, or lower the number of commands: docs/cost.md lists the commands of each decision, and leases save most of them",
+  },
+
+  // Time: the round trip and the clocks.
+  "round-trip-ok": { severity: "ok" },
+  "round-trip-slow": {
+    severity: "warning",
+    advice:
+      "Raise timeoutMs, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
+  },
+  "round-trip-too-slow": {
+    severity: "fault",
+    advice:
+      "Raise timeoutMs above the worst round trip, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
+  },
+  "clock-ok": { severity: "ok" },
+  "clock-skewed": {
+    severity: "warning",
+    advice:
+      'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "redis", a wrong clock of the store moves the start of every window by this time',
+  },
+  "clock-wrong": {
+    severity: "fault",
+    advice:
+      "Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With such a clock, windows do not begin when the clients' minutes, hours and days begin",
+  },
+  "clock-unknown": {
+    severity: "unknown",
+    advice:
+      "Run the command again on a faster connection, or compare the time of the database (TIME) by hand",
+  },
+
+  // Scripts, memory and keys.
   "scripts-refused": {
     severity: "fault",
     advice:
@@ -88,7 +178,7 @@ const DATABASE_CODES = {
   "vectors-failed": {
     severity: "fault",
     advice:
-      "Follow the error message of the database, and then run the command again. While decisions fail, the onError of each rule decides",
+      "Follow the error message of the database, and then run the command again. Scripts need Upstash Redis, or Redis 6.2 or later that does not rename commands with rename-command. While decisions fail, the onError of each rule decides",
   },
   "cleaned-up": { severity: "ok" },
   "keys-left": {
@@ -99,10 +189,8 @@ const DATABASE_CODES = {
     severity: "fault",
     advice: "Run the command again. The checks that are missing from this list were not made",
   },
-} as const satisfies Record<string, Code>;
 
-/** The findings of a run with `--at`. Such a run may also have the findings about time. */
-const WORKER_CODES = {
+  // A run with `--at`. Such a run may also have the findings about time.
   "worker-ok": { severity: "ok" },
   "worker-url-invalid": {
     severity: "fault",
@@ -146,110 +234,6 @@ const WORKER_CODES = {
   },
 } as const satisfies Record<string, Code>;
 
-/** The findings about the connection and the token. */
-const ACCESS = {
-  "url-ok": { severity: "ok" },
-  "url-not-https": {
-    severity: "fault",
-    advice:
-      "Use the https URL of the database, because http sends the token and all keys without encryption",
-  },
-  "url-invalid": {
-    severity: "fault",
-    advice:
-      "Set UPSTASH_REDIS_REST_URL to the REST URL from the Upstash console, such as https://eu1-name-12345.upstash.io; a URL that begins with redis:// or rediss:// does not work",
-  },
-  unreachable: {
-    severity: "fault",
-    advice:
-      "Compare the host name with the REST URL in the Upstash console, and check that the database exists and that this machine has a network",
-  },
-  "no-answer": {
-    severity: "fault",
-    advice:
-      "Check the status page of the database's provider. Until the database answers, the onError of each rule decides every request",
-  },
-  "not-a-rest-api": {
-    severity: "fault",
-    advice:
-      "Set UPSTASH_REDIS_REST_URL to the REST URL of the database. The answer came from another kind of server or from a proxy in front of the database",
-  },
-  "token-ok": { severity: "ok" },
-  "token-wrong": {
-    severity: "fault",
-    advice:
-      "Copy UPSTASH_REDIS_REST_TOKEN from the same database as the URL, without quotation marks and white space",
-  },
-  "token-malformed": {
-    severity: "fault",
-    advice:
-      "Copy the token again, without line breaks, blanks and quotation marks. A token consists of printable ASCII characters",
-  },
-  "token-read-only": {
-    severity: "fault",
-    advice:
-      "Use the standard token, UPSTASH_REDIS_REST_TOKEN of the Upstash console. With the read-only token, no request can be counted",
-  },
-  "keys-not-permitted": {
-    severity: "fault",
-    advice:
-      "Allow the user of the token to use all keys that begin with the prefix of Weir, such as ~weir:* in the ACL, or set WEIR_PREFIX to the prefix that the user may write",
-  },
-  "write-refused": {
-    severity: "fault",
-    advice: "Follow the error message of the database. While it refuses writes, nothing is counted",
-  },
-  "database-full": {
-    severity: "fault",
-    advice:
-      "Delete data that is not needed, or move to a larger plan. Do not turn eviction on, because it deletes counters",
-  },
-  "quota-used-up": {
-    severity: "fault",
-    advice:
-      "Move to a plan with more commands, or lower the number of commands: docs/cost.md lists the commands of each decision, and leases save most of them",
-  },
-  "quota-unknown": {
-    severity: "unknown",
-    advice:
-      "Look at the usage in the Upstash console. The token of a database cannot read the quota of the plan",
-  },
-} as const satisfies Record<string, Code>;
-
-/** The findings about time: the round trip and the clocks. */
-const TIMING = {
-  "round-trip-ok": { severity: "ok" },
-  "round-trip-slow": {
-    severity: "warning",
-    advice:
-      "Raise timeoutMs, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
-  },
-  "round-trip-too-slow": {
-    severity: "fault",
-    advice:
-      "Raise timeoutMs above the worst round trip, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
-  },
-  "clock-ok": { severity: "ok" },
-  "clock-skewed": {
-    severity: "warning",
-    advice:
-      'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "redis", a wrong clock of the store moves the start of every window by this time',
-  },
-  "clock-wrong": {
-    severity: "fault",
-    advice:
-      "Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With such a clock, windows do not begin when the clients' minutes, hours and days begin",
-  },
-  "clock-unknown": {
-    severity: "unknown",
-    advice:
-      "Run the command again on a faster connection, or compare the time of the database (TIME) by hand",
-  },
-} as const satisfies Record<string, Code>;
-
-/** Every finding by its stable code. docs/doctor.md explains each of them. */
-export const CODES = { ...ACCESS, ...TIMING, ...DATABASE_CODES, ...WORKER_CODES };
-
 export type FindingCode = keyof typeof CODES;
 
 /** One result of a check. */
@@ -270,22 +254,78 @@ export function finding(code: FindingCode, value: string, measured?: Finding["me
   return { code, ...CODES[code], value, ...(measured && { measured }) };
 }
 
-/** Whether a value of an answer is a text or a number. Only these have a safe text form. */
-export function isText(value: unknown): value is string | number {
-  return typeof value === "string" || typeof value === "number";
+/** The database or the Worker that the doctor examined, and the settings of the run. */
+export interface Subject {
+  /** The noun for the last line: "The database is ok." */
+  readonly noun: string;
+  /** A sentence for the first line of the report. */
+  readonly headline: string;
+  /** The values of the headline, for programs. They contain no secret. */
+  readonly fields: Readonly<Record<string, string | undefined>>;
+  /** The texts that the report must not contain. */
+  readonly secrets: readonly string[];
 }
 
-/** The error of Redis if the user of the token may not use a key. */
-const NO_KEY = /^NOPERM\b.*\baccess\b.*\bkeys?\b/i;
+/** Returns the report as a text for people. */
+export function textReport(subject: Subject, unsafe: readonly Finding[]): string {
+  const findings = safeFindings(subject, unsafe);
+  const width = Math.max(...findings.map(({ code }) => code.length));
+  const lines = findings.flatMap(({ code, severity, value, advice }) => [
+    `  ${severity.padEnd(7)}  ${code.padEnd(width)}  ${value}`,
+    ...(advice ? [`           → ${advice}.`] : []),
+  ]);
+  const headline = printable(subject.headline);
+  return [headline, "", ...lines, "", summaryOf(subject.noun, findings)].join("\n");
+}
+
+/** Returns the report as JSON. */
+export function jsonReport(subject: Subject, unsafe: readonly Finding[]): string {
+  const findings = safeFindings(subject, unsafe);
+  // The fields contain no text of a server.
+  const fields = Object.entries(subject.fields).map(([name, value]) => [
+    name,
+    value && printable(value),
+  ]);
+  return JSON.stringify({ ok: isGood(findings), ...Object.fromEntries(fields), findings }, null, 2);
+}
 
 /**
- * Returns the finding for an error with which a database refuses to write.
- *
- * @returns undefined if the error has another reason
+ * Makes all texts of findings safe to print. Servers send parts of these texts, so this is done once
+ * for all findings and does not depend on the check that created them.
  */
-export function refusal(error: string): Finding | undefined {
-  if (NO_KEY.test(error)) return finding("keys-not-permitted", error);
-  if (/^(?:NOPERM|READONLY)\b/.test(error)) return finding("token-read-only", error);
-  if (/capacity quota exceeded|^OOM\b/i.test(error)) return finding("database-full", error);
-  return undefined;
+function safeFindings({ secrets }: Subject, findings: readonly Finding[]): Finding[] {
+  return findings.map(({ value, measured, ...rest }) => ({
+    ...rest,
+    value: printable(value, secrets),
+    ...(measured && {
+      measured: Object.fromEntries(
+        Object.entries(measured).map(([name, each]) => [
+          name,
+          typeof each === "string" ? printable(each, secrets) : each,
+        ]),
+      ),
+    }),
+  }));
+}
+
+/** Whether there is neither a fault nor a warning. */
+function isGood(findings: readonly Finding[]): boolean {
+  return count(findings, "fault") + count(findings, "warning") === 0;
+}
+
+/** Returns the exit code: 1 for faults, and with `strict` also for warnings; otherwise 0. */
+export function exitCodeOf(findings: readonly Finding[], strict: boolean): number {
+  return count(findings, "fault") > 0 || (strict && !isGood(findings)) ? 1 : 0;
+}
+
+function summaryOf(noun: string, findings: readonly Finding[]): string {
+  const [faults, warnings] = [count(findings, "fault"), count(findings, "warning")];
+  const unknown = count(findings, "unknown");
+  const rest = unknown > 0 ? ` ${formatCount(unknown, "value")} could not be read.` : "";
+  if (faults + warnings === 0) return `${noun} is ok.${rest}`;
+  return `${formatCount(faults, "fault")}, ${formatCount(warnings, "warning")}.${rest} docs/doctor.md explains each code.`;
+}
+
+function count(findings: readonly Finding[], wanted: Severity): number {
+  return findings.filter(({ severity }) => severity === wanted).length;
 }

@@ -1,11 +1,15 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { errors, type UpstashClient } from "../../src/stores/upstash/wire.ts";
 import { quoted } from "../print/text.ts";
 import type { FindingCode } from "./findings.ts";
 
 /** The database's answer to a command. */
 export type Answer = { readonly reply: unknown } | { readonly error: string };
+
+/** Whether a value of an answer is a text or a number. Only these have a safe text form. */
+export function isText(value: unknown): value is string | number {
+  return typeof value === "string" || typeof value === "number";
+}
 
 /** A call without a usable answer. All later calls would fail too, so the run ends. */
 export class CallFailure extends Error {
@@ -122,68 +126,14 @@ function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? error.cause : error;
 }
 
-interface OpenWrite {
-  readonly ended: Promise<void>;
-  readonly closing: AbortController;
-}
-
-/**
- * The calls that write keys, and that the database has not answered yet. The database may still run
- * them.
- */
-class OpenWrites {
-  readonly #open = new Set<OpenWrite>();
-  readonly #unconfirmed: string[] = [];
-
-  /** The number of calls that may still get an answer. */
-  get count(): number {
-    return this.#open.size;
-  }
-
-  /**
-   * Adds a call. The call is removed when it has an answer.
-   *
-   * @param name the name of the command
-   * @param closing ends the call
-   */
-  add(name: string, answer: Promise<unknown>, closing: AbortController): void {
-    const ended = answer.then(
-      () => {},
-      (error: unknown) => {
-        if (mayHaveRun(error)) this.#unconfirmed.push(name);
-      },
-    );
-    const write = { ended, closing };
-    this.#open.add(write);
-    ended.then(() => this.#open.delete(write));
-  }
-
-  /**
-   * Waits until all calls have an answer, at most for a time in milliseconds, and then ends the
-   * calls that have none.
-   *
-   * @returns the names of the commands that the database has not confirmed
-   */
-  async settle(maxMs: number): Promise<readonly string[]> {
-    const all = () => Promise.all([...this.#open].map(({ ended }) => ended));
-    const timer = new AbortController();
-    const timeout = delay(maxMs, undefined, { signal: timer.signal }).catch(() => {});
-    await Promise.race([all(), timeout]);
-    timer.abort();
-    for (const { closing } of this.#open) closing.abort();
-    await all();
-    return this.#unconfirmed;
-  }
-}
-
 /** A Redis command: its name and its arguments. */
 export type Command = readonly [name: string, ...args: (string | number)[]];
 
 /** Sends commands to a database over REST. Every call is bounded in time and in size. */
 export interface RestClient {
   readonly callTimeoutMs: number;
-  /** The calls that write and that the database has not answered. */
-  readonly writes: OpenWrites;
+  /** The names of the commands that write and that the database has not answered. It may still run them. */
+  readonly unconfirmed: readonly string[];
   /** @throws {CallFailure} if there is no usable answer, or if the quota of commands is used up */
   run(command: Command): Promise<Answer>;
   /** Sends several commands in one HTTP request. @throws {CallFailure} as `run` */
@@ -207,7 +157,7 @@ const WRITES = /^(?:SET|EVAL|EVALSHA)$/i;
 
 export function createRestClient({ url, token, callTimeoutMs, stop }: RestOptions): RestClient {
   const base = url.replace(/\/+$/, "");
-  const writes = new OpenWrites();
+  const unconfirmed: string[] = [];
 
   async function send(path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
     const response = await fetch(`${base}${path}`, {
@@ -224,13 +174,11 @@ export function createRestClient({ url, token, callTimeoutMs, stop }: RestOption
   async function post(path: string, body: unknown, write?: string): Promise<unknown> {
     if (stop.aborted) throw new CallFailure("not-finished", String(stop.reason));
     const closing = new AbortController();
-    const answer = send(path, body, closing.signal);
-    if (write !== undefined) writes.add(write, answer, closing);
     try {
-      return await withinDeadline(answer);
+      return await withinDeadline(send(path, body, closing.signal));
     } catch (error) {
-      // A write stays open after its deadline, because the removal of the keys must come after it.
-      if (write === undefined) closing.abort();
+      closing.abort();
+      if (write !== undefined && mayHaveRun(error)) unconfirmed.push(write);
       if (error instanceof CallFailure) throw error;
       throw new CallFailure("unreachable", quoted(networkError(error), [token]));
     }
@@ -260,7 +208,7 @@ export function createRestClient({ url, token, callTimeoutMs, stop }: RestOption
 
   return {
     callTimeoutMs,
-    writes,
+    unconfirmed,
     async run(command) {
       const [name] = command;
       const write = WRITES.test(name) ? name.toUpperCase() : undefined;
@@ -274,35 +222,5 @@ export function createRestClient({ url, token, callTimeoutMs, stop }: RestOption
       }
       return answer.map((entry) => toAnswer(entry, token));
     },
-  };
-}
-
-/** A client for Weir's store that sends the calls of scripts through the doctor's client. */
-interface ScriptClient extends UpstashClient {
-  /** The first call without a usable answer. */
-  readonly failure: CallFailure | undefined;
-}
-
-/**
- * Creates the client with which Weir's own store runs the vectors. Its calls have the form of
- * Upstash's client, but their answers are bounded, and their failures keep their reasons.
- */
-export function createScriptClient(rest: RestClient): ScriptClient {
-  let failure: CallFailure | undefined;
-  const run = async (name: string, script: string, keys: string[], args: readonly unknown[]) => {
-    const command = [name, script, keys.length, ...keys, ...args] as unknown as Command;
-    const answer = await rest.run(command).catch((error) => {
-      failure ??= error;
-      throw error;
-    });
-    if ("error" in answer) throw new errors.UpstashError(answer.error);
-    return answer.reply as never;
-  };
-  return {
-    get failure() {
-      return failure;
-    },
-    eval: (script, keys, args) => run("EVAL", script, keys, args),
-    evalsha: (digest, keys, args) => run("EVALSHA", digest, keys, args),
   };
 }

@@ -1,6 +1,6 @@
 import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { onInterruption } from "../doctor/examine.ts";
+import { onInterruption } from "../interruption.ts";
 import { loadConfig } from "../load-config.ts";
 import { LogError, type LogFormat } from "../logs/log-request.ts";
 import {

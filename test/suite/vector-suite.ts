@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { baseOf, complete, prepareStep, runStep } from "../../cli/doctor/vectors/run-step.ts";
-import type { Outcome } from "../../cli/doctor/vectors/vector.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import type { ExpiryOptions } from "./driver.ts";
+import { baseOf, complete, type Outcome, prepareStep, runStep } from "./vector.ts";
 import { VECTORS } from "./vectors.ts";
 import { verdictOf } from "./verdict.ts";
 

@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { examineWorker, jsonReport, textReport } from "../../../cli/doctor/worker.ts";
+import { jsonReport, textReport } from "../../../cli/doctor/findings.ts";
+import { examineWorker } from "../../../cli/doctor/worker.ts";
 import { listen } from "../../../dev/loopback.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 import { callWeir, temporaryFolder } from "./run-weir.ts";

@@ -80,7 +80,7 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     const before = await database.keys();
     const { code, stdout, stderr } = await doctor({}, ["--strict"], credentials, runWeir);
     expect(stdout).toContain("URL from the environment");
-    expect(stdout).toContain("The database is ok. 1 value could not be read.");
+    expect(stdout).toContain("The database is ok.");
     expect(stdout).not.toContain(database.token);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(await database.keys()).toEqual(before);
@@ -204,7 +204,7 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let isReached = false;
     database.intercept(async (name, _response, call) => {
-      if (isReached || call < 40 || name !== "EVALSHA") return false;
+      if (isReached || call < 20 || name !== "EVALSHA") return false;
       isReached = true;
       resolve();
       await released;

@@ -1,0 +1,218 @@
+import { randomUUID } from "node:crypto";
+import { formatCount } from "../../src/admin/format.ts";
+import { type Counter, type Demand, storedKey } from "../../src/engine/counter.ts";
+import { type Answer as Decision, type Store, StoreError } from "../../src/stores/store.ts";
+import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
+import { errors, type UpstashClient } from "../../src/stores/upstash/wire.ts";
+import { quoted } from "../print/text.ts";
+import { type Examination, refusal, timeIn } from "./database.ts";
+import { type Finding, finding } from "./findings.ts";
+import type { CallFailure, Command, RestClient } from "./rest.ts";
+
+/** The length of the windows, in milliseconds. A run begins in the middle of one, so it does not cross its end. */
+const WINDOW_MS = 120_000;
+
+/** The database as the vectors use it. */
+interface LiveStore {
+  /** Creates a counter that nothing has used. */
+  counter(limit: number): Demand;
+  /** Decides one group of counters, and describes the result, such as `admitted, 1 used`. */
+  decide(...group: readonly Demand[]): Promise<string>;
+  reset(counter: Counter): Promise<void>;
+  /** Returns the time until the key of a counter expires, in milliseconds; below 0 if it never expires. */
+  ttlMs(counter: Counter): Promise<number>;
+}
+
+/** A series of decisions with the results that every store must return. */
+interface Vector {
+  readonly name: string;
+  run(live: LiveStore): Promise<readonly string[]>;
+  readonly expected: readonly string[];
+}
+
+/** Vectors are few, because each step is a call that takes time and is billed. */
+const VECTORS: readonly Vector[] = [
+  {
+    name: "requests are charged up to the limit, and the next one is denied",
+    async run({ counter, decide }) {
+      const plain = counter(2);
+      return [await decide(plain), await decide(plain), await decide(plain)];
+    },
+    expected: ["admitted, 1 used", "admitted, 2 used", "denied, 2 used"],
+  },
+  {
+    name: "a denied request costs nothing",
+    async run({ counter, decide }) {
+      const plain = counter(5);
+      const costing = (cost: number) => decide({ ...plain, cost });
+      return [await costing(4), await costing(2), await costing(1)];
+    },
+    expected: ["admitted, 4 used", "denied, 4 used", "admitted, 5 used"],
+  },
+  {
+    name: "several counters are charged all or not at all",
+    async run({ counter, decide }) {
+      const [wide, narrow] = [counter(5), counter(1)];
+      return [await decide(wide, narrow), await decide(wide, narrow), await decide(wide)];
+    },
+    expected: ["admitted, 1 and 1 used", "denied, 1 and 1 used", "admitted, 2 used"],
+  },
+  {
+    name: "the largest limit is counted exactly",
+    async run({ counter, decide }) {
+      const largest = counter(Number.MAX_SAFE_INTEGER);
+      const first = await decide({ ...largest, cost: Number.MAX_SAFE_INTEGER - 1 });
+      return [first, await decide(largest), await decide(largest)];
+    },
+    expected: [
+      "admitted, 9007199254740990 used",
+      "admitted, 9007199254740991 used",
+      "denied, 9007199254740991 used",
+    ],
+  },
+  {
+    name: "a key expires soon after its window",
+    async run({ counter, decide, ttlMs }) {
+      const plain = counter(1);
+      const decision = await decide(plain);
+      const left = await ttlMs(plain);
+      return [
+        decision,
+        left > 0 && left <= 2 * WINDOW_MS ? "it expires" : `it expires in ${left} ms`,
+      ];
+    },
+    expected: ["admitted, 1 used", "it expires"],
+  },
+  {
+    name: "a reset empties a counter",
+    async run({ counter, decide, reset }) {
+      const plain = counter(3);
+      const used = await decide({ ...plain, cost: 3 });
+      await reset(plain);
+      return [used, await decide(plain)];
+    },
+    expected: ["admitted, 3 used", "admitted, 1 used"],
+  },
+];
+
+/** Runs the vectors through Weir's own store, with the clock of the configuration. */
+export async function checkVectors(examination: Examination): Promise<Finding[]> {
+  const { url, token, rest, config } = examination;
+  const { client, trace } = createScriptClient(rest);
+  const { clock } = config;
+  // The client's own deadline comes first, because its failure says more.
+  const timeoutMs = 3 * rest.callTimeoutMs;
+  const store = createUpstashStore({ url, token, clock, timeoutMs, client });
+  const differences: string[] = [];
+  try {
+    const live = await liveStore(examination, store);
+    for (const { name, run, expected } of VECTORS) {
+      const actual = await run(live);
+      const step = expected.findIndex((each, index) => each !== actual[index]);
+      if (step === -1) continue;
+      differences.push(`"${name}": step ${step + 1}: ${actual[step]}, expected ${expected[step]}`);
+    }
+  } catch (error) {
+    // If a call fails, the store throws its own error, which does not contain the reason.
+    if (trace.failure) throw trace.failure;
+    if (!(error instanceof StoreError)) throw error;
+    return [failureFinding(error, trace.error, examination)];
+  }
+  const count = formatCount(VECTORS.length, "vector");
+  return [
+    ...(trace.misses > 1
+      ? [finding("script-cache-off", `${trace.misses} calls were answered with NOSCRIPT`)]
+      : []),
+    differences.length > 0
+      ? finding("vector-differs", `${differences.length} of ${count}: ${differences[0]}`)
+      : finding("vectors-ok", `${count}, each as expected`),
+  ];
+}
+
+function failureFinding(
+  { failure, message }: StoreError,
+  error: string | undefined,
+  { config, token }: Examination,
+): Finding {
+  const reason = quoted(error ?? message, [token]);
+  if (/^NOPERM\b.*\beval(?:sha)?\b/i.test(reason)) return finding("scripts-refused", reason);
+  if (config.clock === "edge" && /\b(shebang|flags?)\b/i.test(reason)) {
+    return finding("script-flag-refused", reason);
+  }
+  return refusal(reason) ?? finding("vectors-failed", `${failure}: ${reason}`);
+}
+
+async function liveStore(
+  { rest, config, ownPrefix, writtenKeys }: Examination,
+  store: Store,
+): Promise<LiveStore> {
+  const answer = await rest.run(["TIME"]);
+  const redisMs = "reply" in answer ? timeIn(answer.reply) : undefined;
+  // With the clock "redis", the store ignores this time, but the windows must contain it.
+  const now = Math.round((config.clock === "redis" && redisMs) || Date.now());
+  // The time of a decision may differ from TIME, for example behind a faulty proxy.
+  let decidedAt = now;
+  const keyOf = (counter: Counter) => storedKey(counter, decidedAt);
+  return {
+    counter(limit) {
+      const identity = randomUUID();
+      const counter = {
+        key: `${ownPrefix}:vector:1m:${identity}`,
+        identity,
+        limit,
+        ceiling: limit,
+        cost: 1,
+        windowMs: WINDOW_MS,
+        offsetMs: (now - WINDOW_MS / 2) % WINDOW_MS,
+      };
+      writtenKeys.add(keyOf(counter));
+      return counter;
+    },
+    async decide(...group) {
+      const [decision] = (await Promise.all(store.decide([group], now))) as [Decision];
+      decidedAt = decision.now;
+      for (const counter of group) writtenKeys.add(keyOf(counter));
+      const used = decision.tallies.map((tally) => tally?.count).join(" and ");
+      return `${decision.admitted ? "admitted" : "denied"}, ${used} used`;
+    },
+    reset: (counter) => store.reset([counter], now),
+    async ttlMs(counter) {
+      const left = await rest.run(["PTTL", keyOf(counter)]);
+      return "reply" in left ? Number(left.reply) : Number.NaN;
+    },
+  };
+}
+
+/** What a client for scripts has seen. */
+interface Trace {
+  /** The first call without a usable answer. */
+  failure?: CallFailure;
+  /** The last error of the database other than NOSCRIPT. */
+  error?: string;
+  /** How many calls the database has answered with NOSCRIPT. The first call may have this answer. */
+  misses: number;
+}
+
+/**
+ * Creates the client with which Weir's own store runs the vectors. Its calls have the form of
+ * Upstash's client, but their answers are bounded, and their failures keep their reasons.
+ */
+function createScriptClient(rest: RestClient): { client: UpstashClient; trace: Trace } {
+  const trace: Trace = { misses: 0 };
+  const run = async (name: string, script: string, keys: string[], args: readonly unknown[]) => {
+    const command = [name, script, keys.length, ...keys, ...args] as unknown as Command;
+    const answer = await rest.run(command).catch((error) => {
+      trace.failure ??= error;
+      throw error;
+    });
+    if ("reply" in answer) return answer.reply as never;
+    if (answer.error.startsWith("NOSCRIPT")) trace.misses += 1;
+    else trace.error = answer.error;
+    throw new errors.UpstashError(answer.error);
+  };
+  const client: UpstashClient = {
+    eval: (script, keys, args) => run("EVAL", script, keys, args),
+    evalsha: (digest, keys, args) => run("EVALSHA", digest, keys, args),
+  };
+  return { client, trace };
+}
