@@ -4,15 +4,10 @@ import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
-import { customDenial } from "./http/custom-denial.ts";
+import { denialResponse } from "./http/custom-denial.ts";
 import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
-import {
-  badRequestResponse,
-  limitedResponse,
-  pathTooLongResponse,
-  undecidedResponse,
-} from "./http/responses.ts";
+import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
 import {
   type Decision,
   type Limited,
@@ -38,6 +33,18 @@ import { inSpan, isTraced } from "./stores/calls.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 
+/** The rules that apply to a request, and the decision. */
+interface DecidedRequest {
+  readonly appliedRules: readonly AppliedRule[];
+  /** Undefined if no rule applies to the request. */
+  readonly decision?: Decision;
+  /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
+  readonly tookMs: number;
+}
+
+/** The decision on a request to which no rule applies. */
+const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
+
 /**
  * Handles a request from start to end. It finds the matching rules, computes the keys, decides, and
  * then forwards or answers the request.
@@ -47,7 +54,11 @@ const NO_QUOTAS: readonly Quota[] = [];
 export class Gateway {
   readonly #config: Config;
   readonly #control: ControlLink | undefined;
-  readonly #pipeline: RequestPipeline;
+  readonly #limiter: Limiter;
+  readonly #overrides: LiveOverrides | undefined;
+  readonly #names: SentNames;
+  readonly #match: Matcher;
+  readonly #applyRules: RuleApplier;
   readonly #forwardToOrigin: ForwardWithQuotas;
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, and not another Worker. */
@@ -62,7 +73,15 @@ export class Gateway {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
     this.#control = control;
-    this.#pipeline = new RequestPipeline(this.#config, bindings, limiter, control?.overrides);
+    this.#limiter = limiter;
+    this.#overrides = control?.overrides;
+    this.#names = sentNamesOf(rules);
+    this.#match = createMatcher(rules, config.caseSensitivePaths);
+    const { jwt, timeoutMs } = config;
+    const readClaims = jwt
+      ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
+      : async () => undefined;
+    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
     const forward = createForward(bindings);
     this.#forwardToOrigin = (request, _quotas, isRaw) => forward(request, isRaw);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
@@ -89,7 +108,7 @@ export class Gateway {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
     if (loading) await loading;
-    const decide = () => this.#pipeline.decideRequest(request, context, routedPath, arrivedAt);
+    const decide = () => this.#decideRequest(request, context, routedPath, arrivedAt);
     const decided = await (isTraced() ? inSpan("weir.decision", decide, attributesOf) : decide());
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
@@ -103,114 +122,6 @@ export class Gateway {
     return withServerTiming(request, response, decision, tookMs);
   }
 
-  /** Forwards a request, or answers it, as it was decided. */
-  async #answer(
-    request: Request,
-    context: CustomContext,
-    send: ForwardWithQuotas,
-    { appliedRules, decision, tookMs }: DecidedRequest,
-  ): Promise<Response> {
-    const forward: ForwardWithQuotas = this.#config.tellsOrigin
-      ? (admitted, quotas, isRaw) =>
-          send(withOriginHeaders(admitted, appliedRules, quotas), quotas, isRaw)
-      : send;
-    if (!decision) return forward(request, NO_QUOTAS);
-    switch (decision.outcome) {
-      case "allowed": {
-        const { quotas } = decision;
-        if (!decision.verdicts.some(mayBeCharged)) {
-          const response = await forward(request, quotas);
-          return withQuotaHeaders(request, response, quotas, this.#config.headers);
-        }
-        const admitted = {
-          request,
-          context,
-          decision,
-          decidedInMs: tookMs,
-          isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,
-        };
-        const response = this.#chargedForward.send(admitted, forward);
-        // The rules are charged by the response even if the client hangs up, because the origin has
-        // done the work.
-        waitUntil(response.catch(() => {}));
-        return await response;
-      }
-      case "limited":
-        return this.#deny(request, decision, context);
-      case "undecided":
-        return decision.open ? forward(request, NO_QUOTAS) : undecidedResponse(request);
-      default:
-        return decision satisfies never;
-    }
-  }
-
-  /** Logs and counts a decision. */
-  #observe({ appliedRules, decision }: DecidedRequest, request: Request): void {
-    if (decision) logDecision(decision, this.#config.denialLog, request);
-    this.#control?.record(appliedRules, decision, Date.now());
-  }
-
-  /** Answers a denied request. */
-  #deny(request: Request, limited: Limited, context: CustomContext): Response | Promise<Response> {
-    const { headers: style, custom, timeoutMs } = this.#config;
-    const { response } = limited.rule;
-    const name = response && "custom" in response ? response.custom : undefined;
-    const create = name === undefined ? undefined : custom?.responses?.get(name);
-    if (name === undefined || !create) return limitedResponse(request, limited, style);
-    const denialFunction = { name, create, timeoutMs, style };
-    return customDenial(request, limited, context, denialFunction, logCustomResponseFailed);
-  }
-}
-
-/** Returns the attributes of a decision's span, which contain no value of the client. */
-function attributesOf(decided: DecidedRequest | undefined) {
-  const { decision, appliedRules } = decided ?? NO_RULES;
-  return {
-    "weir.outcome": decided ? (decision?.outcome ?? "unmatched") : "refused",
-    "weir.rules": appliedRules.length,
-  };
-}
-
-/** The rules that apply to a request, and the decision. */
-interface DecidedRequest {
-  readonly appliedRules: readonly AppliedRule[];
-  /** Undefined if no rule applies to the request. */
-  readonly decision?: Decision;
-  /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
-  readonly tookMs: number;
-}
-
-/** The decision on a request to which no rule applies. */
-const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
-
-/** Finds the rules that match a request, identifies the client, and decides the request. */
-class RequestPipeline {
-  readonly #config: Config;
-  readonly #limiter: Limiter;
-  readonly #names: SentNames;
-  readonly #match: Matcher;
-  readonly #applyRules: RuleApplier;
-  readonly #overrides: LiveOverrides | undefined;
-
-  /** @param overrides undefined if the Worker has no control object */
-  constructor(
-    config: Config,
-    bindings: ResolvedBindings,
-    limiter: Limiter,
-    overrides: LiveOverrides | undefined,
-  ) {
-    this.#config = config;
-    this.#limiter = limiter;
-    this.#names = sentNamesOf(config.rules);
-    this.#match = createMatcher(config.rules, config.caseSensitivePaths);
-    const { jwt, timeoutMs } = config;
-    const readClaims = jwt
-      ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
-      : async () => undefined;
-    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
-    this.#overrides = overrides;
-  }
-
   /**
    * Looks up the rules for a request and decides the request. Never rejects.
    *
@@ -221,7 +132,7 @@ class RequestPipeline {
    * @returns undefined if the rules cannot be looked up, because the request names no host and
    * path, or because the path is too long
    */
-  async decideRequest(
+  async #decideRequest(
     request: Request,
     context: CustomContext,
     routedPath: string | undefined,
@@ -265,4 +176,60 @@ class RequestPipeline {
       return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
     }
   }
+
+  /** Forwards a request, or answers it, as it was decided. */
+  async #answer(
+    request: Request,
+    context: CustomContext,
+    send: ForwardWithQuotas,
+    { appliedRules, decision, tookMs }: DecidedRequest,
+  ): Promise<Response> {
+    const forward: ForwardWithQuotas = this.#config.tellsOrigin
+      ? (admitted, quotas, isRaw) =>
+          send(withOriginHeaders(admitted, appliedRules, quotas), quotas, isRaw)
+      : send;
+    if (!decision) return forward(request, NO_QUOTAS);
+    switch (decision.outcome) {
+      case "allowed": {
+        const { quotas } = decision;
+        if (!decision.verdicts.some(mayBeCharged)) {
+          const response = await forward(request, quotas);
+          return withQuotaHeaders(request, response, quotas, this.#config.headers);
+        }
+        const admitted = {
+          request,
+          context,
+          decision,
+          decidedInMs: tookMs,
+          isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,
+        };
+        const response = this.#chargedForward.send(admitted, forward);
+        // The rules are charged by the response even if the client hangs up, because the origin has
+        // done the work.
+        waitUntil(response.catch(() => {}));
+        return await response;
+      }
+      case "limited":
+        return denialResponse(request, decision, context, this.#config, logCustomResponseFailed);
+      case "undecided":
+        return decision.open ? forward(request, NO_QUOTAS) : undecidedResponse(request);
+      default:
+        return decision satisfies never;
+    }
+  }
+
+  /** Logs and counts a decision. */
+  #observe({ appliedRules, decision }: DecidedRequest, request: Request): void {
+    if (decision) logDecision(decision, this.#config.denialLog, request);
+    this.#control?.record(appliedRules, decision, Date.now());
+  }
+}
+
+/** Returns the attributes of a decision's span, which contain no value of the client. */
+function attributesOf(decided: DecidedRequest | undefined) {
+  const { decision, appliedRules } = decided ?? NO_RULES;
+  return {
+    "weir.outcome": decided ? (decision?.outcome ?? "unmatched") : "refused",
+    "weir.rules": appliedRules.length,
+  };
 }

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { createEventStreamParser } from "../../src/llm/body-text.ts";
+import { EventStreamParser } from "../../src/llm/body-text.ts";
 import { UsageTally } from "../../src/llm/token-counts.ts";
 import { createTarget, inTime } from "../property.ts";
 
@@ -66,7 +66,7 @@ export const tokensTarget = createTarget(
 
 function eventsIn(pieces: readonly string[]): string[] {
   const events: string[] = [];
-  const parser = createEventStreamParser((data) => events.push(data));
+  const parser = new EventStreamParser((data) => events.push(data));
   for (const piece of pieces) parser.push(piece);
   parser.end();
   return events;

@@ -1,11 +1,11 @@
 import type { CustomContext } from "../config/custom.ts";
 import type { Config } from "../config/schema.ts";
-import { customDenial } from "../http/custom-denial.ts";
+import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
-import { limitedResponse, undecidedResponse } from "../http/responses.ts";
+import { undecidedResponse } from "../http/responses.ts";
 import { costBefore } from "../limiter/counters.ts";
-import type { Decision, Limited, Quota } from "../limiter/decision.ts";
+import type { Decision, Quota } from "../limiter/decision.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
@@ -154,25 +154,12 @@ async function ownResponse(
     case "allowed":
       return undefined;
     case "limited":
-      return denial(request, decision, config, custom);
+      return denialResponse(request, decision, custom, config, () => {});
     case "undecided":
       return decision.open ? undefined : undecidedResponse(request);
     default:
       return decision satisfies never;
   }
-}
-
-function denial(
-  request: Request,
-  limited: Limited,
-  { headers: style, custom: functions, timeoutMs }: Config,
-  context: CustomContext,
-): Response | Promise<Response> {
-  const { response } = limited.rule;
-  const name = response && "custom" in response ? response.custom : undefined;
-  const create = name === undefined ? undefined : functions?.responses?.get(name);
-  if (name === undefined || !create) return limitedResponse(request, limited, style);
-  return customDenial(request, limited, context, { name, create, timeoutMs, style }, () => {});
 }
 
 function originHeaders(

@@ -1,7 +1,8 @@
 import type { CustomContext, CustomResponse, Denial } from "../config/custom.ts";
 import { isReserved } from "../config/response.ts";
+import type { Config } from "../config/schema.ts";
 import { isViolated, type Limited } from "../limiter/decision.ts";
-import { type HeaderStyle, isAccessHeader } from "./response-headers.ts";
+import { isAccessHeader } from "./response-headers.ts";
 import { limitedResponse, retrySecondsOf, setDenialHeaders } from "./responses.ts";
 
 /**
@@ -12,15 +13,7 @@ import { limitedResponse, retrySecondsOf, setDenialHeaders } from "./responses.t
 export type CustomResponseFailure = "timeout" | "threw" | "invalid" | "body-failed" | "too-long";
 
 /** Reports that a function failed. The error is not passed, because it may contain a secret. */
-export type OnCustomResponseFailure = (name: string, cause: CustomResponseFailure) => void;
-
-/** A function in `custom.responses`, and the values of the configuration that it needs. */
-export interface DenialFunction {
-  readonly name: string;
-  readonly create: CustomResponse;
-  readonly timeoutMs: number;
-  readonly style: HeaderStyle;
-}
+type OnCustomResponseFailure = (name: string, cause: CustomResponseFailure) => void;
 
 /** The maximum length of a body, in bytes. The whole body is in memory before it is sent. */
 const MAX_BODY = 1024 * 1024;
@@ -30,19 +23,37 @@ const MAX_BODY = 1024 * 1024;
  */
 const MAX_CHUNKS = 4096;
 
+/** Answers a denied request, with the response of a function if its rule names one. Never rejects. */
+export function denialResponse(
+  request: Request,
+  limited: Limited,
+  context: CustomContext,
+  config: DenialConfig,
+  onFailure: OnCustomResponseFailure,
+): Response | Promise<Response> {
+  const { response } = limited.rule;
+  const name = response && "custom" in response ? response.custom : undefined;
+  const create = name === undefined ? undefined : config.custom?.responses?.get(name);
+  if (name === undefined || !create) return limitedResponse(request, limited, config.headers);
+  return customDenial(request, limited, create, context, config, (cause) => onFailure(name, cause));
+}
+
+type DenialConfig = Pick<Config, "headers" | "custom" | "timeoutMs">;
+
 /**
  * Answers a denied request with the response of a function, or with the default response if the
- * function fails. Never rejects.
+ * function fails.
  *
  * The body is read before the response begins. So a body that fails or stalls cannot spoil a response
  * that the client has begun to receive.
  */
-export async function customDenial(
+async function customDenial(
   request: Request,
   limited: Limited,
+  create: CustomResponse,
   context: CustomContext,
-  { name, create, timeoutMs, style }: DenialFunction,
-  onFailure: OnCustomResponseFailure,
+  { headers: style, timeoutMs }: DenialConfig,
+  onFailure: (cause: CustomResponseFailure) => void,
 ): Promise<Response> {
   const seconds = retrySecondsOf(limited);
   const deadline = new Deadline(timeoutMs);
@@ -59,7 +70,7 @@ export async function customDenial(
     setDenialHeaders(request, response.headers, limited.quotas, seconds, style);
     return response;
   } catch (error) {
-    onFailure(name, error instanceof Failure ? error.failure : "threw");
+    onFailure(error instanceof Failure ? error.failure : "threw");
     return limitedResponse(request, limited, style, seconds);
   } finally {
     deadline.clear();

@@ -8,91 +8,86 @@ export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** Parses a stream of server-sent events. The text of the stream arrives in pieces of any length. */
-interface EventStreamParser {
+/**
+ * Parses a stream of server-sent events, as the HTML standard defines them. The text of the stream arrives
+ * in pieces of any length. All fields except `data` are ignored. The time is linear in the length of the
+ * stream, even if every piece is a single character, because no text is searched twice.
+ */
+export class EventStreamParser {
+  readonly #onData: (data: string) => void;
+  /** The pieces of the current line. */
+  #line: string[] = [];
+  #lineLength = 0;
+  /** The data lines of the current event. */
+  #data: string[] = [];
+  /** The length of the current event's data; Infinity if the event is too long and therefore skipped. */
+  #dataLength = 0;
+  #isAfterReturn = false;
+
+  /** @param onData gets the data of each event */
+  constructor(onData: (data: string) => void) {
+    this.#onData = onData;
+  }
+
   /** @param text the next piece of the stream, decoded from UTF-8 and without a byte order mark */
-  push(text: string): void;
+  push(text: string): void {
+    if (text === "") return;
+    let start = this.#isAfterReturn && text.startsWith("\n") ? 1 : 0;
+    this.#isAfterReturn = text.endsWith("\r");
+    for (let at = start; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (code !== LINE_FEED && code !== CARRIAGE_RETURN) continue;
+      if (at > start) this.#addToLine(text.slice(start, at));
+      this.#endLine();
+      if (code === CARRIAGE_RETURN && text.charCodeAt(at + 1) === LINE_FEED) at++;
+      start = at + 1;
+    }
+    if (start < text.length) this.#addToLine(text.slice(start));
+  }
+
   /**
    * Ends the stream. If the blank line after the last event is missing, the event still counts.
    * Browsers ignore such an event, but some servers omit the line.
    */
-  end(): void;
-}
+  end(): void {
+    if (this.#lineLength > 0) this.#endLine();
+    this.#endEvent();
+  }
 
-/**
- * Creates a parser of server-sent events, as the HTML standard defines them. It ignores all fields
- * except `data`. The time is linear in the length of the stream, even if every piece is a single
- * character, because no text is searched twice.
- *
- * @param onData gets the data of each event
- */
-export function createEventStreamParser(onData: (data: string) => void): EventStreamParser {
-  // The pieces of the current line, and the data lines of the current event.
-  let line: string[] = [];
-  let lineLength = 0;
-  let data: string[] = [];
-  /**
-   * The length of the current event's data; Infinity if the event is too long and therefore
-   * skipped.
-   */
-  let dataLength = 0;
-  let isAfterReturn = false;
-
-  function addToLine(text: string): void {
-    lineLength += text.length;
-    if (lineLength + dataLength <= MAX_EVENT_LENGTH) line.push(text);
+  #addToLine(text: string): void {
+    this.#lineLength += text.length;
+    if (this.#lineLength + this.#dataLength <= MAX_EVENT_LENGTH) this.#line.push(text);
     else {
-      line = [];
-      data = [];
-      dataLength = Number.POSITIVE_INFINITY;
+      this.#line = [];
+      this.#data = [];
+      this.#dataLength = Number.POSITIVE_INFINITY;
     }
   }
 
-  function endLine(): void {
-    if (lineLength === 0) {
-      endEvent();
+  #endLine(): void {
+    if (this.#lineLength === 0) {
+      this.#endEvent();
       return;
     }
-    const value = dataOf(line.length === 1 ? (line[0] as string) : line.join(""));
+    const value = dataIn(this.#line.join(""));
     if (value !== undefined) {
-      data.push(value);
+      this.#data.push(value);
       // The line break counts too, so that a million empty lines are also too long.
-      dataLength += value.length + 1;
+      this.#dataLength += value.length + 1;
     }
-    line = [];
-    lineLength = 0;
+    this.#line = [];
+    this.#lineLength = 0;
   }
 
-  function endEvent(): void {
-    if (data.length > 0) onData(data.length === 1 ? (data[0] as string) : data.join("\n"));
-    data = [];
-    dataLength = 0;
+  #endEvent(): void {
+    if (this.#data.length > 0) this.#onData(this.#data.join("\n"));
+    this.#data = [];
+    this.#dataLength = 0;
   }
-
-  return {
-    push(text) {
-      if (text === "") return;
-      let start = isAfterReturn && text.startsWith("\n") ? 1 : 0;
-      isAfterReturn = text.endsWith("\r");
-      for (let at = start; at < text.length; at++) {
-        const code = text.charCodeAt(at);
-        if (code !== LINE_FEED && code !== CARRIAGE_RETURN) continue;
-        if (at > start) addToLine(text.slice(start, at));
-        endLine();
-        if (code === CARRIAGE_RETURN && text.charCodeAt(at + 1) === LINE_FEED) at++;
-        start = at + 1;
-      }
-      if (start < text.length) addToLine(text.slice(start));
-    },
-    end() {
-      if (lineLength > 0) endLine();
-      endEvent();
-    },
-  };
 }
 
 /** Returns the value of a line such as `data: {}`; undefined if it is another field or a comment. */
-function dataOf(line: string): string | undefined {
+function dataIn(line: string): string | undefined {
   if (!line.startsWith("data")) return undefined;
   if (line.length === 4) return "";
   if (line[4] !== ":") return undefined;

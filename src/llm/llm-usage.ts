@@ -1,5 +1,5 @@
 import type { PartialCost, TokensOf } from "../config/custom.ts";
-import { createEventStreamParser, ignoreRest, readPieces, tryParse } from "./body-text.ts";
+import { EventStreamParser, ignoreRest, readPieces, tryParse } from "./body-text.ts";
 import { createTokenCost, type TokenWeights, UsageTally } from "./token-counts.ts";
 
 /** The options of {@link llmUsage}. */
@@ -69,7 +69,7 @@ async function readInto(tally: UsageTally, response: Response): Promise<void> {
   const type = response.headers.get("content-type") ?? "";
   if (!body) return;
   if (/^\s*text\/event-stream\s*(;|$)/i.test(type)) {
-    const parser = createEventStreamParser((data) => addEvent(tally, data));
+    const parser = new EventStreamParser((data) => addEvent(tally, data));
     await readPieces(body, (text) => {
       parser.push(text);
       return true;

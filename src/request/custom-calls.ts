@@ -3,6 +3,7 @@ import type { CustomContext, CustomFunctions } from "../config/custom.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
+import { withTimeout } from "./timeout.ts";
 
 /**
  * The reason why a function in `custom` has no result: it took too long, or it threw an error.
@@ -39,9 +40,6 @@ export class CustomCalls {
   readonly #onKeyFailure: OnCustomKeyFailure;
   #firstStartAt: number | undefined;
   #lastEndAt = 0;
-  #pending = 0;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #timeout: Promise<typeof TIMEOUT> | undefined;
 
   /** @param arrivedAt when the request arrived, in milliseconds since the Unix epoch */
   constructor(
@@ -100,26 +98,10 @@ export class CustomCalls {
    * Waits for a result until the deadline. A rejection after the deadline needs no handler, because
    * `Promise.race` has already added one.
    */
-  async #inTime(result: PromiseLike<unknown>): Promise<unknown> {
-    this.#timeout ??= this.#startTimer();
-    this.#pending++;
-    try {
-      return await Promise.race([result, this.#timeout]);
-    } finally {
-      this.#pending--;
-      if (this.#pending === 0) {
-        clearTimeout(this.#timer as ReturnType<typeof setTimeout>);
-        this.#timeout = undefined;
-      }
-    }
-  }
-
-  #startTimer(): Promise<typeof TIMEOUT> {
+  #inTime(result: PromiseLike<unknown>): Promise<unknown> {
     const elapsedMs = Math.max(0, Date.now() - this.#arrivedAt);
-    // `weir replay` loads files that import this one in Node 20, which has no Promise.withResolvers.
-    return new Promise((resolve) => {
-      this.#timer = setTimeout(() => resolve(TIMEOUT), Math.max(0, this.#timeoutMs - elapsedMs));
-    });
+    const restMs = Math.max(0, this.#timeoutMs - elapsedMs);
+    return withTimeout(Promise.resolve(result), restMs, () => TIMEOUT);
   }
 }
 

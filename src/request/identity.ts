@@ -268,14 +268,6 @@ async function readAsync(
   return readClaim(await readClaims(), part);
 }
 
-/** Computes identities from the texts of keys. See {@link hasherFor}. */
-export interface Hasher {
-  /** @returns the identity, which has 22 characters of base64url */
-  hash(text: string): Promise<string>;
-  /** Returns the same identity without a promise; undefined if it is not cached. */
-  cachedHash(text: string): string | undefined;
-}
-
 /**
  * The number of bytes of a hash that form an identity. With 128 bits, it is practically impossible
  * that two clients get the same identity by chance.
@@ -300,29 +292,39 @@ const hashers = new Map<string, Hasher>();
  * there is no secret, and cuts the result to 128 bits. Anyone who can read the store can guess a
  * value and compare its SHA-256 with an identity. For an HMAC, they also need the secret.
  */
-export function hasherFor(secret = ""): Hasher {
+function hasherFor(secret = ""): Hasher {
   const existing = hashers.get(secret);
   if (existing) return existing;
-  const hasher = createCachingHasher(secret === "" ? sha256 : createHmac(secret));
+  const hasher = new Hasher(secret === "" ? sha256 : createHmac(secret));
   hashers.set(secret, hasher);
   return hasher;
 }
 
 type Digest = (bytes: Uint8Array) => Promise<ArrayBuffer>;
 
-function createCachingHasher(digest: Digest): Hasher {
-  const hashes = new LruCache<string>(CACHED_HASHES);
-  return {
-    cachedHash: (text) => hashes.get(text),
-    async hash(text) {
-      const cached = hashes.get(text);
-      if (cached !== undefined) return cached;
-      const bytes = await digest(encoder.encode(text));
-      const identity = base64url(new Uint8Array(bytes, 0, IDENTITY_BYTES));
-      if (text.length <= MAX_CACHED_LENGTH) hashes.set(text, identity);
-      return identity;
-    },
-  };
+/** Computes identities from the texts of keys. */
+class Hasher {
+  readonly #digest: Digest;
+  readonly #hashes = new LruCache<string>(CACHED_HASHES);
+
+  constructor(digest: Digest) {
+    this.#digest = digest;
+  }
+
+  /** @returns the identity, which has 22 characters of base64url */
+  async hash(text: string): Promise<string> {
+    const cached = this.#hashes.get(text);
+    if (cached !== undefined) return cached;
+    const bytes = await this.#digest(encoder.encode(text));
+    const identity = base64url(new Uint8Array(bytes, 0, IDENTITY_BYTES));
+    if (text.length <= MAX_CACHED_LENGTH) this.#hashes.set(text, identity);
+    return identity;
+  }
+
+  /** Returns the same identity without a promise; undefined if it is not cached. */
+  cachedHash(text: string): string | undefined {
+    return this.#hashes.get(text);
+  }
 }
 
 function sha256(bytes: Uint8Array): Promise<ArrayBuffer> {

@@ -40,14 +40,18 @@ export function foldCase(text: string): string {
  * because other parsers stop at it.
  */
 export function decodeNonStandard(text: string): string {
-  return text
-    .replace(/%u([0-9a-f]{4})/gi, (_, code: string) =>
-      String.fromCharCode(Number.parseInt(code, 16)),
-    )
+  return decodeUnicodeEscapes(text)
     .replace(/%(?:C|E0%8|F0%80%8)([01])%([89AB][0-9A-F])/gi, (_, high: string, low: string) =>
       String.fromCharCode((Number(high) << 6) | (Number.parseInt(low, 16) & 0x3f)),
     )
     .replace(INVISIBLE, "");
+}
+
+/** Decodes escapes such as `%u006c`, which were never a standard. */
+export function decodeUnicodeEscapes(text: string): string {
+  return text.replace(/%u([0-9a-f]{4})/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
 }
 
 /** Removes escaped bytes that are not UTF-8, and decodes the other escapes. */

@@ -1,5 +1,11 @@
 import { MAX_KEY_LENGTH } from "../config/key.ts";
-import { decodeEscapes, isBlank, removeTrailing, trimBlanks } from "./text-folding.ts";
+import {
+  decodeEscapes,
+  decodeUnicodeEscapes,
+  isBlank,
+  removeTrailing,
+  trimBlanks,
+} from "./text-folding.ts";
 
 // These functions bring a value that identifies a client into one spelling, as the origin reads it.
 // All spellings of one value become the same text. Otherwise each spelling of a valid API key or
@@ -108,8 +114,7 @@ function decodeAll(text: string): string | undefined {
  * decodes `%u0061` too, as some servers still do.
  */
 export function decodeLeniently(text: string): string {
-  const standard = text.replaceAll("+", " ").replace(/%u([0-9a-f]{4})/gi, characterOfHex);
-  return decodeEscapes(standard);
+  return decodeEscapes(decodeUnicodeEscapes(text.replaceAll("+", " ")));
 }
 
 function withoutEscapes(text: string): string {
@@ -121,10 +126,6 @@ function withoutEscapes(text: string): string {
 
 function characterOfEscape(_: string, escaped: string): string {
   return escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped;
-}
-
-function characterOfHex(_: string, code: string): string {
-  return String.fromCharCode(Number.parseInt(code, 16));
 }
 
 /**

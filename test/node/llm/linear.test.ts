@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { URL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { cpuTimeMs } from "../../../fuzz/property.ts";
-import { createEventStreamParser } from "../../../src/llm/body-text.ts";
+import { EventStreamParser } from "../../../src/llm/body-text.ts";
 import { llmReserve } from "../../../src/llm/llm-reserve.ts";
 import { addEvent } from "../../../src/llm/llm-usage.ts";
 import { UsageTally } from "../../../src/llm/token-counts.ts";
@@ -54,7 +54,7 @@ function cpuTimeOf(text: string, pieceLength: number, enoughMs: number, times = 
     const startedAt = cpuTimeMs();
     for (let time = 0; time < times; time++) {
       const tally = new UsageTally();
-      const parser = createEventStreamParser((data) => addEvent(tally, data));
+      const parser = new EventStreamParser((data) => addEvent(tally, data));
       for (const piece of pieces) parser.push(piece);
       parser.end();
     }

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { createEventStreamParser, MAX_EVENT_LENGTH } from "../../../src/llm/body-text.ts";
+import { EventStreamParser, MAX_EVENT_LENGTH } from "../../../src/llm/body-text.ts";
 
 function parse(...pieces: string[]): string[] {
   const events: string[] = [];
-  const parser = createEventStreamParser((data) => events.push(data));
+  const parser = new EventStreamParser((data) => events.push(data));
   for (const piece of pieces) parser.push(piece);
   parser.end();
   return events;
@@ -53,7 +53,7 @@ it("reads an event of the maximum length", () => {
 
 it("skips an event of many empty lines", () => {
   const lines = "data\n".repeat(1000);
-  const parser = createEventStreamParser(() => expect.unreachable());
+  const parser = new EventStreamParser(() => expect.unreachable());
   for (let count = 0; count < MAX_EVENT_LENGTH; count += 1000) parser.push(lines);
   parser.push("data\n\n");
   parser.end();
