@@ -1,5 +1,6 @@
+import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { isRecord, type LiteralUnion } from "./fields.ts";
+import { isRecord, type LiteralUnion, pathToItem } from "./fields.ts";
 
 /** The maximum length of a pointer, in UTF-16 code units, and the maximum number of its names. */
 const MAX_LENGTH = 256;
@@ -142,4 +143,29 @@ function parsePart(text: string): KeyPart | undefined {
     default:
       return kind satisfies never;
   }
+}
+
+const KEY = faultText(
+  () => `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`,
+);
+
+/** The schema of a rule's `key`. */
+export const KeySchema = v.pipe(
+  v.custom<string | string[]>(isKeyShape, KEY),
+  v.rawTransform<string | string[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
+    const { value } = dataset;
+    const elements = [value].flat().map(parseAlternatives);
+    if (elements.length > 0 && elements.every((element) => element !== undefined)) return elements;
+    for (const [index, element] of elements.entries()) {
+      if (element !== undefined) continue;
+      if (typeof value === "string") addIssue({ message: KEY });
+      else addIssue({ path: [pathToItem(value, index)], input: value[index], message: KEY });
+    }
+    if (elements.length === 0) addIssue({ message: KEY });
+    return NEVER;
+  }),
+);
+
+function isKeyShape(value: unknown): boolean {
+  return [value].flat().every((element) => typeof element === "string");
 }

@@ -27,17 +27,10 @@ import {
   isRecord,
   type LiteralUnion,
   oneOf,
-  pathToItem,
   refuseGiven,
   textMatching,
 } from "./fields.ts";
-import {
-  ALLOWED_KEYS,
-  type KeyExpression,
-  type KeyInput,
-  parseAlternatives,
-  partsOf,
-} from "./key.ts";
+import { type KeyExpression, type KeyInput, KeySchema, partsOf } from "./key.ts";
 import { MAX_ROUTE, type Match, type MatchInput, MatchSchema, splitRoute } from "./match.ts";
 import {
   type CustomDenial,
@@ -280,29 +273,6 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
 const MAX_SHARDS = 100;
 
 const NAME = faultText("1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit");
-const KEY = faultText(
-  () => `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`,
-);
-
-const Key = v.pipe(
-  v.custom<string | string[]>(isKeyShape, KEY),
-  v.rawTransform<string | string[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
-    const { value } = dataset;
-    const elements = [value].flat().map(parseAlternatives);
-    if (elements.length > 0 && elements.every((element) => element !== undefined)) return elements;
-    for (const [index, element] of elements.entries()) {
-      if (element !== undefined) continue;
-      if (typeof value === "string") addIssue({ message: KEY });
-      else addIssue({ path: [pathToItem(value, index)], input: value[index], message: KEY });
-    }
-    if (elements.length === 0) addIssue({ message: KEY });
-    return NEVER;
-  }),
-);
-
-function isKeyShape(value: unknown): boolean {
-  return [value].flat().every((element) => typeof element === "string");
-}
 
 /**
  * The default of `localShare`. One isolate seldom receives a larger part of a client's requests.
@@ -313,7 +283,7 @@ const DEFAULT_LOCAL_SHARE = 0.25;
 export const ruleFields = {
   name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
   match: v.optional(MatchSchema, {}),
-  key: v.optional(Key, "ip"),
+  key: v.optional(KeySchema, "ip"),
   ...limitFields,
   start: v.optional(StartSchema, "epoch"),
   timeZone: v.optional(TimeZone),

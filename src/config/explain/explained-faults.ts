@@ -1,8 +1,10 @@
 import type * as v from "valibot";
 import { type Fault, keysOf, MAX_FAULTS, moreFaults, pathOf, shortened } from "../faults.ts";
 import { isRecord } from "../fields.ts";
-import { givenValue, isSecret, isShown, printable, printableKeys } from "./given-value.ts";
+import { parseAlternatives } from "../key.ts";
+import { areTierNamesSecret } from "../tiers.ts";
 import { secretHint, unknownFieldHint, valueHint } from "./hints.ts";
+import { nearestName } from "./nearest-name.ts";
 
 /**
  * The maximum number of issues that become faults. A field may have several issues, so this number is
@@ -117,4 +119,256 @@ function fieldHintFor(issue: v.BaseIssue<unknown>, config: unknown) {
   const keys = keysOf(issue);
   const value = isSecret(keys) ? undefined : givenValue(issue, config);
   return unknownFieldHint(keys, issue.message.split(", "), value);
+}
+
+// A fault shows the given value shortened, on one line, and without secrets.
+
+const PREVIEW_LENGTH = 80;
+/**
+ * The length of the longest text whose content is shown. A part of a longer text is not shown either,
+ * because it may be a part of a URL that begins with a password.
+ */
+const LONGEST_TEXT = 300;
+/** The number of items of a list or an object that a preview reads. */
+const MAX_ITEMS = 20;
+
+/** Fields of an object whose texts are shown. */
+const SHOWN = /^(url|binding|name|window|limit)$/;
+
+/** Returns the kind of a value that may be a secret, such as `a text (not shown)`. */
+function kindOf(input: unknown): string {
+  if (typeof input === "string") return input === "" ? '""' : "a text (not shown)";
+  if (typeof input !== "object" || input === null) return preview(input);
+  if (Array.isArray(input)) return input.length === 0 ? "[]" : "a list";
+  return isRecord(input) && Object.keys(input).length === 0 ? "{}" : "an object";
+}
+
+/** Returns a value as a message may show it: shortened, on one line, and without secrets. */
+function preview(input: unknown): string {
+  // The source of a function may contain a secret.
+  if (typeof input === "function") return "a function";
+  if (typeof input === "string" && input.length > LONGEST_TEXT) {
+    return `a text of ${input.length} characters`;
+  }
+  if (input instanceof RegExp) return "a regular expression";
+  if (input instanceof Date) return "a Date";
+  if (input instanceof Promise) return "a promise";
+  const text = textOf(input).replace(/\s+/g, " ");
+  return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;
+}
+
+/**
+ * Returns a value as JSON. For a value that JSON cannot represent (NaN, a bigint, a circular
+ * object), it returns a short description.
+ */
+function textOf(input: unknown): string {
+  if (typeof input === "bigint") return `${input}n`.slice(0, PREVIEW_LENGTH + 1);
+  if (typeof input === "symbol") return "a symbol";
+  if (typeof input !== "object" && typeof input !== "string") return String(input);
+  try {
+    const text: string | undefined = JSON.stringify(input, hideSecrets);
+    if (text !== undefined) return text;
+  } catch {
+    // The value has a cycle, a bigint, or a method toJSON that throws.
+  }
+  return Array.isArray(input) ? "a list" : "an object";
+}
+
+/**
+ * A replacer for JSON: hides the fields that may contain a secret, and the texts in objects, whose
+ * field names the user may have chosen. It shortens long lists and objects.
+ */
+function hideSecrets(this: unknown, key: string, value: unknown): unknown {
+  if (key === "exempt" || key === "secret" || key === "tiers") return "…";
+  if (typeof value === "string") {
+    const isField = key !== "" && isRecord(this);
+    return (isField && !SHOWN.test(key)) || value.length > LONGEST_TEXT
+      ? "…"
+      : withoutCredentials(value);
+  }
+  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS);
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).slice(0, MAX_ITEMS));
+}
+
+/**
+ * Hides passwords in URLs, values in queries, and the text after the name in a key, such as
+ * `SECRET` in `header:NAME:SECRET`.
+ */
+function withoutCredentials(text: string): string {
+  return text
+    .replace(/(?<=\/\/).*@/s, "…@")
+    .replace(/^[^/\s]+@/, "…@")
+    .replace(/(^|[|,]) *((header|cookie|query):[^:=|]*[:=]).*/s, (all, before, name: string) =>
+      all.startsWith(name) ? `${name}…` : `${before} ${name}…`,
+    )
+    .replace(/^([^?#]*\/\/[^?#]*[?#]|[^/?][^?]*\?(?=[^=]*=)).*/s, (all, before: string) => {
+      const query = all.slice(before.length);
+      return (
+        before +
+        query.replace(
+          /([^=&#;]*)(=?)[^&#;]*/g,
+          (part, name, equals) => part && (equals ? `${name}=…` : "…"),
+        )
+      );
+    });
+}
+
+/**
+ * Returns the value that the user wrote at the path of an issue. The value comes from the
+ * configuration, not from the issue: if a check runs after parsing, the issue has the parsed value,
+ * such as 60 for a window of `"1m"`.
+ */
+function givenValue(issue: v.BaseIssue<unknown>, config: unknown): unknown {
+  // The fault is in a name that the user has chosen, such as the name of a tier. For a missing field,
+  // Valibot also reports `origin: "key"`, but no input.
+  const isName = issue.path?.at(-1)?.origin === "key" && issue.input !== undefined;
+  if (isName) return keysOf(issue).at(-1);
+  return valueAt(config, keysOf(issue));
+}
+
+/** Returns the value at a path; undefined if there is none. */
+function valueAt(config: unknown, keys: readonly unknown[]): unknown {
+  let value = config;
+  for (const key of keys) {
+    if (typeof value !== "object" || value === null) return undefined;
+    if (!Object.hasOwn(value, key as PropertyKey)) return undefined;
+    value = (value as Record<PropertyKey, unknown>)[key as PropertyKey];
+  }
+  return value;
+}
+
+/** Returns a value as a message may show it: shortened, on one line, and without secrets. */
+function printable(keys: readonly unknown[], value: unknown, config: unknown): string {
+  // The fault is in a name that the user has chosen in `custom.keys`.
+  if (keys[0] === "custom" && typeof value === "string" && value === keys.at(-1)) {
+    return preview(printableName(value));
+  }
+  return isShown(keys, value, config) ? preview(value) : kindOf(value);
+}
+
+/** Whether a message may contain a value, and not only its kind. */
+function isShown(keys: readonly unknown[], value: unknown, config: unknown): boolean {
+  return !isSecret(keys) && !isTierSecret(keys, config) && !isHidden(keys, value);
+}
+
+/** Fields in which users write a secret by mistake. */
+const SENSITIVE = new Set(["exempt", "jwt", "custom", "tiers"]);
+
+/**
+ * Texts in these fields that cannot be secrets, because they have the form of an address, an
+ * algorithm, a URL, a key or a length of time.
+ */
+const HARMLESS: ReadonlyMap<string, RegExp> = new Map(
+  Object.entries({
+    ips: /^(?=.{0,60}$)[\da-f]*[.:][\da-f.:*x]*(\/[\d.]*)?$/i,
+    alg: /^[A-Za-z]{1,6}-?\d{0,4}$/,
+    algs: /^[A-Za-z]{1,6}-?\d{0,4}$/,
+    jwks: /^[a-z]+:\/\//i,
+    by: /^\s*((ip|host|path|method|country|asn|ja4|global|header|cookie|query|param|jwt|custom)\b|[a-z]{1,12}$)/i,
+    window: /^\s*\d[\w\s./,]{0,15}$/,
+    limit: /^\s*\d[\w\s./,]{0,15}$/,
+  }),
+);
+
+/** Whether only the kind of a value is shown, because its field often holds secrets. */
+function isHidden(keys: readonly unknown[], value: unknown): boolean {
+  if (isConditionValue(keys)) return true;
+  if (!keys.some((key) => SENSITIVE.has(String(key)))) return false;
+  if (typeof value === "object" && value !== null) return true;
+  const field = keys.findLast((key) => typeof key !== "number");
+  return typeof value === "string" && HARMLESS.get(String(field))?.test(value) !== true;
+}
+
+/**
+ * Whether a value is the expected value of a header field or query parameter in a condition. Such a
+ * value may be a credential.
+ */
+function isConditionValue(keys: readonly unknown[]): boolean {
+  const rest = keys.slice(keys.indexOf("match") + 1);
+  const at = rest.findIndex((key) => key === "headers" || key === "query");
+  return keys.includes("match") && at !== -1 && rest.length > at + 1;
+}
+
+/**
+ * Whether the value at a path may be a secret, even if the secret is there by mistake. Faults are
+ * printed and logged, so they must not contain a secret.
+ */
+function isSecret(keys: readonly unknown[]): boolean {
+  const at = keys.indexOf("exempt");
+  return keys.at(-1) === "secret" || (at !== -1 && keys[at + 1] !== "ips");
+}
+
+/**
+ * Returns the path to print. It hides the names of tiers if these names may be credentials. It also
+ * hides the text after `:` or `=` in names of headers, because a user may write a header
+ * with its secret value where only the header's name belongs.
+ */
+function printableKeys(keys: readonly unknown[], config: unknown): unknown[] {
+  const shownKeys = keys.map((key, index) => {
+    if (typeof key !== "string") return key;
+    const name = isSecret(keys)
+      ? key.replace(key.length > MAX_SHORT ? /(?<=[:=\s]).*/s : /(?<=[:=]).*/s, "…")
+      : key;
+    return isChosen(keys, index) ? printableName(name) : shortened(name);
+  });
+  const tiers = secretTiersOf(keys, config);
+  if (!tiers) return shownKeys;
+  const { at, limits } = tiers;
+  const [field, name] = [keys[at + 1], keys[at + 2]];
+  if (field === "limits") {
+    const index = isRecord(limits) ? Object.keys(limits).indexOf(String(name)) : -1;
+    if (index !== -1) shownKeys[at + 2] = `(tier ${index + 1})`;
+  } else if (typeof field === "string" && !nearestName(field, ["by", "limits"])) {
+    // The user has written the tier outside `limits`, so the schema reports the tier as an unknown
+    // field.
+    shownKeys[at + 1] = "…";
+  }
+  return shownKeys;
+}
+
+/** Whether a name in a path stands where a user may have written a secret by mistake. */
+function isChosen(keys: readonly unknown[], index: number): boolean {
+  const at = keys.findIndex((key) => SENSITIVE.has(String(key)));
+  if (at === -1 || index <= at) return false;
+  // The names of headers and of tiers are necessary to find the fault.
+  const parent = keys[index - 1];
+  return (
+    !(keys[at] === "exempt" && parent === "headers") &&
+    !(keys[at] === "tiers" && parent === "limits")
+  );
+}
+
+/** The length of a name that is too short for a secret, if it has no digits. */
+const MAX_SHORT = 12;
+
+/**
+ * Returns a name in full if it is short or consists of a few lower-case words, such as the name of a
+ * field. Returns the first three characters of any other name.
+ */
+function printableName(name: string): string {
+  const isShort = name.length <= MAX_SHORT && !/\d/.test(name);
+  const isWords = /^(?=.{1,20}$)[a-z]+([A-Z_-]?[a-z]+)*$/.test(name);
+  return isShort || isWords ? name : `${name.slice(0, 3)}…`;
+}
+
+/**
+ * Returns the position of `tiers` in a path, and the limits of the tiers. The result is undefined if
+ * the path does not concern tiers, or if the names of the tiers cannot be credentials.
+ */
+function secretTiersOf(keys: readonly unknown[], config: unknown) {
+  const at = keys.indexOf("tiers");
+  if (at === -1) return undefined;
+  const tiers = valueAt(config, keys.slice(0, at + 1));
+  const { by, limits } = isRecord(tiers) ? tiers : {};
+  const parsed = typeof by === "string" ? parseAlternatives(by) : undefined;
+  return !parsed || areTierNamesSecret([parsed]) ? { at, limits } : undefined;
+}
+
+/** Whether the value at a path may contain a client's credential as the name of a tier. */
+function isTierSecret(keys: readonly unknown[], config: unknown): boolean {
+  const tiers = secretTiersOf(keys, config);
+  if (!tiers) return false;
+  const [field, , ...inTier] = keys.slice(tiers.at + 1);
+  return field === undefined || (field === "limits" && inTier.length === 0);
 }
