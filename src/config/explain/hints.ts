@@ -57,16 +57,13 @@ export function unknownFieldHint(
     : undefined;
 }
 
-/** Returns the kind of the object at a path; undefined if users choose the names of its fields. */
-function placeOf(path: readonly unknown[]): Place | undefined {
-  const [top, , field, ...rest] = path;
+/** Returns the kind of the object at a path; undefined if its unknown fields have no hints of their own. */
+function placeOf([top, , field, ...rest]: readonly unknown[]): Place | undefined {
   if (top === undefined) return "config";
-  if (top === "origin" || top === "jwt") return top;
-  if (top === "origins") return path.length === 2 ? "origin" : undefined;
   if (top !== "rules") return undefined;
   if (field === undefined) return "rule";
   if (field === "tiers") return rest.length === 0 ? "tiers" : "limits";
-  return Object.hasOwn(FIELDS_OF_OTHERS, String(field)) ? (field as Place) : undefined;
+  return field === "limits" || field === "match" ? field : undefined;
 }
 
 /** Suggests where to move a field of Weir. A field `headers` of a rule means the headers of its denials. */

@@ -1,15 +1,5 @@
-/** A place in a configuration whose fields have fixed names. */
-export type Place =
-  | "config"
-  | "rule"
-  | "match"
-  | "limits"
-  | "cost"
-  | "tiers"
-  | "exempt"
-  | "response"
-  | "origin"
-  | "jwt";
+/** An object whose fields have other names in other limiters, or whose fields stand in the wrong place. */
+export type Place = "config" | "rule" | "limits" | "match" | "tiers";
 
 /**
  * The names that other limiters and users give to Weir's fields, in lower case and without
@@ -95,13 +85,6 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
       "burst maxtokens bucketsize",
     maxReserved: "reserve reserved maxreserve",
   },
-  cost: {
-    from: "custom function body bytes request before source contentlength",
-    reserve: "estimate hold upfront reserved",
-    settle: "header response usage actual after final then used",
-    max: "maximum limit cap ceiling most",
-    default: "fallback otherwise missing unknown",
-  },
   match: {
     paths: "path url urls uri uris pathname route routes pattern patterns endpoint endpoints",
     methods: "method verb verbs httpmethod",
@@ -119,34 +102,7 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     "match has no condition on bodies; compute a key from the body with custom.keys": "body json",
     'write headers: { "user-agent": { prefix: "…" } }': "useragent useragents ua",
   },
-  tiers: {
-    by: "key keys field name claim on from identifier",
-    limits: "plans tiers levels values quotas limit",
-  },
-  exempt: {
-    ips: "ip address addresses cidr cidrs network networks ipaddress range ranges allow",
-    headers: "header secret secrets token tokens",
-    'write match.except instead: match: { except: { paths: ["/health"] } }':
-      "path paths method methods host hosts url urls",
-  },
-  response: {
-    status: "code statuscode httpstatus",
-    body: "message text json content error html",
-    headers: "header contenttype",
-  },
-  origin: {
-    url: "uri href address target host upstream base baseurl origin",
-    binding: "service worker servicebinding name",
-  },
-  jwt: {
-    jwks: "jwksuri jwksurl url publickey publickeys keys keyset wellknown",
-    issuer: "iss",
-    audience: "aud",
-    algs: "algorithms",
-    alg: "algorithm",
-    header: "headername from",
-    secret: "key signingkey hmac sharedsecret secretname",
-  },
+  tiers: {},
 };
 
 /**

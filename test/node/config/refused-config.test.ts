@@ -97,7 +97,7 @@ describe("refuses an origin", () => {
         'either { url: "https://origin.example.com" } or { binding: "NAME" }',
       ),
     ),
-    origin({ uri: url }, "origin.uri", "write url instead"),
+    origin({ uri: url }, "origin.uri", 'did you mean "url"?'),
     ...[
       "",
       5,

@@ -166,7 +166,7 @@ describe("refuses the fields of a rule", () => {
     ...["", " a", "a ", "a\nb", "é", 5, null, { secret: "a-b" }, { secret: "" }, {}].map((value) =>
       within({ exempt: { headers: { a: value } } }, "exempt.headers.a"),
     ),
-    within({ exempt: { ip: ["::1"] } }, "exempt.ip", "write ips instead"),
+    within({ exempt: { ip: ["::1"] } }, "exempt.ip", 'did you mean "ips"?'),
   ]);
 });
 

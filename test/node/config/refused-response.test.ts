@@ -12,7 +12,7 @@ describe("refuses a response", () => {
     ...[null, 429, "no", []].map((value) =>
       response(value, "", "allowed: an object with status, body, headers"),
     ),
-    response({ header: {} }, ".header", "write headers instead"),
+    response({ header: {} }, ".header", 'did you mean "headers"?'),
     ...[200, 399, 600, 429.5, "429"].map((status) =>
       response({ status }, ".status", "allowed: a whole number from 400 to 599"),
     ),
