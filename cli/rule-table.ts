@@ -5,15 +5,10 @@ import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
 import type { Rule, Tiers, Window } from "../src/config/rule.ts";
 import { areTierNamesSecret, printableSecretName } from "../src/config/tiers.ts";
 import { formatDuration, formatWindow } from "../src/config/window.ts";
+import { table } from "./print/text.ts";
 import type { FiledRule } from "./warnings/client-conditions.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
-/**
- * The number of columns that every table has. A column after these is shown only if a rule has its
- * field.
- */
-const COMMON_COLUMNS = 6;
-
 /**
  * How many items of a long list are printed. This maximum keeps a row readable even if a rule has
  * fifty paths.
@@ -22,18 +17,7 @@ const LISTED = 3;
 
 /** Returns a table with one line for each rule. */
 export function ruleTable(rules: readonly FiledRule[]): string {
-  const rows = rules.map(cellsOf);
-  const columns = HEADINGS.map((_, column) => column).filter(
-    (column) => column < COMMON_COLUMNS || rows.some((cells) => cells[column] !== ""),
-  );
-  const lines = [HEADINGS, ...rows].map((cells) => columns.map((column) => cells[column] ?? ""));
-  const widths = columns.map((_, position) =>
-    Math.max(...lines.map((cells) => cells[position]?.length ?? 0)),
-  );
-  return lines
-    .map((cells) => cells.map((cell, position) => cell.padEnd(widths[position] ?? 0)).join("  "))
-    .map((line) => line.trimEnd())
-    .join("\n");
+  return table(HEADINGS, rules.map(cellsOf));
 }
 
 function cellsOf(rule: FiledRule): string[] {

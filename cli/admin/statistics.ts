@@ -1,8 +1,9 @@
 import { formatCount, formatDuration, formatPercent, formatTime } from "../../src/admin/format.ts";
+import { quantileText, sumsOfBuckets } from "../../src/admin/traffic.ts";
 import { MAX_WINDOW_SECONDS, parseDuration } from "../../src/config/window.ts";
-import type { Bucket, Resolution, StatisticsReport } from "../../src/control/protocol.ts";
-import { LATENCY_BOUNDS_MS, type RuleSums, type StoreSums } from "../../src/statistics/sums.ts";
-import { type Cell, styled, table } from "../print/text.ts";
+import type { Resolution, StatisticsReport } from "../../src/control/protocol.ts";
+import type { RuleSums } from "../../src/statistics/sums.ts";
+import { barChart, type Cell, styled, table } from "../print/text.ts";
 import { type ConnectionOptions, connect, type Printed, wrongOptions } from "./connection.ts";
 import { findRule } from "./selector.ts";
 
@@ -19,8 +20,9 @@ export interface TopOptions extends TimeOptions {
   readonly count: number;
 }
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+const DAY_MS = 86_400_000;
+/** The maximum number of bars in the chart of the requests. */
+const CHART_WIDTH = 60;
 
 /** Shows the sums of all rules, and with `--by` those of each minute, hour or day. */
 export async function statistics(options: StatisticsOptions): Promise<Printed> {
@@ -37,7 +39,8 @@ export async function top(options: TopOptions): Promise<Printed> {
   const { clientsFrom } = report;
   const json = { clients, ...(clientsFrom !== undefined && { clientsFrom }) };
   // Clients are counted by hour, so a short time begins earlier than asked for.
-  const since = clientsFrom === undefined ? `in the last ${options.last}` : sinceText(clientsFrom);
+  const since =
+    clientsFrom === undefined ? `in the last ${options.last}` : `since ${formatTime(clientsFrom)}`;
   if (clients.length === 0) {
     return { json, text: `No client was limited ${since}.` };
   }
@@ -79,10 +82,6 @@ async function fetchReport(
   return await api.call<StatisticsReport>("GET", `statistics?${query}`, "buckets");
 }
 
-function sinceText(at: number): string {
-  return `since ${formatTime(at)}`;
-}
-
 /** Minutes are kept for a day, and hours for a month. */
 function coarsest(lastMs: number): Resolution {
   if (lastMs <= DAY_MS) return "minute";
@@ -90,40 +89,20 @@ function coarsest(lastMs: number): Resolution {
 }
 
 function summary({ buckets, isolates, openBreakers }: StatisticsReport, last: string): string {
-  const sum = (pick: (bucket: Bucket) => number) =>
-    buckets.reduce((all, each) => all + pick(each), 0);
-  const requests = sum((each) => each.requests.requests);
-  const limited = sum((each) => each.requests.limited);
-  const undecided = sum((each) => each.requests.undecidedPassed + each.requests.undecidedDenied);
-  const fromMemory = sum((each) => each.requests.fromMemory);
-  const calls = sum((each) => each.store.calls);
-  const failures = sum((each) => each.store.failures);
+  const { requests, store } = sumsOfBuckets(buckets);
+  const undecided = requests.undecidedPassed + requests.undecidedDenied;
+  const quantiles = [0.5, 0.99].map((share) => quantileText(store.latency, share));
+  const latency = store.calls === 0 ? "" : `, half within ${quantiles.join(", 99% within ")}`;
   const lines = [
-    `Last ${last}: ${formatCount(requests)} requests, ${styled("red", `${formatCount(limited)} limited`)} (${formatPercent(limited, requests)}), ${formatCount(undecided)} undecided`,
-    `Store: ${formatCount(calls)} calls, ${formatCount(failures)} failed${latency(buckets.map(({ store }) => store))}; ${formatPercent(fromMemory, requests)} of the requests decided from memory`,
+    `Last ${last}: ${formatCount(requests.requests)} requests, ${styled("red", `${formatCount(requests.limited)} limited`)} (${formatPercent(requests.limited, requests.requests)}), ${formatCount(undecided)} undecided`,
+    `Store: ${formatCount(store.calls)} calls, ${formatCount(store.failures)} failed${latency}; ${formatPercent(requests.fromMemory, requests.requests)} of the requests decided from memory`,
     `Isolates: ${isolates}${openBreakers > 0 ? styled("red", `, ${openBreakers} with an open breaker`) : ""}`,
   ];
-  if (buckets.length > 1)
-    lines.push(`Requests: ${sparkline(buckets.map((each) => each.requests.requests))}`);
+  if (buckets.length > 1) {
+    const counts = buckets.map((each) => each.requests.requests);
+    lines.push(`Requests: ${barChart(counts, CHART_WIDTH)}`);
+  }
   return lines.join("\n");
-}
-
-/** Returns upper bounds of the median and the slowest calls, from the histogram. */
-function latency(stores: readonly StoreSums[]): string {
-  const calls = stores.reduce(
-    (all, each) => all + each.latency.reduce((sum, one) => sum + one, 0),
-    0,
-  );
-  if (calls === 0) return "";
-  const quantile = (part: number) => {
-    let [index, seen] = [0, 0];
-    for (; index < LATENCY_BOUNDS_MS.length; index++) {
-      seen += stores.reduce((all, each) => all + (each.latency[index] ?? 0), 0);
-      if (seen >= calls * part) return `≤ ${LATENCY_BOUNDS_MS[index]} ms`;
-    }
-    return `> ${LATENCY_BOUNDS_MS.at(-1)} ms`;
-  };
-  return `, half ${quantile(0.5)}, 99% ${quantile(0.99)}`;
 }
 
 function rulesTable({ rules }: StatisticsReport): string {
@@ -158,10 +137,10 @@ function sumCells({
   return [
     requests,
     allowed,
-    limited > 0 ? { text: limited, style: "red" } : 0,
+    coloured(limited, "red"),
     marked,
-    undecided > 0 ? { text: undecided, style: "magenta" } : 0,
-    shadowLimited > 0 ? { text: shadowLimited, style: "yellow" } : 0,
+    coloured(undecided, "magenta"),
+    coloured(shadowLimited, "yellow"),
     peak > 0 ? formatPercent(peak, 1) : "–",
   ];
 }
@@ -178,21 +157,14 @@ function bucketTable({ buckets, ruleBuckets }: StatisticsReport): string {
     formatTime(at),
     requests.requests,
     requests.allowed,
-    requests.limited > 0 ? { text: requests.limited, style: "red" } : 0,
+    coloured(requests.limited, "red"),
     requests.undecidedPassed + requests.undecidedDenied,
     requests.unmatched,
   ]);
   return table(["TIME", "REQUESTS", "ALLOWED", "LIMITED", "UNDECIDED", "NO RULE"], rows);
 }
 
-const BLOCKS = "▁▂▃▄▅▆▇█";
-
-/** Draws numbers as a line of blocks, at most 60. */
-function sparkline(values: readonly number[]): string {
-  const size = Math.ceil(values.length / 60);
-  const groups = Array.from({ length: Math.ceil(values.length / size) }, (_, group) =>
-    values.slice(group * size, (group + 1) * size).reduce((all, each) => all + each, 0),
-  );
-  const most = Math.max(1, ...groups);
-  return groups.map((each) => BLOCKS[Math.round((each / most) * (BLOCKS.length - 1))]).join("");
+/** A number that needs attention if it is not 0. */
+function coloured(count: number, style: "red" | "yellow" | "magenta"): Cell {
+  return count > 0 ? { text: count, style } : 0;
 }

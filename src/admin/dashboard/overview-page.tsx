@@ -1,7 +1,7 @@
 import type { Config } from "../../config/schema.ts";
 import type { StatisticsReport, Totals } from "../../control/protocol.ts";
-import { addRequests, addStoreSums, noRequests, noStoreSums } from "../../statistics/sums.ts";
 import { formatCount, formatDollars, formatPercent, formatShortCount } from "../format.ts";
+import { quantileText, sumsOfBuckets } from "../traffic.ts";
 import { Chart } from "./chart.ts";
 import {
   Empty,
@@ -20,7 +20,7 @@ import { attempt, page, RangeSwitch, Unavailable } from "./layout.tsx";
 import { LimitedClients } from "./overrides-page.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
 import { RULE_COLUMNS, type RuleRow, sortedRules, sumsOf } from "./rule-page.tsx";
-import { overviewCharts, quantileText } from "./traffic-charts.ts";
+import { overviewCharts } from "./traffic-charts.ts";
 
 interface TilesProps {
   readonly report: StatisticsReport;
@@ -34,12 +34,7 @@ interface TilesProps {
 
 /** The numbers at the top of the overview. */
 function tilesOf({ report, periodMs, totals, store, now }: TilesProps): TileProps[] {
-  const requests = noRequests();
-  const calls = noStoreSums();
-  for (const bucket of report.buckets) {
-    addRequests(requests, bucket.requests);
-    addStoreSums(calls, bucket.store);
-  }
+  const { requests, store: calls } = sumsOfBuckets(report.buckets);
   const quantile = (share: number) => quantileText(calls.latency, share);
   const { isolates, openBreakers } = report;
   const cost = storeCost(calls, store);

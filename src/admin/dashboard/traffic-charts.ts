@@ -1,6 +1,6 @@
 import type { Bucket, StatisticsQuery } from "../../control/protocol.ts";
-import { LATENCY_BOUNDS_MS, type RuleSums } from "../../statistics/sums.ts";
-import { formatMilliseconds } from "../format.ts";
+import type { RuleSums } from "../../statistics/sums.ts";
+import { latencyQuantile } from "../traffic.ts";
 import type { ChartData, Series } from "./chart.ts";
 import { STEP_MS } from "./ranges.ts";
 
@@ -122,39 +122,4 @@ function withValues(series: readonly Series[]): Series[] {
 
 function undecidedIn({ requests }: Bucket): number {
   return requests.undecidedPassed + requests.undecidedDenied;
-}
-
-/** The greatest duration that the histogram distinguishes, in milliseconds. */
-export const MAX_BOUND_MS = LATENCY_BOUNDS_MS[LATENCY_BOUNDS_MS.length - 1] as number;
-
-/**
- * Estimates a quantile of durations: within a bucket of the histogram, it assumes that the durations are
- * spread evenly, as the function `histogram_quantile` of Prometheus does.
- *
- * @param latency the counts of the buckets, see `StoreSums.latency`
- * @param quantile such as 0.95
- * @returns milliseconds; {@link MAX_BOUND_MS} for durations of the last bucket; undefined without calls
- */
-export function latencyQuantile(latency: readonly number[], quantile: number): number | undefined {
-  const total = latency.reduce((sum, count) => sum + count, 0);
-  if (total === 0) return undefined;
-  const rank = quantile * total;
-  let below = 0;
-  for (const [index, count] of latency.entries()) {
-    if (count > 0 && below + count >= rank) {
-      const upper = LATENCY_BOUNDS_MS[index];
-      if (upper === undefined) return MAX_BOUND_MS;
-      const lower = LATENCY_BOUNDS_MS[index - 1] ?? 0;
-      return lower + ((upper - lower) * (rank - below)) / count;
-    }
-    below += count;
-  }
-  return MAX_BOUND_MS;
-}
-
-/** Returns a quantile as text; `> 5 s` if the histogram does not reach so far. */
-export function quantileText(latency: readonly number[], quantile: number): string {
-  const ms = latencyQuantile(latency, quantile);
-  if (ms === undefined) return "–";
-  return ms >= MAX_BOUND_MS ? `> ${formatMilliseconds(MAX_BOUND_MS)}` : formatMilliseconds(ms);
 }

@@ -395,7 +395,7 @@ describe("weir stats", () => {
     expect(run).toMatchObject({ code: 0, stderr: "" });
     expect(run.stdout.split("\n")).toEqual([
       "Last 1h: 3,000 requests, 390 limited (13.0%), 10 undecided",
-      "Store: 2,700 calls, 10 failed, half ≤ 2 ms, 99% ≤ 10 ms; 10.0% of the requests decided from memory",
+      "Store: 2,700 calls, 10 failed, half within 2 ms, 99% within 9.1 ms; 10.0% of the requests decided from memory",
       "Isolates: 2, 1 with an open breaker",
       "Requests: ██",
       "",
