@@ -9,7 +9,7 @@ const HELP = `
 Exit codes:
   0    done
   1    refused: a wrong option, no such rule or override, or the token may only read
-  2    not asked: no token, no connection, not a Weir, or no control object. Nothing was changed
+  2    the Worker could not be asked: no token, no connection, no Weir or no control object. Nothing was changed
   3    a change was asked for, but its result is not known: it may have been made
 
 The token is WEIR_ADMIN_TOKEN or, for reading, WEIR_ADMIN_READ_TOKEN: an environment variable, or in .dev.vars

@@ -5,7 +5,14 @@ import type { Override } from "../../overrides/override.ts";
 import { formatCount, formatDuration, formatEffect, formatPercent } from "../format.ts";
 import type { ClientReport, ClientSelector } from "../operations.ts";
 import { Bar, ClientLink, Empty, Notice, RuleLink, Time } from "./components.ts";
-import { type DashboardContext, Form, mayChange, ReasonField, readFields } from "./forms.tsx";
+import {
+  type DashboardContext,
+  Form,
+  mayChange,
+  ReasonField,
+  readFields,
+  TextField,
+} from "./forms.tsx";
 import { type Attempt, attempt, page, RangeSwitch, Unavailable } from "./layout.tsx";
 import { ClientOverrideForm, LimitedClients, OverrideCard } from "./overrides-page.tsx";
 import { queryOf, rangeOf } from "./ranges.ts";
@@ -294,17 +301,14 @@ function ValueFields({ index, names }: { index: number; names: readonly string[]
           <option value="identity">identity (22 characters)</option>
         </select>
       </label>
-      <label class="field wide">
-        <span>Value</span>
-        <input
-          name={`value${index}`}
-          required={index === 0}
-          autocomplete="off"
-          spellcheck={false}
-          maxlength={8192}
-          placeholder={index === 0 ? "such as 203.0.113.7" : undefined}
-        />
-      </label>
+      <TextField
+        label="Value"
+        name={`value${index}`}
+        isWide
+        required={index === 0}
+        maxlength={8192}
+        placeholder={index === 0 ? "such as 203.0.113.7" : undefined}
+      />
     </div>
   );
 }

@@ -24,7 +24,7 @@ import {
   RuleLink,
   Table,
 } from "./components.ts";
-import { type DashboardContext, Form, readFields } from "./forms.tsx";
+import { type DashboardContext, Form, readFields, TextField } from "./forms.tsx";
 import { attempt, page } from "./layout.tsx";
 
 /** What an operator has entered to describe a request. */
@@ -104,36 +104,31 @@ function DescriptionForm({ c, fields }: { c: DashboardContext; fields: Described
     <section class="card">
       <h2>Describe a request</h2>
       <Form c={c} class="fields" action="/_weir/explain">
-        <label class="field">
-          <span>Method</span>
-          <input
-            name="method"
-            value={fields.method}
-            list="methods"
-            maxlength={32}
-            size={8}
-            autocomplete="off"
-            spellcheck={false}
-          />
+        <TextField label="Method" name="method" value={fields.method} list="methods" size={8}>
           <datalist id="methods">
             {METHODS.map((method) => (
               <option value={method} />
             ))}
           </datalist>
-        </label>
-        <label class="field wide">
-          <span>URL or path</span>
-          <input
-            name="url"
-            value={fields.url}
-            required
-            maxlength={16_384}
-            autocomplete="off"
-            spellcheck={false}
-            placeholder="such as /search?q=tent"
-          />
-        </label>
-        <ClientFields fields={fields} />
+        </TextField>
+        <TextField
+          label="URL or path"
+          name="url"
+          value={fields.url}
+          isWide
+          required
+          maxlength={16_384}
+          placeholder="such as /search?q=tent"
+        />
+        <TextField label="Client's address" name="ip" value={fields.ip} placeholder="203.0.113.7" />
+        <TextField
+          label="Country"
+          name="country"
+          value={fields.country}
+          placeholder="DE"
+          size={6}
+        />
+        <TextField label="ASN" name="asn" value={fields.asn} placeholder="13335" size={9} />
         <label class="field whole">
           <span>Headers, one in each line</span>
           <textarea
@@ -155,41 +150,6 @@ function DescriptionForm({ c, fields }: { c: DashboardContext; fields: Described
         are called as for a real request.
       </p>
     </section>
-  );
-}
-
-function ClientFields({ fields: { ip, country, asn } }: { fields: DescribedFields }) {
-  return (
-    <>
-      <TextField name="ip" label="Client's address" value={ip} hint="203.0.113.7" size={20} />
-      <TextField name="country" label="Country" value={country} hint="DE" size={6} />
-      <TextField name="asn" label="ASN" value={asn} hint="13335" size={9} />
-    </>
-  );
-}
-
-interface TextFieldProps {
-  readonly name: string;
-  readonly label: string;
-  readonly value: string;
-  readonly hint: string;
-  readonly size: number;
-}
-
-function TextField({ name, label, value, hint, size }: TextFieldProps) {
-  return (
-    <label class="field">
-      <span>{label}</span>
-      <input
-        name={name}
-        value={value}
-        placeholder={hint}
-        size={size}
-        maxlength={64}
-        autocomplete="off"
-        spellcheck={false}
-      />
-    </label>
   );
 }
 

@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import type { Child } from "hono/jsx";
+import type { Child, JSX } from "hono/jsx";
 import type { Fault } from "../../config/faults.ts";
 import type { Rule } from "../../config/rule.ts";
 import type { OverrideChange } from "../../control/protocol.ts";
@@ -31,6 +31,23 @@ export function Form({ c, action, class: className, hidden = {}, children }: For
       )}
       {children}
     </form>
+  );
+}
+
+interface TextFieldProps extends Readonly<JSX.IntrinsicElements["input"]> {
+  readonly label: string;
+  readonly isWide?: boolean;
+  readonly children?: Child;
+}
+
+/** A field for a text that no browser keeps or corrects, because it may be an address or a key. */
+export function TextField({ label, isWide, children, ...input }: TextFieldProps) {
+  return (
+    <label class={isWide ? "field wide" : "field"}>
+      <span>{label}</span>
+      <input maxlength={64} autocomplete="off" spellcheck={false} {...input} />
+      {children}
+    </label>
   );
 }
 
