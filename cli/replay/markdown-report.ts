@@ -5,27 +5,23 @@ import {
   formatPercent,
 } from "../../src/admin/format.ts";
 import { markdownCode, markdownText } from "../print/text.ts";
-import type {
-  ComparedClient,
-  Comparison,
-  DeniedClient,
-  Frequent,
-  ReplayReport,
-  RuleReport,
-} from "./report.ts";
+import type { Comparison, ReplayReport, RuleReport } from "./report.ts";
 import {
+  type ClientTable,
+  COMPARED_RULE,
+  comparedClients,
+  comparedRuleCells,
   costOf,
+  deniedClients,
   differenceOf,
   failureOf,
   isDifferent,
   logOf,
-  modesOf,
   notesOf,
   summaryOf,
 } from "./summary.ts";
 
-/** How many clients, and how many rules, a table lists. */
-const LISTED_CLIENTS = 10;
+/** How many rules a table lists. */
 const LISTED_RULES = 50;
 
 /** Returns the table of all rules. */
@@ -54,70 +50,27 @@ function rulesTable(rules: readonly RuleReport[]): string {
 /** Returns the table of the rules that were added, removed or changed, or whose verdicts differ. */
 function comparedRules({ rules }: Comparison): string {
   const different = rules.filter(isDifferent);
-  const numberText = (value: number | undefined) => (value === undefined ? "" : formatCount(value));
-  return table(
-    [
-      ...["Rule", "Change", "Mode", "Over the limit before", "Over the limit"],
-      ...["Denied before", "Denied"],
-    ],
-    different
-      .slice(0, LISTED_RULES)
-      .map((rule) => [
-        markdownCode(rule.rule),
-        rule.change,
-        modesOf(rule),
-        numberText(rule.overLimitBefore),
-        numberText(rule.overLimit),
-        numberText(rule.deniedBefore),
-        numberText(rule.denied),
-      ]),
-    different.length - LISTED_RULES,
-  );
+  const rows = different
+    .slice(0, LISTED_RULES)
+    .map((each) => [
+      markdownCode(each.rule),
+      each.change,
+      ...comparedRuleCells(each).map(cellText),
+    ]);
+  return table(COMPARED_RULE, rows, different.length - LISTED_RULES);
 }
 
-/** Returns the table of the clients denied most. */
-function deniedTable(clients: readonly DeniedClient[]): string {
-  return titled(
-    "Clients denied most",
-    table(
-      ["Client", "Requests", "Denied", "Had succeeded", "User agent", "Path"],
-      clients
-        .slice(0, LISTED_CLIENTS)
-        .map((client) => [
-          markdownCode(client.client),
-          formatCount(client.requests),
-          formatCount(client.denied),
-          formatCountIfKnown(client.deniedSucceeded),
-          ...textsOf(client),
-        ]),
-      clients.length - LISTED_CLIENTS,
-    ),
-  );
+function clientsTable({ title, headings, rows, more }: ClientTable): string {
+  const lines = rows.map(({ client, numbers, userAgent, path }) => [
+    markdownCode(client),
+    ...numbers.map(cellText),
+    ...[userAgent, path].map((text) => markdownCode(text)),
+  ]);
+  return titled(title, table(["Client", ...headings, "User agent", "Path"], lines, more));
 }
 
-/** Returns a table of clients whose requests two configurations decide differently. */
-function comparedTable(title: string, clients: readonly ComparedClient[]): string {
-  return titled(
-    title,
-    table(
-      ["Client", "Requests", "Denied before", "Denied", "Had succeeded", "User agent", "Path"],
-      clients
-        .slice(0, LISTED_CLIENTS)
-        .map((client) => [
-          markdownCode(client.client),
-          formatCount(client.requests),
-          formatCount(client.deniedBefore),
-          formatCount(client.denied),
-          formatCountIfKnown(client.newlyDeniedSucceeded),
-          ...textsOf(client),
-        ]),
-      clients.length - LISTED_CLIENTS,
-    ),
-  );
-}
-
-function textsOf({ userAgents, paths }: Record<"userAgents" | "paths", readonly Frequent[]>) {
-  return [markdownCode(userAgents[0]?.text ?? ""), markdownCode(paths[0]?.text ?? "")];
+function cellText(cell: number | string): string {
+  return typeof cell === "number" ? formatCount(cell) : cell;
 }
 
 function titled(title: string, content: string): string {
@@ -154,13 +107,12 @@ export function markdownReport(report: ReplayReport): string {
       ? [
           sentences(differenceOf(comparison)),
           comparedRules(comparison),
-          comparedTable("Clients newly denied most", comparison.mostNewlyDenied),
-          comparedTable("Clients newly allowed most", comparison.mostNewlyAllowed),
+          ...comparedClients(comparison).map(clientsTable),
         ]
       : []),
     sentences(summaryOf(report)),
     rulesTable(report.rules),
-    deniedTable(total.mostDenied),
+    clientsTable(deniedClients(total.mostDenied)),
     notes(report),
     sentences([...logOf(report), ...(cost ? [costOf(cost)] : [])]),
   ];

@@ -8,15 +8,17 @@ import {
 } from "../../src/admin/format.ts";
 import type { ReportNote } from "../logs/needs.ts";
 import type {
+  ComparedClient,
   ComparedRule,
   Comparison,
   CostReport,
   Counts,
+  DeniedClient,
   FailedBound,
   ReplayReport,
 } from "./report.ts";
 
-// The sentences of a report, as plain text. They contain no text from the log.
+// The sentences and the rows of a report, for all its forms. The sentences contain no text from the log.
 
 /** Answers which requests and clients the configuration would have denied. */
 export function summaryOf(report: ReplayReport): string[] {
@@ -121,6 +123,81 @@ export function withoutReasons(
 ): ReportNote[] {
   const rules = new Set<string | undefined>(leftOut.map(({ rule }) => rule));
   return notes.filter(({ code, rule }) => code === "unfair-comparison" || !rules.has(rule));
+}
+
+/** How many clients a table lists. `--json` has all. */
+const LISTED_CLIENTS = 10;
+
+/** The rows of a table of clients, for all forms of the report. */
+export interface ClientTable {
+  readonly title: string;
+  /** The headings of the numbers. */
+  readonly headings: readonly string[];
+  readonly rows: readonly ClientRow[];
+  /** How many clients are not listed. */
+  readonly more: number;
+}
+
+/** The texts are those of the log. */
+interface ClientRow {
+  readonly client: string;
+  readonly numbers: readonly (number | string)[];
+  readonly userAgent: string;
+  readonly path: string;
+}
+
+/** Returns the clients denied most. */
+export function deniedClients(clients: readonly DeniedClient[]): ClientTable {
+  const headings = ["Requests", "Denied", "Had succeeded"];
+  return clientTable("Clients denied most", headings, clients, deniedNumbers);
+}
+
+/** Returns the numbers of a client: its requests, those denied, and those of them that had succeeded. */
+export function deniedNumbers(client: DeniedClient): (number | string)[] {
+  const { requests, denied, error, deniedSucceeded = "unknown" } = client;
+  const certain = error === 0 ? denied : `${formatCount(denied)} to ${formatCount(denied + error)}`;
+  return [requests, certain, deniedSucceeded];
+}
+
+/** Returns the clients whose requests two configurations decide differently. */
+export function comparedClients({ mostNewlyDenied, mostNewlyAllowed }: Comparison): ClientTable[] {
+  const headings = ["Requests", "Denied before", "Denied", "Had succeeded"];
+  const numbersOf = (client: ComparedClient) => {
+    const { requests, deniedBefore, denied, newlyDeniedSucceeded = "unknown" } = client;
+    return [requests, deniedBefore, denied, newlyDeniedSucceeded];
+  };
+  return [
+    clientTable("Clients newly denied most", headings, mostNewlyDenied, numbersOf),
+    clientTable("Clients newly allowed most", headings, mostNewlyAllowed, numbersOf),
+  ];
+}
+
+function clientTable<Client extends DeniedClient | ComparedClient>(
+  title: string,
+  headings: readonly string[],
+  clients: readonly Client[],
+  numbersOf: (client: Client) => (number | string)[],
+): ClientTable {
+  const rows = clients.slice(0, LISTED_CLIENTS).map((client) => ({
+    client: client.client,
+    numbers: numbersOf(client),
+    userAgent: client.userAgents[0]?.text ?? "",
+    path: client.paths[0]?.text ?? "",
+  }));
+  return { title, headings, rows, more: clients.length - rows.length };
+}
+
+/** The headings of a table of compared rules: their names, their changes, and {@link comparedRuleCells}. */
+export const COMPARED_RULE = [
+  ...["Rule", "Change", "Mode"],
+  ...["Over limit before", "Over limit", "Denied before", "Denied"],
+];
+
+/** Returns the mode and the numbers of a rule. A number is missing if the rule is not replayed. */
+export function comparedRuleCells(compared: ComparedRule): (number | string)[] {
+  const { overLimitBefore, overLimit, deniedBefore, denied } = compared;
+  const numbers = [overLimitBefore, overLimit, deniedBefore, denied];
+  return [modesOf(compared), ...numbers.map((number) => number ?? "-")];
 }
 
 /** Returns why the command ends with 1. */

@@ -18,87 +18,42 @@ import {
   widthOf,
   wrapped,
 } from "../print/text.ts";
-import type {
-  ComparedClient,
-  Comparison,
-  DeniedClient,
-  Frequent,
-  ReplayReport,
-  RuleReport,
-  Timeline,
-  WorstWindow,
-} from "./report.ts";
+import type { Comparison, ReplayReport, RuleReport, Timeline, WorstWindow } from "./report.ts";
 import {
+  type ClientTable,
+  COMPARED_RULE,
+  comparedClients,
+  comparedRuleCells,
   costOf,
+  deniedClients,
+  deniedNumbers,
   deniedOf,
   differenceOf,
   failureOf,
   logOf,
-  modesOf,
   noneOf,
   notesOf,
   summaryOf,
 } from "./summary.ts";
 
-/** How many clients a table lists. `--json` has all. */
-const LISTED_CLIENTS = 10;
 const MAX_CLIENT = 45;
 
-/** Returns a table of clients with their user agents and paths. */
-function deniedClients(title: string, clients: readonly DeniedClient[]): string {
-  const headings = ["REQUESTS", "DENIED", "HAD SUCCEEDED"];
-  return clientTable(title, headings, clients, (client) => [
-    client.requests,
-    deniedText(client),
-    client.deniedSucceeded ?? "unknown",
-  ]);
-}
-
-/** The number of denied requests, with its error if it has one. */
-function deniedText({ denied, error }: Pick<DeniedClient, "denied" | "error">): Cell {
-  return error === 0 ? denied : `${formatCount(denied)} to ${formatCount(denied + error)}`;
-}
-
-/** Returns a table of clients whose requests two configurations decide differently. */
-function comparedClients(title: string, clients: readonly ComparedClient[]): string {
-  const headings = ["REQUESTS", "DENIED BEFORE", "DENIED", "HAD SUCCEEDED"];
-  return clientTable(title, headings, clients, (client) => [
-    client.requests,
-    client.deniedBefore,
-    client.denied,
-    client.newlyDeniedSucceeded ?? "unknown",
-  ]);
-}
-
-interface Described {
-  readonly client: string;
-  readonly userAgents: readonly Frequent[];
-  readonly paths: readonly Frequent[];
-}
-
-function clientTable<Client extends Described>(
-  title: string,
-  headings: readonly string[],
-  clients: readonly Client[],
-  numbersOf: (client: Client) => Cell[],
-): string {
-  const listed = clients.slice(0, LISTED_CLIENTS);
-  const names = ["CLIENT", ...headings];
-  const rows = listed.map((client) => [fitted(client.client, MAX_CLIENT), ...numbersOf(client)]);
+/** Returns a table of clients with their user agents and paths; an empty text without clients. */
+function clientsTable({ title, headings, rows, more }: ClientTable): string {
+  if (rows.length === 0) return "";
+  const names = ["Client", ...headings].map((heading) => heading.toUpperCase());
+  const cells = rows.map(({ client, numbers }) => [fitted(client, MAX_CLIENT), ...numbers]);
   // The two last columns share the columns that the others leave.
-  const taken = Math.max(...table(names, rows).split("\n").map(plainWidth));
+  const taken = Math.max(...table(names, cells).split("\n").map(plainWidth));
   const width = Math.max(10, Math.floor((WIDTH - taken - 4) / 2));
-  const described = rows.map((row, at) => [
-    ...row,
-    fitted(listed[at]?.userAgents[0]?.text ?? "", width),
-    fitted(listed[at]?.paths[0]?.text ?? "", width),
+  const described = rows.map(({ userAgent, path }, at) => [
+    ...(cells[at] ?? []),
+    ...[userAgent, path].map((text) => fitted(text, width)),
   ]);
   return [
     styled("bold", title),
     table([...names, "USER AGENT", "PATH"], described),
-    ...(clients.length > LISTED_CLIENTS
-      ? [styled("dim", `and ${clients.length - LISTED_CLIENTS} more with --json`)]
-      : []),
+    ...(more > 0 ? [styled("dim", `and ${more} more with --json`)] : []),
   ].join("\n");
 }
 
@@ -110,31 +65,24 @@ function plainWidth(line: string): number {
 
 /** Returns the sections that compare two configurations: rules, and clients that are treated differently. */
 function comparisonSections(comparison: Comparison): string[] {
-  const { against, mostNewlyDenied, mostNewlyAllowed, costBefore } = comparison;
+  const { against, costBefore } = comparison;
   return [
     rulesTable(comparison),
-    mostNewlyDenied.length > 0 ? comparedClients("Clients newly denied most", mostNewlyDenied) : "",
-    mostNewlyAllowed.length > 0
-      ? comparedClients("Clients newly allowed most", mostNewlyAllowed)
-      : "",
+    ...comparedClients(comparison).map(clientsTable),
     costBefore ? `With ${printable(against)}: ${costOf(costBefore)}` : "",
   ];
 }
 
 function rulesTable({ against, rules }: Comparison): string {
-  const rows = rules.map((each): Cell[] => [
-    each.rule,
-    each.change === "same" ? each.change : { text: each.change, style: "yellow" },
-    modesOf(each),
-    each.overLimitBefore ?? "-",
-    each.overLimit ?? "-",
-    each.deniedBefore ?? "-",
-    each.denied ?? "-",
-  ]);
+  const rows = rules.map((each): Cell[] => {
+    const { rule, change } = each;
+    const marked = change === "same" ? change : ({ text: change, style: "yellow" } as const);
+    return [rule, marked, ...comparedRuleCells(each)];
+  });
   return [
     styled("bold", `Rules, compared with ${printable(against)}`),
     table(
-      ["RULE", "CHANGE", "MODE", "OVER LIMIT BEFORE", "OVER LIMIT", "DENIED BEFORE", "DENIED"],
+      COMPARED_RULE.map((heading) => heading.toUpperCase()),
       rows,
     ),
   ].join("\n");
@@ -207,12 +155,7 @@ function windowsOf(windows: readonly WorstWindow[]): string[] {
 function clientsOf({ mostDenied }: RuleReport): string[] {
   const rows = mostDenied
     .slice(0, LISTED)
-    .map((client) => [
-      fitted(client.client, 60),
-      client.requests,
-      deniedText(client),
-      client.deniedSucceeded ?? "unknown",
-    ]);
+    .map((client) => [fitted(client.client, 60), ...deniedNumbers(client)]);
   return indented(table(["CLIENTS DENIED MOST", "REQUESTS", "DENIED", "HAD SUCCEEDED"], rows));
 }
 
@@ -228,7 +171,7 @@ export function textReport(report: ReplayReport): string {
     notes(report),
     ...(comparison ? comparisonSections(comparison) : []),
     ...rules.map((rule) => ruleSection(rule, rules.length > 1)),
-    total.mostDenied.length > 0 ? deniedClients("Clients denied most", total.mostDenied) : "",
+    clientsTable(deniedClients(total.mostDenied)),
     brokenLines(report),
     lines([...logOf(report), ...(report.cost ? [costOf(report.cost)] : [])]),
   ];
