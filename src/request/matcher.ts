@@ -28,70 +28,69 @@ export type Matcher = (request: CanonicalRequest, trace?: MatchTrace) => RuleMat
 /** Creates a function that returns the matching rules of a configuration for each request. */
 export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolean): Matcher {
   const routes = new RouteTable(rules, caseSensitivePaths);
-  const conditions = rules.map(({ match }) => conditionsOf(match));
-  const exceptions = rules.map(({ match }) => match.except && conditionsOf(match.except));
+  const tests = rules.map(({ match }) => ({
+    conditions: conditionsOf(match),
+    exceptions: match.except && conditionsOf(match.except),
+  }));
   return function matchRules(request, trace) {
     const { selected, excepted } = routes.find(request);
     const matches: RuleMatch[] = [];
     for (const [index, { path, params }] of selected) {
       const rule = rules[index] as Rule;
-      const traceRule = trace && ((tested: TestedCondition) => trace(rule, tested));
-      if (traceRule && rule.match.paths) {
-        const holds = request.isUnambiguous || undefined;
-        traceRule({ field: "paths", isException: false, holds });
+      const { conditions, exceptions } = tests[index] as (typeof tests)[number];
+      if (trace && rule.match.paths) {
+        trace(rule, { ...PATHS, holds: request.isUnambiguous || undefined });
       }
-      if (isRefusedPreflight(rule, request, traceRule)) continue;
+      if (request.isPreflight && isRefusedPreflight(rule, trace)) continue;
       // If it is unknown whether a condition holds, `match` counts the request, and `except` does not except it.
-      if (!allHold(conditions[index] ?? [], request, false, traceRule)) continue;
-      const except = exceptions[index];
-      const isExceptedPath = excepted.has(index);
-      if (except && isExcepted(rule, except, request, isExceptedPath, traceRule)) continue;
+      if (conditions.length > 0 && !allHold(rule, conditions, request, false, trace)) continue;
+      if (exceptions) {
+        const isExceptedPath = excepted.has(index);
+        if (isExcepted(rule, exceptions, request, isExceptedPath, trace)) continue;
+      }
       matches.push({ rule, path, params });
     }
     return matches;
   };
 }
 
-type RuleTrace = (tested: TestedCondition) => void;
+const PATHS = { field: "paths", isException: false } as const;
 
-/** Whether a request is a preflight, which only rules that name OPTIONS count. */
-function isRefusedPreflight(
-  { match: { methods } }: Rule,
-  { isPreflight }: CanonicalRequest,
-  trace: RuleTrace | undefined,
-): boolean {
-  if (!isPreflight || methods?.includes("OPTIONS")) return false;
-  trace?.({ field: "methods", isException: false, holds: false });
+/** Whether a rule does not count preflights: only rules that name OPTIONS count them. */
+function isRefusedPreflight(rule: Rule, trace: MatchTrace | undefined): boolean {
+  if (rule.match.methods?.includes("OPTIONS")) return false;
+  trace?.(rule, { field: "methods", isException: false, holds: false });
   return true;
 }
 
 function isExcepted(
-  { match: { except } }: Rule,
+  rule: Rule,
   conditions: readonly Condition[],
   request: CanonicalRequest,
   matchesPath: boolean,
-  trace: RuleTrace | undefined,
+  trace: MatchTrace | undefined,
 ): boolean {
-  if (except?.paths) {
+  if (rule.match.except?.paths) {
     // An origin may read an ambiguous path differently than Weir. If an exception matched such a
     // path, clients could bypass the rule.
     const holds = matchesPath && (request.isUnambiguous || undefined);
-    trace?.({ field: "paths", isException: true, holds });
+    trace?.(rule, { ...PATHS, isException: true, holds });
     if (!holds) return false;
   }
-  return allHold(conditions, request, true, trace);
+  return allHold(rule, conditions, request, true, trace);
 }
 
 /** Tests conditions up to the first that does not hold. If it is unknown, only an exception does not hold. */
 function allHold(
+  rule: Rule,
   conditions: readonly Condition[],
   request: CanonicalRequest,
   isException: boolean,
-  trace: RuleTrace | undefined,
+  trace: MatchTrace | undefined,
 ): boolean {
-  for (const { field, named, test } of conditions) {
-    const holds = test(request);
-    trace?.({ field, ...(named && { named }), isException, holds });
+  for (const condition of conditions) {
+    const holds = condition.test(request);
+    trace?.(rule, { ...condition, isException, holds });
     if (!(holds ?? !isException)) return false;
   }
   return true;
