@@ -212,20 +212,20 @@ async function explainLive(
   throw otherForm();
 }
 
-/** Whether all counts and times of a rule in an answer are numbers. */
+const QUOTA_NUMBERS = ["limit", "remaining", "resetMs"];
+const COUNTER_NUMBERS = ["limit", "capacity", "count", "cost", "windowStart", "windowEnd"];
+
+/** Whether the counts and times of a rule in an answer are numbers. */
 function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {
   const { cost = 0, banMs = 0, quotas = [], counters = [] } = rule ?? {};
-  if (!Array.isArray(quotas) || !Array.isArray(counters)) return false;
-  const numbers = [
-    cost,
-    banMs,
-    ...quotas.flatMap((each) => [each?.limit, each?.remaining, each?.resetMs]),
-    ...counters.flatMap((each) => [
-      ...[each?.limit, each?.capacity, each?.count, each?.cost, each?.windowStart, each?.windowEnd],
-      ...[each?.countAfter ?? 0, each?.expiresAt ?? 0],
-    ]),
-  ];
-  return numbers.every((each) => Number.isFinite(each));
+  const areNumbers = (rows: unknown, fields: readonly string[]) =>
+    Array.isArray(rows) &&
+    rows.every((row) => fields.every((field) => Number.isFinite(row?.[field])));
+  return (
+    areNumbers(quotas, QUOTA_NUMBERS) &&
+    areNumbers(counters, COUNTER_NUMBERS) &&
+    Number.isFinite(cost + banMs)
+  );
 }
 
 /** Returns the error for an answer without a field that this version needs. */

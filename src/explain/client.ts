@@ -22,7 +22,7 @@ import {
 import { shownAddress, shownNetworks } from "./matching.ts";
 
 /** A client under a rule that matches, or the exemption because of which the rule does not apply. */
-export interface IdentifiedClient {
+export interface ExplainedClient {
   /** The entries of `exempt`, up to the one that exempts the request. */
   readonly conditions: readonly ExplainedCondition[];
   /** Undefined if the rule does not apply. */
@@ -55,7 +55,7 @@ export async function identifyClients(
   { config, bindings, custom }: ExplainContext,
   live: LiveOverrides,
   now: number,
-): Promise<Map<Rule, IdentifiedClient>> {
+): Promise<Map<Rule, ExplainedClient>> {
   const { jwt, timeoutMs } = config;
   const found: Findings = {
     clients: new Map(),
@@ -87,7 +87,7 @@ export async function identifyClients(
   const applied = (await Promise.all(ready.map((each) => each.later ?? [each]))).flat();
   const facts = { request: canonical, jwt, bindings, timeoutMs, lacksBody: lacksBody(request) };
   return new Map(
-    matches.map(({ rule }): [Rule, IdentifiedClient] => {
+    matches.map(({ rule }): [Rule, ExplainedClient] => {
       const own = applied.find((each) => each.rule === rule);
       const { exemption, values = [] } = found.clients.get(rule) ?? {};
       const conditions = rule.exempt

@@ -11,7 +11,7 @@ import { type Override, overrideId } from "../overrides/override.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import { type IdentifiedClient, identifyClients } from "./client.ts";
+import { type ExplainedClient, identifyClients } from "./client.ts";
 import { readRequest } from "./described-request.ts";
 import { type DryRun, dryRun } from "./dry-run.ts";
 import type {
@@ -74,7 +74,7 @@ function explainedRequest(canonical: CanonicalRequest, ipv6Prefix: number): Expl
  */
 function explainedRule(
   { rule, active, conditions, why }: MatchedRule,
-  client: IdentifiedClient | undefined,
+  client: ExplainedClient | undefined,
   run: DryRun | undefined,
   overrides: ReadonlyMap<string, Override>,
 ): ExplainedRule {
@@ -105,7 +105,7 @@ function explainedRule(
   };
 }
 
-function whyNotApplied(client: IdentifiedClient | undefined): string {
+function whyNotApplied(client: ExplainedClient | undefined): string {
   if (client?.identity !== undefined) return "An override exempts the client.";
   const field = client?.conditions.at(-1)?.field ?? "exempt";
   return `The request fulfils exempt: ${field.slice("exempt.".length)}.`;

@@ -73,7 +73,7 @@ export function shardQuota(quota: number, shards: number, shard: number): number
  *
  * @param random returns a number from 0 to less than 1
  */
-export function pickShards(shards: number, random = Math.random): ShardPair {
+function pickShards(shards: number, random = Math.random): ShardPair {
   const one = Math.floor(random() * shards);
   const other = (one + 1 + Math.floor(random() * (shards - 1))) % shards;
   return one < other ? [one, other] : [other, one];
@@ -151,7 +151,7 @@ export function ruleCountersOf(
  * Returns how many of a rule's shards have a part of every limit. Only a live override can make a limit
  * smaller than the number of shards. The other shards would deny requests although quota is left.
  */
-export function usedShards({ rule, windows }: AppliedRule): number {
+function usedShards({ rule, windows }: AppliedRule): number {
   let used = rule.shards;
   for (const { limit } of windows) used = Math.min(used, limit);
   return Math.max(2, used);

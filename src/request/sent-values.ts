@@ -136,7 +136,7 @@ const ESCAPES = /%(?:u[\da-f]{4}|[\da-f]{2})/gi;
 // of pairs would create thousands of texts. Generators would take twice as long.
 
 const AMPERSAND = 0x26;
-export const COMMA = 0x2c;
+const COMMA = 0x2c;
 const SEMICOLON = 0x3b;
 const SPACE = 0x20;
 const EQUALS = 0x3d;
@@ -157,7 +157,7 @@ interface Pair {
  * Calls a function for each pair of a name and a text. Pairs are separated by semicolons or by the
  * given separator.
  */
-export function forEachPair(text: string, separator: number, visit: (pair: Pair) => void): void {
+function forEachPair(text: string, separator: number, visit: (pair: Pair) => void): void {
   let start = 0;
   let equals = -1;
   let before = Number.NaN;
@@ -447,7 +447,7 @@ const MAX_REREAD = 64;
  *
  * @param search a URL's query, with its question mark
  */
-export function forEachParameter(
+function forEachParameter(
   search: string,
   visit: (name: string, value: string, after: number) => void,
 ): void {
