@@ -161,9 +161,9 @@ describe("check prints no secret", () => {
 
   const LINE = `  "x-internal": ${SECRET}`;
   test.for<[file: string, content: string, place: string]>([
-    ["a.json", `{ "rules": [],\n${LINE} }`, "(line 2)"],
-    ["a.json", `{ "rules": [],\n  "x-internal": "${SECRET}\n" }`, "(line 2)"],
-    ["a.json", SECRET, "(line 1)"],
+    ["a.json", `{ "rules": [],\n${LINE} }`, "(line 2, column 17)"],
+    ["a.json", `{ "rules": [],\n  "x-internal": "${SECRET}\n" }`, "(line 2, column 17)"],
+    ["a.json", SECRET, "(line 1, column 1)"],
     ["a.ts", `export default {\n${LINE}" };`, "a.ts:2"],
     ["a.ts", `export default {\n  "x-internal": "${SECRET} };`, "a.ts:"],
     ["a.ts", `enum A { "x-internal" == "${SECRET}" }`, "a.ts:1"],
