@@ -200,9 +200,10 @@ export class RequestLine {
       const isEmpty = from === to || (to === from + 1 && text[from] === "-");
       return isEmpty ? undefined : "its request is not HTTP";
     }
-    const method = text.startsWith("GET ", from) ? "GET" : text.slice(from, methodEnd);
-    if (!isHttpMethod(method)) return "its request is not HTTP";
-    this.method = ownText(method);
+    const isGet = text.startsWith("GET ", from);
+    const method = isGet ? "GET" : ownText(text.slice(from, methodEnd));
+    if (!isGet && !isHttpMethod(method)) return "its request is not HTTP";
+    this.method = method;
     const targetEnd = indexBefore(text, " ", methodEnd + 1, to);
     // HTTP/0.9 has no version.
     if (targetEnd === -1) return this.#readTarget(text.slice(methodEnd + 1, to));
@@ -348,7 +349,7 @@ const MIN_LENGTH = 40;
 const DECIDING_LINES = 10_000;
 
 /** The number of cached addresses that are not IPv4 in its canonical notation, and of cached hosts. */
-const CACHED = 16_384;
+const CACHED = 65_536;
 
 /** An address or a host of a log; undefined for a text that is none. */
 type Name = { readonly text: string | undefined };

@@ -28,6 +28,11 @@ export interface LogRequest {
   readonly bodyBytes?: number | undefined;
 }
 
+/** Whether a request got a response with a status below 400. An unknown status does not count. */
+export function hasSucceeded({ status }: LogRequest): boolean {
+  return status !== undefined && status >= 100 && status < 400;
+}
+
 /** The part of `request.cf` that logs can state. */
 export interface LogClientFacts {
   readonly country?: string;

@@ -1,13 +1,6 @@
-import type { LogRequest } from "../logs/log-request.ts";
-import {
-  ClientHash,
-  ClientRanking,
-  ClientTable,
-  hasSucceeded,
-  type RankedClient,
-} from "../tally/client-ranking.ts";
-import { RequestTexts } from "../tally/texts.ts";
-import { type Series, TimeAxis } from "../tally/time-axis.ts";
+import { RequestTexts } from "../logs/frequent-texts.ts";
+import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
+import { ClientHash, ClientRanking, ClientTable, type RankedClient } from "./client-ranking.ts";
 import type { ReplayEngine } from "./engine.ts";
 import type { ReplayedRequest } from "./groups.ts";
 import type {
@@ -22,6 +15,7 @@ import type {
   Timeline,
   TotalReport,
 } from "./report.ts";
+import { type Series, TimeAxis } from "./time-axis.ts";
 import { WorstWindows } from "./worst-windows.ts";
 
 /** How many clients a list of a report has. */

@@ -1,8 +1,7 @@
 import type { Window } from "../../src/config/rule.ts";
 import { windowAt, windowStart } from "../../src/engine/counter.ts";
-import type { LogRequest } from "../logs/log-request.ts";
-import { hasSucceeded } from "../tally/client-ranking.ts";
-import { compare, FrequentTexts } from "../tally/texts.ts";
+import { compare, FrequentTexts, RequestTexts } from "../logs/frequent-texts.ts";
+import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
 
 /** How often each number occurs. */
 export class NumberCounts {
@@ -127,6 +126,7 @@ const MAX_CLIENT = 200;
  * client sent before it was among the 512 loudest.
  */
 export class LoudClients {
+  readonly #texts = new RequestTexts();
   readonly #entries = new Map<number, LoudEntry>();
   /** A client with at most this number of requests in a window is not among the loudest. */
   #threshold = 0;
@@ -149,8 +149,9 @@ export class LoudClients {
       entry.busiest = count;
       entry.busiestStart = windowStart;
     }
-    if (request.userAgent !== undefined) entry.userAgents.add(request.userAgent);
-    entry.paths.add(`${request.method} ${withoutQuery(request.target)}`);
+    const { userAgent, path } = this.#texts.read(request);
+    if (userAgent !== "") entry.userAgents.add(userAgent);
+    entry.paths.add(path);
   }
 
   /** Returns the clients with the busiest windows, the loudest first. */
@@ -185,12 +186,6 @@ export class LoudClients {
       (one, other) => other.busiest - one.busiest || compare(one.client, other.client),
     );
   }
-}
-
-/** A query may contain credentials. */
-function withoutQuery(target: string): string {
-  const end = target.indexOf("?");
-  return end === -1 ? target : target.slice(0, end);
 }
 
 /** How many clients are counted. With two windows, each takes about 250 bytes. */

@@ -1,4 +1,4 @@
-import { type LogRequest, ownText } from "../logs/log-request.ts";
+import { type LogRequest, ownText } from "./log-request.ts";
 
 /** How often a text was seen. */
 interface TextCount {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ClientHash, ClientTable } from "../../../cli/tally/client-ranking.ts";
+import { ClientHash, ClientTable } from "../../../cli/replay/client-ranking.ts";
 
 const hash = new ClientHash();
 const addressOf = (index: number) => `198.51.${index >> 8}.${index & 255}`;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ClientHash, ClientRanking, hasSucceeded } from "../../../cli/tally/client-ranking.ts";
-import { FrequentTexts } from "../../../cli/tally/texts.ts";
+import { FrequentTexts } from "../../../cli/logs/frequent-texts.ts";
+import { hasSucceeded } from "../../../cli/logs/log-request.ts";
+import { ClientHash, ClientRanking } from "../../../cli/replay/client-ranking.ts";
 import { logged, START } from "../replay/requests.ts";
 
 const hash = new ClientHash();

@@ -1,5 +1,5 @@
-import { type LogRequest, ownText } from "../logs/log-request.ts";
-import { compare, FrequentTexts, RequestTexts } from "./texts.ts";
+import { compare, FrequentTexts, RequestTexts } from "../logs/frequent-texts.ts";
+import { hasSucceeded, type LogRequest, ownText } from "../logs/log-request.ts";
 
 /**
  * The 64-bit hash of a client's name, in two halves of 32 bits. The object is reused for every request, because a
@@ -317,11 +317,6 @@ export class ClientRanking {
       (one, other) => other.count - one.count || compare(one.client, other.client),
     );
   }
-}
-
-/** Whether a request got a response with a status below 400. An unknown status does not count. */
-export function hasSucceeded({ status }: LogRequest): boolean {
-  return status !== undefined && status >= 100 && status < 400;
 }
 
 /** Shortens a long name. The hash keeps apart names with the same start. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { TimeAxis } from "../../../cli/tally/time-axis.ts";
+import { TimeAxis } from "../../../cli/replay/time-axis.ts";
 
 const START = Date.UTC(2026, 10, 22, 8, 0, 30);
 const DAY = 86_400_000;
