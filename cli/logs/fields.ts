@@ -107,9 +107,6 @@ export function fieldMap(map: Iterable<readonly [fact: string, path: string]>): 
   return fields;
 }
 
-/** Where programs write facts, in the order in which the paths are tried. */
-type FieldDefaults = Readonly<Record<string, readonly string[]>>;
-
 /** The fields of Cloudflare's http_requests. ClientRequestBytes includes the header, so it is no body length. */
 const LOGPUSH_FIELDS = fieldMap([
   ["time", "EdgeStartTimestamp"],
@@ -126,51 +123,32 @@ const LOGPUSH_FIELDS = fieldMap([
   ["bot", "VerifiedBotCategory"],
 ]);
 
-/** Each path of the defaults is that of nginx, Apache, Caddy, Traefik, Envoy, pino, ECS or Google Cloud. */
-const JSON_FIELDS: FieldDefaults = {
-  time: [
-    ...["StartUTC", "time", "timestamp", "ts", "@timestamp", "time_iso8601", "msec", "start_time"],
-    ...["time_local", "datetime", "date", "Time"],
-  ],
-  method: [
-    ...["request_method", "method", "RequestMethod", "request.method", "req.method"],
-    ...["http.request.method", "http\\.request\\.method", "httpRequest.requestMethod", "verb"],
-  ],
-  url: [
-    ...["request_uri", "uri", "url", "RequestPath", "request.uri", "request.url", "req.url"],
-    ...["url.original", "url\\.original", "httpRequest.requestUrl", "request", "target", "path"],
-  ],
-  query: ["query", "query_string", "args"],
-  request: ["request", "request_line"],
-  host: [
-    ...["http_host", "host", "RequestHost", "request.host", "authority", "req.headers.host"],
-    ...["url.domain", "url\\.domain", "server_name", "vhost"],
-  ],
+/** Where nginx, Caddy, pino and programs with plain names write facts, in the order in which the paths are tried. */
+const JSON_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  time: ["time", "timestamp", "ts", "@timestamp", "time_iso8601", "msec", "time_local"],
+  method: ["request_method", "method", "request.method", "req.method"],
+  url: ["request_uri", "uri", "url", "path", "request.uri", "req.url"],
+  query: ["query", "args"],
+  request: ["request"],
+  host: ["http_host", "host", "request.host", "req.headers.host"],
   ip: [
-    ...["client_ip", "clientip", "request.client_ip", "remote_addr", "remote_ip", "ClientHost"],
-    ...["request.remote_ip", "ip", "req.remoteAddress", "client.ip", "client\\.ip", "source.ip"],
-    ...["source\\.ip", "httpRequest.remoteIp", "remote_address", "client", "RemoteIP"],
+    "client_ip",
+    "remote_addr",
+    "ip",
+    "request.client_ip",
+    "request.remote_ip",
+    "req.remoteAddress",
   ],
-  status: [
-    ...["status", "DownstreamStatus", "res.statusCode", "response_code", "status_code"],
-    ...[
-      "http.response.status_code",
-      "http\\.response\\.status_code",
-      "httpRequest.status",
-      "response",
-    ],
-  ],
+  status: ["status", "status_code", "res.statusCode"],
   "user-agent": [
-    ...["http_user_agent", "user_agent", "request_User-Agent", "request.headers.User-Agent"],
-    ...["req.headers.user-agent", "user_agent.original", "user_agent\\.original"],
-    ...["httpRequest.userAgent", "userAgent", "agent", "UserAgent"],
+    "http_user_agent",
+    "user_agent",
+    "request.headers.User-Agent",
+    "req.headers.user-agent",
   ],
-  "header:referer": [
-    ...["http_referer", "referer", "request_Referer", "request.headers.Referer"],
-    ...["req.headers.referer", "httpRequest.referer", "referrer"],
-  ],
-  country: ["country", "geoip_country_code", "cf_country", "http_cf_ipcountry"],
-  asn: ["asn", "cf_asn"],
+  "header:referer": ["http_referer", "referer", "request.headers.Referer", "req.headers.referer"],
+  country: ["country"],
+  asn: ["asn"],
   ja4: ["ja4"],
   "body-bytes": ["body_bytes_received", "bytes_read"],
 };
