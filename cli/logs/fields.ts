@@ -1,4 +1,6 @@
 import { parseIsoTime } from "../../src/config/calendar.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
+import { printable } from "../print/text.ts";
 import { AccessTime, clockAt } from "./access-line.ts";
 import { clientIp, LogError, ownText } from "./log-request.ts";
 
@@ -234,7 +236,7 @@ export type LogRecord = Readonly<Record<string, unknown>>;
  * @param records the first records of the file
  * @param given the fields that `--map` names
  */
-export function jsonFields(records: readonly LogRecord[], given: FieldMap): FieldMap {
+function jsonFields(records: readonly LogRecord[], given: FieldMap): FieldMap {
   const fields = new Map<string, FieldPath>();
   for (const [fact, paths] of Object.entries(JSON_FIELDS)) {
     const candidates = paths.map(fieldPath);
@@ -247,7 +249,7 @@ export function jsonFields(records: readonly LogRecord[], given: FieldMap): Fiel
 }
 
 /** Finds the fields of Cloudflare's records. A job writes only the fields that were chosen for it. */
-export function logpushFields(records: readonly LogRecord[], given: FieldMap): FieldMap {
+function logpushFields(records: readonly LogRecord[], given: FieldMap): FieldMap {
   const fields = new Map<string, FieldPath>();
   for (const [fact, path] of LOGPUSH_FIELDS) {
     if (records.some((record) => valueAt(record, path) !== undefined)) fields.set(fact, path);
@@ -281,7 +283,7 @@ const URL_START = /^(?:\/|https?:\/\/)/i;
 const REQUEST_LINE = /^\S{1,32} \S.* HTTP\//s;
 
 /** Whether a field has a value of a fact, because programs use the same names for different facts. */
-export function isValid(fact: string, record: LogRecord, path: FieldPath): boolean {
+function isValid(fact: string, record: LogRecord, path: FieldPath): boolean {
   const text = textAt(record, path);
   if (text === undefined) return false;
   if (fact === "time") return !Number.isNaN(recordTime(valueAt(record, path)));
@@ -310,4 +312,210 @@ function addNames(
       }
     }
   }
+}
+
+/** Returns the object that a line is; undefined if it is none. There may be a comma after it. */
+export function parseRecord(line: string): LogRecord | undefined {
+  const text = line.trimEnd();
+  try {
+    const record: unknown = JSON.parse(text.endsWith(",") ? text.slice(0, -1) : text);
+    if (typeof record !== "object" || record === null || Array.isArray(record)) return undefined;
+    return record as LogRecord;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first records by which fields are found. */
+const MAX_RECORDS = 200;
+
+/**
+ * Returns the fields of the facts.
+ *
+ * @param records the first records of the file
+ * @param given the fields that `--map` names
+ */
+export function fieldsOf(
+  format: "json" | "logpush",
+  records: readonly LogRecord[],
+  given: FieldMap,
+): FieldMap {
+  return format === "logpush" ? logpushFields(records, given) : jsonFields(records, given);
+}
+
+/** Returns the records of the first lines. */
+export function recordsOf(lines: readonly string[], max = MAX_RECORDS): LogRecord[] {
+  return lines
+    .slice(0, max)
+    .map(parseRecord)
+    .filter((record) => record !== undefined);
+}
+
+/** What the first records of a file show about its fields. */
+export interface RecordStart {
+  /** Fields that `--map` names, and that none of the first records has. */
+  readonly absent: readonly AbsentField[];
+  /** What a reader must know about the records. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Checks the fields of the first records of a file.
+ *
+ * @param lines the first lines
+ * @param given the fields that `--map` names
+ * @param mustHaveRequests whether one of the lines must be a request
+ * @throws {LogError} if none of the records has a field that each request needs
+ */
+export function checkStart(
+  file: string,
+  format: "json" | "logpush",
+  lines: readonly string[],
+  given: FieldMap,
+  mustHaveRequests: boolean,
+): RecordStart {
+  const records = recordsOf(lines);
+  // A program may write messages before its first request.
+  const absent = given.size === 0 ? [] : absentFields(file, recordsOf(lines, lines.length), given);
+  const fields = fieldsOf(format, records, given);
+  if (mustHaveRequests) throw missingFields(file, format, records, fields);
+  return { absent, notes: zoneNotes(file, records, fields) };
+}
+
+function zoneNotes(file: string, records: readonly LogRecord[], fields: FieldMap): string[] {
+  const path = fields.get("time");
+  if (!path || !records.some((record) => lacksZone(valueAt(record, path)))) return [];
+  return [
+    `${file}: the times in the field ${pathText(path)} have no zone. They are taken as UTC. If they are not, log them with a zone, such as 2026-11-22T10:00:00+01:00.`,
+  ];
+}
+
+/** The records whose fields are listed, and how deep objects in objects are read. */
+const LISTED_RECORDS = 20;
+const MAX_DEPTH = 5;
+/** How many names are found, how many a message lists, and the maximum length of a listed name. */
+const MAX_FOUND = 500;
+const MAX_LISTED = 40;
+const MAX_NAME_LENGTH = 80;
+
+/** Returns a path as `--map` takes it. */
+function pathText(path: FieldPath): string {
+  return path.map((name) => name.replace(/[\\.]/g, "\\$&")).join(".");
+}
+
+/** Returns the paths of the fields of the first records, those of nested objects too. */
+function fieldNames(records: readonly LogRecord[]): string[] {
+  const names = new Set<string>();
+  for (const record of records.slice(0, LISTED_RECORDS)) addFieldNames(record, [], names);
+  return [...names];
+}
+
+function addFieldNames(object: object, path: FieldPath, names: Set<string>): void {
+  for (const [name, value] of Object.entries(object)) {
+    if (names.size >= MAX_FOUND) return;
+    const nested = [...path, name];
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    if (isObject && nested.length < MAX_DEPTH) addFieldNames(value, nested, names);
+    else names.add(pathText(nested));
+  }
+}
+
+/** Returns a list of names for a message. */
+function listedNames(names: readonly string[]): string {
+  const listed = names
+    .slice(0, MAX_LISTED)
+    .map((name) => printable(name.slice(0, MAX_NAME_LENGTH)));
+  const left = names.length - listed.length;
+  return left > 0 ? `${listed.join(", ")} and ${left} more` : listed.join(", ");
+}
+
+/** Facts that each request has. Without a field of one of them, a log has no such fact at all. */
+const OF_EACH_REQUEST: ReadonlySet<string> = new Set([
+  ...["time", "method", "url", "request", "host", "ip", "status"],
+]);
+
+/** A field that `--map` names, and that none of the first records has. */
+export interface AbsentField {
+  readonly fact: string;
+  /** What is wrong, and which fields there are. */
+  readonly reason: string;
+}
+
+/**
+ * Finds misspelt fields of `--map`. Their facts would otherwise count as stated, so that a report would show
+ * guesses as results.
+ *
+ * @param file the name of the log
+ * @param records the first records of the log
+ * @returns the fields of facts that only some requests have, such as a header field: another file may have them
+ * @throws {LogError} if none of the records has the field of a fact that each request has
+ */
+function absentFields(file: string, records: readonly LogRecord[], given: FieldMap): AbsentField[] {
+  if (records.length === 0) return [];
+  const absent = [...given]
+    .filter(([fact, path]) => !records.some((record) => states(fact, record, path)))
+    .map(([fact, path]) => ({ fact, reason: `${file}: ${reasonOf(fact, path, records)}` }));
+  const fault = absent.find(({ fact }) => OF_EACH_REQUEST.has(fact));
+  if (fault) throw new LogError(fault.reason);
+  return absent;
+}
+
+function states(fact: string, record: LogRecord, path: FieldPath): boolean {
+  const needsValue = OF_EACH_REQUEST.has(fact) && fact !== "host" && fact !== "method";
+  return needsValue ? isValid(fact, record, path) : valueAt(record, path) !== undefined;
+}
+
+function reasonOf(fact: string, path: FieldPath, records: readonly LogRecord[]): string {
+  const field = pathText(path);
+  const shown = printable(field.slice(0, 100));
+  if (records.some((record) => valueAt(record, path) !== undefined)) {
+    return `--map ${fact}=${shown}: the field ${shown} of the first records has no value that can be the ${fact} of a request.`;
+  }
+  const names = fieldNames(records);
+  const nearest = nearestName(field, names);
+  const guess = nearest === undefined ? "" : ` Did you mean ${printable(nearest)}?`;
+  return `--map ${fact}=${shown}: none of the first records has the field ${shown}.${guess} The first records have the fields ${listedNames(names)}.`;
+}
+
+/** What each request needs, and where Cloudflare's records have it. */
+const NEEDED = [
+  { fact: "time", name: "a time", logpush: "EdgeStartTimestamp" },
+  { fact: "method", name: "a method", logpush: "ClientRequestMethod" },
+  { fact: "url", name: "a URL", logpush: "ClientRequestURI" },
+] as const;
+
+/**
+ * Returns the error for records of which none is a request.
+ *
+ * @param fields the fields that were found and given
+ */
+function missingFields(
+  file: string,
+  format: "json" | "logpush",
+  records: readonly LogRecord[],
+  fields: FieldMap,
+): LogError {
+  const isMissing = (fact: string) =>
+    !fields.has(fact) && (fact === "time" || !fields.has("request"));
+  const missing = NEEDED.filter(({ fact }) => isMissing(fact));
+  const options = (missing.length > 0 ? missing : NEEDED).map(({ fact }) => `--map ${fact}=FIELD`);
+  const names = `The first records have the fields ${listedNames(fieldNames(records))}.`;
+  if (format === "logpush" && missing.length > 0) {
+    const lacked = missing.map(({ logpush }) => logpush).join(" and ");
+    return new LogError(
+      `${file}: Cloudflare's records have no ${lacked}. Add it to the fields of the Logpush job, or name another field: ${options.join(" ")}. ${names}`,
+    );
+  }
+  const lacked =
+    missing.length > 0
+      ? `has ${listOf(missing.map(({ name }) => name))} in a field with a known name`
+      : "has a time, a method and a URL";
+  return new LogError(
+    `${file}: none of the first records ${lacked}. Name the fields, such as ${options.join(" ")}. ${names}`,
+  );
+}
+
+function listOf(names: readonly string[]): string {
+  const [last = "", ...others] = [...names].reverse();
+  return others.length === 0 ? last : `${others.reverse().join(", ")} or ${last}`;
 }

@@ -1,12 +1,10 @@
-import { nearestName } from "../../src/config/explain/nearest-name.ts";
-import { printable } from "../print/text.ts";
 import { RequestLine } from "./access-line.ts";
 import {
   type FieldMap,
   type FieldPath,
-  isValid,
   type LogRecord,
   numberAt,
+  parseRecord,
   recordTime,
   textAt,
   valueAt,
@@ -18,143 +16,10 @@ import {
   type LineContent,
   type LineParser,
   type LogClientFacts,
-  LogError,
   type LogFacts,
   type LogRequest,
   requestTarget,
 } from "./log-request.ts";
-
-/** The records whose fields are listed, and how deep objects in objects are read. */
-const MAX_RECORDS = 20;
-const MAX_DEPTH = 5;
-/** How many names are found, how many a message lists, and the maximum length of a listed name. */
-const MAX_FOUND = 500;
-const MAX_LISTED = 40;
-const MAX_LENGTH = 80;
-
-/** Returns a path as `--map` takes it. */
-export function pathText(path: FieldPath): string {
-  return path.map((name) => name.replace(/[\\.]/g, "\\$&")).join(".");
-}
-
-/** Returns the paths of the fields of the first records, those of nested objects too. */
-function fieldNames(records: readonly LogRecord[]): string[] {
-  const names = new Set<string>();
-  for (const record of records.slice(0, MAX_RECORDS)) addNames(record, [], names);
-  return [...names];
-}
-
-function addNames(object: object, path: FieldPath, names: Set<string>): void {
-  for (const [name, value] of Object.entries(object)) {
-    if (names.size >= MAX_FOUND) return;
-    const nested = [...path, name];
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    if (isObject && nested.length < MAX_DEPTH) addNames(value, nested, names);
-    else names.add(pathText(nested));
-  }
-}
-
-/** Returns a list of names for a message. */
-function listedNames(names: readonly string[]): string {
-  const listed = names.slice(0, MAX_LISTED).map((name) => printable(name.slice(0, MAX_LENGTH)));
-  const left = names.length - listed.length;
-  return left > 0 ? `${listed.join(", ")} and ${left} more` : listed.join(", ");
-}
-
-/** Facts that each request has. Without a field of one of them, a log has no such fact at all. */
-const OF_EACH_REQUEST: ReadonlySet<string> = new Set([
-  ...["time", "method", "url", "request", "host", "ip", "status"],
-]);
-
-/** A field that `--map` names, and that none of the first records has. */
-export interface AbsentField {
-  readonly fact: string;
-  /** What is wrong, and which fields there are. */
-  readonly reason: string;
-}
-
-/**
- * Finds misspelt fields of `--map`. Their facts would otherwise count as stated, so that a report would show
- * guesses as results.
- *
- * @param file the name of the log
- * @param records the first records of the log
- * @returns the fields of facts that only some requests have, such as a header field: another file may have them
- * @throws {LogError} if none of the records has the field of a fact that each request has
- */
-export function absentFields(
-  file: string,
-  records: readonly LogRecord[],
-  given: FieldMap,
-): AbsentField[] {
-  if (records.length === 0) return [];
-  const absent = [...given]
-    .filter(([fact, path]) => !records.some((record) => states(fact, record, path)))
-    .map(([fact, path]) => ({ fact, reason: `${file}: ${reasonOf(fact, path, records)}` }));
-  const fault = absent.find(({ fact }) => OF_EACH_REQUEST.has(fact));
-  if (fault) throw new LogError(fault.reason);
-  return absent;
-}
-
-function states(fact: string, record: LogRecord, path: FieldPath): boolean {
-  const needsValue = OF_EACH_REQUEST.has(fact) && fact !== "host" && fact !== "method";
-  return needsValue ? isValid(fact, record, path) : valueAt(record, path) !== undefined;
-}
-
-function reasonOf(fact: string, path: FieldPath, records: readonly LogRecord[]): string {
-  const field = pathText(path);
-  const shown = printable(field.slice(0, 100));
-  if (records.some((record) => valueAt(record, path) !== undefined)) {
-    return `--map ${fact}=${shown}: the field ${shown} of the first records has no value that can be the ${fact} of a request.`;
-  }
-  const names = fieldNames(records);
-  const nearest = nearestName(field, names);
-  const guess = nearest === undefined ? "" : ` Did you mean ${printable(nearest)}?`;
-  return `--map ${fact}=${shown}: none of the first records has the field ${shown}.${guess} The first records have the fields ${listedNames(names)}.`;
-}
-
-/** What each request needs, and where Cloudflare's records have it. */
-const NEEDED = [
-  { fact: "time", name: "a time", logpush: "EdgeStartTimestamp" },
-  { fact: "method", name: "a method", logpush: "ClientRequestMethod" },
-  { fact: "url", name: "a URL", logpush: "ClientRequestURI" },
-] as const;
-
-/**
- * Returns the error for records of which none is a request.
- *
- * @param fields the fields that were found and given
- */
-export function missingFields(
-  file: string,
-  format: "json" | "logpush",
-  records: readonly LogRecord[],
-  fields: FieldMap,
-): LogError {
-  const isMissing = (fact: string) =>
-    !fields.has(fact) && (fact === "time" || !fields.has("request"));
-  const missing = NEEDED.filter(({ fact }) => isMissing(fact));
-  const options = (missing.length > 0 ? missing : NEEDED).map(({ fact }) => `--map ${fact}=FIELD`);
-  const names = `The first records have the fields ${listedNames(fieldNames(records))}.`;
-  if (format === "logpush" && missing.length > 0) {
-    const lacked = missing.map(({ logpush }) => logpush).join(" and ");
-    return new LogError(
-      `${file}: Cloudflare's records have no ${lacked}. Add it to the fields of the Logpush job, or name another field: ${options.join(" ")}. ${names}`,
-    );
-  }
-  const lacked =
-    missing.length > 0
-      ? `has ${listOf(missing.map(({ name }) => name))} in a field with a known name`
-      : "has a time, a method and a URL";
-  return new LogError(
-    `${file}: none of the first records ${lacked}. Name the fields, such as ${options.join(" ")}. ${names}`,
-  );
-}
-
-function listOf(names: readonly string[]): string {
-  const [last = "", ...others] = [...names].reverse();
-  return others.length === 0 ? last : `${others.reverse().join(", ")} or ${last}`;
-}
 
 /** The start and the end of a list around all records. */
 const BRACKET = /^\s*[[\]]\s*$/;
@@ -264,18 +129,6 @@ export class RecordParser implements LineParser {
       headers,
       responseHeaders: new Set(this.#responseHeaders.map(([name]) => name)),
     };
-  }
-}
-
-/** Returns the object that a line is; undefined if it is none. There may be a comma after it. */
-export function parseRecord(line: string): LogRecord | undefined {
-  const text = line.trimEnd();
-  try {
-    const record: unknown = JSON.parse(text.endsWith(",") ? text.slice(0, -1) : text);
-    if (typeof record !== "object" || record === null || Array.isArray(record)) return undefined;
-    return record as LogRecord;
-  } catch {
-    return undefined;
   }
 }
 

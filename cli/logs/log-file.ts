@@ -1,23 +1,15 @@
+import { isAscii } from "node:buffer";
 import { AccessLineParser } from "./access-line.ts";
 import { type ByteSource, type Head, openByteSource, reasonOf } from "./bytes.ts";
 import {
+  checkStart,
   type FieldMap,
+  fieldsOf,
   isLogpush,
-  jsonFields,
-  type LogRecord,
-  lacksZone,
-  logpushFields,
-  valueAt,
+  type RecordStart,
+  recordsOf,
 } from "./fields.ts";
-import {
-  type AbsentField,
-  absentFields,
-  missingFields,
-  parseRecord,
-  pathText,
-  RecordParser,
-} from "./json-records.ts";
-import { LineReader } from "./lines.ts";
+import { RecordParser } from "./json-records.ts";
 import {
   type LineParser,
   LogError,
@@ -26,9 +18,6 @@ import {
   type LogRequest,
 } from "./log-request.ts";
 import { LogCounts } from "./progress.ts";
-
-/** The first records by which fields are found. */
-const MAX_RECORDS = 200;
 
 /** Lines of access logs, also those whose request cannot be read. */
 const ACCESS_LINE = /^\S+ .*\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "/;
@@ -66,65 +55,119 @@ export function createParser(
   return new RecordParser(fieldsOf(format, recordsOf(lines), fields), host);
 }
 
-/**
- * Returns the fields of the facts.
- *
- * @param records the first records of the file
- * @param given the fields that `--map` names
- */
-function fieldsOf(
-  format: "json" | "logpush",
-  records: readonly LogRecord[],
-  given: FieldMap,
-): FieldMap {
-  return format === "logpush" ? logpushFields(records, given) : jsonFields(records, given);
-}
+const NEWLINE = 10;
+const RETURN = 13;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Returns the records of the first lines. */
-function recordsOf(lines: readonly string[], max = MAX_RECORDS): LogRecord[] {
-  return lines
-    .slice(0, max)
-    .map(parseRecord)
-    .filter((record) => record !== undefined);
-}
+/** How much of a line that is too long is kept for the report, in characters. */
+const KEPT = 512;
 
-/** What the first records of a file show about its fields. */
-interface RecordStart {
-  /** Fields that `--map` names, and that none of the first records has. */
-  readonly absent: readonly AbsentField[];
-  /** What a reader must know about the records. */
-  readonly notes: readonly string[];
+/** Lines of one file, and how to read them. */
+interface LineInput {
+  /** The name of the file, for the report. */
+  readonly file: string;
+  readonly parser: LineParser;
+  readonly counts: LogCounts;
+  /** The maximum length of a line, in bytes. Of longer lines, the rest is not held in memory. */
+  readonly maxBytes: number;
 }
 
 /**
- * Checks the fields of the first records of a file.
- *
- * @param lines the first lines
- * @param given the fields that `--map` names
- * @param mustHaveRequests whether one of the lines must be a request
- * @throws {LogError} if none of the records has a field that each request needs
+ * Reads requests from the lines of one file, and counts the lines that are none. Bytes that are no UTF-8 become
+ * U+FFFD.
  */
-function checkStart(
-  file: string,
-  format: "json" | "logpush",
-  lines: readonly string[],
-  given: FieldMap,
-  mustHaveRequests: boolean,
-): RecordStart {
-  const records = recordsOf(lines);
-  // A program may write messages before its first request.
-  const absent = given.size === 0 ? [] : absentFields(file, recordsOf(lines, lines.length), given);
-  const fields = fieldsOf(format, records, given);
-  if (mustHaveRequests) throw missingFields(file, format, records, fields);
-  return { absent, notes: zoneNotes(file, records, fields) };
-}
+export class LineReader {
+  readonly #input: LineInput;
+  /** The start of the line that the next bytes continue. */
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+  #isStart = true;
+  #number = 0;
+  #requests: LogRequest[] = [];
 
-function zoneNotes(file: string, records: readonly LogRecord[], fields: FieldMap): string[] {
-  const path = fields.get("time");
-  if (!path || !records.some((record) => lacksZone(valueAt(record, path)))) return [];
-  return [
-    `${file}: the times in the field ${pathText(path)} have no zone. They are taken as UTC. If they are not, log them with a zone, such as 2026-11-22T10:00:00+01:00.`,
-  ];
+  constructor(input: LineInput) {
+    this.#input = input;
+  }
+
+  /** Returns the requests that these bytes complete, in the order of the file. */
+  push(chunk: Buffer): LogRequest[] {
+    const end = chunk.lastIndexOf(NEWLINE);
+    if (end === -1) this.#keep(chunk);
+    else {
+      this.#readLines(Buffer.concat([...this.#pending, chunk.subarray(0, end)]));
+      this.#pending = [];
+      this.#pendingBytes = 0;
+      this.#keep(chunk.subarray(end + 1));
+    }
+    return this.#take();
+  }
+
+  /** Returns the request that the end of the file completes: the last line may have no line end. */
+  end(): LogRequest[] {
+    if (this.#pendingBytes > 0) this.#readLines(Buffer.concat(this.#pending));
+    return this.#take();
+  }
+
+  #take(): LogRequest[] {
+    const requests = this.#requests;
+    this.#requests = [];
+    return requests;
+  }
+
+  /** Keeps the start of a line, with up to two bytes more than allowed: one may belong to the line end. */
+  #keep(bytes: Buffer): void {
+    const kept = bytes.subarray(0, this.#input.maxBytes + 2 - this.#pendingBytes);
+    if (kept.length === 0) return;
+    this.#pending.push(kept);
+    this.#pendingBytes += kept.length;
+  }
+
+  /** @param bytes whole lines, without the last line end */
+  #readLines(bytes: Buffer): void {
+    const text = this.#decode(bytes);
+    let from = 0;
+    while (from <= text.length) {
+      const next = text.indexOf("\n", from);
+      const end = next === -1 ? text.length : next;
+      this.#readLine(text, from, text.charCodeAt(end - 1) === RETURN ? end - 1 : end);
+      from = end + 1;
+    }
+  }
+
+  #decode(bytes: Buffer): string {
+    const hasMark = this.#isStart && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK);
+    this.#isStart = false;
+    const content = hasMark ? bytes.subarray(3) : bytes;
+    // For ASCII, this is twice as fast as decoding UTF-8.
+    return content.toString(isAscii(content) ? "latin1" : "utf8");
+  }
+
+  #readLine(text: string, from: number, to: number): void {
+    const { parser, counts, maxBytes } = this.#input;
+    this.#number++;
+    // A character has at most three bytes for each unit of its length.
+    if ((to - from) * 3 > maxBytes && Buffer.byteLength(text.slice(from, to)) > maxBytes) {
+      this.#countBroken(`is longer than ${maxBytes / 1024} KiB`, text.slice(from, from + KEPT));
+      return;
+    }
+    const content = parser.parse(text, from, to);
+    if (typeof content === "object") {
+      this.#requests.push(content);
+      counts.lines++;
+    } else if (content === undefined) {
+      counts.ignored++;
+      counts.lines++;
+    } else {
+      const line = text.slice(from, to);
+      if (line.trim() !== "") this.#countBroken(content, line);
+    }
+  }
+
+  #countBroken(reason: string, line: string): void {
+    const { file, counts } = this.#input;
+    counts.lines++;
+    counts.addBroken(file, this.#number, reason, line);
+  }
 }
 
 /** The bytes by which a format is recognised. */

@@ -4,8 +4,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseIsoTime } from "../../src/config/calendar.ts";
 import { durationUpTo } from "../../src/config/window.ts";
 import { printable } from "../print/text.ts";
-import { fieldMap } from "./fields.ts";
-import type { AbsentField } from "./json-records.ts";
+import { type AbsentField, fieldMap } from "./fields.ts";
 import { type FileOptions, type LogFile, openLogFile } from "./log-file.ts";
 import {
   commonFacts,

@@ -3,8 +3,7 @@ import type { Rule } from "../../src/config/rule.ts";
 import { LogError } from "../logs/log-request.ts";
 import { logNotes } from "../logs/needs.ts";
 import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
-import { startProgressBar } from "../logs/progress.ts";
-import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
+import { LogPeriod, startProgressBar, summariseLogs } from "../logs/progress.ts";
 import { jsonText } from "../print/text.ts";
 import {
   type ConfigFile,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LineReader } from "../../../cli/logs/lines.ts";
+import { LineReader } from "../../../cli/logs/log-file.ts";
 import { commonFacts } from "../../../cli/logs/log-request.ts";
 import { LogCounts } from "../../../cli/logs/progress.ts";
 
