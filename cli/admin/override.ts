@@ -235,7 +235,6 @@ async function identitiesOf(
   throw new AdminError(EXIT.refused, `The rule ${rule} does not count clients by these values.`);
 }
 
-/** Lists all overrides. */
 export async function listOverrides(options: ConnectionOptions): Promise<Printed> {
   const api = await connect(options);
   const json = await api.call<{ overrides: readonly Override[] }>("GET", "overrides", "overrides");

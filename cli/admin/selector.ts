@@ -152,7 +152,6 @@ export interface Clients {
   readonly clients: readonly ClientReport[];
 }
 
-/** Reads a client's quotas. */
 export async function peek({ rule, ...options }: PeekOptions): Promise<Printed> {
   const selector = await requireSelector(options);
   const api = await connect(options);

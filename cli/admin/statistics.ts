@@ -32,7 +32,6 @@ export async function statistics(options: StatisticsOptions): Promise<Printed> {
   return { json: report, text: parts.filter(Boolean).join("\n\n") };
 }
 
-/** Shows the clients most limited. */
 export async function top(options: TopOptions): Promise<Printed> {
   const report = await fetchReport(options, undefined);
   const clients = report.clients.slice(0, options.count);

@@ -14,7 +14,6 @@ import {
 } from "./forms.tsx";
 import { faultPage, type Message, page } from "./layout.tsx";
 
-/** Removes a client's counts. */
 export function resetClient(c: DashboardContext) {
   return change(c, async (fields) => {
     const { rule, client, why } = targetOf(fields);
@@ -23,7 +22,6 @@ export function resetClient(c: DashboardContext) {
   });
 }
 
-/** Ends a client's ban. */
 export function liftBan(c: DashboardContext) {
   return change(c, async (fields) => {
     const { rule, client, why } = targetOf(fields);

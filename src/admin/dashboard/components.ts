@@ -75,7 +75,6 @@ export function Part({ count, of, tone }: PartProps): Html {
   return html`${formatCount(count)} <small>${formatPercent(count, of)}</small>${Bar({ share, tone })}`;
 }
 
-/** Returns the address of the page of a rule. */
 export function rulePath(rule: string): string {
   return `/_weir/rules/${encodeURIComponent(rule)}`;
 }

@@ -7,7 +7,6 @@ import { html, Notice, PageDocument, THEMES, ThemeIcon, WAVES } from "./componen
 import { type DashboardContext, Form } from "./forms.tsx";
 import { RANGES, type Range, readTheme } from "./ranges.ts";
 
-/** The pages in the navigation. */
 const PAGES = [
   { path: "/_weir/", label: "Overview" },
   { path: "/_weir/rules", label: "Rules" },

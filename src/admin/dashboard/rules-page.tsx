@@ -20,7 +20,6 @@ interface Listing {
   readonly range: Range;
 }
 
-/** The page with all rules. */
 export async function rulesPage(c: DashboardContext) {
   const { operations } = c.var;
   const order = c.req.query("sort");
