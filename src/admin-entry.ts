@@ -49,8 +49,8 @@ export type AdminEntry = (
  * Creates the entry for operators. If a credential is faulty, logs the fault.
  *
  * @param load creates the handler of all paths except the doctor's. It is called when an operator needs
- * it, so that it does not slow down the Worker's start. If it is undefined, there is only the doctor, so
- * that the bundles of Hono apps do not contain the handler
+ * it, so that it does not slow down the Worker's start. Omit it to serve only the doctor: then the bundles
+ * of Hono apps do not contain the dashboard
  * @returns undefined if no valid credential is configured, so that requests cost nothing extra
  */
 export function createAdminEntry(

@@ -11,9 +11,9 @@ export const NO_CONTROL = `The Worker has no control object. Bind the class Cont
 const FAILED = `The control object (binding ${CONTROL_BINDING}) did not answer. Limits go on without it. Try again, and check that the Worker exports ControlObject and that a migration creates it.`;
 
 /** What an operator can do about a change whose result is not known. */
-export const LOOK =
+export const VERIFY_BEFORE_RETRY =
   "It is not known whether the change was made: look at the overrides, the client and the audit list before you repeat it.";
-const UNCERTAIN = `The control object (binding ${CONTROL_BINDING}) did not answer in time. ${LOOK}`;
+const UNCERTAIN = `The control object (binding ${CONTROL_BINDING}) did not answer in time. ${VERIFY_BEFORE_RETRY}`;
 
 /**
  * Calls the control object.

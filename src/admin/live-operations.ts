@@ -30,7 +30,7 @@ import type { AppliedRule } from "../request/rule-applier.ts";
 import { StoreError } from "../stores/store.ts";
 import { unknownRule } from "./admin-problem.ts";
 import { formatKey, type SelectedClient, selectClients } from "./client-selector.ts";
-import { callControl, LOOK } from "./control-client.ts";
+import { callControl, VERIFY_BEFORE_RETRY } from "./control-client.ts";
 import {
   type AdminOperations,
   type ClientReport,
@@ -169,7 +169,7 @@ async function changeClients(
     } catch (error) {
       recordFailure({ ...entry, why: MAYBE_MADE });
       if (!(error instanceof OperationError)) throw error;
-      throw new OperationError("uncertain", `${error.message} ${LOOK}`);
+      throw new OperationError("uncertain", `${error.message} ${VERIFY_BEFORE_RETRY}`);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { LOOK } from "../control-client.ts";
+import { VERIFY_BEFORE_RETRY } from "../control-client.ts";
 import { formatEffect } from "../format.ts";
 import { OperationError } from "../operations.ts";
 import { clientPath, Notice, rulePath } from "./components.ts";
@@ -80,7 +80,8 @@ async function change(
   try {
     return await make(await readFields(c));
   } catch (error) {
-    if (!(error instanceof OperationError)) return faultPage(c, UNCERTAIN, LOOK, 503);
+    if (!(error instanceof OperationError))
+      return faultPage(c, UNCERTAIN, VERIFY_BEFORE_RETRY, 503);
     const { kind, message } = error;
     if (kind === "uncertain") return faultPage(c, UNCERTAIN, message, 503);
     // A change for several clients that failed says which of them were changed.
