@@ -107,8 +107,8 @@ export function conditionsOf(conditions: Conditions): Condition[] {
   const single = (field: string, test: ConditionTest | undefined | false) =>
     test ? [{ field, test }] : [];
   return [
-    ...single("hosts", hosts && ((request) => matchesHost(conditions, request))),
-    ...single("methods", methods && ((request) => matchesMethod(conditions, request))),
+    ...single("hosts", hosts && hostTest(hosts)),
+    ...single("methods", methods && methodTest(methods)),
     ...headers.map((named) => ({ field: `headers.${named.name}`, named, test: headerTest(named) })),
     ...query.map((named) => ({ field: `query.${named.name}`, named, test: queryTest(named) })),
     ...single("ips", ips && ((request) => isInNetworks(request, ips))),
@@ -118,17 +118,14 @@ export function conditionsOf(conditions: Conditions): Condition[] {
   ];
 }
 
-/** Whether conditions on the host hold. */
-function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): boolean {
-  if (!hosts) return true;
-  return hosts.some((pattern) =>
-    pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern,
-  );
+function hostTest(hosts: readonly string[]): ConditionTest {
+  const names = new Set(hosts.filter((host) => !host.startsWith("*.")));
+  const suffixes = hosts.filter((host) => !names.has(host)).map((host) => host.slice(1));
+  return ({ host }) => names.has(host) || suffixes.some((suffix) => host.endsWith(suffix));
 }
 
-/** Whether conditions on the method hold. */
-function matchesMethod({ methods }: Conditions, request: CanonicalRequest): boolean {
-  return !methods || methods.includes(request.method) || methods.includes(request.sentMethod);
+function methodTest(methods: readonly string[]): ConditionTest {
+  return ({ method, sentMethod }) => methods.includes(method) || methods.includes(sentMethod);
 }
 
 /**
