@@ -90,8 +90,8 @@ function allHold(
 ): boolean {
   for (const condition of conditions) {
     const holds = condition.test(request);
-    trace?.(rule, { ...condition, isException, holds });
-    if (!(holds ?? !isException)) return false;
+    if (trace) trace(rule, { ...condition, isException, holds });
+    if (holds === false || (isException && holds === undefined)) return false;
   }
   return true;
 }
