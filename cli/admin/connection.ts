@@ -88,19 +88,22 @@ async function fromFiles(env?: string, wrangler?: string): Promise<Setting | und
   }
 }
 
-/** An answer of a server that may be Weir's admin API. */
-interface RawAnswer {
-  readonly response: Response;
-  readonly text: string;
+/** A call to a server that may have Weir's admin API. */
+interface Call {
   /** The origin of the URL. */
   readonly place: string;
+  readonly method: string;
   readonly token: Setting;
-  /** The body of the request. */
   readonly body: object | undefined;
-  /** Whether the call may have changed something. */
+  /** Whether the call may change something. */
   readonly changes: boolean;
   /** The option that has the URL, for messages. */
   readonly atOption: string;
+}
+
+interface RawAnswer extends Call {
+  readonly response: Response;
+  readonly text: string;
 }
 
 /** A fault of one field in a body, see the API's description at /_weir/api/openapi.json. */
@@ -305,9 +308,8 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     async call(method, path, field, body) {
       const url = new URL(`/_weir/api/${path}`, base);
       const changes = method !== "GET" && !READING.has(path);
-      const response = await send(url, { method, token, body, changes, atOption });
-      const answer = { ...response, place: base.origin, token, body, changes, atOption };
-      return readAnswer(answer, field);
+      const call = { place: base.origin, method, token, body, changes, atOption };
+      return readAnswer(await send(url, call), field);
     },
   };
 }
@@ -332,16 +334,8 @@ function readUrl(at: string, option: string): URL {
   return url;
 }
 
-interface Call {
-  readonly method: string;
-  readonly token: Setting;
-  readonly body: object | undefined;
-  /** Whether the call may change something. */
-  readonly changes: boolean;
-  readonly atOption: string;
-}
-
-async function send(url: URL, { method, token, body, changes, atOption }: Call) {
+async function send(url: URL, call: Call): Promise<RawAnswer> {
+  const { method, token, body, changes, atOption } = call;
   const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
   try {
     const response = await fetch(url, {
@@ -356,7 +350,7 @@ async function send(url: URL, { method, token, body, changes, atOption }: Call) 
       ...(body && { body: JSON.stringify(body) }),
       signal,
     });
-    return { response, text: await readBounded(response, MAX_ANSWER_BYTES) };
+    return { ...call, response, text: await readBounded(response, MAX_ANSWER_BYTES) };
   } catch (error) {
     const reason =
       error instanceof AnswerTooLarge

@@ -6,6 +6,7 @@ import leven from "leven";
 import { formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type { ClientReport, ClientSelector, RuleView } from "../../src/admin/operations.ts";
 import type { Quota } from "../../src/config/custom.ts";
+import { formatWindow } from "../../src/config/window.ts";
 import type { Override } from "../../src/overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../../src/request/identity.ts";
 import { type Cell, printable, styled, table } from "../print/text.ts";
@@ -233,7 +234,7 @@ function overrideLine(name: string, { effect, expiresAt, reason, by }: Override)
 }
 
 function row({ policy, limit, remaining, windowMs, calendar, resetMs }: Quota): Cell[] {
-  const window = calendar ?? formatDuration(windowMs);
+  const window = calendar ?? formatWindow({ windowMs: 1000 * Math.round(windowMs / 1000) });
   return [
     policy,
     limit,

@@ -92,7 +92,7 @@ it("shows who was limited most, and the sums", async () => {
   }, PATIENCE);
   const { stdout } = await weir(["stats", "--by", "minute"]);
   expect(stdout).toMatch(/^Last 1h: \d+ requests, \d+ limited/);
-  expect(stdout).toMatch(/^login +\d+ +\d+ +[1-9]\d /m);
+  expect(stdout).toMatch(/^login +\d+ +\d+ +[1-9]\d+ /m);
 });
 
 it.each<[string, readonly string[], string, number, RegExp]>([
