@@ -72,11 +72,9 @@ async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<o
 
 async function measure(store: Store, counter: Demand) {
   const decisionsMs: number[] = [];
-  let [fastestMs, skewMs, error]: [number, number | undefined, string | undefined] = [
-    Infinity,
-    undefined,
-    undefined,
-  ];
+  let fastestMs = Infinity;
+  let skewMs: number | undefined;
+  let error: string | undefined;
   const startedAt = Date.now();
   try {
     while (decisionsMs.length < DECISIONS && Date.now() - startedAt < MAX_RUN_MS) {
@@ -84,8 +82,9 @@ async function measure(store: Store, counter: Demand) {
       const [answer] = await Promise.all(store.decide([[counter]]));
       const tookMs = Date.now() - before;
       decisionsMs.push(tookMs);
-      if (answer && tookMs < fastestMs)
-        [fastestMs, skewMs] = [tookMs, answer.now - before - tookMs / 2];
+      if (!answer || tookMs >= fastestMs) continue;
+      fastestMs = tookMs;
+      skewMs = answer.now - before - tookMs / 2;
     }
   } catch (failure) {
     // A `StoreError` contains neither keys nor secrets.

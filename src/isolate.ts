@@ -81,13 +81,6 @@ function namespaceOf(env: Env): DurableObjectNamespace | undefined {
   return typeof namespace?.getByName === "function" ? namespace : undefined;
 }
 
-/** A value, and the bindings for which it was created. */
-interface Entry<Value> {
-  /** The bindings that Weir reads, in the order of their names. */
-  readonly bindings: readonly unknown[];
-  readonly value: Value;
-}
-
 /**
  * The maximum number of values of a configuration. Outside tests, an isolate has only one set of
  * bindings. If there are more sets than this maximum, the oldest value is dropped.
@@ -108,7 +101,8 @@ export function perBindings<Value>(
   create: (env: Env) => Value,
 ): (env: object | null | undefined) => Value {
   const names = bindingNames(config);
-  let entries: readonly Entry<Value>[] = [];
+  /** The values, and the bindings for which they were created, in the order of `names`. */
+  let entries: readonly { readonly bindings: readonly unknown[]; readonly value: Value }[] = [];
   let lastEnv: Env | undefined;
   let lastValue: Value;
   return (given) => {

@@ -16,10 +16,11 @@ export type CustomFailure = "timeout" | "threw";
  */
 type OnCustomKeyFailure = (name: string, cause: CustomFailure) => void;
 
-/** The result of a function that users wrote. */
-type CallResult =
-  | { readonly value: unknown; readonly failure?: undefined }
-  | { readonly failure: CustomFailure };
+/** The result of a function that users wrote: a value, or the reason why there is none. */
+interface CallResult {
+  readonly value?: unknown;
+  readonly failure?: CustomFailure;
+}
 
 const TIMEOUT = Symbol("timeout");
 
@@ -79,9 +80,9 @@ export class CustomCalls {
     return this.#call("costs", name);
   }
 
-  async #call(group: "keys" | "costs", name: string): Promise<CallResult & { value?: unknown }> {
+  async #call(group: "keys" | "costs", name: string): Promise<CallResult> {
     const compute = this.#functions[group]?.get(name);
-    if (!compute) return { value: undefined };
+    if (!compute) return {};
     this.#firstStartAt ??= Date.now();
     try {
       const result: unknown = compute(this.#request, this.#context);
@@ -157,13 +158,13 @@ export function bodyCostOf(
  */
 export async function customCostOf(
   rule: Rule,
-  computeCost: (name: string) => ReturnType<CustomCalls["computeCost"]>,
+  computeCost: (name: string) => Promise<CallResult>,
   onUnreadable: OnUnreadableCost,
 ): Promise<number | undefined> {
   const { cost } = rule;
   const name = typeof cost === "object" ? customNameIn(cost) : undefined;
   if (typeof cost !== "object" || name === undefined) return undefined;
-  const { failure, value } = { value: undefined, ...(await computeCost(name)) };
+  const { failure, value } = await computeCost(name);
   if (failure === undefined && isCost(value)) return capped(value, cost);
   const cause = failure ?? (value === undefined || value === null ? "missing" : "invalid");
   onUnreadable(rule.name, `custom:${name}`, cause);

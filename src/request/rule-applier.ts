@@ -431,7 +431,7 @@ function needs(rule: Rule, kind: "jwt" | "custom"): boolean {
 
 /**
  * Applies rules whose identities are all cached, which is the usual case. This function is
- * synchronous. It does not create the objects with which `applyAsync` shares work between rules.
+ * synchronous. It does not create the objects with which `applyAll` shares work between rules.
  *
  * @returns undefined if any identity is not cached, or if a rule has exemptions, tiers or a function
  * for its cost
