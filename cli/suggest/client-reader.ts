@@ -1,14 +1,13 @@
-import type { KeyPart } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { clientAddress } from "../../src/request/headers.ts";
 import { encodeValues } from "../../src/request/identity.ts";
-import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
 import { sentNamesOf } from "../../src/request/sent-values.ts";
-import { isIPv4At, type LogFacts, type LogRequest } from "../logs/log-request.ts";
+import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import { showsPreflights } from "../logs/needs.ts";
 import {
+  ADDRESS,
+  CanonicalAddresses,
   clientText,
   identityHash,
   type KeyValue,
@@ -18,13 +17,8 @@ import {
 import { LoggedRequest } from "../replay/logged-request.ts";
 import { RouteCache } from "../replay/route.ts";
 
-/** The number of cached addresses. They take up to 20 MB. */
-const CACHED_ADDRESSES = 65_536;
 /** Longer identities are hashed, because two million of them are in memory. */
 const MAX_IDENTITY = 128;
-/** The longest address that is cached, in characters. */
-const MAX_CACHED = 45;
-const ADDRESS: KeyPart = { kind: "ip" };
 
 /** Finds the requests that a rule matches, and their clients, with the code of the Worker. */
 export class ClientReader {
@@ -39,8 +33,7 @@ export class ClientReader {
   readonly #routes: RouteCache;
   /** Whether the address alone identifies clients, which is the most frequent key. */
   readonly #isByAddress: boolean;
-  /** The canonical addresses of addresses as logged. */
-  readonly #addresses = new LruCache<string>(CACHED_ADDRESSES);
+  readonly #addresses: CanonicalAddresses;
   /** The values of the key of the last request. */
   #values: readonly KeyValue[] = [];
 
@@ -55,6 +48,7 @@ export class ClientReader {
     this.#rule = rule;
     this.#countsUnknownAddress = countsUnknownAddress;
     this.#ipv6Prefix = ipv6Prefix;
+    this.#addresses = new CanonicalAddresses(ipv6Prefix);
     this.#request = new LoggedRequest(hasPreflights, sentNamesOf([rule]));
     this.#routes = new RouteCache([rule], caseSensitivePaths, hasPreflights, this.#request);
     this.#isByAddress = rule.key.length === 1 && rule.key[0]?.[0]?.kind === "ip";
@@ -71,7 +65,7 @@ export class ClientReader {
     if (!matches) this.refused++;
     const match = matches?.[0];
     if (!match) return undefined;
-    const identity = this.#isByAddress ? this.#addressOf(request) : this.#identityOf(match);
+    const identity = this.#isByAddress ? this.#addressOf() : this.#identityOf(match);
     if (identity === undefined) this.withoutAddress++;
     return identity;
   }
@@ -82,22 +76,10 @@ export class ClientReader {
   }
 
   /** @returns undefined if the address is unknown, and such clients do not count */
-  #addressOf({ ip = "" }: LogRequest): string | undefined {
-    const value = this.#canonical(ip);
+  #addressOf(): string | undefined {
+    const value = this.#addresses.of(this.#request);
     this.#values = [{ part: ADDRESS, name: "ip", value }];
     return value === UNKNOWN_ADDRESS && !this.#countsUnknownAddress ? undefined : value;
-  }
-
-  #canonical(ip: string): string {
-    // Most addresses have their canonical form already, and parsing them takes long.
-    if (isIPv4At(ip, 0, ip.length)) return ip;
-    const cached = this.#addresses.get(ip);
-    if (cached !== undefined) return cached;
-    const address = clientAddress(this.#request.headers, this.#ipv6Prefix);
-    // A Worker has another header too, which tells its zone.
-    const isCached = ip.length <= MAX_CACHED && !address.startsWith("worker:");
-    if (isCached) this.#addresses.set(ip, address);
-    return address;
   }
 
   /** @returns undefined if the client's address is needed and unknown */
