@@ -102,7 +102,7 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
   const left = `${name} has ${leftOf(shown)} left`;
   return full
     ? `${left}, and the request costs ${formatCount(Math.max(1, cost))}.`
-    : `${left}, but not enough in the shards that the request draws.`;
+    : `${left}, but not enough in the shard that the request draws.`;
 }
 
 /** A quota of a rule, with the counts of all its shards. */

@@ -1,8 +1,8 @@
 import { monthlyDollars, storeCost } from "../../src/admin/dashboard/cost.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import type { Adjustment, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
-import { partsOf } from "../../src/stores/durable-object/shards.ts";
+import { partsOf } from "../../src/stores/durable-object/object-calls.ts";
 import { type Group, isOptional } from "../../src/stores/store.ts";
 import {
   commandsOfAdjustment,
@@ -21,9 +21,6 @@ export interface StoreUsage {
 }
 
 // Estimates of the calls to Durable Objects, by the tables of docs/cost.md. Each identity has an object.
-
-/** The calls of a charge to a counter with two shards: both are read first. */
-const CALLS_OF_SHARDED_CHARGE = 3;
 
 /**
  * Returns the calls that a decision takes. If the enforced rules need only one object, the other rules of this
@@ -45,8 +42,7 @@ function decisionCalls(
     const parts = partsOf(group);
     const [first] = parts;
     if (answer?.tallies.length === 0 || !first || first.identity === shared) continue;
-    const hasShards = group.some(({ alternative }) => alternative);
-    calls += groupCalls(parts.length, isAdmitted) + (hasShards && !isAdmitted ? 1 : 0);
+    calls += groupCalls(parts.length, isAdmitted);
     for (const { identity } of parts) called.add(identity);
     if (parts.length === 1 && !isOptional(group)) shared = first.identity;
   }
@@ -61,12 +57,6 @@ function decisionCalls(
  */
 function groupCalls(objects: number, isAdmitted: boolean): number {
   return isAdmitted ? 2 * objects - 1 : objects;
-}
-
-/** Returns the calls that a charge after a response takes. */
-function adjustmentCalls(counters: Group): number {
-  const isSharded = counters.some(({ alternative }) => alternative);
-  return partsOf(counters).length * (isSharded ? CALLS_OF_SHARDED_CHARGE : 1);
 }
 
 /**
@@ -120,12 +110,12 @@ export class UsageMeter {
   }
 
   addAdjustment(
-    counters: Group,
+    counters: readonly Adjustment[],
     tallies: readonly Tally[],
     unused: readonly UnusedQuota[] = [],
   ): void {
     if (this.#store === "durable-object") {
-      this.#calls += adjustmentCalls(counters);
+      this.#calls += partsOf(counters).length;
       return;
     }
     this.#calls++;

@@ -1,4 +1,4 @@
-import type { Demand, Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import type { Adjustment, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Answer, Group, Store } from "../../src/stores/store.ts";
 import type { Isolate } from "./fleet.ts";
 import type { Random } from "./random.ts";
@@ -29,7 +29,7 @@ export interface NetworkRecorder {
   recordAnswer?(groups: Groups, answers: readonly Answer[]): void;
   /** The store has adjusted counters. */
   recordAdjustment?(
-    counters: readonly Demand[],
+    counters: readonly Adjustment[],
     tallies: readonly Tally[],
     unused: readonly UnusedQuota[],
   ): void;

@@ -44,7 +44,7 @@ const quota = fc.record({
   reserved: amount,
   windowMs: fc.oneof(fc.constantFrom(1000, 60_000), fc.integer({ min: 1000, max: MAX_WINDOW_MS })),
   offset: fc.double({ min: 0, max: 1, noNaN: true }),
-  kind: fc.constantFrom("plain", "plain", "rolls", "rolls", "bans", "shards"),
+  kind: fc.constantFrom("plain", "plain", "rolls", "rolls", "bans"),
   banMs: fc.integer({ min: MIN_BAN_MS, max: MAX_WINDOW_MS }),
   forgetAfterMs: fc.integer({ min: 1, max: MAX_WINDOW_MS }),
   calendar: fc.option(calendar, { freq: 2, nil: undefined }),
@@ -119,7 +119,7 @@ export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Cal
         const counter = counterAt(index, {});
         const window = windowAt(now, counter).index - windowsAgo;
         return { counter, quota, window } satisfies UnusedQuota;
-      }).filter(({ counter }) => !counter.rollsOver && !counter.alternative);
+      }).filter(({ counter }) => !counter.rollsOver);
       return { now, method, groups: groups.filter(({ length }) => length > 0), unused };
     }
     const counters = mapPresent(corrections, (index, cost) => counterAt(index, { cost }));
@@ -155,13 +155,7 @@ function counterOf(quota: Quota, identity: string, charge: Partial<Charge>): Dem
     ...(kind === "bans" && charge.escalates && { escalation: { lengthsMs, forgetAfterMs } }),
     ...(neverBans && { neverBans }),
   };
-  if (kind !== "shards") return counter;
-  const less = Math.min(limit, more % 2);
-  const [key, share] = [`${identity}#1`, limit - less];
-  return {
-    ...counter,
-    alternative: { ...counter, key, identity: key, limit: share, ceiling: share },
-  };
+  return counter;
 }
 
 /** Calls a function for each value that is not null, and returns the results. */

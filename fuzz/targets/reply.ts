@@ -96,9 +96,8 @@ function checkBounds(tally: Tally | undefined, counter: Demand | undefined, time
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");
   const { cost, block, windowMs, banMs } = counter;
-  const { inAlternative, isUncertain, ...numbers } = tally;
+  const { isUncertain, ...numbers } = tally;
   if (isUncertain) throw new Error("a count of Redis is certain");
-  if (inAlternative && !counter.alternative) throw new Error("there is no alternative");
   const bounds: Record<keyof typeof numbers, readonly [min: number, max: number]> = {
     count: [0, MAX_COUNT],
     resetMs: [1, windowMs],

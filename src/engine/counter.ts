@@ -69,17 +69,12 @@ export interface Demand extends Counter {
   readonly block?: number;
   /** Whether this request obeys existing bans but never starts a ban. */
   readonly neverBans?: boolean;
-  /**
-   * A second counter of the same quota. Its ceiling is not higher than the ceiling of this counter.
-   * The store decides by the counter that has more quota left, and charges only that counter. The
-   * reported count is relative to the ceiling of the counter that has this field, so that
-   * `ceiling - count` is the quota left in the charged counter.
-   */
-  readonly alternative?: Demand;
 }
 
 /** A counter, and the cost to add to its count even if no quota is left. */
-export interface Adjustment extends Demand {
+export interface Adjustment extends Counter {
+  /** The quota to add; negative for a refund. */
+  readonly cost: number;
   /**
    * The number of the window that was charged with the quota that the cost changes. If the count
    * belongs to another window, it stays unchanged, because quota of an ended window cannot be given
@@ -117,8 +112,6 @@ export interface Tally {
    * remember it.
    */
   readonly isUncertain?: true;
-  /** Present if the alternative was charged instead of the counter. */
-  readonly inAlternative?: true;
   /**
    * The number of the window that was charged. Present only if this counter and the first counter
    * of the group were decided by two clocks, and the clocks show different windows.

@@ -45,30 +45,6 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   return { count: Math.max(0, row.count - granted), window, resetMs, banMs, row };
 }
 
-/** The counter that a decision uses: the requested counter or its alternative. */
-interface ChosenCounter extends CounterState {
-  readonly counter: Demand;
-  /** The difference between the reported count and `count`: see {@link Demand.alternative}. */
-  readonly countOffset: number;
-}
-
-/**
- * Chooses between a counter and its alternative. Charges go to the counter with more quota left,
- * and refunds to the other counter.
- */
-function chooseCounter(counter: Demand, now: number, read: ReadRow): ChosenCounter {
-  const state = stateOf(counter, now, read);
-  const { alternative } = counter;
-  if (alternative) {
-    const other = stateOf(alternative, now, read);
-    const hasMore = alternative.ceiling - other.count > counter.ceiling - state.count;
-    if (hasMore === counter.cost >= 0) {
-      return { ...other, counter: alternative, countOffset: counter.ceiling - alternative.ceiling };
-    }
-  }
-  return { ...state, counter, countOffset: 0 };
-}
-
 // The fixed-window algorithm, as pure functions without a clock, I/O or `this`. Callers pass in
 // `now` and the stored rows. The Lua scripts in stores/upstash/ do the same, and test/suite/
 // compares both.
@@ -118,9 +94,8 @@ export function quotaAfterMs(
 ): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
-  // Either of the two counters may decide the retry, so the smaller limit counts.
-  const grant = Math.min(counter.limit, counter.alternative?.limit ?? counter.limit);
-  const windows = counter.rollsOver && grant > 0 ? Math.ceil(missing / grant) : 1;
+  const { limit, rollsOver } = counter;
+  const windows = rollsOver && limit > 0 ? Math.ceil(missing / limit) : 1;
   if (!counter.calendar) return resetMs + Math.max(0, windows - 1) * counter.windowMs;
   const { index } = windowEndingNear(now + resetMs, counter);
   return Math.max(resetMs, windowStart(counter, index + windows) - now);
@@ -137,37 +112,35 @@ export function decideGroup(
   now: number,
   read: ReadRow,
 ): { verdict: GroupVerdict; writes: Writes } {
-  const chosen = counters.map((counter) => chooseCounter(counter, now, read));
-  const admitted = chosen.every(
+  const states = counters.map((counter) => ({ counter, ...stateOf(counter, now, read) }));
+  const admitted = states.every(
     ({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count),
   );
   const writes = new Map<string, Row | undefined>();
-  const tallies = chosen.map((state, index): Tally => {
-    const { counter, count, window, resetMs, banMs, countOffset } = state;
+  const tallies = states.map(({ counter, count, window, resetMs, banMs, row }): Tally => {
     const charge = admitted ? chargeOf(counter, count) : 0;
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
-    else keepDebt(counter, state.row, writes);
-    const requested = counters[index] as Demand;
-    const notChosen = counter === requested ? requested.alternative : requested;
-    if (notChosen?.rollsOver) keepDebt(notChosen, read(notChosen.key), writes);
+    else keepDebt(counter, row, writes);
     let remainingBanMs = banMs;
     if (banMs === 0 && counter.banMs && !counter.neverBans && !hasQuota(counter, count)) {
       const ban = startBan(counter, now, read);
       remainingBanMs = ban.banMs;
-      for (const [key, row] of ban.rows) writes.set(key, row);
+      for (const [key, each] of ban.rows) writes.set(key, each);
     }
-    const reportedCount = Math.min(MAX_COUNT, count + charge + countOffset);
     const charged = counter.block === undefined ? {} : { charged: charge };
-    const isOther = charge > 0 && counter !== requested;
-    const other = isOther ? ({ inAlternative: true } as const) : {};
-    return { count: reportedCount, resetMs, banMs: remainingBanMs, ...charged, ...other };
+    return {
+      count: Math.min(MAX_COUNT, count + charge),
+      resetMs,
+      banMs: remainingBanMs,
+      ...charged,
+    };
   });
   return { verdict: { admitted, tallies }, writes };
 }
 
 /**
  * Returns how many equal requests have quota now, at most `times`. If they are decided one after the other,
- * exactly these are admitted. Counters must have no alternative.
+ * exactly these are admitted.
  */
 export function countFitting(
   counters: readonly Demand[],
@@ -177,7 +150,7 @@ export function countFitting(
 ): number {
   let fitting = times;
   for (const counter of counters) {
-    const { count, banMs } = chooseCounter(counter, now, read);
+    const { count, banMs } = stateOf(counter, now, read);
     const { cost, ceiling, checkOnly } = counter;
     if (banMs > 0 || !hasQuota(counter, count)) return 0;
     if (cost > 0 && !checkOnly) fitting = Math.min(fitting, Math.floor((ceiling - count) / cost));
@@ -188,9 +161,7 @@ export function countFitting(
 /**
  * Adds each counter's cost to its count, even if no quota is left. Weir charges the cost of a
  * response with this function. A negative cost refunds quota. Counts stay from 0 to {@link
- * MAX_COUNT}. If a counter has an alternative, a charge goes to the counter with more quota left,
- * and a refund to the other counter. Quota of an ended window is not refunded (see {@link
- * Adjustment.chargedIn}).
+ * MAX_COUNT}. Quota of an ended window is not refunded (see {@link Adjustment.chargedIn}).
  */
 export function adjustGroup(
   counters: readonly Adjustment[],
@@ -198,15 +169,13 @@ export function adjustGroup(
   read: ReadRow,
 ): { tallies: Tally[]; writes: Writes } {
   const writes = new Map<string, Row | undefined>();
-  const tallies = counters.map((requested): Tally => {
-    const state = chooseCounter(requested, now, read);
-    const { counter, window, resetMs, banMs } = state;
-    const { chargedIn = window } = requested;
+  const tallies = counters.map((counter): Tally => {
+    const { count: before, window, resetMs, banMs } = stateOf(counter, now, read);
+    const { chargedIn = window } = counter;
     const cost = chargedIn === window ? counter.cost : 0;
-    const count = Math.min(MAX_COUNT, Math.max(0, state.count + cost));
-    if (count !== state.count) writes.set(storedKey(counter, now), rowOf(counter, count, window));
-    const reportedCount = Math.min(MAX_COUNT, count + state.countOffset);
-    return { count: reportedCount, resetMs, banMs };
+    const count = Math.min(MAX_COUNT, Math.max(0, before + cost));
+    if (count !== before) writes.set(storedKey(counter, now), rowOf(counter, count, window));
+    return { count, resetMs, banMs };
   });
   return { tallies, writes };
 }

@@ -103,21 +103,17 @@ function exceeds({ windows }: AppliedRule, exceeded: ReadonlySet<string>): boole
   return windows.some(({ policy }) => exceeded.has(policy));
 }
 
-/** The number of shards whose counters are shown if the request would use none. */
-const SHOWN_SHARDS = 2;
-
 /** Returns the counters of a client under a rule, and what the request would store. */
 function countersOf(
   { rule, cost = costBefore(rule.cost) }: AppliedRule,
   states: readonly CounterTally[],
   store: ReadOnlyStore,
 ): ExplainedCounter[] {
-  const decided = new Set(
-    store.decided.flatMap(({ key, alternative }) => (alternative ? [key, alternative.key] : [key])),
-  );
+  const decided = new Set(store.decided.map(({ key }) => key));
   const isDecided = states.some(({ counter }) => decided.has(counter.key));
+  // If the request would use no shard, the first one is shown.
   const isShown = ({ counter }: CounterTally) =>
-    isDecided ? decided.has(counter.key) : (shardOf(counter) ?? 0) < SHOWN_SHARDS;
+    isDecided ? decided.has(counter.key) : !shardOf(counter);
   return states.filter(isShown).map((state): ExplainedCounter => {
     const { counter, window, tally } = state;
     const shard = rule.shards > 1 ? shardOf(counter) : undefined;
@@ -170,7 +166,7 @@ class ReadOnlyStore implements Store {
   readonly now: number;
   /** The rows that the decision would store, by their keys. */
   readonly writes = new Map<string, Row>();
-  /** The counters that were decided, without their alternatives. */
+  /** The counters that were decided. */
   readonly decided: Demand[] = [];
   readonly #rows = new Map<string, Row>();
 

@@ -123,7 +123,7 @@ export interface ExplainedKeyElement {
 /** One counter of the client under a rule, and what the request would store. */
 export interface ExplainedCounter {
   readonly policy: string;
-  /** The number of the shard, if the rule has shards. Only shards that this request may use are shown. */
+  /** The number of the shard, if the rule has shards. Only the shard that this request may use is shown. */
   readonly shard?: number;
   /** The quota that each window grants: the limit, or the shard's part of it. */
   readonly limit: number;

@@ -18,7 +18,7 @@ interface ResponseFacts {
 
 /** The charge that remains after a response under one rule. */
 export interface ResponseCharge {
-  readonly verdict: Pick<RuleVerdict, "appliedRule" | "shards" | "reserve">;
+  readonly verdict: Pick<RuleVerdict, "appliedRule" | "shard" | "reserve">;
   /** The quota to charge; negative if a part of the reserve is given back; never 0. */
   readonly cost: number;
 }
@@ -69,16 +69,16 @@ export function responseChargesOf(
 }
 
 /**
- * Returns the counters to change: for a charge, the shard with more quota left; for a refund, the
- * shard that the decision charged.
+ * Returns the counters to change: those of the shard that has decided. A refund changes them only in the windows
+ * that the decision charged.
  */
 export function chargedCountersOf(
   { verdict, cost }: ResponseCharge,
   prefix: string,
 ): RuleCounter[] {
-  const { appliedRule, reserve, shards } = verdict;
+  const { appliedRule, reserve } = verdict;
   if (reserve && cost < 0) return refundCountersOf(appliedRule, prefix, reserve, -cost);
-  return ruleCountersOf(appliedRule, prefix, { cost }, shards);
+  return ruleCountersOf(appliedRule, prefix, { cost }, verdict.shard ?? reserve?.shards?.[0]);
 }
 
 /** Returns the final cost minus the quota that the decision has charged. */

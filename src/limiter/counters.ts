@@ -59,24 +59,18 @@ export function costBefore(cost: Cost): number {
   return typeof cost.before === "number" ? cost.before : 1;
 }
 
-/** The numbers of two shards, in ascending order. */
-export type ShardPair = readonly [number, number];
-
 /** Returns a shard's share of a quota. Shares differ by at most 1, and their sum is the quota. */
 export function shardQuota(quota: number, shards: number, shard: number): number {
   return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
 }
 
 /**
- * Picks two different shards at random. The store charges the shard with more quota left, so that
- * all shards fill up at nearly the same rate.
+ * Picks the shard that counts a request, at random, so that all shards fill up at nearly the same rate.
  *
  * @param random returns a number from 0 to less than 1
  */
-function pickShards(shards: number, random = Math.random): ShardPair {
-  const one = Math.floor(random() * shards);
-  const other = (one + 1 + Math.floor(random() * (shards - 1))) % shards;
-  return one < other ? [one, other] : [other, one];
+function pickShard(shards: number, random = Math.random): number {
+  return Math.floor(random() * shards);
 }
 
 /**
@@ -117,34 +111,29 @@ export interface RuleCounter {
   /** The maximum count if nothing is reserved: the window's capacity, or a shard's share of it. */
   readonly capacity: number;
   readonly counter: Demand;
-  /** The two shards between which the store can choose; undefined if the rule has no shards. */
-  readonly shards?: ShardPair;
+  /** The shard that counts the request; undefined if the rule has no shards. */
+  readonly shard?: number;
 }
 
 /**
- * Returns the counters of a request, one for each window of the rule. If the rule has several
- * shards, the store can choose between two of them for each counter. The two shards are the same
- * for all windows.
+ * Returns the counters of a request, one for each window of the rule. If the rule has several shards, one shard
+ * counts the request in all windows.
  *
- * @param decided the shards that have decided the request, if the counters are for a later charge. These
- * shards had quota left, and other shards may have none
+ * @param decidedBy the shard that has decided the request, if the counters are for a later charge. This shard
+ * had quota left, and other shards may have none
  */
 export function ruleCountersOf(
   appliedRule: AppliedRule,
   prefix: string,
   options: DecideOptions = {},
-  decided?: ShardPair,
+  decidedBy?: number,
 ): RuleCounter[] {
   const { rule, windows } = appliedRule;
-  const shards =
-    decided ?? (rule.shards > 1 ? pickShards(usedShards(appliedRule), options.random) : undefined);
-  return windows.map((window): RuleCounter => {
-    const ruleCounter = ruleCounterOf(appliedRule, window, prefix, options, shards?.[0]);
-    if (!shards) return ruleCounter;
-    // The shard with the higher number comes second, because its share is never larger.
-    const { counter: alternative } = ruleCounterOf(appliedRule, window, prefix, options, shards[1]);
-    return { ...ruleCounter, counter: { ...ruleCounter.counter, alternative }, shards };
-  });
+  const isSharded = rule.shards > 1;
+  const shard = isSharded
+    ? (decidedBy ?? pickShard(usedShards(appliedRule), options.random))
+    : undefined;
+  return windows.map((window) => ruleCounterOf(appliedRule, window, prefix, options, shard));
 }
 
 /**
@@ -154,7 +143,7 @@ export function ruleCountersOf(
 function usedShards({ rule, windows }: AppliedRule): number {
   let used = rule.shards;
   for (const { limit } of windows) used = Math.min(used, limit);
-  return Math.max(2, used);
+  return Math.max(1, used);
 }
 
 /**
@@ -222,7 +211,9 @@ export function ruleCounterOf(
   if (rule.escalation) counter.escalation = rule.escalation;
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
-  return { appliedRule, rule, window, capacity, counter };
+  return shard === undefined
+    ? { appliedRule, rule, window, capacity, counter }
+    : { appliedRule, rule, window, capacity, counter, shard };
 }
 
 const labels = new Map<number, string>();

@@ -11,7 +11,6 @@ import {
   isSettled,
   type Reserve,
   type RuleCounter,
-  type ShardPair,
 } from "./counters.ts";
 
 /**
@@ -25,8 +24,8 @@ export interface RuleVerdict {
    * has blocked the client under the rule.
    */
   readonly says: "admitted" | "denied" | "undecided" | "blocked";
-  /** The shards that have decided; undefined if the rule has no shards. */
-  readonly shards?: ShardPair;
+  /** The shard that has decided; undefined if the rule has no shards. */
+  readonly shard?: number;
   /** The quota that was charged before the response; undefined if there is none to settle. */
   readonly reserve?: Reserve;
   /**
@@ -88,15 +87,14 @@ function verdictOf(
   { admitted, tallies, now }: Answer,
   first: number,
 ): RuleVerdict {
-  const [{ appliedRule, rule, shards, counter }] = ruleCounters as [RuleCounter];
+  const [{ appliedRule, rule, shard, counter }] = ruleCounters as [RuleCounter];
   const verdict = {
     appliedRule,
     says: admitted ? "admitted" : "denied",
-    ...(shards && { shards }),
+    ...(shard !== undefined && { shard }),
   } as const;
   if (!admitted || counter.checkOnly || !isSettled(rule)) return verdict;
   const windows: number[] = [];
-  const charged: number[] = [];
   for (const [index, { counter: each }] of ruleCounters.entries()) {
     const tally = tallies[first + index];
     if (!tally) return verdict;
@@ -105,9 +103,9 @@ function verdictOf(
       ? windowEndingNear(now + tally.resetMs, each)
       : windowAt(now, each);
     windows.push(tally.chargedIn ?? window.index);
-    if (shards) charged.push(shards[tally.inAlternative ? 1 : 0]);
   }
-  const reserve = { cost: counter.cost, windows, ...(shards && { shards: charged }) };
+  const shards = shard === undefined ? undefined : windows.map(() => shard);
+  const reserve = { cost: counter.cost, windows, ...(shards && { shards }) };
   return { ...verdict, reserve };
 }
 

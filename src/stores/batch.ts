@@ -363,11 +363,6 @@ function isSameCounter(one: Demand, other: Demand | undefined): boolean {
   if (!other) return false;
   const names = Object.keys(one) as (keyof Demand)[];
   return (
-    names.length === Object.keys(other).length &&
-    names.every((name) =>
-      name === "alternative"
-        ? isSameCounter(one.alternative as Demand, other.alternative)
-        : one[name] === other[name],
-    )
+    names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
   );
 }

@@ -1,5 +1,6 @@
 import type {
   Adjustment,
+  Counter,
   Demand,
   GroupVerdict,
   Removal,
@@ -140,7 +141,7 @@ export function skipped(now: number): Answer {
 }
 
 /** Whether a group belongs to a rule in another mode than `enforce`. It must not harm other groups. */
-export function isOptional(group: Group): boolean {
+export function isOptional(group: readonly Counter[]): boolean {
   const [first] = group;
   return first?.shadow === true || first?.dependent === true;
 }

@@ -1,10 +1,10 @@
-import type { Adjustment } from "../../src/engine/counter.ts";
+import type { Adjustment, Demand } from "../../src/engine/counter.ts";
 
 /**
  * Returns a new counter. By default, it is the counter of a new client with a limit of five
  * requests a minute.
  */
-export function counter(fields: Partial<Adjustment> = {}): Adjustment {
+export function counter(fields: Partial<Demand & Adjustment> = {}): Demand {
   const identity = fields.identity ?? crypto.randomUUID();
   const limit = fields.limit ?? 5;
   return {

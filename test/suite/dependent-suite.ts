@@ -82,16 +82,6 @@ export function describeDependents({ store, used }: Driver): void {
       expect(await admitted(NOW + HOUR)).toBe(2);
     });
 
-    it("may have shards", async () => {
-      const [enforced, one] = pairOf({ limit: 99 }, { limit: 3 });
-      const either = { ...one, alternative: mark({ limit: 2 }) };
-      const marks = [];
-      for (let sent = 0; sent < 7; sent++)
-        marks.push((await admittedOf([[enforced], [either]]))[1]);
-      expect(marks.filter(Boolean)).toHaveLength(5);
-      expect(await used([one])).toEqual([3]);
-    });
-
     it("may only be checked", async () => {
       const [enforced, dependent] = pairOf({}, { limit: 1, checkOnly: true });
       expect(await admittedOf([[enforced], [dependent]])).toEqual([true, true]);

@@ -63,16 +63,6 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       },
     );
 
-    it("keeps the debts of both shards until a lowered limit has repaid them", async () => {
-      const [one, other] = [rolling(), rolling()];
-      for (const each of [one, other]) await decide([{ ...each, cost: 150 }]);
-      const lower = (each: Demand): Demand => ({ ...each, limit: 10, ceiling: 20 });
-      await decide([{ ...lower(one), alternative: lower(other) }], NOW + HOUR);
-      for (const each of [one, other]) {
-        expect(await used([lower(each)], NOW + 5 * HOUR)).toEqual([100]);
-      }
-    });
-
     it("lowers a debt by charges and refunds under a lowered limit", async () => {
       const hourly = rolling();
       await decide([{ ...hourly, cost: 150 }]);
@@ -138,57 +128,6 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       await admitted([login], 2);
       expect((await decide([banned()])).tallies[0]?.banMs).toBe(0);
       expect(await admitted([login], 1, NOW + 10_000)).toBe(1);
-    });
-  });
-
-  describe("a counter with an alternative", () => {
-    it("charges the counter with more quota left, until both are full", async () => {
-      const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
-      const either = { ...one, alternative: other };
-      expect(await admitted([either], 9)).toBe(5);
-      expect(await used([one])).toEqual([3]);
-      expect(await used([other])).toEqual([2]);
-    });
-
-    it("reports the count of its alternative as its own", async () => {
-      const either = {
-        ...counter({ limit: 3, cost: 2 }),
-        alternative: counter({ limit: 2, cost: 2 }),
-      };
-      const tallies = [];
-      for (let request = 1; request <= 3; request++) tallies.push(await decide([either]));
-      expect(tallies.map(({ admitted, tallies: [tally] }) => [admitted, tally?.count])).toEqual([
-        [true, 2],
-        [true, 3],
-        [false, 2],
-      ]);
-    });
-
-    it("charges the counter with more quota left, and refunds the other counter", async () => {
-      const [one, other] = [counter({ limit: 9 }), counter({ limit: 9 })];
-      await store.adjust([{ ...one, cost: 5 }], NOW);
-      const either = (cost: number) => ({ ...one, alternative: { ...other, cost }, cost });
-      await store.adjust([either(2)], NOW);
-      expect(await used([one, other])).toEqual([5, 2]);
-      await store.adjust([either(-4)], NOW);
-      expect(await used([one, other])).toEqual([1, 2]);
-    });
-  });
-
-  describe("a counter with an alternative, charged by the response", () => {
-    it("admits the sum of both limits if requests come one after the other", async () => {
-      const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
-      const either = { ...one, alternative: other };
-      const check = { ...either, checkOnly: true, alternative: { ...other, checkOnly: true } };
-      let passed = 0;
-      for (let request = 0; request < 9; request++) {
-        if (!(await decide([check])).admitted) continue;
-        passed++;
-        await store.adjust([either], NOW);
-      }
-      expect(passed).toBe(5);
-      expect(await used([one])).toEqual([3]);
-      expect(await used([other])).toEqual([2]);
     });
   });
 

@@ -170,16 +170,5 @@ export function describeLaterWindows({ store, decide }: Driver): void {
       const resets = tallies.map((tally, index) => tally?.resetMs ?? [HOUR + 1, 1][index]);
       expect(resets).toEqual([HOUR + 1, 1]);
     });
-
-    it("is reset at the end of the window of the shard with more quota left", async () => {
-      const [late, other] = [rolling(), rolling()];
-      await tallyOf({ ...late, cost: 15 }, NOW);
-      await tallyOf({ ...other, cost: 5 }, NOW - 1);
-      const either = { ...late, alternative: other };
-      expect((await tallyOf(either, NOW - 1)).tally).toMatchObject({ count: 6, resetMs: 1 });
-      await tallyOf({ ...other, cost: 9 }, NOW - 1);
-      const own = await tallyOf({ ...other, alternative: late }, NOW - 1);
-      expect(own).toMatchObject({ admitted: false, tally: { count: 15 } });
-    });
   });
 }

@@ -1,4 +1,4 @@
-import type { Counter, Demand } from "../../src/engine/counter.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 /**
@@ -6,10 +6,8 @@ import type { Store } from "../../src/stores/store.ts";
  */
 export function leasable(store: Store): Store {
   const mark = <Each extends Counter>(counter: Each): Each => {
-    const { rollsOver, banMs, alternative } = counter as Each & Partial<Demand>;
-    return rollsOver || banMs !== undefined || alternative
-      ? counter
-      : { ...counter, leasable: true };
+    const { rollsOver, banMs } = counter;
+    return rollsOver || banMs !== undefined ? counter : { ...counter, leasable: true };
   };
   return {
     decide: (groups, now, unused) =>

@@ -68,22 +68,4 @@ export function describeSettlements({ store, decide, used, clockIsOurs }: Driver
       expect(tally?.banMs).toBeGreaterThan(0);
     });
   });
-
-  describe("a decision on a counter with an alternative", () => {
-    it("returns which counter it has charged, so that the refund goes to the same counter", async () => {
-      const [one, other] = [counter({ limit: 5 }), counter({ limit: 4 })];
-      const either = { ...one, alternative: other };
-      const inAlternative: (true | undefined)[] = [];
-      for (let request = 0; request < 9; request++) {
-        const { tallies } = await decide([either]);
-        inAlternative.push(tallies[0]?.inAlternative);
-      }
-      expect(inAlternative.filter(Boolean)).toHaveLength(4);
-      expect(await used([one, other])).toEqual([5, 4]);
-      const { admitted, tallies } = await decide([either]);
-      expect([admitted, tallies[0]?.inAlternative]).toEqual([false, undefined]);
-      await store.adjust([refund(other, 3, NOW)], NOW);
-      expect(await used([one, other])).toEqual([5, 1]);
-    });
-  });
 }

@@ -21,7 +21,6 @@ import {
 import type { Entry, Part } from "../batch.ts";
 import { isDependent, skipped } from "../store.ts";
 import { type HeldCharge, heldChargesOf, OpenHolds, refundsOf, type Shortfall } from "./holds.ts";
-import type { HoldVerdict, TimedVerdict } from "./timed-verdict.ts";
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
@@ -148,6 +147,18 @@ export class CounterTable {
   #query(sql: string, ...bindings: SqlStorageValue[]): Record<string, SqlStorageValue>[] {
     return this.#storage.sql.exec(sql, ...bindings).toArray();
   }
+}
+
+/** A group's verdict, and the time at which the object decided. */
+export interface TimedVerdict extends GroupVerdict {
+  readonly now: number;
+  /** Whether caches must ignore a denial, because an open hold may still release quota. */
+  readonly skipCache?: boolean;
+}
+
+/** The verdict of the method `hold`. If the group is admitted, it contains the hold's id. */
+export interface HoldVerdict extends TimedVerdict {
+  readonly hold?: string;
 }
 
 /** A part of a group; without an answer if an open hold may release the quota that it lacks. */

@@ -1,24 +1,16 @@
 import { waitUntil } from "cloudflare:workers";
-import {
-  type Adjustment,
-  type Demand,
-  MAX_COUNT,
-  type Removal,
-  type Tally,
-  type UnusedQuota,
-} from "../../engine/counter.ts";
+import type { Adjustment, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
 import type { MakeCall } from "../calls.ts";
 import { inTime } from "../deadline.ts";
 import { type Answer, type Group, isDependent, type Store, StoreError, skipped } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
-import { DecisionDeadline, ObjectCalls, type ObjectOf } from "./object-calls.ts";
 import {
-  chooseShardsToAdjust,
+  DecisionDeadline,
+  ObjectCalls,
+  type ObjectOf,
   type ObjectPart,
   partsOf,
-  ShardChoice,
-  ShardUsage,
-} from "./shards.ts";
+} from "./object-calls.ts";
 import { DecisionCalls, decideAcross } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
@@ -68,7 +60,6 @@ class ObjectStore implements Store {
   readonly #background: (task: Promise<unknown>) => void;
   readonly #call: MakeCall;
   readonly #calls: ObjectCalls;
-  readonly #usage = new ShardUsage();
 
   constructor(options: DurableObjectOptions, objectOf: ObjectOf) {
     const { timeoutMs, background = waitUntil, makeCall = (_, __, call) => call() } = options;
@@ -113,7 +104,7 @@ class ObjectStore implements Store {
     for (const [index, group] of groups.entries()) {
       if (answers[index]) continue;
       const decide = () =>
-        this.#call("decide", group, () => this.#decideGroup(group, now, deadline));
+        this.#call("decide", group, () => this.#decideAlone(group, now, deadline));
       answers[index] = isDependent(groups, index)
         ? decideAfter(answers[0] as Promise<Answer>, decide, deadline)
         : decide();
@@ -128,8 +119,7 @@ class ObjectStore implements Store {
   ): Promise<readonly Tally[]> {
     const tallies: Tally[] = [];
     await this.#call("adjust", counters, async () => {
-      const chosen = await chooseShardsToAdjust(this.#objectOf, counters, now);
-      const parts = partsOf(chosen);
+      const parts = partsOf(counters);
       const isAdjusted = ({ counter }: UnusedQuota) =>
         parts.some(({ identity }) => identity === counter.identity);
       this.#returnUnused(
@@ -139,12 +129,7 @@ class ObjectStore implements Store {
       const adjusted = parts.map(async ({ identity, counters: own, positions }) => {
         const returns = unused.filter(({ counter }) => counter.identity === identity);
         const states: Tally[] = await this.#objectOf(identity).adjust(own, now, returns);
-        for (const [index, tally] of states.entries()) {
-          const at = positions[index] as number;
-          const [counter, shard] = [counters[at], chosen[at]] as [Demand, Demand];
-          const count = Math.min(MAX_COUNT, tally.count + (counter.ceiling - shard.ceiling));
-          tallies[at] = { ...tally, count };
-        }
+        for (const [index, tally] of states.entries()) tallies[positions[index] as number] = tally;
       });
       await Promise.all(adjusted);
     });
@@ -159,42 +144,20 @@ class ObjectStore implements Store {
     );
   }
 
-  /**
-   * Decides a group whose counters have shards or are stored in several objects.
-   *
-   * If a denied counter has a second shard, the group is decided again with that shard. This ends when the
-   * group is admitted or has a counter that was denied in all of its shards. It also ends when a repeated call
-   * fails or the deadline has passed.
-   */
-  async #decideGroup(
+  /** Decides a group that shares no call with other groups. */
+  async #decideAlone(
     group: Group,
     now: number | undefined,
     deadline: DecisionDeadline,
   ): Promise<Answer> {
-    const choice = new ShardChoice(group, this.#usage);
-    const decide = async () => {
-      const parts = partsOf(choice.counters);
-      const [{ identity }] = parts as [ObjectPart];
-      if (parts.length > 1) {
-        const calls = new DecisionCalls(this.#objectOf, this.#calls, now, deadline);
-        return decideAcross(calls, parts, deadline, this.#background);
-      }
-      const [answer] = await this.#calls.decide(identity, [choice.counters], now, [], deadline);
-      return answer as Answer;
-    };
-    let answer = await decide();
-    let hasChanged = choice.record(answer.admitted, answer.tallies);
-    while (hasChanged && deadline.timeLeftMs > 0) {
-      // The first shard has denied the group. If the second shard does not answer, the group stays denied.
-      const next = await decide().catch(() => undefined);
-      if (!next) break;
-      answer = next;
-      hasChanged = choice.record(answer.admitted, answer.tallies);
+    const parts = partsOf(group);
+    if (parts.length > 1) {
+      const calls = new DecisionCalls(this.#objectOf, this.#calls, now, deadline);
+      return decideAcross(calls, parts, deadline, this.#background);
     }
-    const tallies = choice.tallies();
-    if (!hasChanged) return { ...answer, tallies };
-    // The shard that did not answer may have quota left.
-    return { ...answer, tallies: tallies.map((tally) => tally && { ...tally, isUncertain: true }) };
+    const [{ identity }] = parts as [ObjectPart];
+    const [answer] = await this.#calls.decide(identity, [group], now, [], deadline);
+    return answer as Answer;
   }
 
   /**
@@ -212,8 +175,7 @@ class ObjectStore implements Store {
 /** Returns the identity of the object in which all counters are stored; undefined if there are several. */
 function onlyObjectOf(group: Group): string | undefined {
   const identity = group[0]?.identity;
-  const isThere = (counter: Demand) => counter.identity === identity && !counter.alternative;
-  return group.every(isThere) ? identity : undefined;
+  return group.every((counter) => counter.identity === identity) ? identity : undefined;
 }
 
 async function decideAfter(

@@ -1,4 +1,4 @@
-import type { UnusedQuota } from "../../engine/counter.ts";
+import type { Counter, Demand, UnusedQuota } from "../../engine/counter.ts";
 import {
   answersOf,
   Batches,
@@ -8,8 +8,7 @@ import {
   type Part,
 } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
-import type { CounterObject } from "./counter-object.ts";
-import { answerOf, type TimedVerdict } from "./timed-verdict.ts";
+import type { CounterObject, TimedVerdict } from "./counter-object.ts";
 
 /** The deadline of a decision. The time runs from the moment when this instance is created. */
 export class DecisionDeadline {
@@ -40,6 +39,38 @@ export class DecisionDeadline {
 
 /** Returns the object that stores an identity's counters. */
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
+
+/** The counters of a group that are stored in one object. */
+export interface ObjectPart<Each extends Counter = Demand> {
+  readonly identity: string;
+  readonly reach: number;
+  readonly counters: Each[];
+  /** The index of each counter in the group. */
+  readonly positions: number[];
+}
+
+/**
+ * Splits a group into one part for each object. The client's own objects come first, and the objects
+ * that most clients share come last. So a client that exceeds a limit of its own is denied before it
+ * takes quota, even for a moment, that others share.
+ *
+ * An identity always has the same reach, so all decisions call objects in the same order. A decision
+ * that waits for an object has holds only in objects before it. So no two decisions wait for each
+ * other.
+ */
+export function partsOf<Each extends Counter>(group: readonly Each[]): ObjectPart<Each>[] {
+  const parts = new Map<string, ObjectPart<Each>>();
+  for (const [position, counter] of group.entries()) {
+    const { identity, reach = 0 } = counter;
+    const part = parts.get(identity) ?? { identity, reach, counters: [], positions: [] };
+    parts.set(identity, part);
+    part.counters.push(counter);
+    part.positions.push(position);
+  }
+  return [...parts.values()].sort(
+    (a, b) => a.reach - b.reach || (a.identity < b.identity ? -1 : 1),
+  );
+}
 
 /** The maximum number of objects whose calls are remembered while they are on their way. */
 const MAX_OBJECTS = 4096;
@@ -134,6 +165,15 @@ export class ObjectCalls {
       }));
     });
   }
+}
+
+/** @throws {TypeError} if the object's answer does not have a tally for each counter of the group, or none */
+export function answerOf(verdict: TimedVerdict | undefined, group: Group): Answer {
+  const { now, admitted, tallies, skipCache } = verdict ?? ({} as Partial<TimedVerdict>);
+  const isWhole = tallies?.length === group.length || (!admitted && tallies?.length === 0);
+  if (now === undefined || admitted === undefined || !isWhole) throw new TypeError("not a verdict");
+  if (!skipCache) return { now, admitted, tallies };
+  return { now, admitted, tallies: tallies.map((tally) => ({ ...tally, isUncertain: true })) };
 }
 
 function openPartOf({ requests, answer }: Part<TimedVerdict | undefined>, group: Group): Part {

@@ -2,9 +2,13 @@ import { type Demand, type Tally, windowAt } from "../../engine/counter.ts";
 import { SHARED_REACH } from "../../request/identity.ts";
 import { Deadline } from "../deadline.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
-import type { DecisionDeadline, ObjectCalls, ObjectOf } from "./object-calls.ts";
-import type { ObjectPart } from "./shards.ts";
-import { answerOf } from "./timed-verdict.ts";
+import {
+  answerOf,
+  type DecisionDeadline,
+  type ObjectCalls,
+  type ObjectOf,
+  type ObjectPart,
+} from "./object-calls.ts";
 
 /**
  * Makes the calls of a decision that needs several objects. All holds of a decision have the same

@@ -66,7 +66,7 @@ class DenialCache {
     let deniedBy: Demand[] | undefined;
     const denial: (CounterSnapshot | undefined)[] = [];
     for (const counter of group) {
-      const snapshot = this.#chosenSnapshotOf(counter, now);
+      const snapshot = this.#snapshotOf(counter, now);
       denial.push(snapshot);
       if (!snapshot) continue;
       const status = statusOf(counter, tallyOf(snapshot, now + snapshot.clockOffsetMs));
@@ -78,7 +78,7 @@ class DenialCache {
       deniedBy.push(counter);
     }
     if (!deniedBy) return undefined;
-    for (const id of deniedBy.flatMap(idsOf)) this.#counters.use(id, now);
+    for (const id of deniedBy.map(counterId)) this.#counters.use(id, now);
     return denial;
   }
 
@@ -92,34 +92,12 @@ class DenialCache {
     for (const [index, counter] of group.entries()) {
       const tally = answer.tallies[index];
       if (!tally || tally.isUncertain) continue;
-      if (counter.alternative) {
-        this.#recordPair(counter, counter.alternative, answer, tally, call);
-        continue;
-      }
       this.#put(counter, tally, call, isWorthAdding);
     }
   }
 
-  remove(counters: readonly Stored[]): void {
-    for (const id of counters.flatMap(idsOf)) this.#counters.delete(id);
-  }
-
-  /**
-   * Records a counter with an alternative. The tally describes the shard with more quota left. If
-   * that shard is exhausted, the other shard is exhausted too, because it has at most the same
-   * quota left.
-   */
-  #recordPair(
-    counter: Demand,
-    alternative: Demand,
-    { admitted }: Answer,
-    tally: Tally,
-    call: StoreCall,
-  ): void {
-    if (admitted || statusOf(counter, tally) !== "exhausted") return;
-    const count = Math.max(0, tally.count - counter.ceiling + alternative.ceiling);
-    this.#put(counter, tally, call, true);
-    this.#put(alternative, { ...tally, count }, call, true);
+  remove(counters: readonly Counter[]): void {
+    for (const id of counters.map(counterId)) this.#counters.delete(id);
   }
 
   /** @param isWorthAdding whether to add the counter if it is not cached */
@@ -138,21 +116,6 @@ class DenialCache {
     }
   }
 
-  /**
-   * The snapshot of a counter. If the counter has an alternative, both must be cached. The result
-   * is then the snapshot of the shard with more quota left, with a count that is converted to the
-   * counter's ceiling.
-   */
-  #chosenSnapshotOf(counter: Demand, now: number): CounterSnapshot | undefined {
-    const { ceiling, alternative } = counter;
-    const snapshot = this.#snapshotOf(counter, now);
-    if (!snapshot || !alternative) return snapshot;
-    const other = this.#snapshotOf(alternative, now);
-    if (!other) return undefined;
-    const otherCount = other.count + ceiling - alternative.ceiling;
-    return otherCount < snapshot.count ? { ...other, count: otherCount } : snapshot;
-  }
-
   #snapshotOf(counter: Demand, now: number): CounterSnapshot | undefined {
     const id = counterId(counter);
     const entry = this.#counters.peek(id);
@@ -166,9 +129,6 @@ class DenialCache {
   }
 }
 
-/** A counter, perhaps with an alternative. */
-type Stored = Counter & Pick<Partial<Demand>, "alternative">;
-
 /** Whether a call only reads the current count, which the cache may not have. */
 function isRead({ cost, checkOnly }: Demand): boolean {
   return cost === 0 && checkOnly === true;
@@ -181,11 +141,6 @@ function isDenied(group: readonly Demand[], { admitted, tallies }: Answer): bool
     const tally = tallies[index];
     return tally && !tally.isUncertain && statusOf(counter, tally) !== "available";
   });
-}
-
-function idsOf(counter: Stored): string[] {
-  const { alternative } = counter;
-  return alternative ? [counterId(counter), counterId(alternative)] : [counterId(counter)];
 }
 
 function statusOf(counter: Demand, { count, banMs }: Tally): CounterStatus {

@@ -1,4 +1,4 @@
-import type { Demand, Tally } from "../../engine/counter.ts";
+import type { Adjustment, Demand, Tally } from "../../engine/counter.ts";
 import type { Entry, EntryAnswer } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
 import type { Clock } from "./wire.ts";
@@ -83,7 +83,7 @@ export function commandsOfGroup(
 
 /** Returns the commands for one counter of a group. @param admitted whether the group was admitted */
 export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boolean): number {
-  const { cost, ceiling, rollsOver, alternative, checkOnly, block = 0 } = counter;
+  const { cost, ceiling, rollsOver, checkOnly, block = 0 } = counter;
   const ban = counter.banMs === undefined ? 0 : 1;
   if (tally.banMs > 0) {
     // A ban that has just begun still has its whole length.
@@ -91,31 +91,30 @@ export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boole
     const writes = lengths.includes(tally.banMs) ? (counter.escalation ? 2 : 1) : 0;
     return ban + 1 + writes;
   }
-  const choice = alternative ? 2 : 0;
   const isOnlyRead = checkOnly || cost === 0 || cost > ceiling;
-  if (isOnlyRead) return ban + choice + 1;
-  if (rollsOver) return ban + choice + (admitted ? 2 : 1);
+  if (isOnlyRead) return ban + 1;
+  if (rollsOver) return ban + (admitted ? 2 : 1);
   if (admitted) {
     const { charged = cost } = tally;
     const isNew = tally.count === charged;
     const isReduced = charged < Math.min(block, Math.floor(ceiling / 8));
-    return ban + choice + 1 + Number(isNew) + Number(isReduced);
+    return ban + 1 + Number(isNew) + Number(isReduced);
   }
   // The group was denied. A counter with quota left was charged first, and then the charge was undone.
   const wasCharged = tally.count + cost <= ceiling;
   const wasNew = wasCharged && tally.count === 0;
-  return ban + choice + 1 + Number(wasCharged) + Number(wasNew);
+  return ban + 1 + Number(wasCharged) + Number(wasNew);
 }
 
 /** Returns the commands that adjust counters, without those for the call itself. */
 export function commandsOfAdjustment(
-  counters: readonly Demand[],
+  counters: readonly Adjustment[],
   tallies: readonly (Tally | undefined)[],
 ): number {
   let commands = 0;
-  for (const [index, { cost, rollsOver, alternative, banMs }] of counters.entries()) {
+  for (const [index, { cost, rollsOver, banMs }] of counters.entries()) {
     const tally = tallies[index];
-    const others = (banMs === undefined ? 0 : 1) + (alternative ? 2 : 0);
+    const others = banMs === undefined ? 0 : 1;
     const isFirst = tally !== undefined && cost > 0 && tally.count === cost;
     const isRemoved = tally?.count === 0;
     commands += others + (rollsOver ? 2 : 1 + Number(isFirst || isRemoved));

@@ -4,10 +4,10 @@
 -- line with the constants USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS and BLOCK_SHARE.
 --
 -- KEYS   One key for each counter, one group after another. Each key is followed by the key of the
---        counter's ban if the counter has a ban, the key of its strikes if its bans become longer, and the
---        key of its alternative if it has one. With the clock `edge`, these are the keys as stored, so that
---        every key that the script uses is declared. With the clock `redis`, the keys lack the window
---        numbers, because the script computes these numbers from TIME.
+--        counter's ban if the counter has a ban, and the key of its strikes if its bans become longer. With
+--        the clock `edge`, these are the keys as stored, so that every key that the script uses is declared.
+--        With the clock `redis`, the keys lack the window numbers, because the script computes these numbers
+--        from TIME.
 -- ARGV   The Worker's time in ms with the clock `edge`, otherwise 0. Then the number of entries. For each
 --        entry: with the clock `edge`, the entry's time in ms. Then the number of counters to return quota
 --        to; each of these counters, followed by the quota to return and the number of the window in which
@@ -17,21 +17,20 @@
 --        count is kept. Then the number of equal requests, which is 1 unless the entry has only one group;
 --        the number of groups; for each of them the number of its counters, and the counters. KEYS are in
 --        the same order.
---        A counter is eleven integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over,
---        1 if it is only checked, block, ban in ms, 1 if it never bans, 1 if it has an alternative. Some
---        counters have other or more integers:
---        - An alternative adds its limit and its ceiling.
+--        A counter is ten integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over,
+--        1 if it is only checked, block, ban in ms, 1 if it never bans. Some counters have other or more
+--        integers:
 --        - If bans become longer, the negative number of their lengths replaces the ban in ms. After
 --          "1 if it never bans" come the lengths, and the time after which strikes are forgotten, all in ms.
 --        - A calendar counter has the window 0, and the longest length of its windows replaces the offset.
---          Five more integers come before "1 if it has an alternative": see `readCalendar`.
+--          Five more integers come at the end: see `readCalendar`.
 -- Reply  Integers only, except the messages of errors. The time in ms; for each entry the reply of `adjust`,
 --        if it adjusts counters, and of `remove`, if it removes counters; then for each group its parts. A
 --        part is the number of requests that were admitted together, and for each counter the count, the ms
---        until its window ends, the ms until its ban ends, and the quota charged, which is negative if it was
---        charged to the alternative. A part with the number 0 is a denial. The parts end with a denial, or
---        when all requests are admitted. For a group that failed, the last part is the error's message. If
---        the first group of an entry is not admitted, there is only the number -1 for each of the others.
+--        until its window ends, the ms until its ban ends, and the quota charged. A part with the number 0 is
+--        a denial. The parts end with a denial, or when all requests are admitted. For a group that failed,
+--        the last part is the error's message. If the first group of an entry is not admitted, there is only
+--        the number -1 for each of the others.
 --
 -- A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and charge such a
 -- field (see `chargeField`), and Upstash bills each command. INCRBY would need a second command, either to
@@ -111,7 +110,6 @@ local function readCounter()
     c.window = math.floor((now - c.offsetMs) / c.windowMs)
     c.resetMs = (c.window + 1) * c.windowMs + c.offsetMs - now
   end
-  local hasAlternative = nextArg() == 1
   local suffix = c.rollsOver and '' or ':' .. digits(c.window)
   c.key = nextKey(suffix)
   if c.banMs > 0 then
@@ -119,12 +117,6 @@ local function readCounter()
   end
   if c.lengthsMs then
     c.strikesKey = nextKey('')
-  end
-  if hasAlternative then
-    c.alternative = { limit = nextArg(), ceiling = nextArg(), key = nextKey(suffix),
-      windowMs = c.windowMs, cost = c.cost, rollsOver = c.rollsOver, checkOnly = c.checkOnly,
-      block = c.block, window = c.window, resetMs = c.resetMs, ends = c.ends,
-      lastEnd = c.lastEnd }
   end
   return c
 end
@@ -171,20 +163,6 @@ local function readCount(c)
   local left = math.max(0, count - (c.window - writtenIn) * c.limit)
   c.debt = { left = left, writtenIn = writtenIn, count = count, limit = tonumber(limit) or MAX_COUNT }
   return left, c.window
-end
-
--- Chooses between a counter and its alternative. It returns the counter with more quota left, or with
--- less if the cost is negative. The second result is a number to add to that counter's count, so that
--- `ceiling - count` of the requested counter is the chosen counter's quota left.
-local function chooseCounter(c)
-  local alternative = c.alternative
-  if alternative then
-    local hasMore = alternative.ceiling - readCount(alternative) > c.ceiling - readCount(c)
-    if hasMore == (c.cost >= 0) then
-      return alternative, c.ceiling - alternative.ceiling
-    end
-  end
-  return c, 0
 end
 
 -- `storeRolling(c, left, window, count)`: stores a count of a window. The key expires when the grants
@@ -414,15 +392,13 @@ local function decideGroup(counters, isTrial)
   end
   local charges, bans = {}, {}
   for _, c in ipairs(counters) do
-    local at, banMs, count, countOffset, amount = #reply + 1, readBanMs(c), 0, 0, 0
-    local chosen = c
+    local at, banMs, count, amount = #reply + 1, readBanMs(c), 0, 0
     if banMs > 0 then
       reply[verdictAt] = 0
       count = readCount(c)
     else
       local hasQuota, write
-      chosen, countOffset = chooseCounter(c)
-      hasQuota, count, amount, write = chargeCounter(chosen)
+      hasQuota, count, amount, write = chargeCounter(c)
       if not hasQuota then
         reply[verdictAt] = 0
         if c.banMs > 0 and not c.neverBans and not isTrial then
@@ -433,8 +409,7 @@ local function decideGroup(counters, isTrial)
       end
     end
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
-      math.min(MAX_COUNT, count + countOffset), chosen.resetMs, banMs,
-      chosen == c and amount or -amount
+      math.min(MAX_COUNT, count), c.resetMs, banMs, amount
   end
   if reply[verdictAt] == 0 then
     undo()
@@ -444,9 +419,6 @@ local function decideGroup(counters, isTrial)
   end
   for _, c in ipairs(counters) do
     keepDebt(c)
-    if c.alternative then
-      keepDebt(c.alternative)
-    end
   end
   if reply[verdictAt] == 1 then
     for _, charge in ipairs(charges) do
@@ -475,9 +447,6 @@ local function takeTimes(counters, times)
   for _, c in ipairs(counters) do
     if not c.checkOnly then
       c.cost = c.unit * times
-      if c.alternative then
-        c.alternative.cost = c.cost
-      end
     end
   end
   return times
@@ -528,10 +497,8 @@ local function decideTimes(counters, times)
 end
 
 -- `costIn(c, window)`: the cost, or 0 if the count belongs to another window than the charge.
-local chargedIn
-
 local function costIn(c, window)
-  return (not chargedIn or chargedIn == window) and c.cost or 0
+  return (not c.chargedIn or c.chargedIn == window) and c.cost or 0
 end
 
 -- Adds the cost to a counter that does not roll over, and returns its count. The field saturates at 0
@@ -575,13 +542,11 @@ end
 -- one, so a counter occurs only once.
 local function adjust(counters)
   reply[#reply + 1] = 1
-  for _, requested in ipairs(counters) do
-    chargedIn = refuseFault(requested).chargedIn
-    local c, countOffset = chooseCounter(requested)
-    local count = c.rollsOver and addRolling(c) or addFixed(c)
-    reply[#reply + 1] = math.min(MAX_COUNT, count + countOffset)
+  for _, c in ipairs(counters) do
+    refuseFault(c)
+    reply[#reply + 1] = c.rollsOver and addRolling(c) or addFixed(c)
     reply[#reply + 1] = c.resetMs
-    reply[#reply + 1] = readBanMs(requested)
+    reply[#reply + 1] = readBanMs(c)
   end
   commit()
 end

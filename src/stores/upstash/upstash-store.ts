@@ -103,7 +103,7 @@ export function createUpstashEntries({
   return {
     async run(entries) {
       const { keys, args } = scriptCallOf(entries, clock);
-      const secrets = () => [token, ...entries.flatMap(countersOf).flatMap(identitiesOf)];
+      const secrets = () => [token, ...identitiesOf(entries.flatMap(countersOf))];
       try {
         const reply = await script.run(keys, args);
         const errorOf = (message: string) => replyError(message, secrets());

@@ -25,12 +25,10 @@ export type Clock = "redis" | "edge";
 type MaybeDemand = Counter & Partial<Demand>;
 
 /** The KEYS of a counter, in the order that script.lua describes. */
-export function keysOf(counter: MaybeDemand, clock: Clock, now: number): string[] {
-  const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
-  const keys = [keyOf(counter)];
+export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
+  const keys = [clock === "edge" ? storedKey(counter, now) : counter.key];
   if (counter.banMs) keys.push(banKey(counter));
   if (counter.escalation) keys.push(strikesKey(counter));
-  if (counter.alternative) keys.push(keyOf(counter.alternative));
   return keys;
 }
 
@@ -46,14 +44,13 @@ export function withBanKeys(counter: Removal): Removal[] {
 
 /** The ARGV of a counter, in the order that script.lua describes. */
 export function argumentsOf(counter: MaybeDemand, now: number): number[] {
-  const { limit, windowMs, offsetMs, cost = 0, ceiling = limit, block = 0, alternative } = counter;
+  const { limit, windowMs, offsetMs, cost = 0, ceiling = limit, block = 0 } = counter;
   const flag = (set = false) => Number(set);
   const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
   const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
   const ban = banArguments(counter, flag(counter.neverBans));
-  const other = alternative ? [1, alternative.limit, alternative.ceiling] : [0];
   const calendar = counter.calendar ? calendarArguments(counter, now) : [];
-  return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar, ...other];
+  return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar];
 }
 
 /**
@@ -145,7 +142,7 @@ function readParts(
 
 /** Reads a tally, and the quota charged, which follows the tally in the reply. */
 function readChargedTally(counter: Demand, admitted: number, integers: ReplyReader): Tally {
-  const { cost, block, checkOnly, alternative } = counter;
+  const { cost, block, checkOnly } = counter;
   const tally = readTally(counter, integers);
   if (!admitted || checkOnly) {
     const charged = integers.next(0, 0);
@@ -153,14 +150,8 @@ function readChargedTally(counter: Demand, admitted: number, integers: ReplyRead
   }
   const least = cost * admitted;
   const most = Math.max(least, block ?? 0);
-  const charge = integers.next(alternative ? -most : least, most);
-  const charged = Math.abs(charge);
-  if (charged < least) throw invalidReply();
-  return {
-    ...tally,
-    ...(block !== undefined && { charged }),
-    ...(charge < 0 && { inAlternative: true }),
-  };
+  const charged = integers.next(least, most);
+  return block === undefined ? tally : { ...tally, charged };
 }
 
 function readTally(counter: Counter, integers: ReplyReader): Tally {
@@ -294,14 +285,14 @@ export function replyError(message: string, secrets: readonly string[]): StoreEr
 }
 
 /**
- * The identities that a counter's keys contain. A shard's identity consists of the client's
- * identity, `#` and a number.
+ * The identities that the counters' keys contain. A shard's identity consists of the client's identity, `#` and a
+ * number.
  */
-export function identitiesOf({ identity, alternative }: MaybeDemand): string[] {
+export function identitiesOf(counters: readonly Counter[]): string[] {
+  const identities = counters.map(({ identity }) => identity);
   // The shards come first, because `#1` would be left over if the client's identity were replaced
   // first.
-  const shards = alternative ? [identity, alternative.identity] : [identity];
-  return [...shards, identity.replace(/#\d+$/, "")];
+  return [...identities, ...identities.map((identity) => identity.replace(/#\d+$/, ""))];
 }
 
 /**

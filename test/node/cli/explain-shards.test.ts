@@ -14,6 +14,6 @@ it("names the shards as the reason if they are too small for the cost", async ()
   const rules = [{ ...RULE, cost: 3 }];
   const { text } = await explainWith({ rules }, [URL]);
   expect(text.replace(/\s+/g, " ")).toContain(
-    "The rule api has 6 of 6 (api) left, but not enough in the shards that the request draws.",
+    "The rule api has 6 of 6 (api) left, but not enough in the shard that the request draws.",
   );
 });

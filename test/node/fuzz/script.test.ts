@@ -23,17 +23,3 @@ it("returns no quota for an unused quota of 0", async () => {
     close();
   }
 });
-
-it("reads the largest count of a shard exactly", async () => {
-  const { store, close } = await createPipelinedStore(inject("redis"));
-  try {
-    const [one, other] = [counter({ limit: 2 }), counter({ limit: 1 })];
-    const sharded = { ...one, cost: Number.MAX_SAFE_INTEGER, alternative: { ...other } };
-    for (const _ of ["the shard with more quota left", "the other shard"])
-      await store.adjust([sharded], 0);
-    const [tally] = await store.adjust([{ ...sharded, cost: 0 }], 0);
-    expect(tally?.count).toBe(Number.MAX_SAFE_INTEGER);
-  } finally {
-    close();
-  }
-});

@@ -23,7 +23,7 @@ describe("the usage of a store", () => {
     ["a limit of 0", { limit: 0 }, 0],
     ["shadow mode", { mode: "shadow" }, 3, 2],
     ["responses", { count: { status: [404] } }, 2 + 3, 2],
-    ["shards", { limit: 2, shards: 2 }, 5],
+    ["shards", { limit: 2, shards: 2 }, 3],
   ])("is that of %s", async (_title, fields, ...commands) => {
     let before = { calls: 0, commands: 0 };
     const rule = { name: "a", ...limit, ...fields } as RuleInput;

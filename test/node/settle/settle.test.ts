@@ -83,7 +83,7 @@ const main = (config: object) => `
       if (mode === "rpc") {
         const key = request.headers.get("x-client");
         const { reserved } = await ctx.exports.Limits.limit("sharded", { key });
-        return Response.json(await ctx.exports.Limits.settle("sharded", { key, reserved, used: 30 }));
+        return Response.json(await ctx.exports.Limits.settle("sharded", { key, reserved, used: 5 }));
       }
       if (mode === "next") return limiter.fetch(request, env, ctx, () => new Response("used " + request.headers.get("x-used"), { headers: { "x-used": request.headers.get("x-used") ?? "" } }));
       return limiter.fetch(request, env, ctx);
@@ -354,7 +354,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
   it("settles the reserves of programs over RPC, in another call", async () => {
     const headers = { ...newClient(), "x-mode": "rpc" };
     const oks: boolean[] = [];
-    // The four shards have 1000 in total, so an unsettled reserve would soon be missing.
+    // Each of the four shards has 250, so unsettled reserves would soon be missing.
     for (let call = 0; call < 20; call++) {
       const { body: text } = await send(worker.url, "/", { headers });
       oks.push(JSON.parse(`${text}`).ok);

@@ -57,12 +57,6 @@ describe("quota is never taken in blocks", () => {
     expect(leasableOf(fields)).toEqual(expected);
     expect(leasableOf({ ...fields, lease: fields.lease ?? "auto" })).toEqual(expected);
   });
-
-  it("of either of two shards", () => {
-    const [{ alternative, leasable }] = countersOf({ shards: 2 }) as [Demand];
-    expect([leasable, alternative?.leasable]).toEqual([undefined, undefined]);
-    expect(alternative).toBeDefined();
-  });
 });
 
 describe("for every kind of decision", () => {

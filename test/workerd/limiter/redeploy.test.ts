@@ -202,7 +202,7 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     let admitted = 0;
     for (const shards of [4, 2]) {
       const { limiter, enforced } = await deploy(store, prefix, { limit: 20, shards });
-      // Each request picks two shards at random. After 100 requests, all shards are full.
+      // Each request picks a shard at random. After 100 requests, all shards are full.
       for (let request = 0; request < 100; request++) {
         const { outcome } = await limiter.decide(enforced);
         if (outcome === "allowed") admitted += 1;

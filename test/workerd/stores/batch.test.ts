@@ -87,7 +87,7 @@ describe("decisions that arrive together", () => {
     ["a ban", { banMs: 1000 }],
     ["a check", { checkOnly: true }],
     ["the mode shadow", { shadow: true }],
-    ["another shard", { alternative: counter() }],
+    ["another reach", { reach: 9 }],
   ])("are entries of their own if they differ by %s", async (_, fields) => {
     const { store, calls, sizes } = gated();
     for (const each of [someone, someone, { ...someone, ...fields }])
@@ -278,14 +278,3 @@ describe.each<[string, Decide]>([
     );
   });
 });
-
-it.each(["redis", "edge"] as const)(
-  "equal requests in one entry use the quota of both shards, with the clock %s",
-  async (clock) => {
-    const now = Math.ceil(Date.now() / HOUR) * HOUR;
-    const alternative = counter({ limit: 4, windowMs: HOUR });
-    const sharded = { ...counter({ limit: 5, windowMs: HOUR }), alternative };
-    const verdicts = await inRedis(clock)([sharded], 20, now);
-    expect(verdicts.filter(({ admitted }) => admitted)).toHaveLength(9);
-  },
-);

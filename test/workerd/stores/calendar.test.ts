@@ -80,10 +80,10 @@ describe("the clock of Redis", () => {
       const escalation = { lengthsMs: [60_000, HOUR], forgetAfterMs: DAY };
       const dated = [
         counter({ ...role }),
-        calendarCounter(day, { ...role, alternative: counter(), banMs: 60_000, escalation }),
+        calendarCounter(day, { ...role, banMs: 60_000, escalation }),
         calendarCounter(day, { ...role, limit: 3, ceiling: 5, rollsOver: true }),
       ];
-      const after = [counter({ ...role, limit: 7, cost: 2, alternative: counter({ limit: 6 }) })];
+      const after = [counter({ ...role, limit: 7, cost: 2 })];
       const groups = [enforced, dated, after];
       expect(await Promise.allSettled(store.decide(groups, noon + 3 * DAY))).toMatchObject([
         { value: { admitted: true, tallies: [{ count: 1 }] } },

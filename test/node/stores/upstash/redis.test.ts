@@ -112,23 +112,20 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
   const banned = { banMs: 60_000 };
-  const shards = () => ({ alternative: counter({ windowMs: HOUR }) });
-  it.each<[string, Partial<Adjustment>[], Record<string, number>]>([
+  it.each<[string, Partial<Demand>[], Record<string, number>]>([
     ["three counters", [{}, {}, {}], { bitfield: 3 }],
     ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
     ["a counter that is only checked", [{ checkOnly: true }], { bitfield_ro: 1 }],
     ["a counter with a cost of 0", [{ cost: 0 }], { bitfield_ro: 1 }],
     ["a counter with a ban", [banned], { pttl: 1, bitfield: 1 }],
-    ["two shards to choose from", [shards()], { bitfield_ro: 2, bitfield: 1 }],
     ["a denial by the second of two counters", [{}, full], { bitfield: 3 }],
     ["a denial by a counter that rolls over", [{ limit: 1, rollsOver: true }], { get: 1 }],
     ["two counters that roll over", [rolling, rolling], { get: 2, set: 2 }],
     ["two counters with a ban", [banned, banned], { pttl: 2, bitfield: 2 }],
-    ["two counters with shards", [shards(), shards()], { bitfield_ro: 4, bitfield: 2 }],
   ])("for %s", async (_, fields, expected) => {
     const store = storeWith("edge");
     const counters = fields.map((each) => counter({ windowMs: 3_600_000, ...each }));
-    // Two decisions come first, so that both shards have been charged.
+    // Two decisions come first, so that the counters have been charged.
     await verdictOf(store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]));
     await verdictOf(store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]));
     expect(await commandsOf(() => verdictOf(store.decide([counters])))).toEqual({
@@ -154,11 +151,6 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   it.each<[string, Partial<Adjustment>, Record<string, number>]>([
     ["a part", { cost: -1 }, { bitfield: 1 }],
     ["more than the reserve", { cost: 3 }, { bitfield: 1 }],
-    [
-      "more than the reserve, with shards",
-      { cost: 3, alternative: counter({ limit: 1, windowMs: HOUR }) },
-      { bitfield_ro: 2, bitfield: 1 },
-    ],
     ["the whole count", { cost: -2 }, { bitfield: 1, del: 1 }],
     ["a part, in a window that has ended", { cost: -1, chargedIn: 7 }, { bitfield: 1 }],
     ["a part, for a counter that rolls over", { cost: -1, ...rolling }, { get: 1, set: 1 }],
@@ -405,8 +397,8 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
 describe.each(["redis", "edge"] as const)("a key of another type, with the clock %s", (clock) => {
   const store = storeWith(clock);
   const hour = 3_600_000;
-  const plain = (fields: Partial<Adjustment> = {}) => counter({ windowMs: hour, ...fields });
-  const rolling = (fields: Partial<Adjustment> = {}) =>
+  const plain = (fields: Partial<Demand> = {}) => counter({ windowMs: hour, ...fields });
+  const rolling = (fields: Partial<Demand> = {}) =>
     plain({ limit: 5, ceiling: 20, rollsOver: true, ...fields });
 
   /** Stores a list under the counter's key. */
@@ -483,15 +475,11 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
     ]);
   });
 
-  it("leaves a block and one of two shards uncharged", async () => {
-    const [block, shard, foreign] = [
-      plain({ limit: 800, block: 50 }),
-      plain({ alternative: plain() }),
-      plain(),
-    ];
+  it("leaves a block uncharged", async () => {
+    const [block, foreign] = [plain({ limit: 800, block: 50 }), plain()];
     await occupy(foreign);
     const before = await snapshot();
-    await expect(verdictOf(store.decide([[block, shard, foreign]]))).rejects.toThrow();
+    await expect(verdictOf(store.decide([[block, foreign]]))).rejects.toThrow();
     expect(await snapshot()).toEqual(before);
   });
 

@@ -346,18 +346,6 @@ describe("calls to objects", () => {
     expect(await callsOf(...twoObjects({}, { limit: 0 }))).toEqual(["hold", "decide", "endHold"]);
   });
 
-  it("are one for a counter with two shards, and two if neither shard has quota left", async () => {
-    expect(await callsOf({ ...counter(), alternative: counter() })).toEqual(["decide"]);
-    const full = { ...counter({ limit: 0 }), alternative: counter({ limit: 0 }) };
-    expect(await callsOf(full)).toEqual(["decide", "decide"]);
-  });
-
-  it("are three for charging a response to one of two shards", async () => {
-    const shards = { ...counter(), alternative: counter() };
-    const calls = await callsDuring((store) => store.adjust([shards]));
-    expect(calls).toEqual(["decide", "decide", "adjust"]);
-  });
-
   it("is one for giving a reserve back to the shard that was charged", async () => {
     const refund = { ...counter({ cost: -1 }), chargedIn: 0 };
     expect(await callsDuring((store) => store.adjust([refund]))).toEqual(["adjust"]);

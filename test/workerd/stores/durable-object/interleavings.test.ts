@@ -70,17 +70,6 @@ const CASES: Record<string, (create: Create, place: "first" | "last") => Request
     const denied = [create({ limit: 1, cost: 9 }), { ...user, cost: 9 }];
     return { denied, allowed: [{ ...user, ceiling: 1 }] };
   },
-  "both shards of a limit": (create, place) => {
-    const user = create({ limit: 1, reach: USER }, place);
-    const alternative = create({ limit: 0, reach: GLOBAL });
-    const sharded = { ...create({ limit: 0, reach: GLOBAL }), alternative };
-    return { denied: [create({}), user, sharded], allowed: [create({}), user] };
-  },
-  "a limit of the client's own, with shared shards": (create, place) => {
-    const alternative = create({ limit: 0, reach: GLOBAL });
-    const sharded = { ...create({ limit: 1, reach: GLOBAL }, place), alternative };
-    return { denied: [create({ limit: 0 }), sharded], allowed: [create({}), sharded] };
-  },
   "a limit, before a rule that only checks its quota": (create, place) => {
     const user = create({ limit: 1, reach: USER }, place);
     const denied = [create({ checkOnly: true }), user, create({ limit: 0, reach: GLOBAL })];

@@ -321,93 +321,6 @@ describe("a refund or a reset", () => {
   });
 });
 
-describe("a denial by shards", () => {
-  /** Creates ten shards of one client, and all of their pairs. */
-  function shardsOf(limit: number) {
-    const shards = Array.from({ length: 10 }, (_, index) =>
-      counter({ limit, key: `shard#${index}` }),
-    );
-    const pairs = shards.flatMap((one, at) =>
-      shards.slice(at + 1).map((alternative) => ({ ...one, alternative })),
-    );
-    return { shards, pairs };
-  }
-
-  it("comes from memory for every pair when each shard is cached as exhausted", async () => {
-    const { decide, exhaust, callsOf } = setUp();
-    const { shards, pairs } = shardsOf(3);
-    for (const shard of shards) await exhaust(shard);
-    for (const pair of pairs) expect(await decide(pair)).toMatchObject({ admitted: false });
-    const calls = await callsOf(async () => {
-      for (const pair of pairs) {
-        expect(await decide(pair)).toEqual({
-          admitted: false,
-          isCached: true,
-          tallies: [{ count: 3, resetMs: 60_000, banMs: 0 }],
-        });
-      }
-    });
-    expect(calls).toBe(0);
-  });
-
-  it("does not come from memory while one of two shards has quota left or is not cached", async () => {
-    const { decide, exhaust } = setUp();
-    const [exhausted, other, available] = [counter({ limit: 2 }), counter({ limit: 2 }), counter()];
-    await exhaust(exhausted);
-    await exhaust(other);
-    expect(await decide({ ...exhausted, alternative: other })).toMatchObject({ admitted: false });
-    expect(await decide({ ...available, alternative: exhausted })).toMatchObject({
-      admitted: true,
-    });
-    expect(
-      await decide({ ...exhausted, alternative: { ...available, limit: 2, ceiling: 2 } }),
-    ).toMatchObject({
-      admitted: true,
-    });
-  });
-
-  it("reports the shard with more quota left, as a store does", async () => {
-    const { decide, innerStore, adjustElsewhere } = setUp();
-    const [one, two, three] = [5, 4, 4].map((limit) => counter({ limit, cost: 3 })) as Triple;
-    await adjustElsewhere([{ ...one, cost: 4 }]);
-    await adjustElsewhere([{ ...two, cost: 2 }]);
-    await adjustElsewhere([{ ...three, cost: 4 }]);
-    await decide({ ...one, alternative: two });
-    await decide({ ...one, alternative: three });
-    for (const pair of [
-      { ...one, alternative: two },
-      { ...one, alternative: three },
-      { ...two, alternative: three },
-    ]) {
-      const [truth] = (await verdictOf(innerStore.decide([[pair]]))).groups;
-      const answer = await decide(pair);
-      expect(answer.admitted).toBe(false);
-      expect(answer.isCached).toBe(true);
-      // The cached count of a shard is a lower bound.
-      expect(answer.tallies[0]?.count).toBeLessThanOrEqual(truth?.tallies[0]?.count as number);
-    }
-    expect((await decide({ ...one, alternative: { ...two, cost: 2 }, cost: 2 })).admitted).toBe(
-      true,
-    );
-  });
-
-  it("does not come from memory after a refund to the pair, or after a reset", async () => {
-    const { store, decide, exhaust } = setUp();
-    const [one, other] = [counter({ limit: 2 }), counter({ limit: 2 })];
-    const pair = { ...one, alternative: other };
-    await exhaust(one);
-    await exhaust(other);
-    expect((await decide(pair)).admitted).toBe(false);
-    await store.adjust([{ ...pair, cost: -1, alternative: { ...other, cost: -1 } }]);
-    expect((await decide(pair)).admitted).toBe(true);
-    expect((await decide(pair)).admitted).toBe(false);
-    await store.reset([one, other]);
-    expect((await decide(pair)).admitted).toBe(true);
-  });
-});
-
-type Triple = [Demand, Demand, Demand];
-
 describe("a ban", () => {
   const banned = (fields: Partial<Demand> = {}) =>
     counter({ limit: 1, windowMs: 10_000, banMs: 50_000, ...fields });
@@ -511,7 +424,6 @@ describe("a denial of several counters", () => {
     ["that costs 0", (exhausted) => [counter({ cost: 0 }), exhausted]],
     ["that costs more than its limit", (exhausted) => [counter({ cost: 9 }), exhausted]],
     ["with a ban", (exhausted) => [counter({ banMs: 1000 }), exhausted]],
-    ["with shards", (exhausted) => [counter({ alternative: counter() }), exhausted]],
     ["that rolls over", (exhausted) => [counter({ rollsOver: true, ceiling: 9 }), exhausted]],
     ["in every place", (exhausted) => [counter(), counter(), exhausted, counter()]],
   ])("needs no store for a counter that is not cached: %s", async (_, groupOf) => {
@@ -562,23 +474,6 @@ describe("a denial of several counters", () => {
     await decide(api);
     expect(await callsOf(() => decide(api, exhausted))).toBe(0);
     expect(await decide(api, exhausted)).toMatchObject({ tallies: [{ count: 2 }, { count: 0 }] });
-  });
-
-  it("reports no pair of shards from memory while one of them has quota left", async () => {
-    const { decide, callsOf } = setUp();
-    const [one, other, exhausted] = [
-      counter({ limit: 0 }),
-      counter({ limit: 20 }),
-      counter({ limit: 0 }),
-    ];
-    for (let request = 0; request < 9; request++) {
-      expect(await callsOf(() => decide({ ...one, alternative: other }))).toBe(1);
-    }
-    await decide(exhausted);
-    expect(await decide(exhausted, { ...one, alternative: other })).toMatchObject({
-      tallies: [{}, undefined],
-    });
-    expect(await callsOf(() => decide(exhausted, { ...one, alternative: other }))).toBe(0);
   });
 
   it("comes from memory for some groups while the store decides the others", async () => {

@@ -122,16 +122,12 @@ describe("the Upstash store", () => {
     expect(String((error as Error).stack)).not.toContain(login.identity);
   });
 
-  it("replaces the identities of both shards and of the client in its error", async () => {
-    const [one, alternative] = ["#1", "#2"].map((shard) =>
+  it("replaces the identities of shards and of the client in its error", async () => {
+    const [one, other] = ["#1", "#2"].map((shard) =>
       counter({ key: `weir:llm:1m:someone${shard}`, identity: `someone${shard}` }),
     ) as [Demand, Demand];
-    const { store } = storeAnsweredBy(
-      refusal(`ERR no way: '${one.key}' '${alternative.key}' 'someone'`),
-    );
-    const error = await verdictOf(store.decide([[{ ...one, alternative }]])).catch(
-      (thrown: Error) => thrown,
-    );
+    const { store } = storeAnsweredBy(refusal(`ERR no way: '${one.key}' '${other.key}' 'someone'`));
+    const error = await verdictOf(store.decide([[one, other]])).catch((thrown: Error) => thrown);
     expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");
   });
 
