@@ -6,7 +6,7 @@ import type { Conditions, Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 
 /** Where a rule is written. */
 interface RulePlace {
@@ -103,28 +103,27 @@ export function withoutChosen({ headers: _, query: __, ...match }: Match): Match
   return match;
 }
 
-/** Why a condition should not read a header field, and what to write instead. */
+/** Why a rule should not read a header field, and what to write instead. */
 interface ClientHeader {
   readonly reason: string;
+  /** The cure for a condition. */
   readonly cure: string;
+  /** The key to write instead, if only Cloudflare sets the field. */
+  readonly key?: string;
 }
 
-const ADDRESS: ClientHeader = {
-  reason: "and so as a text, not as an address or a network",
-  cure: 'Write ips with addresses and networks, such as ips: ["198.51.100.0/24"]',
-};
-const SENT_ADDRESS: ClientHeader = {
-  reason: "which every client can send with any value",
-  cure: ADDRESS.cure,
-};
+const IPS = 'Write ips with addresses and networks, such as ips: ["198.51.100.0/24"]';
+const ADDRESS = { reason: "and so as a text, not as an address or a network", cure: IPS };
+const SENT_ADDRESS = { reason: "which every client can send with any value", cure: IPS };
 
 /** Header fields with data about the client. A Map, because a header may be named `constructor`. */
-const CLIENT_HEADERS: ReadonlyMap<string, ClientHeader> = new Map([
+const CLIENT_HEADERS: ReadonlyMap<string, ClientHeader> = new Map<string, ClientHeader>([
   [
     "cf-ipcountry",
     {
       reason: "which is missing if IP Geolocation is off in the zone",
       cure: 'Write countries, such as countries: ["DE"]',
+      key: "country",
     },
   ],
   ["cf-connecting-ip", ADDRESS],
@@ -139,6 +138,7 @@ const CLIENT_HEADERS: ReadonlyMap<string, ClientHeader> = new Map([
     {
       reason: "which is different for each request",
       cure: "Remove it: no condition reads the data center, but a function for a key custom:NAME can return request.cf.colo",
+      key: "ip",
     },
   ],
   [
@@ -171,13 +171,12 @@ export function clientHeaderWarnings(
     const header = CLIENT_HEADERS.get(name);
     if (!header) return [];
     return [
-      {
-        code: "client-header",
-        severity: "warning",
-        path: `${place}.headers[${JSON.stringify(name)}]`,
-        message: `The rule "${rule}" compares the header ${name}, ${header.reason}`,
-        cure: header.cure,
-      },
+      found(
+        "client-header",
+        `${place}.headers[${JSON.stringify(name)}]`,
+        `The rule "${rule}" compares the header ${name}, ${header.reason}`,
+        header.cure,
+      ),
     ];
   });
 }
@@ -194,20 +193,13 @@ export function cloudflareKeyWarning(
   place: string,
 ): LocalFinding | undefined {
   const names = parts.map((part) => (part.kind === "header" ? part.name : ""));
-  const [first] = names;
-  const key = FIELD_KEYS.get(first ?? "");
-  if (!key || names.some((name) => name !== first)) return undefined;
-  return {
-    code: "client-header",
-    severity: "warning",
-    path: `${place}.key`,
-    message: `The key of the rule "${rule}" is the header ${first}, ${CLIENT_HEADERS.get(first ?? "")?.reason}`,
-    cure: `Write key: "${key}"`,
-  };
+  const [first = ""] = names;
+  const header = CLIENT_HEADERS.get(first);
+  if (header?.key === undefined || names.some((name) => name !== first)) return undefined;
+  return found(
+    "client-header",
+    `${place}.key`,
+    `The key of the rule "${rule}" is the header ${first}, ${header.reason}`,
+    `Write key: "${header.key}"`,
+  );
 }
-
-/** The keys to write instead of header fields that only Cloudflare sets. */
-const FIELD_KEYS: ReadonlyMap<string, string> = new Map([
-  ["cf-ipcountry", "country"],
-  ["cf-ray", "ip"],
-]);

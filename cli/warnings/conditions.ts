@@ -1,7 +1,7 @@
-import type { Conditions, NamedCondition, ValuePattern } from "../../src/config/match.ts";
+import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 import {
   clientHeaderWarnings,
   isBoundToClient,
@@ -16,9 +16,14 @@ import { isCovered } from "./coverage.ts";
 /** Header fields in whose values an asterisk has a meaning, such as the types of `accept`. */
 const WITH_ASTERISK = /^(accept(-.+)?|access-control-.+|if-(none-)?match|cookie|content-range)$/;
 
+/** A text that begins or ends with an asterisk, such as `free*`. */
+const WILDCARD = /^\*|\*$/;
+/** A text such as `/^free/i`, `^free` or `free.*`. Without these signs, `/a/b/` may be a path. */
+const EXPRESSION = /^\^.|\.[*+]\$?$|^\/(?:\^.*|.*\$|.*[.)\]][*+].*|.*\\[dswDSW].*)\/[a-z]*$/s;
+
 /**
  * Warns of texts such as `free*` and `/^free/` in conditions on header fields and query parameters.
- * Such a text is valid, but Weir compares it character by character.
+ * Such a text is valid, but Weir compares it character by character. The text itself may be a credential.
  *
  * @param rule the name of the rule
  * @param place the path of the conditions
@@ -28,80 +33,25 @@ function literalPatternWarnings(
   { headers = [], query = [] }: Conditions,
   place: string,
 ): LocalFinding[] {
+  const inHeaders = headers.filter(({ name }) => !WITH_ASTERISK.test(name));
   return [
-    ...headers
-      .filter(({ name }) => !WITH_ASTERISK.test(name))
-      .flatMap((header) => warningsOf(header, rule, `${place}.headers`)),
-    ...query.flatMap((parameter) => warningsOf(parameter, rule, `${place}.query`)),
-  ];
-}
-
-function warningsOf(
-  { name, expected }: NamedCondition,
-  rule: string,
-  place: string,
-): LocalFinding[] {
-  if (typeof expected === "boolean") return [];
-  const [found] = expected.flatMap((pattern) => mistakeIn(pattern) ?? []);
-  if (!found) return [];
-  return [
-    {
-      code: "literal-pattern",
-      severity: "warning",
-      path: `${place}[${JSON.stringify(name)}]`,
-      message: `The rule "${rule}" compares the value with each character of the text, so ${found.what} has no special meaning`,
-      cure: found.cure,
-    },
-  ];
-}
-
-/** A notation of other programs, and the cure. */
-interface Mistake {
-  readonly what: "the asterisk" | "the regular expression";
-  readonly cure: string;
-}
-
-const NO_PATTERN = 'Write the whole text, { prefix: "…" }, or a list of them';
-
-function mistakeIn(pattern: ValuePattern): Mistake | undefined {
-  const text = typeof pattern === "string" ? pattern : pattern.prefix;
-  const expression = expressionIn(text);
-  if (expression !== undefined) {
-    return { what: "the regular expression", cure: expressionCure(expression) };
-  }
-  const what = "the asterisk";
-  if (/^\*+$/.test(text)) return { what, cure: "Write true, for a value of any text" };
-  const [, start] = /^([^*]+)\*+$/.exec(text) ?? [];
-  if (start !== undefined) return { what, cure: `Write ${prefixOf(start)}` };
-  return /^\*|\*$/.test(text) ? { what, cure: NO_PATTERN } : undefined;
-}
-
-/** Returns the expression in a text such as `/^free/i`, `^free` or `free.*`, without the slashes. */
-function expressionIn(text: string): string | undefined {
-  const [, inSlashes = ""] = /^\/(.+)\/[a-z]*$/s.exec(text) ?? [];
-  // Without one of these signs, the text may be a path, such as /a/b/.
-  if (/^\^|\$$|[.)\]][*+]|\\[dswDSW]/.test(inSlashes)) return inSlashes;
-  return /^\^.|\.[*+]\$?$/.test(text) ? text : undefined;
-}
-
-/** Suggests a text, a prefix, or a list of them, if the expression means one of these. */
-function expressionCure(expression: string): string {
-  const middle = expression.replace(/^\^|\$$|(\.[*+])+\$?$/g, "").replace(/^\((\?:)?(.*)\)$/, "$2");
-  const texts = middle.split("|");
-  const isFromStart = /^\^|\.[*+]$/.test(expression);
-  if (!isFromStart || !texts.every((text) => /^[\w /:@-]+$/.test(text))) return NO_PATTERN;
-  const isWhole = /(^|[^*+])\$$/.test(expression);
-  const written = texts.map(isWhole ? textOf : prefixOf);
-  return `Write ${written.length === 1 ? written[0] : `[${written.join(", ")}]`}`;
-}
-
-function prefixOf(text: string): string {
-  return `{ prefix: ${textOf(text)} }`;
-}
-
-/** Writes a short text of letters only. Other texts may be credentials, and logs have many readers. */
-function textOf(text: string): string {
-  return /^[A-Za-z][A-Za-z _-]{0,11}$/.test(text) ? JSON.stringify(text) : '"…"';
+    ...inHeaders.map((each) => ({ ...each, path: `${place}.headers` })),
+    ...query.map((each) => ({ ...each, path: `${place}.query` })),
+  ].flatMap(({ name, expected, path }) => {
+    if (typeof expected === "boolean") return [];
+    const texts = expected.map((each) => (typeof each === "string" ? each : each.prefix));
+    const isWildcard = texts.some((text) => WILDCARD.test(text));
+    if (!isWildcard && !texts.some((text) => EXPRESSION.test(text))) return [];
+    const notation = isWildcard ? "the asterisk" : "the regular expression";
+    return [
+      found(
+        "literal-pattern",
+        `${path}[${JSON.stringify(name)}]`,
+        `The rule "${rule}" compares the value with each character of the text, so ${notation} has no special meaning`,
+        'Write the whole text, { prefix: "…" }, a list of them, or true for a value of any text',
+      ),
+    ];
+  });
 }
 
 /** Warnings about conditions in `match` and `except`. */
@@ -146,13 +96,12 @@ function matchWarnings({ name, match }: Rule, place: string, isCovered: IsCovere
   if (!isChosenByClient(match) || isOnlyClientHeaders(match)) return [];
   if (isCovered(withoutChosen(match))) return [];
   return [
-    {
-      code: "chosen-match",
-      severity: "warning",
-      path: `${place}.${match.headers ? "headers" : "query"}`,
-      message: `Clients choose whether the rule "${name}" counts them, because it depends on what they send, and no other rule limits the other requests`,
-      cure: "Add a rule with the same match, but without this condition, and a limit for all clients",
-    },
+    found(
+      "chosen-match",
+      `${place}.${match.headers ? "headers" : "query"}`,
+      `Clients choose whether the rule "${name}" counts them, because it depends on what they send, and no other rule limits the other requests`,
+      "Add a rule with the same match, but without this condition, and a limit for all clients",
+    ),
   ];
 }
 
@@ -166,13 +115,12 @@ function exceptWarnings(
   if (isOnlyClientHeaders(except)) return [];
   if (isCovered(match) || isCovered(except)) return [];
   return [
-    {
-      code: "chosen-except",
-      severity: "warning",
-      path: `${place}.except.${except.headers ? "headers" : "query"}`,
-      message: `Every client can send what except names, and the rule "${name}" then does not count it`,
-      cure: 'Write exempt: { headers: { "x-internal": { secret: "NAME" } } } instead, or add a rule that counts these requests too',
-    },
+    found(
+      "chosen-except",
+      `${place}.except.${except.headers ? "headers" : "query"}`,
+      `Every client can send what except names, and the rule "${name}" then does not count it`,
+      'Write exempt: { headers: { "x-internal": { secret: "NAME" } } } instead, or add a rule that counts these requests too',
+    ),
   ];
 }
 
@@ -193,22 +141,22 @@ function valueWarnings(
   const unknownBots = [bots].flat().filter((bot) => bot !== "verified" && !BOTS.includes(bot));
   return [
     ...unknownCountries.map(
-      (code): LocalFinding => ({
-        code: "unknown-country",
-        severity: "warning",
-        path: `${place}.countries`,
-        message: `In the rule "${name}", ${code} is no code of ISO 3166-1, so no request has it`,
-        cure: 'Write a code such as "DE"',
-      }),
+      (code): LocalFinding =>
+        found(
+          "unknown-country",
+          `${place}.countries`,
+          `In the rule "${name}", ${code} is no code of ISO 3166-1, so no request has it`,
+          'Write a code such as "DE"',
+        ),
     ),
     ...unknownBots.map(
-      (bot): LocalFinding => ({
-        code: "unknown-bot-category",
-        severity: "warning",
-        path: `${place}.bots`,
-        message: `In the rule "${name}", ${JSON.stringify(bot)} is no category of bots that Cloudflare documents`,
-        cure: `Write one of: ${BOTS.join(", ")}`,
-      }),
+      (bot): LocalFinding =>
+        found(
+          "unknown-bot-category",
+          `${place}.bots`,
+          `In the rule "${name}", ${JSON.stringify(bot)} is no category of bots that Cloudflare documents`,
+          `Write one of: ${BOTS.join(", ")}`,
+        ),
     ),
   ];
 }

@@ -1,9 +1,8 @@
 import type { ComputedCost } from "../../src/config/cost.ts";
-import { type Conditions, splitRoute } from "../../src/config/match.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { shardQuota } from "../../src/limiter/counters.ts";
-import type { LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 import { formatLimit } from "./limits.ts";
 
 /** Warnings about requests whose cost is unknown, if a client can cause this and then pays less. */
@@ -20,13 +19,13 @@ function unboundedWarnings(name: string, cost: ComputedCost, path: string): Loca
   const { before, settle, max, default: standard = 1 } = cost;
   if (max !== undefined) return [];
   const given = sourceOf(cost);
-  const warning = (message: string, fields: string): LocalFinding => ({
-    code: "cost-without-max",
-    severity: "warning",
-    path,
-    message: `In the rule "${name}", ${message}`,
-    cure: `Write cost: { ${fields}, max: … } with the highest cost of a request`,
-  });
+  const warning = (message: string, fields: string): LocalFinding =>
+    found(
+      "cost-without-max",
+      path,
+      `In the rule "${name}", ${message}`,
+      `Write cost: { ${fields}, max: … } with the highest cost of a request`,
+    );
   if (typeof before === "object") {
     const message =
       before.kind === "body"
@@ -47,13 +46,8 @@ function sourceOf({ before, settle }: ComputedCost): string {
 /** Warns of a `default` that has no effect, or that a client can choose to pay instead of more. */
 function defaultWarnings(name: string, cost: ComputedCost, path: string): LocalFinding[] {
   const { before, settle, max, default: standard } = cost;
-  const warning = (message: string, cure: string): LocalFinding => ({
-    code: "low-default",
-    severity: "warning",
-    path: `${path}.default`,
-    message: `In the rule "${name}", ${message}`,
-    cure,
-  });
+  const warning = (message: string, cure: string): LocalFinding =>
+    found("low-default", `${path}.default`, `In the rule "${name}", ${message}`, cure);
   if (!settle) {
     if (standard === undefined || max === undefined || standard === max) return [];
     const message = `a request of unknown cost costs max, ${max}, and not default, ${standard}, because a client can make the cost unknown`;
@@ -94,13 +88,12 @@ function computedFindings(rule: Rule, cost: ComputedCost, place: string): LocalF
   if (!small) return [];
   const unstated = before.kind === "body" ? ", such as a body of unknown length" : "";
   return [
-    {
-      code: "max-cost-above-limit",
-      severity: "warning",
-      path: `${place}.cost.max`,
-      message: `The rule "${rule.name}" denies every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
-      cure: "Make the limit at least as high as max, or max lower",
-    },
+    found(
+      "max-cost-above-limit",
+      `${place}.cost.max`,
+      `The rule "${rule.name}" denies every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
+      "Make the limit at least as high as max, or max lower",
+    ),
   ];
 }
 
@@ -108,13 +101,12 @@ function deniedByCost(rule: Rule, cost: number, path: string): LocalFinding[] {
   const small = windowBelow(rule, cost);
   if (!small) return [];
   return [
-    {
-      code: "cost-above-limit",
-      severity: "fault",
+    found(
+      "cost-above-limit",
       path,
-      message: `The rule "${rule.name}" denies every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
-      cure: "Make the limit at least as high as the cost",
-    },
+      `The rule "${rule.name}" denies every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
+      "Make the limit at least as high as the cost",
+    ),
   ];
 }
 
@@ -137,72 +129,43 @@ function largestShare(quota: number, shards: number): number {
   return shards === 1 ? quota : shardQuota(quota, shards, 0);
 }
 
-/** The two groups in `custom` with functions for costs. */
-type Group = "costs" | "settle";
-
-/** A function of `edge-weir/llm`, and its place in the configuration. */
-interface LlmFunction {
-  readonly name: "llmReserve" | "llmUsage";
-  readonly group: Group;
-  /** What the function reads. */
-  readonly reads: "requests" | "responses";
-  /** The field of `cost` that names the function. */
-  readonly field: "reserve" | "settle";
-}
-
-const RESERVE: LlmFunction = {
-  name: "llmReserve",
-  group: "costs",
-  reads: "requests",
-  field: "reserve",
-};
-const USAGE: LlmFunction = {
-  name: "llmUsage",
-  group: "settle",
-  reads: "responses",
-  field: "settle",
-};
+/** The functions of `edge-weir/llm`: the group of `custom` and the field of a cost that each of them is for. */
+const LLM_FUNCTIONS = [
+  { name: "llmReserve", group: "costs", field: "reserve" },
+  { name: "llmUsage", group: "settle", field: "settle" },
+] as const;
 
 /** Returns the faults of functions of `edge-weir/llm` that are in the wrong group or that are not called. */
 export function llmFunctionFindings({ custom }: Config): LocalFinding[] {
   return (["costs", "settle"] as const).flatMap((group) =>
-    [...(custom?.[group] ?? [])].flatMap(([name, given]) => findingsOf(group, name, given)),
-  );
-}
-
-function findingsOf(group: Group, name: string, given: unknown): LocalFinding[] {
-  const called = [RESERVE, USAGE].find((each) => isResultOf(each, given));
-  const used = called ?? [RESERVE, USAGE].find((each) => isItself(each, given));
-  if (!used || (called && used.group === group)) return [];
-  const path = `custom.${group}.${name}`;
-  const finding = { code: "llm-function", severity: "fault", path } as const;
-  if (used.group !== group) {
-    const other = used === RESERVE ? USAGE : RESERVE;
-    return [
-      {
-        ...finding,
-        message: `${path} is ${used.name}(), which reads ${used.reads}, but this function gets ${other.reads}`,
-        cure: `Write ${other.name}() here, and ${used.name}() in custom.${used.group}, which ${used.field} of a cost names`,
-      },
-    ];
-  }
-  return [
-    {
-      ...finding,
-      message: `${path} is ${used.name} itself, which returns a function and no cost`,
-      cure: `Call it: write ${used.name}()`,
-    },
-  ];
-}
-
-function isResultOf({ name }: LlmFunction, given: unknown): boolean {
-  return typeof given === "function" && given.name === `${name}Cost`;
-}
-
-/** Whether a function is the one that `edge-weir/llm` exports, and not a user's function of the same name. */
-function isItself({ name }: LlmFunction, given: unknown): boolean {
-  return (
-    typeof given === "function" && given.name === name && String(given).includes(`${name}Cost`)
+    [...(custom?.[group] ?? [])].flatMap(([name, given]: [string, unknown]) => {
+      if (typeof given !== "function") return [];
+      // The exported function contains the name of its result. A user's function of the same name does not.
+      const used = LLM_FUNCTIONS.find(
+        (each) =>
+          given.name === `${each.name}Cost` ||
+          (given.name === each.name && String(given).includes(`${each.name}Cost`)),
+      );
+      const isCalled = used !== undefined && given.name !== used.name;
+      if (!used || (isCalled && used.group === group)) return [];
+      const path = `custom.${group}.${name}`;
+      const own = LLM_FUNCTIONS.find((each) => each.group === group)?.name;
+      return [
+        used.group === group
+          ? found(
+              "llm-function",
+              path,
+              `${path} is ${used.name} itself, which returns a function and no cost`,
+              `Call it: write ${used.name}()`,
+            )
+          : found(
+              "llm-function",
+              path,
+              `${path} is ${used.name}, which cannot read the argument of this function`,
+              `Write ${own}() here, and ${used.name}() in custom.${used.group}, which ${used.field} of a cost names`,
+            ),
+      ];
+    }),
   );
 }
 
@@ -212,31 +175,11 @@ export function responseBodyWarnings({ name, response }: Rule, place: string): L
   const [, custom] = /^\s*custom:\s*(\w+)\s*$/.exec(typeof body === "string" ? body : "") ?? [];
   if (custom === undefined) return [];
   return [
-    {
-      code: "body-names-function",
-      severity: "warning",
-      path: `${place}.response.body`,
-      message: `Clients that the rule "${name}" denies get the text custom:${custom}, because body is no notation for a function`,
-      cure: `Write response: "custom:${custom}", and return the status and the body from custom.responses.${custom}`,
-    },
+    found(
+      "body-names-function",
+      `${place}.response.body`,
+      `Clients that the rule "${name}" denies get the text custom:${custom}, because body is no notation for a function`,
+      `Write response: "custom:${custom}", and return the status and the body from custom.responses.${custom}`,
+    ),
   ];
-}
-
-/** The segment that replaces `*` or a parameter. */
-const ANY_SEGMENT = "0";
-
-/** Sample paths that match a rule. `/v1/*` gives `/v1`, `/v1/0` and `/v1/0/0`. */
-export function pathsOf({ paths = ["/"] }: Conditions): string[] {
-  return paths.flatMap((route) => {
-    const segments = splitRoute(route);
-    const last = segments.at(-1) ?? "";
-    const whole = segments.map((segment) => (/^[:*]/.test(segment) ? ANY_SEGMENT : segment));
-    const without = whole.slice(0, -1);
-    if (last === "*") return [without, whole, [...whole, ANY_SEGMENT]].map(toPath);
-    return (last.endsWith("?") ? [without, whole] : [whole]).map(toPath);
-  });
-}
-
-function toPath(segments: readonly string[]): string {
-  return `/${segments.map((segment) => segment.replace(/^\//, "")).join("/")}`;
 }

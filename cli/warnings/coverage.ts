@@ -1,7 +1,7 @@
 import type { Conditions, Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 import {
   areIncluded,
   conditionTextsOf,
@@ -136,13 +136,12 @@ function idleIn(placed: Placed, group: readonly Placed[]): LocalFinding[] {
   const same = group.find((each) => each.index < index && each.limits === limits);
   if (same) {
     return [
-      {
-        code: "same-rule",
-        severity: "warning",
-        path: place,
-        message: `The rule "${rule.name}" counts the same requests with the same limits as the rule "${same.rule.name}"`,
-        cure: "Remove one of the two rules",
-      },
+      found(
+        "same-rule",
+        place,
+        `The rule "${rule.name}" counts the same requests with the same limits as the rule "${same.rule.name}"`,
+        "Remove one of the two rules",
+      ),
     ];
   }
   // A rule with a ban or with tiers has an effect even if its own limits deny no request.
@@ -162,13 +161,12 @@ function idleIn(placed: Placed, group: readonly Placed[]): LocalFinding[] {
   );
   if (!stricter) return [];
   return [
-    {
-      code: "limit-never-binds",
-      severity: "warning",
-      path: place,
-      message: `The rule "${rule.name}" (${rule.windows.map(formatLimit).join(", ")}) ${rule.mode === "mark" ? "marks" : "denies"} no request, because the rule "${stricter.rule.name}" (${stricter.rule.windows.map(formatLimit).join(", ")}) counts the same requests and denies earlier`,
-      cure: "Make its limit lower, or remove the rule",
-    },
+    found(
+      "limit-never-binds",
+      place,
+      `The rule "${rule.name}" (${rule.windows.map(formatLimit).join(", ")}) ${rule.mode === "mark" ? "marks" : "denies"} no request, because the rule "${stricter.rule.name}" (${stricter.rule.windows.map(formatLimit).join(", ")}) counts the same requests and denies earlier`,
+      "Make its limit lower, or remove the rule",
+    ),
   ];
 }
 
@@ -224,11 +222,10 @@ export function neverMatchesWarnings(
 }
 
 function neverMatches(name: string, field: "except" | "exempt", path: string): LocalFinding {
-  return {
-    code: "never-matches",
-    severity: "warning",
+  return found(
+    "never-matches",
     path,
-    message: `The rule "${name}" counts no request: its ${field} excludes everything that it matches`,
-    cure: `Make ${field} narrower, or remove the rule`,
-  };
+    `The rule "${name}" counts no request: its ${field} excludes everything that it matches`,
+    `Make ${field} narrower, or remove the rule`,
+  );
 }

@@ -5,50 +5,50 @@ import type { Rule, Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import { formatDuration, formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
-import type { LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 
 /** Warnings about the bans of one rule. */
-function banWarnings(rule: Rule, place: string): LocalFinding[] {
+export function* banWarnings(rule: Rule, place: string): Iterable<LocalFinding> {
   const { name, banMs, escalation, windows, tiers } = rule;
-  if (banMs === undefined) return [];
-  const ownShortest = shortestOf(windows);
+  if (banMs === undefined) return;
+  const path = `${place}.ban`;
   const allWindows = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
-  const shortest = shortestOf(allWindows);
+  const [ownShortest, shortest] = [shortestOf(windows), shortestOf(allWindows)];
   const longestMs = escalation?.lengthsMs.at(-1) ?? banMs;
-  const warning = { severity: "warning", path: `${place}.ban` } as const;
   if (allWindows.every(({ limit }) => limit === 0)) {
-    return [
-      {
-        ...warning,
-        code: "ban-without-limit",
-        message: `In the rule "${name}", no ban starts, because a limit of 0 starts no ban`,
-        cure: "Remove ban: the rule denies every request that it matches anyway",
-      },
-    ];
+    yield found(
+      "ban-without-limit",
+      path,
+      `In the rule "${name}", no ban starts, because a limit of 0 starts no ban`,
+      "Remove ban: the rule denies every request that it matches anyway",
+    );
+    return;
   }
-  const findings: (LocalFinding | false)[] = [
-    longestMs < ownShortest.windowMs && {
-      ...warning,
-      code: "ban-shorter-than-window",
-      message: `In the rule "${name}", a ban of ${formatMs(longestMs)} usually ends before the window of ${formatWindow(ownShortest)}, so it changes little`,
-      cure: "Make the ban longer than the window, or remove it",
-    },
-    escalation !== undefined &&
-      longestMs === banMs && {
-        ...warning,
-        code: "ban-lengths-equal",
-        message: `In the rule "${name}", all bans last ${formatMs(banMs)}, so no ban is longer than the one before it`,
-        cure: `Write ban: "${formatMs(banMs)}", or make the later lengths longer`,
-      },
-    escalation !== undefined &&
-      escalation.forgetAfterMs < shortest.windowMs && {
-        ...warning,
-        code: "ban-forgotten-soon",
-        message: `In the rule "${name}", strikes are forgotten ${formatMs(escalation.forgetAfterMs)} after a ban, which is less than the window of ${formatWindow(shortest)}. So most bans have the first length`,
-        cure: "Set forgetAfter to at least the length of the window",
-      },
-  ];
-  return findings.filter((finding) => finding !== false);
+  if (longestMs < ownShortest.windowMs) {
+    yield found(
+      "ban-shorter-than-window",
+      path,
+      `In the rule "${name}", a ban of ${formatMs(longestMs)} usually ends before the window of ${formatWindow(ownShortest)}, so it changes little`,
+      "Make the ban longer than the window, or remove it",
+    );
+  }
+  if (!escalation) return;
+  if (longestMs === banMs) {
+    yield found(
+      "ban-lengths-equal",
+      path,
+      `In the rule "${name}", all bans last ${formatMs(banMs)}, so no ban is longer than the one before it`,
+      `Write ban: "${formatMs(banMs)}", or make the later lengths longer`,
+    );
+  }
+  if (escalation.forgetAfterMs < shortest.windowMs) {
+    yield found(
+      "ban-forgotten-soon",
+      path,
+      `In the rule "${name}", strikes are forgotten ${formatMs(escalation.forgetAfterMs)} after a ban, which is less than the window of ${formatWindow(shortest)}. So most bans have the first length`,
+      "Set forgetAfter to at least the length of the window",
+    );
+  }
 }
 
 function shortestOf(windows: readonly Window[]): Window {
@@ -57,11 +57,6 @@ function shortestOf(windows: readonly Window[]): Window {
 
 function formatMs(ms: number): string {
   return formatDuration(ms / 1000);
-}
-
-/** Findings about the limits of one rule. */
-export function limitFindings(rule: Rule, place: string): LocalFinding[] {
-  return [...unusedLimits(rule, place), ...banWarnings(rule, place)];
 }
 
 /**
@@ -99,7 +94,11 @@ function shortestWindowMs({ windowMs, calendar }: Window): number {
 
 const SHORTEST_HOURS = { day: 20, week: 6 * 24, month: 27 * 24, year: 364 * 24 };
 
-function unusedLimits({ name, windows, tiers, spread }: Rule, place: string): LocalFinding[] {
+/** Warns of each limit that denies no request, because another limit of the rule denies earlier. */
+export function unusedLimitWarnings(
+  { name, windows, tiers, spread }: Rule,
+  place: string,
+): LocalFinding[] {
   const groups = [windows, ...(tiers?.windows.values() ?? [])];
   return groups.flatMap((group, index) =>
     group.flatMap((idle) => {
@@ -107,13 +106,12 @@ function unusedLimits({ name, windows, tiers, spread }: Rule, place: string): Lo
       if (!other || other.limit === 0) return [];
       const where = index === 0 ? `${place}.limits` : `${place}.tiers.limits`;
       return [
-        {
-          code: "limit-never-binds",
-          severity: "warning",
-          path: `${where}[${group.indexOf(idle)}]`.replace(/tiers\.limits\[\d+\]/, "tiers.limits"),
-          message: `In the rule "${name}", the limit ${formatLimit(idle)} denies no request, because ${formatLimit(other)} denies earlier`,
-          cure: `Make the first limit lower or the second one higher, or remove ${formatLimit(idle)}`,
-        },
+        found(
+          "limit-never-binds",
+          `${where}[${group.indexOf(idle)}]`.replace(/tiers\.limits\[\d+\]/, "tiers.limits"),
+          `In the rule "${name}", the limit ${formatLimit(idle)} denies no request, because ${formatLimit(other)} denies earlier`,
+          `Make the first limit lower or the second one higher, or remove ${formatLimit(idle)}`,
+        ),
       ];
     }),
   );
@@ -136,41 +134,33 @@ export function zeroLimitWarnings(rule: Rule, place: string): LocalFinding[] {
   const path = windows.length === 1 ? `${place}.limit` : `${place}.limits[${zero}].limit`;
   if (cost === 0) {
     return [
-      {
-        code: "zero-cost-of-zero-limit",
-        severity: "warning",
-        path: `${place}.cost`,
-        message: `The rule "${name}" denies no request, because a request with cost: 0 passes even with limit: 0`,
-        cure: "Remove cost, if the rule shall deny every request that it matches",
-      },
+      found(
+        "zero-cost-of-zero-limit",
+        `${place}.cost`,
+        `The rule "${name}" denies no request, because a request with cost: 0 passes even with limit: 0`,
+        "Remove cost, if the rule shall deny every request that it matches",
+      ),
     ];
   }
-  const clients = clientsOf(rule.match);
   // If some clients have a tier or an exemption, the rule admits these clients on purpose.
-  if (mode !== "enforce" || clients === undefined || tiers || exempt) return [];
+  if (mode !== "enforce" || !matchesEverybody(rule.match) || tiers || exempt) return [];
   return [
-    {
-      code: "denies-everybody",
-      severity: "warning",
+    found(
+      "denies-everybody",
       path,
-      message: `The rule "${name}" denies every request${clients}, because its limit is 0`,
-      cure: "Write match with the clients or paths to deny, or a limit above 0",
-    },
+      `The rule "${name}" denies every request that it matches, because its limit is 0`,
+      "Write match with the clients or paths to deny, or a limit above 0",
+    ),
   ];
 }
 
-/**
- * Describes the clients of a rule, for messages; undefined unless the rule matches all requests, or
- * all requests over IPv4 or over IPv6.
- */
-function clientsOf({ ips, paths, ...others }: Match): string | undefined {
-  if (Object.values(others).some((condition) => condition !== undefined)) return undefined;
-  if (paths && !paths.some((path) => /^\/?\*$/.test(path))) return undefined;
-  if (!ips) return "";
-  const families = new Set([...ips].filter(([, bits]) => bits === 0).map(([net]) => net.kind()));
-  if (families.size === 2) return "";
-  const [family] = families;
-  return family && ` of clients with ${family === "ipv4" ? "IPv4" : "IPv6"} addresses`;
+/** Whether a rule matches all requests, or all requests over IPv4 or over IPv6. */
+function matchesEverybody({ ips, paths, ...others }: Match): boolean {
+  return (
+    Object.values(others).every((condition) => condition === undefined) &&
+    (!paths || paths.some((path) => /^\/?\*$/.test(path))) &&
+    (!ips || [...ips].some(([, bits]) => bits === 0))
+  );
 }
 
 const MINUTE = 60;
@@ -206,11 +196,8 @@ function isUsual(seconds: number): boolean {
   );
 }
 
-/** A length of time in the input of `defineConfig`. */
-interface Length {
-  readonly path: string;
-  readonly value: unknown;
-}
+/** The fields of a rule with lengths of time, and the lists in such a field. */
+const LENGTHS = /\.(?:window|retryJitter|ban|ban\.lengths|ban\.forgetAfter)(?:\[\d+\])?$/;
 
 /**
  * Warnings about lengths of time that were probably meant in milliseconds.
@@ -219,56 +206,30 @@ interface Length {
  *   Weir has accepted it
  */
 export function millisecondWarnings(input: unknown): LocalFinding[] {
-  return lengthsIn(input).flatMap(({ path, value }) => {
-    if (typeof value !== "number" || !isProbablyMilliseconds(value)) return [];
-    return [
-      {
-        code: "milliseconds",
-        severity: "warning",
-        path,
-        message: `${value} is a number of seconds, so this time is ${longForm(value)}`,
-        cure: `If you mean ${value} milliseconds, write "${formatDuration(value / 1000)}". If you mean seconds, write "${value}s"`,
-      },
-    ];
-  });
-}
-
-function lengthsIn(input: unknown): Length[] {
-  return placedRules(recordOf(input)).flatMap(({ rule, path }) => {
-    const place = pathOf(path.map(({ key }) => key));
-    const { ban, retryJitter, tiers } = recordOf(rule);
-    const tierLimits = Object.values(recordOf(recordOf(tiers).limits));
-    return [
-      ...windowsIn(rule, place),
-      ...bansIn(ban, `${place}.ban`),
-      { path: `${place}.retryJitter`, value: retryJitter },
-      // The names of tiers may be credentials, so the path does not contain them.
-      ...tierLimits.flatMap((tier, position) =>
-        windowsIn(tier, `${place}.tiers.limits["(tier ${position + 1})"]`),
+  return placedRules(recordOf(input)).flatMap(({ rule, path }) =>
+    [...numbersIn(rule, pathOf(path.map(({ key }) => key)))]
+      .filter(([place, value]) => LENGTHS.test(place) && isProbablyMilliseconds(value))
+      .map(([place, value]) =>
+        found(
+          "milliseconds",
+          place,
+          `${value} is a number of seconds, so this time is ${longForm(value)}`,
+          `If you mean ${value} milliseconds, write "${formatDuration(value / 1000)}". If you mean seconds, write "${value}s"`,
+        ),
       ),
-    ];
-  });
+  );
 }
 
-function bansIn(ban: unknown, place: string): Length[] {
-  if (Array.isArray(ban)) return ban.map((value, index) => ({ path: `${place}[${index}]`, value }));
-  const { lengths, forgetAfter } = recordOf(ban);
-  if (!Array.isArray(lengths)) return [{ path: place, value: ban }];
-  return [
-    ...bansIn(lengths, `${place}.lengths`),
-    { path: `${place}.forgetAfter`, value: forgetAfter },
-  ];
-}
-
-function windowsIn(limited: unknown, place: string): Length[] {
-  const { window, limits } = recordOf(limited);
-  return [
-    { path: `${place}.window`, value: window },
-    ...listOf(limits).map((each, index) => ({
-      path: `${place}.limits[${index}].window`,
-      value: recordOf(each).window,
-    })),
-  ];
+/** Returns all numbers in a value with their paths. */
+function* numbersIn(value: unknown, place: string): Iterable<[place: string, value: number]> {
+  if (typeof value === "number") yield [place, value];
+  const isList = Array.isArray(value);
+  for (const [index, [name, inner]] of Object.entries(recordOf(value)).entries()) {
+    // The names of tiers may be credentials, so the path does not contain them.
+    const isTier = place.endsWith(".tiers.limits");
+    const key = isTier ? `["(tier ${index + 1})"]` : isList ? `[${name}]` : `.${name}`;
+    yield* numbersIn(inner, `${place}${key}`);
+  }
 }
 
 /** Formats a length of time for readers: `16 h 40 min`. */
@@ -287,10 +248,6 @@ function longForm(seconds: number): string {
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 /** Abbreviations that are names of time zones, and a place with this time in winter. */
@@ -316,26 +273,24 @@ export function timeZoneWarnings({ name, windows, tiers }: Rule, place: string):
   if (sign !== undefined) {
     const opposite = `Etc/GMT${sign === "+" ? "-" : "+"}${hours}`;
     return [
-      {
-        code: "inverted-time-zone",
-        severity: "warning",
+      found(
+        "inverted-time-zone",
         path,
-        message: `The windows of the rule "${name}" begin in ${offsetOf(timeZone)}, because the signs in names such as ${timeZone} are inverted`,
-        cure: `Write the name of a place, such as "Europe/Berlin", or "${opposite}" if you mean UTC${sign}${hours}`,
-      },
+        `The windows of the rule "${name}" begin in ${offsetOf(timeZone)}, because the signs in names such as ${timeZone} are inverted`,
+        `Write the name of a place, such as "Europe/Berlin", or "${opposite}" if you mean UTC${sign}${hours}`,
+      ),
     ];
   }
   const city = ABBREVIATIONS.get(timeZone.toUpperCase());
   // Some runtimes take such a name for the name of a place that has summer time.
   if (city === undefined || offsetAt(timeZone, WINTER) !== offsetAt(timeZone, SUMMER)) return [];
   return [
-    {
-      code: "fixed-time-zone",
-      severity: "warning",
+    found(
+      "fixed-time-zone",
       path,
-      message: `The windows of the rule "${name}" begin in ${offsetOf(timeZone)} all year, because ${timeZone} has no summer time`,
-      cure: `Write the name of a place, such as "${city}"`,
-    },
+      `The windows of the rule "${name}" begin in ${offsetOf(timeZone)} all year, because ${timeZone} has no summer time`,
+      `Write the name of a place, such as "${city}"`,
+    ),
   ];
 }
 

@@ -3,15 +3,16 @@ import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { KeyExpression } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 import { cloudflareKeyWarning, rulePath, rulePlaces } from "./client-conditions.ts";
 import { conditionWarnings } from "./conditions.ts";
 import { costFindings, llmFunctionFindings, responseBodyWarnings } from "./costs.ts";
 import { duplicateWarnings, isCovered, neverMatchesWarnings } from "./coverage.ts";
 import {
-  limitFindings,
+  banWarnings,
   millisecondWarnings,
   timeZoneWarnings,
+  unusedLimitWarnings,
   zeroLimitWarnings,
 } from "./limits.ts";
 import {
@@ -41,17 +42,16 @@ function methodWarnings({ name, match }: Rule, place: string): LocalFinding[] {
       .filter((method) => !METHODS.includes(method))
       .map((method): LocalFinding => {
         const nearest = nearestName(method, METHODS);
-        return {
-          code: "unknown-method",
-          severity: "warning",
+        return found(
+          "unknown-method",
           path,
-          message: `In the rule "${name}", ${method} is not a method of HTTP, so probably no request has it`,
-          cure: /^(all|any|every)$/i.test(method)
+          `In the rule "${name}", ${method} is not a method of HTTP, so probably no request has it`,
+          /^(all|any|every)$/i.test(method)
             ? "Leave methods out to match every method"
             : nearest
               ? `Write "${nearest}"`
               : 'Write a method such as "POST"',
-        };
+        );
       }),
   );
 }
@@ -120,22 +120,24 @@ function credentialWarnings(
   if (!suspects || !isForCredentials(rule)) return [];
   const warnings: LocalFinding[] = [];
   if (isChosenByClient(rule.key) && !isCovered(rule, addressRules, caseSensitive)) {
-    warnings.push({
-      code: "no-address-limit",
-      severity: "warning",
-      path: `${place}.key`,
-      message: `Clients choose the key of the rule "${rule.name}", so they can send each guess with a new key`,
-      cure: 'Add a rule with the same match and key: "ip"',
-    });
+    warnings.push(
+      found(
+        "no-address-limit",
+        `${place}.key`,
+        `Clients choose the key of the rule "${rule.name}", so they can send each guess with a new key`,
+        'Add a rule with the same match and key: "ip"',
+      ),
+    );
   }
   if (!isCovered(rule, limitingInOutage, caseSensitive)) {
-    warnings.push({
-      code: "fails-open",
-      severity: "warning",
-      path: `${place}.onError`,
-      message: `A client that slows the store down can guess without limit: the rule "${rule.name}" is open then`,
-      cure: 'Set onError: "closed", or "local"',
-    });
+    warnings.push(
+      found(
+        "fails-open",
+        `${place}.onError`,
+        `A client that slows the store down can guess without limit: the rule "${rule.name}" is open then`,
+        'Set onError: "closed", or "local"',
+      ),
+    );
   }
   return warnings;
 }
@@ -164,23 +166,21 @@ function madeUpKeyWarnings(
     .find((part) => part.kind === "header" && ADDRESS_HEADERS.has(part.name));
   if (header && "name" in header) {
     return [
-      {
-        code: "made-up-keys",
-        severity: "warning",
-        path: `${place}.key`,
-        message: `The rule "${rule.name}" counts each address in the header ${header.name} separately, and a client can have a network of IPv6 addresses`,
-        cure: 'Write key: "ip", which is the address that Cloudflare reports, or its IPv6 network',
-      },
+      found(
+        "made-up-keys",
+        `${place}.key`,
+        `The rule "${rule.name}" counts each address in the header ${header.name} separately, and a client can have a network of IPv6 addresses`,
+        'Write key: "ip", which is the address that Cloudflare reports, or its IPv6 network',
+      ),
     ];
   }
   return [
-    {
-      code: "made-up-keys",
-      severity: "warning",
-      path: `${place}.key`,
-      message: `A client that makes up a new key for each request is not limited by the rule "${rule.name}"`,
-      cure: 'Add a rule with the same match, key: "ip", and a limit for all clients behind one address',
-    },
+    found(
+      "made-up-keys",
+      `${place}.key`,
+      `A client that makes up a new key for each request is not limited by the rule "${rule.name}"`,
+      'Add a rule with the same match, key: "ip", and a limit for all clients behind one address',
+    ),
   ];
 }
 
@@ -215,31 +215,45 @@ function exemptsMost({ exempt }: Rule): boolean {
 function exemptWarnings({ name, exempt }: Rule, place: string): LocalFinding[] {
   return (exempt?.headers ?? [])
     .filter(({ value }) => typeof value === "string")
-    .map((header) => ({
-      code: "exempt-by-text",
-      severity: "warning",
-      path: `${place}.exempt.headers[${JSON.stringify(header.name)}]`,
-      message: `Everyone who can read the source can send the text, and is exempt from the rule "${name}"`,
-      cure: 'Write { secret: "NAME" }, and set that secret',
-    }));
+    .map((header) =>
+      found(
+        "exempt-by-text",
+        `${place}.exempt.headers[${JSON.stringify(header.name)}]`,
+        `Everyone who can read the source can send the text, and is exempt from the rule "${name}"`,
+        'Write { secret: "NAME" }, and set that secret',
+      ),
+    );
 }
 
 function tierWarnings({ name, tiers }: Rule, place: string): LocalFinding[] {
   if (!tiers || !isChosenByClient(tiers.by)) return [];
   return [
-    {
-      code: "tier-by-client",
-      severity: "warning",
-      path: `${place}.tiers.by`,
-      message: `Clients can choose their tier of the rule "${name}"`,
-      cure: "Take the tier from a verified claim (jwt:CLAIM) or from a function (custom:NAME)",
-    },
+    found(
+      "tier-by-client",
+      `${place}.tiers.by`,
+      `Clients can choose their tier of the rule "${name}"`,
+      "Take the tier from a verified claim (jwt:CLAIM) or from a function (custom:NAME)",
+    ),
   ];
 }
 
 function isChosenByClient(key: KeyExpression): boolean {
   return key.flat().some(({ kind }) => CHOSEN_BY_CLIENT.has(kind));
 }
+
+/** The checks of one rule alone, in the order of their findings in the report. */
+const RULE_CHECKS: readonly ((rule: Rule, place: string) => Iterable<LocalFinding>)[] = [
+  unusedLimitWarnings,
+  banWarnings,
+  costFindings,
+  zeroLimitWarnings,
+  tierHostWarnings,
+  methodWarnings,
+  notationWarnings,
+  networkFindings,
+  responseBodyWarnings,
+  timeZoneWarnings,
+];
 
 /**
  * Returns all findings about a valid configuration, without wrangler's configuration.
@@ -248,24 +262,12 @@ function isChosenByClient(key: KeyExpression): boolean {
  */
 export function configFindings(config: Config, routed = false): LocalFinding[] {
   const places = rulePlaces(config);
-  const ofEachRule = config.rules.flatMap((rule, index) => {
-    const place = rulePath(places, index);
-    return [
-      ...limitFindings(rule, place),
-      ...costFindings(rule, place),
-      ...zeroLimitWarnings(rule, place),
-      ...tierHostWarnings(rule, place),
-      ...methodWarnings(rule, place),
-      ...notationWarnings(rule, place),
-      ...networkFindings(rule, place),
-      ...responseBodyWarnings(rule, place),
-      ...timeZoneWarnings(rule, place),
-    ];
-  });
   return [
     ...settingWarnings(config),
     ...millisecondWarnings(inputOf(config)),
-    ...ofEachRule,
+    ...config.rules.flatMap((rule, index) =>
+      RULE_CHECKS.flatMap((check) => [...check(rule, rulePath(places, index))]),
+    ),
     ...llmFunctionFindings(config),
     ...duplicateWarnings(config, routed),
     ...ruleWarnings(config),

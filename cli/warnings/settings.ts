@@ -1,10 +1,10 @@
 import type { Network } from "../../src/config/address.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { ClaimPart, KeyExpression } from "../../src/config/key.ts";
-import { parseRoute, splitRoute } from "../../src/config/match.ts";
+import { splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 
 /** Warns of claims whose names contain dots, because other programs write nested claims like that. */
 export function claimWarnings({ name, key, tiers }: Rule, place: string): LocalFinding[] {
@@ -23,13 +23,12 @@ function dottedClaims(key: KeyExpression): ClaimPart[] {
 
 function dottedClaim(claim: ClaimPart, rule: string, path: string): LocalFinding {
   const nested = claim.name.split(".").filter(Boolean).join("/");
-  return {
-    code: "dotted-claim",
-    severity: "warning",
+  return found(
+    "dotted-claim",
     path,
-    message: `The key "jwt:${claim.name}" of the rule "${rule}" reads one claim whose name contains a dot, and no nested claim`,
-    cure: `Write "jwt:/${nested}" for a nested claim, or "jwt:/${claim.name}" if the name contains the dot`,
-  };
+    `The key "jwt:${claim.name}" of the rule "${rule}" reads one claim whose name contains a dot, and no nested claim`,
+    `Write "jwt:/${nested}" for a nested claim, or "jwt:/${claim.name}" if the name contains the dot`,
+  );
 }
 
 /** Words in a path that show that clients send credentials there. */
@@ -70,6 +69,10 @@ function wordsOf(segment: string): string[] {
   );
 }
 
+/** A segment that is a parameter in another framework: `[id]`, `[...slug]`, `<int:id>` or `$id`. */
+const PARAMETER_OF_OTHERS =
+  /^(?:\[{1,2}(?:\.{3})?\w+(?:=\w+)?\]{1,2}|<(?:\w+:)?\w+>|\$(?:\w*id|slug|name|key|user|username))$/i;
+
 /**
  * Warnings about paths in the notation of another framework, such as `/users/[id]`. Such a path is
  * valid, but it matches only the text as it is written.
@@ -79,61 +82,17 @@ export function notationWarnings({ name, match }: Rule, place: string): LocalFin
     { paths: match.paths, path: `${place}.match.paths` },
     { paths: match.except?.paths, path: `${place}.match.except.paths` },
   ].flatMap(({ paths = [], path }) =>
-    paths.flatMap((route): LocalFinding[] => {
-      const meant = routeOfOthers(route);
-      if (meant === undefined || !parseRoute(meant)) return [];
-      return [
-        {
-          code: "path-notation",
-          severity: "warning",
+    paths
+      .filter((route) => route.split("/").some((each) => PARAMETER_OF_OTHERS.test(each)))
+      .map((route) =>
+        found(
+          "path-notation",
           path,
-          message: `In the rule "${name}", ${route} matches only this text, because it has no parameter in Hono's notation`,
-          cure: `Write ${JSON.stringify(meant)}`,
-        },
-      ];
-    }),
+          `In the rule "${name}", ${route} matches only this text, because it has no parameter in Hono's notation`,
+          "Write a parameter as :id, a number as :id{[0-9]+}, and the rest of a path as *",
+        ),
+      ),
   );
-}
-
-/**
- * Returns a route in Hono's notation for a path in the notation of another framework; undefined if
- * the path has no such notation. The result may be no valid route.
- *
- * - Next.js, SvelteKit and Astro: `/users/[id]`, `/[...slug]`, `/[[...slug]]`
- * - Flask and Django: `/users/<id>`, `/users/<int:id>`
- * - Remix and TanStack: `/users/$id`
- * - Express 4: `/:id(\\d+)`
- * - nginx and shells: `~ /api`, `*.php`
- * - Rails: `/:id.json`
- */
-function routeOfOthers(text: string): string | undefined {
-  const [, prefix] = /^[~^]\*?~?\s+\^?(\/[\w/-]*)$/.exec(text) ?? [];
-  if (prefix) return prefix.endsWith("/") ? `${prefix}*` : `${prefix}/*`;
-  const [, extension] = /^\/?\*\.(\w+)$/.exec(text) ?? [];
-  if (extension) return `/:file{.+\\.${extension}}`;
-  const segments = text.split("/");
-  const mended = segments.map(segmentOfOthers);
-  return mended.join() === segments.join() ? undefined : mended.join("/");
-}
-
-/** The names of parameters that make a segment such as `$id` different from a literal `$metadata`. */
-const DOLLAR = /^\$(\w*id|slug|name|key|user|username)$/i;
-
-function segmentOfOthers(segment: string): string {
-  if (/^\[{1,2}\.{3}\w+\]{1,2}$/.test(segment)) return "*";
-  const [, bracketed] = /^\[(\w+)(?:=\w+)?\]$/.exec(segment) ?? [];
-  if (bracketed) return `:${bracketed}`;
-  const [, converter, angled] = /^<(?:(\w+):)?(\w+)>$/.exec(segment) ?? [];
-  if (angled) {
-    if (converter === "path") return "*";
-    return converter === "int" ? `:${angled}{[0-9]+}` : `:${angled}`;
-  }
-  const [, dollar] = DOLLAR.exec(segment) ?? [];
-  if (dollar) return `:${dollar}`;
-  const [, name, pattern] = /^:(\w+)\(([^(){}]+)\)$/.exec(segment) ?? [];
-  if (name) return pattern === ".*" ? "*" : `:${name}{${pattern}}`;
-  const [, file, extension] = /^:(\w+)\.(\w+)$/.exec(segment) ?? [];
-  return file ? `:${file}{.+\\.${extension}}` : segment;
 }
 
 /** If hosts select the tiers, warns of each tier whose host is not in the rule's `match.hosts`. */
@@ -146,15 +105,14 @@ export function tierHostWarnings({ name, match, tiers }: Rule, place: string): L
   );
   return unmatched.map((tier) => {
     const nearest = nearestName(tier, hosts);
-    return {
-      code: "tier-never-applies",
-      severity: "warning",
-      path: `${place}.tiers.limits[${JSON.stringify(tier)}]`,
-      message: `No request of the rule "${name}" has this tier, because match.hosts does not contain the host ${tier}`,
-      cure: nearest
+    return found(
+      "tier-never-applies",
+      `${place}.tiers.limits[${JSON.stringify(tier)}]`,
+      `No request of the rule "${name}" has this tier, because match.hosts does not contain the host ${tier}`,
+      nearest
         ? `Write the tier ${JSON.stringify(nearest)}, or add the host to match.hosts`
         : "Correct the host, add it to match.hosts, or remove the tier",
-    };
+    );
   });
 }
 
@@ -168,55 +126,44 @@ const SHORT_TIMEOUT_MS = 20;
 const LONG_TIMEOUT_MS = 10_000;
 
 /** Warnings about top-level fields, and about all rules together. */
-export function settingWarnings({
-  rules,
-  timeoutMs,
-  store,
-  nativeLimiter,
-}: Config): LocalFinding[] {
+export function* settingWarnings(config: Config): Iterable<LocalFinding> {
+  const { rules, timeoutMs, store, nativeLimiter } = config;
   const isRemote = store !== "memory";
-  const findings: (LocalFinding | false)[] = [
-    isRemote &&
-      timeoutMs < SHORT_TIMEOUT_MS && {
-        code: "short-timeout",
-        severity: "warning",
-        path: "timeoutMs",
-        message: `With timeoutMs: ${timeoutMs}, most decisions end before the store can answer, and onError applies`,
-        cure: "Write at least 100; the default is 1000",
-      },
-    isRemote &&
-      timeoutMs >= LONG_TIMEOUT_MS && {
-        code: "long-timeout",
-        severity: "warning",
-        path: "timeoutMs",
-        message: `While the store does not answer, each request waits ${timeoutMs / 1000} s before onError applies`,
-        cure: "Write a lower number; the default is 1000",
-      },
-    nativeLimiter !== undefined &&
-      rules.every(({ onError }) => onError !== "local") && {
-        code: "native-limiter-unused",
-        severity: "warning",
-        path: "nativeLimiter",
-        message: 'Weir never calls the rate limiter, because no rule has onError: "local"',
-        cure: 'Set onError: "local" in a rule, or remove nativeLimiter',
-      },
-    rules.every(({ mode }) => mode !== "enforce") && nothingEnforced(rules),
-  ];
-  return findings.filter((finding) => finding !== false);
-}
-
-function nothingEnforced(rules: readonly Rule[]): LocalFinding {
-  const modes = ["shadow", "mark"].filter((mode) => rules.some((rule) => rule.mode === mode));
-  const remove = 'When the counts are as expected, remove mode: "shadow" from the rules';
-  return {
-    code: "nothing-enforced",
-    severity: "warning",
-    path: "rules",
-    message: `Every rule has mode: ${modes.map((mode) => `"${mode}"`).join(" or ")}, so no request is denied`,
-    cure: modes.includes("shadow")
-      ? remove
-      : "If your origin does not limit the requests itself, add a rule that is enforced",
-  };
+  if (isRemote && timeoutMs < SHORT_TIMEOUT_MS) {
+    yield found(
+      "short-timeout",
+      "timeoutMs",
+      `With timeoutMs: ${timeoutMs}, most decisions end before the store can answer, and onError applies`,
+      "Write at least 100; the default is 1000",
+    );
+  }
+  if (isRemote && timeoutMs >= LONG_TIMEOUT_MS) {
+    yield found(
+      "long-timeout",
+      "timeoutMs",
+      `While the store does not answer, each request waits ${timeoutMs / 1000} s before onError applies`,
+      "Write a lower number; the default is 1000",
+    );
+  }
+  if (nativeLimiter !== undefined && rules.every(({ onError }) => onError !== "local")) {
+    yield found(
+      "native-limiter-unused",
+      "nativeLimiter",
+      'Weir never calls the rate limiter, because no rule has onError: "local"',
+      'Set onError: "local" in a rule, or remove nativeLimiter',
+    );
+  }
+  if (rules.every(({ mode }) => mode !== "enforce")) {
+    const modes = ["shadow", "mark"].filter((mode) => rules.some((rule) => rule.mode === mode));
+    yield found(
+      "nothing-enforced",
+      "rules",
+      `Every rule has mode: ${modes.map((mode) => `"${mode}"`).join(" or ")}, so no request is denied`,
+      modes.includes("shadow")
+        ? 'When the counts are as expected, remove mode: "shadow" from the rules'
+        : "If your origin does not limit the requests itself, add a rule that is enforced",
+    );
+  }
 }
 
 /** Findings about networks in `exempt.ips`, `match.ips` and `match.except.ips`. */
@@ -240,13 +187,12 @@ function hostBits(name: string, path: string, networks: Iterable<Network> = []):
   const [address, bits] = first;
   const network = `${address.masked(bits)}/${bits}`;
   return [
-    {
-      code: "address-in-network",
-      severity: "warning",
+    found(
+      "address-in-network",
       path,
-      message: `In the rule "${name}", ${address}/${bits} is the network ${network}, not one address`,
-      cure: `Write ${address} for the address, or ${network} for the network`,
-    },
+      `In the rule "${name}", ${address}/${bits} is the network ${network}, not one address`,
+      `Write ${address} for the address, or ${network} for the network`,
+    ),
   ];
 }
 
@@ -262,20 +208,18 @@ function wideNetworks(
     const cure = "Write only the networks of your own systems, or remove the entry";
     return [
       bits === 0
-        ? {
-            code: "exempts-everybody",
-            severity: "fault",
+        ? found(
+            "exempts-everybody",
             path,
-            message: `${network} is every ${address.kind() === "ipv4" ? "IPv4" : "IPv6"} address, so the rule "${name}" does not count these clients`,
+            `${network} is every ${address.kind() === "ipv4" ? "IPv4" : "IPv6"} address, so the rule "${name}" does not count these clients`,
             cure,
-          }
-        : {
-            code: "exempts-many",
-            severity: "warning",
+          )
+        : found(
+            "exempts-many",
             path,
-            message: `${network} is a large part of all addresses, so the rule "${name}" misses many clients`,
+            `${network} is a large part of all addresses, so the rule "${name}" misses many clients`,
             cure,
-          },
+          ),
     ];
   });
 }
@@ -289,11 +233,10 @@ export const MIN_EXEMPT_BITS = 8;
 /** Warns that one client can have several counters, if a prefix of IPv6 is longer than a network. */
 export function ipv6Warning(bits: number): LocalFinding {
   const networks = bits - 64 < 32 ? 2 ** (bits - 64) : `2^${bits - 64}`;
-  return {
-    code: "ipv6-prefix",
-    severity: "warning",
-    path: "ipv6Prefix",
-    message: `A client with one /64, such as a home, counts as ${networks} clients`,
-    cure: "Set ipv6Prefix to 64 or less",
-  };
+  return found(
+    "ipv6-prefix",
+    "ipv6Prefix",
+    `A client with one /64, such as a home, counts as ${networks} clients`,
+    "Set ipv6Prefix to 64 or less",
+  );
 }

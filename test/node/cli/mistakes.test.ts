@@ -500,18 +500,13 @@ const RULE_MISTAKES: readonly Mistake[] = [
     "unknown-method",
     'Write "POST"',
   ],
-  ...[
-    ["/users/[id]", "/users/:id"],
-    ["/blog/[...slug]", "/blog/*"],
-    ["/users/<int:id>", "/users/:id{[0-9]+}"],
-    ["/users/$id", "/users/:id"],
-  ].map(
-    ([path, route]): Mistake => [
+  ...["/users/[id]", "/blog/[...slug]", "/users/<int:id>", "/users/$id"].map(
+    (path): Mistake => [
       `a path in the notation of another framework: ${path}`,
       { [RULES]: config({}, { match: { paths: [path] } }) },
       "warning",
       "path-notation",
-      `Write "${route}"`,
+      "Write a parameter as :id",
     ],
   ),
   [
