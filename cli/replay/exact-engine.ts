@@ -67,7 +67,8 @@ export class ExactEngine {
     for (const group of groups) {
       const isFirst = answers.length === 0;
       const isSkipped = isDenied && group[0]?.rule.mode === "mark";
-      const answer = isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decide(group, now);
+      const answer =
+        isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decideGroup(group, now);
       if (isFirst && !answer.admitted) isDenied = isEnforcedGroup(group);
       answers.push(answer);
     }
@@ -78,7 +79,7 @@ export class ExactEngine {
     return answers;
   }
 
-  #decide(group: ClientGroup, now: number): GroupAnswer {
+  #decideGroup(group: ClientGroup, now: number): GroupAnswer {
     if (arePlain(group)) return decidePlain(group, now);
     const plain = group.filter((client) => client instanceof PlainClient);
     const read = (key: string) => {

@@ -68,7 +68,7 @@ export function createAttempts(getStore: () => AttemptStore): Attempts {
     return calls.window === window ? calls.count : 0;
   }
 
-  async function decide(address: string, checkOnly: boolean) {
+  async function countAttempt(address: string, checkOnly: boolean) {
     const { limiter, keySecret } = getStore();
     const identity = await hashValues([{ name: "ip", value: address }], keySecret);
     return limiter.decide([{ rule, windows: rule.windows, identity }], { cost: 1, checkOnly });
@@ -84,7 +84,7 @@ export function createAttempts(getStore: () => AttemptStore): Attempts {
       const count = callsIn(window) + 1;
       if (before >= MAX_FAILED || count > MAX_CALLS) return Promise.resolve(undefined);
       calls = { window, count };
-      const decision = decide(address, false).catch(() => undefined);
+      const decision = countAttempt(address, false).catch(() => undefined);
       waitUntil(decision);
       return decision;
     },
@@ -94,7 +94,7 @@ export function createAttempts(getStore: () => AttemptStore): Attempts {
       const window = currentWindow();
       if (countedHere(address, window) >= MAX_FAILED) return true;
       if (!failed && callsIn(window) >= MAX_CALLS) return false;
-      return (await withinTime(failed ?? decide(address, true)))?.outcome === "limited";
+      return (await withinTime(failed ?? countAttempt(address, true)))?.outcome === "limited";
     },
   };
 }

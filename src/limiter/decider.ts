@@ -96,9 +96,9 @@ export class Decider {
     spentMs = 0,
   ): Promise<Decision> {
     if (!appliedRules.some(isBlockedUnenforced))
-      return this.#decide(appliedRules, options, spentMs);
+      return this.#decideUnblocked(appliedRules, options, spentMs);
     const others = appliedRules.filter((each) => !isBlockedUnenforced(each));
-    return this.#decide(others, options, spentMs).then((decision) =>
+    return this.#decideUnblocked(others, options, spentMs).then((decision) =>
       this.#withBlocked(decision, appliedRules, options),
     );
   }
@@ -150,7 +150,7 @@ export class Decider {
     return decision?.outcome === "limited" ? decision : undefined;
   }
 
-  async #decide(
+  async #decideUnblocked(
     appliedRules: readonly AppliedRule[],
     options: DecideOptions | undefined,
     spentMs: number,
@@ -202,7 +202,7 @@ export class Decider {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
       if (!this.#fallback.covers(rules)) return undecided;
-      return this.#fallback.decide(appliedRules, undecided, options);
+      return this.#fallback.decideLocally(appliedRules, undecided, options);
     }
   }
 

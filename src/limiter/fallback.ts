@@ -160,7 +160,7 @@ export interface Fallback {
    * Decides a request by counters in this isolate's memory, after the store has failed. Never
    * rejects.
    */
-  decide(
+  decideLocally(
     appliedRules: readonly AppliedRule[],
     failure: Undecided,
     options?: DecideOptions,
@@ -196,7 +196,7 @@ export function createFallback(
       return isCallable ? nativeTimeoutMs(timeoutMs) : 0;
     },
 
-    async decide(appliedRules, failure, options) {
+    async decideLocally(appliedRules, failure, options) {
       const localRules = appliedRules.filter(isCountedLocally);
       const ruleCounters = localRules.flatMap((each) => localCountersOf(each, prefix, options));
       try {

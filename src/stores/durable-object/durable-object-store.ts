@@ -95,7 +95,7 @@ class ObjectStore implements Store {
       const own = indices.map((index) => groups[index] as Group);
       const returns = unused.filter(({ counter }) => counter.identity === identity);
       const decided = this.#call("decide", own.flat(), () =>
-        this.#calls.decide(identity, own, now, returns, deadline),
+        this.#calls.decideInObject(identity, own, now, returns, deadline),
       );
       for (const [at, index] of indices.entries()) {
         answers[index] = decided.then((all) => all[at] as Answer);
@@ -156,7 +156,7 @@ class ObjectStore implements Store {
       return decideAcross(calls, parts, deadline, this.#background);
     }
     const [{ identity }] = parts as [ObjectPart];
-    const [answer] = await this.#calls.decide(identity, [group], now, [], deadline);
+    const [answer] = await this.#calls.decideInObject(identity, [group], now, [], deadline);
     return answer as Answer;
   }
 

@@ -97,7 +97,7 @@ export class ObjectCalls {
   }
 
   /** @param hold the id of a final hold for the charges: see `CounterObject.decide` */
-  async decide(
+  async decideInObject(
     identity: string,
     groups: readonly Group[],
     now: number | undefined,

@@ -45,13 +45,13 @@ export class DecisionCalls {
   }
 
   /** Decides the last part. The charge becomes a final hold. */
-  decide({ identity, counters }: ObjectPart): Promise<Answer> {
-    return this.#decide(identity, counters, this.#holdId);
+  chargeLast({ identity, counters }: ObjectPart): Promise<Answer> {
+    return this.#decideInObject(identity, counters, this.#holdId);
   }
 
   /** Decides a part without charging it. */
   check({ identity, counters }: ObjectPart): Promise<Answer> {
-    return this.#decide(identity, checksOf(counters));
+    return this.#decideInObject(identity, checksOf(counters));
   }
 
   /** Like `check`, without waiting for open holds to release quota that the part lacks. */
@@ -61,9 +61,16 @@ export class DecisionCalls {
     return answerOf(verdict, counters);
   }
 
-  async #decide(identity: string, counters: Group, hold?: string): Promise<Answer> {
+  async #decideInObject(identity: string, counters: Group, hold?: string): Promise<Answer> {
     const deadline = this.#deadline;
-    const decided = await this.#calls.decide(identity, [counters], this.#now, [], deadline, hold);
+    const decided = await this.#calls.decideInObject(
+      identity,
+      [counters],
+      this.#now,
+      [],
+      deadline,
+      hold,
+    );
     return decided[0] as Answer;
   }
 
@@ -156,7 +163,7 @@ async function runToEnd(
       }
       const isCheck = part !== last && !takesQuota(part);
       if (!isCheck) charged.push(part);
-      const method = isCheck ? "check" : part === last ? "decide" : "hold";
+      const method = isCheck ? "check" : part === last ? "chargeLast" : "hold";
       const verdict = await inTime(() => calls[method](part));
       verdicts.push({ part, verdict });
       if (!verdict.admitted) break;
