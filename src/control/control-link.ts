@@ -5,6 +5,7 @@ import { withTimeout } from "../request/timeout.ts";
 import type { Recorder } from "../statistics/recorder.ts";
 import {
   type ControlApi,
+  MAX_UPLOAD_INTERVAL_MS,
   type StatisticsUpload,
   UPLOAD_INTERVAL_MS,
   type UploadAnswer,
@@ -42,9 +43,6 @@ interface ControlLinkOptions {
  */
 export const CALL_TIMEOUT_MS = 4000;
 
-/** The longest interval that an answer can set, in milliseconds. */
-const MAX_INTERVAL_MS = 300_000;
-
 /** Calls the control object for one isolate, and applies the overrides in the answers. */
 class ControlCalls {
   readonly #options: ControlLinkOptions;
@@ -57,6 +55,8 @@ class ControlCalls {
    * least as new.
    */
   loadedAt = Number.NEGATIVE_INFINITY;
+  /** Whether a call has failed since the last one that was answered. */
+  hasFailed = false;
   /** How long after the newest answered call this isolate calls again, in milliseconds. */
   intervalMs = UPLOAD_INTERVAL_MS;
 
@@ -84,10 +84,11 @@ class ControlCalls {
     });
     if (answer.overrides) this.#overrides.update(answer.overrides, overridesVersion);
     this.loadedAt = sentAt;
+    this.hasFailed = false;
     const { callAgainMs } = answer;
     // The object may have another version during a deploy.
     this.intervalMs = Number.isFinite(callAgainMs)
-      ? Math.min(Math.max(callAgainMs, UPLOAD_INTERVAL_MS), MAX_INTERVAL_MS)
+      ? Math.min(Math.max(callAgainMs, UPLOAD_INTERVAL_MS), MAX_UPLOAD_INTERVAL_MS)
       : UPLOAD_INTERVAL_MS;
   }
 
@@ -146,16 +147,13 @@ class OverrideLoader {
     }
     if (!isWithin(this.#startedAt, this.#waitMs, now)) return this.#load(now);
     // After a failure, only the request that tries again waits.
-    return this.#hasFailed ? undefined : this.#waitForOther();
+    return this.#calls.hasFailed ? undefined : this.#waitForOther();
   }
 
   /** Notes that a call to the control object has failed. */
   fail(): void {
     this.#failedAt = this.#clock();
-  }
-
-  get #hasFailed(): boolean {
-    return this.#failedAt > this.#calls.loadedAt;
+    this.#calls.hasFailed = true;
   }
 
   #isStale(now: number): boolean {
@@ -185,7 +183,7 @@ class OverrideLoader {
   /** The number of checks is bounded, because a clock may stand still or go back. */
   async #waitForOther(): Promise<void> {
     for (let waitedMs = 0; waitedMs < this.#waitMs; waitedMs += CHECK_EVERY_MS) {
-      if (!this.#isStale(this.#clock()) || this.#hasFailed) return;
+      if (!this.#isStale(this.#clock()) || this.#calls.hasFailed) return;
       await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY_MS));
     }
   }

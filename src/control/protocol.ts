@@ -31,6 +31,12 @@ export interface StatisticsUpload {
 /** How often an isolate calls, in milliseconds, unless an answer says otherwise. */
 export const UPLOAD_INTERVAL_MS = 5000;
 
+/**
+ * The longest time until an isolate calls again, in milliseconds. It bounds the age of overrides. The
+ * runtime ends a waiting upload 30 s after the last response.
+ */
+export const MAX_UPLOAD_INTERVAL_MS = 25_000;
+
 export interface UploadAnswer {
   /** Undefined if the source has the newest overrides. */
   readonly overrides?: OverrideUpdate;

@@ -46,7 +46,9 @@ export class Statistics {
   async add(upload: StatisticsUpload, now: number): Promise<void> {
     const isNew = this.#sources.see(upload, now);
     if (isNew) this.#gathered.add(upload.minutes, upload.clients, now);
-    if (!this.#gathered.isEmpty) await this.#writeSoon(now);
+    // A call without sums only loads the overrides for a request, so it must not wait for the next write.
+    const hasSums = upload.minutes.length > 0 || upload.clients.length > 0;
+    if (hasSums && !this.#gathered.isEmpty) await this.#writeSoon(now);
   }
 
   read(query: StatisticsQuery, now: number): StatisticsReport {

@@ -9,7 +9,7 @@ import {
   noStoreSums,
   type RuleSums,
 } from "../statistics/sums.ts";
-import { type StatisticsUpload, UPLOAD_INTERVAL_MS } from "./protocol.ts";
+import { MAX_UPLOAD_INTERVAL_MS, type StatisticsUpload, UPLOAD_INTERVAL_MS } from "./protocol.ts";
 
 // The uploads of isolates in the memory of the control object. All isolates call this one object, and
 // each answer says when to call again. `npm run simulate:fan-in` shows the calls, and how old overrides
@@ -19,25 +19,24 @@ import { type StatisticsUpload, UPLOAD_INTERVAL_MS } from "./protocol.ts";
 const CALLS_PER_SECOND = 90;
 
 /**
- * The longest time until an isolate calls again, in milliseconds. With more than 2,250 isolates, the
- * object gets more than 90 calls a second. The runtime ends a waiting upload 30 s after the last response.
+ * Spreads the calls of isolates evenly over time, however they start. With more than 2,250 isolates, the
+ * longest interval is too short for {@link CALLS_PER_SECOND}.
  */
-const MAX_INTERVAL_MS = 25_000;
-
-/** Spreads the calls of isolates evenly over time, however they start. */
 export class CallSlots {
   #lastAt = Number.NEGATIVE_INFINITY;
 
   /** Returns the milliseconds until a free time for the next call of an isolate. */
   take(now: number): number {
-    const at = Math.max(this.#lastAt + 1000 / CALLS_PER_SECOND, now + UPLOAD_INTERVAL_MS);
-    this.#lastAt = Math.min(at, now + MAX_INTERVAL_MS);
+    const latest = now + MAX_UPLOAD_INTERVAL_MS;
+    // If the last slot is later than this, the clock has gone back.
+    const next = this.#lastAt > latest ? now : this.#lastAt + 1000 / CALLS_PER_SECOND;
+    this.#lastAt = Math.min(Math.max(next, now + UPLOAD_INTERVAL_MS), latest);
     return this.#lastAt - now;
   }
 }
 
 /** An isolate counts as running if it has called in this time. */
-const SEEN_MS = MAX_INTERVAL_MS + UPLOAD_INTERVAL_MS;
+const SEEN_MS = MAX_UPLOAD_INTERVAL_MS + UPLOAD_INTERVAL_MS;
 
 /** More sources than this are not remembered; the one seen longest ago is forgotten first. */
 const MAX_SOURCES = 20_000;
@@ -93,8 +92,8 @@ export class Sources {
   /** Returns the sequence numbers of the sources that were seen last. */
   toStored(): StoredSource[] {
     return [...this.#sources]
-      .slice(-MAX_STORED)
       .filter(([, { sequence }]) => Number.isFinite(sequence))
+      .slice(-MAX_STORED)
       .map(([source, { sequence }]) => [source, sequence]);
   }
 }

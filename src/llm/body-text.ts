@@ -102,6 +102,13 @@ export const MAX_DEPTH = 100;
  * the isolate would wait for it. A body of messages has only a few names for each text.
  */
 export const MAX_OUTSIDE_TEXTS = 64 * 1024;
+/**
+ * The maximum number of different names in all objects together. Different names take JSON.parse the most time:
+ * 16,000 of them take 50 ms. Messages and the schemas of a hundred tools have fewer than a thousand.
+ */
+export const MAX_NAMES = 2048;
+/** Longer names are not folded, because they are none that Weir reads. The limit is far above the longest of these. */
+const MAX_FOLDED_LENGTH = 64;
 
 const QUOTE = 0x22;
 const COLON = 0x3a;
@@ -115,7 +122,7 @@ const CLOSE_OBJECT = 0x7d;
  * Parses a JSON object of bounded size.
  *
  * @returns undefined if the text is not a JSON object, if it exceeds {@link MAX_DEPTH} or
- * {@link MAX_OUTSIDE_TEXTS}, or if any object in it has two equal names. Some servers use the first of two fields
+ * {@link MAX_OUTSIDE_TEXTS} or {@link MAX_NAMES}, or if any object in it has two equal names. Some servers use the first of two fields
  * with one name, others use the last one, and others merge them
  */
 export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
@@ -139,26 +146,35 @@ export function foldNames(
 }
 
 function foldName(name: string): string {
+  if (name.length > MAX_FOLDED_LENGTH) return name;
   return name.replace(/[ıİ]/g, "i").toLowerCase().replaceAll("ſ", "s");
 }
 
 /**
  * Counts the names in a text that may be JSON, by their colons.
  *
- * @returns undefined if the text exceeds {@link MAX_DEPTH} or {@link MAX_OUTSIDE_TEXTS}
+ * @returns undefined if the text exceeds {@link MAX_DEPTH}, {@link MAX_OUTSIDE_TEXTS} or {@link MAX_NAMES}
  */
 function countNames(json: string): number | undefined {
+  const different = new Set<string>();
   let names = 0;
   let depth = 0;
   let outsideTexts = 0;
+  let [textStart, textEnd] = [0, 0];
   for (let at = 0; at < json.length; at++) {
     const code = json.charCodeAt(at);
-    if (code === QUOTE) at = endOfText(json, at + 1);
-    else if (code === COLON) names++;
-    else if (code === OPEN_LIST || code === OPEN_OBJECT) depth++;
+    if (code === QUOTE) {
+      textStart = at + 1;
+      at = endOfText(json, textStart);
+      textEnd = at;
+    } else if (code === COLON) {
+      names++;
+      different.add(json.slice(textStart, textEnd));
+    } else if (code === OPEN_LIST || code === OPEN_OBJECT) depth++;
     else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--;
     outsideTexts++;
-    if (depth > MAX_DEPTH || outsideTexts > MAX_OUTSIDE_TEXTS) return undefined;
+    const isTooMany = outsideTexts > MAX_OUTSIDE_TEXTS || different.size > MAX_NAMES;
+    if (depth > MAX_DEPTH || isTooMany) return undefined;
   }
   return names;
 }
@@ -203,22 +219,30 @@ type OnText = (text: string, bytes: number) => boolean;
 
 /**
  * Reads a body to its end, or until `onText` returns false. A body that breaks off ends at that
- * point. Bytes that are not UTF-8 become U+FFFD, and a byte order mark at the start is omitted.
- * A piece contains only whole characters.
+ * point. A byte order mark at the start is omitted. A piece contains only whole characters.
+ *
+ * @param decoder by default, bytes that are not UTF-8 become U+FFFD; a fatal one ends the body at such bytes
+ * @returns whether the body was read to its end
  */
-export async function readPieces(body: ReadableStream<Uint8Array>, onText: OnText): Promise<void> {
-  const decoder = new TextDecoder();
+export async function readPieces(
+  body: ReadableStream<Uint8Array>,
+  onText: OnText,
+  decoder = new TextDecoder(),
+): Promise<boolean> {
   const reader = body.getReader();
+  let isWhole = false;
   try {
     let goesOn = true;
     while (goesOn) {
       const { done, value } = await reader.read();
       goesOn = onText(decoder.decode(value, { stream: !done }), value?.byteLength ?? 0) && !done;
+      isWhole = done;
     }
   } catch {
-    // The client or the origin has ended the connection.
+    // The client or the origin has ended the connection, or the body is not UTF-8.
   }
   ignoreRest(reader);
+  return isWhole;
 }
 
 /**

@@ -98,7 +98,7 @@ interface BodyText {
   readonly length: number;
 }
 
-/** Returns the whole body; undefined if it is encoded or too long. */
+/** Returns the whole body; undefined if it is encoded, not UTF-8 or too long. */
 async function readBody(request: Request): Promise<BodyText | undefined> {
   const { headers, body } = request;
   if (!body) return { text: "", length: 0 };
@@ -108,23 +108,29 @@ async function readBody(request: Request): Promise<BodyText | undefined> {
   const declared = Number(headers.get("content-length") ?? 0);
   if (declared > MAX_REQUEST_LENGTH) return undefined;
   const copy = request.clone();
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   if (declared > 0) {
     // The runtime reads a whole body faster than this module reads it piece by piece.
     const bytes = await copy.arrayBuffer();
-    return { text: new TextDecoder().decode(bytes), length: bytes.byteLength };
+    try {
+      return { text: decoder.decode(bytes), length: bytes.byteLength };
+    } catch {
+      return undefined;
+    }
   }
   let text = "";
   let length = 0;
   let pieces = 0;
   const isAccepted = () =>
     length <= MAX_REQUEST_LENGTH && pieces <= MAX_PIECES + length / MIN_PIECE_LENGTH;
-  await readPieces(copy.body as ReadableStream<Uint8Array>, (piece, bytes) => {
+  const addPiece = (piece: string, bytes: number) => {
     text += piece;
     length += bytes;
     if (bytes > 0) pieces++;
     return isAccepted();
-  });
-  return isAccepted() ? { text, length } : undefined;
+  };
+  const isWhole = await readPieces(copy.body as ReadableStream<Uint8Array>, addPiece, decoder);
+  return isWhole && isAccepted() ? { text, length } : undefined;
 }
 
 /**

@@ -332,6 +332,35 @@ describe("a request", () => {
     },
   );
 
+  it("waits for the call of another request, although the clock has gone back since a failure", async () => {
+    const { link, load } = createLink();
+    control.behaviour = "refuse";
+    await load();
+    vi.setSystemTime(Date.now() - HOUR);
+    control.behaviour = "answer";
+    await load();
+    await vi.advanceTimersByTimeAsync(60_000);
+    control.answer = {
+      ...control.answer,
+      overrides: { version: 5, isComplete: true, set: [], removed: [] },
+    };
+    control.delayMs = 50;
+    void load();
+    const second = load();
+    await vi.advanceTimersByTimeAsync(60);
+    await second;
+    expect(link.overrides.version).toBe(5);
+    expect(second).toBeInstanceOf(Promise);
+  });
+
+  it("loads the overrides within 26 seconds after an answer that named a much longer interval", async () => {
+    const { load } = createLink();
+    control.answer = { ...control.answer, callAgainMs: 1e12 };
+    await load();
+    await vi.advanceTimersByTimeAsync(26_000);
+    expect(load()).toBeInstanceOf(Promise);
+  });
+
   it("shares one call with all requests that come at the same time", async () => {
     const { link, load } = createLink();
     control.delayMs = 100;

@@ -82,3 +82,22 @@ it("counts sums once if the first attempt to write them fails", async () => {
   });
   expect(counts).toEqual([2, 2, 2]);
 });
+
+it("answers a call without sums at once, although sums wait for the next write", async () => {
+  const object = env.WEIR_CONTROL.getByName(crypto.randomUUID());
+  const isAnswered = await runInDurableObject(object, async (_, { storage }) => {
+    const statistics = new Statistics(storage, NOW);
+    await statistics.add(uploadOf(1, { minutes: [minuteAt(NOW, 1)] }), NOW);
+    vi.useFakeTimers({ now: NOW + 100 });
+    const waiting = { source: "other", minutes: [minuteAt(NOW, 1)] };
+    const write = statistics.add(uploadOf(1, waiting), NOW + 100);
+    let answered = false;
+    void statistics.add(uploadOf(0, { source: "third" }), NOW + 100).then(() => (answered = true));
+    await vi.advanceTimersByTimeAsync(1);
+    const result = answered;
+    await vi.advanceTimersByTimeAsync(1000);
+    await write;
+    return result;
+  });
+  expect(isAnswered).toBe(true);
+});

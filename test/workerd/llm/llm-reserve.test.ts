@@ -88,6 +88,28 @@ describe("the output is the maximum if the body is", () => {
     expect(await llmReserve({ output: 0 })(post(text))).toBe(inputOf(text) + MAX_TOKENS);
   });
 
+  it.each(["whole", "in pieces"])(
+    "bytes that are not UTF-8, in a body that arrives %s",
+    async (name) => {
+      const text = '{"max_tok_ens": 100000}';
+      const bytes = Uint8Array.from([...text].map((c) => (c === "_" ? 0xff : c.charCodeAt(0))));
+      const body = name === "whole" ? bytes : new Blob([bytes]).stream();
+      const request = new Request("https://example.com", { method: "POST", body });
+      const tokens = await llmReserve()(request);
+      expect(tokens).toBeGreaterThanOrEqual(MAX_TOKENS);
+    },
+  );
+
+  it("more than 2,048 different names, and not as many equal ones", async () => {
+    const objectWith = (names: number) =>
+      JSON.stringify(Object.fromEntries(Array.from({ length: names }, (_, at) => [`n${at}`, 1])));
+    const small = JSON.stringify({ max_tokens: 1, messages: Array(3000).fill({ role: "x" }) });
+    const tokensOf = (text: string) => llmReserve({ output: 0 })(post(text));
+    expect(await tokensOf(objectWith(2048))).toBeLessThan(MAX_TOKENS);
+    expect(await tokensOf(objectWith(2049))).toBeGreaterThanOrEqual(MAX_TOKENS);
+    expect(await tokensOf(small)).toBeLessThan(MAX_TOKENS);
+  });
+
   it("JSON in UTF-16, which Python reads", async () => {
     const bytes = Uint8Array.from([...'{"max_tokens": 9}'].flatMap((c) => [c.charCodeAt(0), 0]));
     expect(await llmReserve()(post(bytes))).toBe(Math.ceil(bytes.length / 4) + MAX_TOKENS);
