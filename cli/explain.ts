@@ -12,7 +12,8 @@ Examples:
   explain GET /search --ip 203.0.113.7 --against https://api.example.com
 
 The options that describe the request are those of curl. So in a curl command, such as a browser's Copy as cURL (bash),
-replace the word curl by npx weir explain. Only --json has another meaning: write --data and -H in its place.
+replace the word curl by npx weir explain. Two have another meaning: -v is --verbose, and --json
+prints JSON (for curl's, write --data and -H).
 
 Without --against, the configuration is read from --config, all counts are 0, and nothing is sent. Secrets and
 vars come from environment variables, .dev.vars and wrangler's configuration, as for weir doctor. With --against,

@@ -173,7 +173,7 @@ export async function runGuarded<T>(run: () => Promise<T>, options: GuardOptions
   process.on("uncaughtException", reject);
   try {
     const result = await Promise.race([run(), failed]);
-    // Node reports promises that nothing handles only at the end of a turn.
+    // Node reports a rejection that nothing handles only when the turn ends.
     await Promise.race([new Promise((resolve) => setImmediate(resolve)), failed]);
     return result;
   } finally {

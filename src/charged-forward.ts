@@ -37,7 +37,7 @@ interface SettledResponse {
 /**
  * Calls the functions for `settle: "custom:NAME"`, each at most once.
  *
- * A function may take as long as the body takes. After the end of the body it has `timeoutMs`. If it
+ * A function may take as long as the body takes, and another `timeoutMs` after the body has ended. If it
  * returns no cost, the reason for the unknown cost is determined after the end of the body, because
  * the body may break off.
  *

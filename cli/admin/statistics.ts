@@ -163,7 +163,7 @@ function bucketTable({ buckets, ruleBuckets }: StatisticsReport): string {
   return table(["TIME", "REQUESTS", "ALLOWED", "LIMITED", "UNDECIDED", "NO RULE"], rows);
 }
 
-/** A number that needs attention if it is not 0. */
+/** Returns the cell of a number, in colour if it is above 0. */
 function coloured(count: number, style: "red" | "yellow" | "magenta"): Cell {
   return count > 0 ? { text: count, style } : 0;
 }

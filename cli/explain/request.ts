@@ -439,7 +439,7 @@ async function parseUrl(
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(given)) {
     throw wrongOptions(
       url
-        ? `The URL begins with ${quoted(url.protocol)}// Weir's requests begin with https:// or http://.`
+        ? `The URL begins with ${quoted(`${url.protocol}//`)}, but a request to Weir begins with https:// or http://.`
         : "The URL is not valid. Write a URL such as https://api.example.com/login.",
     );
   }

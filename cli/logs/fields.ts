@@ -474,7 +474,12 @@ function reasonOf(fact: string, path: FieldPath, records: readonly LogRecord[]):
   const names = fieldNames(records);
   const nearest = nearestName(field, names);
   const guess = nearest === undefined ? "" : ` Did you mean ${printable(nearest)}?`;
-  return `--map ${fact}=${shown}: none of the first records has the field ${shown}.${guess} The first records have the fields ${listedNames(names)}.`;
+  return `--map ${fact}=${shown}: none of the first records has the field ${shown}.${guess} ${describeNames(names)}`;
+}
+
+function describeNames(names: readonly string[]): string {
+  if (names.length === 0) return "The first records have no fields.";
+  return `The first records have the fields ${listedNames(names)}.`;
 }
 
 /** What each request needs, and where Cloudflare's records have it. */
@@ -499,7 +504,7 @@ function missingFields(
     !fields.has(fact) && (fact === "time" || !fields.has("request"));
   const missing = NEEDED.filter(({ fact }) => isMissing(fact));
   const options = (missing.length > 0 ? missing : NEEDED).map(({ fact }) => `--map ${fact}=FIELD`);
-  const names = `The first records have the fields ${listedNames(fieldNames(records))}.`;
+  const names = describeNames(fieldNames(records));
   if (format === "logpush" && missing.length > 0) {
     const lacked = missing.map(({ logpush }) => logpush).join(" and ");
     return new LogError(

@@ -313,7 +313,7 @@ export function logNotes(
   if (late > 0) {
     found.push({
       code: "late-lines",
-      text: `Lines left out, because they came too late to be sorted by their times: ${late} of ${lines}. Raise --max-delay.`,
+      text: `Lines left out, because they came too late to be sorted by their times: ${formatCount(late)} of ${formatCount(lines)}. Raise --max-delay.`,
     });
   }
   if (broken > 0) {

@@ -46,7 +46,7 @@ export function noRequests({
   const example = first ? `\n${first.file}:${first.line}: ${first.reason}` : "";
   return new ReplayError(
     2,
-    `${files.join(", ")}: no request to replay. The log has ${has}.${example}`,
+    `${files.join(", ")}: no request was found. The log has ${has}.${example}`,
   );
 }
 
@@ -131,9 +131,9 @@ export async function readConfig(
 
 /** How a signal, such as Ctrl-C, ends a command. */
 interface Interruption {
-  /** Aborted when the signal comes. */
+  /** Aborts when the process gets a signal, such as SIGINT. */
   readonly signal: AbortSignal;
-  /** The exit code of the signal; undefined before it comes. */
+  /** The exit code for the signal that the process got; undefined before that. */
   exitCode(): number | undefined;
 }
 

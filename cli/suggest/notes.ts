@@ -52,7 +52,7 @@ function requestNotes(
 function clientNotes({ clients, requestsLeftOut }: Suggestion): ReportNote[] {
   const notes: ReportNote[] = [];
   if (clients > 0 && clients < ENOUGH_CLIENTS) {
-    const shares = clients < ENOUGH_CLIENTS / 10 ? "1 %, 0.1 % and 0.01 %" : "0.1 % and 0.01 %";
+    const shares = clients < ENOUGH_CLIENTS / 10 ? "1%, 0.1% and 0.01%" : "0.1% and 0.01%";
     const text = `The log has ${formatCount(clients, "client")}, and ${shares} of its clients are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
     notes.push({ code: "few-clients", text });
   }

@@ -17,7 +17,7 @@ const MAX_REMOVED = 10_000;
 class OverrideChanges {
   /** By id, in the order of their changes. */
   readonly #overrides = new Map<string, Override>();
-  /** The version of the last change of each override, also of absent ones, in the same order. */
+  /** By id, in the same order: the version of the last change of each override, also of removed ones. */
   readonly #versions = new Map<string, number>();
   /** All changes after this version are known. */
   oldest: number;

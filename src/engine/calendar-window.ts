@@ -113,7 +113,7 @@ function localStartOf({ unit, month, day, weekday, timeMs }: Calendar, index: nu
   return Date.UTC(1970, months, Math.min(day, lastDay)) + timeMs;
 }
 
-/** Returns the first time at which the clocks of a zone show the local time or a later one. */
+/** Returns the first instant whose local time in a zone is `local` or later. A change of the clocks may skip `local`. */
 function firstTimeAt(timeZone: string, local: number): number {
   // The clocks of a zone change at most once in these two days.
   const before = offsetAt(timeZone, local - DAY_MS);

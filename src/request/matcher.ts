@@ -56,7 +56,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
 
 const PATHS = { field: "paths", isException: false } as const;
 
-/** Whether a rule does not count preflights: only rules that name OPTIONS count them. */
+/** Whether a rule ignores preflights. Only rules that name OPTIONS count them. */
 function isRefusedPreflight(rule: Rule, trace: MatchTrace | undefined): boolean {
   if (rule.match.methods?.includes("OPTIONS")) return false;
   trace?.(rule, { field: "methods", isException: false, holds: false });

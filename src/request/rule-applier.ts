@@ -45,8 +45,8 @@ export interface AppliedRule {
   readonly cost?: number;
   /**
    * Set only if an operator has blocked the client under this rule: when the block ends, in milliseconds
-   * since the Unix epoch. Then `windows` have no quota, and the client's requests exceed the rule's limits
-   * whatever they cost. No store is called for the rule.
+   * since the Unix epoch. Then `windows` have no quota, so each request of the client is denied, even one
+   * that costs 0. No store is called for the rule.
    */
   readonly blockedUntil?: number;
   /**

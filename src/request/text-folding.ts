@@ -127,8 +127,8 @@ export function isBlank(code: number): boolean {
 }
 
 /**
- * Removes every occurrence of a character from the end of a text. It uses a loop for the same
- * reason as {@link trimBlanks}.
+ * Removes every occurrence of a character from the end of a text. It uses a loop, because a pattern such as
+ * `/x+$/` would take quadratic time.
  */
 export function removeTrailing(character: string, text: string): string {
   let end = text.length;
