@@ -107,8 +107,8 @@ const WAYS: Record<string, Way> = {
     fields: { limit: 9, window: "1m", tiers: "calendar" },
     create: gateway(),
   },
-  // Both shards have a quota of 1, and a request takes the one that has more left.
-  shards: { fields: { shards: 2 }, create: gateway() },
+  // Each shard has a quota of 2, and these tests always draw the first one.
+  shards: { fields: { limit: 4, shards: 2 }, create: gateway() },
   "onError: local": {
     fields: { onError: "local", localShare: 1 },
     options: { store: "upstash" },
@@ -144,6 +144,7 @@ function ruleOf({ fields: window }: (typeof WINDOWS)[number], fields: object = {
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"] });
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("origin"));
+  vi.spyOn(Math, "random").mockReturnValue(0);
   for (const level of ["log", "error"] as const) vi.spyOn(console, level).mockReturnValue();
 });
 

@@ -139,13 +139,14 @@ describe.each(Object.entries(EVERY_STORE))("a rule with other fields, on %s", (_
 
   it.each<[string, object, ((store: Store) => Store)?]>([
     ["none", {}],
-    ["shards", { shards: 2 }],
+    ["one of two shards", { limit: 8, shards: 2 }],
     ["leases", {}, (store) => withLeases(store, { timeoutMs: 1000, background: () => {} })],
     ["the denial cache", {}, (store) => withDenialCache(store)],
     ["several windows", { limit: undefined, window: undefined, limits: limits() }],
     ["tiers", { limit: 9, tiers: { by: "country", limits: { pro: limits()[0] } } }],
     ["shadow mode", { mode: "shadow" }],
   ])("%s", async (_, fields, wrap) => {
+    vi.spyOn(Math, "random").mockReturnValue(0);
     const decide = decideWith(fields, wrap);
     const admitted = async () => {
       const decision = await decide();

@@ -170,8 +170,9 @@ describe("a client that is denied from memory", () => {
     ["an earlier alternative of its key", { ...OWN, key: "header:x-api-key | custom:tenant" }],
     ["a tier", { ...OWN, limit: 9, tiers: { by: "header:x-api-key", limits: { k: ONE } } }],
     ["rollover", { ...OWN, capacity: 2 }],
-    ["shards", { ...OWN, limit: 2, shards: 2 }],
+    ["one of two shards", { ...OWN, limit: 4, shards: 2 }],
   ])("is denied early by %s", async (_, rule) => {
+    vi.spyOn(Math, "random").mockReturnValue(0);
     for (const store of Object.keys(STORES) as (keyof typeof STORES)[]) {
       const { send, calls } = setUp({ rules: [OTHERS["a custom cost"], rule], store });
       for (let sent = 0; sent < 4; sent++) await send("next", post());
