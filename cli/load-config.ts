@@ -16,7 +16,7 @@ import { type BlockedReport, runGuarded, withoutNodeEnv } from "./process.ts";
 /** The longest time that a file may take to load, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
-/** The reason for which a file that blocks the thread cannot be loaded, and the remedy. */
+/** The error for a file that blocks the thread, with its possible causes. */
 export const BLOCKED = `Error: The file does not finish within ${TIMEOUT_MS / 1000} seconds. The file may contain a loop without an end or work that takes long, or this machine may be busy.`;
 
 /**

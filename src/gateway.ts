@@ -163,8 +163,8 @@ export class Gateway {
       const identified = applied instanceof Promise ? await applied : applied;
       const appliedRules = this.#overrides?.clientsOf(identified) ?? identified;
       if (appliedRules.length === 0) return NO_RULES;
-      // The time of the functions in `custom`, and of waiting for rules with the mode `mark`, does
-      // not shorten the deadlines of the decision and of the charge. Otherwise a client that makes a
+      // Time that passes in functions of `custom`, or while rules with the mode `mark` are awaited, does
+      // not count towards the deadlines of the decision and of the charge. Otherwise a client that makes a
       // function slow, or that sends a token with an unknown key, could leave its request undecided.
       const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
       const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);

@@ -234,7 +234,7 @@ export class LogPeriod {
   from: number | undefined;
   to: number | undefined;
 
-  /** Adds requests in the order of their times, by the times of the first one and of the last one. */
+  /** Adds requests that are sorted by time, given the times of the first and the last. */
   add(firstAt: number, lastAt: number): void {
     this.from ??= firstAt;
     this.to = lastAt;

@@ -50,7 +50,7 @@ class LoggedFields implements ReadonlyHeaders {
 const NOT_IN_HEADERS = ["cf-connecting-ip", "user-agent", "host", "content-length"];
 
 /**
- * The request of a log that is being decided, in the form that the Worker's rules read. One object serves
+ * The logged request that is being decided, in the form that the Worker's rules read. One object serves
  * all requests, one after the other, because a replay decides millions.
  */
 export class LoggedRequest implements CanonicalRequest {

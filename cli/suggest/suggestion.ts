@@ -42,7 +42,7 @@ export interface WindowSuggestion {
   readonly p95: number;
   readonly p99: number;
   readonly max: number;
-  /** The lowest limits that deny at most this share of clients, each in at least one window. */
+  /** For each share: the lowest limit that at most this share of clients exceeds in any window. */
   readonly limits: readonly SuggestedLimit[];
   /**
    * The limit of 0.1 % (1 % of fewer than 1,000 clients), rounded up to a number that is easy to remember;

@@ -85,7 +85,7 @@ export function encodedCookieValue(text: string): string | undefined {
   return /[\0-\x20\\]/.test(trimmed) ? undefined : cookieValue(trimmed);
 }
 
-/** Returns the value of a cookie in one spelling, from a text without quotes and backslash escapes. */
+/** Returns the canonical form of a cookie's value, which has no quotes and no backslash escapes. */
 export function cookieValue(text: string): string | undefined {
   const decoded = decodeAll(text);
   if (decoded === undefined || decoded.includes("\\")) return undefined;

@@ -203,7 +203,7 @@ const MAX_RETURNS_PER_CALL = 8;
 /** The maximum number of returns that wait for a call. That many returns take about 0.5 MB. */
 const MAX_RETURNS = 1024;
 
-/** The times of a call for leased counters. */
+/** A call for leased counters: its times, and `clockSteps` when it was sent. */
 export interface LeaseCall extends StoreCall {
   /** The value of {@link LeaseBook.clockSteps} when the call was sent. */
   readonly clockSteps: number;
