@@ -170,6 +170,8 @@ function countNames(json: string): number | undefined {
     } else if (code === COLON) {
       names++;
       different.add(json.slice(textStart, textEnd));
+      // A second colon has no name. With it, a long text would be hashed once for each colon.
+      textStart = textEnd;
     } else if (code === OPEN_LIST || code === OPEN_OBJECT) depth++;
     else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--;
     outsideTexts++;
