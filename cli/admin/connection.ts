@@ -106,7 +106,7 @@ interface RawAnswer extends Call {
   readonly text: string;
 }
 
-/** A fault of one field in a body, see the API's description at /_weir/api/openapi.json. */
+/** A fault of one field in a body. */
 interface BodyFault {
   readonly path?: unknown;
   readonly message?: unknown;

@@ -1,19 +1,15 @@
-import { toJsonSchema } from "@valibot/to-json-schema";
 import { Hono } from "hono";
-import type { GenericSchema } from "valibot";
 import * as v from "valibot";
 import { parseIsoTime } from "../config/calendar.ts";
-import { MAX_LIMIT } from "../config/window.ts";
 import type { Resolution, StatisticsQuery } from "../control/protocol.ts";
 import { MAX_URL } from "../explain/described-request.ts";
-import { MAX_FACTOR, MAX_REASON } from "../overrides/override.ts";
+import { MAX_REASON } from "../overrides/override.ts";
 import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity.ts";
-import { noRuleSums } from "../statistics/sums.ts";
 import { type AdminEnv, noOverride, problemOf, unknownRule } from "./admin-problem.ts";
 import { check, invalidInput, queryOf, readJson, selectorOf, setOverrides } from "./input.ts";
 
-// The schemas of what programs send to the API. Its description in OpenAPI is made of them. Each message continues
-// a sentence that begins with the name of the field.
+// The schemas of what programs send to the API. Each message continues a sentence that begins with the name of the
+// field.
 
 /** The maximum number of entries of the audit list in one answer. */
 const MAX_ENTRIES = 500;
@@ -23,36 +19,20 @@ const MAX_FIELDS = 128;
 const text = (message: string, max = 64) =>
   v.pipe(v.string(message), v.minLength(1, message), v.maxLength(max, message));
 
-const RuleName = v.pipe(text("must be the name of a rule"), v.description("The name of a rule."));
+const RuleName = text("must be the name of a rule");
 
-const Why = v.pipe(
-  v.string(`must be a text of 1 to ${MAX_REASON} characters`),
-  v.trim(),
-  v.minLength(1, `must be a text of 1 to ${MAX_REASON} characters`),
-  v.maxLength(MAX_REASON, `must be a text of 1 to ${MAX_REASON} characters`),
-  v.description("The reason for the change, for the audit list."),
-);
+const WHY = `must be a text of 1 to ${MAX_REASON} characters`;
+const Why = v.pipe(v.string(WHY), v.trim(), v.minLength(1, WHY), v.maxLength(MAX_REASON, WHY));
 
 const IDENTITY = `must be ${IDENTITY_FORM}`;
 
 const clientFields = {
-  client: v.optional(
-    v.pipe(
-      v.string(IDENTITY),
-      v.regex(IDENTITY_PATTERN, IDENTITY),
-      v.description("The client's identity, as answers and log lines show it."),
-    ),
-  ),
+  client: v.optional(v.pipe(v.string(IDENTITY), v.regex(IDENTITY_PATTERN, IDENTITY))),
   known: v.optional(
-    v.pipe(
-      v.record(
-        v.string(),
-        v.string("must be a text"),
-        'must be an object of values by the names in keys, such as { "ip": "203.0.113.7" }',
-      ),
-      v.description(
-        "What is known about the client, by the names in keys, such as ip or header:x-api-key. The values are hashed and not stored.",
-      ),
+    v.record(
+      v.string(),
+      v.string("must be a text"),
+      'must be an object of values by the names in keys, such as { "ip": "203.0.113.7" }',
     ),
   ),
 };
@@ -78,10 +58,7 @@ const PeekBody = v.pipe(strict({ ...clientFields, rule: v.optional(RuleName) }),
 const ChangeBody = v.pipe(strict({ ...clientFields, rule: RuleName, why: Why }), oneSelector());
 
 const RemoveBody = strict({
-  id: v.pipe(
-    text("must be the id of an override: the rule's name, or RULE:CLIENT", 200),
-    v.description("The rule's name, or for the override of a client RULE:CLIENT."),
-  ),
+  id: text("must be the id of an override: the rule's name, or RULE:CLIENT", 200),
   why: Why,
 });
 
@@ -98,18 +75,12 @@ export const ExplainBody = strict({
     v.pipe(
       v.record(v.string(), v.string("must be a text"), "must be an object of texts by field"),
       v.maxEntries(MAX_FIELDS, `must have at most ${MAX_FIELDS} fields`),
-      v.description("Header fields. The client's address is in cf-connecting-ip."),
     ),
   ),
   cf: v.optional(
-    v.pipe(
-      v.record(v.string(), v.unknown(), 'must be an object, such as { "country": "DE" }'),
-      v.description("Cloudflare's data about the client, such as country and asn."),
-    ),
+    v.record(v.string(), v.unknown(), 'must be an object, such as { "country": "DE" }'),
   ),
-  body: v.optional(
-    v.pipe(v.string("must be a text"), v.description("The body, for functions in custom.")),
-  ),
+  body: v.optional(v.string("must be a text")),
 });
 
 const TIME =
@@ -148,234 +119,10 @@ const AuditParameters = strict({
   before: v.optional(count(Number.MAX_SAFE_INTEGER)),
 });
 
-const Factor = v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_FACTOR));
-const Limit = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(MAX_LIMIT));
-
-/**
- * The form of the body that sets an override, for the description only: `checkOverride` reads the body, because
- * the allowed effects depend on whether the override is for a client.
- */
-const OverrideForm = v.strictObject({
-  rule: RuleName,
-  ...clientFields,
-  effect: v.union([
-    v.strictObject({ kind: v.literal("limits"), limits: v.record(v.string(), Limit) }),
-    v.strictObject({ kind: v.literal("factor"), factor: Factor }),
-    v.strictObject({ kind: v.picklist(["unlimited", "blocked"]) }),
-    v.strictObject({
-      mode: v.optional(v.picklist(["enforce", "shadow", "off"])),
-      factor: v.optional(Factor),
-    }),
-  ]),
-  expiresIn: v.optional(
-    v.pipe(
-      v.union([v.string(), v.number()]),
-      v.description('A length of time, such as "2h", or a number of seconds.'),
-    ),
-  ),
-  expiresAt: v.optional(
-    v.pipe(
-      v.union([v.string(), v.number()]),
-      v.description("A time with its zone, or milliseconds since 1970. Instead of expiresIn."),
-    ),
-  ),
-  reason: Why,
-});
-
-/** A part of the document. */
-type Part = Readonly<Record<string, unknown>>;
-
-/** What differs between the operations of the API. */
-interface ApiOperation {
-  readonly summary: string;
-  readonly body?: GenericSchema;
-  /** The schema of the parameters in the query. */
-  readonly query?: GenericSchema;
-  /** The fields that the answer has at least. */
-  readonly answer: Readonly<Record<string, "array" | "object" | "number" | "string" | Part>>;
-}
-
-const RULE_SUMS: Part = {
-  type: "object",
-  description: "The sums of each rule, by its name",
-  additionalProperties: {
-    type: "object",
-    properties: {
-      ...mapValues({ ...noRuleSums() }, () => ({ type: "number" })),
-      peak: {
-        type: "number",
-        minimum: 0,
-        maximum: 1,
-        description: "The largest part of a limit that any client had used; 0 if it is unknown",
-      },
-    },
-  },
-};
-
-const OPERATIONS: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>> = {
-  "/rules": { get: { summary: "Lists the rules and their overrides", answer: { rules: "array" } } },
-  "/statistics": {
-    get: {
-      summary: "Returns sums by minute, hour or day",
-      query: StatisticsParameters,
-      answer: { resolution: "string", buckets: "array", rules: RULE_SUMS, clients: "array" },
-    },
-  },
-  "/totals": {
-    get: {
-      summary: "Returns the sums since the control object exists",
-      answer: { since: "number", requests: "object", store: "object", rules: RULE_SUMS },
-    },
-  },
-  "/peek": {
-    post: {
-      summary: "Reads a client's quotas and bans, and takes no quota",
-      body: PeekBody,
-      answer: { clients: "array" },
-    },
-  },
-  "/reset": {
-    post: {
-      summary: "Removes a client's counts and its ban under a rule",
-      body: ChangeBody,
-      answer: { clients: "array" },
-    },
-  },
-  "/lift-ban": {
-    post: {
-      summary: "Removes a client's ban under a rule, and keeps its counts",
-      body: ChangeBody,
-      answer: { clients: "array" },
-    },
-  },
-  "/overrides": {
-    get: { summary: "Lists the overrides", answer: { overrides: "array" } },
-    put: {
-      summary: "Sets the override of a rule or of a client",
-      body: OverrideForm,
-      answer: { override: "object", overrides: "array" },
-    },
-    delete: { summary: "Removes an override", body: RemoveBody, answer: { override: "object" } },
-  },
-  "/audit": {
-    get: {
-      summary: "Lists the changes of operators, the newest first",
-      query: AuditParameters,
-      answer: { entries: "array" },
-    },
-  },
-  "/explain": {
-    post: {
-      summary: "Explains which rules apply to a described request, and takes no quota",
-      body: ExplainBody,
-      answer: { outcome: "string", request: "object", rules: "array", response: "object" },
-    },
-  },
-};
-
-/** Returns the description of the API in OpenAPI 3.1. */
-export function openApiDocument(): Part {
-  return {
-    openapi: "3.1.0",
-    info: {
-      title: "Weir",
-      version: "1",
-      description:
-        "What operators of Weir see and change. Without a valid credential, no path exists.",
-    },
-    servers: [{ url: "/_weir/api" }],
-    security: [{ token: [] }],
-    paths: mapValues(OPERATIONS, (methods, path) =>
-      mapValues(methods, (each, method) => operationOf(path, method, each)),
-    ),
-    components: {
-      securitySchemes: { token: { type: "http", scheme: "bearer" } },
-      schemas: { Problem: PROBLEM },
-    },
-  };
-}
-
-function operationOf(path: string, method: string, operation: ApiOperation): Part {
-  const { summary, body, query, answer } = operation;
-  const fields = mapValues(answer, (type) => (typeof type === "string" ? { type } : type));
-  return {
-    operationId: `${method}${path.replaceAll(/[/-](\w)/g, (_, first: string) => first.toUpperCase())}`,
-    summary,
-    ...(query && { parameters: parametersOf(query) }),
-    ...(body && {
-      requestBody: { required: true, content: { "application/json": { schema: schemaOf(body) } } },
-    }),
-    responses: {
-      200: {
-        description: "The result",
-        content: {
-          "application/json": {
-            schema: { type: "object", required: Object.keys(answer), properties: fields },
-          },
-        },
-      },
-      default: {
-        description: "What was wrong, and what is allowed",
-        content: {
-          "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } },
-        },
-      },
-    },
-  };
-}
-
-const PROBLEM: Part = {
-  type: "object",
-  required: ["type", "title", "status", "detail"],
-  properties: {
-    type: { type: "string" },
-    title: { type: "string" },
-    status: { type: "integer" },
-    detail: { type: "string", description: "What was wrong, and what is allowed" },
-    changed: {
-      type: "boolean",
-      description: "false if nothing was changed. A 503 without it: a change may have been made",
-    },
-    faults: {
-      type: "array",
-      items: {
-        type: "object",
-        required: ["path", "message"],
-        properties: { path: { type: "string" }, message: { type: "string" } },
-      },
-    },
-  },
-};
-
-/** Returns what clients may send. JSON Schema cannot express all checks, so the description omits some. */
-function schemaOf(schema: GenericSchema): Part {
-  const { $schema: _, ...rest } = toJsonSchema(schema, { typeMode: "input", errorMode: "ignore" });
-  return rest;
-}
-
-function parametersOf(query: GenericSchema): Part[] {
-  const { properties = {} } = schemaOf(query) as { properties?: Record<string, Part> };
-  return Object.entries(properties).map(([name, schema]) => ({
-    name,
-    in: "query",
-    required: false,
-    schema,
-  }));
-}
-
-function mapValues<Value, Result>(
-  record: Readonly<Record<string, Value>>,
-  map: (value: Value, key: string) => Result,
-): Record<string, Result> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value, key)]));
-}
-
 /** The API for programs, below `/_weir/api/`. */
 export const apiRoutes = new Hono<AdminEnv>();
 
 apiRoutes.onError(problemOf);
-
-apiRoutes.get("/openapi.json", (c) => c.json(openApiDocument()));
 
 apiRoutes.get("/rules", async (c) => c.json({ rules: await c.var.operations.rules() }));
 

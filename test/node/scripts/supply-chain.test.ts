@@ -13,8 +13,6 @@ const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC",
 const RUNTIME = [
   "@date-fns/tz",
   "@upstash/redis",
-  // Describes the API of operators in OpenAPI.
-  "@valibot/to-json-schema",
   "ansi-regex",
   // The progress of weir replay. It depends on string-width, and that on four small packages.
   "cli-progress",

@@ -515,21 +515,3 @@ describe("without a control object", () => {
     });
   });
 });
-
-it("describes itself in OpenAPI", async () => {
-  const { openapi, paths } = await createApi().call("GET", "openapi.json");
-  expect(openapi).toBe("3.1.0");
-  expect(Object.keys(paths).sort()).toEqual(
-    [
-      "audit",
-      "explain",
-      "lift-ban",
-      "overrides",
-      "peek",
-      "reset",
-      "rules",
-      "statistics",
-      "totals",
-    ].map((name) => `/${name}`),
-  );
-});

@@ -11,7 +11,6 @@ export const paths = [
   at("the overview", "/_weir/"),
   at("the metrics", "/_weir/metrics"),
   at("an asset of the dashboard", "/_weir/assets/chart.js"),
-  at("the description of the API", "/_weir/api/openapi.json"),
   at("upper case", "/_WEIR/API/rules"),
   at("an escaped underscore", "/%5fweir/api/rules"),
   at("an escaped letter", "/_weir/%61pi/rules"),
