@@ -5,8 +5,8 @@ import type { Config } from "./config/schema.ts";
 import { isBrotli, isEmptyEncoded, type TeeOptions, teeResponse } from "./http/body-tee.ts";
 import { withQuotaHeaders } from "./http/response-headers.ts";
 import { isBadGateway } from "./http/responses.ts";
-import type { CostOf } from "./limiter/charge.ts";
 import {
+  type CostOf,
   causeOf,
   costOfHead,
   type FinalCost,

@@ -168,7 +168,10 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     if (recorder && scope === "store") recorder.breakerOpen = state === "open";
   };
   const options = { ...config, prefix, onBreaker, meter: recorder };
-  const limiter = new Limiter(options, createStore(store, options), nativeLimiter);
+  const limiter = new Limiter(options, createStore(store, options), {
+    nativeLimiter,
+    background: waitUntil,
+  });
   return { limiter, mode, prefix, keySecret, control };
 }
 

@@ -10,9 +10,8 @@ import {
 import { decideGroup } from "../engine/fixed-window.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore } from "../limiter/counters.ts";
-import { Decider } from "../limiter/decider.ts";
 import type { Decision } from "../limiter/decision.ts";
-import { createFallback } from "../limiter/fallback.ts";
+import { Limiter } from "../limiter/limiter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import {
   type Answer,
@@ -65,10 +64,9 @@ export async function dryRun(
   const { timeoutMs } = context.config;
   const counters = states.flatMap((state) => state.counters);
   const store = new ReadOnlyStore(counters, now);
-  // This store never fails, so the fallback decides nothing.
-  const fallback = createFallback({ prefix, timeoutMs });
   const config = { prefix, timeoutMs, clock: "edge" } as const;
-  const decision = await new Decider(config, store, fallback, () => store.now).decide(appliedRules);
+  const limiter = new Limiter(config, store, { time: () => store.now });
+  const decision = await limiter.decide(appliedRules);
   const exceeded = await exceededBy(decision);
   const byRule = new Map(appliedRules.map((each, index) => [each, states[index]]));
   return {

@@ -38,6 +38,9 @@ interface MinimumCost {
 /** A final cost, or the reason why it is unknown. */
 export type FinalCost = number | UnknownCost | MinimumCost;
 
+/** Returns the final cost under a rule; undefined if it will be known later. */
+export type CostOf = (appliedRule: AppliedRule) => FinalCost | undefined;
+
 /** Returns the reason why a cost is unknown; undefined if the cost is known. */
 export function causeOf(cost: FinalCost): UnknownCost | undefined {
   if (typeof cost === "number") return undefined;
@@ -53,12 +56,10 @@ export function withCause(cost: FinalCost, cause: UnknownCost): FinalCost {
 /**
  * Returns the charges that remain after a response. A rule is charged only if it alone has admitted the
  * request, and if its final cost is known.
- *
- * @param costOf returns the final cost under a rule; undefined if it will be known later
  */
 export function responseChargesOf(
   verdicts: readonly RuleVerdict[],
-  costOf: (appliedRule: AppliedRule) => FinalCost | undefined,
+  costOf: CostOf,
 ): ResponseCharge[] {
   return verdicts.flatMap((verdict): ResponseCharge | never[] => {
     const finalCost = verdict.says === "admitted" ? costOf(verdict.appliedRule) : undefined;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Config, defineConfig, type RuleInput } from "../../../src/config/index.ts";
-import type { CostOf } from "../../../src/limiter/charge.ts";
+import type { CostOf } from "../../../src/limiter/cost.ts";
 import { costOfHead } from "../../../src/limiter/cost.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import type { Allowed } from "../../../src/limiter/decision.ts";
@@ -29,7 +29,7 @@ function limiterOf(
   store: Store = failingStore(),
 ) {
   const config = defineConfig({ rules });
-  const limiter = new Limiter(config, store, nativeLimiter);
+  const limiter = new Limiter(config, store, { nativeLimiter });
   const decide = (identity = "someone", options?: DecideOptions) =>
     limiter.decide(appliedRulesOf(config, identity), options);
   return {
@@ -340,7 +340,7 @@ describe("the native limiter", () => {
     const hangingStore = { ...failingStore(), decide: () => [new Promise<never>(() => {})] };
     const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const config = defineConfig({ timeoutMs: 200, rules: [LOCAL] });
-    const limiter = new Limiter(config, hangingStore, nativeLimiter);
+    const limiter = new Limiter(config, hangingStore, { nativeLimiter });
     vi.useFakeTimers();
     const ended = vi.fn();
     const decision = limiter.decide(appliedRulesOf(config, "someone"));
