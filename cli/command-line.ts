@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { Command, CommanderError } from "commander";
 import { addAdminCommands } from "./admin.ts";
 import { addCheckCommand } from "./check.ts";
+import { CommandFailure } from "./command-failure.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { addExplainCommand } from "./explain.ts";
+import { jsonText, printableLines } from "./print/text.ts";
 import { addReplayCommand } from "./replay.ts";
 import { addSuggestCommand } from "./suggest.ts";
 
@@ -34,12 +36,14 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
-    // The parser has already printed its error to the standard error, or the help.
-    if (!(error instanceof CommanderError)) throw error;
+    const isFailure = error instanceof CommandFailure;
+    if (!isFailure && !(error instanceof CommanderError)) throw error;
     process.exitCode = error.exitCode;
     if (error.exitCode !== 0 && args.includes("--json")) {
-      const message = error.message.replace(/^error: /, "");
-      console.log(JSON.stringify({ ok: false, error: message }, null, 2));
+      console.log(jsonText({ ok: false, error: error.message.replace(/^error: /, "") }));
+    } else if (isFailure) {
+      console.error(printableLines(error.message));
     }
+    // The parser has already printed its error to the standard error, or the help.
   }
 }

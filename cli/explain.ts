@@ -105,7 +105,7 @@ export function addExplainCommand(program: Command): void {
         words: command.args,
         body,
       };
-      process.exitCode = await runExplain(options);
+      await runExplain(options);
     });
   for (const flags of ["--data-binary <text>", "--data-ascii <text>"]) {
     command.addOption(new Option(flags).argParser(bodyPart("text")).hideHelp());

@@ -1,7 +1,8 @@
-import { AdminError, EXIT, MAYBE_MADE, type Printed } from "./admin/connection.ts";
+import { EXIT, MAYBE_MADE, type Printed } from "./admin/connection.ts";
 import { listOverrides, override } from "./admin/override.ts";
 import { peek, reset } from "./admin/selector.ts";
 import { statistics, top } from "./admin/statistics.ts";
+import { CommandFailure } from "./command-failure.ts";
 
 export const runPeek = printing(peek);
 export const runReset = printing(reset, "change");
@@ -28,22 +29,15 @@ function printing<Options>(
       return EXIT.done;
     } catch (error) {
       // A field that is missing in an answer appears as this error when the answer is printed.
-      const known = error instanceof TypeError ? otherForm(kind) : error;
-      if (!(known instanceof AdminError)) throw error;
-      if (options.json) {
-        console.log(JSON.stringify({ ok: false, error: known.message }, null, 2));
-      } else {
-        console.error(known.message);
-      }
-      return known.exitCode;
+      throw error instanceof TypeError ? otherForm(kind) : error;
     }
   };
 }
 
-function otherForm(kind: "read" | "change"): AdminError {
+function otherForm(kind: "read" | "change"): CommandFailure {
   const message =
     "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.";
   return kind === "change"
-    ? new AdminError(EXIT.uncertain, `${message} ${MAYBE_MADE}`)
-    : new AdminError(EXIT.unavailable, message);
+    ? new CommandFailure(EXIT.uncertain, `${message} ${MAYBE_MADE}`)
+    : new CommandFailure(EXIT.unavailable, message);
 }

@@ -1,9 +1,10 @@
 import { readPrefix } from "../src/config/bindings.ts";
 import type { Config } from "../src/config/schema.ts";
 import { TOKEN_NAMES } from "./admin/connection.ts";
+import { CommandFailure } from "./command-failure.ts";
 import { examine } from "./doctor/examine.ts";
 import { exitCodeOf, jsonReport, type Subject, textReport } from "./doctor/findings.ts";
-import { readSettings, type Setting, type Settings, SettingsError } from "./doctor/settings.ts";
+import { readSettings, type Setting, type Settings } from "./doctor/settings.ts";
 import { examineWorker } from "./doctor/worker.ts";
 import { onInterruption } from "./interruption.ts";
 import { loadConfig } from "./load-config.ts";
@@ -18,12 +19,8 @@ export interface DoctorOptions {
   readonly strict?: true;
 }
 
-/** Thrown if there is nothing to examine. The message gives the reason. */
-class CannotExamine extends Error {}
-
 /** The maximum duration of a run, in milliseconds. */
 const MAX_RUN_MS = 120_000;
-const NOTHING_EXAMINED = 2;
 
 /**
  * Examines a database or a deployed Worker, and prints the findings.
@@ -31,21 +28,6 @@ const NOTHING_EXAMINED = 2;
  * @returns the exit code
  */
 export async function runDoctor(options: DoctorOptions): Promise<number> {
-  try {
-    return await examineSubject(options);
-  } catch (error) {
-    if (!(error instanceof CannotExamine || error instanceof SettingsError)) throw error;
-    if (options.json) {
-      console.log(JSON.stringify({ ok: false, error: error.message, findings: [] }, null, 2));
-    } else {
-      console.error(error.message);
-    }
-    return NOTHING_EXAMINED;
-  }
-}
-
-/** @returns the exit code */
-async function examineSubject(options: DoctorOptions): Promise<number> {
   const config = await readConfig(options.config);
   const settings = await readSettings(options.config, options.env, options.wrangler);
   const stopping = new AbortController();
@@ -71,21 +53,23 @@ async function readConfig(file: string): Promise<Config> {
   if (loaded.kind === "valid") return loaded.config;
   const reason =
     loaded.kind === "unreadable" ? loaded.error : "It has faults; weir check prints them.";
-  throw new CannotExamine(`${file} could not be used. ${reason}`);
+  throw new CommandFailure(2, `${file} could not be used. ${reason}`);
 }
 
 async function doctorDatabase(config: Config, settings: Settings, stop: AbortSignal) {
   const url = settings("UPSTASH_REDIS_REST_URL");
   const store = config.store ?? (url ? "upstash" : "durable-object");
   if (store !== "upstash") {
-    throw new CannotExamine(
+    throw new CommandFailure(
+      2,
       `${noDatabase(config, store)} To examine the store of a deployed Worker, run weir doctor --at <url>.`,
     );
   }
   const token = settings("UPSTASH_REDIS_REST_TOKEN");
   if (!url || !token) {
     const name = url ? "UPSTASH_REDIS_REST_TOKEN" : "UPSTASH_REDIS_REST_URL";
-    throw new CannotExamine(
+    throw new CommandFailure(
+      2,
       `${name} is not set. Set it as an environment variable or in .dev.vars; a deployed secret cannot be read back.`,
     );
   }
@@ -106,13 +90,14 @@ function noDatabase({ store: chosen }: Config, store: string): string {
     : "UPSTASH_REDIS_REST_URL is not set and the configuration sets no store, so the store is Durable Objects, and there is no database to examine. If the Worker uses Upstash Redis, set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN as environment variables or in .dev.vars.";
 }
 
-/** @throws {CannotExamine} if the Worker would refuse the prefix too */
+/** @throws {CommandFailure} if the Worker would refuse the prefix too */
 function effectivePrefix(config: Config, settings: Settings): { prefix: string; source: string } {
   const name = "WEIR_PREFIX";
   const setting = settings.raw(name);
   const prefix = readPrefix(config, { [name]: setting?.value });
   if (typeof prefix !== "string") {
-    throw new CannotExamine(
+    throw new CommandFailure(
+      2,
       `The Worker is misconfigured and decides nothing: ${prefix.fault} (${setting?.source})`,
     );
   }
@@ -140,7 +125,8 @@ async function doctorWorker(at: string, settings: Settings, stop: AbortSignal) {
   const name = TOKEN_NAMES.find((each) => process.env[each]?.trim()) ?? TOKEN_NAMES.find(settings);
   const token = name && settings(name);
   if (!token) {
-    throw new CannotExamine(
+    throw new CommandFailure(
+      2,
       `${TOKEN_NAMES.join(" is not set, nor is ")}. Set one of them as an environment variable, to the same text as the secret of the deployed Worker.`,
     );
   }

@@ -1,6 +1,7 @@
+import { CommandFailure } from "../command-failure.ts";
 import { checkTokenForm, isReadableOnTheWay } from "../doctor/database.ts";
 import { AnswerTooLarge, mayHaveRun, networkError, readBounded } from "../doctor/rest.ts";
-import { readSettings, type Setting, SettingsError } from "../doctor/settings.ts";
+import { readSettings, type Setting } from "../doctor/settings.ts";
 import { printable, quoted } from "../print/text.ts";
 
 /** The exit codes of the commands for operators. */
@@ -18,22 +19,9 @@ export const EXIT = {
 export const MAYBE_MADE =
   "The change may have been made: look at it before you repeat the command.";
 
-/** A command that could not be carried out. The message contains no token and no value of a client. */
-export class AdminError extends Error {
-  readonly exitCode: 1 | 2 | 3;
-  /** The status of the API's answer; undefined if it has not answered. */
-  readonly status: number | undefined;
-
-  constructor(exitCode: 1 | 2 | 3, message: string, status?: number) {
-    super(message);
-    this.exitCode = exitCode;
-    this.status = status;
-  }
-}
-
 /** Returns the error for options that do not fit together. */
-export function wrongOptions(message: string): AdminError {
-  return new AdminError(EXIT.refused, message);
+export function wrongOptions(message: string): CommandFailure {
+  return new CommandFailure(EXIT.refused, message);
 }
 
 /** The secret with all rights comes first. With the other one, an operator can only read. */
@@ -49,19 +37,19 @@ interface CredentialOptions {
  * Finds the token of an operator. An environment variable comes before all files, also if it is the
  * token for reading: an operator who sets it for a deployment must not send the token of `.dev.vars` there.
  *
- * @throws {AdminError} if there is no token, or if it cannot be sent in a header field
+ * @throws {CommandFailure} if there is no token, or if it cannot be sent in a header field
  */
 async function findToken({ env, wrangler }: CredentialOptions): Promise<Setting> {
   const token = fromEnvironment() ?? (await fromFiles(env, wrangler));
   if (!token) {
-    throw new AdminError(
+    throw new CommandFailure(
       EXIT.unavailable,
       `There is no token: neither ${TOKEN_NAMES.join(" nor ")} is set. Set one of them as an environment variable or in .dev.vars, to the same text as the secret of the Worker. If the Worker has none yet: npx wrangler secret put WEIR_ADMIN_TOKEN. \`npm run dev\` of Weir's repository prints its token.`,
     );
   }
   const malformed = checkTokenForm("The token", token.value);
   if (malformed) {
-    throw new AdminError(EXIT.unavailable, `${malformed.value} (from ${token.source}).`);
+    throw new CommandFailure(EXIT.unavailable, `${malformed.value} (from ${token.source}).`);
   }
   return token;
 }
@@ -75,17 +63,12 @@ function fromEnvironment(): Setting | undefined {
 }
 
 async function fromFiles(env?: string, wrangler?: string): Promise<Setting | undefined> {
-  try {
-    const settings = await readSettings("weir.config.ts", env, wrangler);
-    for (const name of TOKEN_NAMES) {
-      const found = settings(name);
-      if (found) return { value: found.value, source: `${name} of ${found.source}` };
-    }
-    return undefined;
-  } catch (error) {
-    if (error instanceof SettingsError) throw new AdminError(EXIT.unavailable, error.message);
-    throw error;
+  const settings = await readSettings("weir.config.ts", env, wrangler);
+  for (const name of TOKEN_NAMES) {
+    const found = settings(name);
+    if (found) return { value: found.value, source: `${name} of ${found.source}` };
   }
+  return undefined;
 }
 
 /** A call to a server that may have Weir's admin API. */
@@ -116,7 +99,7 @@ interface BodyFault {
  * Reads the JSON of an answer.
  *
  * @param field a field that the answer must have
- * @throws {AdminError} for an error of the API, and for the answer of any other server
+ * @throws {CommandFailure} for an error of the API, and for the answer of any other server
  */
 function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & string): Answer {
   const { response, text, place } = answer;
@@ -128,19 +111,19 @@ function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & string): An
     throw refused(answer, value.detail, value);
   }
   if (status === 429) {
-    throw new AdminError(
+    throw new CommandFailure(
       EXIT.unavailable,
       `${place} answered 429: there were too many attempts from this address${retryTime(response)}.`,
     );
   }
   // A proxy may give up while Weir still works, and an answer may break off.
   if (answer.changes && (response.ok || status >= 500)) {
-    throw new AdminError(
+    throw new CommandFailure(
       EXIT.uncertain,
       `${place} gave no complete answer of Weir (HTTP ${status}). ${MAYBE_MADE}`,
     );
   }
-  throw new AdminError(EXIT.unavailable, notWeir(answer));
+  throw new CommandFailure(EXIT.unavailable, notWeir(answer));
 }
 
 /** The maximum length of a message in an answer. Weir's longest ones name a cause and a cure. */
@@ -150,7 +133,7 @@ function refused(
   { response, token, body, changes }: RawAnswer,
   detail: string,
   { faults, changed }: Record<string, unknown>,
-): AdminError {
+): CommandFailure {
   const { status } = response;
   const read = Array.isArray(faults)
     ? faults.slice(0, 20).map((each) => faultLine(each, body))
@@ -166,10 +149,10 @@ function refused(
   }
   if (status >= 500 && changes && changed !== false) {
     if (!/change was made/.test(detail)) lines.push(MAYBE_MADE);
-    return new AdminError(EXIT.uncertain, lines.join("\n"), status);
+    return new CommandFailure(EXIT.uncertain, lines.join("\n"));
   }
   const exitCode = status >= 500 || status === 429 ? EXIT.unavailable : EXIT.refused;
-  return new AdminError(exitCode, lines.join("\n"), status);
+  return new CommandFailure(exitCode, lines.join("\n"));
 }
 
 /** The options that set the fields of bodies and queries. */
@@ -203,14 +186,14 @@ function knownOption(body: object | undefined): string {
   return options.filter(Boolean).join(" and ") || "--known";
 }
 
-function redirected({ response, place, token, atOption }: RawAnswer): AdminError {
+function redirected({ response, place, token, atOption }: RawAnswer): CommandFailure {
   const location = response.headers.get("location") ?? "";
   const target = URL.canParse(location, place) ? new URL(location, place).origin : undefined;
   const where = target === undefined ? "" : ` to ${quoted(target, [token.value])}`;
   const login = /cloudflareaccess\.com$/.test(target ?? "")
     ? " Cloudflare Access protects this host: let its policy pass /_weir/api/ for a service token, or use the dashboard."
     : ` If Weir is there, name that URL with ${atOption}.`;
-  return new AdminError(
+  return new CommandFailure(
     EXIT.unavailable,
     `${place} answered with a redirect (${response.status})${where}. The token was not sent there.${login}`,
   );
@@ -269,7 +252,7 @@ export interface Connection {
    *
    * @param path below `/_weir/api/`, such as `rules`
    * @param field the field that a complete answer has. Origins also answer with JSON.
-   * @throws {AdminError} with a reason that helps an operator
+   * @throws {CommandFailure} with a reason that helps an operator
    */
   call<Answer>(
     method: string,
@@ -297,7 +280,7 @@ const CALL_TIMEOUT_MS = 20_000;
 /**
  * Reads the URL and the token. Makes no call.
  *
- * @throws {AdminError} if the token could be read on its way, or if there is none
+ * @throws {CommandFailure} if the token could be read on its way, or if there is none
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const { at, atOption = "--at" } = options;
@@ -326,7 +309,7 @@ function readUrl(at: string, option: string): URL {
     throw wrongOptions(`The URL of ${option} has a user or a password. Leave them out.`);
   }
   if (isReadableOnTheWay(url)) {
-    throw new AdminError(
+    throw new CommandFailure(
       EXIT.unavailable,
       `The token was not sent: over http to ${url.host}, everyone on the network path could read it. Use https.`,
     );
@@ -360,8 +343,8 @@ async function send(url: URL, call: Call): Promise<RawAnswer> {
           : unreachable(url, networkError(error), token, atOption);
     const isUncertain = changes && (signal.aborted || mayHaveRun(error));
     throw isUncertain
-      ? new AdminError(EXIT.uncertain, `${reason} ${MAYBE_MADE}`)
-      : new AdminError(EXIT.unavailable, reason);
+      ? new CommandFailure(EXIT.uncertain, `${reason} ${MAYBE_MADE}`)
+      : new CommandFailure(EXIT.unavailable, reason);
   }
 }
 

@@ -7,9 +7,9 @@ import {
   overrideId,
   type RuleEffect,
 } from "../../src/overrides/override.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { printable, table } from "../print/text.ts";
 import {
-  AdminError,
   type Connection,
   type ConnectionOptions,
   connect,
@@ -33,7 +33,7 @@ interface EffectOptions {
  * Reads the effect of an override for one client.
  *
  * @param rule has the names of the policies
- * @throws {AdminError} unless the options name exactly one effect
+ * @throws {CommandFailure} unless the options name exactly one effect
  */
 function clientEffect(options: EffectOptions, rule: RuleView): ClientEffect {
   const { limit, limits, factor, unlimited, block, mode } = options;
@@ -58,7 +58,7 @@ function clientEffect(options: EffectOptions, rule: RuleView): ClientEffect {
 /**
  * Reads the effect of an override for all clients of a rule.
  *
- * @throws {AdminError} if an option is only for one client, or if there is none
+ * @throws {CommandFailure} if an option is only for one client, or if there is none
  */
 function ruleEffect({ mode, factor, ...others }: EffectOptions): RuleEffect {
   const [wrong] = (["limit", "limits", "unlimited", "block"] as const).filter(
@@ -175,18 +175,18 @@ async function removeOverride(options: OverrideOptions): Promise<Printed> {
   const overrides: Override[] = [];
   for (const client of clients) {
     try {
-      const removed = await removeOne(api, rule, client, reason);
-      if (removed !== undefined) overrides.push(removed);
+      const id = overrideId({ rule, ...(client !== undefined && { client }) });
+      const body = { id, why: reason };
+      const { override } = await api.call<Changed>("DELETE", "overrides", "override", body);
+      overrides.push(override);
     } catch (error) {
-      if (!(error instanceof AdminError) || overrides.length === 0) throw error;
-      throw new AdminError(
+      if (!(error instanceof CommandFailure) || overrides.length === 0) throw error;
+      throw new CommandFailure(
         EXIT.uncertain,
         [...removedLines(overrides), error.message].join("\n"),
-        error.status,
       );
     }
   }
-  if (overrides.length === 0) throw noOverride(rule, selector ? "this client" : "all clients");
   return {
     json: { override: overrides[0], overrides },
     text: [...removedLines(overrides), SOON].join("\n"),
@@ -195,30 +195,6 @@ async function removeOverride(options: OverrideOptions): Promise<Printed> {
 
 function removedLines(overrides: readonly Override[]): string[] {
   return overrides.map((each) => printable(`Removed: ${whoseText(each)}.`));
-}
-
-/** @returns the removed override; undefined if there is none */
-async function removeOne(
-  api: Connection,
-  rule: string,
-  client: string | undefined,
-  why: string,
-): Promise<Override | undefined> {
-  const id = overrideId({ rule, ...(client !== undefined && { client }) });
-  try {
-    const { override } = await api.call<Changed>("DELETE", "overrides", "override", { id, why });
-    return override;
-  } catch (error) {
-    if (error instanceof AdminError && error.status === 404) return undefined;
-    throw error;
-  }
-}
-
-function noOverride(rule: string, whom: string): AdminError {
-  return new AdminError(
-    EXIT.refused,
-    printable(`${rule} has no override for ${whom}. weir overrides lists all overrides.`),
-  );
 }
 
 /** Only the Worker can compute identities, because it may need the Worker's secret. */
@@ -231,8 +207,11 @@ async function identitiesOf(
   const { clients } = await api.call<Clients>("POST", "peek", "clients", { ...selector, rule });
   const found = clients.filter(({ override }) => override !== undefined);
   if (found.length > 0) return found.map(({ client }) => client);
-  if (clients.length > 0) throw noOverride(rule, "this client");
-  throw new AdminError(EXIT.refused, `The rule ${rule} does not count clients by these values.`);
+  throw wrongOptions(
+    clients.length > 0
+      ? `The rule ${rule} has no override for this client.`
+      : `The rule ${rule} does not count clients by these values.`,
+  );
 }
 
 export async function listOverrides(options: ConnectionOptions): Promise<Printed> {

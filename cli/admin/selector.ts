@@ -9,9 +9,9 @@ import type { Quota } from "../../src/config/custom.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import type { Override } from "../../src/overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../../src/request/identity.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { type Cell, printable, styled, table } from "../print/text.ts";
 import {
-  AdminError,
   type Connection,
   type ConnectionOptions,
   connect,
@@ -32,7 +32,7 @@ export interface SelectorOptions {
  * never printed.
  *
  * @returns undefined if the options name none
- * @throws {AdminError} if the options contradict each other
+ * @throws {CommandFailure} if the options contradict each other
  */
 export async function readSelector(options: SelectorOptions): Promise<ClientSelector | undefined> {
   const { known = [], client } = options;
@@ -72,7 +72,7 @@ export async function readSelector(options: SelectorOptions): Promise<ClientSele
   return Object.keys(values).length === 0 ? undefined : { known: values };
 }
 
-/** @throws {AdminError} if the options name no client */
+/** @throws {CommandFailure} if the options name no client */
 async function requireSelector(options: SelectorOptions): Promise<ClientSelector> {
   const selector = await readSelector(options);
   if (selector) return selector;
@@ -112,7 +112,7 @@ async function askHidden(names: readonly string[]): Promise<string[]> {
 /**
  * Finds a rule of the Worker by its name.
  *
- * @throws {AdminError} with a similar name, or with all names, if there is none
+ * @throws {CommandFailure} with a similar name, or with all names, if there is none
  */
 export async function findRule(api: Connection, name: string): Promise<RuleView> {
   return ruleNamed(await fetchRules(api), name);
@@ -124,7 +124,7 @@ async function fetchRules(api: Connection): Promise<readonly RuleView[]> {
   return rules;
 }
 
-/** @throws {AdminError} with a similar name, or with all names, if there is none */
+/** @throws {CommandFailure} with a similar name, or with all names, if there is none */
 function ruleNamed(rules: readonly RuleView[], name: string): RuleView {
   const found = rules.find((each) => each.name === name);
   if (found) return found;
@@ -135,7 +135,7 @@ function ruleNamed(rules: readonly RuleView[], name: string): RuleView {
   const cure = isNear
     ? `Did you mean ${nearest.name}?`
     : `It has: ${rules.map((each) => each.name).join(", ")}.`;
-  throw new AdminError(EXIT.refused, printable(`The Worker has no rule ${name}. ${cure}`));
+  throw new CommandFailure(EXIT.refused, printable(`The Worker has no rule ${name}. ${cure}`));
 }
 
 export interface PeekOptions extends ConnectionOptions, SelectorOptions {
@@ -163,7 +163,7 @@ export async function peek({ rule, ...options }: PeekOptions): Promise<Printed> 
     ...(rule !== undefined && { rule }),
   });
   if (json.clients.length === 0) {
-    throw new AdminError(
+    throw new CommandFailure(
       EXIT.refused,
       "No rule counts clients by these values. The name before = must be an alternative of a rule's key; weir check prints the keys.",
     );

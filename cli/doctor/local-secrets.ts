@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "dotenv";
 import { expand } from "dotenv-expand";
+import { CommandFailure } from "../command-failure.ts";
 
 /** Values from one place. */
 export interface Source {
@@ -10,16 +11,13 @@ export interface Source {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** The settings cannot be read, for example because wrangler's configuration has no such environment. */
-export class SettingsError extends Error {}
-
 /**
  * Reads the local secrets in a folder as `wrangler dev` reads them, with the same two packages:
  * `.dev.vars.NAME`, or `.dev.vars` if it is missing, or the `.env` files if both are missing.
  *
  * @param folder the folder of wrangler's configuration
  * @param environment the environment of wrangler's configuration; undefined for the top level
- * @throws {SettingsError} if a file cannot be read
+ * @throws {CommandFailure} if a file cannot be read
  */
 export function localSecrets(
   folder: string,
@@ -57,6 +55,6 @@ function readVars(folder: string, name: string): Record<string, string> | undefi
     return parse(readFileSync(join(folder, name), "utf8"));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw new SettingsError(`${name} could not be read: ${(error as Error).message}`);
+    throw new CommandFailure(2, `${name} could not be read: ${(error as Error).message}`);
   }
 }

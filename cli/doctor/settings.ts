@@ -1,9 +1,10 @@
 import { basename, dirname } from "node:path";
 import { textVar } from "../../src/config/bindings.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { loadDeployments } from "../deployment/deployment.ts";
 import { selectEnvironments } from "../deployment/environment.ts";
 import { findWranglerFile } from "../deployment/wrangler-file.ts";
-import { localSecrets, SettingsError, type Source } from "./local-secrets.ts";
+import { localSecrets, type Source } from "./local-secrets.ts";
 
 /** A value, and the place that it comes from. */
 export interface Setting<Value = string> {
@@ -32,7 +33,7 @@ export interface Settings {
  * @param option the value of `--env`: an environment of wrangler's configuration, or `""` for the top
  *   level. If it is undefined, CLOUDFLARE_ENV names the environment
  * @param wrangler the path of wrangler's configuration; by default, the file that `weir check` reads
- * @throws {SettingsError} if wrangler's configuration cannot be read
+ * @throws {CommandFailure} if wrangler's configuration cannot be read
  */
 export async function readSettings(
   file: string,
@@ -73,23 +74,22 @@ async function wranglerVars(
 ): Promise<Source[]> {
   if (path === undefined) {
     if (environment === undefined) return [];
-    throw new SettingsError(
+    throw new CommandFailure(
+      2,
       `The environment ${environment} needs wrangler's configuration, but there is no wrangler.toml, wrangler.json or wrangler.jsonc beside ${file} or in this folder. Name the file with --wrangler.`,
     );
   }
   const read = await loadDeployments(file, path);
   if ("fault" in read) {
     const { message, cure } = read.fault;
-    throw new SettingsError(`${basename(path)}: ${message}. ${cure}.`);
+    throw new CommandFailure(2, `${basename(path)}: ${message}. ${cure}.`);
   }
   const deployment = read.deployments.find((each) => each.environment === environment);
   if (!deployment) {
     const names = read.deployments.flatMap((each) => each.environment ?? []);
     const known = names.length > 0 ? `It has: ${names.join(", ")}.` : "It has none.";
-    throw new SettingsError(`${basename(path)} has no environment "${environment}". ${known}`);
+    throw new CommandFailure(2, `${basename(path)} has no environment "${environment}". ${known}`);
   }
   const where = environment === undefined ? "" : `, env.${environment}`;
   return [{ label: () => `${basename(path)}${where}: vars`, values: deployment.vars }];
 }
-
-export { SettingsError } from "./local-secrets.ts";

@@ -18,8 +18,9 @@ import type {
 } from "../../src/explain/explanation.ts";
 import { readClients } from "../../src/limiter/clients.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
-import { AdminError, connect, EXIT, wrongOptions } from "../admin/connection.ts";
-import { readSettings, type Settings, SettingsError } from "../doctor/settings.ts";
+import { connect, EXIT, wrongOptions } from "../admin/connection.ts";
+import { CommandFailure } from "../command-failure.ts";
+import { readSettings, type Settings } from "../doctor/settings.ts";
 import { loadConfig } from "../load-config.ts";
 import { explainLoadError, textError } from "../load-error.ts";
 import { jsonText, printable } from "../print/text.ts";
@@ -38,11 +39,11 @@ interface LocalOptions {
   readonly json?: true;
 }
 
-/** @throws {AdminError} if the file has no valid configuration */
+/** @throws {CommandFailure} if the file has no valid configuration */
 async function readConfig({ config: file, json }: LocalOptions): Promise<Config> {
   const loaded = await loadConfig(file, json ? "json" : "text", EXIT.unavailable);
   if (loaded.kind === "valid") return loaded.config;
-  throw new AdminError(
+  throw new CommandFailure(
     EXIT.unavailable,
     loaded.kind === "unreadable"
       ? textError(file, loaded.error)
@@ -50,7 +51,7 @@ async function readConfig({ config: file, json }: LocalOptions): Promise<Config>
   );
 }
 
-/** Returns the host for a path. @throws {AdminError} if a rule depends on the host */
+/** Returns the host for a path. @throws {CommandFailure} if a rule depends on the host */
 function hostFor({ rules }: Config): DefaultHost {
   const rule = rules.find(({ match, key, tiers }) => {
     const hasHosts = [match, match.except ?? {}].some(
@@ -79,7 +80,7 @@ function readsHost(key: KeyExpression): boolean {
  * Explains a request by a configuration, with empty counters.
  *
  * @param now the time, in milliseconds since the Unix epoch
- * @throws {AdminError} if the request or the bindings cannot be used
+ * @throws {CommandFailure} if the request or the bindings cannot be used
  */
 async function explainLocally(
   request: DescribedRequest,
@@ -87,7 +88,7 @@ async function explainLocally(
   options: LocalOptions,
   now: number,
 ): Promise<Explained> {
-  const settings = await settingsOf(options);
+  const settings = await readSettings(options.config, options.env, options.wrangler);
   const { bindings, notes } = bindingsOf(config, settings);
   const store = createMemoryStore();
   try {
@@ -120,7 +121,7 @@ const BLOCKED = `A function of the configuration does not finish within ${TIMEOU
 /**
  * Runs an explanation, whose functions in `custom` may do anything.
  *
- * @throws {AdminError} if a function ends or blocks the process, or throws an error that nothing catches
+ * @throws {CommandFailure} if a function ends or blocks the process, or throws an error that nothing catches
  */
 async function withoutHarm<T>(run: () => Promise<T>, { json }: LocalOptions): Promise<T> {
   const text = json ? jsonText({ ok: false, error: BLOCKED }) : BLOCKED;
@@ -133,7 +134,7 @@ async function withoutHarm<T>(run: () => Promise<T>, { json }: LocalOptions): Pr
     });
   } catch (error) {
     if (error instanceof DescriptionError) throw error;
-    throw new AdminError(
+    throw new CommandFailure(
       EXIT.unavailable,
       `The request cannot be explained, because code of the configuration failed.\n${printableLines(explainLoadError(error))}`,
     );
@@ -150,15 +151,6 @@ const NO_COUNTERS =
   "All counts are 0 here, because no store was read. --against https://… shows the live counters and overrides of a Worker.";
 const NO_SECRET = `${KEY_SECRET} is not set here. If the Worker has it, its identities and stored keys differ from these.`;
 
-async function settingsOf({ config, env, wrangler }: LocalOptions): Promise<Settings> {
-  try {
-    return await readSettings(config, env, wrangler);
-  } catch (error) {
-    if (error instanceof SettingsError) throw new AdminError(EXIT.unavailable, error.message);
-    throw error;
-  }
-}
-
 /** Reads the vars and secrets that change an explanation. */
 function bindingsOf(
   config: Config,
@@ -169,7 +161,7 @@ function bindingsOf(
   const { nativeLimiter: _, ...others } = config;
   const bindings = resolveBindings({ ...others, store: "memory" }, env);
   if (bindings.store.kind === "misconfigured") {
-    throw new AdminError(
+    throw new CommandFailure(
       EXIT.unavailable,
       `A Worker with these bindings decides nothing: ${bindings.store.fault}`,
     );
@@ -194,7 +186,7 @@ function environmentOf(settings: Settings): Record<string, unknown> {
 /**
  * Lets a Worker explain a request, with its counters and overrides. Takes no quota.
  *
- * @throws {AdminError} if the Worker cannot be called, or refuses the request
+ * @throws {CommandFailure} if the Worker cannot be called, or refuses the request
  */
 async function explainLive(
   request: DescribedRequest,
@@ -229,8 +221,8 @@ function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {
 }
 
 /** Returns the error for an answer without a field that this version needs. */
-function otherForm(): AdminError {
-  return new AdminError(
+function otherForm(): CommandFailure {
+  return new CommandFailure(
     EXIT.unavailable,
     "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
   );
@@ -252,20 +244,12 @@ interface Explained {
 /**
  * Explains a request, and prints the explanation.
  *
- * @returns the exit code: 0 whatever the verdict is, 1 for wrong input, 2 if there is no explanation
+ * @throws {CommandFailure} with the exit code 1 for wrong input, and 2 if there is no explanation
  */
-export async function runExplain(options: ExplainOptions): Promise<number> {
-  try {
-    const now = timeOf(options);
-    const explained = await (options.against === undefined ? byConfig : byWorker)(options, now);
-    console.log(printed(explained, options, now));
-    return EXIT.done;
-  } catch (error) {
-    if (!(error instanceof AdminError)) throw error;
-    if (options.json) console.log(jsonText({ ok: false, error: error.message }));
-    else console.error(error.message);
-    return error.exitCode;
-  }
+export async function runExplain(options: ExplainOptions): Promise<void> {
+  const now = timeOf(options);
+  const explained = await (options.against === undefined ? byConfig : byWorker)(options, now);
+  console.log(printed(explained, options, now));
 }
 
 async function byConfig(options: ExplainOptions, now: number): Promise<Explained> {

@@ -65,7 +65,7 @@ interface Source {
  * Reads the request that the options describe. Sends nothing.
  *
  * @param defaultHost returns the host for a path without a host, or throws
- * @throws {AdminError} if the options describe no request, or contradict each other
+ * @throws {CommandFailure} if the options describe no request, or contradict each other
  */
 export async function describeRequest(
   options: RequestOptions,
@@ -325,7 +325,7 @@ function readHeaderOptions(options: readonly string[] = []) {
  * Adds a header. Several fields of one name are joined, as a Worker reads them.
  *
  * @param origin names the place of the field in messages, such as `-H`
- * @throws {AdminError} if no request can have such a field
+ * @throws {CommandFailure} if no request can have such a field
  */
 function addHeader(headers: Headers, name: string, value: string, origin: string): void {
   const parsed = parseHeaderName(name);

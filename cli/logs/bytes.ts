@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { addAbortSignal, Readable, type Transform } from "node:stream";
 import zlib from "node:zlib";
-import { LogError } from "./log-request.ts";
+import { CommandFailure } from "../command-failure.ts";
 
 /** The first bytes of a log. */
 export interface Head {
@@ -119,7 +119,7 @@ export class ByteSource {
 /**
  * @param name the path of a file; `-` is the standard input
  * @param signal ends the waiting for bytes of a stream
- * @throws {LogError} if there is no such file
+ * @throws {CommandFailure} if there is no such file
  */
 export async function openByteSource(
   name: string,
@@ -134,13 +134,17 @@ export async function openByteSource(
     });
   }
   const stats = await stat(name).catch((error: unknown) => {
-    throw new LogError(`${name} cannot be read: ${reasonOf(error)}`);
+    throw new CommandFailure(2, `${name} cannot be read: ${reasonOf(error)}`);
   });
   if (stats.isDirectory()) {
-    throw new LogError(`${name} is a directory. Name its files, such as ${name}/access.log*.`);
+    throw new CommandFailure(
+      2,
+      `${name} is a directory. Name its files, such as ${name}/access.log*.`,
+    );
   }
   if (!stats.isFile()) {
-    throw new LogError(
+    throw new CommandFailure(
+      2,
       `${name} is a pipe or a device, and a log is read twice. Name a file, or use the standard input: … | npx weir replay -.`,
     );
   }
@@ -172,7 +176,7 @@ const OTHERS = [
 /**
  * Decompresses gzip and zstd, which it recognises by the first bytes. Other bytes stay as they are.
  *
- * @throws {LogError} if the bytes are compressed in another way
+ * @throws {CommandFailure} if the bytes are compressed in another way
  */
 export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const input = source[Symbol.asyncIterator]();
@@ -215,13 +219,15 @@ function decompressorFor(first: Buffer): Transform | undefined {
   if (start.startsWith("1f8b08")) return zlib.createGunzip(ONE_BY_ONE);
   if (start === "28b52ffd" || /^5.2a4d18$/.test(start)) {
     if (zlib.createZstdDecompress) return zlib.createZstdDecompress(ONE_BY_ONE);
-    throw new LogError(
+    throw new CommandFailure(
+      2,
       "it is zstd, which Node reads from version 22.15 on. Pipe it: zstdcat FILE | npx weir replay -.",
     );
   }
   const [, name, program] = OTHERS.find(([magic]) => start.startsWith(magic)) ?? [];
   if (name === undefined) return undefined;
-  throw new LogError(
+  throw new CommandFailure(
+    2,
     `it is ${name}. Allowed are UTF-8, plain or compressed with gzip or zstd. ${program} converts it.`,
   );
 }

@@ -1,8 +1,9 @@
 import { parseIsoTime } from "../../src/config/calendar.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { printable } from "../print/text.ts";
 import { AccessTime, clockAt } from "./access-line.ts";
-import { clientIp, LogError, ownText } from "./log-request.ts";
+import { clientIp, ownText } from "./log-request.ts";
 
 /** The names that lead from a record to one of its fields. */
 export type FieldPath = readonly string[];
@@ -87,20 +88,22 @@ export type FieldMap = ReadonlyMap<string, FieldPath>;
 /**
  * Checks the names of facts, and parses the paths.
  *
- * @throws {LogError} if there is no such fact
+ * @throws {CommandFailure} if there is no such fact
  */
 export function fieldMap(map: Iterable<readonly [fact: string, path: string]>): FieldMap {
   const fields = new Map<string, FieldPath>();
   for (const [given, path] of map) {
     const fact = given.toLowerCase();
     if (!(FACTS as readonly string[]).includes(fact) && !HEADER.test(fact)) {
-      throw new LogError(
+      throw new CommandFailure(
+        2,
         `--map: there is no fact "${given.slice(0, 100)}". Allowed: ${FACTS.join(", ")}, header:NAME, response-header:NAME.`,
       );
     }
     const parsed = fieldPath(path);
     if (parsed.includes("")) {
-      throw new LogError(
+      throw new CommandFailure(
+        2,
         `--map ${given}: the path "${path.slice(0, 100)}" has an empty name. Allowed: names with dots between them, such as request.uri; a dot inside a name is \\.`,
       );
     }
@@ -365,7 +368,7 @@ export interface RecordStart {
  * @param lines the first lines
  * @param given the fields that `--map` names
  * @param mustHaveRequests whether one of the lines must be a request
- * @throws {LogError} if none of the records has a field that each request needs
+ * @throws {CommandFailure} if none of the records has a field that each request needs
  */
 export function checkStart(
   file: string,
@@ -448,7 +451,7 @@ export interface AbsentField {
  * @param file the name of the log
  * @param records the first records of the log
  * @returns the fields of facts that only some requests have, such as a header field: another file may have them
- * @throws {LogError} if none of the records has the field of a fact that each request has
+ * @throws {CommandFailure} if none of the records has the field of a fact that each request has
  */
 function absentFields(file: string, records: readonly LogRecord[], given: FieldMap): AbsentField[] {
   if (records.length === 0) return [];
@@ -456,7 +459,7 @@ function absentFields(file: string, records: readonly LogRecord[], given: FieldM
     .filter(([fact, path]) => !records.some((record) => states(fact, record, path)))
     .map(([fact, path]) => ({ fact, reason: `${file}: ${reasonOf(fact, path, records)}` }));
   const fault = absent.find(({ fact }) => OF_EACH_REQUEST.has(fact));
-  if (fault) throw new LogError(fault.reason);
+  if (fault) throw new CommandFailure(2, fault.reason);
   return absent;
 }
 
@@ -499,7 +502,7 @@ function missingFields(
   format: "json" | "logpush",
   records: readonly LogRecord[],
   fields: FieldMap,
-): LogError {
+): CommandFailure {
   const isMissing = (fact: string) =>
     !fields.has(fact) && (fact === "time" || !fields.has("request"));
   const missing = NEEDED.filter(({ fact }) => isMissing(fact));
@@ -507,7 +510,8 @@ function missingFields(
   const names = describeNames(fieldNames(records));
   if (format === "logpush" && missing.length > 0) {
     const lacked = missing.map(({ logpush }) => logpush).join(" and ");
-    return new LogError(
+    return new CommandFailure(
+      2,
       `${file}: Cloudflare's records have no ${lacked}. Add it to the fields of the Logpush job, or name another field: ${options.join(" ")}. ${names}`,
     );
   }
@@ -515,7 +519,8 @@ function missingFields(
     missing.length > 0
       ? `has ${listOf(missing.map(({ name }) => name))} in a field with a known name`
       : "has a time, a method and a URL";
-  return new LogError(
+  return new CommandFailure(
+    2,
     `${file}: none of the first records ${lacked}. Name the fields, such as ${options.join(" ")}. ${names}`,
   );
 }

@@ -1,4 +1,5 @@
 import { isAscii } from "node:buffer";
+import { CommandFailure } from "../command-failure.ts";
 import { AccessLineParser } from "./access-line.ts";
 import { type ByteSource, type Head, openByteSource, reasonOf } from "./bytes.ts";
 import {
@@ -10,13 +11,7 @@ import {
   recordsOf,
 } from "./fields.ts";
 import { RecordParser } from "./json-records.ts";
-import {
-  type LineParser,
-  LogError,
-  type LogFacts,
-  type LogFormat,
-  type LogRequest,
-} from "./log-request.ts";
+import type { LineParser, LogFacts, LogFormat, LogRequest } from "./log-request.ts";
 import { LogCounts } from "./progress.ts";
 
 /** Lines of access logs, also those whose request cannot be read. */
@@ -209,14 +204,14 @@ export interface LogFile {
    * Reads the requests in the order of the file. A read error after the first bytes ends them, and becomes a note.
    * An interruption ends them after the lines that have been read.
    *
-   * @throws {LogError} if the file can no longer be read at all
+   * @throws {CommandFailure} if the file can no longer be read at all
    */
   groups(counts: LogCounts): AsyncGenerator<RequestGroup>;
   /** Closes a file that is not read to its end. */
   close(): void;
 }
 
-/** @throws {LogError} if the file cannot be read, or if none of its first lines is in a known format */
+/** @throws {CommandFailure} if the file cannot be read, or if none of its first lines is in a known format */
 export async function openLogFile(name: string, options: FileOptions): Promise<LogFile> {
   const source = await openByteSource(name, options.signal);
   try {
@@ -271,10 +266,13 @@ async function headOf(source: ByteSource, signal: AbortSignal | undefined): Prom
   try {
     head = await source.head(HEAD_BYTES);
   } catch (error) {
-    throw new LogError(`${source.name} cannot be read: ${reasonOf(error)}`);
+    throw new CommandFailure(2, `${source.name} cannot be read: ${reasonOf(error)}`);
   }
   if (signal?.aborted && !head.isWhole && !head.bytes.includes("\n")) {
-    throw new LogError(`${source.name}: the command was interrupted before the first line.`);
+    throw new CommandFailure(
+      2,
+      `${source.name}: the command was interrupted before the first line.`,
+    );
   }
   return head;
 }
@@ -309,7 +307,8 @@ async function* readGroups(
     // After an interruption, the last line may be incomplete.
     if (signal?.aborted) return;
     // Since it was opened first, the file was removed or replaced: a report without it would mislead.
-    if (!hasStarted) throw new LogError(`${source.name} cannot be read: ${reasonOf(error)}`);
+    if (!hasStarted)
+      throw new CommandFailure(2, `${source.name} cannot be read: ${reasonOf(error)}`);
     counts.addIncomplete(`${source.name} was read only up to an error: ${reasonOf(error)}`);
   }
   if (!hasStarted && !isEmpty) {
@@ -322,14 +321,16 @@ function groupOf(requests: readonly LogRequest[], bytes: number): RequestGroup {
   return { requests, meanBytes: bytes / Math.max(1, requests.length) };
 }
 
-function unknownFormat(name: string): LogError {
-  return new LogError(
+function unknownFormat(name: string): CommandFailure {
+  return new CommandFailure(
+    2,
     `${name}: none of the first lines has a known format. Allowed: Apache's and nginx's combined and common, Cloudflare Logpush and JSON lines; --format names one.`,
   );
 }
 
-function otherFormat(name: string, given: LogFormat, likely: LogFormat): LogError {
-  return new LogError(
+function otherFormat(name: string, given: LogFormat, likely: LogFormat): CommandFailure {
+  return new CommandFailure(
+    2,
     `${name}: none of the first lines is a request in the format ${given}. They look like ${likely}: use --format ${likely}, or leave --format out.`,
   );
 }

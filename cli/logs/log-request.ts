@@ -188,11 +188,6 @@ function commonNames(a: Names, b: Names): Names {
   return new Set([...a].filter((name) => b.has(name)));
 }
 
-/** A log that cannot be read. The message names the file, the reason, and what is allowed. */
-export class LogError extends Error {
-  override readonly name = "LogError";
-}
-
 /** The formats of logs. `combined` includes `common`, and lines with a host name before them. */
 export const LOG_FORMATS = ["combined", "logpush", "json"] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];

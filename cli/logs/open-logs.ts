@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseIsoTime } from "../../src/config/calendar.ts";
 import { durationUpTo } from "../../src/config/window.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { printable } from "../print/text.ts";
 import { type AbsentField, fieldMap } from "./fields.ts";
 import { type FileOptions, type LogFile, openLogFile } from "./log-file.ts";
@@ -10,7 +11,6 @@ import {
   commonFacts,
   hostName,
   LOG_FORMATS,
-  LogError,
   type LogFacts,
   type LogFormat,
   type LogRequest,
@@ -55,7 +55,7 @@ export interface Logs {
 /**
  * Opens logs and recognises their formats.
  *
- * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format, or if no file
+ * @throws {CommandFailure} if a file cannot be read, or if none of its first lines is in a known format, or if no file
  * has a field of `map`, or if the signal is aborted before the first line
  */
 export async function openLogs(options: LogOptions): Promise<Logs> {
@@ -102,7 +102,10 @@ async function openFiles(
     for (const name of names) files.push(await openLogFile(name, options));
     const [absent] = absentInAll(files);
     if (!absent || missingAsAbsent) return files;
-    throw new LogError(`${absent.reason} If only few requests have it, add --missing-as-absent.`);
+    throw new CommandFailure(
+      2,
+      `${absent.reason} If only few requests have it, add --missing-as-absent.`,
+    );
   } catch (error) {
     // An open standard input would keep the program running.
     for (const file of files) file.close();
@@ -193,27 +196,29 @@ export function withLogOptions(command: Command): Command {
  * Returns the options for `openLogs`.
  *
  * @param files the values of the argument LOG…
- * @throws {LogError} if `--to` is not after `--from`, if a file is named twice, or if the host is no host name
+ * @throws {CommandFailure} if `--to` is not after `--from`, if a file is named twice, or if the host is no host name
  */
 export function logOptionsOf(
   files: readonly string[],
   { format, map, host, missingAsAbsent, maxDelay, from, to }: LogCommandOptions,
 ): LogOptions {
   if (from !== undefined && to !== undefined && from >= to) {
-    throw new LogError("--to must be a later time than --from.");
+    throw new CommandFailure(1, "--to must be a later time than --from.");
   }
   if (files.indexOf("-") !== files.lastIndexOf("-")) {
-    throw new LogError("- is standard input, which can be read only once.");
+    throw new CommandFailure(1, "- is standard input, which can be read only once.");
   }
   const paths = files.map((file) => (file === "-" ? file : realPathOf(file)));
   const twice = files.find((_, index) => paths.indexOf(paths[index] as string) !== index);
   if (twice !== undefined) {
-    throw new LogError(
+    throw new CommandFailure(
+      1,
       `${printable(twice)} is named twice, so its requests would count twice. Name each log once.`,
     );
   }
   if (host !== undefined && hostName(host) === undefined) {
-    throw new LogError(
+    throw new CommandFailure(
+      1,
       `--host ${printable(host)}: this is not a host name. Allowed: a name such as api.example.com.`,
     );
   }

@@ -1,6 +1,7 @@
 import { formatDuration } from "../../src/admin/format.ts";
+import { CommandFailure } from "../command-failure.ts";
 import type { LogFile, RequestGroup } from "./log-file.ts";
-import { LogError, type LogRequest } from "./log-request.ts";
+import type { LogRequest } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
 const SECOND_MS = 1000;
@@ -219,7 +220,8 @@ function twoEarliest<Reading extends { readonly nextAt: number }>(
 /** Reads the next group of a file. Removes the file from the list if there is none. */
 async function readGroup(reading: Reading, readings: Reading[]): Promise<void> {
   if (!reading.isOpen && readings.filter(({ isOpen }) => isOpen).length >= MAX_OPEN) {
-    throw new LogError(
+    throw new CommandFailure(
+      2,
       `More than ${MAX_OPEN} files have requests of the same time. Replay fewer files at once.`,
     );
   }

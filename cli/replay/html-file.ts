@@ -3,8 +3,8 @@ import { readlink, realpath, rename, rm, stat, writeFile } from "node:fs/promise
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { getSystemErrorMap } from "node:util";
+import { CommandFailure } from "../command-failure.ts";
 import { printable } from "../print/text.ts";
-import { ReplayError } from "./inputs.ts";
 
 /** A file for a page, which can be written. */
 export interface HtmlFile {
@@ -22,7 +22,7 @@ const ADVICE = "Name another file, such as report.html.";
  * kind of file: `--html access.log` without the name of a page would delete the log.
  *
  * @param inputs the files that the command reads
- * @throws {ReplayError} if the file is an input or not a page, or if files cannot be created in its folder
+ * @throws {CommandFailure} if the file is an input or not a page, or if files cannot be created in its folder
  */
 export async function checkHtmlFile(name: string, inputs: readonly string[]): Promise<HtmlFile> {
   const file = { name, path: await withoutLinks(name) };
@@ -46,7 +46,7 @@ export async function checkHtmlFile(name: string, inputs: readonly string[]): Pr
  * Writes a page. The file gets its name only when it is complete, so an error leaves an older page as it is.
  *
  * @param signal if it is aborted, nothing is written
- * @throws {ReplayError} if the file cannot be written
+ * @throws {CommandFailure} if the file cannot be written
  */
 export async function writeHtmlFile(
   file: HtmlFile,
@@ -104,13 +104,13 @@ async function isPage(file: HtmlFile): Promise<boolean> {
 }
 
 /** Node's own messages name the incomplete file, which users do not know. */
-function notWritten(file: HtmlFile, error: unknown): ReplayError {
+function notWritten(file: HtmlFile, error: unknown): CommandFailure {
   const { code, errno, message } = error as NodeJS.ErrnoException;
   const [, reason] = getSystemErrorMap().get(errno ?? 0) ?? [];
   const detail = reason === undefined ? printable(message) : `${code}: ${reason}.`;
   return refused(2, file, `the page cannot be written. ${detail}`);
 }
 
-function refused(exitCode: 1 | 2, { name }: HtmlFile, reason: string): ReplayError {
-  return new ReplayError(exitCode, `--html ${printable(name)}: ${reason}`);
+function refused(exitCode: 1 | 2, { name }: HtmlFile, reason: string): CommandFailure {
+  return new CommandFailure(exitCode, `--html ${printable(name)}: ${reason}`);
 }

@@ -1,8 +1,9 @@
 import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { onInterruption } from "../interruption.ts";
 import { loadConfig } from "../load-config.ts";
-import { LogError, type LogFormat } from "../logs/log-request.ts";
+import type { LogFormat } from "../logs/log-request.ts";
 import {
   type LogCommandOptions,
   type LogOptions,
@@ -11,21 +12,10 @@ import {
   openLogs,
 } from "../logs/open-logs.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import { jsonText, printable, printableLines } from "../print/text.ts";
+import { printable } from "../print/text.ts";
 
 // What replay and suggest have in common: options about logs, a configuration, a signal that ends the reading, and
 // the printing of the report.
-
-/** A replay that is not possible. The message names the reason and the cure. */
-export class ReplayError extends Error {
-  /** 1 for options that do not fit together, the code of a signal that came too early, and 2 for anything else. */
-  readonly exitCode: number;
-
-  constructor(exitCode: number, message: string) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
 
 /** Returns the error for logs without a request to replay. A pipeline must not take them for a success. */
 export function noRequests({
@@ -35,7 +25,7 @@ export function noRequests({
   late,
   outside,
   brokenLines,
-}: LogSummary): ReplayError {
+}: LogSummary): CommandFailure {
   const reasons = [
     outside > 0 && `${formatCount(outside, "request")} outside --from and --to`,
     broken > 0 && `${formatCount(broken, "line")} that could not be read`,
@@ -44,7 +34,7 @@ export function noRequests({
   const has = reasons.length > 0 ? reasons.join(", ") : `${formatCount(lines, "line")}`;
   const [first] = brokenLines;
   const example = first ? `\n${first.file}:${first.line}: ${first.reason}` : "";
-  return new ReplayError(
+  return new CommandFailure(
     2,
     `${files.join(", ")}: no request was found. The log has ${has}.${example}`,
   );
@@ -56,7 +46,7 @@ const MAPPED: readonly LogFormat[] = ["json", "logpush"];
 /**
  * Returns the options for reading logs.
  *
- * @throws {ReplayError} if options do not fit together
+ * @throws {CommandFailure} if options do not fit together
  */
 export function checkedLogOptions(
   files: readonly string[],
@@ -64,17 +54,13 @@ export function checkedLogOptions(
 ): LogOptions {
   const { format, map } = options;
   if (map && format) checkMap([format]);
-  try {
-    return logOptionsOf(files, options);
-  } catch (error) {
-    throw error instanceof LogError ? new ReplayError(1, error.message) : error;
-  }
+  return logOptionsOf(files, options);
 }
 
 /**
  * Checks that `--map` is of use for logs whose formats are recognised.
  *
- * @throws {ReplayError} if no log has fields
+ * @throws {CommandFailure} if no log has fields
  */
 function checkMapOf({ map }: LogOptions, { formats, facts }: Logs): void {
   // An empty log has no format.
@@ -84,7 +70,7 @@ function checkMapOf({ map }: LogOptions, { formats, facts }: Logs): void {
 function checkMap(formats: readonly LogFormat[]): void {
   if (formats.some((format) => MAPPED.includes(format))) return;
   const names = [...new Set(formats)].join(" and ");
-  throw new ReplayError(
+  throw new CommandFailure(
     1,
     `--map names fields of JSON lines, but the format of the logs is ${names}, which has no other fields. Write JSON lines to the log, or leave --map out.`,
   );
@@ -103,7 +89,7 @@ export interface ConfigFile {
  * Reads a configuration.
  *
  * @param option the option that names the file, for messages
- * @throws {ReplayError} if it has faults, or if its file cannot be read
+ * @throws {CommandFailure} if it has faults, or if its file cannot be read
  */
 export async function readConfig(
   file: string,
@@ -113,13 +99,13 @@ export async function readConfig(
   const loaded = await loadConfig(file, json ? "json" : "text", 2, option);
   if (loaded.kind === "valid") return { file, config: loaded.config };
   if (loaded.kind === "unreadable") {
-    throw new ReplayError(2, `${printable(file)} could not be loaded.\n${loaded.error}`);
+    throw new CommandFailure(2, `${printable(file)} could not be loaded.\n${loaded.error}`);
   }
   const name = printable(file);
   const { faults } = loaded;
   const listed = faults.slice(0, LISTED_FAULTS).map(({ path, message }) => `  ${path}: ${message}`);
   const more = faults.length > LISTED_FAULTS ? [`  and ${faults.length - LISTED_FAULTS} more`] : [];
-  throw new ReplayError(
+  throw new CommandFailure(
     2,
     [
       `${name} has ${formatCount(faults.length, "fault")}. weir check --config ${name} explains them.`,
@@ -153,8 +139,8 @@ export async function untilInterrupted<Result>(
 /**
  * Opens logs. Even the first bytes of a standard input may not come for long.
  *
- * @throws {ReplayError} if a signal comes first, or if `--map` is of no use
- * @throws {LogError}
+ * @throws {CommandFailure} if a signal comes first, or if `--map` is of no use
+ * @throws {CommandFailure}
  */
 export async function openUntilInterrupted(
   options: LogOptions,
@@ -166,7 +152,7 @@ export async function openUntilInterrupted(
     return logs;
   } catch (error) {
     if (!signal.aborted) throw error;
-    throw new ReplayError(exitCode() ?? 2, "Interrupted before the first request was read.");
+    throw new CommandFailure(exitCode() ?? 2, "Interrupted before the first request was read.");
   }
 }
 
@@ -195,13 +181,7 @@ async function reasonAgainst(writePage: () => Promise<void> = async () => {}) {
     await writePage();
     return undefined;
   } catch (error) {
-    if (error instanceof ReplayError) return error.message;
+    if (error instanceof CommandFailure) return error.message;
     throw error;
   }
-}
-
-/** Prints why there is no report. */
-export function printFailure(message: string, { json }: { readonly json?: true }): void {
-  if (json) console.log(jsonText({ ok: false, error: message }));
-  else console.error(printableLines(message));
 }

@@ -1,6 +1,7 @@
 import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { LogError, type LogFacts } from "../logs/log-request.ts";
+import { CommandFailure } from "../command-failure.ts";
+import type { LogFacts } from "../logs/log-request.ts";
 import { factNotes, logNotes } from "../logs/needs.ts";
 import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { LogPeriod, startProgressBar, summariseLogs } from "../logs/progress.ts";
@@ -13,9 +14,7 @@ import {
   checkedLogOptions,
   noRequests,
   openUntilInterrupted,
-  printFailure,
   printReport,
-  ReplayError,
   readConfig,
   untilInterrupted,
 } from "./inputs.ts";
@@ -122,16 +121,16 @@ function hasBound({ maxDenied, maxNewlyDenied }: Bounds): boolean {
   return maxDenied !== undefined || maxNewlyDenied !== undefined;
 }
 
-/** @throws {ReplayError} if an option needs another one */
+/** @throws {CommandFailure} if an option needs another one */
 function checkPairs({ maxNewlyDenied, against, seed, isolates }: ReplayCommandOptions): void {
   if (maxNewlyDenied !== undefined && against === undefined) {
-    throw new ReplayError(
+    throw new CommandFailure(
       1,
       "--max-newly-denied compares two configurations. Name the other one with --against <file>.",
     );
   }
   if (seed !== undefined && isolates === undefined) {
-    throw new ReplayError(
+    throw new CommandFailure(
       1,
       "--seed is for the random numbers of --isolates. Add --isolates <n>, or leave --seed out.",
     );
@@ -141,11 +140,11 @@ function checkPairs({ maxNewlyDenied, against, seed, isolates }: ReplayCommandOp
 /**
  * Checks that clients can be counted, because otherwise no bound could ever be exceeded.
  *
- * @throws {ReplayError} if there is a bound, and the log does not state addresses
+ * @throws {CommandFailure} if there is a bound, and the log does not state addresses
  */
 export function checkBounds(bounds: Bounds, { ip }: Pick<LogFacts, "ip">): void {
   if (ip || !hasBound(bounds)) return;
-  throw new ReplayError(
+  throw new CommandFailure(
     2,
     "--max-denied and --max-newly-denied count clients by their addresses, but the log does not state addresses. For JSON lines, name their field, such as --map ip=client.address.",
   );
@@ -154,7 +153,7 @@ export function checkBounds(bounds: Bounds, { ip }: Pick<LogFacts, "ip">): void 
 /**
  * Checks that all enforced rules are replayed if there is a bound, because a rule that is left out denies nobody.
  *
- * @throws {ReplayError} if there is a bound, and an enforced rule is left out
+ * @throws {CommandFailure} if there is a bound, and an enforced rule is left out
  */
 function checkLeftOut(
   bounds: Bounds,
@@ -169,7 +168,7 @@ function checkLeftOut(
   const reasons = notes.filter(({ rule }) => rule === first.name).map(({ text }) => text);
   const others =
     enforced.length > 1 ? [`${formatCount(enforced.length - 1, "more rule")} left out.`] : [];
-  throw new ReplayError(
+  throw new CommandFailure(
     2,
     [
       "--max-denied and --max-newly-denied need all enforced rules, but the log does not suffice for each of them.",
@@ -213,17 +212,6 @@ export async function runReplay(
   files: readonly string[],
   options: ReplayCommandOptions,
 ): Promise<number> {
-  try {
-    return await replay(files, options);
-  } catch (error) {
-    if (!(error instanceof ReplayError || error instanceof LogError)) throw error;
-    printFailure(error.message, options);
-    return error instanceof ReplayError ? error.exitCode : 2;
-  }
-}
-
-/** @returns the exit code */
-async function replay(files: readonly string[], options: ReplayCommandOptions): Promise<number> {
   const { config, against } = options;
   checkPairs(options);
   const logOptions = checkedLogOptions(files, options);

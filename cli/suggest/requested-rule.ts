@@ -5,6 +5,7 @@ import type { Rule, RuleInput, Window } from "../../src/config/rule.ts";
 import type { Config, ConfigInput } from "../../src/config/schema.ts";
 import { MAX_WINDOWS } from "../../src/config/window.ts";
 import { METHODS } from "../../src/explain/explanation.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { formatKey, formatMatch } from "../rule-table.ts";
 
 const MAX_LENGTH = 64;
@@ -26,18 +27,13 @@ function defaultName(match: MatchInput | undefined): string {
   return match ? "suggested" : "all-requests";
 }
 
-/** An option whose value is not allowed. The message names the option, the fault and what is allowed. */
-export class RefusedOption extends Error {
-  override readonly name = "RefusedOption";
-}
-
 const NOTATION = `Allowed: methods, hosts and paths, such as 'POST /login', 'GET,HEAD api.example.com /search/*' or '/a, /b'; or the JSON of a rule's match.`;
 
 /**
  * Reads the value of `--match`: methods, hosts and paths, separated by spaces or commas, or the JSON of a
  * rule's `match`. It only tells the three apart; `defineConfig` checks each of them.
  *
- * @throws {RefusedOption}
+ * @throws {CommandFailure}
  */
 export function parseMatch(text: string): MatchInput {
   if (text.trimStart().startsWith("{")) return parseJsonMatch(text);
@@ -46,12 +42,12 @@ export function parseMatch(text: string): MatchInput {
     if (word.startsWith("/")) paths?.push(word);
     else if (METHODS.includes(word.toUpperCase())) methods?.push(word);
     else if (/^[A-Za-z]+$/.test(word) && word !== "localhost")
-      throw new RefusedOption(wordFault(word));
-    else if (word.includes("/")) throw new RefusedOption(urlFault(word));
+      throw new CommandFailure(1, wordFault(word));
+    else if (word.includes("/")) throw new CommandFailure(1, urlFault(word));
     else hosts?.push(word);
   }
   const lists = Object.entries({ methods, hosts, paths }).filter(([, list]) => list?.length);
-  if (lists.length === 0) throw new RefusedOption(`--match is empty. ${NOTATION}`);
+  if (lists.length === 0) throw new CommandFailure(1, `--match is empty. ${NOTATION}`);
   return Object.fromEntries(lists);
 }
 
@@ -60,7 +56,7 @@ function parseJsonMatch(text: string): MatchInput {
     // `defineConfig` checks the form.
     return JSON.parse(text);
   } catch {
-    throw new RefusedOption(`--match begins with { but is not valid JSON. ${NOTATION}`);
+    throw new CommandFailure(1, `--match begins with { but is not valid JSON. ${NOTATION}`);
   }
 }
 
@@ -122,7 +118,7 @@ const DEFAULT_WINDOWS = ["1m", "1h"];
  * Returns the rule that the options describe. `defineConfig` checks it, so everything that a configuration may
  * have is allowed here.
  *
- * @throws {RefusedOption}
+ * @throws {CommandFailure}
  */
 export function requestedRule({ match, key = ["ip"], window, name }: RuleOptions): RequestedRule {
   for (const element of key) checkKey(element);
@@ -156,7 +152,8 @@ export function requestedRuleOf(
 /** Returns `limits` with the given windows. A limit of 1 is allowed for every rule. */
 export function limitsOf(windows: readonly string[]): RuleInput["limits"] {
   if (windows.length > MAX_WINDOWS) {
-    throw new RefusedOption(
+    throw new CommandFailure(
+      1,
       `--window has ${windows.length} windows. Allowed: at most ${MAX_WINDOWS}.`,
     );
   }
@@ -170,18 +167,19 @@ export function limitsOf(windows: readonly string[]): RuleInput["limits"] {
 function checkKey(element: string): void {
   const part = parseAlternatives(element)?.find(({ kind }) => kind === "jwt" || kind === "custom");
   if (!part || !("name" in part)) return;
-  throw new RefusedOption(
+  throw new CommandFailure(
+    1,
     `--key: a log does not state ${part.kind}:${part.name}. Name something that it states, such as ip or header:x-api-key.`,
   );
 }
 
-/** @throws {RefusedOption} with the faults of the options */
+/** @throws {CommandFailure} with the faults of the options */
 export function checkedConfig(rule: RuleInput, others: Omit<ConfigInput, "rules"> = {}): Config {
   try {
     return defineConfig({ ...others, rules: [rule] });
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "ConfigError") throw error;
-    throw new RefusedOption((error as ConfigError).faults.map(optionFault).join("\n"));
+    throw new CommandFailure(1, (error as ConfigError).faults.map(optionFault).join("\n"));
   }
 }
 

@@ -1,6 +1,6 @@
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import { LogError } from "../logs/log-request.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { logNotes } from "../logs/needs.ts";
 import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { LogPeriod, startProgressBar, summariseLogs } from "../logs/progress.ts";
@@ -10,9 +10,7 @@ import {
   checkedLogOptions,
   noRequests,
   openUntilInterrupted,
-  printFailure,
   printReport,
-  ReplayError,
   readConfig,
   untilInterrupted,
 } from "../replay/inputs.ts";
@@ -24,7 +22,6 @@ import { ruleText, suggestionMarkdown, suggestionText } from "./report.ts";
 import {
   checkedConfig,
   limitsOf,
-  RefusedOption,
   type RequestedRule,
   type RuleOptions,
   requestedRule,
@@ -40,7 +37,7 @@ const MAX_NAMES = 20;
  * matches count as one.
  *
  * @param window other windows than those of the rule
- * @throws {RefusedOption}
+ * @throws {CommandFailure}
  */
 export function existingRule(
   { file, config }: ConfigFile,
@@ -49,10 +46,11 @@ export function existingRule(
 ): RequestedRule {
   const rule = config.rules.find((each) => each.name === name);
   if (!rule) {
-    throw new RefusedOption(`--rule: ${file} has no rule ${name}. ${cureFor(name, config)}`);
+    throw new CommandFailure(1, `--rule: ${file} has no rule ${name}. ${cureFor(name, config)}`);
   }
   if (rule.for === "programs") {
-    throw new RefusedOption(
+    throw new CommandFailure(
+      1,
       `--rule: ${name} counts only calls of programs, which no log has. Name a rule for requests.`,
     );
   }
@@ -91,9 +89,9 @@ export interface SuggestInput {
 /**
  * Reads logs, and returns the limits that they suggest for a rule.
  *
- * @throws {RefusedOption} if the logs lack what the rule needs
- * @throws {ReplayError} if the logs have no requests
- * @throws {LogError} if a log cannot be read
+ * @throws {CommandFailure} if the logs lack what the rule needs
+ * @throws {CommandFailure} if the logs have no requests
+ * @throws {CommandFailure} if a log cannot be read
  */
 export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> {
   const { files, logs, requested, missingAsAbsent = false } = input;
@@ -122,8 +120,8 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
 /** A log without requests states nothing, and naming a field of it would not help. */
 async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise<Error> {
   const { ip, status, host } = logs.facts;
-  if (ip || status || host) return new RefusedOption(refusal);
-  for await (const _ of logs.batches()) return new RefusedOption(refusal);
+  if (ip || status || host) return new CommandFailure(1, refusal);
+  for await (const _ of logs.batches()) return new CommandFailure(1, refusal);
   return noRequests(summariseLogs(files, logs, new LogPeriod()));
 }
 
@@ -167,18 +165,6 @@ export async function runSuggest(
   files: readonly string[],
   options: SuggestOptions,
 ): Promise<number> {
-  try {
-    return await suggest(files, options);
-  } catch (error) {
-    const exitCode = exitCodeOf(error);
-    if (exitCode === undefined) throw error;
-    printFailure((error as Error).message, options);
-    return exitCode;
-  }
-}
-
-/** @returns the exit code */
-async function suggest(files: readonly string[], options: SuggestOptions): Promise<number> {
   const logOptions = checkedLogOptions(files, options);
   const requested = await requestedBy(options);
   return untilInterrupted(async (interruption) => {
@@ -194,7 +180,7 @@ async function requestedBy(options: SuggestOptions): Promise<RequestedRule> {
   const { rule, config = DEFAULT_CONFIG, window } = options;
   if (rule !== undefined) return existingRule(await readConfig(config, options), rule, window);
   if (options.config === undefined) return requestedRule(options);
-  throw new RefusedOption("--config needs --rule: it names the file of the rule.");
+  throw new CommandFailure(1, "--config needs --rule: it names the file of the rule.");
 }
 
 async function withProgress(
@@ -212,11 +198,4 @@ async function withProgress(
 function reportOf(suggestion: Suggestion, { json, markdown }: SuggestOptions): string {
   if (json) return jsonText(suggestion);
   return markdown ? suggestionMarkdown(suggestion) : suggestionText(suggestion);
-}
-
-/** @returns undefined for an error in the program */
-function exitCodeOf(error: unknown): number | undefined {
-  if (error instanceof RefusedOption) return 1;
-  if (error instanceof ReplayError) return error.exitCode;
-  return error instanceof LogError ? 2 : undefined;
 }

@@ -2,12 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import {
-  LOG_FORMATS,
-  LogError,
-  type LogFormat,
-  type LogRequest,
-} from "../../cli/logs/log-request.ts";
+import { CommandFailure } from "../../cli/command-failure.ts";
+import { LOG_FORMATS, type LogFormat, type LogRequest } from "../../cli/logs/log-request.ts";
 import { type Logs, openLogs } from "../../cli/logs/open-logs.ts";
 import { parseAddress } from "../../src/config/address.ts";
 import { LOG_LINES } from "../arbitraries/log-lines.ts";
@@ -96,7 +92,7 @@ async function checkFile(
     });
   } catch (error) {
     // A file may have no line whose format can be recognised, or none in the format that is named.
-    if (error instanceof LogError) return expected;
+    if (error instanceof CommandFailure) return expected;
     throw error;
   }
   let last = Number.NEGATIVE_INFINITY;

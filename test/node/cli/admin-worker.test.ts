@@ -108,7 +108,7 @@ it.each<[string, readonly string[], string, number, RegExp]>([
     ["override", "login", "--remove", "--reason", "x"],
     TOKEN,
     1,
-    /^login has no override for all clients\. /,
+    /^The rule login has no override for all clients\.$/m,
   ],
   [
     "an unusual time",

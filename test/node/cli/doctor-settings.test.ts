@@ -2,7 +2,8 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { unstable_getVarsForDev, unstable_readConfig } from "wrangler";
-import { readSettings, SettingsError } from "../../../cli/doctor/settings.ts";
+import { CommandFailure } from "../../../cli/command-failure.ts";
+import { readSettings } from "../../../cli/doctor/settings.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
 const NAME = "WEIR_DOCTOR_TEST";
@@ -78,7 +79,7 @@ describe("the settings of weir doctor", () => {
     ["no file", {}, "staging", /The environment staging needs wrangler's configuration/],
   ] as const)("are refused with a reason: %s", async ([, files, environment, message]) => {
     const attempt = lookUp(files, environment);
-    await expect(attempt).rejects.toThrow(SettingsError);
+    await expect(attempt).rejects.toThrow(CommandFailure);
     await expect(attempt).rejects.toThrow(message);
   });
 });
@@ -144,7 +145,7 @@ describe("the settings of weir doctor are those of wrangler dev", () => {
   test("and do not appear in an error about the syntax of wrangler's configuration", async () => {
     const wrangler = 'name = "a"\n[vars]\nTOKEN = hunter2secret\n';
     const attempt = lookUp({ "wrangler.toml": wrangler });
-    await expect(attempt).rejects.toThrow(SettingsError);
+    await expect(attempt).rejects.toThrow(CommandFailure);
     await expect(attempt).rejects.not.toThrow("hunter2secret");
   });
 });

@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { LogError } from "../../../cli/logs/log-request.ts";
+import { CommandFailure } from "../../../cli/command-failure.ts";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
 import { accessLine, logFolder, readLogs } from "./log-folder.ts";
 
@@ -18,7 +18,7 @@ async function readAfter(name: string, change: (file: string) => Promise<unknown
 
 describe("a file that changes after its first lines were read", () => {
   it("is refused if it was removed, or replaced by a directory", async () => {
-    await expect(readAfter("removed", (file) => rm(file))).rejects.toThrow(LogError);
+    await expect(readAfter("removed", (file) => rm(file))).rejects.toThrow(CommandFailure);
     const replace = (file: string) => rm(file).then(() => mkdir(file));
     await expect(readAfter("replaced", replace)).rejects.toThrow(/replaced cannot be read: /);
   });

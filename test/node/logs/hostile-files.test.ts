@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
+import { CommandFailure } from "../../../cli/command-failure.ts";
 import { reasonOf } from "../../../cli/logs/bytes.ts";
-import { LogError } from "../../../cli/logs/log-request.ts";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
 import { accessLine, countedLines, logFolder, readLogs } from "./log-folder.ts";
 
@@ -32,7 +32,7 @@ describe("a file that is no log", () => {
     ["lone surrogates", '"\\ud800"\n\\udfff'],
   ])("is refused: %s", async (name, content) => {
     const file = await logOf(name.replaceAll(" ", "-"), content);
-    await expect(readLogs([file])).rejects.toThrow(LogError);
+    await expect(readLogs([file])).rejects.toThrow(CommandFailure);
     await expect(readLogs([file])).rejects.toThrow(
       /^\S+: none of the first lines has a known format\. Allowed: /,
     );
@@ -43,7 +43,7 @@ describe("a file that is no log", () => {
     [tmpdir(), /is a directory\. Name its files/],
     [`a\0b`, /cannot be read/],
   ])("is refused with the reason: %j", async (file, message) => {
-    await expect(readLogs([file])).rejects.toThrow(LogError);
+    await expect(readLogs([file])).rejects.toThrow(CommandFailure);
     await expect(readLogs([file])).rejects.toThrow(message);
   });
 

@@ -1,8 +1,9 @@
 import { readdir, readFile, readlink, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { CommandFailure } from "../../../cli/command-failure.ts";
 import { checkHtmlFile, writeHtmlFile } from "../../../cli/replay/html-file.ts";
-import { printReport, ReplayError, untilInterrupted } from "../../../cli/replay/inputs.ts";
+import { printReport, untilInterrupted } from "../../../cli/replay/inputs.ts";
 import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";
 
@@ -30,7 +31,7 @@ afterEach(async () => {
 /** The message and the exit code of a refusal. */
 async function refusal(name: string, inputs: readonly string[] = []) {
   const error = await checkHtmlFile(name, inputs).catch((reason) => reason);
-  expect(error).toBeInstanceOf(ReplayError);
+  expect(error).toBeInstanceOf(CommandFailure);
   return { code: error.exitCode, message: error.message };
 }
 
@@ -117,7 +118,7 @@ describe("a report with a page", () => {
     const reported = vi.spyOn(console, "error").mockReturnValue();
     const code = await untilInterrupted((interruption) =>
       printReport("{}\n", interruption, async () => {
-        throw new ReplayError(2, "no page");
+        throw new CommandFailure(2, "no page");
       }),
     );
     expect([code, written.mock.calls, reported.mock.calls]).toEqual([2, [["{}\n"]], [["no page"]]]);

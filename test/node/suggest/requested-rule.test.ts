@@ -87,7 +87,8 @@ describe("the options of a rule", () => {
   ])("refuse %j", (options, message) => {
     expect(() => requestedRule(options)).toThrow(
       expect.objectContaining({
-        name: "RefusedOption",
+        name: "CommandFailure",
+        exitCode: 1,
         message: expect.stringContaining(message),
       }),
     );
