@@ -329,15 +329,15 @@ describe("weir override", () => {
     expect(api.sent.at(-1)?.body).toMatchObject({ expiresIn });
   });
 
-  it.each([
-    [["--client", CLIENT]],
-    [[]],
-  ])("reports that there is no override to remove, with %j", async (selected) => {
-    const detail = "The rule login has no override for all clients.";
-    await using api = await startFakeApi({ "DELETE overrides": problem(404, detail) });
-    const run = await api.run("override", "login", ...selected, "--remove", "--reason", "Over");
-    expect(run).toEqual({ code: 1, stdout: "", stderr: `${detail}\n` });
-  });
+  it.each([[["--client", CLIENT]], [[]]])(
+    "reports that there is no override to remove, with %j",
+    async (selected) => {
+      const detail = "The rule login has no override for all clients.";
+      await using api = await startFakeApi({ "DELETE overrides": problem(404, detail) });
+      const run = await api.run("override", "login", ...selected, "--remove", "--reason", "Over");
+      expect(run).toEqual({ code: 1, stdout: "", stderr: `${detail}\n` });
+    },
+  );
 
   it.each<[string[], string]>([
     [
