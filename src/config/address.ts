@@ -85,28 +85,11 @@ function parseIPv4(text: string): Address | undefined {
   return bytes && new Address(bytes, text);
 }
 
-/**
- * Parses an IPv4 address. The function reads one digit at a time, which is fast, because a
- * configuration may contain thousands of addresses.
- */
+// A number with a leading zero is refused, because some programs read it as octal.
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
 function bytesOfIPv4(text: string): number[] | undefined {
-  const bytes: number[] = [];
-  let byte = -1;
-  for (let index = 0; index <= text.length; index++) {
-    const digit = text.charCodeAt(index) - 0x30;
-    if (digit >= 0 && digit <= 9) {
-      // A number with a leading zero is refused, because some programs read it as octal.
-      if (byte === 0) return undefined;
-      byte = Math.max(byte, 0) * 10 + digit;
-      if (byte > 255) return undefined;
-    } else {
-      if (byte === -1 || bytes.length === 4) return undefined;
-      if (index < text.length && text[index] !== ".") return undefined;
-      bytes.push(byte);
-      byte = -1;
-    }
-  }
-  return bytes.length === 4 ? bytes : undefined;
+  return IPV4.test(text) ? text.split(".").map(Number) : undefined;
 }
 
 /**
@@ -234,31 +217,20 @@ const NETWORKS = faultText(() => `a list of one or more: ${NETWORK}`);
 export const MAX_NETWORKS = 50_000;
 
 /**
- * A set of networks that finds the network of an address by binary search.
- *
- * The set stores each network as a text: its family, one character for each 16 bits of its first
- * address, and one for the length of its prefix. So the texts have the order of the addresses, and
- * a network comes before the networks that are part of it.
+ * A set of networks. It stores each network as a text, and looks an address up once for each length of prefix
+ * that any of its networks has.
  */
 export class NetworkSet {
   readonly #texts: readonly string[];
-  /**
-   * The texts of the networks in ascending order, without networks that are part of another
-   * network.
-   */
-  readonly #keys: readonly string[];
+  readonly #keys: ReadonlySet<string>;
+  /** The lengths of the prefixes, each once. */
+  readonly #lengths: readonly number[];
 
   /** @param texts the networks as users write them, for messages */
   constructor(texts: readonly string[], networks: readonly Network[]) {
     this.#texts = texts;
-    const keys: string[] = [];
-    let widest = "";
-    for (const key of networks.map(([address, bits]) => keyOf(address, bits)).sort()) {
-      if (widest !== "" && isWithin(key, widest)) continue;
-      keys.push(key);
-      widest = key;
-    }
-    this.#keys = keys;
+    this.#keys = new Set(networks.map(([address, bits]) => keyOf(address, bits)));
+    this.#lengths = [...new Set(networks.map(([, bits]) => bits))];
   }
 
   /** The number of networks, as the user has written them. */
@@ -267,9 +239,7 @@ export class NetworkSet {
   }
 
   contains(address: Address): boolean {
-    const key = keyOf(address, MAX_BITS);
-    const network = this.#keys[lastAtMost(this.#keys, key)];
-    return network !== undefined && isWithin(key, network);
+    return this.#lengths.some((bits) => this.#keys.has(keyOf(address, bits)));
   }
 
   /** Yields the networks in the order in which the user has written them. */
@@ -283,45 +253,13 @@ export class NetworkSet {
   }
 }
 
-/**
- * Returns the index of the last text that is at most `limit`, by binary search; -1 if there is none.
- *
- * @param sorted texts in ascending order
- */
-export function lastAtMost(sorted: readonly string[], limit: string): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((sorted[middle] as string) <= limit) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
-
-const MAX_BITS = 128;
-const GROUP_BITS = 16;
-
-/** Returns the text of a network, or of the network that contains only one address. */
+/** Returns the text of the network of an address: its IP version, its first bits, and their number. */
 function keyOf({ bytes }: Address, bits: number): string {
-  const codes = [bytes.length];
-  for (let index = 0; index < bytes.length; index += 2) {
-    const group = ((bytes[index] as number) << 8) | (bytes[index + 1] as number);
-    const zeros = Math.min(GROUP_BITS, Math.max(0, (index + 2) * 8 - bits));
-    codes.push((group >> zeros) << zeros);
-  }
-  // One call creates a flat text. Concatenated texts would be copied at the first comparison.
-  return String.fromCharCode(...codes, bits);
-}
-
-/** Whether the first address of a network is in another network. */
-function isWithin(key: string, network: string): boolean {
-  const bits = network.charCodeAt(network.length - 1);
-  const whole = 1 + Math.floor(bits / GROUP_BITS);
-  if (key.length !== network.length || !key.startsWith(network.slice(0, whole))) return false;
-  const rest = bits % GROUP_BITS;
-  const difference = key.charCodeAt(whole) ^ network.charCodeAt(whole);
-  return rest === 0 || difference >> (GROUP_BITS - rest) === 0;
+  const codes = bytes.map((byte, index) => {
+    const zeros = bitsAfter(index, bits);
+    return (byte >> zeros) << zeros;
+  });
+  return String.fromCharCode(bytes.length, ...codes, bits);
 }
 
 /**
