@@ -20,9 +20,8 @@ interface RulePlace {
 export function rulePlaces(config: Config): readonly RulePlace[] {
   const input = inputOf(config);
   return placedRules(isRecord(input) ? input : {}).map(({ path }): RulePlace => {
-    const keys = path.map(({ key }) => key);
-    const [, file] = keys;
-    return { path: pathOf(keys), ...(typeof file === "string" && { file }) };
+    const [, file] = path;
+    return { path: pathOf(path), ...(typeof file === "string" && { file }) };
   });
 }
 

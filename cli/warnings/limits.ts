@@ -207,7 +207,7 @@ const LENGTHS = /\.(?:window|retryJitter|ban|ban\.lengths|ban\.forgetAfter)(?:\[
  */
 export function millisecondWarnings(input: unknown): LocalFinding[] {
   return placedRules(recordOf(input)).flatMap(({ rule, path }) =>
-    [...numbersIn(rule, pathOf(path.map(({ key }) => key)))]
+    [...numbersIn(rule, pathOf(path))]
       .filter(([place, value]) => LENGTHS.test(place) && isProbablyMilliseconds(value))
       .map(([place, value]) =>
         found(

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { pathToItem } from "./fields.ts";
+import { placeIn } from "./fields.ts";
 
 /** An IPv4 or IPv6 address. */
 export class Address {
@@ -279,7 +279,7 @@ export function networks() {
       for (const [index, text] of texts.entries()) {
         const network = typeof text === "string" ? parseNetwork(text) : undefined;
         if (network) parsed.push(network);
-        else addIssue({ path: [pathToItem(texts, index)], input: text, message: NETWORK });
+        else addIssue({ ...placeIn(texts, [index]), message: NETWORK });
       }
       return parsed.length === texts.length ? new NetworkSet([...texts], parsed) : NEVER;
     }),

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { fields, isRecord, listUpTo, parsed, pathTo, pathToItem } from "./fields.ts";
+import { checkListOf, checkOf, fields, isRecord, listUpTo, parsed } from "./fields.ts";
 import { DURATION, Duration, type DurationInput, parseDuration } from "./window.ts";
 
 /** The maximum number of lengths of a ban. */
@@ -65,33 +65,23 @@ const Lengths = v.pipe(
     faultText(() => `at most ${MAX_LENGTHS} lengths`),
   ),
   v.check((lengths) => lengths.length > 0, LENGTHS),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const lengths: unknown = dataset.value;
-    // The check also runs if a length has a fault, so that all faults are reported at once.
-    if (!Array.isArray(lengths)) return;
+  checkListOf((lengths, refuse) => {
     for (const [index, length] of lengths.entries()) {
-      const before: unknown = lengths[index - 1];
+      const before = lengths[index - 1];
       if (typeof length !== "number" || typeof before !== "number" || length >= before) continue;
-      const path: [v.ArrayPathItem] = [pathToItem(lengths, index)];
-      addIssue({
-        path,
-        input: length,
-        message: faultText("no ban can be shorter than the one before it"),
-      });
+      refuse(faultText("no ban can be shorter than the one before it"), index);
     }
   }),
 );
 
 const EscalatingBan = v.pipe(
   fields({ lengths: Lengths, forgetAfter: v.optional(Duration) }, BAN),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const value: unknown = dataset.value;
-    if (!isRecord(value) || value.forgetAfter === undefined) return;
-    if (!Array.isArray(value.lengths) || value.lengths.length !== 1) return;
-    const message = faultText(
-      "remove forgetAfter, or write at least two lengths: all bans have one length",
+  checkOf(({ lengths, forgetAfter }, refuse) => {
+    if (forgetAfter === undefined || !Array.isArray(lengths) || lengths.length !== 1) return;
+    refuse(
+      faultText("remove forgetAfter, or write at least two lengths: all bans have one length"),
+      "forgetAfter",
     );
-    addIssue({ path: [pathTo(value, "forgetAfter")], input: value.forgetAfter, message });
   }),
   v.transform(({ lengths, forgetAfter }) => toBan(lengths, forgetAfter)),
 );

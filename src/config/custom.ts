@@ -1,9 +1,8 @@
 import type { Context } from "hono";
 import * as v from "valibot";
 import type { CalendarUnit } from "./calendar.ts";
-import { faultText, listOfNames, shortened } from "./faults.ts";
-import { anyMapOf, fields, isRecord, pathTo, textMatching } from "./fields.ts";
-import { namedParts, type PlacedRule, placedRules } from "./rules.ts";
+import { faultText } from "./faults.ts";
+import { anyMapOf, fields, textMatching } from "./fields.ts";
 
 /** The quota of one policy for one client, after a decision. A policy is one window of a rule. */
 export interface Quota {
@@ -331,115 +330,4 @@ export const CustomSchema = fields(
 );
 
 /** The checked form of {@link CustomInput}. */
-export interface CustomFunctions {
-  readonly keys?: ReadonlyMap<string, CustomKey> | undefined;
-  readonly costs?: ReadonlyMap<string, CustomCost> | undefined;
-  readonly settle?: ReadonlyMap<string, CustomSettle> | undefined;
-  readonly responses?: ReadonlyMap<string, CustomResponse> | undefined;
-}
-
-/** The groups of functions in `custom`. */
-const GROUPS = ["keys", "costs", "settle", "responses"] as const;
-type Group = (typeof GROUPS)[number];
-
-/** The name of a function that a rule uses. */
-interface FunctionUse {
-  readonly group: Group;
-  readonly name: string;
-  readonly path: PlacedRule["path"];
-}
-
-/**
- * Checks that `custom` has a function for each `custom:NAME` of the rules. The check also runs if the
- * configuration has other faults, so that Weir reports all faults at once.
- */
-export function checkCustomFunctions<Fields>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    const config: unknown = dataset.value;
-    if (!isRecord(config)) return;
-    const uses = functionUses(config);
-    for (const group of GROUPS) {
-      const names = customNames(config.custom, group);
-      // The schema has reported that `custom` or the group is not an object.
-      if (!names) continue;
-      const present = new Set(names);
-      // The explanation of the fault uses these names to suggest the nearest one.
-      const expected = faultText(() => names.slice(0, MAX_COMPARED).join(", "));
-      for (const { group: used, name, path } of uses) {
-        if (used !== group || present.has(name)) continue;
-        const message = noFunction(group, shortened(name), names, config.custom);
-        addIssue({ path, input: name, expected, received: name, message });
-      }
-    }
-  });
-}
-
-/** The explanation of a fault compares a misspelt name with at most this number of names. */
-const MAX_COMPARED = 1000;
-
-function noFunction(group: Group, name: string, names: readonly string[], custom: unknown): string {
-  return faultText(() => {
-    const other = GROUPS.find((each) => customNames(custom, each)?.includes(name));
-    if (other) {
-      const [single, ...more] = names;
-      const cure =
-        single === undefined || more.length > 0
-          ? `Move it into custom.${group}, or write the name of another function`
-          : `Write custom:${shortened(single)}, or move ${name} into custom.${group}`;
-      return `custom:${name} needs a function in custom.${group}, but ${name} is in custom.${other}. ${cure}`;
-    }
-    const [use, argument] = {
-      keys: ["key", "request"],
-      costs: ["cost", "request"],
-      settle: ["settle:", "response"],
-      responses: ["response", "denial"],
-    }[group];
-    const present = names.length > 0 ? `only ${listOfNames(names)}` : "no functions";
-    const cure =
-      `the ${use} custom:${name} needs a function in custom.${group}, which has ${present}. ` +
-      `Add custom: { ${group}: { ${name}: (${argument}) => … } } beside rules`;
-    return group === "keys"
-      ? `${cure}, or, if only programs use the rule, add for: "programs" to it`
-      : cure;
-  });
-}
-
-/** Returns the names of the functions in a group; undefined if they are not an object. */
-function customNames(custom: unknown, group: Group): string[] | undefined {
-  if (custom === undefined) return [];
-  const functions = isRecord(custom) ? (custom[group] ?? {}) : undefined;
-  if (functions instanceof Map) return [...functions.keys()];
-  return isRecord(functions) ? Object.keys(functions) : undefined;
-}
-
-function functionUses(config: Record<string, unknown>): FunctionUse[] {
-  const keys = namedParts(config)
-    .filter(({ kind }) => kind === "custom")
-    .map(({ name, path }) => ({ group: "keys" as const, name, path }));
-  return [...keys, ...placedRules(config).flatMap(usesIn)];
-}
-
-/** Returns the functions in the cost and the response of a rule. A field without a fault is already parsed. */
-function usesIn({ rule, path }: PlacedRule): FunctionUse[] {
-  if (!isRecord(rule) || rule.for === "programs") return [];
-  const uses: FunctionUse[] = [];
-  const { cost, response } = rule;
-  if (isRecord(cost)) {
-    const { before, settle } = cost;
-    const at: PlacedRule["path"] = [...path, pathTo(rule, "cost")];
-    // Without `settle`, the cost may be a text, which has no fields.
-    const beforePath: PlacedRule["path"] = settle ? [...at, pathTo(cost, "reserve")] : at;
-    if (isFunction(before)) uses.push({ group: "costs", name: before.name, path: beforePath });
-    const settlePath: PlacedRule["path"] = [...at, pathTo(cost, "settle")];
-    if (isFunction(settle)) uses.push({ group: "settle", name: settle.name, path: settlePath });
-  }
-  if (isRecord(response) && typeof response.custom === "string") {
-    const responsePath: PlacedRule["path"] = [...path, pathTo(rule, "response")];
-    uses.push({ group: "responses", name: response.custom, path: responsePath });
-  }
-  return uses;
-}
-
-function isFunction(source: unknown): source is { readonly name: string } {
-  return isRecord(source) && source.kind === "custom";
-}
+export type CustomFunctions = v.InferOutput<typeof CustomSchema>;

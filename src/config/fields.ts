@@ -126,8 +126,8 @@ export function listUpTo<const Item extends v.GenericSchema>(
 ) {
   return v.pipe(
     v.custom<v.InferInput<Item>[]>(Array.isArray, allowed),
-    v.rawCheck(({ dataset, addIssue }) => {
-      if (dataset.typed && dataset.value.length > max) addIssue({ message: tooLong });
+    checkListOf((list, refuse) => {
+      if (list.length > max) refuse(tooLong);
     }),
     v.array(item, allowed),
   );
@@ -167,54 +167,57 @@ export function mapOf<
   );
 }
 
-/** Returns the part of an issue's path that leads from an object to one of its fields. */
-export function pathTo(object: object, key: string): v.ObjectPathItem {
-  const input = object as Record<string, unknown>;
-  return { type: "object", origin: "value", input, key, value: input[key] };
+/** Returns the path of an issue, and the value there. A field of a Map is one of its keys. */
+export function placeIn(value: unknown, keys: readonly (string | number)[]) {
+  let at = value;
+  const path = keys.map((key): v.UnknownPathItem => {
+    const input = at;
+    at = input instanceof Map ? input.get(key) : Object(input)[key];
+    return { type: "unknown", origin: "value", input, key, value: at };
+  });
+  return { path: path as [v.UnknownPathItem, ...v.UnknownPathItem[]], input: at };
 }
 
-/** Returns the part of an issue's path that leads from a list to one of its elements. */
-export function pathToItem(input: unknown[], index: number): v.ArrayPathItem {
-  return { type: "array", origin: "value", input, key: index, value: input[index] };
+/** Reports a fault at a place in the checked value. */
+export type Refuse = (message: string, ...keys: readonly (string | number)[]) => void;
+
+/**
+ * Returns a check of values of one type. It also runs if the value has other faults, so that Weir reports all
+ * faults at once. In such a value, a part without a fault is parsed, and a part with a fault is as the user wrote
+ * it.
+ *
+ * @param is the type of the value; a value of another type has a fault that the schema reports
+ */
+export function checkIf<Value, Output>(
+  is: (value: unknown) => value is Value,
+  check: (value: Value, refuse: Refuse, hasFaults: boolean) => void,
+) {
+  return v.rawCheck<Output>(({ dataset, addIssue }) => {
+    const value: unknown = dataset.value;
+    if (!is(value)) return;
+    const refuse: Refuse = (message, ...keys) => addIssue({ ...placeIn(value, keys), message });
+    check(value, refuse, !dataset.typed);
+  });
 }
 
 /** The fields of an object that may have faults. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Reports a fault at a field of the checked object. */
-type Refuse = (message: string, ...path: readonly string[]) => void;
-
-/** Returns a check that runs whether or not the object has other faults. */
-export function checkOf<Output>(check: (fields: Fields, refuse: Refuse) => void) {
-  return v.rawCheck<Output>(({ dataset, addIssue }) => {
-    const fields: unknown = dataset.value;
-    if (!isRecord(fields)) return;
-    check(fields, (message, ...names) => {
-      let at: unknown = fields;
-      const path = names.map((name) => {
-        const item = pathTo(isRecord(at) ? at : {}, name);
-        at = item.value;
-        return item;
-      });
-      addIssue({ path: path as [v.ObjectPathItem, ...v.ObjectPathItem[]], input: at, message });
-    });
-  });
+/** Returns a check of an object. It also runs if the object has other faults. */
+export function checkOf<Output>(
+  check: (fields: Fields, refuse: Refuse, hasFaults: boolean) => void,
+) {
+  return checkIf<Fields, Output>(isRecord, check);
 }
 
-/** Reports that each field in `names` must be removed if it is set. */
-export function refuseGiven(
-  fields: Fields,
-  names: readonly string[],
-  because: string,
-  refuse: Refuse,
-): void {
-  for (const name of names) {
-    if (fields[name] === undefined) continue;
-    refuse(
-      faultText(() => `remove ${name}: ${because}`),
-      name,
-    );
-  }
+/** Returns a check of a list. It also runs if the list has other faults. */
+export function checkListOf<Output>(check: (items: readonly unknown[], refuse: Refuse) => void) {
+  return checkIf<readonly unknown[], Output>(Array.isArray, check);
+}
+
+/** Whether a value is the output of a map schema, whose names have type string. */
+export function isMap(value: unknown): value is ReadonlyMap<string, unknown> {
+  return value instanceof Map;
 }
 
 /**
@@ -223,24 +226,18 @@ export function refuseGiven(
  * @param parse returns the canonical form of a name; undefined for a faulty name
  * @param same the words that follow the first spelling in the message, such as "is the same host"
  */
-export function differentNames<Input>(
-  parse: (name: string) => string | undefined,
-  same: string,
-): v.RawCheckAction<Input> {
-  return v.rawCheck<Input>(({ dataset, addIssue }) => {
-    const map: unknown = dataset.value;
-    if (!(map instanceof Map)) return;
+export function differentNames<Input>(parse: (name: string) => string | undefined, same: string) {
+  return checkIf<ReadonlyMap<string, unknown>, Input>(isMap, (map, refuse) => {
     const firsts = new Map<string, string>();
-    for (const [key, value] of map as Map<string, unknown>) {
+    for (const key of map.keys()) {
       const name = parse(key);
       const first = name && firsts.get(name);
       if (name && !first) firsts.set(name, key);
-      if (!first) continue;
-      addIssue({
-        path: [{ type: "map", origin: "value", input: map, key, value }],
-        input: value,
-        message: faultText(() => `${JSON.stringify(first)} ${same}`),
-      });
+      if (first)
+        refuse(
+          faultText(() => `${JSON.stringify(first)} ${same}`),
+          key,
+        );
     }
   });
 }

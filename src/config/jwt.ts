@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { fields, isRecord, listOf, oneOf, parsedText, pathTo, textMatching } from "./fields.ts";
+import { checkOf, fields, listOf, oneOf, parsedText, textMatching } from "./fields.ts";
 import { parseHeaderName } from "./key.ts";
 import { SecretName } from "./tiers.ts";
 
@@ -88,34 +88,23 @@ function parseJwksUrl(text: string): string | undefined {
   return url && !url.username && !url.password ? url.href : undefined;
 }
 
-/**
- * Checks that either `secret` or `jwks` is set. Also checks that `alg` is set only together with
- * `secret`, and `algs` only together with `jwks`.
- */
-const checkKeySource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIssue }) => {
-  const value: unknown = dataset.value;
-  // The check also runs if a field has a fault, so that all faults are reported at once.
-  if (!isRecord(value)) return;
-  const given = [value.secret, value.jwks].filter((each) => each !== undefined).length;
-  // An unknown field probably stands for one of the two.
-  if (given === 0 && !dataset.typed) return;
-  if (given !== 1) {
-    addIssue({ message: faultText(() => `set ${JWT}`) });
-    return;
-  }
-  const [source, stray] = value.secret === undefined ? ["jwks", "alg"] : ["secret", "algs"];
-  if (value[stray] === undefined) return;
-  const message = faultText(
-    source === "jwks" ? "with jwks, write algs, a list" : "with secret, write alg, one algorithm",
-  );
-  addIssue({ path: [pathTo(value, stray)], input: value[stray], message });
-});
-
 export const JwtSchema = v.pipe(
   JwtFields,
-  checkKeySource,
+  checkOf((token, refuse, hasFaults) => {
+    const { secret, jwks } = token;
+    const given = [secret, jwks].filter((each) => each !== undefined).length;
+    // An unknown field probably stands for one of the two.
+    if (given === 0 && hasFaults) return;
+    if (given !== 1) return refuse(faultText(() => `set ${JWT}`));
+    if (secret === undefined && token.alg !== undefined) {
+      refuse(faultText("with jwks, write algs, a list"), "alg");
+    }
+    if (jwks === undefined && token.algs !== undefined) {
+      refuse(faultText("with secret, write alg, one algorithm"), "algs");
+    }
+  }),
   v.transform(({ secret, alg = "HS256", jwks, algs, ...rest }): JwtConfig => {
-    // `checkKeySource` has checked that either `secret` or `jwks` is set.
+    // The check guarantees that either `secret` or `jwks` is set.
     return secret === undefined
       ? { ...rest, kind: "jwks", url: jwks as string, algs: algs ?? ["RS256"] }
       : { ...rest, kind: "secret", secret, alg };

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { isRecord, type LiteralUnion, pathToItem } from "./fields.ts";
+import { isRecord, type LiteralUnion, placeIn } from "./fields.ts";
 
 /** The maximum length of a pointer, in UTF-16 code units, and the maximum number of its names. */
 const MAX_LENGTH = 256;
@@ -159,7 +159,7 @@ export const KeySchema = v.pipe(
     for (const [index, element] of elements.entries()) {
       if (element !== undefined) continue;
       if (typeof value === "string") addIssue({ message: KEY });
-      else addIssue({ path: [pathToItem(value, index)], input: value[index], message: KEY });
+      else addIssue({ ...placeIn(value, [index]), message: KEY });
     }
     if (elements.length === 0) addIssue({ message: KEY });
     return NEVER;

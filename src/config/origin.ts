@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { bindingName, differentNames, fields, isRecord, mapOf, parsedText } from "./fields.ts";
+import { bindingName, checkOf, differentNames, fields, mapOf, parsedText } from "./fields.ts";
 import { parseHost } from "./match.ts";
 
 /** The allowed values of `origin.url` and of the var `ORIGIN_URL`, for messages. */
@@ -59,14 +59,10 @@ export const OriginSchema = v.pipe(
     },
     ORIGIN,
   ),
-  // The check also runs if a field has a fault, so that all faults are reported at once.
-  v.rawCheck(({ dataset, addIssue }) => {
-    const origin: unknown = dataset.value;
-    if (!isRecord(origin)) return;
-    const given = [origin.url, origin.binding].filter((value) => value !== undefined).length;
+  checkOf(({ url, binding }, refuse, hasFaults) => {
+    const given = [url, binding].filter((value) => value !== undefined).length;
     // By an unknown field, the user probably meant one of the two fields.
-    if (given === 1 || (given === 0 && !dataset.typed)) return;
-    addIssue({ message: faultText(() => `set ${ORIGIN}`) });
+    if (given === 2 || (given === 0 && !hasFaults)) refuse(faultText(() => `set ${ORIGIN}`));
   }),
 );
 

@@ -1,12 +1,6 @@
 import * as v from "valibot";
 import { type BanInput, BanSchema, type Escalation } from "./ban.ts";
-import {
-  type CalendarUnit,
-  isCalendarUnit,
-  type Start,
-  StartSchema,
-  TimeZone,
-} from "./calendar.ts";
+import { isCalendarUnit, type Start, StartSchema, TimeZone } from "./calendar.ts";
 import {
   type Cost,
   type CostInput,
@@ -24,10 +18,11 @@ import {
   type Fields,
   fields,
   integer,
+  isMap,
   isRecord,
   type LiteralUnion,
   oneOf,
-  refuseGiven,
+  type Refuse,
   textMatching,
 } from "./fields.ts";
 import { type KeyExpression, type KeyInput, KeySchema, partsOf } from "./key.ts";
@@ -320,14 +315,11 @@ export const RuleSchema = v.pipe(
   RuleFields,
   checkLimitFields(),
   checkLimitExtras(),
-  checkCalendar(),
-  checkParams(),
-  checkShards(),
-  checkCount(),
-  checkReserve(),
-  checkLocalShare(),
-  checkMode(),
-  checkPrograms(),
+  checkOf(checkCalendar),
+  checkOf(checkParams),
+  checkOf(checkShards),
+  checkOf(checkCost),
+  checkOf(checkEffects),
   v.transform(toRule),
 );
 
@@ -424,253 +416,181 @@ export function shadowed(rule: Rule): Rule {
   return { ...rule, mode: "shadow", tellOrigin: false };
 }
 
-// These checks compare fields of a rule with each other. They also run if the rule has other faults, so
-// that Weir reports all faults at once. In such a rule, a field without a fault has its parsed value,
-// and a field with a fault has the value that the user wrote.
+// These checks compare fields of a rule with each other, and also run if the rule has other faults.
+
+/** Returns the elements of the limits of a rule and its tiers, parsed or not. */
+function limitsIn(rule: Fields): Fields[] {
+  const { tiers } = rule;
+  const ofTiers = isRecord(tiers) && isMap(tiers.limits) ? [...tiers.limits.values()] : [];
+  return [rule, ...ofTiers]
+    .filter(isRecord)
+    .flatMap((each) => (Array.isArray(each.limits) ? each.limits : each) as unknown[])
+    .filter(isRecord);
+}
 
 /**
  * Checks that `timeZone` and `start` fit the windows of the rule and its tiers. The field `timeZone`
  * and each part of a `start` such as `15 09:00` would have no effect without a window that uses it.
  */
-function checkCalendar<Output>() {
-  return checkOf<Output>(({ start, timeZone, limits, window, tiers }, refuse) => {
-    const ofTiers =
-      isRecord(tiers) && tiers.limits instanceof Map ? [...tiers.limits.values()] : [];
-    const windows = [{ limits, window }, ...ofTiers].flatMap(windowsIn);
-    // If a window has a fault, it is unknown which windows the rule has.
-    if (!windows.every(isWindowLength)) return;
-    const units = windows.filter(isCalendarUnit);
-    if (timeZone !== undefined && units.length === 0) {
-      refuse(
-        faultText(() => `remove timeZone, or write a window of the calendar: ${UNITS}`),
-        "timeZone",
-      );
-    }
-    if (isStart(start)) checkStart(start, units, (message) => refuse(message, "start"));
-  });
-}
-
-/** Returns the given windows of a rule or tier, parsed or not. */
-function windowsIn(fields: unknown): unknown[] {
-  if (!isRecord(fields)) return [];
-  const elements: unknown[] = Array.isArray(fields.limits) ? fields.limits : [fields];
-  return elements.flatMap((each) => (isRecord(each) ? (each.window ?? []) : [])) as unknown[];
-}
-
-/** Whether `start` has no fault, and is parsed. */
-function isStart(start: unknown): start is Start {
-  return isRecord(start) && "startMs" in start;
-}
-
-/** Reports the first fault of a start for windows with these units. */
-function checkStart(
-  { spread, parts }: Start,
-  units: readonly CalendarUnit[],
-  refuse: (message: string) => void,
-): void {
-  const lacks = (...needed: CalendarUnit[]) => !needed.some((unit) => units.includes(unit));
+function checkCalendar(rule: Fields, refuse: Refuse): void {
+  const { start, timeZone } = rule;
+  const windows = limitsIn(rule).flatMap(({ window }) => window ?? []);
+  // If a window has a fault, it is unknown which windows the rule has.
+  if (!windows.every(isWindowLength)) return;
+  const units = windows.filter(isCalendarUnit);
+  if (timeZone !== undefined && units.length === 0) {
+    refuse(
+      faultText(() => `remove timeZone, or write a window of the calendar: ${UNITS}`),
+      "timeZone",
+    );
+  }
+  // A start with a fault is not parsed.
+  if (!isRecord(start)) return;
+  const { spread, parts } = start as unknown as Start;
   if (spread && units.length > 0) {
     refuse(
       faultText(
         'remove "spread": a window of the calendar begins at the same time for all clients',
       ),
-    );
-  } else if (parts && units.length === 0) {
-    refuse(
-      faultText(
-        () =>
-          `write a time with its zone, such as "2026-01-05T09:00:00Z": only a window of the calendar (${UNITS}) begins at such a start`,
-      ),
-    );
-  } else if (parts?.month && lacks("year")) {
-    refuse(faultText('write the start without a month: only a window "year" begins in a month'));
-  } else if (parts?.day && lacks("month", "year")) {
-    refuse(
-      faultText(
-        'write the start without a day of the month: only a window "month" or "year" begins on one',
-      ),
-    );
-  } else if (parts?.day && !parts.month && lacks("month")) {
-    refuse(faultText('write the month before the day, such as "04-06" for 6 April'));
-  } else if (parts?.weekday && lacks("week")) {
-    refuse(
-      faultText('write the start without a day of the week: only a window "week" begins on one'),
+      "start",
     );
   }
-}
-
-/**
- * Checks that a cost with a reserve has `settle`. A rule that only programs use needs no `settle`,
- * because the programs settle the reserve.
- */
-function checkReserve<Output>() {
-  return checkOf<Output>(({ for: audience, cost }, refuse) => {
-    if (audience !== "all" || !isRecord(cost)) return;
-    if (typeof reserveIn(cost) !== "number" || cost.from !== undefined) return;
-    if (cost.settle === undefined) refuse(NEEDS_SETTLE, "cost", "settle");
-  });
+  const unit = parts?.month ? "year" : parts?.day ? "month" : parts?.weekday ? "week" : undefined;
+  if (!parts || (unit ? units.includes(unit) : units.length > 0)) return;
+  refuse(
+    faultText(
+      () =>
+        `only a window ${unit ? JSON.stringify(unit) : UNITS} begins at such a start; for other windows, write a time with its zone, such as "2026-01-05T09:00:00Z"`,
+    ),
+    "start",
+  );
 }
 
 /**
  * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be
  * absent, and the rule would identify every client by its address.
  */
-function checkParams<Output>() {
-  return checkOf<Output>(({ key, tiers, match = {}, for: audience }, refuse) => {
-    const paths = isRecord(match) ? (match.paths ?? []) : undefined;
-    // If the paths have a fault, the parameters are unknown.
-    if (!Array.isArray(paths) || !paths.every(isShortText)) return;
-    const names = paths.flatMap(splitRoute).flatMap((each) => /^:(\w+)/.exec(each)?.[1] ?? []);
-    const check = (expression: unknown, ...path: string[]) => {
-      for (const part of partsOf(expression)) {
-        if (part.kind !== "param" || names.includes(part.name)) continue;
-        const message = faultText(() => {
-          const name = shortened(part.name);
-          const present = names.length > 0 ? `only ${listOfNames(names)}` : "no parameters";
-          return audience === "programs"
-            ? `a rule for programs has no paths, so write custom:${name}`
-            : `param:${name} is no parameter of match.paths, which has ${present}`;
-        });
-        refuse(message, ...path);
-      }
-    };
-    check(key, "key");
-    if (isRecord(tiers)) check(tiers.by, "tiers", "by");
-  });
+function checkParams({ key, tiers, match = {}, for: audience }: Fields, refuse: Refuse): void {
+  const paths = isRecord(match) ? (match.paths ?? []) : undefined;
+  // If the paths have a fault, the parameters are unknown. Splitting a path that is too long would take long.
+  if (!Array.isArray(paths) || !paths.every(isShortText)) return;
+  const names = paths.flatMap(splitRoute).flatMap((each) => /^:(\w+)/.exec(each)?.[1] ?? []);
+  const check = (expression: unknown, ...path: string[]) => {
+    for (const part of partsOf(expression)) {
+      if (part.kind !== "param" || names.includes(part.name)) continue;
+      const message = faultText(() => {
+        const name = shortened(part.name);
+        const present = names.length > 0 ? `only ${listOfNames(names)}` : "no parameters";
+        return audience === "programs"
+          ? `a rule for programs has no paths, so write custom:${name}`
+          : `param:${name} is no parameter of match.paths, which has ${present}`;
+      });
+      refuse(message, ...path);
+    }
+  };
+  check(key, "key");
+  if (isRecord(tiers)) check(tiers.by, "tiers", "by");
+}
+
+function isShortText(path: unknown): path is string {
+  return typeof path === "string" && path.length <= MAX_ROUTE;
 }
 
 /**
  * Checks a rule with shards. Each shard's share of every limit must be at least 1, because a shard
  * with a limit of 0 would deny every request that is sent to it. The rule must have no ban.
  */
-function checkShards<Output>() {
-  return checkOf<Output>((fields, refuse) => {
-    const { shards, ban } = fields;
-    if (typeof shards !== "number" || shards <= 1) return;
-    if (ban !== undefined) {
-      refuse(
-        faultText("a rule with shards can have no ban, because shards do not share their bans"),
-        "ban",
-      );
-    }
-    const smallest = Math.min(...limitsOf(fields));
-    if (shards <= smallest) return;
+function checkShards(rule: Fields, refuse: Refuse): void {
+  const { shards, ban } = rule;
+  if (typeof shards !== "number" || shards <= 1) return;
+  if (ban !== undefined) {
+    refuse(
+      faultText("a rule with shards can have no ban, because shards do not share their bans"),
+      "ban",
+    );
+  }
+  const limits = limitsIn(rule).map(({ limit }) => Number(limit));
+  const smallest = Math.min(...limits.filter((limit) => limit >= 0));
+  if (shards <= smallest) return;
+  refuse(
+    faultText(
+      () =>
+        `shards can be at most the smallest limit, ${smallest}, because each shard has a part of it`,
+    ),
+    "shards",
+  );
+}
+
+/**
+ * Checks what a cost charges before and after the response. A rule that only programs use needs no `settle`,
+ * because the programs settle the reserve. If `count` has statuses too, either both or none of them charge
+ * before the response. Otherwise the rule would not show when it charges.
+ */
+function checkCost({ for: audience, cost, count }: Fields, refuse: Refuse): void {
+  if (!isRecord(cost)) return;
+  if (audience === "all" && typeof reserveIn(cost) === "number" && cost.from === undefined) {
+    if (cost.settle === undefined) refuse(NEEDS_SETTLE, "cost", "settle");
+  }
+  if (!isRecord(cost.settle) || !isRecord(count) || !Array.isArray(count.statuses)) return;
+  if (cost.before === undefined && count.reserve === true) {
     refuse(
       faultText(
-        () =>
-          `shards can be at most the smallest limit, ${smallest}, because each shard has a part of it`,
+        "remove reserve: only the response determines the cost. To charge an estimate before, write cost: { reserve, settle }",
       ),
-      "shards",
+      "count",
     );
-  });
-}
-
-/** Returns the limits of a rule and its tiers. Limits with faults are left out. */
-function limitsOf(fields: Fields): number[] {
-  const { tiers } = fields;
-  const limits = isRecord(tiers) ? tiers.limits : undefined;
-  const ofTiers: unknown[] = limits instanceof Map ? [...limits.values()] : [];
-  return [fields, ...ofTiers]
-    .filter(isRecord)
-    .flatMap((each) => (Array.isArray(each.limits) ? each.limits : each))
-    .flatMap((each) => (isRecord(each) && Number.isInteger(each.limit) ? Number(each.limit) : []))
-    .filter((limit) => limit >= 0);
-}
-
-/**
- * For a rule whose cost has `settle` and whose `count` has statuses, checks that either both or none
- * of them charge before the response. Otherwise the rule would not show when it charges.
- */
-function checkCount<Output>() {
-  return checkOf<Output>(({ cost, count }, refuse) => {
-    if (!isRecord(cost) || !isRecord(count) || !Array.isArray(count.statuses)) return;
-    if (!isRecord(cost.settle)) return;
-    if (cost.before === undefined && count.reserve === true) {
-      refuse(
-        faultText(
-          "remove reserve: only the response determines the cost. To charge an estimate before, write cost: { reserve, settle }",
-        ),
-        "count",
-      );
-    } else if (cost.before !== undefined && count.reserve === false) {
-      refuse(
-        faultText("add reserve: true, because cost.reserve is charged before the status is known"),
-        "count",
-      );
-    }
-  });
-}
-
-/**
- * Checks that `localShare` is set only together with `onError: "local"`, because otherwise it has
- * no effect.
- */
-function checkLocalShare<Output>() {
-  return checkOf<Output>(({ localShare, onError }, refuse) => {
-    const isOther = onError === undefined || onError === "open" || onError === "closed";
-    if (localShare === undefined || !isOther) return;
+  } else if (cost.before !== undefined && count.reserve === false) {
     refuse(
-      faultText('localShare needs onError: "local". Add it, or remove localShare'),
-      "localShare",
+      faultText("add reserve: true, because cost.reserve is charged before the status is known"),
+      "count",
     );
-  });
+  }
 }
 
-/**
- * Checks that every set field has an effect in the rule's mode. For example, a rule that never
- * denies needs no response for denials.
- */
-function checkMode<Output>() {
-  return checkOf<Output>(({ mode, tellOrigin, ...fields }, refuse) => {
-    if (mode === "shadow" && tellOrigin === true) {
+/** Checks that every set field has an effect. For example, a rule that never denies needs no ban. */
+function checkEffects(rule: Fields, refuse: Refuse): void {
+  const { mode, onError, cost } = rule;
+  const refuseGiven = (because: string, ...names: string[]) => {
+    for (const name of names) {
+      const value = rule[name];
+      const isDefault = value === undefined || value === false || value === "open";
+      if (isDefault || (isRecord(value) && Object.keys(value).length === 0)) continue;
       refuse(
-        faultText(
-          'remove tellOrigin: a rule with mode: "shadow" must not change how a request is answered',
-        ),
-        "tellOrigin",
+        faultText(() => `remove ${name}: ${because}`),
+        name,
       );
     }
-    if (mode !== "mark") return;
+  };
+  if (onError === "open" || onError === "closed") {
+    refuseGiven(faultText('it needs onError: "local"'), "localShare");
+  }
+  if (mode === "shadow") {
+    refuseGiven(
+      faultText('a rule with mode: "shadow" must not change how a request is answered'),
+      "tellOrigin",
+    );
+  }
+  if (mode === "mark") {
     const because = faultText('a rule with mode: "mark" never denies a request');
-    refuseGiven(fields, ["ban", "retryJitter", "response"], because, refuse);
-    if (fields.onError !== "closed" && fields.onError !== "local") return;
-    const undecided = faultText(
-      () => `${because}, and a request that the store cannot decide passes without a mark`,
+    refuseGiven(because, "ban", "retryJitter", "response", "onError", "localShare");
+  }
+  if (rule.for !== "programs") return;
+  const because = faultText('a rule with for: "programs" counts no HTTP request');
+  refuseGiven(because, "match", "exempt", "response", "retryJitter", "tellOrigin", "count");
+  if (!isRecord(cost)) return;
+  if (typeof reserveIn(cost) !== "number") {
+    refuse(
+      faultText(() => `write a whole number, or { reserve: 1200 }: ${because}`),
+      "cost",
     );
-    refuseGiven(fields, ["onError"], undecided, refuse);
-    refuseGiven(fields, ["localShare"], because, refuse);
-  });
-}
-
-/**
- * Checks that a rule for programs has no field that only HTTP requests use, because the field would
- * have no effect.
- */
-function checkPrograms<Output>() {
-  return checkOf<Output>((fields, refuse) => {
-    if (fields.for !== "programs") return;
-    const { match, cost } = fields;
-    const because = faultText('a rule with for: "programs" counts no HTTP request');
-    const isEmpty = isRecord(match) && Object.keys(match).length === 0;
-    if (!isEmpty) refuseGiven(fields, ["match"], because, refuse);
-    refuseGiven(fields, ["exempt", "response", "retryJitter"], because, refuse);
-    if (fields.tellOrigin === true) refuseGiven(fields, ["tellOrigin"], because, refuse);
-    if (isRecord(cost) && typeof reserveIn(cost) !== "number") {
-      refuse(
-        faultText(() => `write a whole number, or { reserve: 1200 }: ${because}`),
-        "cost",
-      );
-    } else if (isRecord(cost)) {
-      const own = faultText("a program states its costs itself");
-      refuseGiven(cost, ["max", "default"], own, (message, name = "") =>
-        refuse(message, "cost", name),
-      );
-    }
-    refuseGiven(fields, ["count"], because, refuse);
-  });
-}
-
-/** Whether a path is short enough to be split. A longer path is a fault. */
-function isShortText(path: unknown): path is string {
-  return typeof path === "string" && path.length <= MAX_ROUTE;
+    return;
+  }
+  for (const name of ["max", "default"]) {
+    if (cost[name] === undefined) continue;
+    refuse(
+      faultText(() => `remove ${name}: a program states its costs itself`),
+      "cost",
+      name,
+    );
+  }
 }

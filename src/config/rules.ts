@@ -1,6 +1,15 @@
 import * as v from "valibot";
-import { faultText, pathOf } from "./faults.ts";
-import { anyMapOf, isRecord, listUpTo, pathTo, pathToItem, textMatching } from "./fields.ts";
+import { faultText, listOfNames, pathOf, shortened } from "./faults.ts";
+import {
+  anyMapOf,
+  checkOf,
+  type Fields,
+  isMap,
+  isRecord,
+  listUpTo,
+  type Refuse,
+  textMatching,
+} from "./fields.ts";
 import { partsOf } from "./key.ts";
 import type { RuleInput } from "./rule.ts";
 import { type Rule, RuleSchema } from "./rule.ts";
@@ -65,26 +74,27 @@ export function defineRules<const RuleName extends string = never>(
   return rules;
 }
 
-/** A rule that may have faults, and the path to it. */
-export interface PlacedRule {
+/** A rule that may have faults, and the keys of the path from the configuration to it. */
+interface PlacedRule {
   readonly rule: unknown;
-  readonly path: [v.ObjectPathItem, ...v.IssuePathItem[]];
+  readonly path: readonly (string | number)[];
 }
 
 /** Returns the rules of a configuration in their order, whether or not the rules have faults. */
-export function placedRules(config: Readonly<Record<string, unknown>>): PlacedRule[] {
-  const { rules } = config;
-  const start = pathTo(config, "rules");
-  const files = rules instanceof Map ? Object.fromEntries(rules) : rules;
-  if (!isRecord(files)) return rulesIn(rules, [start]);
-  return Object.entries(files).flatMap(([file, list]) =>
-    rulesIn(list, [start, pathTo(files, file)]),
-  );
+export function placedRules({ rules }: Fields): PlacedRule[] {
+  const files: [string, unknown][] = isMap(rules)
+    ? [...rules]
+    : isRecord(rules)
+      ? Object.entries(rules)
+      : [];
+  return [
+    ...rulesIn(rules, "rules"),
+    ...files.flatMap(([file, list]) => rulesIn(list, "rules", file)),
+  ];
 }
 
-function rulesIn(list: unknown, path: PlacedRule["path"]): PlacedRule[] {
-  if (!Array.isArray(list)) return [];
-  return list.map((rule, index) => ({ rule, path: [...path, pathToItem(list, index)] }));
+function rulesIn(list: unknown, ...path: string[]): PlacedRule[] {
+  return Array.isArray(list) ? list.map((rule, index) => ({ rule, path: [...path, index] })) : [];
 }
 
 /**
@@ -101,10 +111,8 @@ const RuleList = listUpTo(MAX_RULES, RuleSchema, RULES, TOO_MANY);
 const RuleFiles = v.pipe(
   v.custom<Readonly<Record<string, readonly RuleInput[]>>>(isRecord, RULES),
   // If there are too many rules in total, the rules themselves are not checked.
-  v.rawCheck(({ dataset, addIssue }) => {
-    if (Object.values(dataset.value as object).flat().length > MAX_RULES) {
-      addIssue({ message: TOO_MANY });
-    }
+  checkOf((files, refuse) => {
+    if (Object.values(files).flat().length > MAX_RULES) refuse(TOO_MANY);
   }),
   anyMapOf(textMatching(FILE_NAME, FILE), v.array(RuleSchema, LIST), RULES),
 );
@@ -115,7 +123,6 @@ export const RulesSchema = v.pipe(
   v.lazy<v.GenericSchema<RulesInput, CheckedRules>>((value) =>
     Array.isArray(value) ? RuleList : RuleFiles,
   ),
-  checkNames(),
 );
 
 type CheckedRules = readonly Rule[] | ReadonlyMap<string, readonly Rule[]>;
@@ -125,78 +132,104 @@ export function flatRules(rules: CheckedRules): readonly Rule[] {
   return rules instanceof Map ? [...rules.values()].flat() : (rules as readonly Rule[]);
 }
 
-/** Checks that each rule has a different name. */
-function checkNames() {
-  return v.rawCheck<CheckedRules>(({ dataset, addIssue }) => {
-    const placed = placedRules({ rules: dataset.value });
-    if (placed.length > MAX_RULES) return;
-    const seen = new Map<string, string>();
-    for (const { rule, path } of placed) {
-      const name = isRecord(rule) ? rule.name : undefined;
-      if (typeof name !== "string") continue;
-      const first = seen.get(name);
-      if (first === undefined) {
-        seen.set(name, pathOf(path.map(({ key }) => key)));
-        continue;
-      }
-      // In this schema, the path of an issue does not contain `rules`, so the first item is
-      // removed.
-      const [, item, ...items] = path as [unknown, v.IssuePathItem, ...v.IssuePathItem[]];
-      addIssue({
-        path: [item, ...items, pathTo({ name }, "name")],
-        input: name,
-        message: faultText(() => `${first} has the same name, and each rule needs a different one`),
-      });
-    }
-  });
-}
+/** The groups of functions in `custom`, each with the argument of its functions. */
+const GROUPS = { keys: "request", costs: "request", settle: "response", responses: "denial" };
+type Group = keyof typeof GROUPS;
 
-// Each of these checks compares a rule with a top-level field. The checks also run if the configuration
-// has other faults, so that Weir reports all faults at once.
-
-/** A value of a key in a rule, in the notation of the configuration, such as `jwt:sub`. */
-interface KeyUse {
-  readonly kind: string;
+/** A name in a rule that stands for something at the top level: a function, or a claim of a token. */
+interface Use {
+  readonly group: Group | "jwt";
   readonly name: string;
   readonly path: PlacedRule["path"];
 }
 
 /**
- * Checks that `jwt` is set if a key reads a claim, because Weir uses a claim only after it has
- * verified the token.
+ * Compares the rules with each other and with the top level: each rule needs a name of its own, each claim needs
+ * `jwt`, because Weir uses a claim only after it has verified the token, and each `custom:NAME` needs a function.
  */
-export function checkClaims<Fields>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    const config: unknown = dataset.value;
-    if (!isRecord(config) || config.jwt !== undefined) return;
-    const message = faultText(
-      'a key that reads a claim needs the top-level field jwt, such as jwt: { jwks: "https://…" }',
-    );
-    for (const { kind, name, path } of namedParts(config)) {
-      if (kind === "jwt") addIssue({ path, input: name, message });
+export function checkRules<Output>() {
+  return checkOf<Output>((config, refuse) => {
+    const rules = placedRules(config);
+    if (rules.length > MAX_RULES) return;
+    checkNames(rules, refuse);
+    for (const use of rules.flatMap(usesIn)) {
+      if (use.group !== "jwt") checkFunction(use.group, use, config.custom, refuse);
+      else if (config.jwt === undefined) refuse(NEEDS_JWT, ...use.path);
     }
   });
 }
 
-/**
- * Returns the named values in the keys and tiers of all rules that count HTTP requests. For other
- * rules, programs pass the keys.
- */
-export function namedParts(config: Record<string, unknown>): KeyUse[] {
-  return placedRules(config).flatMap(({ rule, path }) => {
-    if (!isRecord(rule) || rule.for === "programs") return [];
-    const { tiers } = rule;
-    return [
-      ...namesIn(rule.key, [...path, pathTo(rule, "key")]),
-      ...(isRecord(tiers)
-        ? namesIn(tiers.by, [...path, pathTo(rule, "tiers"), pathTo(tiers, "by")])
-        : []),
-    ];
-  });
+const NEEDS_JWT = faultText(
+  'a key that reads a claim needs the top-level field jwt, such as jwt: { jwks: "https://…" }',
+);
+
+function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
+  const seen = new Map<string, PlacedRule["path"]>();
+  for (const { rule, path } of rules) {
+    const name = isRecord(rule) ? rule.name : undefined;
+    if (typeof name !== "string") continue;
+    const first = seen.get(name);
+    if (first) {
+      refuse(
+        faultText(() => `${pathOf(first)} has the same name, and each rule needs a different one`),
+        ...path,
+        "name",
+      );
+    } else seen.set(name, path);
+  }
 }
 
-function namesIn(key: unknown, path: KeyUse["path"]): KeyUse[] {
-  return partsOf(key).flatMap((part) =>
-    "name" in part ? { kind: part.kind, name: part.name, path } : [],
-  );
+/** Returns the names in a rule for HTTP requests. For other rules, programs pass the keys and the costs. */
+function usesIn({ rule, path }: PlacedRule): Use[] {
+  if (!isRecord(rule) || rule.for === "programs") return [];
+  const { key, tiers = {}, cost = {}, response = {} } = rule;
+  const uses = (group: Use["group"], kind: string, source: unknown, ...keys: string[]): Use[] =>
+    partsOf(source).flatMap((part) =>
+      part.kind === kind && "name" in part
+        ? { group, name: part.name, path: [...path, ...keys] }
+        : [],
+    );
+  const inKey = (source: unknown, ...keys: string[]) => [
+    ...uses("jwt", "jwt", source, ...keys),
+    ...uses("keys", "custom", source, ...keys),
+  ];
+  const inResponse = isRecord(response) && response.custom;
+  return [
+    ...inKey(key, "key"),
+    ...(isRecord(tiers) ? inKey(tiers.by, "tiers", "by") : []),
+    ...(isRecord(cost)
+      ? [
+          // Without `settle`, the cost may be a text, which has no fields.
+          ...uses("costs", "custom", cost.before, "cost", ...(cost.settle ? ["reserve"] : [])),
+          ...uses("settle", "custom", cost.settle, "cost", "settle"),
+        ]
+      : []),
+    ...(typeof inResponse === "string"
+      ? [{ group: "responses" as const, name: inResponse, path: [...path, "response"] }]
+      : []),
+  ];
+}
+
+function checkFunction(group: Group, { name, path }: Use, custom: unknown, refuse: Refuse): void {
+  const names = functionNames(custom, group);
+  // If `custom` or the group is no object, the schema has reported this.
+  if (!names || names.includes(name)) return;
+  const message = faultText(() => {
+    const shown = shortened(name);
+    const other = Object.keys(GROUPS).find((each) => functionNames(custom, each)?.includes(name));
+    const present = names.length > 0 ? `which has only ${listOfNames(names)}` : "which has none";
+    const cure = `Add custom: { ${group}: { ${shown}: (${GROUPS[group]}) => … } } beside rules`;
+    const ofPrograms =
+      group === "keys" ? ', or, if only programs use the rule, for: "programs"' : "";
+    return `custom:${shown} needs a function in custom.${group}, ${other ? `but ${shown} is in custom.${other}` : present}. ${cure}${ofPrograms}`;
+  });
+  refuse(message, ...path);
+}
+
+/** Returns the names of the functions in a group; undefined if they are not an object. */
+function functionNames(custom: unknown, group: string): string[] | undefined {
+  if (custom === undefined) return [];
+  const functions = isRecord(custom) ? (custom[group] ?? {}) : undefined;
+  if (isMap(functions)) return [...functions.keys()];
+  return isRecord(functions) ? Object.keys(functions) : undefined;
 }

@@ -1,10 +1,5 @@
 import * as v from "valibot";
-import {
-  type CustomFunctions,
-  type CustomInput,
-  CustomSchema,
-  checkCustomFunctions,
-} from "./custom.ts";
+import { type CustomFunctions, type CustomInput, CustomSchema } from "./custom.ts";
 import { faultText } from "./faults.ts";
 import { bindingName, boolean, fields, integer, oneOf, textMatching } from "./fields.ts";
 import { type JwtConfig, type JwtInput, JwtSchema } from "./jwt.ts";
@@ -17,7 +12,7 @@ import {
   OriginsSchema,
 } from "./origin.ts";
 import { type Rule, tellsOrigin } from "./rule.ts";
-import { checkClaims, flatRules, type RulesInput, RulesSchema } from "./rules.ts";
+import { checkRules, flatRules, type RulesInput, RulesSchema } from "./rules.ts";
 
 const BINDING = faultText("the name of a ratelimits binding in wrangler.toml");
 const NATIVE_LIMITER = faultText('{ binding: "NAME" }');
@@ -234,10 +229,9 @@ const ConfigFields = fields(configFields);
  */
 export const ConfigSchema = v.pipe(
   ConfigFields,
-  // The paths of faults contain the names of files, so these checks must come before the
+  // The paths of faults contain the names of files, so this check must come before the
   // transformation, which removes the names.
-  checkClaims(),
-  checkCustomFunctions(),
+  checkRules(),
   v.transform(toCheckedConfig),
 );
 

@@ -4,12 +4,13 @@ import { faultText } from "./faults.ts";
 import {
   BINDING_NAME,
   bindingName,
+  checkOf,
   differentNames,
   fields,
+  isMap,
   isRecord,
   mapOf,
   parsedText,
-  pathTo,
   textMatching,
 } from "./fields.ts";
 import {
@@ -75,25 +76,20 @@ function parseBy(text: string): KeyExpression | undefined {
  * client would belong to a tier with another name.
  */
 function checkHosts<Output>() {
-  return v.rawCheck<Output>(({ dataset, addIssue }) => {
-    const tiers: unknown = dataset.value;
-    if (!isRecord(tiers) || !(tiers.limits instanceof Map)) return;
-    const parts = partsOf(tiers.by);
-    if (parts.length === 0 || parts.some(({ kind }) => kind !== "host")) return;
-    for (const [name, value] of tiers.limits as Map<string, unknown>) {
+  return checkOf<Output>(({ by, limits }, refuse) => {
+    const parts = partsOf(by);
+    if (!isMap(limits) || parts.length === 0 || parts.some(({ kind }) => kind !== "host")) return;
+    for (const name of limits.keys()) {
       const host = parseHost(name);
       if (host === name || !TIER_NAME_PATTERN.test(name)) continue;
-      addIssue({
-        path: [
-          pathTo(tiers, "limits"),
-          { type: "map", origin: "key", input: tiers.limits, key: name, value },
-        ],
-        input: name,
-        message: faultText(() => {
+      refuse(
+        faultText(() => {
           const cure = host ? JSON.stringify(host) : "a host name";
-          return `no request has this host, so no client belongs to the tier; write ${cure}`;
+          return `no request has the host ${name}, so no client belongs to the tier; write ${cure}`;
         }),
-      });
+        "limits",
+        name,
+      );
     }
   });
 }

@@ -10,6 +10,7 @@ import {
 } from "./calendar.ts";
 import { faultText } from "./faults.ts";
 import {
+  checkListOf,
   checkOf,
   fields,
   integer,
@@ -17,8 +18,6 @@ import {
   type LiteralUnion,
   listOf,
   parsed,
-  pathTo,
-  pathToItem,
 } from "./fields.ts";
 
 /** The length of each unit, in seconds, longest first. */
@@ -189,28 +188,21 @@ const Limit = fields({
 
 const Limits = v.pipe(
   listOf(v.pipe(Limit, checkLimitExtras()), faultText("a list of { limit, window }")),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const elements: unknown = dataset.value;
-    // The checks also run if an element has a fault, so that all faults are reported at once.
-    if (!Array.isArray(elements)) return;
+  checkListOf((elements, refuse) => {
     if (elements.length > MAX_WINDOWS) {
-      addIssue({ message: faultText(() => `a rule can have at most ${MAX_WINDOWS} limits`) });
+      refuse(faultText(() => `a rule can have at most ${MAX_WINDOWS} limits`));
     }
-    const seen = new Map<unknown, number>();
-    for (const [index, element] of elements.entries()) {
-      if (!isRecord(element) || !isWindowLength(element.window)) continue;
-      const first = seen.get(element.window);
-      if (first === undefined) {
-        seen.set(element.window, index);
-        continue;
-      }
-      addIssue({
-        path: [pathToItem(elements, index), pathTo(element, "window")],
-        input: element.window,
-        message: faultText(
+    const windows = elements.map((element) => (isRecord(element) ? element.window : undefined));
+    for (const [index, window] of windows.entries()) {
+      const first = windows.indexOf(window);
+      if (!isWindowLength(window) || first === index) continue;
+      refuse(
+        faultText(
           () => `limits[${first}] has the same window, and each element needs a different one`,
         ),
-      });
+        index,
+        "window",
+      );
     }
   }),
 );

@@ -118,10 +118,10 @@ describe("a cost custom:NAME without its function", () => {
   const ofRequest = "Add custom: { costs: { depth: (request) => … } } beside rules";
   const ofResponse = "Add custom: { settle: { usage: (response) => … } } beside rules";
   refuses([
-    missing("custom:depth", undefined, "the cost custom:depth needs a function", ofRequest),
+    missing("custom:depth", undefined, "custom:depth needs a function in custom.costs", ofRequest),
     missing("custom:depth", { keys: { depth: () => "a" } }, "depth is in custom.keys"),
     missing({ from: "custom:depth" }, { costs: {} }, ofRequest),
-    missing("custom:depth", { costs: { Depth: () => 1 } }, 'did you mean "custom:Depth"?'),
+    missing("custom:depth", { costs: { Depth: () => 1 } }, "which has only Depth"),
     missingIn("settle", { settle: "custom:usage" }, undefined, "needs a function", ofResponse),
     missingIn(
       "settle",

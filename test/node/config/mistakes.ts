@@ -79,10 +79,14 @@ const calendars = [
   inRule({ start: "2026-01-01" }, "start", `got "2026-01-01"; ${START}`),
   inRule({ start: new Date(0) }, "start", `got a Date; ${START}`),
   inRule({ ...month, start: "spread" }, "start", 'remove "spread"'),
-  inRule({ ...month, start: "04-06" }, "start", "write the start without a month"),
-  inRule({ ...month, start: "monday" }, "start", "write the start without a day of the week"),
-  inRule({ window: "day", start: "15 09:00" }, "start", "without a day of the month"),
-  inRule({ window: "year", start: "15" }, "start", "write the month before the day"),
+  inRule({ ...month, start: "04-06" }, "start", 'only a window "year" begins at such a start'),
+  inRule({ ...month, start: "monday" }, "start", 'only a window "week" begins at such a start'),
+  inRule(
+    { window: "day", start: "15 09:00" },
+    "start",
+    'only a window "month" begins at such a start',
+  ),
+  inRule({ window: "year", start: "15" }, "start", 'only a window "month" begins at such a start'),
   inRule(
     { start: "monday" },
     "start",
@@ -366,7 +370,7 @@ const functions = [
       custom: { costs: { estimate: () => 1 }, settle: { usage: () => 1 } },
     },
     path: `rules[0].cost.${field}`,
-    cure: field === "reserve" ? "Write custom:estimate" : "Write custom:usage",
+    cure: field === "reserve" ? "usage is in custom.settle" : "estimate is in custom.costs",
   })),
   onTop({ custom: { costs: { a: Promise.resolve(1) } } }, "custom.costs.a", "allowed: a function"),
   inRule(

@@ -134,7 +134,7 @@ describe("refuses a rule's field", () => {
         `localShare beside ${JSON.stringify(fields)}`,
         withRule({ localShare: 0.5, ...fields }),
         "rules[0].localShare",
-        'localShare needs onError: "local"',
+        'remove localShare: it needs onError: "local"',
       ],
     ),
   ]);
