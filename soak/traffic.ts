@@ -1,5 +1,5 @@
 import { zipfKeys } from "../bench/load/zipf.ts";
-import { Random } from "../cli/simulation/random.ts";
+import { Random } from "../bench/simulation/random.ts";
 import type { OnError } from "./rules.ts";
 
 /** A request that the load generator sends. */

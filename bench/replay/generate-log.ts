@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { finished } from "node:stream/promises";
-import { Random } from "../../cli/simulation/random.ts";
 import { zipfKeys } from "../load/zipf.ts";
+import { Random } from "../simulation/random.ts";
 
 const BEGIN = Date.UTC(2026, 10, 22);
 const DAY_MS = 86_400_000;

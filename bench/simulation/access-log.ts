@@ -1,7 +1,7 @@
 import { AccessLineParser } from "../../cli/logs/access-line.ts";
 import type { LogRequest } from "../../cli/logs/log-request.ts";
 import { openLogs } from "../../cli/logs/open-logs.ts";
-import type { Random } from "../../cli/simulation/random.ts";
+import type { Random } from "./random.ts";
 import type { Arrival } from "./traffic.ts";
 
 const SECOND_MS = 1000;

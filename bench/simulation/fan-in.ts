@@ -4,13 +4,13 @@
  */
 import { pathToFileURL } from "node:url";
 import { markdownTable } from "markdown-table";
-import { Random } from "../../cli/simulation/random.ts";
-import { VirtualTime, WORLD } from "../../cli/simulation/virtual-time.ts";
 import { ControlLink } from "../../src/control/control-link.ts";
 import type { StatisticsUpload, UploadAnswer } from "../../src/control/protocol.ts";
 import { CallSlots, Sources } from "../../src/control/uploads.ts";
 import { LiveOverrides } from "../../src/overrides/live-overrides.ts";
 import { Recorder } from "../../src/statistics/recorder.ts";
+import { Random } from "./random.ts";
+import { VirtualTime, WORLD } from "./virtual-time.ts";
 
 export interface FanInScenario {
   readonly isolates: number;

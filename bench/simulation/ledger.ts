@@ -1,7 +1,7 @@
-import type { Isolate } from "../../cli/simulation/fleet.ts";
-import type { NetworkRecorder } from "../../cli/simulation/network.ts";
 import { type Demand, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 import type { Answer } from "../../src/stores/store.ts";
+import type { Isolate } from "./fleet.ts";
+import type { NetworkRecorder } from "./network.ts";
 import { type Request, requestOf } from "./request.ts";
 
 /** The quota of one client's window that was charged to one isolate. */

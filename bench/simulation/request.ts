@@ -1,5 +1,5 @@
-import type { Isolate } from "../../cli/simulation/fleet.ts";
 import type { Counter, Demand } from "../../src/engine/counter.ts";
+import type { Isolate } from "./fleet.ts";
 
 /** A request that waits for its decision. */
 export interface Request {

@@ -1,6 +1,6 @@
-import type { FleetOptions, Routing } from "../../cli/simulation/fleet.ts";
-import type { NetworkOptions } from "../../cli/simulation/network.ts";
-import type { Random } from "../../cli/simulation/random.ts";
+import type { FleetOptions, Routing } from "./fleet.ts";
+import type { NetworkOptions } from "./network.ts";
+import type { Random } from "./random.ts";
 import type { Traffic } from "./traffic.ts";
 
 /** Every request goes to a random isolate. This is the worst case for leases. */

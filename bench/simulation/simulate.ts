@@ -4,10 +4,10 @@
  */
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
-import { Random } from "../../cli/simulation/random.ts";
 import { readAccessLog } from "./access-log.ts";
 import { writeChart } from "./chart.ts";
 import { parseOptions, type SimulationOptions } from "./options.ts";
+import { Random } from "./random.ts";
 import { summaryTable, writeFigures } from "./report.ts";
 import { allScenarios } from "./scenarios/all.ts";
 import { type Summary, violationOf } from "./summary.ts";

@@ -1,16 +1,16 @@
-import { Fleet } from "../../cli/simulation/fleet.ts";
-import { Network } from "../../cli/simulation/network.ts";
-import { Random, seedOf } from "../../cli/simulation/random.ts";
-import { VirtualTime, WORLD } from "../../cli/simulation/virtual-time.ts";
 import type { Demand } from "../../src/engine/counter.ts";
 import { type EntryStore, withBatches } from "../../src/stores/batch.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../src/stores/store.ts";
+import { Fleet } from "./fleet.ts";
 import { Ledger } from "./ledger.ts";
+import { Network } from "./network.ts";
+import { Random, seedOf } from "./random.ts";
 import { type Request, withRequest } from "./request.ts";
 import { audit, emptyResult, type RunResult } from "./run-result.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Arrival, ClosedTraffic } from "./traffic.ts";
+import { VirtualTime, WORLD } from "./virtual-time.ts";
 
 /** Midnight of 2026-01-01 UTC. Windows of all simulated lengths start at this time. */
 const STARTS_AT = Date.UTC(2026, 0, 1);

@@ -1,4 +1,4 @@
-import type { Random } from "../../cli/simulation/random.ts";
+import type { Random } from "./random.ts";
 
 const HOURS = 6;
 const VISITORS = 400;

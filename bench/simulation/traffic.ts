@@ -1,5 +1,5 @@
-import type { Random } from "../../cli/simulation/random.ts";
 import { zipf } from "../load/zipf.ts";
+import type { Random } from "./random.ts";
 
 /** A future request. */
 export interface Arrival {

@@ -179,7 +179,7 @@ function frequent(name: string, all: readonly Frequent[]): Html | false {
 }
 
 /** What was read from the logs, and what could not be read. */
-export function logCard({ log, config, isolates }: ReplayReport): Html {
+export function logCard({ log, config }: ReplayReport): Html {
   const skipped = [
     [log.broken, "could not be read"],
     [log.late, "too far out of order"],
@@ -188,12 +188,6 @@ export function logCard({ log, config, isolates }: ReplayReport): Html {
   ] as const;
   const facts = [
     ["Configuration", shown(config)],
-    [
-      "Decided",
-      isolates === undefined
-        ? "exactly, by one store"
-        : `as ${formatCount(isolates, "isolate")} with leases and caches`,
-    ],
     [log.files.length === 1 ? "Log" : "Logs", filesText(log.files, 10)],
     ["Format", [...new Set(log.formats)].map((format) => shown(format)).join(", ")],
     ["Time (UTC)", log.from && log.to ? rangeText(log.from, log.to) : "no request"],

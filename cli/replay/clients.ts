@@ -1,9 +1,16 @@
 import { createHash } from "node:crypto";
-import type { KeyExpression, KeyPart } from "../../src/config/key.ts";
+import type { KeyPart } from "../../src/config/key.ts";
+import type { Rule } from "../../src/config/rule.ts";
 import { mayBeCredential } from "../../src/config/tiers.ts";
 import { clientAddress } from "../../src/request/headers.ts";
-import { type NamedValue, type RequestContext, valueIn } from "../../src/request/identity.ts";
+import {
+  encodeValues,
+  type NamedValue,
+  type RequestContext,
+  valueIn,
+} from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
+import type { PathMatch } from "../../src/request/route-table.ts";
 import { isIPv4At, ownText } from "../logs/log-request.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 
@@ -11,21 +18,13 @@ import type { LoggedRequest } from "./logged-request.ts";
 // (identityOf in src/request/identity.ts) returns only a hash of the values, and only as a promise.
 
 /** A value of a key, with the part of the key that it comes from. */
-export interface KeyValue extends NamedValue {
+interface KeyValue extends NamedValue {
   readonly part: KeyPart;
 }
 
-export const ADDRESS: KeyPart = { kind: "ip" };
+const ADDRESS: KeyPart = { kind: "ip" };
 /** The value of the part `ip` for requests without a valid address. */
-export const UNKNOWN_ADDRESS = "unknown";
-
-/** Returns the values of a key, as the Worker reads them. Tokens and functions count as absent. */
-export function keyValuesOf(key: KeyExpression, context: RequestContext): KeyValue[] {
-  return key.map(
-    (alternatives) =>
-      firstValue(alternatives, context) ?? (firstValue([ADDRESS], context) as KeyValue),
-  );
-}
+const UNKNOWN_ADDRESS = "unknown";
 
 /** Returns the first alternative that a request has. */
 export function firstValue(
@@ -37,6 +36,84 @@ export function firstValue(
     if (present) return { ...present, part };
   }
   return undefined;
+}
+
+function isUnknownAddress({ part, value }: KeyValue): boolean {
+  return part.kind === "ip" && value === UNKNOWN_ADDRESS;
+}
+
+/** The maximum length of an identity, in characters. A longer one is replaced by its hash. */
+const MAX_IDENTITY = 128;
+
+export interface ClientOptions {
+  readonly ipv6Prefix: number;
+  /** Whether clients without an address are one client, as in the Worker. Otherwise they are skipped. */
+  readonly countsUnknownAddress: boolean;
+  readonly addresses: CanonicalAddresses;
+}
+
+/** Finds the clients of the requests that one rule matches. */
+export class RuleClients {
+  /** The number of requests without an identity, because their address is needed and unknown. */
+  withoutAddress = 0;
+  /** The parts of the key whose values were used. */
+  readonly usedParts = new Set<KeyPart>();
+  readonly #rule: Rule;
+  readonly #options: ClientOptions;
+  /** Whether a condition reads the address. */
+  readonly #readsAddress: boolean;
+  /** Whether the address alone identifies the clients, as under most rules. */
+  readonly #isByAddress: boolean;
+  /** The value of the key of the last request, if the address alone is the key. */
+  readonly #address = { part: ADDRESS, name: "ip", value: "" };
+  /** The values of the key of the last request. */
+  #values: readonly KeyValue[] = [this.#address];
+
+  constructor(rule: Rule, options: ClientOptions) {
+    const { key, match, spread } = rule;
+    this.#rule = rule;
+    this.#options = options;
+    this.#readsAddress = match.ips !== undefined || match.except?.ips !== undefined;
+    this.#isByAddress = key.length === 1 && key[0]?.[0]?.kind === "ip" && !spread;
+  }
+
+  /** Returns a text that is different for each client; undefined if the address is needed and unknown. */
+  identityOf({ path, params }: PathMatch, request: LoggedRequest): string | undefined {
+    const { ipv6Prefix } = this.#options;
+    const identity = this.#isByAddress
+      ? this.#addressOf(request)
+      : this.#identityIn({ request, path, params, ipv6Prefix });
+    if (identity === undefined) this.withoutAddress++;
+    return identity;
+  }
+
+  /** Returns the client of the last request as reports show it. */
+  shown(): string {
+    return this.#values.map(({ part, value }) => clientText(part, value)).join(", ");
+  }
+
+  #addressOf(request: LoggedRequest): string | undefined {
+    const { addresses, countsUnknownAddress } = this.#options;
+    const value = addresses.of(request);
+    this.#address.value = value;
+    return value === UNKNOWN_ADDRESS && !countsUnknownAddress ? undefined : value;
+  }
+
+  /** Tokens and functions count as absent. */
+  #identityIn(context: RequestContext): string | undefined {
+    const values = this.#rule.key.map(
+      (alternatives) =>
+        firstValue(alternatives, context) ?? (firstValue([ADDRESS], context) as KeyValue),
+    );
+    for (const { part } of values) this.usedParts.add(part);
+    const needsAddress = this.#readsAddress && !context.request.headers.has("cf-connecting-ip");
+    const isUnknown = needsAddress || values.some(isUnknownAddress);
+    if (isUnknown && !this.#options.countsUnknownAddress) return undefined;
+    this.#values = values;
+    const encoded = encodeValues(values);
+    // Only the windows of a rule with `start: "spread"` depend on the identity that the Worker computes: a hash.
+    return this.#rule.spread || encoded.length > MAX_IDENTITY ? identityHash(encoded) : encoded;
+  }
 }
 
 /** The number of cached addresses. They take up to 20 MB. */

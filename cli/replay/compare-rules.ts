@@ -38,7 +38,7 @@ function replacer(_key: string, value: unknown): unknown {
 
 interface ComparedConfig {
   readonly config: Config;
-  readonly engine: ReplayEngine;
+  readonly engine: Pick<ReplayEngine, "leftOut" | "notes">;
 }
 
 /** Returns how the rules and the verdicts of a configuration differ from those of another one. */
@@ -50,11 +50,7 @@ export function compareRules(
 ): Pick<Comparison, "notes" | "rules"> {
   const changes = ruleChanges(now.config, before.config);
   return {
-    notes: [
-      ...unfairNotes(now, before, changes),
-      ...before.engine.notes,
-      ...before.engine.laterNotes,
-    ],
+    notes: [...unfairNotes(now, before, changes), ...before.engine.notes],
     rules: [...changes].map(([rule, change]) => {
       const modeBefore = modeOf(before, rule);
       const mode = modeOf(now, rule);

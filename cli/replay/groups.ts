@@ -1,10 +1,5 @@
 import type { Mode, Rule } from "../../src/config/rule.ts";
-import {
-  type Adjustment,
-  type Tally,
-  windowAt,
-  windowEndingNear,
-} from "../../src/engine/counter.ts";
+import { type Adjustment, type Windows, windowAt, windowStart } from "../../src/engine/counter.ts";
 import {
   chargedCountersOf,
   costOfHead,
@@ -32,7 +27,10 @@ export interface RuleVerdict {
   readonly client: string;
   /** Whether the request exceeds a limit of this rule. For a rule in shadow mode: would exceed. */
   readonly denied: boolean;
-  /** The first window that denied, or the rule's first window; milliseconds since the Unix epoch. */
+  /**
+   * The first window that denied, or the rule's first window; milliseconds since the Unix epoch. With
+   * `start: "spread"`, each client has windows of its own. Then this is the one that begins at a multiple of its length.
+   */
   readonly windowStart: number;
   readonly windowEnd: number;
   /** The policy of this window, such as `search/1m`. */
@@ -96,27 +94,21 @@ export function keyedCountersOf(group: ClientGroup): RuleCounter[] {
   return group.flatMap(({ keyedCounters }) => keyedCounters);
 }
 
-/**
- * Returns a decided request.
- *
- * @param answers one for each group; undefined if the group is undecided
- * @param now the time of the decision
- */
+/** Returns a decided request. @param answers one for each group */
 export function replayedRequestOf(
   request: LogRequest,
   groups: readonly ClientGroup[],
-  answers: readonly (GroupAnswer | undefined)[],
-  now: number,
+  answers: readonly GroupAnswer[],
 ): ReplayedRequest {
   const verdicts: RuleVerdict[] = [];
   let outcome: ReplayedRequest["outcome"] = "allowed";
   for (let index = 0; index < groups.length; index++) {
     const group = groups[index] as ClientGroup;
-    const answer = answers[index];
-    if (answer?.admitted === false && isEnforcedGroup(group)) outcome = "limited";
+    const answer = answers[index] as GroupAnswer;
+    if (!answer.admitted && isEnforcedGroup(group)) outcome = "limited";
     let first = 0;
     for (const client of group) {
-      verdicts.push(verdictOf(client, answer, first, now));
+      verdicts.push(verdictOf(client, answer, first, request.at));
       first += client.ruleCounters.length;
     }
   }
@@ -125,20 +117,23 @@ export function replayedRequestOf(
 
 /** @param first the position of the rule's first counter in its group */
 function verdictOf(
-  { index: rule, text: client, ruleCounters }: AppliedClient,
-  answer: GroupAnswer | undefined,
+  { index: rule, text: client, ruleCounters, rule: { spread } }: AppliedClient,
+  answer: GroupAnswer,
   first: number,
   now: number,
 ): RuleVerdict {
-  const denying = answer && !answer.admitted ? denyingPosition(ruleCounters, answer, first) : -1;
-  const position = Math.max(0, denying);
-  const { counter, window } = ruleCounters[position] as RuleCounter;
-  const tally = answer?.tallies[first + position];
-  const windowEnd = tally ? now + tally.resetMs : windowAt(now, counter).endsAt;
-  const windowStart = counter.calendar
-    ? windowEndingNear(windowEnd, counter).startsAt
-    : windowEnd - counter.windowMs;
-  return { rule, client, denied: denying !== -1, windowStart, windowEnd, policy: window.policy };
+  const denying = answer.admitted ? -1 : denyingPosition(ruleCounters, answer, first);
+  const { counter, window } = ruleCounters[Math.max(0, denying)] as RuleCounter;
+  const windows: Windows = spread ? { ...counter, offsetMs: 0 } : counter;
+  const { index, endsAt: windowEnd } = windowAt(now, windows);
+  return {
+    rule,
+    client,
+    denied: denying !== -1,
+    windowStart: windowStart(windows, index),
+    windowEnd,
+    policy: window.policy,
+  };
 }
 
 /** Returns the position of the first counter of a rule that has denied its group; -1 if none has. */
@@ -148,7 +143,7 @@ function denyingPosition(
   first: number,
 ): number {
   return ruleCounters.findIndex(({ counter }, position) => {
-    const tally: Tally | undefined = tallies[first + position];
+    const tally = tallies[first + position];
     return tally && exceeds(counter, tally);
   });
 }
@@ -163,13 +158,12 @@ const NO_STATUS = 0;
 export function responseCountersOf(
   request: LogRequest,
   groups: readonly ClientGroup[],
-  answers: readonly (GroupAnswer | undefined)[],
-  now: number,
+  answers: readonly GroupAnswer[],
   prefix: string,
 ): Adjustment[][] {
   const verdicts = groups.flatMap((group, index) => {
-    const answer = answers[index];
-    return answer ? verdictsOf(keyedCountersOf(group), { ...answer, now }) : [];
+    const answer = answers[index] as GroupAnswer;
+    return verdictsOf(keyedCountersOf(group), { ...answer, now: request.at });
   });
   const charges = responseChargesOf(verdicts, (applied) => finalCostOf(applied, request));
   const isShadow = ({ verdict }: (typeof charges)[number]) =>

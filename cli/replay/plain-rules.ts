@@ -1,13 +1,6 @@
 import type { Rule } from "../../src/config/rule.ts";
-import {
-  type Demand,
-  type Row,
-  type Tally,
-  windowAt,
-  windowKey,
-  windowStart,
-} from "../../src/engine/counter.ts";
-import { chargeOf, EXPIRY_GRACE_MS, hasQuota } from "../../src/engine/fixed-window.ts";
+import { type Demand, type Tally, windowAt } from "../../src/engine/counter.ts";
+import { chargeOf, hasQuota } from "../../src/engine/fixed-window.ts";
 import {
   dependsOnResponse,
   type RuleCounter,
@@ -30,6 +23,16 @@ export function isPlainRule(rule: Rule): boolean {
   const hasConstantCost = typeof cost === "number" && !dependsOnResponse(rule);
   const hasPlainWindows = windows.every((window) => window.limit > 0 && !rollsOver(window));
   return hasConstantCost && hasPlainWindows && shards === 1 && !spread && !banMs && !tiers;
+}
+
+/**
+ * Returns the plain rules that can be decided as such. The enforced rules of a request are decided together, so they
+ * all must be plain.
+ */
+export function plainRulesOf(rules: readonly Rule[]): Rule[] {
+  const areEnforcedPlain = rules.every((rule) => rule.mode !== "enforce" || isPlainRule(rule));
+  const canBePlain = ({ mode }: Rule) => areEnforcedPlain || mode !== "enforce";
+  return rules.filter((rule) => canBePlain(rule) && isPlainRule(rule));
 }
 
 /** The window of a counter at the time of the current request. */
@@ -167,31 +170,6 @@ export class PlainClient implements AppliedClient {
       ({ window }, position) => window !== this.plain.windowAt(position, now).index,
     );
   }
-
-  /** Returns the row of a key, for a decision together with rules that are not plain. */
-  read(key: string): Row | undefined {
-    const position = this.#positionOf(key);
-    const { counter } = this.plain.ruleCounters[position] ?? {};
-    if (!counter) return undefined;
-    const { window, count } = this.#used[position] as Used;
-    return { window, count, expiresAt: windowStart(counter, window + 1) + EXPIRY_GRACE_MS };
-  }
-
-  /** Stores the row of a key. @returns false if the key is not one of this client */
-  write(key: string, { window, count }: Row): boolean {
-    const position = this.keyedCounters.findIndex(
-      ({ counter }) => windowKey(counter.key, window) === key,
-    );
-    if (position === -1) return false;
-    Object.assign(this.#used[position] as Used, { window, count });
-    return true;
-  }
-
-  #positionOf(key: string): number {
-    return this.keyedCounters.findIndex(
-      ({ counter }, position) => windowKey(counter.key, this.#used[position]?.window ?? 0) === key,
-    );
-  }
 }
 
 /** Decides one group, as `decideGroup` of the engine does: the counters of several clients of one request. */
@@ -201,4 +179,9 @@ export function decidePlain(clients: readonly PlainClient[], now: number): Group
   const tallies: Tally[] = [];
   for (const client of clients) client.charge(now, admitted, tallies);
   return { admitted, tallies };
+}
+
+export function arePlain(group: readonly AppliedClient[]): group is readonly PlainClient[] {
+  for (const client of group) if (!(client instanceof PlainClient)) return false;
+  return true;
 }

@@ -23,8 +23,6 @@ export interface ReplayReport {
   readonly log: LogSummary;
   /** The file of the configuration, as the user has written it. */
   readonly config: string;
-  /** The number of isolates; undefined if the requests were decided exactly. */
-  readonly isolates?: number | undefined;
   /** Present if the replay was interrupted: the report is about the part of the log that was read. */
   readonly isPartial?: true | undefined;
   /** The bounds of the command line that were exceeded, so that it ends with 1. */

@@ -1,6 +1,4 @@
 import type { Row, Writes } from "../../src/engine/counter.ts";
-import { adjustGroup, decideGroup, returnUnused } from "../../src/engine/fixed-window.ts";
-import { isDependent, type Store, skipped } from "../../src/stores/store.ts";
 
 /** A table with fewer rows or clients than this is not searched for those that have expired. */
 export const FIRST_SWEEP = 4096;
@@ -33,30 +31,4 @@ export class RowTable {
     for (const [key, { expiresAt }] of this.#rows) if (expiresAt <= now) this.#rows.delete(key);
     this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.#rows.size);
   }
-}
-
-/** Returns a store whose clock is that of the simulation. */
-export function createRowStore(): Store {
-  const rows = new RowTable();
-  const reader = (now: number) => (key: string) => rows.read(key, now);
-  return {
-    decide(groups, now = Date.now(), unused = []) {
-      rows.write(returnUnused(unused, now, reader(now)), now);
-      let isAdmitted = true;
-      return groups.map(async (group, index) => {
-        if (!isAdmitted && isDependent(groups, index)) return skipped(now);
-        const { verdict, writes } = decideGroup(group, now, reader(now));
-        rows.write(writes, now);
-        if (index === 0) isAdmitted = verdict.admitted;
-        return { ...verdict, now };
-      });
-    },
-    async adjust(counters, now = Date.now(), unused = []) {
-      rows.write(returnUnused(unused, now, reader(now)), now);
-      const { tallies, writes } = adjustGroup(counters, now, reader(now));
-      rows.write(writes, now);
-      return tallies;
-    },
-    reset: () => Promise.reject(new Error("A replay resets no counters.")),
-  };
 }

@@ -7,7 +7,7 @@ import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
 import { LogPeriod, startProgressBar, summariseLogs } from "../logs/progress.ts";
 import { jsonText } from "../print/text.ts";
 import { compareRules } from "./compare-rules.ts";
-import { createReplayEngine, type ReplayEngine } from "./engine.ts";
+import { ReplayEngine } from "./engine.ts";
 import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
 import {
   type ConfigFile,
@@ -39,7 +39,6 @@ export interface ReplayInput {
   readonly replayed: ReplayedConfig;
   /** The configuration to compare with. */
   readonly against?: ReplayedConfig | undefined;
-  readonly isolates?: number | undefined;
   /** Ends the reading. The report is then about the lines that have been read until that moment. */
   readonly signal?: AbortSignal;
   /** Called after each batch of requests. */
@@ -48,30 +47,26 @@ export interface ReplayInput {
 
 /** Replays logs under one or two configurations, reading them once, and adds up the verdicts. */
 export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
-  const { files, logs, replayed, against, isolates, signal } = input;
+  const { files, logs, replayed, against, signal } = input;
   const totals = new ReplayTotals(replayed.engine, against?.engine, logs.facts.status);
   const period = await replayAll(input, totals);
-  const usage = await replayed.engine.finish();
-  const usageBefore = await against?.engine.finish();
   const isPartial = signal?.aborted || undefined;
-  const costOf = (used: typeof usage, { config }: ReplayedConfig) =>
-    costReport(used, config.store, period.lengthMs);
+  const costOf = ({ config, engine }: ReplayedConfig) =>
+    costReport(engine.usage, config.store, period.lengthMs);
   const sums = totals.report();
   return {
     version: 1,
     log: summariseLogs(files, logs, period),
     config: replayed.file,
-    isolates,
     isPartial,
     failed: [],
     notes: [
       ...factNotes(logs.facts),
       ...logNotes(logs.progress, isPartial),
       ...replayed.engine.notes,
-      ...replayed.engine.laterNotes,
     ],
     ...sums,
-    cost: costOf(usage, replayed),
+    cost: costOf(replayed),
     leftOut: replayed.engine.leftOut,
     comparison: against &&
       totals.comparison && {
@@ -79,7 +74,7 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
         leftOut: against.engine.leftOut,
         ...compareRules(replayed, against, totals, sums.rules),
         ...totals.comparison.report(),
-        costBefore: usageBefore && costOf(usageBefore, against),
+        costBefore: costOf(against),
       },
   };
 }
@@ -90,11 +85,10 @@ async function replayAll(input: ReplayInput, totals: ReplayTotals): Promise<LogP
   const period = new LogPeriod();
   for await (const requests of logs.batches()) {
     const [first, last] = [requests[0], requests.at(-1)];
-    if (first === undefined || last === undefined) continue;
-    period.add(first.at, last.at);
-    totals.begin(first.at);
-    await replayed.engine.replay(requests, (decided) => totals.add(decided));
-    await against?.engine.replay(requests, (decided) => totals.comparison?.addBefore(decided));
+    if (first && last) period.add(first.at, last.at);
+    for (const request of requests) {
+      totals.add(replayed.engine.decide(request), against?.engine.decide(request));
+    }
     onProgress?.();
   }
   return period;
@@ -104,8 +98,6 @@ async function replayAll(input: ReplayInput, totals: ReplayTotals): Promise<LogP
 export interface ReplayCommandOptions extends LogCommandOptions {
   readonly config: string;
   readonly against?: string;
-  readonly isolates?: number;
-  readonly seed?: number;
   readonly missingAsAbsent?: true;
   readonly maxDenied?: number;
   readonly maxNewlyDenied?: number;
@@ -122,17 +114,11 @@ function hasBound({ maxDenied, maxNewlyDenied }: Bounds): boolean {
 }
 
 /** @throws {CommandFailure} if an option needs another one */
-function checkPairs({ maxNewlyDenied, against, seed, isolates }: ReplayCommandOptions): void {
+function checkPairs({ maxNewlyDenied, against }: ReplayCommandOptions): void {
   if (maxNewlyDenied !== undefined && against === undefined) {
     throw new CommandFailure(
       1,
       "--max-newly-denied compares two configurations. Name the other one with --against <file>.",
-    );
-  }
-  if (seed !== undefined && isolates === undefined) {
-    throw new CommandFailure(
-      1,
-      "--seed is for the random numbers of --isolates. Add --isolates <n>, or leave --seed out.",
     );
   }
 }
@@ -225,12 +211,12 @@ export async function runReplay(
     checkBounds(options, logs.facts);
     const withEngine = (given: ConfigFile): ReplayedConfig => ({
       ...given,
-      engine: createReplayEngine(given.config, logs.facts, options),
+      engine: new ReplayEngine(given.config, logs.facts, options.missingAsAbsent),
     });
     const withRules = withEngine(replayed);
     checkLeftOut(options, withRules.config, withRules.engine);
     const report = await withProgress(logs, options, {
-      ...{ files, logs, isolates: options.isolates, signal: interruption.signal },
+      ...{ files, logs, signal: interruption.signal },
       replayed: withRules,
       against: comparedWith && withEngine(comparedWith),
     });

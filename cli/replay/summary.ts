@@ -207,7 +207,7 @@ export function failureOf({ option, allowed, clients }: FailedBound): string {
 }
 
 /** Returns the log's files, times and lines. */
-export function logOf({ log, isolates }: ReplayReport): string[] {
+export function logOf({ log }: ReplayReport): string[] {
   const { files, formats, from, to, lines, requests, broken, late, outside, ignored } = log;
   const kinds = [...new Set(formats)].join(", ");
   const others = [
@@ -220,9 +220,6 @@ export function logOf({ log, isolates }: ReplayReport): string[] {
   return [
     `${listOf(files)} (${kinds}): ${[counts, ...others].join(", ")}.`,
     ...(from && to ? [`${periodOf(from, to)}.`] : []),
-    isolates === undefined
-      ? "Decided exactly, by the times in the log."
-      : `Decided as by ${formatCount(isolates, "isolate")} with leases and denial caches.`,
   ];
 }
 

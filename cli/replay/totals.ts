@@ -1,8 +1,8 @@
-import { RequestTexts } from "../logs/frequent-texts.ts";
 import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
-import { ClientHash, ClientRanking, ClientTable, type RankedClient } from "./client-ranking.ts";
+import { type ClientRecord, ClientTable } from "./client-table.ts";
 import type { ReplayEngine } from "./engine.ts";
 import type { ReplayedRequest } from "./groups.ts";
+import { type LoudClient, LoudClients } from "./loud-clients.ts";
 import type {
   ComparedClient,
   Comparison,
@@ -11,11 +11,9 @@ import type {
   Frequent,
   ReplayedRule,
   ReplayReport,
-  RuleReport,
   Timeline,
-  TotalReport,
 } from "./report.ts";
-import { type Series, TimeAxis } from "./time-axis.ts";
+import { TimeAxis } from "./time-axis.ts";
 import { WorstWindows } from "./worst-windows.ts";
 
 /** How many clients a list of a report has. */
@@ -23,112 +21,14 @@ const LISTED_CLIENTS = 20;
 /** How many user agents, and how many paths, a client in a report has. */
 const LISTED_TEXTS = 3;
 
-/** The columns of {@link ClientCounts.denied}. */
-const DENIED = 0;
-const DENIED_BEFORE = 1;
-const NEWLY_DENIED_SUCCEEDED = 2;
+/** How many addresses are counted exactly, and how many clients under all rules together. Each takes 170 bytes. */
+const MAX_CLIENTS = 500_000;
 
-/** What the totals of one replay share. */
-interface Shared {
-  /** The steps of all timelines. */
-  readonly axis: TimeAxis;
-  readonly texts: RequestTexts;
-  /** Without statuses, it is unknown which requests had succeeded. */
-  readonly hasStatuses: boolean;
-}
-
-interface Sizes {
-  /** Up to this number of clients, numbers of clients are exact. */
-  readonly maxClients: number | undefined;
-  /** How many clients are ranked. */
-  readonly ranked: number;
-}
-
-/** Counts clients and their requests, and ranks the clients with denied requests. */
-class ClientCounts {
-  /** The requests of all clients, in one column. */
-  readonly seen: ClientTable;
-  /**
-   * The denied requests of clients that have any. They have a table of their own, so that few denied clients among
-   * very many are counted exactly.
-   */
-  readonly denied: ClientTable;
-  readonly #ranking: ClientRanking;
-  readonly #hasStatuses: boolean;
-
-  /** @param compared the rankings of a comparison, whose clients have to be counted under both configurations */
-  constructor(
-    { texts, hasStatuses }: Shared,
-    { maxClients, ranked }: Sizes,
-    compared: readonly ClientRanking[] = [],
-  ) {
-    const ranking = new ClientRanking(ranked, texts);
-    const all = [ranking, ...compared];
-    this.#ranking = ranking;
-    this.#hasStatuses = hasStatuses;
-    this.seen = new ClientTable(1, () => entriesOf(all), maxClients);
-    const columns = compared.length === 0 ? 1 : 3;
-    this.denied = new ClientTable(columns, () => entriesOf(compared), maxClients);
-  }
-
-  addDenied(client: string, hash: ClientHash, request: LogRequest): void {
-    this.denied.increment(hash, DENIED);
-    const isRanked = this.#ranking.add(client, hash, request);
-    if (isRanked && this.seen.isEstimate) this.seen.pin(hash);
-  }
-
-  /** @param column the configuration of whose denied requests a client has to have any */
-  report(
-    column = DENIED,
-  ): Pick<Counts, "clients" | "clientsDenied" | "isEstimate" | "isDeniedEstimate"> {
-    return {
-      clients: this.seen.clients(),
-      clientsDenied: this.denied.clients((...counts) => (counts[column] as number) > 0),
-      isEstimate: this.seen.isEstimate,
-      isDeniedEstimate: this.denied.isEstimate,
-    };
-  }
-
-  /** Returns the clients with the most denied requests. */
-  mostDenied(): DeniedClient[] {
-    return this.#ranking.top(LISTED_CLIENTS).map((client) => ({
-      client: client.client,
-      requests: this.requestsOf(client),
-      denied: client.count - client.error,
-      deniedSucceeded: this.#hasStatuses ? client.succeeded : undefined,
-      error: client.error,
-      firstDenied: new Date(client.first).toISOString(),
-      lastDenied: new Date(client.last).toISOString(),
-      ...textsOf(client),
-    }));
-  }
-
-  /**
-   * Returns the number of a client's requests. Among very many clients, a client may not have been counted from its
-   * first request on, but at least its ranked requests were.
-   */
-  requestsOf(client: RankedClient): number {
-    return Math.max(this.seen.countOf(client, 0), client.count - client.error);
-  }
-}
-
-/** Returns the most frequent user agents and paths of a client. */
-function textsOf({ userAgents, paths }: RankedClient): {
+function textsOf({ userAgents, paths }: LoudClient<string>): {
   userAgents: readonly Frequent[];
   paths: readonly Frequent[];
 } {
-  return {
-    // A request without a user agent has an empty text.
-    userAgents: userAgents
-      .top(LISTED_TEXTS + 1)
-      .filter(({ text }) => text !== "")
-      .slice(0, LISTED_TEXTS),
-    paths: paths.top(LISTED_TEXTS),
-  };
-}
-
-function entriesOf(rankings: readonly ClientRanking[]): RankedClient[] {
-  return rankings.flatMap((ranking) => [...ranking.entries()]);
+  return { userAgents: userAgents.top(LISTED_TEXTS), paths: paths.top(LISTED_TEXTS) };
 }
 
 /** Numbers of requests. */
@@ -138,7 +38,7 @@ class RequestCounts {
   #denied = 0;
   #deniedSucceeded = 0;
 
-  constructor({ hasStatuses }: Shared) {
+  constructor(hasStatuses: boolean) {
     this.#hasStatuses = hasStatuses;
   }
 
@@ -149,7 +49,7 @@ class RequestCounts {
     if (hasSucceeded(request)) this.#deniedSucceeded++;
   }
 
-  report(clients: ReturnType<ClientCounts["report"]>): Counts {
+  report(clients: ClientTable, clientsDenied: number): Counts {
     const [requests, denied] = [this.#requests, this.#denied];
     return {
       requests,
@@ -157,30 +57,96 @@ class RequestCounts {
       denied,
       deniedShare: requests === 0 ? 0 : denied / requests,
       deniedSucceeded: this.#hasStatuses ? this.#deniedSucceeded : undefined,
-      ...clients,
+      clients: clients.sums().clients,
+      clientsDenied,
+      isEstimate: clients.isEstimate,
+      isDeniedEstimate: clients.isDeniedEstimate,
     };
   }
 }
 
-/** How many clients each of the two lists ranks. */
-const COMPARED = 128;
+/** Adds up requests by their verdicts: those of one rule, or all of them. */
+class Totals {
+  readonly clients: ClientTable;
+  readonly #hasStatuses: boolean;
+  readonly #counts: RequestCounts;
+  readonly #loud = new LoudClients<string>();
+  readonly #axis: TimeAxis;
+  readonly #allowed: Uint32Array;
+  readonly #denied: Uint32Array;
 
-/** The clients that the two configurations treat differently. */
-class ComparedRankings {
-  readonly newlyDenied = new ClientRanking(COMPARED);
-  readonly newlyAllowed = new ClientRanking(COMPARED);
+  constructor(axis: TimeAxis, hasStatuses: boolean, maxClients: number) {
+    this.clients = new ClientTable(maxClients);
+    this.#hasStatuses = hasStatuses;
+    this.#counts = new RequestCounts(hasStatuses);
+    this.#axis = axis;
+    this.#allowed = axis.series();
+    this.#denied = axis.series();
+  }
+
+  /**
+   * @param client undefined if it is unknown
+   * @param step the step of the request's time
+   */
+  add(request: LogRequest, isDenied: boolean, client: string | undefined, step: number): void {
+    this.#counts.add(request, isDenied);
+    const series = isDenied ? this.#denied : this.#allowed;
+    series[step] = (series[step] as number) + 1;
+    if (client === undefined) return;
+    const record = this.clients.of(client);
+    record.requests++;
+    if (!isDenied) return;
+    record.denied++;
+    if (record.denied === 1) record.firstDenied = request.at;
+    record.lastDenied = request.at;
+    if (hasSucceeded(request)) record.deniedSucceeded++;
+    this.#loud.add(client, record.denied, request);
+  }
+
+  report(): Counts & { mostDenied: DeniedClient[]; timeline: Timeline } {
+    const { startMs, stepSeconds, steps } = this.#axis;
+    return {
+      ...this.#counts.report(this.clients, this.clients.sums().denied),
+      mostDenied: this.#loud.top(LISTED_CLIENTS).map((loud) => this.#deniedClient(loud)),
+      timeline: {
+        start: startMs === undefined ? undefined : new Date(startMs).toISOString(),
+        stepSeconds,
+        allowed: [...this.#allowed.subarray(0, steps)],
+        denied: [...this.#denied.subarray(0, steps)],
+      },
+    };
+  }
+
+  #deniedClient(loud: LoudClient<string>): DeniedClient {
+    const { requests, denied, deniedSucceeded, error, firstDenied, lastDenied } = this.clients.of(
+      loud.id,
+    );
+    return {
+      client: loud.client,
+      requests,
+      denied,
+      deniedSucceeded: this.#hasStatuses ? deniedSucceeded : undefined,
+      error,
+      firstDenied: new Date(firstDenied).toISOString(),
+      lastDenied: new Date(lastDenied).toISOString(),
+      ...textsOf(loud),
+    };
+  }
 }
+
+type ComparedTotals = Pick<
+  Comparison,
+  "before" | "requests" | "clients" | "mostNewlyDenied" | "mostNewlyAllowed"
+>;
 
 /** Compares the verdicts of the configuration with those of another one, request by request. */
 class ComparisonTotals {
-  readonly #rankings: ComparedRankings;
-  readonly #clients: ClientCounts;
+  readonly #clients: ClientTable;
   readonly #counts: RequestCounts;
   readonly #hasStatuses: boolean;
   readonly #rules: readonly { readonly name: string; denied: number }[];
-  readonly #hash = new ClientHash();
-  /** The verdicts on requests that only one of the configurations has decided yet. */
-  readonly #undecided = new Map<LogRequest, boolean>();
+  readonly #newlyDenied = new LoudClients<string>();
+  readonly #newlyAllowed = new LoudClients<string>();
   readonly #requests = {
     allowedByBoth: 0,
     deniedByBoth: 0,
@@ -191,67 +157,41 @@ class ComparisonTotals {
 
   /**
    * @param rules the rules of the other configuration
-   * @param clients the clients of the configuration, counted with the same rankings
+   * @param clients the clients of the configuration, by their addresses
    */
-  constructor(
-    shared: Shared,
-    rules: readonly ReplayedRule[],
-    clients: ClientCounts,
-    rankings: ComparedRankings,
-  ) {
-    this.#counts = new RequestCounts(shared);
-    this.#hasStatuses = shared.hasStatuses;
+  constructor(rules: readonly ReplayedRule[], clients: ClientTable, hasStatuses: boolean) {
+    this.#counts = new RequestCounts(hasStatuses);
+    this.#hasStatuses = hasStatuses;
     this.#rules = rules.map(({ name }) => ({ name, denied: 0 }));
     this.#clients = clients;
-    this.#rankings = rankings;
   }
 
-  /** Adds a request that the other configuration has decided. */
-  addBefore({ request, outcome, verdicts }: ReplayedRequest): void {
-    const isDenied = outcome === "limited";
-    this.#counts.add(request, isDenied);
+  /** @param isDenied whether the configuration denies the request, which is counted already */
+  add({ request, outcome, verdicts }: ReplayedRequest, isDenied: boolean): void {
+    const wasDenied = outcome === "limited";
+    this.#counts.add(request, wasDenied);
     for (const { rule, denied } of verdicts) {
       const counted = this.#rules[rule];
       if (denied && counted) counted.denied++;
     }
-    if (isDenied && request.ip !== undefined) {
-      this.#clients.denied.increment(this.#hash.set(request.ip), DENIED_BEFORE);
-    }
-    const isDeniedNow = this.#other(request, isDenied);
-    if (isDeniedNow !== undefined) this.#compare(request, isDenied, isDeniedNow);
-  }
-
-  /** Adds a request that the configuration has decided. */
-  add(request: LogRequest, isDenied: boolean): void {
-    const wasDenied = this.#other(request, isDenied);
-    if (wasDenied !== undefined) this.#compare(request, wasDenied, isDenied);
-  }
-
-  /** Returns the verdict of the other side; undefined if this one is the first, which is then kept. */
-  #other(request: LogRequest, isDenied: boolean): boolean | undefined {
-    const other = this.#undecided.get(request);
-    if (other === undefined) this.#undecided.set(request, isDenied);
-    else this.#undecided.delete(request);
-    return other;
-  }
-
-  #compare(request: LogRequest, wasDenied: boolean, isDenied: boolean): void {
-    if (wasDenied === isDenied) {
-      this.#requests[isDenied ? "deniedByBoth" : "allowedByBoth"]++;
-      return;
-    }
-    const isLost = isDenied && hasSucceeded(request);
-    this.#requests[isDenied ? "newlyDenied" : "newlyAllowed"]++;
-    if (isLost) this.#requests.newlyDeniedSucceeded++;
     const { ip } = request;
-    if (ip === undefined) return;
-    const { denied, seen } = this.#clients;
-    const hash = this.#hash.set(ip);
-    const ranking = this.#rankings[isDenied ? "newlyDenied" : "newlyAllowed"];
-    const isRanked = ranking.add(ip, hash, request);
-    if (isRanked && denied.isEstimate) denied.pin(hash);
-    if (isRanked && seen.isEstimate) seen.pin(hash);
-    if (isLost) denied.increment(hash, NEWLY_DENIED_SUCCEEDED);
+    const record = ip === undefined ? undefined : this.#clients.of(ip);
+    if (wasDenied && record) record.deniedBefore++;
+    if (wasDenied === isDenied) this.#requests[isDenied ? "deniedByBoth" : "allowedByBoth"]++;
+    else if (isDenied) this.#addNewlyDenied(request, record);
+    else {
+      this.#requests.newlyAllowed++;
+      if (record) this.#newlyAllowed.add(ip as string, ++record.newlyAllowed, request);
+    }
+  }
+
+  #addNewlyDenied(request: LogRequest, record: ClientRecord | undefined): void {
+    const isLost = hasSucceeded(request);
+    this.#requests.newlyDenied++;
+    if (isLost) this.#requests.newlyDeniedSucceeded++;
+    if (!record) return;
+    if (isLost) record.newlyDeniedSucceeded++;
+    this.#newlyDenied.add(request.ip as string, ++record.newlyDenied, request);
   }
 
   /** How many requests exceed a rule of the other configuration; undefined if it is not replayed. */
@@ -259,28 +199,21 @@ class ComparisonTotals {
     return this.#rules.find(({ name }) => name === rule)?.denied;
   }
 
-  report(): Pick<
-    Comparison,
-    "before" | "requests" | "clients" | "mostNewlyDenied" | "mostNewlyAllowed"
-  > {
-    const { denied } = this.#clients;
-    const clientsWith = (holds: (now: number, before: number) => boolean) =>
-      denied.clients((now = 0, before = 0) => holds(now, before));
+  report(): ComparedTotals {
+    const { newlyDenied, noLongerDenied, deniedMore, deniedLess, deniedBefore } =
+      this.#clients.sums();
     return {
-      before: this.#counts.report(this.#clients.report(DENIED_BEFORE)),
+      before: this.#counts.report(this.#clients, deniedBefore),
       requests: {
         ...this.#requests,
         newlyDeniedSucceeded: this.#known(this.#requests.newlyDeniedSucceeded),
       },
       clients: {
-        newlyDenied: clientsWith((now, before) => now > 0 && before === 0),
-        noLongerDenied: clientsWith((now, before) => now === 0 && before > 0),
-        deniedMore: clientsWith((now, before) => before > 0 && now > before),
-        deniedLess: clientsWith((now, before) => now > 0 && now < before),
-        isEstimate: denied.isEstimate,
+        ...{ newlyDenied, noLongerDenied, deniedMore, deniedLess },
+        isEstimate: this.#clients.isDeniedEstimate,
       },
-      mostNewlyDenied: this.#listed(this.#rankings.newlyDenied),
-      mostNewlyAllowed: this.#listed(this.#rankings.newlyAllowed),
+      mostNewlyDenied: this.#listed(this.#newlyDenied),
+      mostNewlyAllowed: this.#listed(this.#newlyAllowed),
     };
   }
 
@@ -288,104 +221,37 @@ class ComparisonTotals {
     return this.#hasStatuses ? value : undefined;
   }
 
-  #listed(ranking: ClientRanking): ComparedClient[] {
-    return ranking.top(LISTED_CLIENTS).map((client) => this.#compared(client));
-  }
-
-  #compared(client: RankedClient): ComparedClient {
-    const { denied } = this.#clients;
-    return {
-      client: client.client,
-      requests: this.#clients.requestsOf(client),
-      deniedBefore: denied.countOf(client, DENIED_BEFORE),
-      denied: denied.countOf(client, DENIED),
-      newlyDeniedSucceeded: this.#known(denied.countOf(client, NEWLY_DENIED_SUCCEEDED)),
-      error: client.error,
-      ...textsOf(client),
-    };
+  #listed(clients: LoudClients<string>): ComparedClient[] {
+    return clients.top(LISTED_CLIENTS).map((loud) => {
+      const { requests, deniedBefore, denied, newlyDeniedSucceeded, error } = this.#clients.of(
+        loud.id,
+      );
+      return {
+        ...{ client: loud.client, requests, deniedBefore, denied },
+        newlyDeniedSucceeded: this.#known(newlyDeniedSucceeded),
+        error,
+        ...textsOf(loud),
+      };
+    });
   }
 }
 
-/** Adds up requests by their verdicts: those of one rule, or all of them. */
-class Totals {
-  readonly clients: ClientCounts;
-  readonly #axis: TimeAxis;
-  readonly #counts: RequestCounts;
-  readonly #allowed: Series;
-  readonly #denied: Series;
-
-  constructor(shared: Shared, clients: ClientCounts) {
-    this.clients = clients;
-    this.#axis = shared.axis;
-    this.#counts = new RequestCounts(shared);
-    this.#allowed = shared.axis.series();
-    this.#denied = shared.axis.series();
-  }
-
-  /**
-   * @param client undefined if it is unknown
-   * @param hash the hash of the client
-   * @param step the step of the request's time
-   */
-  add(
-    request: LogRequest,
-    isDenied: boolean,
-    client: string | undefined,
-    hash: ClientHash,
-    step: number,
-  ): void {
-    this.#counts.add(request, isDenied);
-    const series = isDenied ? this.#denied : this.#allowed;
-    series[step] = (series[step] as number) + 1;
-    if (client === undefined) return;
-    this.clients.seen.increment(hash, 0);
-    if (isDenied) this.clients.addDenied(client, hash, request);
-  }
-
-  counts(): Counts & Pick<TotalReport, "mostDenied"> {
-    const mostDenied = this.clients.mostDenied();
-    return { ...this.#counts.report(this.clients.report()), mostDenied };
-  }
-
-  timeline(): Timeline {
-    const { startMs, stepSeconds, steps } = this.#axis;
-    return {
-      start: startMs === undefined ? undefined : new Date(startMs).toISOString(),
-      stepSeconds,
-      allowed: [...this.#allowed.subarray(0, steps)],
-      denied: [...this.#denied.subarray(0, steps)],
-    };
-  }
-}
-
-/** The totals of one rule. */
 interface RuleTotals {
   readonly rule: ReplayedRule;
   readonly totals: Totals;
   readonly windows: WorstWindows;
 }
 
-/** How many clients of a rule are ranked. The number of denied requests / this number bounds their error. */
-const RANKED_OF_RULE = 64;
-/** How many clients are ranked. The number of denied requests / this number bounds their error. */
-const RANKED = 256;
-/** With more rules, the tables of clients of each rule are smaller, so that they need at most 200 MB. */
-const MANY_RULES = 16;
-const MAX_CLIENTS_OF_MANY_RULES = 16_384;
-
 /** Adds up the verdicts of a replay, in bounded memory. */
 export class ReplayTotals {
   readonly #axis = new TimeAxis();
   readonly #all: Totals;
   readonly #rules: readonly RuleTotals[];
-  readonly #hash = new ClientHash();
-  readonly #hashOfRule = new ClientHash();
   #unmatched = 0;
   /** The comparison with another configuration; undefined without one. */
   readonly comparison: ComparisonTotals | undefined;
 
   /**
-   * @param engine the engine whose verdicts are added up
    * @param against the engine to compare with
    * @param hasStatuses whether the log states statuses
    */
@@ -393,56 +259,47 @@ export class ReplayTotals {
     { rules }: Pick<ReplayEngine, "rules">,
     against?: Pick<ReplayEngine, "rules">,
     hasStatuses = true,
+    maxClients = MAX_CLIENTS,
   ) {
-    const shared: Shared = { axis: this.#axis, texts: new RequestTexts(), hasStatuses };
-    const maxClients = rules.length > MANY_RULES ? MAX_CLIENTS_OF_MANY_RULES : undefined;
+    const maxOfRule = Math.ceil(maxClients / Math.max(1, rules.length));
     this.#rules = rules.map((rule) => ({
       rule,
-      totals: new Totals(shared, new ClientCounts(shared, { ranked: RANKED_OF_RULE, maxClients })),
+      totals: new Totals(this.#axis, hasStatuses, maxOfRule),
       windows: new WorstWindows(),
     }));
-    const rankings = new ComparedRankings();
-    const compared = against ? [rankings.newlyDenied, rankings.newlyAllowed] : [];
-    const clients = new ClientCounts(shared, { ranked: RANKED, maxClients: undefined }, compared);
-    this.#all = new Totals(shared, clients);
-    this.comparison = against && new ComparisonTotals(shared, against.rules, clients, rankings);
+    this.#all = new Totals(this.#axis, hasStatuses, maxClients);
+    this.comparison =
+      against && new ComparisonTotals(against.rules, this.#all.clients, hasStatuses);
   }
 
-  /** Prepares for requests from this time on. */
-  begin(firstAt: number): void {
-    this.#axis.stepOf(firstAt);
-  }
-
-  /** Adds a request that the configuration has decided. */
-  add({ request, outcome, verdicts }: ReplayedRequest): void {
-    const { ip, at } = request;
+  /**
+   * Adds a request. The requests come in the order of their times.
+   *
+   * @param before the same request, decided by the other configuration
+   */
+  add({ request, outcome, verdicts }: ReplayedRequest, before?: ReplayedRequest): void {
     const isDenied = outcome === "limited";
-    const step = this.#axis.stepOf(at);
-    if (ip !== undefined) this.#hash.set(ip);
-    this.#all.add(request, isDenied, ip, this.#hash, step);
+    const step = this.#axis.stepOf(request.at);
+    this.#all.add(request, isDenied, request.ip, step);
     if (outcome === "unmatched") this.#unmatched++;
     for (const verdict of verdicts) {
-      const { client, denied } = verdict;
       const { totals, windows } = this.#rules[verdict.rule] as RuleTotals;
-      const hash = client === ip ? this.#hash : this.#hashOfRule.set(client);
-      totals.add(request, denied, client, hash, step);
-      windows.add(verdict, at);
+      totals.add(request, verdict.denied, verdict.client, step);
+      windows.add(verdict);
     }
-    this.comparison?.add(request, isDenied);
+    if (before) this.comparison?.add(before, isDenied);
   }
 
   report(): Pick<ReplayReport, "total" | "rules" | "timeline"> {
+    const { timeline, ...total } = this.#all.report();
     return {
-      total: { ...this.#all.counts(), unmatched: this.#unmatched },
-      rules: this.#rules.map(({ rule, totals, windows }): RuleReport => {
-        return {
-          ...rule,
-          ...totals.counts(),
-          worstWindows: windows.top(),
-          timeline: totals.timeline(),
-        };
-      }),
-      timeline: this.#all.timeline(),
+      total: { ...total, unmatched: this.#unmatched },
+      rules: this.#rules.map(({ rule, totals, windows }) => ({
+        ...rule,
+        ...totals.report(),
+        worstWindows: windows.top(),
+      })),
+      timeline,
     };
   }
 }

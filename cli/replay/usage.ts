@@ -1,6 +1,6 @@
 import { monthlyDollars, storeCost } from "../../src/admin/dashboard/cost.ts";
 import type { Config } from "../../src/config/schema.ts";
-import type { Adjustment, Tally, UnusedQuota } from "../../src/engine/counter.ts";
+import type { Adjustment, Tally } from "../../src/engine/counter.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
 import { partsOf } from "../../src/stores/durable-object/object-calls.ts";
 import { type Group, isOptional } from "../../src/stores/store.ts";
@@ -25,28 +25,19 @@ export interface StoreUsage {
 /**
  * Returns the calls that a decision takes. If the enforced rules need only one object, the other rules of this
  * object share its call.
- *
- * @param unused quota that is returned with the decision
  */
-function decisionCalls(
-  groups: readonly Group[],
-  answers: readonly (GroupAnswer | undefined)[],
-  unused: readonly UnusedQuota[],
-): number {
-  const called = new Set<string>();
+function decisionCalls(groups: readonly Group[], answers: readonly GroupAnswer[]): number {
   let shared: string | undefined;
   let calls = 0;
   for (const [index, group] of groups.entries()) {
-    const answer = answers[index];
-    const isAdmitted = answer?.admitted ?? true;
+    const { admitted, tallies } = answers[index] as GroupAnswer;
     const parts = partsOf(group);
     const [first] = parts;
-    if (answer?.tallies.length === 0 || !first || first.identity === shared) continue;
-    calls += groupCalls(parts.length, isAdmitted);
-    for (const { identity } of parts) called.add(identity);
+    if (tallies.length === 0 || !first || first.identity === shared) continue;
+    calls += groupCalls(parts.length, admitted);
     if (parts.length === 1 && !isOptional(group)) shared = first.identity;
   }
-  return calls + unused.filter(({ counter }) => !called.has(counter.identity)).length;
+  return calls;
 }
 
 /**
@@ -79,49 +70,26 @@ export class UsageMeter {
     return { calls: this.#calls, commands: this.#commands };
   }
 
-  addDecision(
-    groups: readonly Group[],
-    answers: readonly GroupAnswer[],
-    unused: readonly UnusedQuota[] = [],
-  ): void {
-    if (this.#store === "durable-object") {
-      this.#calls += decisionCalls(groups, answers, unused);
-      return;
-    }
-    this.#calls++;
+  /** Adds a decision on the rules of a request. */
+  addClients(groups: readonly ClientGroup[], answers: readonly GroupAnswer[]): void {
+    if (groups.length === 0) return;
+    const isObject = this.#store === "durable-object";
+    // Only Durable Objects depend on the identities.
+    const field = isObject ? "keyedCounters" : "ruleCounters";
+    const countersIn = () =>
+      groups.map((group) => countersOf(group.flatMap((client) => client[field])));
+    this.#calls += isObject ? decisionCalls(countersIn(), answers) : 1;
     if (this.#store !== "upstash") return;
-    this.#commands += this.#commandsPerCall + unused.length;
-    for (const [index, group] of groups.entries()) {
+    this.#commands += this.#commandsPerCall;
+    for (const [index, group] of countersIn().entries()) {
       this.#commands += commandsOfGroup(group, answers[index] as GroupAnswer);
     }
   }
 
-  /** Adds a decision on the rules of a request. */
-  addClients(groups: readonly ClientGroup[], answers: readonly GroupAnswer[]): void {
-    if (groups.length === 0) return;
-    if (this.#store === "memory") {
-      this.#calls++;
-      return;
-    }
-    // Only Durable Objects depend on the identities.
-    const field = this.#store === "durable-object" ? "keyedCounters" : "ruleCounters";
-    const counters = groups.map((group) => countersOf(group.flatMap((client) => client[field])));
-    this.addDecision(counters, answers);
-  }
-
-  addAdjustment(
-    counters: readonly Adjustment[],
-    tallies: readonly Tally[],
-    unused: readonly UnusedQuota[] = [],
-  ): void {
-    if (this.#store === "durable-object") {
-      this.#calls += partsOf(counters).length;
-      return;
-    }
-    this.#calls++;
+  addAdjustment(counters: readonly Adjustment[], tallies: readonly Tally[]): void {
+    this.#calls += this.#store === "durable-object" ? partsOf(counters).length : 1;
     if (this.#store !== "upstash") return;
-    this.#commands += this.#commandsPerCall + unused.length;
-    this.#commands += commandsOfAdjustment(counters, tallies);
+    this.#commands += this.#commandsPerCall + commandsOfAdjustment(counters, tallies);
   }
 }
 

@@ -1,6 +1,9 @@
+import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
+import { windowAt, windowStart } from "../../src/engine/counter.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import type { ClientCounts, LoudEntry, NumberCounts } from "./counts.ts";
+import type { LoudClient as Observed } from "../replay/loud-clients.ts";
+import type { ClientCounts, NumberCounts } from "./counts.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type {
   HistogramBar,
@@ -119,7 +122,7 @@ export function buildSuggestion(
     clients: counts.clients,
     requestsLeftOut: counts.leftOut,
     windows: windows.map((window, index) => windowSuggestion(formatWindow(window), index, counts)),
-    loudest: counts.loud.top(LOUDEST).map((entry) => loudClient(entry, counts)),
+    loudest: counts.loud.top(LOUDEST).map((loud) => loudClient(loud, counts, windows[0])),
     rule: undefined,
   };
 }
@@ -144,14 +147,19 @@ function windowSuggestion(
   };
 }
 
-function loudClient(entry: LoudEntry, { requestsOf, succeededOf }: ClientCounts): LoudClient {
+function loudClient(
+  { id, client, count, at, userAgents, paths }: Observed<number>,
+  { requestsOf, succeededOf }: ClientCounts,
+  shortest: Window,
+): LoudClient {
+  const { index } = windowAt(at, shortest);
   return {
-    client: entry.client,
-    requests: requestsOf[entry.number] as number,
-    succeeded: succeededOf[entry.number] as number,
-    busiest: entry.busiest,
-    busiestStart: new Date(entry.busiestStart).toISOString(),
-    userAgents: entry.userAgents.top(MOST_FREQUENT),
-    paths: entry.paths.top(MOST_FREQUENT),
+    client,
+    requests: requestsOf[id] as number,
+    succeeded: succeededOf[id] as number,
+    busiest: count,
+    busiestStart: new Date(windowStart(shortest, index)).toISOString(),
+    userAgents: userAgents.top(MOST_FREQUENT),
+    paths: paths.top(MOST_FREQUENT),
   };
 }

@@ -1,7 +1,6 @@
-import type { Window } from "../../src/config/rule.ts";
-import { windowAt, windowStart } from "../../src/engine/counter.ts";
-import { compare, FrequentTexts, RequestTexts } from "../logs/frequent-texts.ts";
+import { type Windows, windowAt } from "../../src/engine/counter.ts";
 import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
+import { LoudClients } from "../replay/loud-clients.ts";
 
 /** How often each number occurs. */
 export class NumberCounts {
@@ -41,9 +40,6 @@ export class NumberCounts {
   }
 }
 
-/** The fields of a window that determine when it begins and ends. */
-type Boundaries = Pick<Window, "windowMs" | "offsetMs" | "calendar">;
-
 /**
  * Counts the requests of each client in windows of one length. The windows begin and end at the times at which those
  * of Weir do. Clients are numbers from 0 on.
@@ -53,9 +49,7 @@ class WindowCounter {
   readonly counts = new NumberCounts();
   /** The most requests of each client in one window. */
   readonly busiest: number[] = [];
-  /** When the current window began, in milliseconds since the Unix epoch. */
-  startsAt = 0;
-  readonly #boundaries: Boundaries;
+  readonly #windows: Windows;
   #endsAt = Number.NEGATIVE_INFINITY;
   /** The number of the current window in the order of the windows. */
   #current = 0;
@@ -63,8 +57,8 @@ class WindowCounter {
   readonly #lastWindow: number[] = [];
   readonly #lastCount: number[] = [];
 
-  constructor(boundaries: Boundaries) {
-    this.#boundaries = boundaries;
+  constructor(windows: Windows) {
+    this.#windows = windows;
   }
 
   /**
@@ -96,95 +90,8 @@ class WindowCounter {
   }
 
   #begin(at: number): void {
-    const { index, endsAt } = windowAt(at, this.#boundaries);
-    this.startsAt = windowStart(this.#boundaries, index);
-    this.#endsAt = endsAt;
+    this.#endsAt = windowAt(at, this.#windows).endsAt;
     this.#current++;
-  }
-}
-
-/** A client that was among the loudest at some time. */
-export interface LoudEntry {
-  /** The number of the client. */
-  readonly number: number;
-  /** The client as reports show it. */
-  readonly client: string;
-  /** The most requests in one window, and when that window began. */
-  busiest: number;
-  busiestStart: number;
-  readonly userAgents: FrequentTexts;
-  readonly paths: FrequentTexts;
-}
-
-/** How many clients are observed, at least, and at most twice as many. */
-const OBSERVED = 512;
-/** The maximum length of a client's text in a report. */
-const MAX_CLIENT = 200;
-
-/**
- * Observes the clients with the most requests in one window. The user agents and paths miss the requests that a
- * client sent before it was among the 512 loudest.
- */
-export class LoudClients {
-  readonly #texts = new RequestTexts();
-  readonly #entries = new Map<number, LoudEntry>();
-  /** A client with at most this number of requests in a window is not among the loudest. */
-  #threshold = 0;
-
-  /**
-   * @param count the requests of this client in the current window, with this one
-   * @param windowStart when the current window began
-   * @param shown returns the client as reports show it
-   */
-  add(
-    request: LogRequest,
-    client: number,
-    count: number,
-    windowStart: number,
-    shown: () => string,
-  ): void {
-    const entry = this.#entries.get(client) ?? this.#insert(client, count, shown);
-    if (!entry) return;
-    if (count > entry.busiest) {
-      entry.busiest = count;
-      entry.busiestStart = windowStart;
-    }
-    const { userAgent, path } = this.#texts.read(request);
-    if (userAgent !== "") entry.userAgents.add(userAgent);
-    entry.paths.add(path);
-  }
-
-  /** Returns the clients with the busiest windows, the loudest first. */
-  top(count: number): LoudEntry[] {
-    return this.#sorted().slice(0, count);
-  }
-
-  /** @returns undefined if the client is not among the loudest */
-  #insert(client: number, count: number, shown: () => string): LoudEntry | undefined {
-    if (count <= this.#threshold) return undefined;
-    if (this.#entries.size >= 2 * OBSERVED) this.#shrink();
-    const entry: LoudEntry = {
-      number: client,
-      client: shown().slice(0, MAX_CLIENT),
-      busiest: 0,
-      busiestStart: 0,
-      userAgents: new FrequentTexts(),
-      paths: new FrequentTexts(),
-    };
-    this.#entries.set(client, entry);
-    return entry;
-  }
-
-  #shrink(): void {
-    const quieter = this.#sorted().slice(OBSERVED);
-    this.#threshold = quieter[0]?.busiest ?? 0;
-    for (const { number } of quieter) this.#entries.delete(number);
-  }
-
-  #sorted(): LoudEntry[] {
-    return [...this.#entries.values()].sort(
-      (one, other) => other.busiest - one.busiest || compare(one.client, other.client),
-    );
   }
 }
 
@@ -201,12 +108,13 @@ export class ClientCounts {
   readonly succeededOf: number[] = [];
   /** One for each window; the shortest window first. */
   readonly windows: readonly WindowCounter[];
-  readonly loud = new LoudClients();
+  /** By their requests in the busiest of the shortest windows. */
+  readonly loud = new LoudClients<number>();
   readonly #maxClients: number;
   /** The number of each client, by its identity. */
   readonly #numbers = new Map<string, number>();
 
-  constructor(windows: readonly Boundaries[], maxClients = MAX_CLIENTS) {
+  constructor(windows: readonly Windows[], maxClients = MAX_CLIENTS) {
     this.windows = windows.map((window) => new WindowCounter(window));
     this.#maxClients = maxClients;
   }
@@ -234,7 +142,7 @@ export class ClientCounts {
     const [shortest, ...others] = this.windows as [WindowCounter, ...WindowCounter[]];
     const count = shortest.add(client, request.at);
     for (const window of others) window.add(client, request.at);
-    this.loud.add(request, client, count, shortest.startsAt, shown);
+    this.loud.add(client, count, request, shown);
   }
 
   /** Ends all windows. Call it after the last request. */

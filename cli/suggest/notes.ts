@@ -1,16 +1,8 @@
 import { formatCount, formatDuration } from "../../src/admin/format.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import type { LogFacts } from "../logs/log-request.ts";
-import {
-  cureText,
-  preflightNote,
-  type ReportNote,
-  refusedNote,
-  type UnmetNeed,
-  unmetNeedsOf,
-  withoutAddressNote,
-} from "../logs/needs.ts";
-import type { ClientReader } from "./client-reader.ts";
+import { cureText, type ReportNote, type UnmetNeed, unmetNeedsOf } from "../logs/needs.ts";
+import type { LogRules } from "../replay/rule-applier.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
 
@@ -22,10 +14,11 @@ export function notesAbout(
   requested: RequestedRule,
   suggestion: Suggestion,
   facts: LogFacts,
-  reader: ClientReader,
+  reader: LogRules,
 ): ReportNote[] {
   return [
-    ...requestNotes(requested, suggestion, reader),
+    ...requestNotes(suggestion),
+    ...reader.notes("are left out"),
     ...clientNotes(suggestion),
     ...statusNotes(suggestion, facts),
     ...lengthNotes(requested, suggestion),
@@ -33,20 +26,10 @@ export function notesAbout(
   ];
 }
 
-function requestNotes(
-  { rule }: RequestedRule,
-  { requests, match }: Suggestion,
-  { withoutAddress, assumedPreflights, refused }: ClientReader,
-): ReportNote[] {
-  const notes: ReportNote[] = [];
-  if (requests === 0) {
-    const text = `No request of the log matches ${match}. There is nothing to suggest.`;
-    notes.push({ code: "no-requests", text });
-  }
-  if (refused > 0) notes.push(refusedNote(refused, "are left out"));
-  if (withoutAddress > 0) notes.push(withoutAddressNote(rule, withoutAddress));
-  if (assumedPreflights > 0) notes.push(preflightNote(assumedPreflights));
-  return notes;
+function requestNotes({ requests, match }: Suggestion): ReportNote[] {
+  if (requests > 0) return [];
+  const text = `No request of the log matches ${match}. There is nothing to suggest.`;
+  return [{ code: "no-requests", text }];
 }
 
 function clientNotes({ clients, requestsLeftOut }: Suggestion): ReportNote[] {

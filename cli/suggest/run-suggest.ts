@@ -14,8 +14,8 @@ import {
   readConfig,
   untilInterrupted,
 } from "../replay/inputs.ts";
+import { LogRules } from "../replay/rule-applier.ts";
 import { buildSuggestion } from "./build-suggestion.ts";
-import { ClientReader } from "./client-reader.ts";
 import { ClientCounts } from "./counts.ts";
 import { logNeeds, notesAbout } from "./notes.ts";
 import { ruleText, suggestionMarkdown, suggestionText } from "./report.ts";
@@ -98,7 +98,7 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
   const { rule, config, windows } = requested;
   const { refusal, notes: absentNotes } = logNeeds(requested, logs.facts, missingAsAbsent);
   if (refusal !== undefined) throw await errorFor(refusal, input);
-  const reader = new ClientReader(rule, config, logs.facts, missingAsAbsent);
+  const reader = new LogRules(config, [rule], logs.facts, missingAsAbsent);
   const counts = new ClientCounts(windows);
   const period = await countAll(input, reader, counts);
   const isPartial = input.signal?.aborted || undefined;
@@ -127,17 +127,19 @@ async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise
 
 /** @returns the time from the first request to the last one */
 async function countAll(
-  { logs, onProgress }: SuggestInput,
-  reader: ClientReader,
+  { logs, requested, onProgress }: SuggestInput,
+  reader: LogRules,
   counts: ClientCounts,
 ): Promise<LogPeriod> {
   const period = new LogPeriod();
+  const clients = reader.clientsOf(requested.rule);
   for await (const requests of logs.batches()) {
     const [first, last] = [requests[0], requests.at(-1)];
     if (first && last) period.add(first.at, last.at);
     for (const request of requests) {
-      const client = reader.clientOf(request);
-      if (client !== undefined) counts.add(request, client, () => reader.shown());
+      const [match] = reader.matchesOf(request) ?? [];
+      const client = match && clients.identityOf(match, reader.request);
+      if (client !== undefined) counts.add(request, client, () => clients.shown());
     }
     onProgress?.();
   }

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { LogFacts, LogRequest } from "../../cli/logs/log-request.ts";
-import { ExactEngine } from "../../cli/replay/exact-engine.ts";
-import { RowTable } from "../../cli/replay/row-table.ts";
-import { LogRuleApplier } from "../../cli/replay/rule-applier.ts";
+import { ReplayEngine } from "../../cli/replay/engine.ts";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { adjustGroup } from "../../src/engine/fixed-window.ts";
@@ -165,9 +163,7 @@ const FACTS: LogFacts = {
 
 /** Replays the requests. @returns the counts after each request */
 function countsOfReplay(config: Config): number[][] {
-  const rows = new RowTable();
-  const applier = new LogRuleApplier(config, config.rules, FACTS, false, () => 0);
-  const engine = new ExactEngine(config, config.rules, applier, rows);
+  const engine = new ReplayEngine(config, FACTS, false, () => 0);
   const rule = config.rules.find(({ name }) => name === "trial") as AppliedRule["rule"];
   let at = NOW;
   return REQUESTS.map(({ afterMs, status, cost, tier }) => {
@@ -178,11 +174,11 @@ function countsOfReplay(config: Config): number[][] {
       responseHeaders: new Map([["x-cost", `${cost}`]]),
       ...{ userAgent: undefined, cf: undefined, bodyBytes: undefined, durationMs: undefined },
     };
-    engine.replay([request], () => {});
-    const client = applier.apply(request)?.find((each) => each.rule === rule);
+    engine.decide(request);
+    const client = engine.applier.apply(request)?.find((each) => each.rule === rule);
     const identity = client?.keyedCounters[0]?.appliedRule.identity as string;
     const all = allCountersOf({ rule, windows: allWindowsOf(rule), identity }, config.prefix);
-    const { tallies } = adjustGroup(countersOf(all), at, (key) => rows.read(key, at));
+    const { tallies } = adjustGroup(countersOf(all), at, (key) => engine.rows.read(key, at));
     return tallies.map(({ count }) => count);
   });
 }

@@ -1,4 +1,4 @@
-import type { Random } from "../../../cli/simulation/random.ts";
+import type { Random } from "../random.ts";
 import { ANYWHERE, type Scenario } from "../scenario.ts";
 import {
   arrivalsOf,

@@ -1,5 +1,5 @@
-import type { Random } from "../../../cli/simulation/random.ts";
 import { parseAccessLog, readAccessLog } from "../access-log.ts";
+import type { Random } from "../random.ts";
 import type { Scenario } from "../scenario.ts";
 import { syntheticLog } from "../synthetic-log.ts";
 import { DEFAULTS, HOUR, MINUTE } from "./defaults.ts";

@@ -1,4 +1,4 @@
-import type { Random } from "../../../cli/simulation/random.ts";
+import type { Random } from "../random.ts";
 import type { Scenario } from "../scenario.ts";
 import { arrivalsOf, bursts, oneClient, onOffRate, type Traffic, waveRate } from "../traffic.ts";
 import { ALL, DEFAULTS, MINUTE, openTraffic, SECOND } from "./defaults.ts";

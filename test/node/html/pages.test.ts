@@ -8,7 +8,6 @@ import { COMPARISON } from "./comparison.ts";
 import { EMPTY_REPLAY, replayOf } from "./fixtures.ts";
 
 const FULL_REPLAY: ReplayReport = replayOf(4, {
-  isolates: 8,
   isPartial: true,
   failed: [{ option: "--max-denied", allowed: 5, clients: 854 }],
   comparison: COMPARISON,

@@ -24,19 +24,13 @@ function replayed(request: LogRequest, denied: boolean): ReplayedRequest {
 
 const ONE_RULE = { rules: [ruleNamed("api")] };
 
-function reportOf(
-  all: readonly Compared[],
-  order: (all: readonly Compared[]) => readonly Compared[],
-) {
-  const totals = new ReplayTotals(ONE_RULE, ONE_RULE);
-  if (all[0]) totals.begin(all[0].request.at);
-  for (const { request, now } of all) totals.add(replayed(request, now));
-  for (const { request, before } of order(all))
-    totals.comparison?.addBefore(replayed(request, before));
+function reportOf(all: readonly Compared[], maxClients?: number) {
+  const totals = new ReplayTotals(ONE_RULE, ONE_RULE, true, maxClients);
+  for (const { request, now, before } of all) {
+    totals.add(replayed(request, now), replayed(request, before));
+  }
   return { ...totals.report(), comparison: totals.comparison?.report() };
 }
-
-const inOrder = (all: readonly Compared[]) => all;
 
 const SAMPLE = [
   compared(0, "--"),
@@ -51,11 +45,8 @@ const SAMPLE = [
 ];
 
 describe("ComparisonTally", () => {
-  it.each([
-    ["the same order", inOrder],
-    ["the opposite order", (all: readonly Compared[]) => all.toReversed()],
-  ])("compares request by request and client by client, decided in %s", (_, order) => {
-    const { comparison } = reportOf(SAMPLE, order);
+  it("compares request by request and client by client", () => {
+    const { comparison } = reportOf(SAMPLE);
     expect(comparison).toMatchObject({
       before: { requests: 9, denied: 5, deniedSucceeded: 5, clients: 6, clientsDenied: 4 },
       requests: {
@@ -86,7 +77,7 @@ describe("ComparisonTally", () => {
 
   it("finds no difference between equal verdicts", () => {
     const equal = Array.from({ length: 100 }, (_, at) => compared(at, at % 3 === 0 ? "dd" : "--"));
-    const { total, comparison } = reportOf(equal, inOrder);
+    const { total, comparison } = reportOf(equal);
     const { mostDenied: _clients, unmatched: _unmatched, ...counts } = total;
     expect(comparison).toMatchObject({
       before: counts,
@@ -97,13 +88,13 @@ describe("ComparisonTally", () => {
   });
 
   it("estimates newly denied clients if there are very many", () => {
-    const clients = 300_000;
+    const clients = 30_000;
     const all = Array.from({ length: clients }, (_, index) =>
       compared(index / 1000, index % 3 === 0 ? "-d" : "dd", {
-        ip: `198.51.${index >> 8}.${index & 255}`,
+        ip: `198.${index >> 16}.${(index >> 8) & 255}.${index & 255}`,
       }),
     );
-    const { comparison } = reportOf(all, inOrder);
+    const { comparison } = reportOf(all, 10_000);
     const { newlyDenied = 0, noLongerDenied, isEstimate } = comparison?.clients ?? {};
     expect({ isEstimate, noLongerDenied }).toEqual({ isEstimate: true, noLongerDenied: 0 });
     expect(Math.abs(newlyDenied / (clients / 3) - 1)).toBeLessThan(0.03);
@@ -111,7 +102,7 @@ describe("ComparisonTally", () => {
   });
 
   it("compares requests without an address, but no clients", () => {
-    const { comparison } = reportOf([compared(0, "-d", { ip: undefined })], inOrder);
+    const { comparison } = reportOf([compared(0, "-d", { ip: undefined })]);
     expect(comparison?.requests.newlyDenied).toBe(1);
     expect(comparison).toMatchObject({ clients: { newlyDenied: 0 }, mostNewlyDenied: [] });
   });

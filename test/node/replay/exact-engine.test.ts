@@ -16,7 +16,7 @@ describe("the exact engine", () => {
       if ((counts.get(key) ?? 0) > 10) expected++;
     }
     const engine = engineOf({ rules: [{ name: "all", limit: 10, window: "1m" }] });
-    const decided = await decide(engine, requests);
+    const decided = decide(engine, requests);
     expect(expected).toBeGreaterThan(500);
     expect(decided.filter(({ outcome }) => outcome === "limited")).toHaveLength(expected);
     expect(decided.filter(({ verdicts }) => verdicts[0]?.denied)).toHaveLength(expected);
@@ -29,7 +29,7 @@ describe("the exact engine", () => {
     ] as const;
     const engine = engineOf({ rules: [{ name: "a", key: ["ip", "path"], limits }] });
     const requests = [logged(90, { target: "/x" }), logged(91, { target: "/x" })];
-    const [first, second] = await decide(engine, requests);
+    const [first, second] = decide(engine, requests);
     expect(first?.verdicts).toEqual([
       {
         rule: 0,
@@ -61,7 +61,7 @@ describe("the exact engine", () => {
       ],
     });
     const ips = ["203.0.113.1", "203.0.113.1", "203.0.113.1", "203.0.113.2", "203.0.113.3"];
-    const decided = await decide(
+    const decided = decide(
       engine,
       ips.map((ip, index) => logged(index, { ip })),
     );
@@ -84,9 +84,8 @@ describe("the exact engine", () => {
   it("counts a request that the Worker refuses as undecided, and says so", async () => {
     const engine = engineOf({ rules: [{ name: "all", limit: 1, window: "1m" }] });
     const target = `/${"%61".repeat(2000)}`;
-    const [decided] = await decide(engine, [logged(0, { target })]);
+    const [decided] = decide(engine, [logged(0, { target })]);
     expect(decided).toMatchObject({ outcome: "undecided", verdicts: [] });
-    await engine.finish();
-    expect(engine.laterNotes.map(({ code }) => code)).toEqual(["refused-requests"]);
+    expect(engine.notes.map(({ code }) => code)).toContain("refused-requests");
   });
 });

@@ -56,10 +56,10 @@ describe("a rule that needs what the log does not state", () => {
       });
       expect(note?.text).toContain(missing);
       expect(note?.text).toContain(cure);
-      const [decided] = await decide(engine, [logged(0)]);
+      const [decided] = decide(engine, [logged(0)]);
       expect(decided).toMatchObject({ outcome: "unmatched", verdicts: [] });
 
-      const absent = engineOf(configOf(fields), COMBINED, { missingAsAbsent: true });
+      const absent = engineOf(configOf(fields), COMBINED, true);
       expect(absent.leftOut).toEqual([]);
       const codes = absent.notes.filter((each) => each.rule === "api").map((each) => each.code);
       expect(codes).toEqual(["treated-as-absent"]);
@@ -72,7 +72,7 @@ describe("a rule that needs what the log does not state", () => {
   ])("is left out with the note %s, even if missing values count as absent", (code, fields) => {
     const facts: LogFacts = { ...COMBINED, status: false };
     for (const missingAsAbsent of [false, true]) {
-      const engine = engineOf(configOf(fields), facts, { missingAsAbsent });
+      const engine = engineOf(configOf(fields), facts, missingAsAbsent);
       expect(engine.leftOut.map(({ rule }) => rule)).toEqual(["api"]);
       expect(engine.notes[0]).toMatchObject({ code, rule: "api" });
       expect(engine.notes[0]?.text).not.toContain("--missing-as-absent");
@@ -86,8 +86,8 @@ describe("a rule that needs what the log does not state", () => {
 
   it("counts by the address if a missing key counts as absent", async () => {
     const config = configOf({ key: "header:x-api-key | ip" });
-    const engine = engineOf(config, COMBINED, { missingAsAbsent: true });
-    const [decided] = await decide(engine, [logged(0)]);
+    const engine = engineOf(config, COMBINED, true);
+    const [decided] = decide(engine, [logged(0)]);
     expect(decided?.verdicts[0]?.client).toBe("203.0.113.7");
   });
 });
@@ -95,12 +95,12 @@ describe("a rule that needs what the log does not state", () => {
 describe("a note at the end of a replay", () => {
   async function laterNotes(fields: Fields, requests: Parameters<typeof logged>[1][], facts = ALL) {
     const engine = engineOf(configOf(fields), facts);
-    const decided = await decide(
+    const decided = decide(
       engine,
       requests.map((request, index) => logged(index, request)),
     );
-    await engine.finish();
-    return { decided, notes: engine.laterNotes };
+    const known = ["calls-without-leases"];
+    return { decided, notes: engine.notes.filter(({ code }) => !known.includes(code)) };
   }
 
   it("counts the requests whose address is unknown, which the rule leaves out", async () => {
@@ -154,7 +154,7 @@ describe("an exemption that the log does not state", () => {
     const codes = engine.notes.map(({ code }) => code);
     expect(codes.includes("exemption-not-logged")).toBe(isLeftOut);
     const sent = facts === ALL ? new Map([["x-internal", "yes"]]) : undefined;
-    const [decided] = await decide(engine, [logged(0, { headers: sent })]);
+    const [decided] = decide(engine, [logged(0, { headers: sent })]);
     expect(decided?.outcome).toBe(isLeftOut ? "allowed" : "unmatched");
   });
 });

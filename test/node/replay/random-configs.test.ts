@@ -1,16 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { chooseRules, createReplayEngine } from "../../../cli/replay/engine.ts";
+import { chooseRules } from "../../../cli/replay/choose-rules.ts";
+import { ReplayEngine } from "../../../cli/replay/engine.ts";
 import {
+  type GroupAnswer,
   groupsOf,
   isEnforcedGroup,
   keyedCountersOf,
+  type ReplayedRequest,
   replayedRequestOf,
   responseCountersOf,
 } from "../../../cli/replay/groups.ts";
-import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
-import { Random } from "../../../cli/simulation/random.ts";
+import { evenShares, LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
 import { config as anyConfig } from "../../../fuzz/arbitraries/config.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Config } from "../../../src/config/schema.ts";
@@ -18,9 +20,7 @@ import { certainTalliesOf } from "../../../src/limiter/blocked.ts";
 import { countersOf } from "../../../src/limiter/counters.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { verdictOf } from "../../suite/verdict.ts";
-import { ALL, type Decided, decide, logged } from "./requests.ts";
-
-const SEED = 4;
+import { ALL, decide, logged } from "./requests.ts";
 
 const requests: fc.Arbitrary<LogRequest[]> = fc
   .array(
@@ -60,12 +60,14 @@ function validated(input: object): Config | undefined {
 }
 
 /** Decides by the store in memory, which has none of the engine's shortcuts. */
-async function referenceOf(config: Config, list: readonly LogRequest[]): Promise<Decided[]> {
+async function referenceOf(
+  config: Config,
+  list: readonly LogRequest[],
+): Promise<ReplayedRequest[]> {
   const { rules } = chooseRules(config, ALL, true);
-  const random = new Random(SEED, "shards");
-  const applier = new LogRuleApplier(config, rules, ALL, true, () => random.uniform());
+  const applier = new LogRuleApplier(config, rules, ALL, true, evenShares());
   const store = createMemoryStore(Number.POSITIVE_INFINITY);
-  const decided: Decided[] = [];
+  const decided: ReplayedRequest[] = [];
   for (const request of list) {
     const { at } = request;
     const applied = applier.apply(request) ?? [];
@@ -82,11 +84,11 @@ async function referenceOf(config: Config, list: readonly LogRequest[]): Promise
     const answers = groups.map((group) =>
       isEnforcedGroup(group) && certain
         ? { admitted: false, tallies: certain }
-        : all[called.indexOf(group)],
+        : (all[called.indexOf(group)] as GroupAnswer),
     );
-    const replayed = replayedRequestOf(request, groups, answers, at);
+    const replayed = replayedRequestOf(request, groups, answers);
     if (replayed.outcome === "allowed") {
-      for (const counters of responseCountersOf(request, groups, answers, at, config.prefix)) {
+      for (const counters of responseCountersOf(request, groups, answers, config.prefix)) {
         await store.adjust(counters, at);
       }
     }
@@ -105,8 +107,7 @@ describe("the exact engine", () => {
         const config = validated({ ...one, rules }) ?? validated(one) ?? validated(other);
         if (!config) return;
         replays++;
-        const engine = createReplayEngine(config, ALL, { missingAsAbsent: true, seed: SEED });
-        const decided = await decide(engine, list);
+        const decided = decide(new ReplayEngine(config, ALL, true), list);
         expect(decided).toEqual(await referenceOf(config, list));
         for (const { outcome } of decided) outcomes.add(outcome);
       }),

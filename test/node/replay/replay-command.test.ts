@@ -101,10 +101,8 @@ describe("weir replay", () => {
     });
   });
 
-  it.each([[[]], [["--isolates", "3"]]])("compares each request once with %j", async (options) => {
-    const { comparison, total } = await reportOf(
-      ...["access.log", "--against", "looser.config.json", ...options],
-    );
+  it("compares each request once", async () => {
+    const { comparison, total } = await reportOf("access.log", "--against", "looser.config.json");
     const { newlyDenied, newlyAllowed, allowedByBoth, deniedByBoth } = comparison?.requests ?? {};
     const all = [newlyDenied, newlyAllowed, allowedByBoth, deniedByBoth];
     expect(all.reduce((sum = 0, requests = 0) => sum + requests)).toBe(3000);
@@ -195,7 +193,6 @@ describe("the exit code of weir replay", () => {
 
   it.each([
     [1, ["access.log", "--max-newly-denied", "3"], "--against <file>"],
-    [1, ["access.log", "--seed", "3"], "--isolates"],
     [1, ["access.log", "--from", "2026-11-22", "--to", "2026-11-21"], "--to must be a later time"],
     [1, ["access.log", "./access.log"], "is named twice"],
     [1, ["access.log", "--host", "b a d"], "--host b a d: this is not a host name"],
@@ -206,7 +203,6 @@ describe("the exit code of weir replay", () => {
       "is combined, which has no other fields.",
     ],
     [1, ["access.log", "--max-denied", "many"], "a whole number from 0"],
-    [1, ["access.log", "--isolates", "0"], "a whole number from 1 to 1000"],
     [1, [], "missing required argument 'log'"],
     [2, ["none.log"], "none.log"],
     [2, ["empty.log"], "empty.log"],

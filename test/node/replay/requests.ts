@@ -1,10 +1,6 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
-import {
-  createReplayEngine,
-  type ReplayEngine,
-  type ReplayOptions,
-} from "../../../cli/replay/engine.ts";
-import type { ReplayedRequest, RuleVerdict } from "../../../cli/replay/groups.ts";
+import { ReplayEngine } from "../../../cli/replay/engine.ts";
+import type { ReplayedRequest } from "../../../cli/replay/groups.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 
 /** Midnight of 2026-01-01 UTC. */
@@ -51,33 +47,14 @@ export function logged(second: number, fields: Partial<LogRequest> = {}): LogReq
   };
 }
 
-/** A copy of what `onDecided` got. */
-export interface Decided {
-  readonly request: LogRequest;
-  readonly outcome: ReplayedRequest["outcome"];
-  readonly verdicts: readonly RuleVerdict[];
-}
-
 export function engineOf(
   config: ConfigInput,
   facts: LogFacts = COMBINED,
-  options: ReplayOptions = {},
+  missingAsAbsent = false,
 ): ReplayEngine {
-  return createReplayEngine(defineConfig(config), facts, options);
+  return new ReplayEngine(defineConfig(config), facts, missingAsAbsent);
 }
 
-/**
- * Replays requests, and returns copies of the decisions in the order in which they were made.
- *
- * @param decided the list to which the copies are added
- */
-export async function decide(
-  engine: ReplayEngine,
-  requests: readonly LogRequest[],
-  decided: Decided[] = [],
-): Promise<Decided[]> {
-  await engine.replay(requests, ({ request, outcome, verdicts }) => {
-    decided.push({ request, outcome, verdicts: verdicts.map((verdict) => ({ ...verdict })) });
-  });
-  return decided;
+export function decide(engine: ReplayEngine, requests: readonly LogRequest[]): ReplayedRequest[] {
+  return requests.map((request) => engine.decide(request));
 }

@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { ExactEngine } from "../../../cli/replay/exact-engine.ts";
+import { ReplayEngine } from "../../../cli/replay/engine.ts";
 import { isPlainRule, PlainRule } from "../../../cli/replay/plain-rules.ts";
-import { createRowStore, RowTable } from "../../../cli/replay/row-table.ts";
-import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
+import { RowTable } from "../../../cli/replay/row-table.ts";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
-import { COMBINED, logged } from "./requests.ts";
+import { COMBINED, decide, logged } from "./requests.ts";
 
 const MINUTE = 60_000;
 
@@ -50,17 +49,15 @@ describe("the rows of a replay", () => {
         { name: "roll", match: { paths: ["/roll"] }, limit: 1, window: "1m", capacity: 3 },
       ],
     });
-    const rows = new RowTable();
-    const applier = new LogRuleApplier(config, config.rules, COMBINED, false, Math.random);
-    const engine = new ExactEngine(config, config.rules, applier, rows);
+    const engine = new ReplayEngine(config, COMBINED);
     let largest = 0;
     for (let minute = 0; minute < 3000; minute++) {
       const paths = ["/login", "/login", "/login", "/roll"];
       const requests = paths.map((target, index) =>
         logged(60 * minute + index, { target, ip: `203.0.113.${minute % 250}` }),
       );
-      engine.replay(requests, () => {});
-      largest = Math.max(largest, rows.size);
+      decide(engine, requests);
+      largest = Math.max(largest, engine.rows.size);
     }
     expect(largest).toBeLessThanOrEqual(4096);
   });
@@ -103,28 +100,5 @@ describe("a plain rule", () => {
   ])("has not %j", (fields) => {
     expect(isPlainRule(ruleOf({}))).toBe(true);
     expect(isPlainRule(ruleOf(fields))).toBe(false);
-  });
-});
-
-describe("the simulated store", () => {
-  it("decides at the time of the call, and skips dependent groups after a denial", async () => {
-    const store = createRowStore();
-    const counter = {
-      key: "a",
-      identity: "a",
-      limit: 1,
-      windowMs: MINUTE,
-      offsetMs: 0,
-      cost: 1,
-      ceiling: 1,
-    };
-    const groups = [[counter], [{ ...counter, key: "b", dependent: true }]];
-    const [first] = await Promise.all(store.decide(groups, MINUTE));
-    expect(first).toMatchObject({ admitted: true, now: MINUTE });
-    const denied = await Promise.all(store.decide(groups, MINUTE));
-    expect(denied.map(({ tallies }) => tallies.length)).toEqual([1, 0]);
-    expect(await store.adjust([{ ...counter, cost: 2 }], MINUTE)).toMatchObject([{ count: 3 }]);
-    const unused = [{ counter, quota: 3, window: 1 }];
-    expect((await Promise.all(store.decide([[counter]], MINUTE, unused)))[0]?.admitted).toBe(true);
   });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { compareRules, ruleChanges } from "../../../cli/replay/compare-rules.ts";
-import type { ReplayEngine } from "../../../cli/replay/engine.ts";
 import { ReplayTotals } from "../../../cli/replay/totals.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { ruleNamed } from "./verdicts.ts";
@@ -59,11 +58,9 @@ describe("ruleChanges", () => {
 });
 
 describe("compareRules", () => {
-  const engineOf = (leftOut: readonly string[]): ReplayEngine => ({
-    ...{ rules: [ruleNamed("api")], notes: [], laterNotes: [] },
+  const engineOf = (leftOut: readonly string[]) => ({
+    ...{ rules: [ruleNamed("api")], notes: [] },
     leftOut: leftOut.map((rule) => ({ rule, reason: "" })),
-    replay() {},
-    finish: async () => ({ calls: 0, commands: 0 }),
   });
 
   function notesOf(before: readonly string[], now: readonly string[], rules = [API, API]) {

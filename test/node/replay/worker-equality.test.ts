@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
+import type { ReplayedRequest } from "../../../cli/replay/groups.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
-import { ALL, type Decided, decide, engineOf, logged } from "./requests.ts";
+import { ALL, decide, engineOf, logged } from "./requests.ts";
 import { type WorkerVerdict, workerVerdicts } from "./worker-verdicts.ts";
 
 const REQUESTS = 5000;
@@ -196,7 +197,7 @@ const rulesOf = ({ outcome, exceeded }: WorkerVerdict) => ({
   exceeded: [...new Set(exceeded.map((policy) => policy.split("/")[0]))].sort(),
 });
 
-const replayedRules = ({ outcome, verdicts }: Decided) => ({
+const replayedRules = ({ outcome, verdicts }: ReplayedRequest) => ({
   outcome,
   exceeded: verdicts
     .filter(({ denied }) => denied)
@@ -214,7 +215,7 @@ describe("the exact engine", () => {
     }));
     const engine = engineOf(CONFIG, ALL);
     expect(engine.leftOut).toEqual([]);
-    const replayed = (await decide(engine, requests)).map(replayedRules);
+    const replayed = decide(engine, requests).map(replayedRules);
     const worker = (await workerVerdicts(CONFIG, requests)).map(rulesOf);
     const outcomes = new Set(worker.map(({ outcome }) => outcome));
     expect(outcomes).toEqual(new Set(["allowed", "limited", "undecided", "unmatched"]));

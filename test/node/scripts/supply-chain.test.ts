@@ -25,8 +25,6 @@ const RUNTIME = [
   "jiti",
   "jsonc-parser",
   "leven",
-  // Random numbers that a seed repeats.
-  "pure-rand",
   "smol-toml",
   "string-width",
   "strip-ansi",

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LoudClients, NumberCounts } from "../../../cli/suggest/counts.ts";
+import { NumberCounts } from "../../../cli/suggest/counts.ts";
 import { requestAt, suggestionFor } from "./counted.ts";
 
 it("counts no clients after as many as fit into memory, and says how many requests are left out", () => {
@@ -34,28 +34,5 @@ describe("NumberCounts", () => {
     const numbers = new NumberCounts();
     for (let value = 1; value <= 20; value++) numbers.add(value);
     expect(numbers.quantile(share)).toBe(expected);
-  });
-});
-
-describe("LoudClients", () => {
-  it("finds the loudest of many clients, and keeps no more than needed of their texts", () => {
-    const loud = new LoudClients();
-    const long = "x".repeat(100_000);
-    for (let client = 0; client < 5000; client++) {
-      // The loudest client comes in the middle.
-      const requests = client === 2500 ? 50 : 1 + (client % 7);
-      for (let count = 1; count <= requests; count++) {
-        const request = requestAt(client, "", { userAgent: long, target: `/${long}?secret` });
-        loud.add(request, client, count, 0, () => `${client} ${long}`);
-      }
-    }
-    const [first, second] = loud.top(2);
-    expect(first?.client.slice(0, 5)).toBe("2500 ");
-    // The first 6 requests had not been enough to be among the loudest.
-    expect(first).toMatchObject({ number: 2500, busiest: 50 });
-    expect(second?.busiest).toBe(7);
-    expect(first?.client).toHaveLength(200);
-    expect(first?.userAgents.top(9)).toEqual([{ text: "x".repeat(200), count: 44 }]);
-    expect(JSON.stringify(first?.paths.top(9))).not.toContain("secret");
   });
 });

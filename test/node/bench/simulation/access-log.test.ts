@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseAccessLog, readAccessLog } from "../../../../bench/simulation/access-log.ts";
+import { Random } from "../../../../bench/simulation/random.ts";
 import { syntheticLog } from "../../../../bench/simulation/synthetic-log.ts";
-import { Random } from "../../../../cli/simulation/random.ts";
 
 const parse = (lines: Iterable<string>) => parseAccessLog(lines, new Random(1, "log"));
 const line = (address: string, time: string) => `${address} - - [${time}] "GET / HTTP/1.1" 200 5`;

@@ -1,3 +1,4 @@
+import { Random } from "../../../../bench/simulation/random.ts";
 import type { Scenario } from "../../../../bench/simulation/scenario.ts";
 import {
   arrivalsOf,
@@ -6,7 +7,6 @@ import {
   poisson,
   uniformClients,
 } from "../../../../bench/simulation/traffic.ts";
-import { Random } from "../../../../cli/simulation/random.ts";
 
 const SECOND = 1000;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { Isolate } from "../../../../bench/simulation/fleet.ts";
 import { Ledger } from "../../../../bench/simulation/ledger.ts";
 import { type Request, withRequest } from "../../../../bench/simulation/request.ts";
 import { audit, emptyResult, type RunResult } from "../../../../bench/simulation/run-result.ts";
-import { Isolate } from "../../../../cli/simulation/fleet.ts";
 import type { Demand, Tally } from "../../../../src/engine/counter.ts";
 
 const WINDOW_MS = 60_000;

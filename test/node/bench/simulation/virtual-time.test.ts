@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { VirtualTime, WORLD } from "../../../cli/simulation/virtual-time.ts";
+import { VirtualTime, WORLD } from "../../../../bench/simulation/virtual-time.ts";
 
 const { now: realNow } = Date;
 const realTimeout = globalThis.setTimeout;

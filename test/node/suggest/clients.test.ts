@@ -1,19 +1,31 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
-import { ClientReader } from "../../../cli/suggest/client-reader.ts";
+import { LogRules } from "../../../cli/replay/rule-applier.ts";
 import { type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import { clientAddress } from "../../../src/request/headers.ts";
 import { FACTS, requestAt } from "./counted.ts";
 
-function readerFor(options: RuleOptions, facts: LogFacts = FACTS, countsUnknownAddress = false) {
+function readerFor(options: RuleOptions, facts: LogFacts = FACTS, missingAsAbsent = false) {
   const { rule, config } = requestedRule(options);
-  return new ClientReader(rule, config, facts, countsUnknownAddress);
+  const rules = new LogRules(config, [rule], facts, missingAsAbsent);
+  const clients = rules.clientsOf(rule);
+  return {
+    rules,
+    clients,
+    clientOf(request: LogRequest): string | undefined {
+      const [match] = rules.matchesOf(request) ?? [];
+      return match && clients.identityOf(match, rules.request);
+    },
+  };
 }
 
 /** The identities of clients as texts, without those that are left out. */
-function identitiesOf(reader: ClientReader, requests: readonly LogRequest[]): string[] {
-  return requests.flatMap((request) => reader.clientOf(request) ?? []);
+function identitiesOf(
+  { clientOf }: ReturnType<typeof readerFor>,
+  requests: readonly LogRequest[],
+): string[] {
+  return requests.flatMap((request) => clientOf(request) ?? []);
 }
 
 /** Addresses in canonical and in other notations, and texts that are none. */
@@ -38,7 +50,7 @@ describe("the clients of requests", () => {
   it("are those of the Worker, for every notation of an address", () => {
     fc.assert(
       fc.property(fc.array(addresses, { maxLength: 5 }), (texts) => {
-        const reader = readerFor({}, FACTS, true);
+        const reader = readerFor({}, { ...FACTS, ip: false }, true);
         for (const ip of [...texts, ...texts]) {
           const headers = new Headers({ "cf-connecting-ip": ip });
           expect(reader.clientOf(requestAt(0, ip))).toBe(clientAddress(headers, 64));
@@ -53,7 +65,7 @@ describe("the clients of requests", () => {
     const requests = ["192.0.2.1", "", "-", "2001:db8::1"].map((ip) => requestAt(0, ip));
     requests.push(requestAt(0, "", { ip: undefined }));
     expect(identitiesOf(reader, requests)).toEqual(["192.0.2.1", "2001:db8::/64"]);
-    expect(reader.withoutAddress).toBe(3);
+    expect(reader.clients.withoutAddress).toBe(3);
   });
 
   it("need the address only if the key's other values are absent", () => {
@@ -63,7 +75,7 @@ describe("the clients of requests", () => {
       requestAt(0, "", { ip: undefined, headers: new Map(key ? [["x-api-key", key]] : []) });
     const found = identitiesOf(reader, [request("a"), request("b"), request(undefined)]);
     expect(new Set(found).size).toBe(2);
-    expect(reader.withoutAddress).toBe(1);
+    expect(reader.clients.withoutAddress).toBe(1);
   });
 
   it("are shown without credentials", () => {
@@ -71,7 +83,7 @@ describe("the clients of requests", () => {
     const reader = readerFor({ key: ["header:x-api-key", "path"] }, facts);
     const headers = new Map([["x-api-key", "s3cret-of-many-characters"]]);
     reader.clientOf(requestAt(0, "192.0.2.1", { headers, target: "/a?b" }));
-    const shown = reader.shown();
+    const shown = reader.clients.shown();
     expect(shown).toMatch(/^s3cr….*, \/a$/);
     expect(shown).not.toContain("s3cret");
   });
@@ -90,6 +102,9 @@ describe("the clients of requests", () => {
     const preflight = requestAt(0, "192.0.2.1", { method: "OPTIONS" });
     const long = requestAt(0, "192.0.2.1", { target: `/${"%2f".repeat(20_000)}` });
     expect(identitiesOf(reader, [preflight, long])).toEqual([]);
-    expect(reader).toMatchObject({ assumedPreflights: 1, refused: 1 });
+    expect(reader.rules.notes().map(({ code, text }) => [code, text.slice(0, 9)])).toEqual([
+      ["refused-requests", "1 request"],
+      ["assumed-preflights", "1 request"],
+    ]);
   });
 });
