@@ -3,7 +3,7 @@ import { type Fault, keysOf, MAX_FAULTS, moreFaults, pathOf, shortened } from ".
 import { isRecord } from "../fields.ts";
 import { parseAlternatives } from "../key.ts";
 import { areTierNamesSecret } from "../tiers.ts";
-import { secretHint, unknownFieldHint, valueHint } from "./hints.ts";
+import { unknownFieldHint, valueHint } from "./hints.ts";
 import { nearestName } from "./nearest-name.ts";
 
 /**
@@ -85,12 +85,9 @@ function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {
     return sentence("unknown field", hint, `allowed: ${issue.message}`);
   }
   if (given === undefined) return sentence("missing", undefined, requirementOf(issue));
-  const hint = isSecret(keys)
-    ? secretHint(keys, given)
-    : isShown(keys, given, config)
-      ? valueHint(issue, keys, given)
-      : undefined;
-  return sentence(`got ${printable(keys, given, config)}`, hint, requirementOf(issue));
+  if (isHidden(keys, given))
+    return sentence(`got ${kindOf(given)}`, undefined, requirementOf(issue));
+  return sentence(`got ${preview(given)}`, valueHint(issue, keys, given), requirementOf(issue));
 }
 
 /**
@@ -191,27 +188,12 @@ function hideSecrets(this: unknown, key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).slice(0, MAX_ITEMS));
 }
 
-/**
- * Hides passwords in URLs, values in queries, and the text after the name in a key, such as
- * `SECRET` in `header:NAME:SECRET`.
- */
+/** Hides passwords and queries in URLs, and the text after the name in a key, such as `header:NAME:SECRET`. */
 function withoutCredentials(text: string): string {
   return text
-    .replace(/(?<=\/\/).*@/s, "…@")
-    .replace(/^[^/\s]+@/, "…@")
-    .replace(/(^|[|,]) *((header|cookie|query):[^:=|]*[:=]).*/s, (all, before, name: string) =>
-      all.startsWith(name) ? `${name}…` : `${before} ${name}…`,
-    )
-    .replace(/^([^?#]*\/\/[^?#]*[?#]|[^/?][^?]*\?(?=[^=]*=)).*/s, (all, before: string) => {
-      const query = all.slice(before.length);
-      return (
-        before +
-        query.replace(
-          /([^=&#;]*)(=?)[^&#;]*/g,
-          (part, name, equals) => part && (equals ? `${name}=…` : "…"),
-        )
-      );
-    });
+    .replace(/(?<=\/\/|^(?!\/)).*@/s, "…@")
+    .replace(/((header|cookie|query):[^:=|]*[:=]).*/s, "$1…")
+    .replace(/(?<=\/\/.*)[?#].*|(?<=^[^/?][^?]*)\?(?=[^=]*=).*/s, "?…");
 }
 
 /**
@@ -238,22 +220,8 @@ function valueAt(config: unknown, keys: readonly unknown[]): unknown {
   return value;
 }
 
-/** Returns a value as a message may show it: shortened, on one line, and without secrets. */
-function printable(keys: readonly unknown[], value: unknown, config: unknown): string {
-  // The fault is in a name that the user has chosen in `custom.keys`.
-  if (keys[0] === "custom" && typeof value === "string" && value === keys.at(-1)) {
-    return preview(printableName(value));
-  }
-  return isShown(keys, value, config) ? preview(value) : kindOf(value);
-}
-
-/** Whether a message may contain a value, and not only its kind. */
-function isShown(keys: readonly unknown[], value: unknown, config: unknown): boolean {
-  return !isSecret(keys) && !isTierSecret(keys, config) && !isHidden(keys, value);
-}
-
 /** Fields in which users write a secret by mistake. */
-const SENSITIVE = new Set(["exempt", "jwt", "custom", "tiers"]);
+const SENSITIVE = new Set<unknown>(["exempt", "jwt", "custom", "tiers"]);
 
 /**
  * Texts in these fields that cannot be secrets, because they have the form of an address, an
@@ -274,7 +242,7 @@ const HARMLESS: ReadonlyMap<string, RegExp> = new Map(
 /** Whether only the kind of a value is shown, because its field often holds secrets. */
 function isHidden(keys: readonly unknown[], value: unknown): boolean {
   if (isConditionValue(keys)) return true;
-  if (!keys.some((key) => SENSITIVE.has(String(key)))) return false;
+  if (!keys.some((key) => SENSITIVE.has(key))) return false;
   if (typeof value === "object" && value !== null) return true;
   const field = keys.findLast((key) => typeof key !== "number");
   return typeof value === "string" && HARMLESS.get(String(field))?.test(value) !== true;
@@ -290,10 +258,7 @@ function isConditionValue(keys: readonly unknown[]): boolean {
   return keys.includes("match") && at !== -1 && rest.length > at + 1;
 }
 
-/**
- * Whether the value at a path may be a secret, even if the secret is there by mistake. Faults are
- * printed and logged, so they must not contain a secret.
- */
+/** Whether the value at a path may be a secret, even if the secret is there by mistake. */
 function isSecret(keys: readonly unknown[]): boolean {
   const at = keys.indexOf("exempt");
   return keys.at(-1) === "secret" || (at !== -1 && keys[at + 1] !== "ips");
@@ -329,7 +294,7 @@ function printableKeys(keys: readonly unknown[], config: unknown): unknown[] {
 
 /** Whether a name in a path stands where a user may have written a secret by mistake. */
 function isChosen(keys: readonly unknown[], index: number): boolean {
-  const at = keys.findIndex((key) => SENSITIVE.has(String(key)));
+  const at = keys.findIndex((key) => SENSITIVE.has(key));
   if (at === -1 || index <= at) return false;
   // The names of headers and of tiers are necessary to find the fault.
   const parent = keys[index - 1];
@@ -363,12 +328,4 @@ function secretTiersOf(keys: readonly unknown[], config: unknown) {
   const { by, limits } = isRecord(tiers) ? tiers : {};
   const parsed = typeof by === "string" ? parseAlternatives(by) : undefined;
   return !parsed || areTierNamesSecret([parsed]) ? { at, limits } : undefined;
-}
-
-/** Whether the value at a path may contain a client's credential as the name of a tier. */
-function isTierSecret(keys: readonly unknown[], config: unknown): boolean {
-  const tiers = secretTiersOf(keys, config);
-  if (!tiers) return false;
-  const [field, , ...inTier] = keys.slice(tiers.at + 1);
-  return field === undefined || (field === "limits" && inTier.length === 0);
 }

@@ -1,22 +1,14 @@
 import type * as v from "valibot";
 import { TIME_ZONE } from "../calendar.ts";
-import { isRecord } from "../fields.ts";
 import { ALLOWED_KEYS, parseAlternatives } from "../key.ts";
 import { ruleFields } from "../rule.ts";
 import { configFields } from "../schema.ts";
 import { DURATION, formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../window.ts";
 import { bareName, nearestName } from "./nearest-name.ts";
-import {
-  BOOLEANS,
-  FIELDS_OF_OTHERS,
-  IDENTITIES,
-  KEYS_OF_OTHERS,
-  type Place,
-  WORDS_OF_OTHERS,
-} from "./other-names.ts";
+import { FIELDS_OF_OTHERS, type Place } from "./other-names.ts";
 
-// A cure is suggested for an unknown field, and for the notations of other limiters: their words,
-// their units of time and their rates. All other faults show the allowed values only.
+// A cure is suggested for an unknown field, for a misspelt word, and for the notations of other limiters: their
+// units of time and their rates. All other faults show the allowed values only.
 
 /** A suggestion for a field that Weir does not have. */
 interface FieldHint {
@@ -109,10 +101,8 @@ function meaningOf(words: Readonly<Record<string, string>>, bare: string): strin
   return Object.entries(words).find(([, all]) => all.split(" ").includes(bare))?.[0];
 }
 
-/** Writes the value of another limiter's field: a number, a length of time, or `"shadow"` for `dryRun`. */
+/** Writes the value of another limiter's field: a number, or a length of time. */
 function valueFor(field: string, bare: string, value: unknown): string {
-  const word = value === true ? meaningOf(WORDS_OF_OTHERS[field] ?? {}, bare) : undefined;
-  if (word) return `: ${word}`;
   if (field === "window" || field === "ban") {
     const isMs = typeof value === "number" && (bare.endsWith("ms") || value >= 10_000);
     const length = lengthText(isMs ? value / 1000 : value, field === "window");
@@ -133,52 +123,15 @@ export function valueHint(
   given: unknown,
 ): string | undefined {
   // The message of a check between fields is a sentence that names the cure.
-  if (issue.type === "raw_check") return nearestFunctionHint(issue);
+  if (issue.type === "raw_check") return undefined;
   if (typeof given === "string" && given.length > LONGEST_TEXT) return undefined;
   const field = String(keys.findLast((key) => typeof key !== "number") ?? "");
   const allowed = issue.message;
-  if (typeof given === "function") return functionHint(field);
-  if (typeof given === "object" && given !== null) return undefined;
-  if (allowed.startsWith(ALLOWED_KEYS)) return keyHint(given);
   if (allowed.startsWith(DURATION)) return durationHint(given, allowed.includes("calendar"));
-  return wordHint(field, given, allowed) ?? numberHint(field, given, allowed);
-}
-
-/** Suggests the nearest of the functions that `custom` has. */
-function nearestFunctionHint({ expected, received }: v.BaseIssue<unknown>): string | undefined {
-  const nearest = expected ? nearestName(received, expected.split(", ")) : undefined;
-  return nearest && `did you mean "custom:${nearest}"?`;
-}
-
-/** The groups of `custom` with the functions that these fields name. */
-const GROUPS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    key: "keys",
-    by: "keys",
-    cost: "costs",
-    from: "costs",
-    reserve: "costs",
-    settle: "settle",
-    response: "responses",
-    body: "responses",
-  }),
-);
-
-/** Suggests where to move a function. */
-function functionHint(field: string): string | undefined {
-  const group = GROUPS.get(field);
-  const text = field === "body" ? 'response: "custom:NAME"' : '"custom:NAME"';
-  return group && `write ${text} and put the function into custom.${group}.NAME`;
-}
-
-/** Suggests a cure without the given value, because the value may be a secret. */
-export function secretHint(keys: readonly unknown[], given: unknown): string | undefined {
-  if (keys.at(-2) === "headers" && isRecord(given)) {
-    return 'write the name of a secret of the Worker, such as { secret: "INTERNAL_TOKEN" }, not the secret itself';
-  }
-  return keys.at(-1) === "secret" && typeof given === "string"
-    ? 'write the name of the secret, such as "JWT_SECRET", not the secret itself'
-    : undefined;
+  if (typeof given === "number") return wholeNumberHint(given, allowed);
+  if (typeof given !== "string") return undefined;
+  if (allowed.startsWith(ALLOWED_KEYS)) return keyHint(given);
+  return wordHint(given, allowed) ?? numberHint(field, given, allowed);
 }
 
 /**
@@ -186,17 +139,12 @@ export function secretHint(keys: readonly unknown[], given: unknown): string | u
  *
  * @param allowed the message of the schema, which is a list of the words
  */
-function wordHint(field: string, given: unknown, allowed: string): string | undefined {
-  const word = bareName(String(given));
-  const words = allowed === "true or false" ? BOOLEANS : WORDS_OF_OTHERS[field];
-  const meant = words && meaningOf(words, word);
-  if (meant) return `write ${meant}`;
+function wordHint(given: string, allowed: string): string | undefined {
   const choices = allowed === TIME_ZONE ? timeZones() : wordsIn(allowed);
-  const same = choices.find((each) => bareName(each) === word);
+  const same = choices.find((each) => bareName(each) === bareName(given));
   if (same) return `write ${JSON.stringify(same)}`;
   // Names that differ in a digit, such as `HS256` and `RS256`, have different meanings.
-  const isMisspelt = typeof given === "string" && !/\d/.test(given);
-  const nearest = isMisspelt ? nearestName(given, choices) : undefined;
+  const nearest = /\d/.test(given) ? undefined : nearestName(given, choices);
   return nearest && `did you mean ${JSON.stringify(nearest)}?`;
 }
 
@@ -211,24 +159,14 @@ function timeZones(): readonly string[] {
   return Intl.supportedValuesOf?.("timeZone") ?? [];
 }
 
-const NAMED_KEY = /^(header|cookie|query|param|jwt|custom)$/;
-
 /** Suggests a key in Weir's notation, such as `"header:x-api-key | ip"`. */
-function keyHint(given: unknown): string | undefined {
-  if (typeof given !== "string") return undefined;
-  const parts = given.split(/\s*\|+\s*/).filter(Boolean);
-  const key = parts.map(keyFor).join(" | ");
-  if (parseAlternatives(key)) return `write ${JSON.stringify(key)}`;
-  const [kind = ""] = given.trim().split(/[.:]/);
-  if (kind === "jwt") {
-    return 'write a nested claim as a JSON Pointer, such as "jwt:/app_metadata/plan"';
-  }
-  if (NAMED_KEY.test(kind.toLowerCase())) {
-    return `write "${kind.toLowerCase()}:NAME" with the name of the value`;
-  }
-  return IDENTITIES.split(" ").includes(bareName(kind))
-    ? 'write "jwt:CLAIM" for a claim of a verified token, such as "jwt:sub", or "custom:NAME" for the result of custom.keys.NAME'
-    : undefined;
+function keyHint(given: string): string | undefined {
+  const key = given
+    .split(/\s*\|+\s*/)
+    .filter(Boolean)
+    .map(keyFor)
+    .join(" | ");
+  return parseAlternatives(key) && `write ${JSON.stringify(key)}`;
 }
 
 /** Returns a valid key for a text such as `IP`, `:id` and `X-Api-Key`; an empty text if there is none. */
@@ -236,11 +174,6 @@ function keyFor(text: string): string {
   if (parseAlternatives(text)) return text;
   const [, parameter] = /^\/?:(\w+)$/.exec(text) ?? [];
   if (parameter) return `param:${parameter}`;
-  const bare = bareName(text);
-  const meant = Object.hasOwn(KEYS_OF_OTHERS, bare)
-    ? bare
-    : meaningOf(KEYS_OF_OTHERS, bare.replace(/^\$/, ""));
-  if (meant) return meant;
   // A text with a hyphen is the name of a header.
   if (/^[a-z][a-z0-9]*(-[a-z0-9]+)+$/i.test(text) && text.length <= 40) {
     return `header:${text.toLowerCase()}`;
@@ -249,8 +182,7 @@ function keyFor(text: string): string {
   const [kind = "", name] = text.split(/\s*[:=]\s*/);
   const kinds = [...ALLOWED_KEYS.matchAll(/(?<=^|, )\w+/g)].map(([each]) => each);
   const nearest = nearestName(kind, kinds) ?? "";
-  if (kind === "jwt") return "";
-  return name === undefined || !NAMED_KEY.test(nearest) ? nearest : `${nearest}:${name}`;
+  return name === undefined || /\//.test(name) ? nearest : `${nearest}:${name}`;
 }
 
 /** A unit of time: its names, its length in seconds, and its name as a unit of the calendar. */
@@ -346,32 +278,28 @@ function wholeNumberIn(text: string): number | undefined {
     : Number(digits.replace(/[_,' ]/g, "")) * (thousand ? 1000 : 1);
 }
 
-/** Values with which other limiters have no limit. */
-const UNLIMITED = /^(null|false|none|no|unlimited|infinity|-.*)$/i;
-
 /**
- * Suggests a whole number.
+ * Suggests a limit and a window for a rate, and a whole number for a text.
  *
  * @param allowed the message of the schema, which has the lowest and the highest number
  */
-function numberHint(field: string, given: unknown, allowed: string): string | undefined {
+function numberHint(field: string, given: string, allowed: string): string | undefined {
   const rate = rateIn(given);
   if (rate && /^limits?$/.test(field)) {
     const text = `limit: ${rate.limit}, window: ${rate.window}`;
     return field === "limit" ? `write ${text}` : `write { ${text} }`;
   }
-  if (field === "limit" && UNLIMITED.test(String(given))) {
-    return "for no limit, remove the rule, or use exempt or match.except";
-  }
+  const whole = wholeNumberIn(given);
+  if (whole !== undefined) return wholeNumberHint(whole, allowed);
+  const seconds = field.endsWith("Ms") ? secondsIn(given) : undefined;
+  return seconds === undefined ? undefined : `write ${seconds * 1000}, a number of milliseconds`;
+}
+
+/** Suggests the allowed whole numbers next to a number. */
+function wholeNumberHint(given: number, allowed: string): string | undefined {
   const [, min, max] = /^a whole number from (\d+) to (\d+)/.exec(allowed) ?? [];
-  const isAllowed = (number: number) => number >= Number(min) && number <= Number(max);
-  if (typeof given === "string") {
-    const seconds = field.endsWith("Ms") ? secondsIn(given) : undefined;
-    const whole = wholeNumberIn(given);
-    if (whole !== undefined) return isAllowed(whole) ? `write ${whole}` : undefined;
-    return seconds === undefined ? undefined : `write ${seconds * 1000}, a number of milliseconds`;
-  }
-  if (typeof given !== "number") return undefined;
-  const choices = [...new Set([Math.floor(given), Math.ceil(given)])].filter(isAllowed);
+  const choices = [...new Set([Math.floor(given), Math.ceil(given)])].filter(
+    (number) => number >= Number(min) && number <= Number(max),
+  );
   return choices.length > 0 ? `write ${choices.join(" or ")}` : undefined;
 }
