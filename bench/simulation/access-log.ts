@@ -27,7 +27,7 @@ export interface AccessLog {
  * @throws {Error} if the file cannot be read or has no request with an address; the message names the file
  */
 export async function readAccessLog(file: string, random: Random): Promise<AccessLog> {
-  const logs = await openLogs({ files: [file], maxDelayMs: MAX_DELAY_MS });
+  const logs = await openLogs({ files: [file], maxDelay: MAX_DELAY_MS });
   const arrivals = new Arrivals(random);
   for await (const batch of logs.batches()) for (const request of batch) arrivals.add(request);
   const { broken, late } = logs.progress;

@@ -210,7 +210,6 @@ function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {
     columns: [
       { label: "Line", cell: ({ file, line }) => `${shown(file)}:${line}` },
       { label: "Reason", cell: ({ reason }) => shown(reason, MAX_SENTENCE_LENGTH) },
-      { label: "Its start", cell: ({ text }) => html`<code>${shown(text)}</code>` },
     ],
     rows: lines,
   });

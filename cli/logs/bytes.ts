@@ -27,6 +27,8 @@ interface Input {
  * their turn. Of a stream, `head` keeps what it has read.
  */
 export class ByteSource {
+  readonly name: string;
+  readonly size: number | undefined;
   readonly #input: Input;
   #stream: Readable | undefined;
   #bytesRead = 0;
@@ -38,15 +40,9 @@ export class ByteSource {
   #failure: unknown;
 
   constructor(input: Input) {
+    this.name = input.name;
+    this.size = input.size;
     this.#input = input;
-  }
-
-  get name(): string {
-    return this.#input.name;
-  }
-
-  get size(): number | undefined {
-    return this.#input.size;
   }
 
   /**
@@ -69,15 +65,10 @@ export class ByteSource {
       }
     } catch (error) {
       if (length === 0 && !this.#input.signal?.aborted) throw error;
-      this.#failure = error;
+      if (this.size === undefined) this.#failure = error;
     }
-    if (this.size === undefined) {
-      this.#kept = read;
-      this.#rest = chunks;
-    } else {
-      this.#failure = undefined;
-      await chunks.return(undefined);
-    }
+    if (this.size === undefined) [this.#kept, this.#rest] = [[...read], chunks];
+    else await chunks.return(undefined);
     return { bytes: Buffer.concat(read), isWhole };
   }
 
@@ -126,26 +117,16 @@ export async function openByteSource(
   signal: AbortSignal | undefined,
 ): Promise<ByteSource> {
   if (name === "-") {
-    return new ByteSource({
-      name: "standard input",
-      size: undefined,
-      signal,
-      open: () => process.stdin,
-    });
+    const open = () => process.stdin;
+    return new ByteSource({ name: "standard input", size: undefined, signal, open });
   }
   const stats = await stat(name).catch((error: unknown) => {
     throw new CommandFailure(2, `${name} cannot be read: ${reasonOf(error)}`);
   });
-  if (stats.isDirectory()) {
-    throw new CommandFailure(
-      2,
-      `${name} is a directory. Name its files, such as ${name}/access.log*.`,
-    );
-  }
   if (!stats.isFile()) {
     throw new CommandFailure(
       2,
-      `${name} is a pipe or a device, and a log is read twice. Name a file, or use the standard input: … | npx weir replay -.`,
+      `${name} is a directory, a pipe or a device, and a log is read twice. Name files, or use the standard input: … | npx weir replay -.`,
     );
   }
   return new ByteSource({ name, size: stats.size, signal, open: () => createReadStream(name) });
@@ -160,46 +141,25 @@ export function reasonOf(error: unknown): string {
   return message.endsWith(".") ? message : `${message}.`;
 }
 
-/** The bytes by which all forms of compression are recognised. */
+/** The bytes by which compression is recognised. */
 const MAGIC_BYTES = 4;
 
-/** Other forms, by their first bytes, with the program that decompresses them. */
-const OTHERS = [
-  ["425a68", "bzip2", "bzcat"],
-  ["fd377a58", "xz", "xzcat"],
-  ["504b0304", "zip", "unzip -p"],
-  ["04224d18", "lz4", "lz4cat"],
-  ["fffe", "UTF-16", "iconv -f UTF-16"],
-  ["feff", "UTF-16", "iconv -f UTF-16"],
-] as const;
-
-/**
- * Decompresses gzip and zstd, which it recognises by the first bytes. Other bytes stay as they are.
- *
- * @throws {CommandFailure} if the bytes are compressed in another way
- */
+/** Decompresses gzip and zstd, which it recognises by the first bytes. Other bytes stay as they are. */
 export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const input = source[Symbol.asyncIterator]();
   try {
-    const first = await peek(input);
-    const decompressor = decompressorFor(first);
+    let first: Buffer = Buffer.alloc(0);
+    while (first.length < MAGIC_BYTES) {
+      const { value, done } = await input.next();
+      if (done) break;
+      first = Buffer.concat([first, value]);
+    }
     const all = joined(first, input);
-    if (decompressor) yield* through(decompressor, all);
-    else yield* all;
+    const decompressor = decompressorFor(first.toString("hex", 0, MAGIC_BYTES));
+    yield* decompressor ? through(decompressor, all) : all;
   } finally {
     await input.return?.();
   }
-}
-
-/** Reads the first bytes: at least four, unless there are fewer. */
-async function peek(input: AsyncIterator<Buffer>): Promise<Buffer> {
-  let bytes: Buffer = Buffer.alloc(0);
-  while (bytes.length < MAGIC_BYTES) {
-    const { value, done } = await input.next();
-    if (done) break;
-    bytes = bytes.length === 0 ? value : Buffer.concat([bytes, value]);
-  }
-  return bytes;
 }
 
 async function* joined(first: Buffer, input: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
@@ -214,21 +174,13 @@ async function* joined(first: Buffer, input: AsyncIterator<Buffer>): AsyncGenera
 const ONE_BY_ONE = { highWaterMark: 1, chunkSize: 64 * 1024 };
 
 /** @returns undefined if the bytes are not compressed */
-function decompressorFor(first: Buffer): Transform | undefined {
-  const start = first.toString("hex", 0, MAGIC_BYTES);
+function decompressorFor(start: string): Transform | undefined {
   if (start.startsWith("1f8b08")) return zlib.createGunzip(ONE_BY_ONE);
-  if (start === "28b52ffd" || /^5.2a4d18$/.test(start)) {
-    if (zlib.createZstdDecompress) return zlib.createZstdDecompress(ONE_BY_ONE);
-    throw new CommandFailure(
-      2,
-      "it is zstd, which Node reads from version 22.15 on. Pipe it: zstdcat FILE | npx weir replay -.",
-    );
-  }
-  const [, name, program] = OTHERS.find(([magic]) => start.startsWith(magic)) ?? [];
-  if (name === undefined) return undefined;
+  if (start !== "28b52ffd" && !/^5.2a4d18$/.test(start)) return undefined;
+  if (zlib.createZstdDecompress) return zlib.createZstdDecompress(ONE_BY_ONE);
   throw new CommandFailure(
     2,
-    `it is ${name}. Allowed are UTF-8, plain or compressed with gzip or zstd. ${program} converts it.`,
+    "it is zstd, which Node reads from version 22.15 on. Pipe it: zstdcat FILE | npx weir replay -.",
   );
 }
 

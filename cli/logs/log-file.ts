@@ -3,19 +3,16 @@ import { CommandFailure } from "../command-failure.ts";
 import { AccessLineParser } from "./access-line.ts";
 import { type ByteSource, type Head, openByteSource, reasonOf } from "./bytes.ts";
 import {
-  checkStart,
+  type AbsentField,
+  absentFields,
   type FieldMap,
   fieldsOf,
-  isLogpush,
-  type RecordStart,
+  noRequestsError,
   recordsOf,
-} from "./fields.ts";
+} from "./json-fields.ts";
 import { RecordParser } from "./json-records.ts";
 import type { LineParser, LogFacts, LogFormat, LogRequest } from "./log-request.ts";
 import { LogCounts } from "./progress.ts";
-
-/** Lines of access logs, also those whose request cannot be read. */
-const ACCESS_LINE = /^\S+ .*\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "/;
 
 /**
  * Recognises the format of a file by its start.
@@ -25,12 +22,8 @@ const ACCESS_LINE = /^\S+ .*\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4
  */
 export function recogniseFormat(lines: readonly string[]): LogFormat | undefined {
   const parser = new AccessLineParser(undefined);
-  if (lines.some((line) => ACCESS_LINE.test(line) || typeof parser.parse(line) === "object")) {
-    return "combined";
-  }
-  const records = recordsOf(lines);
-  if (records.length === 0) return undefined;
-  return isLogpush(records) ? "logpush" : "json";
+  if (lines.some((line) => typeof parser.parse(line) !== "string")) return "combined";
+  return recordsOf(lines).length === 0 ? undefined : "json";
 }
 
 /**
@@ -47,15 +40,12 @@ export function createParser(
   host: string | undefined,
 ): LineParser {
   if (format === "combined") return new AccessLineParser(host);
-  return new RecordParser(fieldsOf(format, recordsOf(lines), fields), host);
+  return new RecordParser(fieldsOf(recordsOf(lines), fields), host);
 }
 
 const NEWLINE = 10;
 const RETURN = 13;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
-
-/** How much of a line that is too long is kept for the report, in characters. */
-const KEPT = 512;
 
 /** Lines of one file, and how to read them. */
 interface LineInput {
@@ -124,7 +114,7 @@ export class LineReader {
     while (from <= text.length) {
       const next = text.indexOf("\n", from);
       const end = next === -1 ? text.length : next;
-      this.#readLine(text, from, text.charCodeAt(end - 1) === RETURN ? end - 1 : end);
+      this.#readLine(text.slice(from, text.charCodeAt(end - 1) === RETURN ? end - 1 : end));
       from = end + 1;
     }
   }
@@ -137,31 +127,17 @@ export class LineReader {
     return content.toString(isAscii(content) ? "latin1" : "utf8");
   }
 
-  #readLine(text: string, from: number, to: number): void {
-    const { parser, counts, maxBytes } = this.#input;
+  #readLine(line: string): void {
+    const { file, parser, counts, maxBytes } = this.#input;
     this.#number++;
     // A character has at most three bytes for each unit of its length.
-    if ((to - from) * 3 > maxBytes && Buffer.byteLength(text.slice(from, to)) > maxBytes) {
-      this.#countBroken(`is longer than ${maxBytes / 1024} KiB`, text.slice(from, from + KEPT));
-      return;
-    }
-    const content = parser.parse(text, from, to);
-    if (typeof content === "object") {
-      this.#requests.push(content);
-      counts.lines++;
-    } else if (content === undefined) {
-      counts.ignored++;
-      counts.lines++;
-    } else {
-      const line = text.slice(from, to);
-      if (line.trim() !== "") this.#countBroken(content, line);
-    }
-  }
-
-  #countBroken(reason: string, line: string): void {
-    const { file, counts } = this.#input;
+    const isLong = line.length * 3 > maxBytes && Buffer.byteLength(line) > maxBytes;
+    const content = isLong ? `is longer than ${maxBytes / 1024} KiB` : parser.parse(line);
+    if (typeof content === "object") this.#requests.push(content);
+    else if (content === undefined) counts.ignored++;
+    else if (line.trim() === "") return;
+    else counts.addBroken({ file, line: this.#number, reason: content });
     counts.lines++;
-    counts.addBroken(file, this.#number, reason, line);
   }
 }
 
@@ -182,13 +158,6 @@ export interface FileOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Requests that were read at once. */
-export interface RequestGroup {
-  readonly requests: readonly LogRequest[];
-  /** The mean length of their lines, in bytes. */
-  readonly meanBytes: number;
-}
-
 /** A log whose first lines have been read. */
 export interface LogFile {
   readonly name: string;
@@ -198,15 +167,15 @@ export interface LogFile {
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;
   readonly size: number | undefined;
-  /** What its first records show; undefined for other formats and for an empty file. */
-  readonly start: RecordStart | undefined;
+  /** Fields that `--map` names, and that none of its first records has; undefined for other files. */
+  readonly absent: readonly AbsentField[] | undefined;
   /**
    * Reads the requests in the order of the file. A read error after the first bytes ends them, and becomes a note.
    * An interruption ends them after the lines that have been read.
    *
    * @throws {CommandFailure} if the file can no longer be read at all
    */
-  groups(counts: LogCounts): AsyncGenerator<RequestGroup>;
+  groups(counts: LogCounts): AsyncGenerator<readonly LogRequest[]>;
   /** Closes a file that is not read to its end. */
   close(): void;
 }
@@ -223,41 +192,41 @@ export async function openLogFile(name: string, options: FileOptions): Promise<L
 }
 
 async function readStart(source: ByteSource, options: FileOptions): Promise<LogFile> {
-  const { signal } = options;
+  const { name, size } = source;
+  const { fields, host, signal } = options;
   const head = await headOf(source, signal);
   const lines = linesOf(head);
   const isEmpty = lines.every((line) => line.trim() === "");
-  const format = options.format ?? (isEmpty ? "combined" : recogniseFormat(lines));
-  if (format === undefined) throw unknownFormat(source.name);
+  const recognised = isEmpty ? "combined" : recogniseFormat(lines);
+  const format = options.format ?? recognised;
+  if (format === undefined) throw unknownFormat(name, "a known format");
   const createReader = (counts: LogCounts) => {
-    const parser = createParser(format, lines, options.fields, options.host);
+    const parser = createParser(format, lines, fields, host);
     const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
-    return { parser, reader: new LineReader({ file: source.name, parser, counts, maxBytes }) };
+    return { parser, reader: new LineReader({ file: name, parser, counts, maxBytes }) };
   };
   // The first requests are read twice: here, and with all others.
   const { reader, parser } = createReader(new LogCounts());
-  const first = isEmpty ? [] : reader.push(head.bytes);
-  if (head.isWhole && !isEmpty) first.push(...reader.end());
-  if (options.format !== undefined && first.length === 0) {
-    const likely = recogniseFormat(lines);
-    if (likely !== undefined && likely !== format) throw otherFormat(source.name, format, likely);
+  const first = reader.push(head.bytes);
+  if (head.isWhole) first.push(...reader.end());
+  const isJson = format === "json" && !isEmpty;
+  const absent = isJson ? absentFields(name, lines, fields) : undefined;
+  if (first.length === 0 && !isEmpty) {
+    // A user who names the format may know that the requests come later.
+    if (recognised !== undefined && recognised !== format) {
+      throw unknownFormat(name, `the format ${format}`);
+    }
+    if (isJson && options.format === undefined) throw noRequestsError(name, lines);
   }
-  // A user who names the format may know that the requests come later.
-  const isUnread = first.length === 0 && (options.format === undefined || format === "logpush");
-  const start =
-    isEmpty || format === "combined"
-      ? undefined
-      : checkStart(source.name, format, lines, options.fields, isUnread);
   return {
-    name: source.name,
+    name,
+    size,
     format,
-    start,
-    close: () => source.close(),
-    facts: isEmpty ? undefined : parser.facts(),
+    absent,
+    facts: isEmpty ? undefined : parser.facts(first),
     firstAt: first[0]?.at ?? Number.NEGATIVE_INFINITY,
-    size: source.size,
-    groups: (counts) =>
-      readGroups(source, createReader(counts).reader, counts, { isEmpty, signal }),
+    close: () => source.close(),
+    groups: (counts) => readGroups(source, createReader(counts).reader, counts, isEmpty, signal),
   };
 }
 
@@ -291,17 +260,17 @@ async function* readGroups(
   source: ByteSource,
   reader: LineReader,
   counts: LogCounts,
-  { isEmpty, signal }: { isEmpty: boolean; signal: AbortSignal | undefined },
-): AsyncGenerator<RequestGroup> {
+  isEmpty: boolean,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<readonly LogRequest[]> {
   let hasStarted = false;
   try {
     const onRead = (bytes: number) => {
       counts.bytesRead += bytes;
     };
-    const chunks = source.chunks(onRead);
-    for await (const chunk of chunks) {
+    for await (const chunk of source.chunks(onRead)) {
       hasStarted ||= chunk.length > 0;
-      yield groupOf(reader.push(chunk), chunk.length);
+      yield reader.push(chunk);
     }
   } catch (error) {
     // After an interruption, the last line may be incomplete.
@@ -314,23 +283,12 @@ async function* readGroups(
   if (!hasStarted && !isEmpty) {
     counts.addIncomplete(`${source.name} became empty before it was read.`);
   }
-  yield groupOf(reader.end(), 0);
+  yield reader.end();
 }
 
-function groupOf(requests: readonly LogRequest[], bytes: number): RequestGroup {
-  return { requests, meanBytes: bytes / Math.max(1, requests.length) };
-}
-
-function unknownFormat(name: string): CommandFailure {
+function unknownFormat(name: string, format: string): CommandFailure {
   return new CommandFailure(
     2,
-    `${name}: none of the first lines has a known format. Allowed: Apache's and nginx's combined and common, Cloudflare Logpush and JSON lines; --format names one.`,
-  );
-}
-
-function otherFormat(name: string, given: LogFormat, likely: LogFormat): CommandFailure {
-  return new CommandFailure(
-    2,
-    `${name}: none of the first lines is a request in the format ${given}. They look like ${likely}: use --format ${likely}, or leave --format out.`,
+    `${name}: none of the first lines has ${format}. Allowed: Apache's and nginx's combined and common, and JSON lines such as Cloudflare Logpush, plain or compressed with gzip or zstd; --format names one.`,
   );
 }

@@ -17,15 +17,14 @@ export interface LogRequest {
   readonly ip: string | undefined;
   /** The status of the response that the client got. */
   readonly status: number | undefined;
-  readonly userAgent: string | undefined;
-  /** Other headers of the request, by their names in lower case. */
+  /** Header fields of the request, by their names in lower case. */
   readonly headers: ReadonlyMap<string, string> | undefined;
-  /** Headers of the response, by their names in lower case. */
+  /** Header fields of the response, by their names in lower case. */
   readonly responseHeaders?: ReadonlyMap<string, string> | undefined;
   /** Cloudflare's data about the client, in the form of `request.cf`. */
   readonly cf?: LogClientFacts | undefined;
-  /** The length of the request's body, in bytes. */
-  readonly bodyBytes?: number | undefined;
+  /** The length of its line, in characters. */
+  readonly length?: number;
 }
 
 /** Whether a request got a response with a status below 400. An unknown status does not count. */
@@ -42,25 +41,11 @@ export interface LogClientFacts {
 }
 
 /**
- * What the lines of a log can state. A fact that is false or not listed is unknown in every line. A fact that
- * is true and missing in a line means that the request did not have it.
+ * What the lines of a log can state, by the names of `--map`: `ip`, `host`, `status`, `country`, `asn`, `ja4`, `bot`,
+ * `header:NAME`, `response-header:NAME`. A fact that is not listed is unknown in every line. A fact that is listed
+ * and missing in a line means that the request did not have it.
  */
-export interface LogFacts {
-  /** False if `--map` cannot name further facts, because not all files are JSON lines. */
-  readonly isMappable?: false;
-  readonly ip: boolean;
-  readonly host: boolean;
-  readonly status: boolean;
-  readonly country: boolean;
-  readonly asn: boolean;
-  readonly bots: boolean;
-  readonly ja4: boolean;
-  readonly bodyBytes: boolean;
-  /** The names of the request's headers, in lower case. */
-  readonly headers: ReadonlySet<string>;
-  /** The names of the response's headers, in lower case. */
-  readonly responseHeaders: ReadonlySet<string>;
-}
+export type LogFacts = ReadonlySet<string>;
 
 /** Labels, or an IPv6 address in brackets; then a port. */
 const HOST = /^([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(?::\d{1,5})?$/i;
@@ -131,65 +116,11 @@ export function clientIp(text: string): string | undefined {
   return bits.flatMap((pair) => [pair >> 8, pair & 0xff]).join(".");
 }
 
-/** Whether a part of a line is an IPv4 address in its canonical notation. */
-export function isIPv4At(line: string, from: number, to: number): boolean {
-  let dots = 0;
-  let byte = -1;
-  for (let index = from; index < to; index++) {
-    const code = line.charCodeAt(index);
-    if (code >= 48 && code <= 57) {
-      // A leading zero would mean octal to some programs.
-      if (byte === 0) return false;
-      byte = (byte === -1 ? 0 : byte * 10) + code - 48;
-      if (byte > 255) return false;
-    } else if (code === 46 && byte !== -1) {
-      dots++;
-      byte = -1;
-    } else return false;
-  }
-  return dots === 3 && byte !== -1;
-}
-
-type Names = LogFacts["headers"];
-
-const NOTHING: LogFacts = {
-  ip: false,
-  host: false,
-  status: false,
-  country: false,
-  asn: false,
-  bots: false,
-  ja4: false,
-  bodyBytes: false,
-  headers: new Set(),
-  responseHeaders: new Set(),
-};
-
-/** Returns what each of several logs states. */
-export function commonFacts(all: readonly LogFacts[]): LogFacts {
-  return all.length === 0
-    ? NOTHING
-    : all.reduce((a, b) => ({
-        ...((a.isMappable === false || b.isMappable === false) && { isMappable: false }),
-        ip: a.ip && b.ip,
-        host: a.host && b.host,
-        status: a.status && b.status,
-        country: a.country && b.country,
-        asn: a.asn && b.asn,
-        bots: a.bots && b.bots,
-        ja4: a.ja4 && b.ja4,
-        bodyBytes: a.bodyBytes && b.bodyBytes,
-        headers: commonNames(a.headers, b.headers),
-        responseHeaders: commonNames(a.responseHeaders, b.responseHeaders),
-      }));
-}
-
-function commonNames(a: Names, b: Names): Names {
-  return new Set([...a].filter((name) => b.has(name)));
-}
-
-/** The formats of logs. `combined` includes `common`, and lines with a host name before them. */
-export const LOG_FORMATS = ["combined", "logpush", "json"] as const;
+/**
+ * The formats of logs. `combined` includes `common`, and lines with a host name before them. `json` includes
+ * Cloudflare Logpush.
+ */
+export const LOG_FORMATS = ["combined", "json"] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** What a line is: a request, the reason why it cannot be read, or `undefined` if it is no request. */
@@ -197,16 +128,10 @@ export type LineContent = LogRequest | string | undefined;
 
 /** Reads the lines of one file. */
 export interface LineParser {
-  /**
-   * Parses a line, which is a part of a text with many lines.
-   *
-   * @param from the index of its first character; 0 if undefined
-   * @param to the index of its end, without the line end; the text's end if undefined
-   * @returns a request with memory of its own, so that it does not keep the text alive
-   */
-  parse(text: string, from?: number, to?: number): LineContent;
-  /** What the lines that have been parsed so far state. */
-  facts(): LogFacts;
+  /** Parses a line, without its line end. */
+  parse(line: string): LineContent;
+  /** Returns what the lines state, given the first requests. */
+  facts(first: readonly LogRequest[]): LogFacts;
 }
 
 /** V8 copies shorter parts. */

@@ -1,14 +1,15 @@
 import { formatCount } from "../../src/admin/format.ts";
+import type { ComputedCost } from "../../src/config/cost.ts";
 import type { KeyExpression, KeyPart } from "../../src/config/key.ts";
 import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { keyPartName } from "../../src/request/identity.ts";
 import type { LogFacts } from "./log-request.ts";
-import type { LogProgress } from "./progress.ts";
+import type { LogCounts } from "./progress.ts";
 
 /** Something that the reader of a report must know. */
 export interface ReportNote {
-  /** A stable name, such as `key-not-logged`. */
+  /** A stable name, such as `not-logged`. */
   readonly code: string;
   /** The rule that the note is about; undefined for the whole report. */
   readonly rule?: string;
@@ -16,93 +17,53 @@ export interface ReportNote {
   readonly text: string;
 }
 
-/** Something that a rule needs and that the log does not state. */
-interface UnknownFact {
-  /** As part of a sentence, such as `the header field x-api-key`. */
-  readonly name: string;
-  /** The option that makes the log state it, such as `--host NAME`; undefined if there is none. */
-  readonly cure: string | undefined;
+/** Returns the fact that states a header field of requests. */
+function headerFact(name: string): string {
+  return name === "host" ? name : `header:${name}`;
 }
 
 /** Whether the log states a header field of requests. */
 export function statesHeader(facts: LogFacts, name: string): boolean {
-  if (facts.headers.has(name)) return true;
-  if (name === "content-length") return facts.bodyBytes;
-  return name === "host" ? facts.host : false;
+  return facts.has(headerFact(name));
 }
-
-/** Whether the log states a header field of responses. */
-function statesResponseHeader({ responseHeaders }: LogFacts, name: string): boolean {
-  return responseHeaders.has(name);
-}
-
-/** The header fields by which a preflight is recognised. */
-const OF_PREFLIGHTS = ["origin", "access-control-request-method"];
 
 /** Whether the log shows which OPTIONS requests are preflights of browsers. */
 export function showsPreflights(facts: LogFacts): boolean {
-  return OF_PREFLIGHTS.every((name) => statesHeader(facts, name));
+  return facts.has("header:origin") && facts.has("header:access-control-request-method");
 }
 
-/** Returns the fact that the log lacks to state the value of a part of a key; undefined if it states it. */
-function unknownKeyPart(part: KeyPart, facts: LogFacts): UnknownFact | undefined {
+/** Returns the fact that states the value of a part of a key; undefined if every log states it. */
+function factOf(part: KeyPart): string | undefined {
   switch (part.kind) {
     case "ip":
-      return facts.ip ? undefined : UNKNOWN.ip;
-    case "header":
-      return statesHeader(facts, part.name) ? undefined : unknownHeader(part.name);
-    case "cookie":
-      return statesHeader(facts, "cookie") ? undefined : unknownHeader("cookie");
     case "host":
-      return facts.host ? undefined : UNKNOWN.host;
     case "country":
-      return facts.country ? undefined : UNKNOWN.country;
     case "asn":
-      return facts.asn ? undefined : UNKNOWN.asn;
     case "ja4":
-      return facts.ja4 ? undefined : UNKNOWN.ja4;
+      return part.kind;
+    case "header":
+      return headerFact(part.name);
+    case "cookie":
+      return "header:cookie";
     default:
       return undefined;
   }
 }
 
-function unknownHeader(name: string): UnknownFact {
-  return { name: `the header field ${name}`, cure: `--map header:${name}=FIELD` };
-}
-
-function unknownResponseHeader(name: string): UnknownFact {
-  return {
-    name: `the header field ${name} of responses`,
-    cure: `--map response-header:${name}=FIELD`,
-  };
-}
-
-const UNKNOWN = {
-  ip: { name: "the client's address", cure: "--map ip=FIELD" },
-  host: { name: "the host", cure: "--host NAME" },
-  country: { name: "the client's country", cure: "--map country=FIELD" },
-  asn: { name: "the client's AS number", cure: "--map asn=FIELD" },
-  bots: { name: "whether the client is a verified bot", cure: "--map bot=FIELD" },
-  ja4: { name: "the client's JA4 fingerprint", cure: "--map ja4=FIELD" },
-  status: { name: "the response's status", cure: "--map status=FIELD" },
-  bodyBytes: { name: "the length of the request's body", cure: "--map body-bytes=FIELD" },
-} as const satisfies Record<string, UnknownFact>;
-
-/** The stable names of the reasons why a log does not suffice for a rule. */
-type NeedCode =
-  | "key-not-logged"
-  | "host-not-logged"
-  | "condition-not-logged"
-  | "tier-not-logged"
-  | "cost-not-logged"
-  | "status-not-logged"
-  | "custom-function"
-  | "token-not-verified"
-  | "programs-only";
+const NAMES: Readonly<Record<string, string>> = {
+  ip: "the client's address",
+  host: "the host",
+  status: "the response's status",
+  country: "the client's country",
+  asn: "the client's AS number",
+  bot: "whether the client is a verified bot",
+  ja4: "the client's JA4 fingerprint",
+};
 
 /** Something that a rule needs and that a replay does not have. */
 export interface UnmetNeed {
-  readonly code: NeedCode;
+  /** A stable name of the reason why the rule is left out. */
+  readonly code: "not-logged" | "custom-function" | "token-not-verified" | "programs-only";
   /** What is missing and for which field of the rule, as a sentence. */
   readonly reason: string;
   /** The option that makes the log state it; undefined if there is none. */
@@ -114,28 +75,31 @@ export interface UnmetNeed {
 /** Returns what a rule needs and the log does not state. An empty list: the rule can be replayed. */
 export function unmetNeedsOf(rule: Rule, facts: LogFacts): UnmetNeed[] {
   if (rule.for === "programs") return [PROGRAMS_ONLY];
-  const { except } = rule.match;
+  const { match, key, tiers, count, cost } = rule;
   const needs = [
-    ...conditionNeeds(rule.match, "match", facts),
-    ...(except ? conditionNeeds(except, "match.except", facts) : []),
-    ...rule.key.flatMap((alternatives) => keyNeeds(alternatives, "key", facts)),
-    ...(rule.tiers?.by ?? []).flatMap((each) => keyNeeds(each, "tiers.by", facts)),
-    ...costNeeds(rule, facts),
+    ...conditionNeeds(match, "match"),
+    ...(match.except ? conditionNeeds(match.except, "match.except") : []),
+    ...key.flatMap((alternatives) => keyNeeds(alternatives, "key")),
+    ...(tiers?.by ?? []).flatMap((alternatives) => keyNeeds(alternatives, "tiers.by")),
+    ...(count ? [{ fact: "status", field: "count" }] : []),
+    ...(typeof cost === "object" ? [cost.before, cost.settle] : []).map(costNeed),
   ];
-  if (facts.isMappable !== false) return needs;
-  return needs.map((need) => (need.cure?.startsWith("--map") ? { ...need, cure: LOG_JSON } : need));
+  return needs.flatMap((need) => {
+    if (need === undefined || "code" in need) return need ?? [];
+    return facts.has(need.fact) ? [] : notLogged(need);
+  });
 }
-
-const LOG_JSON = "use a log of JSON lines that states it, because --map is only for these";
 
 /** Returns what makes up for a need, to complete a sentence; undefined if nothing does. */
 export function cureText({ cure, canBeAbsent }: UnmetNeed): string | undefined {
-  const absent = canBeAbsent && "--missing-as-absent";
-  if (cure !== LOG_JSON) {
-    const options = [cure, absent].filter(Boolean);
-    return options.length === 0 ? undefined : `add ${options.join(" or ")}`;
-  }
-  return absent ? `${cure}; or add ${absent}` : cure;
+  const options = [cure, canBeAbsent && "--missing-as-absent"].filter(Boolean);
+  return options.length === 0 ? undefined : `add ${options.join(" or ")}`;
+}
+
+/** A fact that a field of a rule needs. */
+interface NeededFact {
+  readonly fact: string;
+  readonly field: string;
 }
 
 const PROGRAMS_ONLY: UnmetNeed = {
@@ -144,63 +108,61 @@ const PROGRAMS_ONLY: UnmetNeed = {
   canBeAbsent: false,
 };
 
-function notLogged(code: NeedCode, { name, cure }: UnknownFact, field: string): UnmetNeed {
+function notLogged({ fact, field }: NeededFact): UnmetNeed {
+  const [name, of] = fact.startsWith("response-") ? [fact.slice(9), " of responses"] : [fact, ""];
+  const known = NAMES[fact] ?? `the header field ${name.slice("header:".length)}${of}`;
   return {
-    code,
-    reason: `The log does not state ${name}, which \`${field}\` needs.`,
-    cure,
-    canBeAbsent: true,
+    code: "not-logged",
+    reason: `The log does not state ${known}, which \`${field}\` needs.`,
+    cure: fact === "host" ? "--host NAME" : `--map ${fact}=FIELD (for JSON lines)`,
+    // A response always has a status.
+    canBeAbsent: fact !== "status",
   };
 }
 
-function conditionNeeds(
-  { hosts, headers = [], ips, countries, asns, bots }: Conditions,
-  field: string,
-  facts: LogFacts,
-): UnmetNeed[] {
-  const needs: UnmetNeed[] = [];
-  const add = (condition: string, fact: UnknownFact, code: NeedCode = "condition-not-logged") =>
-    needs.push(notLogged(code, fact, `${field}.${condition}`));
-  if (hosts && !facts.host) add("hosts", UNKNOWN.host, "host-not-logged");
-  for (const { name } of headers) {
-    if (!statesHeader(facts, name)) add("headers", unknownHeader(name));
-  }
-  if (ips && !facts.ip) add("ips", UNKNOWN.ip);
-  if (countries && !facts.country) add("countries", UNKNOWN.country);
-  if (asns && !facts.asn) add("asns", UNKNOWN.asn);
-  if (bots && !facts.bots) add("bots", UNKNOWN.bots);
-  return needs;
+/** The facts that conditions need. */
+const OF_CONDITIONS = {
+  hosts: "host",
+  ips: "ip",
+  countries: "country",
+  asns: "asn",
+  bots: "bot",
+} as const;
+
+function conditionNeeds(conditions: Conditions, path: string): NeededFact[] {
+  const names = Object.keys(OF_CONDITIONS) as (keyof typeof OF_CONDITIONS)[];
+  return [
+    ...(conditions.headers ?? []).map(({ name }) => ({
+      fact: headerFact(name),
+      field: `${path}.headers`,
+    })),
+    ...names
+      .filter((name) => conditions[name] !== undefined)
+      .map((name) => ({ fact: OF_CONDITIONS[name], field: `${path}.${name}` })),
+  ];
 }
 
 /** Kinds of key that every request has, so that no later alternative is used. */
 const IN_EVERY_REQUEST: readonly KeyPart["kind"][] = ["ip", "host", "method", "global"];
 
-function keyNeeds(
-  alternatives: readonly KeyPart[],
-  field: "key" | "tiers.by",
-  facts: LogFacts,
-): UnmetNeed[] {
-  const needs: UnmetNeed[] = [];
-  for (const part of alternatives) {
-    if (part.kind === "custom") needs.push(functionNeed(part.name, field));
-    else if (part.kind === "jwt") needs.push(TOKEN(part.name, field));
-    else {
-      const unknown = unknownKeyPart(part, facts);
-      const code = part.kind === "host" ? "host-not-logged" : CODES[field];
-      if (unknown) needs.push(notLogged(code, unknown, field));
-    }
-    if (IN_EVERY_REQUEST.includes(part.kind)) break;
-  }
-  return needs;
+function keyNeeds(alternatives: readonly KeyPart[], field: string): (NeededFact | UnmetNeed)[] {
+  const last = alternatives.findIndex(({ kind }) => IN_EVERY_REQUEST.includes(kind));
+  const used = last === -1 ? alternatives : alternatives.slice(0, last + 1);
+  return used.flatMap((part) => {
+    if (part.kind === "custom") return functionNeed(part.name, field);
+    if (part.kind === "jwt") return tokenNeed(part.name, field);
+    const fact = factOf(part);
+    return fact === undefined ? [] : { fact, field };
+  });
 }
 
-const CODES = { key: "key-not-logged", "tiers.by": "tier-not-logged" } as const;
-
-const TOKEN = (claim: string, field: string): UnmetNeed => ({
-  code: "token-not-verified",
-  reason: `\`${field}\` reads the claim ${claim} of a token, and replay verifies no tokens.`,
-  canBeAbsent: true,
-});
+function tokenNeed(claim: string, field: string): UnmetNeed {
+  return {
+    code: "token-not-verified",
+    reason: `\`${field}\` reads the claim ${claim} of a token, and replay verifies no tokens.`,
+    canBeAbsent: true,
+  };
+}
 
 function functionNeed(name: string, field: string): UnmetNeed {
   return {
@@ -210,25 +172,13 @@ function functionNeed(name: string, field: string): UnmetNeed {
   };
 }
 
-function costNeeds({ cost, count }: Rule, facts: LogFacts): UnmetNeed[] {
-  const needs: UnmetNeed[] = [];
-  if (count && !facts.status) {
-    // A response always has a status, so it cannot be treated as absent.
-    needs.push({ ...notLogged("status-not-logged", UNKNOWN.status, "count"), canBeAbsent: false });
-  }
-  if (typeof cost === "number") return needs;
-  const { before, settle } = cost;
-  if (typeof before === "object") {
-    if (before.kind === "custom") needs.push(functionNeed(before.name, "cost"));
-    else if (!statesHeader(facts, "content-length")) {
-      needs.push(notLogged("cost-not-logged", UNKNOWN.bodyBytes, "cost"));
-    }
-  }
-  if (settle?.kind === "custom") needs.push(functionNeed(settle.name, "cost"));
-  if (settle?.kind === "header" && !statesResponseHeader(facts, settle.name)) {
-    needs.push(notLogged("cost-not-logged", unknownResponseHeader(settle.name), "cost"));
-  }
-  return needs;
+function costNeed(
+  source: ComputedCost["before"] | ComputedCost["settle"],
+): NeededFact | UnmetNeed | undefined {
+  if (typeof source !== "object") return undefined;
+  if (source.kind === "custom") return functionNeed(source.name, "cost");
+  const fact = source.kind === "body" ? "header:content-length" : `response-header:${source.name}`;
+  return { fact, field: "cost" };
 }
 
 // Notes that only the end of a replay shows.
@@ -272,7 +222,10 @@ export function absentKeyParts(
   return key.flatMap((alternatives) => {
     const firstSeen = alternatives.findIndex((part) => seen.has(part));
     const absent = firstSeen === -1 ? alternatives : alternatives.slice(0, firstSeen);
-    return absent.filter((part) => OPTIONAL.includes(part.kind) && !unknownKeyPart(part, facts));
+    return absent.filter((part) => {
+      const fact = factOf(part);
+      return OPTIONAL.includes(part.kind) && (fact === undefined || facts.has(fact));
+    });
   });
 }
 
@@ -281,15 +234,15 @@ function requestsHave(number: number): string {
 }
 
 /** Returns the notes about facts without which parts of the report are empty. */
-export function factNotes({ ip, status }: LogFacts): ReportNote[] {
+export function factNotes(facts: LogFacts): ReportNote[] {
   const notes: ReportNote[] = [];
-  if (!ip) {
+  if (!facts.has("ip")) {
     notes.push({
       code: "address-not-logged",
       text: "The log does not state addresses, so clients can be counted only by rule.",
     });
   }
-  if (!status) {
+  if (!facts.has("status")) {
     notes.push({
       code: "status-not-logged",
       text: "The log does not state statuses, so it is unknown which denied requests had succeeded.",
@@ -300,7 +253,7 @@ export function factNotes({ ip, status }: LogFacts): ReportNote[] {
 
 /** Returns the notes about lines of the logs that were not read. */
 export function logNotes(
-  { notes, late, broken, lines }: LogProgress,
+  { notes, late, broken, lines }: LogCounts,
   isPartial: boolean | undefined,
 ): ReportNote[] {
   const found: ReportNote[] = notes.map((text) => ({ code: "log", text }));

@@ -1,26 +1,23 @@
-import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseIsoTime } from "../../src/config/calendar.ts";
 import { durationUpTo } from "../../src/config/window.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { printable } from "../print/text.ts";
-import { type AbsentField, fieldMap } from "./fields.ts";
+import { type AbsentField, fieldMap } from "./json-fields.ts";
 import { type FileOptions, type LogFile, openLogFile } from "./log-file.ts";
 import {
-  commonFacts,
   hostName,
   LOG_FORMATS,
   type LogFacts,
   type LogFormat,
   type LogRequest,
 } from "./log-request.ts";
-import { LogCounts, type LogProgress } from "./progress.ts";
-import { mergeFiles, TimeOrder } from "./time-order.ts";
+import { LogCounts } from "./progress.ts";
+import { readBatches } from "./time-order.ts";
 
+/** The options of `weir replay` and `weir suggest` about logs, as commander parses them. */
 export interface LogOptions {
-  /** Paths of files; `-` is the standard input. */
-  readonly files: readonly string[];
   /** @default recognised by each file's content */
   readonly format?: LogFormat | undefined;
   /** For JSON lines: the path of the field of each fact, such as `ip` → `client.address`. */
@@ -30,10 +27,15 @@ export interface LogOptions {
   /** The host of all requests, for logs that do not state it. */
   readonly host?: string | undefined;
   /** How far lines may be out of order, in milliseconds. Later lines are counted in `late`. */
-  readonly maxDelayMs: number;
+  readonly maxDelay: number;
   /** Only requests from this time, and before that time, in milliseconds since the Unix epoch. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
+}
+
+export interface OpenOptions extends LogOptions {
+  /** Paths of files; `-` is the standard input. */
+  readonly files: readonly string[];
   /**
    * Ends the reading, even while the next lines do not come. The batches then end with the requests of all lines that
    * have been read.
@@ -47,7 +49,7 @@ export interface Logs {
   readonly formats: readonly LogFormat[];
   /** What all files can state. */
   readonly facts: LogFacts;
-  readonly progress: LogProgress;
+  readonly progress: LogCounts;
   /** The requests of all files, in the order of their times. Call it once. */
   batches(): AsyncIterable<readonly LogRequest[]>;
 }
@@ -58,9 +60,9 @@ export interface Logs {
  * @throws {CommandFailure} if a file cannot be read, or if none of its first lines is in a known format, or if no file
  * has a field of `map`, or if the signal is aborted before the first line
  */
-export async function openLogs(options: LogOptions): Promise<Logs> {
-  const { format, host, signal } = options;
-  const fields = fieldMap(options.map ?? []);
+export async function openLogs(options: OpenOptions): Promise<Logs> {
+  const { format, host, signal, map = [] } = options;
+  const fields = fieldMap(map);
   const files = await openFiles(options, {
     format,
     fields,
@@ -68,38 +70,39 @@ export async function openLogs(options: LogOptions): Promise<Logs> {
     signal,
   });
   const counts = new LogCounts();
-  for (const { name, format, facts, start } of files) {
-    if (!facts) counts.addNote(`${name} is empty.`);
-    else if (fields.size > 0 && format === "combined") {
-      counts.addNote(
-        `${name} is in the format ${format}: --map is for JSON lines, and has no effect on it.`,
-      );
-    }
-    for (const note of start?.notes ?? []) counts.addNote(note);
-  }
+  for (const { name, facts } of files) if (!facts) counts.addNote(`${name} is empty.`);
   for (const { reason } of absentInAll(files)) {
     counts.addNote(`${reason} Requests without it count as ones that lack it.`);
   }
-  const sizes = files.map(({ size }) => size);
-  counts.bytesTotal = sizes.reduce(
-    (sum, size) => (sum === undefined || size === undefined ? undefined : sum + size),
+  const [first = new Set<string>(), ...others] = files
+    .map(({ facts }) => facts)
+    .filter((facts) => facts !== undefined);
+  counts.bytesTotal = files.reduce<number | undefined>(
+    (sum, { size }) => (sum === undefined || size === undefined ? undefined : sum + size),
     0,
   );
   return {
     formats: files.map(({ format }) => format),
-    facts: commonFacts(files.map(({ facts }) => facts).filter((facts) => facts !== undefined)),
+    facts: new Set([...first].filter((fact) => others.every((facts) => facts.has(fact)))),
     progress: counts,
-    batches: () => readBatches(files, options, counts),
+    batches: () => readBatches(files, counts, options),
   };
 }
 
 async function openFiles(
-  { files: names, missingAsAbsent }: LogOptions,
+  { files: names, missingAsAbsent }: OpenOptions,
   options: FileOptions,
 ): Promise<LogFile[]> {
   const files: LogFile[] = [];
   try {
     for (const name of names) files.push(await openLogFile(name, options));
+    const isMapped = files.some(({ format, facts }) => format === "json" || !facts);
+    if (options.fields.size > 0 && !isMapped) {
+      throw new CommandFailure(
+        1,
+        "--map is for JSON lines, and has no effect on the format combined.",
+      );
+    }
     const [absent] = absentInAll(files);
     if (!absent || missingAsAbsent) return files;
     throw new CommandFailure(
@@ -115,58 +118,16 @@ async function openFiles(
 
 /** Returns the fields of `--map` that none of the first records of any file has. */
 function absentInAll(files: readonly LogFile[]): readonly AbsentField[] {
-  const starts = files.map(({ start }) => start).filter((start) => start !== undefined);
-  const [first = [], ...others] = starts.map(({ absent }) => absent);
+  const [first = [], ...others] = files
+    .map(({ absent }) => absent)
+    .filter((absent) => absent !== undefined);
   return first.filter(({ fact }) =>
     others.every((each) => each.some((other) => other.fact === fact)),
   );
 }
 
-/** The number of requests from which a batch is handed out. */
-const BATCH = 4096;
-
-async function* readBatches(
-  files: readonly LogFile[],
-  { maxDelayMs, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY }: LogOptions,
-  counts: LogCounts,
-): AsyncGenerator<readonly LogRequest[]> {
-  const order = new TimeOrder(maxDelayMs, counts);
-  const onRequest = (request: LogRequest, bytes: number) => {
-    if (request.at >= from && request.at < to) order.add(request, bytes);
-    else counts.outside++;
-  };
-  for await (const _ of mergeFiles(files, counts, onRequest)) {
-    if (order.readyCount >= BATCH) yield* batchesOf(order.take(), counts);
-  }
-  yield* batchesOf(order.finish(), counts);
-}
-
-function* batchesOf(
-  requests: readonly LogRequest[],
-  counts: LogCounts,
-): Generator<readonly LogRequest[]> {
-  for (let from = 0; from < requests.length; from += BATCH) {
-    const batch = requests.slice(from, from + BATCH);
-    counts.requests += batch.length;
-    yield batch;
-  }
-}
-
 /** The highest value of `--max-delay`, in seconds: the lines of that time are kept in memory. */
 const MAX_DELAY_SECONDS = 86_400;
-
-/** The options of `weir replay` and `weir suggest` about logs, as commander parses them. */
-export interface LogCommandOptions {
-  readonly format?: LogFormat;
-  readonly map?: ReadonlyMap<string, string>;
-  readonly host?: string;
-  readonly missingAsAbsent?: true;
-  /** In milliseconds. */
-  readonly maxDelay: number;
-  /** Milliseconds since the Unix epoch. */
-  readonly from?: number;
-  readonly to?: number;
-}
 
 /** Adds the argument LOG… and the options about logs to a command. */
 export function withLogOptions(command: Command): Command {
@@ -196,19 +157,14 @@ export function withLogOptions(command: Command): Command {
  * Returns the options for `openLogs`.
  *
  * @param files the values of the argument LOG…
- * @throws {CommandFailure} if `--to` is not after `--from`, if a file is named twice, or if the host is no host name
+ * @throws {CommandFailure} if options do not fit together
  */
-export function logOptionsOf(
-  files: readonly string[],
-  { format, map, host, missingAsAbsent, maxDelay, from, to }: LogCommandOptions,
-): LogOptions {
+export function checkedLogOptions(files: readonly string[], options: LogOptions): OpenOptions {
+  const { host, from, to } = options;
   if (from !== undefined && to !== undefined && from >= to) {
     throw new CommandFailure(1, "--to must be a later time than --from.");
   }
-  if (files.indexOf("-") !== files.lastIndexOf("-")) {
-    throw new CommandFailure(1, "- is standard input, which can be read only once.");
-  }
-  const paths = files.map((file) => (file === "-" ? file : realPathOf(file)));
+  const paths = files.map((file) => resolve(file));
   const twice = files.find((_, index) => paths.indexOf(paths[index] as string) !== index);
   if (twice !== undefined) {
     throw new CommandFailure(
@@ -222,15 +178,7 @@ export function logOptionsOf(
       `--host ${printable(host)}: this is not a host name. Allowed: a name such as api.example.com.`,
     );
   }
-  return { files, format, map, host, missingAsAbsent, maxDelayMs: maxDelay, from, to };
-}
-
-function realPathOf(file: string): string {
-  try {
-    return realpathSync(file);
-  } catch {
-    return resolve(file);
-  }
+  return { ...options, files };
 }
 
 /** Adds the pairs of one `--map` to those of the ones before it. */

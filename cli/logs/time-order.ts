@@ -1,102 +1,85 @@
 import { formatDuration } from "../../src/admin/format.ts";
-import { CommandFailure } from "../command-failure.ts";
-import type { LogFile, RequestGroup } from "./log-file.ts";
+import type { LogFile } from "./log-file.ts";
 import type { LogRequest } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
-const SECOND_MS = 1000;
-
-/** The default bounds: requests with a length of 300 bytes need 75 MB. */
-const MAX_WAITING = 250_000;
-const MAX_WAITING_BYTES = 128 * 1024 * 1024;
+/** The default bounds: requests with a length of 300 characters need 75 MB. */
+const BOUNDS: WaitingBounds = { requests: 250_000, length: 128 * 1024 * 1024 };
 
 const EARLY =
   "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
 
-/** The requests of one second that wait for later lines. */
-interface Second {
-  readonly requests: LogRequest[];
-  bytes: number;
-  lastAt: number;
-  isSorted: boolean;
-}
+/** The number of requests from which a batch is handed out. */
+const BATCH = 4096;
 
 /** Bounds of the requests that wait. */
 interface WaitingBounds {
   readonly requests: number;
-  readonly bytes: number;
+  /** The length of their lines, in characters. */
+  readonly length: number;
 }
 
 /**
  * Orders requests by their times. Servers write a line when the response ends, so lines are out of order by
- * the longest response. Requests wait in a list for each second, because most logs have whole seconds: then
- * nothing needs to be sorted, and requests of one second stay in the order of the log.
+ * the longest response. Requests of the same time stay in the order of the log.
  */
 export class TimeOrder {
   readonly #maxDelayMs: number;
   readonly #counts: LogCounts;
   readonly #bounds: WaitingBounds;
-  readonly #seconds = new Map<number, Second>();
-  #ready: LogRequest[] = [];
-  /** The first second that may wait. */
-  #oldest = Number.NEGATIVE_INFINITY;
+  #waiting: LogRequest[] = [];
+  #length = 0;
+  #isSorted = true;
+  /** Requests that no longer wait, because too many did. */
+  #early: LogRequest[] = [];
+  /** How many requests still waited after the last call of `take`. */
+  #left = 0;
   #newestAt = Number.NEGATIVE_INFINITY;
   /** The time of the last request that no longer waits. */
   #releasedAt = Number.NEGATIVE_INFINITY;
-  #waiting = 0;
-  #waitingBytes = 0;
   /** How far the latest line was out of order. */
   #maxLateMs = 0;
 
-  constructor(
-    maxDelayMs: number,
-    counts: LogCounts,
-    bounds: WaitingBounds = { requests: MAX_WAITING, bytes: MAX_WAITING_BYTES },
-  ) {
+  constructor(maxDelayMs: number, counts: LogCounts, bounds = BOUNDS) {
     this.#maxDelayMs = maxDelayMs;
     this.#counts = counts;
     this.#bounds = bounds;
   }
 
-  /** @param bytes the length of the request's line */
-  add(request: LogRequest, bytes: number): void {
-    const at = request.at;
+  add(request: LogRequest): void {
+    const { at, length = 0 } = request;
     if (at < this.#newestAt - this.#maxDelayMs || at < this.#releasedAt) {
       this.#counts.late++;
       this.#maxLateMs = Math.max(this.#maxLateMs, this.#newestAt - at);
       return;
     }
-    const number = Math.floor(at / SECOND_MS);
-    const second = this.#seconds.get(number);
-    if (second) {
-      if (at < second.lastAt) second.isSorted = false;
-      second.lastAt = at;
-      second.requests.push(request);
-      second.bytes += bytes;
-    } else {
-      this.#seconds.set(number, { requests: [request], bytes, lastAt: at, isSorted: true });
-      this.#oldest = this.#seconds.size === 1 ? number : Math.min(this.#oldest, number);
-    }
-    this.#waiting++;
-    this.#waitingBytes += bytes;
-    if (at > this.#newestAt) {
-      this.#newestAt = at;
-      this.#releaseBefore(Math.floor((at - this.#maxDelayMs) / SECOND_MS));
-    }
-    if (this.#waiting > this.#bounds.requests || this.#waitingBytes > this.#bounds.bytes) {
-      this.#releaseEarly();
-    }
+    if (at < this.#newestAt) this.#isSorted = false;
+    else this.#newestAt = at;
+    this.#waiting.push(request);
+    this.#length += length;
+    const { requests, length: maxLength } = this.#bounds;
+    if (this.#waiting.length <= requests && this.#length <= maxLength) return;
+    this.#counts.addNote(EARLY);
+    // Releasing a quarter at once keeps the cost of sorting small.
+    this.#release(
+      (left) => left <= requests * 0.75 && this.#length <= maxLength * 0.75,
+      this.#early,
+    );
   }
 
-  /** The number of requests that `take` would return. */
-  get readyCount(): number {
-    return this.#ready.length;
+  /** Whether so many requests may no longer wait that sorting all of them is worth its time. */
+  get isFull(): boolean {
+    const { length } = this.#waiting;
+    return length >= BATCH + 2 * this.#left || this.#early.length >= BATCH;
   }
 
   /** Returns the requests that no longer wait, in order. */
   take(): LogRequest[] {
-    const ready = this.#ready;
-    this.#ready = [];
+    const ready = this.#early;
+    this.#early = [];
+    const end = this.#newestAt - this.#maxDelayMs;
+    this.#release((_, { at }) => at >= end, ready);
+    this.#left = this.#waiting.length;
     return ready;
   }
 
@@ -107,66 +90,41 @@ export class TimeOrder {
         `Some lines were out of order by up to ${formatDuration(this.#maxLateMs)}; those by more than ${formatDuration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead. If a single line has a wrong time, leave it out with --to.`,
       );
     }
-    this.#releaseBefore(Number.POSITIVE_INFINITY);
-    return this.take();
+    const ready = this.#early;
+    this.#release(() => false, ready);
+    return ready;
   }
 
-  /** Releases all seconds before the given one. */
-  #releaseBefore(end: number): void {
-    if (end <= this.#oldest) return;
-    // After a gap in the log, sorting the seconds that wait is faster than trying each second.
-    if (end - this.#oldest > 4 * this.#seconds.size) {
-      const ended = [...this.#seconds.keys()].filter((number) => number < end);
-      for (const number of ended.sort((a, b) => a - b)) this.#release(number);
-    } else {
-      for (let number = this.#oldest; number < end; number++) this.#release(number);
-    }
-    this.#oldest = Math.max(this.#oldest, Math.min(end, Math.floor(this.#newestAt / SECOND_MS)));
-  }
-
-  #release(number: number): void {
-    const second = this.#seconds.get(number);
-    if (!second) return;
-    const { requests, bytes, isSorted } = second;
+  /**
+   * Moves the earliest requests to a list.
+   *
+   * @param isEnd whether a request stays, with all later ones, given how many then wait
+   */
+  #release(isEnd: (left: number, request: LogRequest) => boolean, ready: LogRequest[]): void {
+    const waiting = this.#waiting;
     // Sorting is stable, so requests of the same time stay in the order of the log.
-    if (!isSorted) requests.sort((a, b) => a.at - b.at);
-    for (const request of requests) this.#ready.push(request);
-    this.#releasedAt = (requests.at(-1) as LogRequest).at;
-    this.#waiting -= requests.length;
-    this.#waitingBytes -= bytes;
-    this.#seconds.delete(number);
-    // A Map that has grown keeps its former entries in memory until V8 collects the whole heap.
-    requests.length = 0;
-  }
-
-  #releaseEarly(): void {
-    this.#counts.addNote(EARLY);
-    // Releasing a quarter at once keeps the cost of sorting small.
-    const { requests, bytes } = this.#bounds;
-    for (const number of [...this.#seconds.keys()].sort((a, b) => a - b)) {
-      if (this.#waiting <= requests * 0.75 && this.#waitingBytes <= bytes * 0.75) return;
-      this.#release(number);
+    if (!this.#isSorted) waiting.sort((one, other) => one.at - other.at);
+    this.#isSorted = true;
+    let released = 0;
+    for (const request of waiting) {
+      if (isEnd(waiting.length - released, request)) break;
+      ready.push(request);
+      this.#releasedAt = request.at;
+      this.#length -= request.length ?? 0;
+      released++;
     }
+    this.#waiting = waiting.slice(released);
   }
 }
-
-/** Receives a request and the length of its line in bytes. */
-type OnRequest = (request: LogRequest, bytes: number) => void;
 
 /** A file that is being read, or that waits for its turn. */
 interface Reading {
-  readonly groups: AsyncGenerator<RequestGroup>;
-  group: RequestGroup;
+  readonly groups: AsyncGenerator<readonly LogRequest[]>;
+  requests: readonly LogRequest[];
   index: number;
   /** The time of its next request. Before the next group is read, that of its last known request. */
   nextAt: number;
-  isOpen: boolean;
 }
-
-/** Each open file needs about a megabyte. Systems allow at least 256 open files. */
-const MAX_OPEN = 200;
-
-const NO_REQUESTS: RequestGroup = { requests: [], meanBytes: 0 };
 
 /**
  * Reads files side by side, always the one whose next request is the earliest. So rotated files may be given in
@@ -176,28 +134,38 @@ const NO_REQUESTS: RequestGroup = { requests: [], meanBytes: 0 };
  *
  * Yields after each group of requests that was read, so that the caller can hand out requests.
  */
-export async function* mergeFiles(
+async function* mergeFiles(
   files: readonly LogFile[],
   counts: LogCounts,
-  onRequest: OnRequest,
+  onRequest: (request: LogRequest) => void,
 ): AsyncGenerator<void> {
   const readings = files.map(
     (file): Reading => ({
       groups: file.groups(counts),
-      group: NO_REQUESTS,
+      requests: [],
       index: 0,
       nextAt: file.firstAt,
-      isOpen: false,
     }),
   );
   try {
     for (;;) {
-      const [earliest, next] = twoEarliest(readings);
-      if (!earliest) return;
-      if (earliest.index === earliest.group.requests.length) {
-        await readGroup(earliest, readings);
-        yield;
-      } else drain(earliest, next?.nextAt ?? Number.POSITIVE_INFINITY, onRequest);
+      const reading = earliest(readings);
+      if (!reading) return;
+      const request = reading.requests[reading.index];
+      if (request) {
+        reading.index++;
+        reading.nextAt = reading.requests[reading.index]?.at ?? request.at;
+        onRequest(request);
+        continue;
+      }
+      const { value, done } = await reading.groups.next();
+      if (done) readings.splice(readings.indexOf(reading), 1);
+      else {
+        reading.requests = value;
+        reading.index = 0;
+        reading.nextAt = value[0]?.at ?? reading.nextAt;
+      }
+      yield;
     }
   } finally {
     for (const { groups } of readings) await groups.return(undefined);
@@ -206,44 +174,48 @@ export async function* mergeFiles(
   }
 }
 
-function twoEarliest<Reading extends { readonly nextAt: number }>(
-  readings: readonly Reading[],
-): [Reading | undefined, Reading | undefined] {
-  let [first, second]: (Reading | undefined)[] = [];
+function earliest(readings: readonly Reading[]): Reading | undefined {
+  let first = readings[0];
   for (const reading of readings) {
-    if (!first || reading.nextAt < first.nextAt) [first, second] = [reading, first];
-    else if (!second || reading.nextAt < second.nextAt) second = reading;
+    if (first && reading.nextAt < first.nextAt) first = reading;
   }
-  return [first, second];
+  return first;
 }
 
-/** Reads the next group of a file. Removes the file from the list if there is none. */
-async function readGroup(reading: Reading, readings: Reading[]): Promise<void> {
-  if (!reading.isOpen && readings.filter(({ isOpen }) => isOpen).length >= MAX_OPEN) {
-    throw new CommandFailure(
-      2,
-      `More than ${MAX_OPEN} files have requests of the same time. Replay fewer files at once.`,
-    );
+/** Reads the requests of all files, in the order of their times. Those before `from` and not before `to` are left out. */
+export async function* readBatches(
+  files: readonly LogFile[],
+  counts: LogCounts,
+  {
+    maxDelay,
+    from = Number.NEGATIVE_INFINITY,
+    to = Number.POSITIVE_INFINITY,
+  }: {
+    readonly maxDelay: number;
+    readonly from?: number | undefined;
+    readonly to?: number | undefined;
+  },
+): AsyncGenerator<readonly LogRequest[]> {
+  const order = new TimeOrder(maxDelay, counts);
+  const onRequest = (request: LogRequest) => {
+    if (request.at >= from && request.at < to) order.add(request);
+    else counts.outside++;
+  };
+  for await (const _ of mergeFiles(files, counts, onRequest)) {
+    if (order.isFull) yield* batchesOf(order.take(), counts);
   }
-  reading.isOpen = true;
-  const { value, done } = await reading.groups.next();
-  if (done) {
-    readings.splice(readings.indexOf(reading), 1);
-    return;
-  }
-  reading.group = value;
-  reading.index = 0;
-  reading.nextAt = value.requests[0]?.at ?? reading.nextAt;
+  yield* batchesOf(order.finish(), counts);
 }
 
-/** Hands out the requests of a file up to the time of the next request of another file. */
-function drain(reading: Reading, until: number, onRequest: OnRequest): void {
-  const { requests, meanBytes } = reading.group;
-  while (reading.index < requests.length) {
-    const request = requests[reading.index] as LogRequest;
-    reading.nextAt = request.at;
-    if (reading.nextAt > until) return;
-    onRequest(request, meanBytes);
-    reading.index++;
+function* batchesOf(
+  requests: readonly LogRequest[],
+  counts: LogCounts,
+): Generator<readonly LogRequest[]> {
+  for (let from = 0; from < requests.length; from += BATCH) {
+    const batch = requests.slice(from, from + BATCH);
+    counts.firstAt ??= batch[0]?.at;
+    counts.lastAt = batch.at(-1)?.at;
+    counts.requests += batch.length;
+    yield batch;
   }
 }

@@ -61,7 +61,7 @@ function absentNote({ name }: Rule, { reason }: UnmetNeed): ReportNote {
 function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
   const notes: ReportNote[] = [];
   const add = (text: string) => notes.push({ code: "exemption-not-logged", rule: name, text });
-  if (exempt && exempt.networks.size > 0 && !facts.ip) {
+  if (exempt && exempt.networks.size > 0 && !facts.has("ip")) {
     add(`The rule "${name}" is replayed without exempt.ips: the log does not state addresses.`);
   }
   for (const { name: field, value } of exempt?.headers ?? []) {

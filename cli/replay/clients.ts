@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isIPv4 } from "node:net";
 import type { KeyPart } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { mayBeCredential } from "../../src/config/tiers.ts";
@@ -11,7 +12,7 @@ import {
 } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
-import { isIPv4At, ownText } from "../logs/log-request.ts";
+import { ownText } from "../logs/log-request.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 
 // The clients of a log: the values of a rule's key, and the client as reports show it. The Worker's own code
@@ -135,7 +136,7 @@ export class CanonicalAddresses {
   of({ headers }: LoggedRequest): string {
     const logged = headers.get("cf-connecting-ip") ?? "";
     // Most addresses have their canonical form already, and parsing them takes long.
-    if (isIPv4At(logged, 0, logged.length)) return logged;
+    if (isIPv4(logged)) return logged;
     const cached = this.#cache.get(logged);
     if (cached !== undefined) return cached;
     const address = clientAddress(headers, this.#ipv6Prefix);

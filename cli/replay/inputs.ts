@@ -3,14 +3,7 @@ import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { onInterruption } from "../interruption.ts";
 import { loadConfig } from "../load-config.ts";
-import type { LogFormat } from "../logs/log-request.ts";
-import {
-  type LogCommandOptions,
-  type LogOptions,
-  type Logs,
-  logOptionsOf,
-  openLogs,
-} from "../logs/open-logs.ts";
+import { type Logs, type OpenOptions, openLogs } from "../logs/open-logs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 import { printable } from "../print/text.ts";
 
@@ -37,42 +30,6 @@ export function noRequests({
   return new CommandFailure(
     2,
     `${files.join(", ")}: no request was found. The log has ${has}.${example}`,
-  );
-}
-
-/** Formats whose fields `--map` can name. */
-const MAPPED: readonly LogFormat[] = ["json", "logpush"];
-
-/**
- * Returns the options for reading logs.
- *
- * @throws {CommandFailure} if options do not fit together
- */
-export function checkedLogOptions(
-  files: readonly string[],
-  options: LogCommandOptions,
-): LogOptions {
-  const { format, map } = options;
-  if (map && format) checkMap([format]);
-  return logOptionsOf(files, options);
-}
-
-/**
- * Checks that `--map` is of use for logs whose formats are recognised.
- *
- * @throws {CommandFailure} if no log has fields
- */
-function checkMapOf({ map }: LogOptions, { formats, facts }: Logs): void {
-  // An empty log has no format.
-  if (map && (facts.ip || facts.status)) checkMap(formats);
-}
-
-function checkMap(formats: readonly LogFormat[]): void {
-  if (formats.some((format) => MAPPED.includes(format))) return;
-  const names = [...new Set(formats)].join(" and ");
-  throw new CommandFailure(
-    1,
-    `--map names fields of JSON lines, but the format of the logs is ${names}, which has no other fields. Write JSON lines to the log, or leave --map out.`,
   );
 }
 
@@ -139,17 +96,14 @@ export async function untilInterrupted<Result>(
 /**
  * Opens logs. Even the first bytes of a standard input may not come for long.
  *
- * @throws {CommandFailure} if a signal comes first, or if `--map` is of no use
- * @throws {CommandFailure}
+ * @throws {CommandFailure} if a signal comes first
  */
 export async function openUntilInterrupted(
-  options: LogOptions,
+  options: OpenOptions,
   { signal, exitCode }: Interruption,
 ): Promise<Logs> {
   try {
-    const logs = await openLogs({ ...options, signal });
-    checkMapOf(options, logs);
-    return logs;
+    return await openLogs({ ...options, signal });
   } catch (error) {
     if (!signal.aborted) throw error;
     throw new CommandFailure(exitCode() ?? 2, "Interrupted before the first request was read.");

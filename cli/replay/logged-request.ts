@@ -26,12 +26,8 @@ class LoggedFields implements ReadonlyHeaders {
     switch (name) {
       case "cf-connecting-ip":
         return request?.ip ?? null;
-      case "user-agent":
-        return request?.userAgent ?? null;
       case "host":
         return request?.host ?? null;
-      case "content-length":
-        return request?.headers?.get(name) ?? request?.bodyBytes?.toString() ?? null;
       default:
         return request?.headers?.get(name) ?? null;
     }
@@ -47,7 +43,7 @@ class LoggedFields implements ReadonlyHeaders {
   }
 }
 
-const NOT_IN_HEADERS = ["cf-connecting-ip", "user-agent", "host", "content-length"];
+const NOT_IN_HEADERS = ["cf-connecting-ip", "host"];
 
 /**
  * The logged request that is being decided, in the form that the Worker's rules read. One object serves
@@ -139,7 +135,7 @@ export class LoggedRequest implements CanonicalRequest {
   }
 
   get hasBody(): boolean {
-    return (this.#request.bodyBytes ?? 0) > 0;
+    return Number(this.#fields.get("content-length")) > 0;
   }
 
   get cf(): ClientFacts | undefined {
@@ -163,6 +159,5 @@ export const NO_REQUEST: LogRequest = {
   host: undefined,
   ip: undefined,
   status: undefined,
-  userAgent: undefined,
   headers: undefined,
 };

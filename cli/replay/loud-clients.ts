@@ -120,7 +120,8 @@ export class LoudClients<Id> {
       client.count = count;
       client.at = request.at;
     }
-    if (request.userAgent) client.userAgents.add(request.userAgent);
+    const agent = request.headers?.get("user-agent");
+    if (agent) client.userAgents.add(agent);
     client.paths.add(methodAndPath(request));
   }
 

@@ -39,7 +39,7 @@ export class LogRules {
     facts: LogFacts,
     missingAsAbsent: boolean,
   ) {
-    const countsUnknownAddress = missingAsAbsent && !facts.ip;
+    const countsUnknownAddress = missingAsAbsent && !facts.has("ip");
     const addresses = new CanonicalAddresses(ipv6Prefix);
     const options = { ipv6Prefix, countsUnknownAddress, addresses };
     this.#clients = new Map(rules.map((rule) => [rule, new RuleClients(rule, options)]));

@@ -3,15 +3,14 @@ import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { factNotes, logNotes } from "../logs/needs.ts";
-import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
-import { LogPeriod, startProgressBar, summariseLogs } from "../logs/progress.ts";
+import { checkedLogOptions, type LogOptions, type Logs } from "../logs/open-logs.ts";
+import { startProgressLine, summariseLogs } from "../logs/progress.ts";
 import { jsonText } from "../print/text.ts";
 import { compareRules } from "./compare-rules.ts";
 import { ReplayEngine } from "./engine.ts";
 import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
 import {
   type ConfigFile,
-  checkedLogOptions,
   noRequests,
   openUntilInterrupted,
   printReport,
@@ -48,15 +47,16 @@ export interface ReplayInput {
 /** Replays logs under one or two configurations, reading them once, and adds up the verdicts. */
 export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   const { files, logs, replayed, against, signal } = input;
-  const totals = new ReplayTotals(replayed.engine, against?.engine, logs.facts.status);
-  const period = await replayAll(input, totals);
+  const totals = new ReplayTotals(replayed.engine, against?.engine, logs.facts.has("status"));
+  await replayAll(input, totals);
   const isPartial = signal?.aborted || undefined;
+  const { firstAt = 0, lastAt = 0 } = logs.progress;
   const costOf = ({ config, engine }: ReplayedConfig) =>
-    costReport(engine.usage, config.store, period.lengthMs);
+    costReport(engine.usage, config.store, lastAt - firstAt);
   const sums = totals.report();
   return {
     version: 1,
-    log: summariseLogs(files, logs, period),
+    log: summariseLogs(files, logs),
     config: replayed.file,
     isPartial,
     failed: [],
@@ -79,26 +79,20 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   };
 }
 
-/** @returns the time from the first request to the last one */
-async function replayAll(input: ReplayInput, totals: ReplayTotals): Promise<LogPeriod> {
+async function replayAll(input: ReplayInput, totals: ReplayTotals): Promise<void> {
   const { logs, replayed, against, onProgress } = input;
-  const period = new LogPeriod();
   for await (const requests of logs.batches()) {
-    const [first, last] = [requests[0], requests.at(-1)];
-    if (first && last) period.add(first.at, last.at);
     for (const request of requests) {
       totals.add(replayed.engine.decide(request), against?.engine.decide(request));
     }
     onProgress?.();
   }
-  return period;
 }
 
 /** The options of the command `replay`. */
-export interface ReplayCommandOptions extends LogCommandOptions {
+export interface ReplayCommandOptions extends LogOptions {
   readonly config: string;
   readonly against?: string;
-  readonly missingAsAbsent?: true;
   readonly maxDenied?: number;
   readonly maxNewlyDenied?: number;
   readonly json?: true;
@@ -128,8 +122,8 @@ function checkPairs({ maxNewlyDenied, against }: ReplayCommandOptions): void {
  *
  * @throws {CommandFailure} if there is a bound, and the log does not state addresses
  */
-export function checkBounds(bounds: Bounds, { ip }: Pick<LogFacts, "ip">): void {
-  if (ip || !hasBound(bounds)) return;
+export function checkBounds(bounds: Bounds, facts: LogFacts): void {
+  if (facts.has("ip") || !hasBound(bounds)) return;
   throw new CommandFailure(
     2,
     "--max-denied and --max-newly-denied count clients by their addresses, but the log does not state addresses. For JSON lines, name their field, such as --map ip=client.address.",
@@ -237,11 +231,11 @@ async function withProgress(
   { quiet }: ReplayCommandOptions,
   input: ReplayInput,
 ): Promise<ReplayReport> {
-  const bar = startProgressBar(logs.progress, { quiet });
+  const line = startProgressLine(logs.progress, quiet);
   try {
-    return await replayLogs({ ...input, onProgress: () => bar.update() });
+    return await replayLogs({ ...input, onProgress: () => line.update() });
   } finally {
-    bar.stop();
+    line.stop();
   }
 }
 

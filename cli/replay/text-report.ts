@@ -202,12 +202,9 @@ function notes(report: ReplayReport): string {
 
 function brokenLines({ log }: ReplayReport): string {
   if (log.brokenLines.length === 0) return "";
-  const shown = log.brokenLines.flatMap(({ file, line, reason, text }) => [
-    ...wrapped(`${file}:${line}: ${reason}`, WIDTH - 2).map((each) => `  ${each}`),
-    ...wrapped(printable(text), WIDTH - 4)
-      .slice(0, 1)
-      .map((each) => styled("dim", `    ${each}`)),
-  ]);
+  const shown = log.brokenLines.flatMap(({ file, line, reason }) =>
+    wrapped(`${file}:${line}: ${reason}`, WIDTH - 2).map((each) => `  ${each}`),
+  );
   return [styled("bold", "Lines that could not be read"), ...shown].join("\n");
 }
 

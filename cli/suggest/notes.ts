@@ -46,8 +46,8 @@ function clientNotes({ clients, requestsLeftOut }: Suggestion): ReportNote[] {
   return notes;
 }
 
-function statusNotes({ requests }: Suggestion, { status }: LogFacts): ReportNote[] {
-  if (status || requests === 0) return [];
+function statusNotes({ requests }: Suggestion, facts: LogFacts): ReportNote[] {
+  if (facts.has("status") || requests === 0) return [];
   const text =
     "The log does not state statuses, so it is unknown which requests of the loudest clients had succeeded.";
   return [{ code: "status-not-logged", text }];

@@ -202,9 +202,7 @@ function headline({ match, key, requests, clients, log }: Suggestion): string {
 }
 
 function notesText({ notes, log }: Suggestion): string {
-  const broken = log.brokenLines.map(
-    ({ file, line, reason, text }) => `${file}:${line}: ${reason}: ${text}`,
-  );
+  const broken = log.brokenLines.map(({ file, line, reason }) => `${file}:${line}: ${reason}`);
   return [
     ...notes.flatMap(({ text }) =>
       wrapped(text, WIDTH - 2).map((line, at) => (at === 0 ? `! ${line}` : `  ${line}`)),

@@ -2,12 +2,11 @@ import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { logNotes } from "../logs/needs.ts";
-import type { LogCommandOptions, Logs } from "../logs/open-logs.ts";
-import { LogPeriod, startProgressBar, summariseLogs } from "../logs/progress.ts";
+import { checkedLogOptions, type LogOptions, type Logs } from "../logs/open-logs.ts";
+import { startProgressLine, summariseLogs } from "../logs/progress.ts";
 import { jsonText } from "../print/text.ts";
 import {
   type ConfigFile,
-  checkedLogOptions,
   noRequests,
   openUntilInterrupted,
   printReport,
@@ -100,9 +99,9 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
   if (refusal !== undefined) throw await errorFor(refusal, input);
   const reader = new LogRules(config, [rule], logs.facts, missingAsAbsent);
   const counts = new ClientCounts(windows);
-  const period = await countAll(input, reader, counts);
+  await countAll(input, reader, counts);
   const isPartial = input.signal?.aborted || undefined;
-  const suggestion = buildSuggestion(requested, counts, summariseLogs(files, logs, period));
+  const suggestion = buildSuggestion(requested, counts, summariseLogs(files, logs));
   const notes = [
     ...logNotes(logs.progress, isPartial),
     ...absentNotes,
@@ -119,23 +118,18 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
 
 /** A log without requests states nothing, and naming a field of it would not help. */
 async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise<Error> {
-  const { ip, status, host } = logs.facts;
-  if (ip || status || host) return new CommandFailure(1, refusal);
+  if (logs.facts.size > 0) return new CommandFailure(1, refusal);
   for await (const _ of logs.batches()) return new CommandFailure(1, refusal);
-  return noRequests(summariseLogs(files, logs, new LogPeriod()));
+  return noRequests(summariseLogs(files, logs));
 }
 
-/** @returns the time from the first request to the last one */
 async function countAll(
   { logs, requested, onProgress }: SuggestInput,
   reader: LogRules,
   counts: ClientCounts,
-): Promise<LogPeriod> {
-  const period = new LogPeriod();
+): Promise<void> {
   const clients = reader.clientsOf(requested.rule);
   for await (const requests of logs.batches()) {
-    const [first, last] = [requests[0], requests.at(-1)];
-    if (first && last) period.add(first.at, last.at);
     for (const request of requests) {
       const [match] = reader.matchesOf(request) ?? [];
       const client = match && clients.identityOf(match, reader.request);
@@ -143,16 +137,14 @@ async function countAll(
     }
     onProgress?.();
   }
-  return period;
 }
 
 const DEFAULT_CONFIG = "weir.config.ts";
 
 /** The options of the command `suggest`. */
-export interface SuggestOptions extends LogCommandOptions, RuleOptions {
+export interface SuggestOptions extends LogOptions, RuleOptions {
   readonly rule?: string;
   readonly config?: string;
-  readonly missingAsAbsent?: true;
   readonly json?: true;
   readonly markdown?: true;
   readonly quiet?: true;
@@ -189,11 +181,11 @@ async function withProgress(
   { quiet, missingAsAbsent }: SuggestOptions,
   input: SuggestInput,
 ): Promise<Suggestion> {
-  const bar = startProgressBar(input.logs.progress, { quiet });
+  const line = startProgressLine(input.logs.progress, quiet);
   try {
-    return await suggestFromLogs({ ...input, missingAsAbsent, onProgress: () => bar.update() });
+    return await suggestFromLogs({ ...input, missingAsAbsent, onProgress: () => line.update() });
   } finally {
-    bar.stop();
+    line.stop();
   }
 }
 

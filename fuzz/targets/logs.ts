@@ -62,7 +62,7 @@ interface Scenario {
   /** The file. Each character is a byte. */
   readonly content: string;
   readonly isNamed: boolean;
-  readonly maxDelayMs: number;
+  readonly maxDelay: number;
 }
 
 function scenario(format: LogFormat): fc.Arbitrary<Scenario> {
@@ -70,7 +70,7 @@ function scenario(format: LogFormat): fc.Arbitrary<Scenario> {
   return fc.record({
     content: lines.map((all) => all.join("\n")),
     isNamed: fc.boolean(),
-    maxDelayMs: fc.constantFrom(0, 1000, 60_000, 86_400_000),
+    maxDelay: fc.constantFrom(0, 1000, 60_000, 86_400_000),
   });
 }
 
@@ -78,7 +78,7 @@ function scenario(format: LogFormat): fc.Arbitrary<Scenario> {
 async function checkFile(
   file: string,
   format: LogFormat,
-  { content, isNamed, maxDelayMs }: Scenario,
+  { content, isNamed, maxDelay }: Scenario,
 ): Promise<number> {
   const expected = countLines(content);
   const from = Date.UTC(2026, 10, 22, 8, 0, 10);
@@ -87,7 +87,7 @@ async function checkFile(
     logs = await openLogs({
       files: [file],
       format: isNamed ? format : undefined,
-      maxDelayMs,
+      maxDelay,
       from,
     });
   } catch (error) {
@@ -129,8 +129,8 @@ function checkCounts({ progress }: Logs, expected: number): void {
   if (counted !== lines) throw new Error(`${lines} lines, but ${counted} counted`);
   if (lines !== expected) throw new Error(`${lines} of ${expected} lines`);
   if (brokenLines.length !== Math.min(broken, 10)) throw new Error("a wrong number of samples");
-  for (const { text, reason } of brokenLines) {
-    if (CONTROL.test(text + reason) || text.length > 200) throw new Error(`sample ${text}`);
+  for (const { reason } of brokenLines) {
+    if (CONTROL.test(reason)) throw new Error(`reason ${reason}`);
   }
   if (CONTROL.test(notes.join(""))) throw new Error(`notes ${notes.join()}`);
 }

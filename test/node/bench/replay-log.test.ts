@@ -12,7 +12,7 @@ it("generates a log of which a replay reads every line, although they are out of
   await using folder = await temporaryFolder();
   const file = `${folder.path}/access.log`;
   await generateLog(file, 20_000, 1);
-  const logs = await openLogs({ files: [file], maxDelayMs: 30_000 });
+  const logs = await openLogs({ files: [file], maxDelay: 30_000 });
   let [requests, clients] = [0, new Set<string | undefined>()];
   for await (const batch of logs.batches()) {
     requests += batch.length;

@@ -34,7 +34,6 @@ export const LOG: LogSummary = {
     line: 4711 + index,
     reason:
       "The time 32/Nov/2026 is no date; expected is a time such as 20/Nov/2026:10:00:00 +0000",
-    text: '192.0.2.1 - - [32/Nov/2026:10:00:00 +0000] "GET /search HTTP/1.1" 200',
   })),
   late: 3,
   outside: 160,
@@ -174,7 +173,7 @@ export function replayOf(rules: number, changes: Partial<ReplayReport> = {}): Re
     failed: [],
     notes: [
       {
-        code: "key-not-logged",
+        code: "not-logged",
         rule: "search",
         text: "The log does not state x-api-key. Clients count by their addresses, so several users behind one address count as one.",
       },

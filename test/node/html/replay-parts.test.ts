@@ -79,7 +79,7 @@ describe("the page of a replay", () => {
     const page = replayPage(
       replayOf(1, {
         leftOut: [{ rule: "partners", reason }],
-        notes: [{ code: "key-not-logged", rule: "partners", text: `Left out. ${reason}` }],
+        notes: [{ code: "not-logged", rule: "partners", text: `Left out. ${reason}` }],
         comparison: { ...COMPARISON, leftOut: [{ rule: "partners", reason }] },
       }),
     );

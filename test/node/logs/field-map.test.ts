@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fieldMap, fieldPath, numberAt, textAt } from "../../../cli/logs/fields.ts";
+import { fieldMap, fieldPath, numberAt, textAt } from "../../../cli/logs/json-fields.ts";
 
 describe("--map", () => {
   it("takes a path for each fact, whose name may be in capitals", () => {
@@ -60,6 +60,7 @@ describe("a path", () => {
     [{ a: { b: null } }, undefined, undefined],
     [{ a: { b: true } }, undefined, undefined],
     [{ a: { b: {} } }, undefined, undefined],
+    [{ a: { b: { x: 1, y: "z", w: null } } }, "x=1; y=z", undefined],
     [{ a: null }, undefined, undefined],
     [{ a: "b" }, undefined, undefined],
     [null, undefined, undefined],

@@ -40,7 +40,7 @@ describe("a file that is no log", () => {
 
   it.each([
     ["no/such.log", /^no\/such\.log cannot be read: there is no such file\.$/],
-    [tmpdir(), /is a directory\. Name its files/],
+    [tmpdir(), /is a directory, a pipe or a device, .* Name files/],
     [`a\0b`, /cannot be read/],
   ])("is refused with the reason: %j", async (file, message) => {
     await expect(readLogs([file])).rejects.toThrow(CommandFailure);
@@ -49,11 +49,6 @@ describe("a file that is no log", () => {
 
   it.each(["EACCES", "EPERM"])("is refused if the user may not read it: %s", (code) => {
     expect(reasonOf(Object.assign(new Error("a"), { code }))).toBe("this user may not read it.");
-  });
-
-  it("is refused if it is compressed in another way, with a program that decompresses it", async () => {
-    const file = await logOf("a.xz", Buffer.from("fd377a585a0000", "hex"));
-    await expect(readLogs([file])).rejects.toThrow(/a\.xz cannot be read: it is xz\. .* xzcat/);
   });
 
   it("is an empty log if it has no lines", async () => {
@@ -106,7 +101,7 @@ describe("a damaged log", () => {
     [
       "bytes that are no UTF-8",
       Buffer.from(`${LINE}\n\xff\xfe\xc3 \xa0\n${LINE}\n`, "latin1"),
-      "too short",
+      "does not begin with an IP address",
     ],
   ])("has %s", async (name, content, reason) => {
     const { requests, progress } = await readLogs([await logOf(`${name.length}`, content)]);
@@ -133,8 +128,8 @@ describe("a consumer that stops", () => {
     ];
     const before = await openFiles();
     await readLogs(files);
-    for await (const _ of (await openLogs({ files, maxDelayMs: 0 })).batches()) break;
-    const logs = await openLogs({ files, maxDelayMs: 0 });
+    for await (const _ of (await openLogs({ files, maxDelay: 0 })).batches()) break;
+    const logs = await openLogs({ files, maxDelay: 0 });
     const batches = logs.batches()[Symbol.asyncIterator]();
     await batches.next();
     await batches.return?.();
@@ -148,7 +143,7 @@ describe("the standard input", () => {
   const program = `
     import { openLogs } from "${new URL("../../../cli/logs/open-logs.ts", import.meta.url)}";
     let requests = 0;
-    const logs = await openLogs({ files: ["-", ...process.argv.slice(1)], maxDelayMs: 0 });
+    const logs = await openLogs({ files: ["-", ...process.argv.slice(1)], maxDelay: 0 });
     for await (const batch of logs.batches()) {
       requests += batch.length;
       if (process.env.STOP) break;

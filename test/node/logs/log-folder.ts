@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { type LogOptions, openLogs } from "../../../cli/logs/open-logs.ts";
+import { type OpenOptions, openLogs } from "../../../cli/logs/open-logs.ts";
 
 /**
  * Creates an empty folder for the tests of a file, and removes it in the end.
@@ -24,8 +24,8 @@ export function logFolder(): (name: string, content: string | Uint8Array) => Pro
 }
 
 /** Reads all requests of logs. Lines may be out of order by a minute. */
-export async function readLogs(files: readonly string[], options: Partial<LogOptions> = {}) {
-  const logs = await openLogs({ files, maxDelayMs: 60_000, ...options });
+export async function readLogs(files: readonly string[], options: Partial<OpenOptions> = {}) {
+  const logs = await openLogs({ files, maxDelay: 60_000, ...options });
   const requests: LogRequest[] = [];
   for await (const batch of logs.batches()) requests.push(...batch);
   return { ...logs, requests };

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { logOptionsOf, withLogOptions } from "../../../cli/logs/open-logs.ts";
+import { checkedLogOptions, withLogOptions } from "../../../cli/logs/open-logs.ts";
 
 /** Parses the arguments of a command with the options about logs. */
 function parse(...args: string[]) {
@@ -8,14 +8,14 @@ function parse(...args: string[]) {
     .exitOverride()
     .configureOutput({ writeErr() {} });
   command.parse(args, { from: "user" });
-  return logOptionsOf(command.args, command.opts());
+  return checkedLogOptions(command.args, command.opts());
 }
 
 describe("the options about logs", () => {
   it("have a delay of a minute as their only default", () => {
     expect(parse("a.log", "b.log.gz")).toEqual({
       files: ["a.log", "b.log.gz"],
-      maxDelayMs: 60_000,
+      maxDelay: 60_000,
     });
   });
 
@@ -32,7 +32,7 @@ describe("the options about logs", () => {
         ["header:x-a", "h.x=a"],
       ]),
       host: "example.com",
-      maxDelayMs: 300_000,
+      maxDelay: 300_000,
       from: Date.UTC(2026, 10, 22, 8),
       to: Date.UTC(2026, 10, 23),
     });
@@ -43,13 +43,13 @@ describe("the options about logs", () => {
     ["0s", 0],
     ["90", 90_000],
     ["1d", 86_400_000],
-  ])("take a delay of %s", (text, maxDelayMs) => {
-    expect(parse("a", "--max-delay", text)).toMatchObject({ maxDelayMs });
+  ])("take a delay of %s", (text, maxDelay) => {
+    expect(parse("a", "--max-delay", text)).toMatchObject({ maxDelay });
   });
 
   it.each([
     [[], "missing required argument 'log'"],
-    [["a", "--format", "csv"], "combined, logpush, json"],
+    [["a", "--format", "csv"], "combined, json"],
     [["a", "--map", "ip"], "Allowed: FACT=FIELD, such as ip=client.address."],
     [["a", "--map", "=x"], "Allowed: FACT=FIELD"],
     [["a", "--map", "ip=,status=x"], "Allowed: FACT=FIELD"],
@@ -64,7 +64,7 @@ describe("the options about logs", () => {
     [["a", "--from", "2026-11-22", "--to", "2026-11-22"], "--to must be a later time than --from."],
     [["x.log", "./x.log"], "./x.log is named twice"],
     [["a", "--host", "b a d"], "--host b a d: this is not a host name."],
-    [["-", "-"], "- is standard input, which can be read only once."],
+    [["-", "-"], "- is named twice"],
   ])("refuse %j", (args, message) => {
     expect(() => parse(...args)).toThrow(message);
   });

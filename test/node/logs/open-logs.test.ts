@@ -38,7 +38,7 @@ describe("reading logs", () => {
     const files = await Promise.all(
       [0, 1, 2].map((n) => logOf(`part${n}`, linesOf(...times.filter((_, i) => i % 3 === n)))),
     );
-    const { requests, progress } = await readLogs(files, { maxDelayMs: 21_000 });
+    const { requests, progress } = await readLogs(files, { maxDelay: 21_000 });
     expect(progress).toMatchObject({ requests: 3000, late: 0 });
     expect(requests.map(({ at }) => at)).toEqual(
       requests.map(({ at }) => at).sort((a, b) => a - b),
@@ -48,14 +48,14 @@ describe("reading logs", () => {
   it("takes lines as late after one with a wrong time, and says how to leave that line out", async () => {
     const future = accessLine("198.51.100.1", "10:00:01").replace("2015", "2099");
     const file = await logOf("wrong", [future, linesOf("10:00:00", "10:00:01")].join("\n"));
-    const { progress } = await readLogs([file], { maxDelayMs: 1000 });
+    const { progress } = await readLogs([file], { maxDelay: 1000 });
     expect(progress).toMatchObject({ requests: 1, late: 2 });
     expect(progress.notes).toEqual([expect.stringContaining("leave it out with --to.")]);
     const { progress: without } = await readLogs([file], { to: Date.UTC(2016, 0) });
     expect(without).toMatchObject({ requests: 2, late: 0, outside: 1, notes: [] });
   });
 
-  it("reads many files, but not more than 200 with the same times", async () => {
+  it("reads many files", async () => {
     const files = await Promise.all(
       Array.from({ length: 250 }, (_, i) =>
         logOf(
@@ -67,21 +67,6 @@ describe("reading logs", () => {
       ),
     );
     expect((await readLogs(files)).requests).toHaveLength(250);
-    const long = "x".repeat(300_000);
-    const same = await Promise.all(
-      Array.from({ length: 201 }, (_, i) =>
-        logOf(
-          `same${i}`,
-          [accessLine("192.0.2.1", "10:00:00"), long, accessLine("192.0.2.1", "11:00:00")].join(
-            "\n",
-          ),
-        ),
-      ),
-    );
-    expect((await readLogs(same.slice(1))).requests).toHaveLength(400);
-    await expect(readLogs(same)).rejects.toThrow(
-      /^More than 200 files have requests of the same time\./,
-    );
   });
 
   it("counts requests outside a period, and those that are too late", async () => {
@@ -102,14 +87,15 @@ describe("reading logs", () => {
     const empty = await logOf("empty", "\n\n");
     const record = { time: 1, method: "GET", url: "/", user_agent: "a", header: 1 };
     const json = await logOf("json", JSON.stringify(record));
-    const headers = async (...files: string[]) => (await readLogs(files)).facts.headers;
-    expect(await headers(combined)).toEqual(new Set(["user-agent", "referer"]));
-    expect(await headers(combined, common)).toEqual(new Set());
-    expect(await headers(combined, empty)).toEqual(new Set(["user-agent", "referer"]));
-    expect(await headers(combined, json)).toEqual(new Set(["user-agent"]));
+    const facts = async (...files: string[]) => [...(await readLogs(files)).facts].sort();
+    const ofCombined = ["header:referer", "header:user-agent", "ip", "status"];
+    expect(await facts(combined)).toEqual(ofCombined);
+    expect(await facts(combined, common)).toEqual(["ip", "status"]);
+    expect(await facts(combined, empty)).toEqual(ofCombined);
+    expect(await facts(combined, json)).toEqual(["header:user-agent"]);
     const all = await readLogs([combined, json], { host: "Example.com:443" });
     expect(all.formats).toEqual(["combined", "json"]);
-    expect(all.facts).toMatchObject({ ip: false, host: true, status: false });
+    expect([...all.facts].sort()).toEqual(["header:user-agent", "host"]);
     expect(all.requests.map(({ host }) => host)).toEqual(new Array(2).fill("example.com"));
   });
 
@@ -142,7 +128,7 @@ describe("reading logs", () => {
     await expect(readLogs([file], { map: new Map([["x", "t"]]) })).rejects.toThrow(/no fact "x"/);
   });
 
-  it("keeps the first ten broken lines, without their text if it may have secrets", async () => {
+  it("keeps the first ten broken lines, without their text, which may have secrets", async () => {
     const broken = Array.from(
       { length: 12 },
       (_, i) => `${i} \x1b[31m GET /a?token=secret "${"x".repeat(300)}`,
@@ -152,9 +138,9 @@ describe("reading logs", () => {
     expect(progress.broken).toBe(12);
     expect(progress.brokenLines).toHaveLength(10);
     expect(progress.brokenLines[0]).toMatchObject({ file, line: 2 });
-    for (const { text, reason } of progress.brokenLines) {
-      expect(text).toBe("…");
-      expect(reason).toContain("does not begin with an IP address");
+    for (const each of progress.brokenLines) {
+      expect(each.reason).toContain("does not begin with an IP address");
+      expect(JSON.stringify(each)).not.toContain("secret");
     }
   });
 });

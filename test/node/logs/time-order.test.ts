@@ -11,25 +11,24 @@ const requestAt = (at: number, target = "/"): LogRequest => ({
   host: undefined,
   ip: undefined,
   status: undefined,
-  userAgent: undefined,
   headers: undefined,
   responseHeaders: undefined,
   cf: undefined,
-  bodyBytes: undefined,
+  length: 100,
 });
 
 /** Returns the times in the order in which they are handed out, and what is ready after each request. */
 function order(
   times: readonly number[],
   maxDelayMs: number,
-  bounds = { requests: 1e6, bytes: 1e9 },
+  bounds = { requests: 1e6, length: 1e9 },
 ) {
   const counts = new LogCounts();
   const ordered = new TimeOrder(maxDelayMs, counts, bounds);
   const ready: number[] = [];
   const all: LogRequest[] = [];
   for (const [index, at] of times.entries()) {
-    ordered.add(requestAt(at, `/${index}`), 100);
+    ordered.add(requestAt(at, `/${index}`));
     all.push(...ordered.take());
     ready.push(all.length);
   }
@@ -83,22 +82,22 @@ describe("requests out of order", () => {
 
   it("are handed out early if more wait than memory should hold, with one note", () => {
     const times = Array.from({ length: 1000 }, (_, index) => index * 1000);
-    const { ready, counts } = order(times, 1e9, { requests: 100, bytes: 1e9 });
+    const { ready, counts } = order(times, 1e9, { requests: 100, length: 1e9 });
     const waiting = ready.map((count, index) => index + 1 - count);
     expect(Math.max(...waiting)).toBeLessThanOrEqual(100);
     expect(counts.notes).toHaveLength(1);
     expect(counts.late).toBe(0);
-    const byBytes = order(times, 1e9, { requests: 1e6, bytes: 5000 });
-    expect(byBytes.ready.map((count, index) => index + 1 - count)).toSatisfy((all: number[]) =>
+    const byLength = order(times, 1e9, { requests: 1e6, length: 5000 });
+    expect(byLength.ready.map((count, index) => index + 1 - count)).toSatisfy((all: number[]) =>
       all.every((waits) => waits <= 50),
     );
-    expect(byBytes.counts.notes).toHaveLength(1);
+    expect(byLength.counts.notes).toHaveLength(1);
   });
 
   it("stay within the bounds also if all have the same time", () => {
     const { times, ready, counts } = order(new Array(1000).fill(7000), 1e9, {
       requests: 100,
-      bytes: 1e9,
+      length: 1e9,
     });
     expect(times).toHaveLength(1000);
     expect(ready.at(-1)).toBeGreaterThanOrEqual(900);
@@ -117,7 +116,7 @@ describe("requests out of order", () => {
         fc.nat(5000),
         fc.integer({ min: 1, max: 20 }),
         (all, delay, max) => {
-          const { times, counts } = order(all, delay, { requests: max, bytes: 1e9 });
+          const { times, counts } = order(all, delay, { requests: max, length: 1e9 });
           expect(times).toEqual([...times].sort((a, b) => a - b));
           expect(times.length + counts.late).toBe(all.length);
           let newest = Number.NEGATIVE_INFINITY;

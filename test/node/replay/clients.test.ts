@@ -29,7 +29,7 @@ describe("the client of a verdict", () => {
     ["host", { host: "API.Example.com." }, "api.example.com"],
     ["country", { cf: { country: "DE" } }, "DE"],
     ["asn", { cf: { asn: 64_496 } }, "64496"],
-    ["header:user-agent", { userAgent: "Mozilla/5.0" }, "Mozilla/5.0"],
+    ["header:user-agent", { headers: new Map([["user-agent", "Mozilla/5.0"]]) }, "Mozilla/5.0"],
     ["header:x-plan", header("x-plan", "pro"), "pro"],
     ["header:x-api-key", header("x-api-key", "secret-key-123"), /^sec…[\w-]{10}$/],
     ["header:authorization", header("authorization", "Bearer abcdefghijkl"), /^abc…[\w-]{10}$/],

@@ -34,7 +34,12 @@ function reportOf(all: readonly Compared[], maxClients?: number) {
 
 const SAMPLE = [
   compared(0, "--"),
-  compared(1, "-d", { ip: "192.0.2.1", status: 200, target: "/a?q", userAgent: "curl" }),
+  compared(1, "-d", {
+    ip: "192.0.2.1",
+    status: 200,
+    target: "/a?q",
+    headers: new Map([["user-agent", "curl"]]),
+  }),
   compared(2, "-d", { ip: "192.0.2.1", status: 500 }),
   compared(3, "d-", { ip: "192.0.2.2" }),
   compared(4, "dd", { ip: "192.0.2.3" }),

@@ -11,7 +11,10 @@ describe("LoudClients", () => {
       // The loudest client comes in the middle.
       const requests = client === 2500 ? 50 : 1 + (client % 7);
       for (let count = 1; count <= requests; count++) {
-        const request = logged(client, { userAgent: long, target: `/${long}?secret` });
+        const request = logged(client, {
+          headers: new Map([["user-agent", long]]),
+          target: `/${long}?secret`,
+        });
         loud.add(client, count, request, () => `${client} ${long}`);
       }
     }

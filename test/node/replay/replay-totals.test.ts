@@ -57,11 +57,15 @@ describe("ReplayTotals", () => {
   });
 
   it("describes the clients most denied", () => {
-    const fields = { target: "/login?user=secret", method: "POST", userAgent: "curl/8" };
+    const fields = {
+      target: "/login?user=secret",
+      method: "POST",
+      headers: new Map([["user-agent", "curl/8"]]),
+    };
     const { total } = totalsOf([
       decided(0, false),
       ...[1, 2, 61].map((second) => decided(second, true, { ...fields, status: 302 })),
-      decided(3, true, { ip: "192.0.2.1", userAgent: undefined }),
+      decided(3, true, { ip: "192.0.2.1", headers: undefined }),
     ]);
     expect(total.mostDenied).toEqual([
       {

@@ -34,7 +34,7 @@ function hostileReport(): ReplayReport {
   const report = replayOf(2);
   const mostDenied = HOSTILE.slice(0, 10).map(hostile);
   const [file = ""] = HOSTILE;
-  const brokenLines = HOSTILE.slice(0, 10).map((text) => ({ file, line: 7, reason: text, text }));
+  const brokenLines = HOSTILE.slice(0, 10).map((text) => ({ file, line: 7, reason: text }));
   return {
     ...report,
     log: { ...report.log, brokenLines },

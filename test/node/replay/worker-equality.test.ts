@@ -129,6 +129,11 @@ function drawing(seed: number) {
 
 const UNUSUAL = Array<undefined>(20).fill(undefined);
 
+/** Adds a user agent to header fields. */
+function withAgent(headers: ReadonlyMap<string, string>, agent: string | undefined) {
+  return agent === undefined ? headers : new Map([...headers, ["user-agent", agent]]);
+}
+
 function requestsOf(seed: number): LogRequest[] {
   const draw = drawing(seed);
   const ips = [
@@ -179,8 +184,7 @@ function requestsOf(seed: number): LogRequest[] {
       target: draw(...paths, ...paths, "/") + draw("", "", "?page=2", "?sid=4&a[b]=c"),
       ip: draw(...ips, ...ips, undefined),
       status: draw(200, 200, 200, 401, 404, 500),
-      userAgent: draw("Browser", "Bot/1.0", undefined),
-      headers,
+      headers: withAgent(headers, draw("Browser", "Bot/1.0", undefined)),
       responseHeaders: new Map<string, string>(
         draw([], [["x-cost", draw("0", "3", "12", "x")] as const]),
       ),

@@ -75,12 +75,11 @@ const mainModule = (config: ConfigInput) => `
   const handler = weir(defineConfig(${JSON.stringify(config)}));
   const violated = (quotas) => quotas.filter((quota) => quota.violated).map(({ policy }) => policy);
 
-  async function verdictOn({ at, host, target, method, ip, status, userAgent, headers, responseHeaders, cf }) {
+  async function verdictOn({ at, host, target, method, ip, status, headers, responseHeaders, cf }) {
     now = at;
     decision = undefined;
     const sent = new Headers(headers);
     if (ip !== undefined) sent.set("cf-connecting-ip", ip);
-    if (userAgent !== undefined) sent.set("user-agent", userAgent);
     const request = new Request("https://" + host + target, { method, headers: sent, cf });
     const tasks = [];
     const ctx = { waitUntil: (task) => tasks.push(task) };

@@ -50,7 +50,7 @@ describe("the clients of requests", () => {
   it("are those of the Worker, for every notation of an address", () => {
     fc.assert(
       fc.property(fc.array(addresses, { maxLength: 5 }), (texts) => {
-        const reader = readerFor({}, { ...FACTS, ip: false }, true);
+        const reader = readerFor({}, new Set(["status"]), true);
         for (const ip of [...texts, ...texts]) {
           const headers = new Headers({ "cf-connecting-ip": ip });
           expect(reader.clientOf(requestAt(0, ip))).toBe(clientAddress(headers, 64));
@@ -69,7 +69,7 @@ describe("the clients of requests", () => {
   });
 
   it("need the address only if the key's other values are absent", () => {
-    const facts = { ...FACTS, headers: new Set(["origin", "access-control-request-method"]) };
+    const facts = new Set(["ip", "header:origin", "header:access-control-request-method"]);
     const reader = readerFor({ key: ["header:x-api-key"] }, facts);
     const request = (key: string | undefined) =>
       requestAt(0, "", { ip: undefined, headers: new Map(key ? [["x-api-key", key]] : []) });
@@ -79,7 +79,7 @@ describe("the clients of requests", () => {
   });
 
   it("are shown without credentials", () => {
-    const facts = { ...FACTS, headers: new Set(["origin", "access-control-request-method"]) };
+    const facts = new Set(["ip", "header:origin", "header:access-control-request-method"]);
     const reader = readerFor({ key: ["header:x-api-key", "path"] }, facts);
     const headers = new Map([["x-api-key", "s3cret-of-many-characters"]]);
     reader.clientOf(requestAt(0, "192.0.2.1", { headers, target: "/a?b" }));

@@ -14,18 +14,13 @@ export const LOG: LogSummary = {
 };
 
 /** The facts of a log in combined format. */
-export const FACTS: LogFacts = {
-  ...{ ip: true, host: false, status: true, country: false, asn: false },
-  ...{ bots: false, ja4: false, bodyBytes: false },
-  headers: new Set(["user-agent", "referer"]),
-  responseHeaders: new Set(),
-};
+export const FACTS: LogFacts = new Set(["ip", "status", "header:user-agent", "header:referer"]);
 
 /** A request of a client at a time, in milliseconds after {@link START}. */
 export function requestAt(ms: number, ip: string, others: Partial<LogRequest> = {}): LogRequest {
   return {
     ...{ at: START + ms, method: "GET", target: "/", host: undefined, ip, status: 200 },
-    ...{ userAgent: undefined, headers: undefined },
+    headers: undefined,
     ...others,
   };
 }

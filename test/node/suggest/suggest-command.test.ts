@@ -121,7 +121,7 @@ describe("weir suggest", () => {
     [
       ["--key", "header:x-api-key"],
       1,
-      "Use a log of JSON lines that states it, because --map is only for these; or add --missing-as-absent.",
+      "Add --map header:x-api-key=FIELD (for JSON lines) or --missing-as-absent.",
     ],
     [["--match", "example.com"], 1, "--host NAME"],
     [["--match", "{}x"], 1, "--match begins with { but is not valid JSON."],

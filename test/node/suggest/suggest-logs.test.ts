@@ -4,7 +4,7 @@ import type { Logs } from "../../../cli/logs/open-logs.ts";
 import { LogCounts } from "../../../cli/logs/progress.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import { suggestFromLogs } from "../../../cli/suggest/run-suggest.ts";
-import { FACTS, requestAt } from "./counted.ts";
+import { FACTS, requestAt, START } from "./counted.ts";
 
 /** Logs with these batches of requests. */
 function logsOf(
@@ -12,8 +12,9 @@ function logsOf(
   facts = FACTS,
   signal?: AbortSignal,
 ): Logs {
+  const progress = Object.assign(new LogCounts(), { firstAt: START, lastAt: START + 1 });
   return {
-    ...{ formats: ["combined"], facts, progress: new LogCounts() },
+    ...{ formats: ["combined"], facts, progress },
     async *batches() {
       for (const batch of batches) if (!signal?.aborted) yield batch;
     },
@@ -35,7 +36,7 @@ it("reports the requests before an interruption", async () => {
 });
 
 it("says what the log does not state", async () => {
-  const logs = logsOf(BATCHES, { ...FACTS, status: false, bots: true });
+  const logs = logsOf(BATCHES, new Set(["ip", "bot"]));
   const { notes } = await suggestFromLogs({ files: ["a"], logs, requested: requestedRule({}) });
   expect(notes.map(({ code }) => code)).toEqual(["few-clients", "status-not-logged", "short-log"]);
 });

@@ -1,0 +1,319 @@
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
+import { CommandFailure } from "../command-failure.ts";
+import { printable } from "../print/text.ts";
+import { clientIp } from "./log-request.ts";
+import { parseLogTime } from "./log-time.ts";
+
+/** The names that lead from a record to one of its fields. */
+export type FieldPath = readonly string[];
+
+/** A record of JSON lines. */
+export type LogRecord = Readonly<Record<string, unknown>>;
+
+/** An escaped character, or the characters up to the next dot or backslash. */
+const TOKEN = /\\(.)|[^.\\]+|\.|\\$/gs;
+
+/** Parses a path such as `request.headers`. A backslash stands before a dot or backslash inside a name. */
+export function fieldPath(text: string): FieldPath {
+  const names = [""];
+  for (const [token, escaped] of text.matchAll(TOKEN)) {
+    if (token === ".") names.push("");
+    else names[names.length - 1] += escaped ?? token;
+  }
+  return names;
+}
+
+/** Returns a path as `--map` takes it. */
+function pathText(path: FieldPath): string {
+  return path.map((name) => name.replace(/[\\.]/g, "\\$&")).join(".");
+}
+
+function isObject(value: unknown): value is LogRecord {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Returns the value of a field; undefined if a record does not have it. */
+export function valueAt(record: unknown, path: FieldPath): unknown {
+  let value = record;
+  for (const name of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) {
+      return undefined;
+    }
+    value = (value as Record<string, unknown>)[name];
+  }
+  return value;
+}
+
+/**
+ * Returns a field as a text. A list of texts is joined as fields of HTTP are, and an object as cookies are.
+ *
+ * @returns undefined if the field is missing, empty, `-`, or no text or number
+ */
+export function textAt(record: unknown, path: FieldPath | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  let value = valueAt(record, path);
+  if (Array.isArray(value)) value = value.filter(isText).join(", ");
+  else if (isObject(value)) {
+    const pairs = Object.entries(value).filter(([, each]) => isText(each));
+    value = pairs.map(([name, each]) => `${name}=${each}`).join("; ");
+  }
+  return isText(value) && value !== "" && value !== "-" ? String(value) : undefined;
+}
+
+/** Returns a field as a number that is not negative; undefined if it is none. */
+export function numberAt(record: unknown, path: FieldPath | undefined): number | undefined {
+  const value = Number(textAt(record, path) ?? Number.NaN);
+  return Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
+function isText(value: unknown): value is string | number {
+  return typeof value === "string" || typeof value === "number";
+}
+
+/** Reads an address. Of several, as in X-Forwarded-For, the first is the client's. */
+export function ipAt(record: LogRecord, path: FieldPath): string | undefined {
+  return clientIp(textAt(record, path)?.split(",", 1)[0]?.trim() ?? "");
+}
+
+/**
+ * Where nginx, Caddy, pino, Cloudflare Logpush and programs with plain names write facts, in the order in which the
+ * paths are tried. Cloudflare's ClientRequestBytes includes the header, so it is no length of a body.
+ */
+const KNOWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  time: [
+    ...["time", "timestamp", "ts", "@timestamp", "time_iso8601", "msec", "time_local"],
+    "EdgeStartTimestamp",
+  ],
+  method: ["request_method", "method", "request.method", "req.method", "ClientRequestMethod"],
+  url: [
+    ...["request_uri", "uri", "url", "path", "request.uri", "req.url"],
+    ...["ClientRequestURI", "ClientRequestPath"],
+  ],
+  query: ["query", "args"],
+  request: ["request"],
+  host: ["http_host", "host", "request.host", "req.headers.host", "ClientRequestHost"],
+  ip: [
+    ...["client_ip", "remote_addr", "ip", "request.client_ip", "request.remote_ip"],
+    ...["req.remoteAddress", "ClientIP"],
+  ],
+  status: ["status", "status_code", "res.statusCode", "EdgeResponseStatus"],
+  country: ["country", "ClientCountry"],
+  asn: ["asn", "ClientASN"],
+  ja4: ["ja4", "JA4"],
+  bot: ["VerifiedBotCategory"],
+  "header:user-agent": ["http_user_agent", "user_agent", "ClientRequestUserAgent"],
+  "header:referer": ["http_referer", "referer", "ClientRequestReferer"],
+  "header:content-length": ["body_bytes_received", "bytes_read"],
+  "header:cookie": ["Cookies"],
+};
+
+/** Objects with header fields. Those of Cloudflare have the fields that the zone's custom fields name. */
+const HEADER_OBJECTS = [
+  ["header:", ["request.headers", "req.headers", "RequestHeaders"]],
+  ["response-header:", ["resp_headers", "res.headers", "ResponseHeaders"]],
+] as const;
+
+/** Names of facts for header fields. */
+const HEADER = /^(?:response-)?header:[\w!#$%&'*+.^`|~-]{1,100}$/;
+
+/** Other names of the same facts. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  path: "url",
+  target: "url",
+  "user-agent": "header:user-agent",
+  "body-bytes": "header:content-length",
+};
+
+/** What the fields of JSON lines can state. The same list is in docs/logs.md. */
+const FACTS = [
+  ...Object.keys(KNOWN_FIELDS).filter((fact) => !fact.includes(":")),
+  ...Object.keys(SYNONYMS),
+];
+
+/** The path of the field of each fact, by the fact's name. Names of header fields are in lower case. */
+export type FieldMap = ReadonlyMap<string, FieldPath>;
+
+/**
+ * Checks the names of facts, and parses the paths.
+ *
+ * @throws {CommandFailure} if there is no such fact
+ */
+export function fieldMap(map: Iterable<readonly [fact: string, path: string]>): FieldMap {
+  const fields = new Map<string, FieldPath>();
+  for (const [given, path] of map) {
+    const fact = given.toLowerCase();
+    if (!FACTS.includes(fact) && !HEADER.test(fact)) {
+      throw new CommandFailure(
+        2,
+        `--map: there is no fact "${given.slice(0, 100)}". Allowed: ${FACTS.join(", ")}, header:NAME, response-header:NAME.`,
+      );
+    }
+    const parsed = fieldPath(path);
+    if (parsed.includes("")) {
+      throw new CommandFailure(
+        2,
+        `--map ${given}: the path "${path.slice(0, 100)}" has an empty name. Allowed: names with dots between them, such as request.uri; a dot inside a name is \\.`,
+      );
+    }
+    fields.set(SYNONYMS[fact] ?? fact, parsed);
+  }
+  return fields;
+}
+
+/** The maximum number of header fields that are found without `--map`. */
+const MAX_NAMES = 200;
+
+/** Caddy writes this instead of credentials, so it is the same for all clients. */
+const REDACTED = "REDACTED";
+
+/**
+ * Returns the fields of the facts of a file.
+ *
+ * @param records the first records of the file
+ * @param given the fields that `--map` names
+ */
+export function fieldsOf(records: readonly LogRecord[], given: FieldMap): FieldMap {
+  const fields = new Map<string, FieldPath>();
+  for (const [fact, paths] of Object.entries(KNOWN_FIELDS)) {
+    const found = paths.map(fieldPath).find((path) => haveFact(records, fact, path));
+    if (found) fields.set(fact, found);
+  }
+  for (const [prefix, objects] of HEADER_OBJECTS) {
+    for (const path of objects.map(fieldPath)) {
+      for (const record of records) {
+        const object = valueAt(record, path);
+        if (!isObject(object)) continue;
+        for (const name of Object.keys(object).slice(0, MAX_NAMES)) {
+          const fact = prefix + name.toLowerCase();
+          const isNew = textAt(object, [name]) !== REDACTED && !fields.has(fact);
+          if (isNew && fields.size < MAX_NAMES) fields.set(fact, [...path, name]);
+        }
+      }
+    }
+  }
+  // A given URL replaces a request line, and the other way round.
+  if (given.has("url") || given.has("method")) fields.delete("request");
+  if (given.has("request")) for (const fact of ["url", "method", "query"]) fields.delete(fact);
+  if (given.has("url")) fields.delete("query");
+  return new Map([...fields, ...given]);
+}
+
+/** Facts that each request has, with what their values look like, because programs use the same names for other facts. */
+const OF_EACH_REQUEST: Readonly<Record<string, (text: string, value: unknown) => boolean>> = {
+  time: (_, value) => !Number.isNaN(parseLogTime(value)),
+  method: () => true,
+  url: (text) => /^(?:\/|https?:\/\/)/i.test(text),
+  request: (text) => /^\S{1,32} \S.* HTTP\//s.test(text),
+  host: () => true,
+  ip: (text) => clientIp(text.split(",", 1)[0]?.trim() ?? "") !== undefined,
+  status: (text) => /^\d{3}$/.test(text),
+};
+
+/** Whether one of the records states a fact in a field. */
+function haveFact(records: readonly LogRecord[], fact: string, path: FieldPath): boolean {
+  const isValid = OF_EACH_REQUEST[fact];
+  return records.some((record) => {
+    const value = valueAt(record, path);
+    if (!isValid) return value !== undefined;
+    const text = textAt(record, path);
+    return text !== undefined && isValid(text, value);
+  });
+}
+
+/** Returns the object that a line is; undefined if it is none. There may be a comma after it. */
+export function parseRecord(line: string): LogRecord | undefined {
+  const text = line.trimEnd();
+  try {
+    const record: unknown = JSON.parse(text.endsWith(",") ? text.slice(0, -1) : text);
+    return isObject(record) ? record : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first records by which fields are found. */
+const MAX_RECORDS = 200;
+
+/** Returns the records of the first lines. */
+export function recordsOf(lines: readonly string[], max = MAX_RECORDS): LogRecord[] {
+  return lines
+    .slice(0, max)
+    .map(parseRecord)
+    .filter((record) => record !== undefined);
+}
+
+/** A field that `--map` names, and that none of the first records has. */
+export interface AbsentField {
+  readonly fact: string;
+  /** What is wrong, and which fields there are. */
+  readonly reason: string;
+}
+
+/**
+ * Finds misspelt fields of `--map`. Their facts would otherwise count as stated, so that a report would show
+ * guesses as results.
+ *
+ * @param file the name of the log
+ * @param lines its first lines. A program may write messages before its first request
+ * @returns the fields of facts that only some requests have, such as a header field: another file may have them
+ * @throws {CommandFailure} if none of the records has the field of a fact that each request has
+ */
+export function absentFields(
+  file: string,
+  lines: readonly string[],
+  given: FieldMap,
+): AbsentField[] {
+  if (given.size === 0) return [];
+  const records = recordsOf(lines, lines.length);
+  const absent = [...given]
+    .filter(([fact, path]) => records.length > 0 && !haveFact(records, fact, path))
+    .map(([fact, path]) => {
+      const field = printable(pathText(path).slice(0, 100));
+      const nearest = nearestName(field, fieldNames(records));
+      const guess = nearest === undefined ? "" : ` Did you mean ${printable(nearest)}?`;
+      const reason = `${file}: --map ${fact}=${field}: none of the first records has the field ${field}, or none has a value that can be its fact.${guess} ${describeNames(records)}`;
+      return { fact, reason };
+    });
+  const fault = absent.find(({ fact }) => fact in OF_EACH_REQUEST);
+  if (fault) throw new CommandFailure(2, fault.reason);
+  return absent;
+}
+
+/** Returns the error for a file whose first records are no requests. */
+export function noRequestsError(file: string, lines: readonly string[]): CommandFailure {
+  return new CommandFailure(
+    2,
+    `${file}: none of the first records has a time, a method and a URL in fields with known names. Name the fields, such as --map time=FIELD --map method=FIELD --map url=FIELD. ${describeNames(recordsOf(lines))}`,
+  );
+}
+
+/** The records whose fields are listed, and how deep objects in objects are read. */
+const LISTED_RECORDS = 20;
+const MAX_DEPTH = 5;
+/** How many names a message lists, and the maximum length of a listed name. */
+const MAX_LISTED = 40;
+const MAX_NAME_LENGTH = 80;
+
+/** Returns the paths of the fields of the first records, those of nested objects too. */
+function fieldNames(records: readonly LogRecord[]): string[] {
+  return [...new Set(records.slice(0, LISTED_RECORDS).flatMap((record) => namesIn(record, [])))];
+}
+
+function namesIn(object: LogRecord, path: FieldPath): string[] {
+  return Object.entries(object).flatMap(([name, value]) => {
+    const nested = [...path, name];
+    return isObject(value) && nested.length < MAX_DEPTH
+      ? namesIn(value, nested)
+      : [pathText(nested)];
+  });
+}
+
+function describeNames(records: readonly LogRecord[]): string {
+  const names = fieldNames(records);
+  const listed = names
+    .slice(0, MAX_LISTED)
+    .map((name) => printable(name.slice(0, MAX_NAME_LENGTH)));
+  const left = names.length - listed.length;
+  const more = left > 0 ? ` and ${left} more` : "";
+  return `The first records have the fields ${listed.join(", ")}${more}.`;
+}
