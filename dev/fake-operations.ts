@@ -1,4 +1,10 @@
-import type { AdminOperations, ClientReport, RuleView } from "../src/admin/operations.ts";
+import {
+  type AdminOperations,
+  type ClientReport,
+  type ClientSelector,
+  OperationError,
+  type RuleView,
+} from "../src/admin/operations.ts";
 import type {
   AuditEntry,
   Bucket,
@@ -7,6 +13,7 @@ import type {
   Totals,
 } from "../src/control/protocol.ts";
 import { type Override, overrideId } from "../src/overrides/override.ts";
+import { IDENTITY_FORM, isIdentity } from "../src/request/identity.ts";
 import {
   addRequests,
   addRuleSums,
@@ -91,8 +98,10 @@ export class FakeOperations implements AdminOperations {
     return { since, requests, store, rules: {}, isolates: 37, openBreakers: 0, overrides };
   }
 
-  async identify(): Promise<readonly { readonly client: string }[]> {
-    return [{ client: identity(4) }];
+  async identify(selector: ClientSelector): Promise<readonly { readonly client: string }[]> {
+    if (!("client" in selector)) return [{ client: identity(4) }];
+    if (isIdentity(selector.client)) return [{ client: selector.client }];
+    throw new OperationError("invalid", `client must be ${IDENTITY_FORM}.`);
   }
 
   async peek(_selector: unknown, rule?: string): Promise<readonly ClientReport[]> {

@@ -16,10 +16,9 @@ export const ASSET_MODULES: Readonly<Record<string, () => Promise<string>>> = {
 
 /** Returns the source of the module with the assets of the dashboard. The same input has the same result. */
 async function dashboardAssets(): Promise<string> {
-  const [script, style, loginStyle, icon] = await Promise.all([
-    bundled(join(dashboard, "main.ts"), await uplotNotice()),
+  const [script, style, icon] = await Promise.all([
+    bundled(join(dashboard, "main.ts")),
     bundled(join(dashboard, "style.css")),
-    bundled(join(dashboard, "login.css")),
     dashboardIcon(),
   ]);
   return moduleOf({
@@ -28,15 +27,13 @@ async function dashboardAssets(): Promise<string> {
     STYLE: style,
     STYLE_HASH: nameOf(style + icon),
     ICON: icon.trim(),
-    LOGIN_STYLE: loginStyle,
-    LOGIN_STYLE_HASH: nameOf(loginStyle),
   });
 }
 
 /** Returns the source of the module with the assets of the HTML reports. */
 async function reportAssets(): Promise<string> {
   const [script, style, icon] = await Promise.all([
-    bundled(join(reports, "main.ts"), await uplotNotice()),
+    bundled(join(reports, "main.ts")),
     bundled(join(reports, "report.css")),
     dashboardIcon(),
   ]);
@@ -65,7 +62,7 @@ function moduleOf(constants: Readonly<Record<string, string>>): string {
 }
 
 /** Bundles and minifies a file with everything that it imports. */
-async function bundled(file: string, notice = ""): Promise<string> {
+async function bundled(file: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [file],
     bundle: true,
@@ -73,21 +70,13 @@ async function bundled(file: string, notice = ""): Promise<string> {
     write: false,
     format: "iife",
     target: "es2022",
-    legalComments: "inline",
     charset: "utf8",
-    banner: { js: notice },
   });
   return (outputFiles[0]?.text ?? "").trim();
 }
 
 function dashboardIcon(): Promise<string> {
   return readFile(join(dashboard, "icon.svg"), "utf8");
-}
-
-/** Returns the licence of uPlot as a comment. esbuild removes uPlot's own comment, because it is not marked. */
-async function uplotNotice(): Promise<string> {
-  const licence = await readFile(join(root, "node_modules/uplot/LICENSE"), "utf8");
-  return `/*! uPlot\n\n${licence.trim()} */`;
 }
 
 /** Returns a short name that changes with the content. */

@@ -16,15 +16,12 @@ interface Locked {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
-/** Packages whose code the scripts of the dashboard contain, so that the Worker contains it. */
-const EMBEDDED = ["uplot"];
-
 /** A locked package and its licence. */
 export interface Package {
   readonly name: string;
   readonly version: string;
   readonly licence: string;
-  /** Whether Weir needs or contains the package; false if only development and tests need it. */
+  /** Whether Weir needs the package; false if only development and tests need it. */
   readonly isRuntime: boolean;
 }
 
@@ -35,8 +32,7 @@ export function packagesOf({ packages }: Lock): Package[] {
     .filter(([path]) => path !== "")
     .map(([path, { version = "", license = "none", dev, devOptional, optional }]) => {
       const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
-      const isRuntime =
-        provided.includes(name) || EMBEDDED.includes(name) || !(dev || devOptional || optional);
+      const isRuntime = provided.includes(name) || !(dev || devOptional || optional);
       return { name, version, licence: license, isRuntime };
     })
     .sort((a, b) => compare(a.name, b.name) || compare(a.version, b.version));

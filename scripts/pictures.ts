@@ -64,7 +64,7 @@ const MAIN = `
         return new Response("set");
       }
       if (pathname === "/history") {
-        await control.handOver(await request.json());
+        await control.upload(await request.json());
         return new Response("added");
       }
       return limiter.fetch(request, env, ctx, () => new Response("the app"));
@@ -124,7 +124,6 @@ async function addTraffic(url: URL): Promise<string> {
   await post("/history", {
     source: "pictures",
     sequence: 1,
-    isolates: 37,
     minutes: inventHistory(SEED, 24 * 60, NOW),
     clients: limitedClients(attacker),
     breakerOpen: false,

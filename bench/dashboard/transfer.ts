@@ -32,7 +32,7 @@ export async function transfer(url: string): Promise<Transfer> {
 
 /** Returns the addresses of the script, the style sheet and the icon of a page. */
 export function assetsOf(page: string): string[] {
-  return [...page.matchAll(/(?:src|href)="(\/_weir\/assets\/[^"]+)"/g)].map(
+  return [...page.matchAll(/(?:src|href)="(\/_weir\/(?:assets|login)\/[^"]+)"/g)].map(
     ([, path = ""]) => path,
   );
 }

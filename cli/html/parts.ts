@@ -1,29 +1,18 @@
 import {
-  Bar,
+  bar,
   type Column,
-  Facts,
+  facts,
   type Html,
   html,
-  Notice,
-  Table,
+  notice,
   type Tone,
+  table,
 } from "../../src/admin/dashboard/components.ts";
-import {
-  formatCount,
-  formatCountIfKnown,
-  formatDollars,
-  formatUtcRange,
-} from "../../src/admin/format.ts";
+import { formatCount, formatCountIfKnown, formatUtcRange } from "../../src/admin/format.ts";
 import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 import { printable } from "../print/text.ts";
-import type {
-  ComparedClient,
-  CostReport,
-  DeniedClient,
-  Frequent,
-  ReplayReport,
-} from "../replay/report.ts";
+import type { ComparedClient, DeniedClient, Frequent, ReplayReport } from "../replay/report.ts";
 
 /** The maximum length of a text of a log or a configuration in a report, in characters. */
 const MAX_LENGTH = 200;
@@ -70,14 +59,12 @@ const VISIBLE_ITEMS = 6;
 
 function list(kind: "warning" | "bad", heading: string, items: readonly Html[]): Html | undefined {
   if (items.length === 0) return undefined;
-  const [first, rest] = [items.slice(0, VISIBLE_ITEMS), items.slice(VISIBLE_ITEMS)].map((part) =>
-    part.map((item) => html`<li>${item}</li>`),
+  const open = items.length <= VISIBLE_ITEMS && " open";
+  const all = items.map((item) => html`<li>${item}</li>`);
+  return notice(
+    kind,
+    html`<details class="printed"${open}><summary><b>${heading}</b></summary><ul>${all}</ul></details>`,
   );
-  const more =
-    items.length > VISIBLE_ITEMS &&
-    html`<details class="printed"><summary>${formatCount(items.length - VISIBLE_ITEMS, "more note")}</summary><ul>${rest}</ul></details>`;
-  const children = html`<p><b>${heading}</b></p><ul>${first}</ul>${more}`;
-  return Notice({ kind, children });
 }
 
 /** Whether the log states the facts without which numbers of a report are not 0 but unknown. */
@@ -109,7 +96,7 @@ export function deniedClients(
     ...(statuses ? [succeeded] : []),
     {
       label: "Denied from – to (UTC)",
-      class: "time",
+      class: "any",
       cell: ({ firstDenied, lastDenied }) => rangeText(firstDenied, lastDenied),
     },
   ]);
@@ -146,7 +133,7 @@ function clientTable<Each extends Client>(
   clients: readonly Each[],
   columns: readonly Column<Each>[],
 ): Html {
-  return Table<Each>({
+  return table<Each>({
     caption,
     cards: true,
     columns: [
@@ -167,14 +154,14 @@ function deniedCell(
   tone: Tone,
 ): Html {
   const more = error > 0 && html` <small>or up to ${formatCount(error)} more</small>`;
-  return html`${formatCount(denied)}${more}${Bar({ share: denied / Math.max(1, requests), tone })}`;
+  return html`${formatCount(denied)}${more}${bar(denied / Math.max(1, requests), tone)}`;
 }
 
 /** The most frequent texts of a client, each with its count. */
 function frequent(name: string, all: readonly Frequent[]): Html | false {
   return (
     all.length > 0 &&
-    html`<ul class="frequent" aria-label="${name}">${all.map(({ text, count }) => html`<li><code>${shown(text)}</code> × ${formatCount(count)}</li>`)}</ul>`
+    html`<ul class="row note" aria-label="${name}">${all.map(({ text, count }) => html`<li><code>${shown(text)}</code> × ${formatCount(count)}</li>`)}</ul>`
   );
 }
 
@@ -186,7 +173,7 @@ export function logCard({ log, config }: ReplayReport): Html {
     [log.outside, "outside the chosen range of time"],
     [log.ignored, "no requests"],
   ] as const;
-  const facts = [
+  const all = [
     ["Configuration", shown(config)],
     [log.files.length === 1 ? "Log" : "Logs", filesText(log.files, 10)],
     ["Format", [...new Set(log.formats)].map((format) => shown(format)).join(", ")],
@@ -196,12 +183,12 @@ export function logCard({ log, config }: ReplayReport): Html {
       .filter(([count]) => count > 0)
       .map(([count, reason]) => [`Lines ${reason}`, formatCount(count)] as const),
   ] as const;
-  return html`<div class="card">${Facts({ facts })}</div>
+  return html`<div class="card">${facts(all)}</div>
 ${log.brokenLines.length > 0 && brokenLines(log)}`;
 }
 
 function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {
-  const table = Table({
+  const content = table({
     caption:
       broken > lines.length
         ? `The first ${formatCount(lines.length)} of ${formatCount(broken)} lines that could not be read`
@@ -213,23 +200,6 @@ function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {
     ],
     rows: lines,
   });
-  return html`<div class="card">${table}</div>
-`;
-}
-
-/** What the calls to the store would have cost. */
-export function costCard({ unit, count, calls, dollars, dollarsPer30Days }: CostReport): Html {
-  const facts = [
-    ["Calls to the store", formatCount(calls)],
-    [unit.charAt(0).toUpperCase() + unit.slice(1), formatCount(count)],
-    ["Price", formatDollars(dollars)],
-    [
-      "Price of 30 days like this",
-      dollarsPer30Days === undefined
-        ? "unknown: the log covers less than an hour"
-        : formatDollars(dollarsPer30Days),
-    ],
-  ] as const;
-  return html`<div class="card">${Facts({ facts })}</div>
+  return html`<div class="card">${content}</div>
 `;
 }

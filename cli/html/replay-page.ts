@@ -1,16 +1,19 @@
-import { Chart, type ChartData, type Series } from "../../src/admin/dashboard/chart.ts";
+import { chart, type Series } from "../../src/admin/dashboard/chart.ts";
 import {
   type Column,
-  Facts,
+  facts,
   type Html,
   html,
-  ModeBadge,
-  Notice,
-  Part,
-  Table,
-  Tile,
-  type TileProps,
+  modeBadge,
+  notice,
+  pageDocument,
+  part,
+  type Tile,
   type Tone,
+  table,
+  tiles,
+  trusted,
+  WAVES,
 } from "../../src/admin/dashboard/components.ts";
 import {
   formatCount,
@@ -35,10 +38,9 @@ import {
   summaryOf,
   withoutReasons,
 } from "../replay/summary.ts";
-import { documentOf, type Section } from "./document.ts";
+import { ICON, SCRIPT, SCRIPT_SOURCE, STYLE, STYLE_SOURCE } from "./assets.generated.ts";
 import {
   comparedClients,
-  costCard,
   deniedClients,
   filesText,
   leftOutRules,
@@ -75,14 +77,42 @@ function comparedTitle({ clients, requests }: Comparison, hasAddresses: boolean)
   return `${formatEstimate(clients.newlyDenied, clients.isEstimate, "client")} would be newly denied`;
 }
 
-/** Returns the report of `weir replay` as one HTML file, which loads nothing. The same report has the same page. */
+/** The page may load nothing, and only its own script and style sheet apply. */
+const POLICY = [
+  "default-src 'none'",
+  `script-src ${SCRIPT_SOURCE}`,
+  `style-src ${STYLE_SOURCE}`,
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+/**
+ * Returns the report of `weir replay` as one HTML file: its style sheet, script and icon are in it. The same report
+ * has the same page.
+ */
 export function replayPage(report: ReplayReport): string {
-  return documentOf({
+  const sections = sectionsOf(report);
+  const links = sections.map(({ id, name }) => html`<a href="#${id}">${name}</a>`);
+  const page = pageDocument({
     title: titleOf(report),
-    command: "weir replay",
-    top: topOf(report),
-    sections: sectionsOf(report),
+    head: html`<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="referrer" content="no-referrer">
+<link rel="icon" href="data:image/svg+xml,${encodeURIComponent(ICON)}">
+<style>${trusted(STYLE)}</style>`,
+    header: html`<span class="brand">${WAVES}Weir</span><nav class="row" aria-label="Sections">${links}</nav>`,
+    content: html`${topOf(report)}
+${sections.map(
+  ({ id, heading, content }) =>
+    html`<section id="${id}" class="part" aria-labelledby="${id}-heading"><h2 id="${id}-heading">${heading}</h2>
+${content}</section>
+`,
+)}`,
+    footer: html`<footer class="row"><span class="grow">Made by <code>weir replay</code></span><span>All times are UTC.</span></footer>
+<script>${trusted(SCRIPT)}</script>
+`,
   });
+  return `${page}\n`;
 }
 
 function topOf(report: ReplayReport): Html {
@@ -92,9 +122,9 @@ function topOf(report: ReplayReport): Html {
   if (rules.some(({ mode, denied }) => mode !== "enforce" && denied > 0)) {
     lead.push("Rules in the mode shadow or mark deny nothing, so these numbers leave them out.");
   }
-  return html`<div class="headline"><p class="hint">Replay of <b>${filesText(log.files)}</b> under <b>${shown(config)}</b>${time}</p>
+  return html`<div class="headline"><p class="note">Replay of <b>${filesText(log.files)}</b> under <b>${shown(config)}</b>${time}</p>
 <h1>${titleOf(report)}</h1>
-${lead.map((text) => html`<p class="lead">${shown(text, 1000)}</p>`)}</div>
+${lead.map((text) => html`<p>${shown(text, 1000)}</p>`)}</div>
 ${verdictNotices(report)}${leftOutRules(leftOut)}${notes(withoutReasons(report.notes, leftOut))}`;
 }
 
@@ -106,12 +136,21 @@ function verdictNotices({ failed, isPartial }: ReplayReport): Html[] {
   });
   const partial = html`The replay was interrupted: this report is about the part of the log that was read.`;
   return [...(isPartial ? [partial] : []), ...notices].map((text) =>
-    Notice({ kind: "bad", children: html`<p><b>${text}</b></p>` }),
+    notice("bad", html`<p><b>${text}</b></p>`),
   );
 }
 
+/** A part of a report. */
+interface Section {
+  readonly id: string;
+  /** The short name in the navigation. */
+  readonly name: string;
+  readonly heading: string;
+  readonly content: Html;
+}
+
 function sectionsOf(report: ReplayReport): Section[] {
-  const { comparison, total, timeline, rules, cost } = report;
+  const { comparison, total, timeline, rules } = report;
   const stated = statedFacts(report);
   const sections: Section[] = [];
   const add = (id: string, name: string, heading: string, content: Html) =>
@@ -128,20 +167,15 @@ function sectionsOf(report: ReplayReport): Section[] {
     const content = deniedClients("The clients most denied, by address", total.mostDenied, stated);
     add("clients", "Clients", "Addresses most denied", html`<div class="card">${content}</div>\n`);
   }
-  if (cost) add("cost", "Cost", "Cost of the store", costCard(cost));
   add("log", "Log", "How this was made", logCard(report));
   return sections;
 }
 
-function tiles(all: readonly TileProps[]): Html {
-  return html`<ul class="tiles">${all.map(Tile)}</ul>`;
-}
-
-function totalTiles(report: ReplayReport): TileProps[] {
+function totalTiles(report: ReplayReport): Tile[] {
   const { total, cost } = report;
   const stated = statedFacts(report);
   const { requests, unmatched, denied, deniedSucceeded, clients, clientsDenied } = total;
-  const all: TileProps[] = [
+  const all: Tile[] = [
     {
       label: "Requests",
       tone: "allowed",
@@ -175,7 +209,7 @@ function totalTiles(report: ReplayReport): TileProps[] {
     all.push({
       label: dollarsPer30Days === undefined ? "Store cost" : "Store cost of 30 days",
       value: formatDollars(dollarsPer30Days ?? dollars),
-      note: `${formatCount(cost.count)} ${cost.unit} in the log`,
+      note: `${formatDollars(dollars)} for ${formatCount(cost.count)} ${cost.unit} in the log`,
     });
   }
   return all;
@@ -205,7 +239,7 @@ ${clients.map(
 )}`;
 }
 
-function comparedTiles({ requests, clients }: Comparison, { statuses }: StatedFacts): TileProps[] {
+function comparedTiles({ requests, clients }: Comparison, { statuses }: StatedFacts): Tile[] {
   const { isEstimate } = clients;
   const succeeded = formatCountIfKnown(requests.newlyDeniedSucceeded);
   return [
@@ -264,7 +298,7 @@ function countsTable(comparison: Comparison, report: ReplayReport): Html {
     ],
     ["Price", priceBefore, price],
   ] as const;
-  return Table({
+  return table({
     caption: "Both configurations",
     showsCaption: true,
     cards: true,
@@ -289,7 +323,7 @@ function comparedRulesTable({ rules }: Comparison): Html {
       return value === undefined ? "–" : formatCount(value);
     },
   });
-  return Table({
+  return table({
     caption: unchanged > 0 ? `Changed rules; ${same}` : "All rules",
     showsCaption: true,
     cards: true,
@@ -324,19 +358,15 @@ export function rulesSection(rules: readonly RuleReport[], stated: StatedFacts):
   const rows = Math.min(MAX_RULE_ROWS, Math.max(MIN_RULE_ROWS, share));
   return html`${
     stated.statuses &&
-    html`<p class="hint">“Had succeeded” counts the requests over the limit that the log shows with a status below 400: those that users would have missed.</p>
+    html`<p class="note">“Had succeeded” counts the requests over the limit that the log shows with a status below 400: those that users would have missed.</p>
 `
-  }<div class="card">${rules.length > 1 && FILTER}${rulesTable(listed, stated)}</div>
+  }<div class="card">${rulesTable(listed, stated)}</div>
 ${cards.map(({ rule, id = "" }, index) => ruleCard(rule, { id, rows, hasChart: index < MAX_CHARTS, stated }))}${
   cards.length > MAX_CHARTS &&
-  html`<p class="hint">Only the ${formatCount(MAX_CHARTS)} rules with the most denied requests have charts.</p>
+  html`<p class="note">Only the ${formatCount(MAX_CHARTS)} rules with the most denied requests have charts.</p>
 `
 }`;
 }
-
-/** The script shows the form, because it does nothing without the script. */
-const FILTER = html`<form class="filter" hidden><label><span class="hidden">Filter the rules by name, path, key or client</span><input type="search" placeholder="Filter by rule, path, key or client" autocomplete="off" spellcheck="false"></label><output></output></form>
-`;
 
 /** A rule with the place of its card in the report. */
 interface ListedRule {
@@ -363,8 +393,7 @@ function rulesTable(rules: readonly ListedRule[], { statuses }: StatedFacts): Ht
     number: true,
     cell: ({ rule }) => formatCountIfKnown(rule.deniedSucceeded),
   };
-  return Table<ListedRule>({
-    id: "rules-table",
+  return table<ListedRule>({
     caption: "All rules, those with the most requests over the limit first",
     cards: true,
     columns: [
@@ -372,7 +401,7 @@ function rulesTable(rules: readonly ListedRule[], { statuses }: StatedFacts): Ht
         label: "Rule",
         cell: ({ rule: { name, mode, match }, id }) => {
           const link = id !== undefined && html`<a href="#${id}">${shown(name)}</a>`;
-          return html`${link || shown(name)} ${ModeBadge({ mode })}<div class="match"><code>${shown(match)}</code></div>`;
+          return html`${link || shown(name)} ${modeBadge(mode)}<div class="any"><code>${shown(match)}</code></div>`;
         },
       },
       { label: "Key", cell: ({ rule }) => html`<code>${shown(rule.key)}</code>` },
@@ -382,7 +411,7 @@ function rulesTable(rules: readonly ListedRule[], { statuses }: StatedFacts): Ht
         label: "Over the limit",
         number: true,
         cell: ({ rule: { denied, requests, mode } }) =>
-          Part({ count: denied, of: requests, tone: MODES[mode]?.tone ?? "limited" }),
+          part(denied, requests, MODES[mode]?.tone ?? "limited"),
       },
       ...(statuses ? [succeeded] : []),
       {
@@ -392,7 +421,6 @@ function rulesTable(rules: readonly ListedRule[], { statuses }: StatedFacts): Ht
       },
     ],
     rows: rules,
-    data: ({ id }) => id !== undefined && html` data-rule="${id}"`,
   });
 }
 
@@ -410,7 +438,7 @@ function ruleCard(rule: RuleReport, { id, rows, hasChart, stated }: CardOptions)
   const name = shown(rule.name);
   const { tone, denied: deniedName } = MODES[mode] ?? MODES.enforce;
   const succeeded = ["Had succeeded", formatCountIfKnown(rule.deniedSucceeded)] as const;
-  const facts = [
+  const all = [
     ["Limits", shown(rule.limits)],
     ["Key", html`<code>${shown(rule.key)}</code>`],
     ["Requests", formatCount(requests)],
@@ -424,13 +452,13 @@ function ruleCard(rule: RuleReport, { id, rows, hasChart, stated }: CardOptions)
     clientsDenied > clients.length
       ? `The ${formatCount(clients.length, "client")} most denied`
       : "Denied clients";
-  return html`<article class="card rule" id="${id}" aria-labelledby="${id}-name"><h3 id="${id}-name">${name} ${ModeBadge({ mode })}</h3>
-<p class="hint"><code>${shown(rule.match)}</code></p>
-${Facts({ facts })}
-${hasChart && timelineCharts(shortened(rule.timeline), names)}
+  return html`<article class="card rule" id="${id}" aria-labelledby="${id}-name"><h3 id="${id}-name">${name} ${modeBadge(mode)}</h3>
+<p class="note"><code>${shown(rule.match)}</code></p>
+${facts(all)}
+${hasChart && timelineCharts(rule.timeline, names)}
 ${
   clients.length > 0 &&
-  html`<details class="printed" data-clients open><summary>${heading}</summary>${deniedClients(`${heading} by the rule ${name}`, clients, stated, tone)}</details>\n`
+  html`<details class="printed" open><summary>${heading}</summary>${deniedClients(`${heading} by the rule ${name}`, clients, stated, tone)}</details>\n`
 }${
   worstWindows.length > 0 &&
   html`<details class="printed"><summary>Worst windows</summary>${windowsTable(rule, rows)}</details>\n`
@@ -439,7 +467,7 @@ ${
 }
 
 function windowsTable({ name, worstWindows }: RuleReport, count: number): Html {
-  return Table({
+  return table({
     caption: `The worst windows of the rule ${shown(name)}`,
     columns: [
       { label: "Window (UTC)", cell: ({ start, end }) => rangeText(start, end) },
@@ -459,8 +487,6 @@ function windowsTable({ name, worstWindows }: RuleReport, count: number): Html {
 const MAX_TIME = 8.64e15;
 /** Below this share of the highest step, denied requests are too few to be seen among all requests. */
 const VISIBLE_SHARE = 0.2;
-/** The number of rows of the table with the same values as a chart. */
-const TABLE_ROWS = 8;
 
 interface TimelineNames {
   /** What the charts are about, such as `of the rule login`. */
@@ -485,26 +511,10 @@ export function timelineCharts(timeline: Timeline, names: TimelineNames): Html |
   const highestDenied = Math.max(...timeline.denied);
   const isSmall =
     highestDenied > 0 && highestDenied < Math.max(...timeline.allowed) * VISIBLE_SHARE;
-  const chart = (title: string, data: ChartData) =>
-    Chart({ title, context: names.context, data, bucketsPerRow: Math.ceil(count / TABLE_ROWS) });
-  const all = chart("Requests over time", { ...time, stacked: true, series: [allowed, denied] });
-  const few =
-    isSmall &&
-    chart(`${names.denied} requests over time`, { ...time, stacked: false, series: [denied] });
+  const drawn = (title: string, stacked: boolean, series: Series[]) =>
+    chart({ title, context: names.context, data: { ...time, stacked, series } });
+  const all = drawn("Requests over time", true, [allowed, denied]);
+  const few = isSmall && drawn(`${names.denied} requests over time`, false, [denied]);
   return html`<div class="columns">${all}${few}</div>
 `;
-}
-
-const MAX_STEPS = 120;
-
-/**
- * Halves the steps of a long timeline: the charts of all rules together are most of a report, so they have fewer
- * steps than the chart of the total.
- */
-export function shortened(timeline: Timeline): Timeline {
-  if (timeline.allowed.length <= MAX_STEPS) return timeline;
-  const pairs = (values: readonly number[]) =>
-    values.flatMap((value, index) => (index % 2 ? [] : [value + (values[index + 1] ?? 0)]));
-  const { start, stepSeconds, allowed, denied } = timeline;
-  return { start, stepSeconds: 2 * stepSeconds, allowed: pairs(allowed), denied: pairs(denied) };
 }

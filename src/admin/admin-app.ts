@@ -3,7 +3,7 @@ import { accepts } from "hono/accepts";
 import { bodyLimit } from "hono/body-limit";
 import { type AdminEnv, adminProblem, problemOf } from "./admin-problem.ts";
 import { apiRoutes } from "./api.ts";
-import { loginPage } from "./dashboard/login-page.tsx";
+import { loginPage } from "./dashboard/login-page.ts";
 import { dashboardRoutes } from "./dashboard/routes.ts";
 import { readForm } from "./input.ts";
 import { END_OF_SESSION, isSameOrigin, isSameText, readOnly, withSecurityFields } from "./login.ts";

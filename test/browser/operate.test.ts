@@ -59,10 +59,10 @@ describeInBrowser("an operator", () => {
     const before = await sum();
     for (let sent = 0; sent < 30; sent++) await dashboard.request("198.51.100.1", "/search");
     await vi.waitFor(async () => expect(await sum()).toBeGreaterThanOrEqual(before + 30), PATIENCE);
-    const drawn = await page.locator("#requests canvas").first().screenshot();
+    const drawn = await page.locator("#requests .plot").screenshot();
     for (let sent = 0; sent < 60; sent++) await dashboard.request("198.51.100.2", "/search");
     await vi.waitFor(async () => expect(await sum()).toBeGreaterThanOrEqual(before + 90), PATIENCE);
-    expect((await page.locator("#requests canvas").first().screenshot()).equals(drawn)).toBe(false);
+    expect((await page.locator("#requests .plot").screenshot()).equals(drawn)).toBe(false);
   });
 
   it("finds a limited client, raises its limit in two clicks, and sees it pass", async () => {

@@ -1,55 +1,24 @@
-import {
-  ICON,
-  LOGIN_STYLE,
-  LOGIN_STYLE_HASH,
-  SCRIPT,
-  SCRIPT_HASH,
-  STYLE,
-  STYLE_HASH,
-} from "./assets.generated.ts";
-import type { DashboardContext } from "./forms.tsx";
+import { ICON, SCRIPT, SCRIPT_HASH, STYLE, STYLE_HASH } from "./assets.generated.ts";
+import type { DashboardContext } from "./forms.ts";
 
-// The names of assets contain a hash of their content, so that browsers may keep them for ever.
-
-const FOLDER = "/_weir/assets";
-/** The assets of the log-in page, which needs no session. */
-const LOGIN_FOLDER = "/_weir/login";
-
-interface Asset {
-  readonly type: string;
-  readonly content: string;
-}
-
-const CSS = "text/css; charset=UTF-8";
-
-const ASSETS: Readonly<Record<string, Asset>> = {
-  [`${SCRIPT_HASH}.js`]: { type: "text/javascript; charset=UTF-8", content: SCRIPT },
-  [`${STYLE_HASH}.css`]: { type: CSS, content: STYLE },
-  [`${STYLE_HASH}.svg`]: { type: "image/svg+xml", content: ICON },
-};
-
-/** The addresses of the assets. */
+/** The addresses of the assets. Their names change with their contents, so that browsers may keep them for ever. */
 export const assetPaths = {
-  script: `${FOLDER}/${SCRIPT_HASH}.js`,
-  style: `${FOLDER}/${STYLE_HASH}.css`,
-  loginStyle: `${LOGIN_FOLDER}/${LOGIN_STYLE_HASH}.css`,
-  icon: `${FOLDER}/${STYLE_HASH}.svg`,
+  script: `/_weir/assets/${SCRIPT_HASH}.js`,
+  icon: `/_weir/assets/${STYLE_HASH}.svg`,
+  /** The log-in page has the same style sheet, and needs no session. */
+  style: `/_weir/login/${STYLE_HASH}.css`,
 } as const;
 
-/** Answers with an asset that needs a session. */
+const ASSETS = new Map<string, readonly [type: string, content: string]>([
+  [assetPaths.script, ["text/javascript; charset=UTF-8", SCRIPT]],
+  [assetPaths.icon, ["image/svg+xml", ICON]],
+  [assetPaths.style, ["text/css; charset=UTF-8", STYLE]],
+]);
+
+/** Answers with an asset. */
 export function assetResponse(c: DashboardContext) {
-  const name = c.req.param("name") ?? "";
-  const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
-  return asset ? respond(c, asset) : c.notFound();
-}
-
-/** Answers with the style sheet of the log-in page. */
-export function loginStyleResponse(c: DashboardContext) {
-  if (c.req.path !== assetPaths.loginStyle) return c.notFound();
-  return respond(c, { type: CSS, content: LOGIN_STYLE });
-}
-
-function respond(c: DashboardContext, { type, content }: Asset) {
+  const [type, content] = ASSETS.get(c.req.path) ?? [];
+  if (type === undefined || content === undefined) return c.notFound();
   return c.body(content, 200, {
     "Content-Type": type,
     "Cache-Control": "private, max-age=31536000, immutable",

@@ -2,10 +2,10 @@ import {
   formatCount,
   formatMilliseconds,
   formatShortCount,
-  formatShortTime,
+  formatShortDate,
   formatUtcTime,
 } from "../format.ts";
-import { type Html, html, Sign, Table, type Tone } from "./components.ts";
+import { type Html, html, STRIPED, sign, type Tone, table } from "./components.ts";
 
 /** The values of one line in a chart. */
 export interface Series {
@@ -13,8 +13,6 @@ export interface Series {
   readonly tone: Tone;
   /** One value for each bucket; null if there is none. */
   readonly values: readonly (number | null)[];
-  /** Whether the line has dashes, so that it differs from a line with the same colour. */
-  readonly dash?: readonly number[];
 }
 
 /** What a chart shows. The page's script reads the same object. */
@@ -37,29 +35,21 @@ interface ChartProps {
   /** What distinguishes the chart from others with the same title, for screen readers. Without it, the title is a heading. */
   readonly context?: string;
   readonly data: ChartData;
-  /** The number of buckets in a row of the table. */
-  readonly bucketsPerRow: number;
 }
 
-/**
- * A chart. Without scripts it is a drawing, with the same values as a table. The page's script replaces the
- * drawing by an interactive chart.
- */
-export function Chart({ id, title, context, data, bucketsPerRow }: ChartProps): Html {
-  const end = data.start + data.step * (data.series[0]?.values.length ?? 0);
+/** A chart, with the same values as a table. The page's script shows the values below the pointer. */
+export function chart({ id, title, context, data }: ChartProps): Html {
   const name =
     context === undefined
       ? html`<h2>${title}</h2>`
       : html`<strong>${title}<span class="hidden"> ${context}</span></strong>`;
-  return html`<figure class="chart card"${id !== undefined && html` id="${id}" data-live`} data-chart="${JSON.stringify(data)}">
-<figcaption>${name}<ul class="legend">${data.series.map(({ label, tone }) => html`<li>${Sign({ tone })} ${label}</li>`)}${
+  return html`<figure class="chart card"${id !== undefined && html` id="${id}" data-live`}>
+<figcaption class="row">${name}<ul class="row note">${data.series.map(({ label, tone }) => html`<li>${sign(tone)} ${label}</li>`)}${
     data.unfinished &&
-    html`<li><span class="unfinished-sign" aria-hidden="true"></span> not over yet</li>`
+    html`<li><svg class="sign unfinished" aria-hidden="true"><rect width="100%" height="100%"/></svg> not over yet</li>`
   }</ul></figcaption>
-<div class="plot"><span class="plot-max">${formatValue(data, maxOf(data))}</span>
-${drawing(data)}
-<div class="plot-times"><span>${formatShortTime(data.start)}</span><span>${formatShortTime(end)}</span></div></div>
-<details><summary>As a table</summary>${Table({
+<div class="plot">${drawing(data)}</div>
+<details><summary>As a table</summary>${table({
     caption: `${context === undefined ? title : `${title} ${context}`}, as a table`,
     columns: [
       { label: "From (UTC)", cell: ({ start }) => formatUtcTime(start) },
@@ -69,31 +59,94 @@ ${drawing(data)}
         cell: ({ values }: TableRow) => values[index],
       })),
     ],
-    rows: tableRows(data, bucketsPerRow),
+    rows: tableRows(data),
   })}</details></figure>
 `;
 }
 
+/** The height of a drawing, in pixels. */
+export const HEIGHT = 200;
+
+/** The labels of the values, and beside them the lines, stretched to the width of the page, with the labels of the times. */
 function drawing(data: ChartData): Html {
-  const { width, grid, paths } = drawingOf(data);
+  const { width, scale, paths } = drawingOf(data);
+  const values = valueTicks(data).map((value) => ({
+    y: Math.round(HEIGHT - value * scale),
+    text: formatValue(data, value),
+  }));
+  const times = timeTicks(data);
   // The values of the last bucket still grow, so without a mark the line looks like an outage.
   const unfinished =
     data.unfinished &&
     html`<rect class="unfinished" x="${width - 1}" y="0" width="1" height="${HEIGHT}"/>`;
-  return html`<svg viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><path class="grid" d="${grid}"/>${unfinished}${paths.map(({ name, path }) => html`<path class="${name}" d="${path}"/>`)}</svg>`;
+  return html`<svg aria-hidden="true">${values.map(({ y, text }) => html`<text x="46" y="${y + 4}" text-anchor="end">${text}</text>`)}</svg><svg data-chart="${JSON.stringify(data)}" aria-hidden="true">
+${values.map(({ y }) => html`<line class="grid" x2="100%" y1="${y}" y2="${y}"/>`)}${times.map(
+  ({ x, text }) =>
+    html`<line class="grid" x1="${x}%" x2="${x}%" y2="${HEIGHT}"/><text x="${x}%" y="${HEIGHT + 16}" text-anchor="middle">${text}</text>`,
+)}
+<svg viewBox="0 0 ${width} ${HEIGHT}" height="${HEIGHT}" preserveAspectRatio="none">${unfinished}${paths.map(
+    ({ fill, stroke, dash, path }) =>
+      html`<path fill="${fill}" stroke="${stroke}" stroke-dasharray="${dash}" d="${path}"/>`,
+  )}</svg></svg>`;
 }
 
-/** The height of a drawing, in the units of its paths. */
-export const HEIGHT = 160;
+/** Returns round values, at most five above 0. */
+function valueTicks(data: ChartData): number[] {
+  const max = maxOf(data);
+  if (max === 0) return [0];
+  const power = 10 ** Math.floor(Math.log10(max / 2));
+  const least = data.unit === "count" ? 1 : 0;
+  const step = [1, 2, 5].map((factor) => factor * power).find((each) => max / each <= 5);
+  return multiplesOf(Math.max(least, step ?? 10 * power), 0, max);
+}
 
-/** A chart as paths. The page stretches it to its own size. */
+const MINUTE_MS = 60_000;
+const DAY_MS = 1440 * MINUTE_MS;
+const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
+const TICK_DAYS = [1, 2, 5, 7, 14, 30, 60, 120, 365, 1000];
+const TICKS_MS = [
+  ...TICK_MINUTES.map((minutes) => minutes * MINUTE_MS),
+  ...TICK_DAYS.map((days) => days * DAY_MS),
+];
+
+/** Returns at most seven round times, with their places as percentages of the width. */
+function timeTicks({ start, step, series }: ChartData): { x: number; text: string }[] {
+  const length = step * ((series[0]?.values.length ?? 0) - 1);
+  const tick = TICKS_MS.find((each) => length / each <= 7);
+  if (tick === undefined || length <= 0) return [];
+  return multiplesOf(tick, start, start + length).map((at) => {
+    const time = new Date(at).toISOString().slice(11, 16);
+    return {
+      x: Math.round((1000 * (at - start)) / length) / 10,
+      text: tick >= DAY_MS || time === "00:00" ? formatShortDate(at) : time,
+    };
+  });
+}
+
+function multiplesOf(step: number, from: number, to: number): number[] {
+  const first = Math.ceil(from / step);
+  return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, index) => {
+    return (first + index) * step;
+  });
+}
+
+/** A chart as paths. The page stretches it to its own width. */
 interface Drawing {
   /** One unit is the distance between two buckets. */
   readonly width: number;
-  readonly grid: string;
-  /** The rearmost first. The names are the classes that give the colours. */
-  readonly paths: readonly { readonly name: string; readonly path: string }[];
+  /** The height of the value 1. */
+  readonly scale: number;
+  /** The rearmost first, with the attributes that give them colours. */
+  readonly paths: readonly {
+    readonly fill: string;
+    readonly stroke: string;
+    readonly dash: string;
+    readonly path: string;
+  }[];
 }
+
+/** The dashes of the lines, so that lines differ without colours. */
+const DASHES = ["none", "6 4", "2 3"];
 
 /** Returns the greatest height in a chart. */
 function maxOf(data: ChartData): number {
@@ -103,16 +156,19 @@ function maxOf(data: ChartData): number {
 export function drawingOf(data: ChartData): Drawing {
   const width = Math.max(1, (data.series[0]?.values.length ?? 0) - 1);
   const max = maxOf(data);
+  const scale = max > 0 ? (HEIGHT - 8) / max : 0;
   const tops = topsOf(data);
   const paths = data.series.map(({ tone }, index) => {
-    const line = lineOf(tops[index] ?? [], max);
+    const line = lineOf(tops[index] ?? [], scale);
+    const stroke = `var(--${tone})`;
+    if (!data.stacked) return { fill: "none", stroke, dash: DASHES[index] ?? "none", path: line };
+    const fill = STRIPED.includes(tone)
+      ? `url(#stripes-${tone})`
+      : `color-mix(in srgb, ${stroke} 50%, var(--card))`;
     // The areas lie behind each other: the whole behind its parts.
-    return data.stacked
-      ? { name: `area tone-${tone}`, path: `${line}V${HEIGHT}H0z` }
-      : { name: `line stroke tone-${tone} dash-${index}`, path: line };
+    return { fill, stroke, dash: "none", path: `${line}V${HEIGHT}H0z` };
   });
-  const grid = `M0 1H${width}M0 ${HEIGHT / 2}H${width}M0 ${HEIGHT - 1}H${width}`;
-  return { width, grid, paths: paths.reverse() };
+  return { width, scale, paths: paths.reverse() };
 }
 
 /** Returns the heights of the lines. In a stacked chart, each line lies on top of the line before it. */
@@ -126,8 +182,7 @@ function topsOf({ series, stacked }: ChartData): number[][] {
 }
 
 /** Returns a line through all values, in relative steps and with one step for equal values, so that it is short. */
-function lineOf(values: readonly number[], max: number): string {
-  const scale = max > 0 ? (HEIGHT - 8) / max : 0;
+function lineOf(values: readonly number[], scale: number): string {
   const [first = HEIGHT, ...rest] = values.map((value) => Math.round(HEIGHT - value * scale));
   let line = `M0 ${first}`;
   let height = first;
@@ -159,10 +214,14 @@ interface TableRow {
   readonly values: readonly string[];
 }
 
+/** The maximum number of rows of the table with the same values as a chart. */
+const TABLE_ROWS = 12;
+
 /** Returns the rows of the table with the same values as a chart. */
-function tableRows(data: ChartData, bucketsPerRow: number): TableRow[] {
+function tableRows(data: ChartData): TableRow[] {
   const rows: TableRow[] = [];
   const count = data.series[0]?.values.length ?? 0;
+  const bucketsPerRow = Math.ceil(count / TABLE_ROWS);
   for (let start = 0; start < count; start += bucketsPerRow) {
     const values = data.series.map(({ values }) =>
       rowText(data, values.slice(start, start + bucketsPerRow)),

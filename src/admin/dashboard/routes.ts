@@ -1,19 +1,17 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { type AdminEnv, problemOf } from "../admin-problem.ts";
 import { OperationError } from "../operations.ts";
-import { assetResponse, loginStyleResponse } from "./assets.ts";
-import { auditPage } from "./audit-page.tsx";
-import { liftBan, removeOverride, resetClient, setOverride } from "./changes.tsx";
-import { clientsPage, lookUpPage } from "./clients-page.tsx";
-import { explainedPage, explainPage } from "./explain-page.tsx";
-import { readFields } from "./forms.tsx";
-import { faultPage } from "./layout.tsx";
-import { loginPage } from "./login-page.tsx";
-import { overridesPage } from "./overrides-page.tsx";
-import { overviewPage } from "./overview-page.tsx";
-import { keepTheme } from "./ranges.ts";
-import { rulePage } from "./rule-page.tsx";
-import { rulesPage } from "./rules-page.tsx";
+import { assetResponse } from "./assets.ts";
+import { auditPage } from "./audit-page.ts";
+import { liftBan, removeOverride, resetClient, setOverride } from "./changes.ts";
+import { clientsPage, lookUpPage } from "./clients-page.ts";
+import { explainedPage, explainPage } from "./explain-page.ts";
+import { faultPage } from "./layout.ts";
+import { loginPage } from "./login-page.ts";
+import { overridesPage } from "./overrides-page.ts";
+import { overviewPage } from "./overview-page.ts";
+import { rulePage } from "./rule-page.ts";
+import { rulesPage } from "./rules-page.ts";
 
 /**
  * Lets the runtime compress pages and assets for clients that accept gzip. The Workers runtime compresses a body
@@ -69,18 +67,4 @@ dashboardRoutes.post("/overrides/remove", removeOverride);
 dashboardRoutes.get("/audit", auditPage);
 dashboardRoutes.get("/assets/:name", assetResponse);
 dashboardRoutes.get("/login", (c) => loginPage(c));
-dashboardRoutes.get("/login/:name", loginStyleResponse);
-
-dashboardRoutes.post("/theme", async (c) => {
-  const fields = await readFields(c);
-  keepTheme(c, fields.text("theme"));
-  return c.redirect(ownPath(fields.text("back"), c.req.url), 303);
-});
-
-/** Returns a path of the dashboard; that of the overview for the addresses of other pages and sites. */
-function ownPath(path: string, base: string): string {
-  const { origin } = new URL(base);
-  const url = URL.parse(path, origin);
-  const isOwn = url?.origin === origin && url.pathname.startsWith("/_weir/");
-  return isOwn ? url.pathname + url.search : "/_weir/";
-}
+dashboardRoutes.get("/login/:name", assetResponse);

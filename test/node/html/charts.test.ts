@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { shortened, timelineCharts } from "../../../cli/html/replay-page.ts";
+import { timelineCharts } from "../../../cli/html/replay-page.ts";
 import type { Timeline } from "../../../cli/replay/report.ts";
 import { type ChartData, drawingOf, HEIGHT } from "../../../src/admin/dashboard/chart.ts";
-import { EMPTY_TIMELINE, timelineOf } from "./fixtures.ts";
+import { EMPTY_TIMELINE } from "./fixtures.ts";
 
 const NAMES = { context: "of all rules", denied: "Denied", tone: "limited" } as const;
 
@@ -33,12 +33,12 @@ function heightsOf(path: string): number[] {
 
 describe("the drawing of a chart", () => {
   it.each([
-    { values: [0, 1, 4, 4, 4, 2], heights: [160, 122, 8, 8, 8, 84] },
+    { values: [0, 1, 4, 4, 4, 2], heights: [200, 152, 8, 8, 8, 104] },
     { values: [5, 5, 5], heights: [8, 8, 8] },
-    { values: [0, 0], heights: [160, 160] },
-    { values: [1e15, 0, 1e15], heights: [8, 160, 8] },
+    { values: [0, 0], heights: [200, 200] },
+    { values: [1e15, 0, 1e15], heights: [8, 200, 8] },
     { values: [3], heights: [8] },
-    { values: [], heights: [160] },
+    { values: [], heights: [200] },
   ])("leads through all values: $values", ({ values, heights }) => {
     const { paths, width } = drawingOf(dataOf(values));
     expect(heightsOf(paths[0]?.path ?? "")).toEqual(heights);
@@ -47,10 +47,10 @@ describe("the drawing of a chart", () => {
 
   it("puts the parts of a whole on top of each other, the whole behind", () => {
     const { paths } = drawingOf(dataOf([1, 2], [3, 0]));
-    expect(paths.map(({ name }) => name)).toEqual(["area tone-limited", "area tone-allowed"]);
+    expect(paths.map(({ stroke }) => stroke)).toEqual(["var(--limited)", "var(--allowed)"]);
     expect(paths.map(({ path }) => heightsOf(path))).toEqual([
-      [8, 84],
-      [122, 84],
+      [8, 104],
+      [152, 104],
     ]);
     expect(paths.every(({ path }) => path.endsWith(`V${HEIGHT}H0z`))).toBe(true);
   });
@@ -78,15 +78,5 @@ describe("the charts of a timeline", () => {
     const text = charts({ ...steps, allowed: [1000, 2, 3, 4], denied: [0, 0, 7, 0] });
     const cells = [...text.matchAll(/<td class="number">([^<]*)/g)].map(([, cell]) => cell);
     expect(cells.slice(0, 8)).toEqual(["1,000", "0", "2", "0", "3", "7", "4", "0"]);
-  });
-
-  it("of a rule have half the steps and the same sums", () => {
-    const timeline = timelineOf(100);
-    const half = shortened(timeline);
-    const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
-    expect(half.allowed).toHaveLength(120);
-    expect(half.stepSeconds).toBe(2 * timeline.stepSeconds);
-    expect(sum(half.allowed)).toBe(sum(timeline.allowed));
-    expect(sum(half.denied)).toBe(sum(timeline.denied));
   });
 });

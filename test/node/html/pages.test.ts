@@ -66,7 +66,7 @@ describe.each([
     const content = contentOf(page());
     const ids = [...content.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
-    const targets = content.matchAll(/(?:href="#|data-rule="|aria-labelledby=")([^"]*)"/g);
+    const targets = content.matchAll(/(?:href="#|url\(#|aria-labelledby=")([^")]*)/g);
     expect([...targets].map(([, id]) => id).filter((id) => !ids.includes(id))).toEqual([]);
   });
 });

@@ -88,7 +88,7 @@ describe("the page of a replay", () => {
 
   it("has the comparison before everything else", () => {
     const page = replayPage(replayOf(2, { comparison: COMPARISON }));
-    const places = ["comparison", "total", "rules", "clients", "cost", "log"].map((id) =>
+    const places = ["comparison", "total", "rules", "clients", "log"].map((id) =>
       page.indexOf(`<section id="${id}"`),
     );
     expect(places).toEqual([...places].sort((a, b) => a - b));

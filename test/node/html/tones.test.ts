@@ -8,16 +8,6 @@ describe.each([
   { name: "the dashboard", style: DASHBOARD_STYLE },
 ])("the style sheet of $name", ({ style }) => {
   it.each(Object.keys(SIGNS))("has a colour for the tone %s, in both themes", (tone) => {
-    expect(style).toMatch(new RegExp(`\\.tone-${tone}\\{--tone: *var\\(--${tone}\\)\\}`));
     expect(style).toMatch(new RegExp(`--${tone}: *light-dark\\(`));
-  });
-
-  it.each([
-    ["fill", "fill"],
-    ["area", "fill"],
-    ["stroke", "stroke"],
-    ["back", "background"],
-  ])("colours what has the class %s by its tone", (form, property) => {
-    expect(style).toMatch(new RegExp(`\\.${form}[,{][^}]*${property}:var\\(--tone\\)`));
   });
 });

@@ -9,14 +9,3 @@ describe.each(Object.entries(ASSET_MODULES))("the generated module %s", (path, s
     expect(generated === (await source())).toBe(true);
   });
 });
-
-describe.each(["src/admin/dashboard/assets.generated.ts", "cli/html/assets.generated.ts"])(
-  "%s",
-  (path) => {
-    it("contains the licence of uPlot, whose code is in it", async () => {
-      const licence = await readFile("node_modules/uplot/LICENSE", "utf8");
-      const { SCRIPT } = (await import(`../../../${path}`)) as { SCRIPT: string };
-      expect(SCRIPT.includes(licence.trim())).toBe(true);
-    });
-  },
-);

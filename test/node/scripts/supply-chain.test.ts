@@ -30,8 +30,6 @@ const RUNTIME = [
   "strip-ansi",
   // @upstash/redis depends on uncrypto.
   "uncrypto",
-  // Its code is part of the dashboard's script.
-  "uplot",
   "valibot",
 ];
 

@@ -1,5 +1,5 @@
-import { formatCount, formatRelativeTime } from "../../format.ts";
-import { type Charts, chartsIn, createCharts } from "./charts.ts";
+import { formatRelativeTime } from "../../format.ts";
+import { showValues } from "./charts.ts";
 
 const REFRESH_MS = 5000;
 const MAX_WAIT_MS = 10_000;
@@ -8,7 +8,7 @@ const MAX_WAIT_MS = 10_000;
  * Fetches the page again every 5 seconds, and takes over the parts with `data-live`. Stops while nobody
  * sees the page.
  */
-function startRefreshing(url: string, charts: Charts): void {
+function startRefreshing(url: string): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   function schedule(): void {
@@ -19,7 +19,7 @@ function startRefreshing(url: string, charts: Charts): void {
   async function refresh(): Promise<void> {
     const page = await fetchPage(url);
     document.body.classList.toggle("stale", page === undefined);
-    if (page) takeOver(page, charts);
+    if (page) takeOver(page);
     schedule();
   }
 
@@ -39,7 +39,7 @@ async function fetchPage(url: string): Promise<Document | undefined> {
   }
 }
 
-function takeOver(page: Document, charts: Charts): void {
+function takeOver(page: Document): void {
   // Parts that are new, such as the charts after the first request, need the whole page.
   const hasNewParts = [...page.querySelectorAll("[data-live]")].some(
     ({ id }) => !document.getElementById(id),
@@ -51,12 +51,12 @@ function takeOver(page: Document, charts: Charts): void {
   for (const part of document.querySelectorAll<HTMLElement>("[data-live]")) {
     const fresh = page.getElementById(part.id);
     if (!fresh) continue;
-    if (part.dataset.chart !== undefined) {
-      charts.update(part, fresh.dataset.chart ?? "");
-      replaceContent(part.querySelector("tbody"), fresh.querySelector("tbody"));
-    } else {
-      replaceContent(part, fresh);
-    }
+    // The table of a chart stays open.
+    const places = ["figcaption", ".plot", "thead", "tbody"];
+    if (!part.matches("figure")) replaceContent(part, fresh);
+    else
+      for (const each of places)
+        replaceContent(part.querySelector(each), fresh.querySelector(each));
   }
 }
 
@@ -65,27 +65,6 @@ function replaceContent(part: Element | null, fresh: Element | null): void {
   if (!part || !fresh || part.innerHTML === fresh.innerHTML) return;
   if (part.contains(document.activeElement)) return;
   part.replaceChildren(...fresh.childNodes);
-}
-
-/** Filters the rows of tables while the operator types. */
-function filterRows(root: Document): void {
-  for (const input of root.querySelectorAll<HTMLInputElement>("input[data-filter]")) {
-    // The server has left out the rows without the text of the address. Others can only come from the server.
-    const sent = input.value.trim().toLowerCase();
-    input.addEventListener("input", () => {
-      const sought = input.value.trim().toLowerCase();
-      if (!sought.includes(sent)) return;
-      const rows = root.querySelectorAll<HTMLElement>(`#${input.dataset.filter} tr[data-text]`);
-      let shown = 0;
-      for (const row of rows) {
-        row.hidden = !row.dataset.text?.includes(sought);
-        if (!row.hidden) shown += 1;
-      }
-      const output = input.form?.querySelector("output");
-      if (output)
-        output.textContent = `${formatCount(shown)} of ${formatCount(rows.length, "rule")}`;
-    });
-  }
 }
 
 const INTERVAL_MS = 5000;
@@ -100,12 +79,10 @@ function refreshTimes(root: Document): void {
   }, INTERVAL_MS);
 }
 
-// The script of all pages. Every page can be read without it: it makes charts interactive, refreshes numbers
-// and filters rules while the operator types.
+// The script of all pages. Every page can be read without it: it shows the values of charts below the pointer, and
+// refreshes numbers and times.
 
-const charts = createCharts();
-for (const figure of chartsIn(document)) charts.mount(figure);
-filterRows(document);
+showValues(document);
 refreshTimes(document);
 const { refresh } = document.body.dataset;
-if (refresh !== undefined) startRefreshing(refresh, charts);
+if (refresh !== undefined) startRefreshing(refresh);

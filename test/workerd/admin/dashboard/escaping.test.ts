@@ -196,6 +196,6 @@ describe.each(HOSTILE)("the text %s", (text) => {
 
   it("keeps its direction to itself", async () => {
     const page = await hostileDashboard(text).text("/audit");
-    expect(page).toMatch(/<td class="reason" data-label="Why"><bdi>/);
+    expect(page).toMatch(/<td class="any" data-label="Why"><bdi>/);
   });
 });

@@ -50,9 +50,7 @@ describe.each(["admin", "read"] as const)(
       const actions = [...text.matchAll(/<form[^>]* action="([^"]+)"/g)].map(
         ([, action]) => action,
       );
-      expect(new Set(actions)).toEqual(
-        new Set(["/_weir/theme", "/_weir/explain", "/_weir/logout"]),
-      );
+      expect(new Set(actions)).toEqual(new Set(["/_weir/explain", "/_weir/logout"]));
     });
   },
 );
