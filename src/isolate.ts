@@ -44,9 +44,7 @@ function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undef
     onFailure: logControlFailed,
     onBatch: dataPointWriter(env),
   };
-  const overrides = new LiveOverrides(readDeploymentMode(env), () =>
-    logControlFailed("load-overrides", "unknown-override"),
-  );
+  const overrides = new LiveOverrides(readDeploymentMode(env));
   return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
 }
 

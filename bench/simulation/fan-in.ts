@@ -63,7 +63,7 @@ export async function simulateFanIn(scenario: FanInScenario): Promise<FanInResul
       for (const { requests } of sums.minutes) totals.counted += requests.requests;
     }
     // The version tells the isolate how old its overrides are.
-    const overrides = { version: now, isComplete: false, set: [], removed: [] };
+    const overrides = { version: now, all: [] };
     const answer = { callAgainMs: slots.take(now), overrides };
     await delay(ONE_WAY_MS);
     return answer;

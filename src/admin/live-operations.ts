@@ -61,7 +61,7 @@ async function currentOverrides(
   if (!control) return { live, byId: new Map() };
   try {
     const set = await callControl(control, (each) => each.overrides());
-    live.update({ version: 1, isComplete: true, set, removed: [] });
+    live.update({ version: 1, all: set });
     return { live, byId: new Map(set.map((each) => [overrideId(each), each])) };
   } catch {
     return { live: ownCopy ?? live, byId: new Map() };

@@ -1,8 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Env } from "../config/bindings.ts";
-import type { Override } from "../overrides/override.ts";
+import {
+  MAX_OVERRIDES,
+  type Override,
+  type OverrideUpdate,
+  overrideId,
+} from "../overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../request/identity.ts";
-import { OverrideTable } from "./override-table.ts";
 import type {
   Actor,
   AuditEntry,
@@ -17,6 +21,80 @@ import type {
 } from "./protocol.ts";
 import { Statistics } from "./statistics.ts";
 import { CallSlots, validUpload } from "./uploads.ts";
+
+/**
+ * The overrides in SQLite. All of them are also in memory, because every upload asks for them. The last ones are the
+ * newest.
+ */
+class OverrideTable {
+  readonly #sql: SqlStorage;
+  readonly #overrides = new Map<string, Override>();
+  /**
+   * The number of the newest change. It begins at the time of creation, so after a restart of the object, every
+   * isolate has another version, and loads the overrides again.
+   */
+  #version: number;
+
+  constructor(sql: SqlStorage, now: number) {
+    this.#sql = sql;
+    this.#version = now;
+    sql.exec(
+      "CREATE TABLE IF NOT EXISTS overrides (id TEXT PRIMARY KEY, version INTEGER NOT NULL, value TEXT NOT NULL)",
+    );
+    const rows = sql.exec<{ id: string; value: string }>(
+      "SELECT id, value FROM overrides ORDER BY version",
+    );
+    for (const { id, value } of rows) this.#overrides.set(id, JSON.parse(value) as Override);
+  }
+
+  /** Returns all overrides that have not ended, the newest first. */
+  all(now: number): Override[] {
+    for (const [id, { expiresAt }] of this.#overrides) if (expiresAt <= now) this.#delete(id);
+    return [...this.#overrides.values()].reverse();
+  }
+
+  /** @returns the override before and after the change; undefined if there are too many overrides */
+  set(
+    change: OverrideChange,
+    by: Actor,
+    now: number,
+  ): { readonly before: Override | undefined; readonly after: Override } | undefined {
+    const { length } = this.all(now);
+    const id = overrideId(change);
+    const before = this.#overrides.get(id);
+    if (!before && length >= MAX_OVERRIDES) return undefined;
+    const after = { ...change, by, setAt: now } as Override;
+    this.#version += 1;
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO overrides VALUES (?, ?, ?)",
+      id,
+      this.#version,
+      JSON.stringify(after),
+    );
+    this.#overrides.delete(id);
+    this.#overrides.set(id, after);
+    return { before, after };
+  }
+
+  /** @returns the removed override; undefined if there was none */
+  remove(id: string, now: number): Override | undefined {
+    const before = this.all(now).find((each) => overrideId(each) === id);
+    if (!before) return undefined;
+    this.#version += 1;
+    this.#delete(id);
+    return before;
+  }
+
+  /** Returns all overrides, unless an isolate with this version has them. They end by the isolate's own clock. */
+  since(version: number, now: number): OverrideUpdate | undefined {
+    return version === this.#version ? undefined : { version: this.#version, all: this.all(now) };
+  }
+
+  #delete(id: string): void {
+    this.#sql.exec("DELETE FROM overrides WHERE id = ?", id);
+    this.#overrides.delete(id);
+  }
+}
 
 /** The newest entries are kept. At ten changes an hour, this many take more than ten years. */
 export const MAX_AUDIT_ENTRIES = 1_000_000;
@@ -91,7 +169,7 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
   async totals(): Promise<Totals> {
     const { statistics, overrides } = this.#load();
     const now = Date.now();
-    return { ...statistics.totals(now), overrides: overrides.size(now) };
+    return { ...statistics.totals(now), overrides: overrides.all(now).length };
   }
 
   async overrides(): Promise<readonly Override[]> {

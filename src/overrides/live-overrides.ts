@@ -1,19 +1,14 @@
 import type { DeploymentMode } from "../config/bindings.ts";
-import { isRecord } from "../config/fields.ts";
 import { type Rule, shadowed, type Window } from "../config/rule.ts";
-import { MAX_LIMIT } from "../config/window.ts";
 import type { RuleMatch } from "../request/matcher.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import {
-  type ClientEffect,
   type ClientOverride,
   emptyWindows,
   limitedWindows,
-  MAX_FACTOR,
-  type Override,
   type OverrideUpdate,
   overrideId,
-  type RuleEffect,
+  type RuleOverride,
   scaledWindows,
 } from "./override.ts";
 
@@ -26,9 +21,8 @@ export function configuredWindows(windows: readonly Window[]): readonly Window[]
 }
 
 /** The override of one rule in this isolate. */
-export class RuleChange {
-  readonly expiresAt: number;
-  readonly #effect: RuleEffect;
+class RuleChange {
+  readonly override: RuleOverride;
   readonly #deploymentMode: DeploymentMode;
   /**
    * The changed rules. Gateways, middlewares and services have different objects for the same rule. Each is
@@ -36,15 +30,14 @@ export class RuleChange {
    */
   readonly #changed = new WeakMap<Rule, Rule>();
 
-  constructor(effect: RuleEffect, expiresAt: number, deploymentMode: DeploymentMode) {
-    this.#effect = effect;
-    this.expiresAt = expiresAt;
+  constructor(override: RuleOverride, deploymentMode: DeploymentMode) {
+    this.override = override;
     this.#deploymentMode = deploymentMode;
   }
 
   /** Returns the rule as the override changes it; undefined if the rule is off. */
   changedRule(rule: Rule): Rule | undefined {
-    if (this.#effect.mode === "off") return undefined;
+    if (this.override.effect.mode === "off") return undefined;
     const existing = this.#changed.get(rule);
     if (existing) return existing;
     const changed = this.#withMode(this.#withFactor(rule));
@@ -54,14 +47,14 @@ export class RuleChange {
 
   /** In a deployment whose mode is `shadow`, every rule stays in shadow mode. */
   #withMode(rule: Rule): Rule {
-    const { mode } = this.#effect;
+    const { mode } = this.override.effect;
     if (mode === "shadow") return shadowed(rule);
     if (mode === "enforce" && this.#deploymentMode === "enforce") return { ...rule, mode };
     return rule;
   }
 
   #withFactor(rule: Rule): Rule {
-    const { factor } = this.#effect;
+    const { factor } = this.override.effect;
     if (factor === undefined) return rule;
     const scale = (windows: readonly Window[]) => {
       const result = scaledWindows(windows, factor);
@@ -80,143 +73,32 @@ export class RuleChange {
   }
 }
 
-/** The override of one client under one rule. An isolate may have 10,000 of them, so it is one object. */
-type ClientChange = ClientEffect & { readonly expiresAt: number };
-
-/** The overrides of clients in this isolate. */
-export class ClientChanges {
-  /** The changes by rule and identity. A rule without changes has no map. */
-  readonly #byRule = new Map<string, Map<string, ClientChange>>();
-  #size = 0;
-
-  /** The number of overrides, including those that have ended and are not removed yet. */
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Whether a client of the rule may have an override. */
-  hasRule(rule: string): boolean {
-    return this.#byRule.has(rule);
-  }
-
-  set({ rule, client, effect, expiresAt }: ClientOverride): void {
-    let clients = this.#byRule.get(rule);
-    if (!clients) {
-      clients = new Map();
-      this.#byRule.set(rule, clients);
-    }
-    this.#size -= clients.size;
-    clients.set(client, changeOf(effect, expiresAt));
-    this.#size += clients.size;
-  }
-
-  delete(rule: string, client: string): void {
-    const clients = this.#byRule.get(rule);
-    if (!clients?.delete(client)) return;
-    this.#size -= 1;
-    if (clients.size === 0) this.#byRule.delete(rule);
-  }
-
-  clear(): void {
-    this.#byRule.clear();
-    this.#size = 0;
-  }
-
-  deleteEnded(now: number): void {
-    for (const [rule, clients] of this.#byRule) {
-      for (const [client, { expiresAt }] of clients) {
-        if (expiresAt <= now) this.delete(rule, client);
-      }
-    }
-  }
-
-  /**
-   * Returns an applied rule with the override of its client; the given object if there is none.
-   *
-   * @returns undefined if the rule does not count the client
-   */
-  changedRule(appliedRule: AppliedRule, now: number): AppliedRule | undefined {
-    const { rule, identity } = appliedRule;
-    const change = this.#byRule.get(rule.name)?.get(identity);
-    if (!change || change.expiresAt <= now) return appliedRule;
-    // The client's override replaces the factor of the rule's override.
-    const windows = configuredWindows(appliedRule.windows);
-    switch (change.kind) {
-      case "limits":
-        return { ...appliedRule, windows: limitedWindows(windows, change.limits) };
-      case "factor":
-        return { ...appliedRule, windows: scaledWindows(windows, change.factor) };
-      case "unlimited":
-        return undefined;
-      case "blocked":
-        return { ...appliedRule, windows: emptyWindows(windows), blockedUntil: change.expiresAt };
-      default:
-        // During a deploy, a newer version may have set an override that this version does not know.
-        change satisfies never;
-        return appliedRule;
-    }
-  }
-}
-
 /**
- * Returns the change that an isolate keeps. A received object has texts and spare fields of its own, which
- * are not kept.
+ * Returns an applied rule with the override of its client.
+ *
+ * @returns undefined if the rule does not count the client
  */
-function changeOf(effect: ClientEffect, expiresAt: number): ClientChange {
+function changedByClient(
+  appliedRule: AppliedRule,
+  { effect, expiresAt }: ClientOverride,
+): AppliedRule | undefined {
+  // The client's override replaces the factor of the rule's override.
+  const windows = configuredWindows(appliedRule.windows);
   switch (effect.kind) {
     case "limits":
-      return { kind: "limits", limits: { ...effect.limits }, expiresAt };
+      return { ...appliedRule, windows: limitedWindows(windows, effect.limits) };
     case "factor":
-      return { kind: "factor", factor: effect.factor, expiresAt };
+      return { ...appliedRule, windows: scaledWindows(windows, effect.factor) };
     case "unlimited":
-      return { kind: "unlimited", expiresAt };
+      return undefined;
     case "blocked":
-      return { kind: "blocked", expiresAt };
+      return { ...appliedRule, windows: emptyWindows(windows), blockedUntil: expiresAt };
     default:
-      return { ...(effect as ClientEffect), expiresAt };
+      // During a deploy, a newer version may have set an override that this version does not know.
+      effect satisfies never;
+      return appliedRule;
   }
 }
-
-const MODES: readonly unknown[] = ["enforce", "shadow", "off"];
-
-/**
- * Whether this version understands an override that the control object sent. During a deploy, another
- * version may have set it. Fields that this version does not know are allowed.
- *
- * This is no schema, because an isolate may load 10,000 overrides while a request waits.
- */
-export function isUnderstood(given: unknown): given is Override {
-  if (!isRecord(given)) return false;
-  const { rule, client, effect, expiresAt } = given;
-  if (typeof rule !== "string" || !Number.isFinite(expiresAt) || !isRecord(effect)) return false;
-  if (client === undefined) return isRuleEffect(effect);
-  return typeof client === "string" && isClientEffect(effect);
-}
-
-function isRuleEffect({ mode, factor }: Record<string, unknown>): boolean {
-  if (mode === undefined && factor === undefined) return false;
-  return (mode === undefined || MODES.includes(mode)) && (factor === undefined || isFactor(factor));
-}
-
-function isClientEffect({ kind, factor, limits }: Record<string, unknown>): boolean {
-  if (kind === "factor") return isFactor(factor);
-  if (kind === "limits") return isRecord(limits) && Object.values(limits).every(isLimit);
-  return kind === "unlimited" || kind === "blocked";
-}
-
-function isFactor(value: unknown): boolean {
-  return typeof value === "number" && value >= 0 && value <= MAX_FACTOR;
-}
-
-function isLimit(value: unknown): boolean {
-  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_LIMIT;
-}
-
-/**
- * After this number of new overrides, those that have ended are removed. So an update costs little, and the
- * memory stays bounded even if nobody removes ended overrides.
- */
-const PRUNE_INTERVAL = 1000;
 
 /**
  * The overrides that this isolate has, and their effect on requests. An override ends by this isolate's
@@ -224,20 +106,14 @@ const PRUNE_INTERVAL = 1000;
  */
 export class LiveOverrides {
   readonly #deploymentMode: DeploymentMode;
-  readonly #onIgnored: () => void;
-  readonly #rules = new Map<string, RuleChange>();
-  readonly #clients = new ClientChanges();
+  #rules: ReadonlyMap<string, RuleChange> = new Map();
+  /** The overrides of clients by their ids. */
+  #clients: ReadonlyMap<string, ClientOverride> = new Map();
   #version = 0;
-  #setSincePruned = 0;
 
-  /**
-   * @param deploymentMode no override enforces a rule unless this is `enforce`
-   * @param onIgnored called once for each update with overrides that this version does not understand.
-   * They have no effect
-   */
-  constructor(deploymentMode: DeploymentMode = "enforce", onIgnored: () => void = () => {}) {
+  /** @param deploymentMode no override enforces a rule unless this is `enforce` */
+  constructor(deploymentMode: DeploymentMode = "enforce") {
     this.#deploymentMode = deploymentMode;
-    this.#onIgnored = onIgnored;
   }
 
   /** Whether overrides can change anything. With the mode `off`, no rule applies, so none is overridden. */
@@ -245,42 +121,33 @@ export class LiveOverrides {
     return this.#deploymentMode !== "off";
   }
 
-  /** The version of the newest change that this isolate has; 0 if it has loaded nothing. */
+  /** The version of the overrides that this isolate has; 0 if it has loaded nothing. */
   get version(): number {
     return this.#version;
   }
 
-  /** The number of overrides, including those that have ended and are not removed yet. */
+  /** The number of overrides, including those that have ended. */
   get size(): number {
     return this.#rules.size + this.#clients.size;
   }
 
   /**
-   * Makes the changes of an answer.
+   * Replaces all overrides by those of an answer.
    *
    * @param since the version that this isolate had when it asked. If another answer has arrived since, an
    * older answer changes nothing
-   * @throws {Error} if the answer has another form. It changes nothing
    */
-  update(update: OverrideUpdate, since = this.#version): void {
-    const { version, isComplete, set, removed } = update;
-    if (!Number.isInteger(version) || !Array.isArray(set) || !Array.isArray(removed)) {
-      throw new Error("The answer has another form.");
+  update({ version, all }: OverrideUpdate, since = this.#version): void {
+    if (since !== this.#version && version < this.#version) return;
+    const rules = new Map<string, RuleChange>();
+    const clients = new Map<string, ClientOverride>();
+    for (const override of all) {
+      if (override.client === undefined) rules.set(override.rule, this.#changeOf(override));
+      else clients.set(overrideId(override), override);
     }
-    const isOvertaken = since !== this.#version && version < this.#version;
-    // An incomplete answer lacks the changes before `since`.
-    const hasGap = !isComplete && since > this.#version;
-    if (isOvertaken || hasGap) return;
-    if (isComplete) {
-      this.#rules.clear();
-      this.#clients.clear();
-    }
-    for (const id of removed) this.#remove(id);
-    const understood = set.filter((override) => this.#set(override));
+    this.#rules = rules;
+    this.#clients = clients;
     this.#version = version;
-    if (understood.length < set.length) this.#onIgnored();
-    this.#setSincePruned += set.length;
-    if (this.#setSincePruned >= PRUNE_INTERVAL) this.#prune(Date.now());
   }
 
   /** Returns the matches with the overrides of their rules. Omits rules that are off. */
@@ -295,53 +162,31 @@ export class LiveOverrides {
   /** Returns the rule with its override, the same object each time; undefined if it is off. */
   ruleOf(rule: Rule, now = Date.now()): Rule | undefined {
     const change = this.#rules.get(rule.name);
-    return !change || change.expiresAt <= now ? rule : change.changedRule(rule);
+    return !change || change.override.expiresAt <= now ? rule : change.changedRule(rule);
   }
 
   /** Returns the applied rules with the overrides of their clients. Omits rules without a limit. */
   clientsOf(appliedRules: readonly AppliedRule[], now = Date.now()): readonly AppliedRule[] {
     if (this.#clients.size === 0) return appliedRules;
     return changedItems(appliedRules, (appliedRule) => {
-      const { later, rule } = appliedRule;
-      if (!later) return this.#clients.changedRule(appliedRule, now);
-      if (!this.#clients.hasRule(rule.name)) return appliedRule;
-      const changed = later.then((identified) => this.clientsOf(identified));
-      // The limiter reports the rejection of `later`, so this one is not unhandled.
-      changed.catch(() => {});
-      return { ...appliedRule, later: changed };
+      const { later, rule, identity } = appliedRule;
+      if (later) {
+        const changed = later.then((identified) => this.clientsOf(identified));
+        // The limiter reports the rejection of `later`, so this one is not unhandled.
+        changed.catch(() => {});
+        return { ...appliedRule, later: changed };
+      }
+      const override = this.#clients.get(overrideId({ rule: rule.name, client: identity }));
+      if (!override || override.expiresAt <= now) return appliedRule;
+      return changedByClient(appliedRule, override);
     });
   }
 
-  /** @returns whether this version understands the override */
-  #set(override: unknown): boolean {
-    if (!isUnderstood(override)) {
-      // The override that it replaces has ended.
-      if (isRecord(override)) this.#remove(overrideId(override as { rule: string }));
-      return false;
-    }
-    if (override.client !== undefined) {
-      this.#clients.set(override);
-      return true;
-    }
-    const { rule, effect, expiresAt } = override;
-    this.#rules.set(rule, new RuleChange(effect, expiresAt, this.#deploymentMode));
-    return true;
-  }
-
-  #remove(id: unknown): void {
-    if (typeof id !== "string") return;
-    // No name of a rule contains a colon: see `overrideId`.
-    const [rule = "", client] = id.split(":", 2);
-    if (client === undefined) this.#rules.delete(rule);
-    else this.#clients.delete(rule, client);
-  }
-
-  #prune(now: number): void {
-    this.#setSincePruned = 0;
-    this.#clients.deleteEnded(now);
-    for (const [rule, { expiresAt }] of this.#rules) {
-      if (expiresAt <= now) this.#rules.delete(rule);
-    }
+  /** An override that has not changed keeps its change, because caches recognise a rule by its object. */
+  #changeOf(override: RuleOverride): RuleChange {
+    const before = this.#rules.get(override.rule);
+    const isUnchanged = before && JSON.stringify(before.override) === JSON.stringify(override);
+    return isUnchanged ? before : new RuleChange(override, this.#deploymentMode);
   }
 }
 

@@ -64,8 +64,8 @@ function scaled(quota: number, factor: number): number {
 
 // Live overrides change what rules do without a deploy. Each has an end and a reason.
 
-/** The maximum number of overrides of a deployment. */
-export const MAX_OVERRIDES = 10_000;
+/** The maximum number of overrides of a deployment. After a change, every isolate loads all of them. */
+export const MAX_OVERRIDES = 1000;
 
 /** What an override changes for one client under one rule. */
 export type ClientEffect =
@@ -108,7 +108,7 @@ export interface ClientOverride extends OverrideFields {
 }
 
 /** An override for all clients of a rule. */
-interface RuleOverride extends OverrideFields {
+export interface RuleOverride extends OverrideFields {
   readonly client?: undefined;
   readonly effect: RuleEffect;
 }
@@ -121,15 +121,11 @@ export function overrideId({ rule, client }: Pick<Override, "rule" | "client">):
   return client === undefined ? rule : `${rule}:${client}`;
 }
 
-/** Changes of the overrides since a version that an isolate has. */
+/** All overrides that have not ended. */
 export interface OverrideUpdate {
   /** The number of the newest change. */
   readonly version: number;
-  /** Whether `set` has all overrides, so that the isolate drops all others. */
-  readonly isComplete: boolean;
-  readonly set: readonly Override[];
-  /** The ids of the overrides that were removed. Empty if `isComplete` is true. */
-  readonly removed: readonly string[];
+  readonly all: readonly Override[];
 }
 
 // The schema of the fields that operators write. Unlike the messages about a configuration, these messages

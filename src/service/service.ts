@@ -268,7 +268,7 @@ export abstract class WeirService<
    * @param rule the name of a rule
    * @param options the client, the effect, the end and the reason
    * @returns the override
-   * @throws {Error} if there is no binding, if there are 10,000 overrides, or if the control object fails
+   * @throws {Error} if there is no binding, if there are 1,000 overrides, or if the control object fails
    */
   async override(rule: RuleNameOf<C>, options: OverrideOptions): Promise<Override> {
     return setOverride(configOfService(this), this.env, rule, options);

@@ -187,7 +187,7 @@ describe("a client that is denied from memory", () => {
     const set: object[] = [];
     const answer = {
       callAgainMs: 5000,
-      overrides: { version: 1, isComplete: true, set, removed: [] },
+      overrides: { version: 1, all: set },
     };
     const WEIR_CONTROL = { getByName: () => ({ upload: async () => answer }) };
     const { config, send, calls } = setUp({ rules, bindings: { WEIR_CONTROL } });

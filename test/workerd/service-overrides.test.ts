@@ -380,7 +380,7 @@ describe("a Worker without the control object", () => {
   });
 });
 
-describe("10,000 overrides", () => {
+describe("1,000 overrides", () => {
   it("are the maximum", async () => {
     const full: Pick<typeof env.WEIR_CONTROL, "getByName"> = {
       getByName: () => ({ setOverride: async () => ({ ok: false, fault: "full" }) }) as never,
@@ -388,7 +388,7 @@ describe("10,000 overrides", () => {
     const service = serviceOf([API], { bindings: { WEIR_CONTROL: full } });
     const options = { effect: { mode: "off" }, ...ABOUT } as const;
     await expect(service.override("api", options)).rejects.toThrow(
-      "There are 10000 overrides already, which is the maximum. Remove some of them first.",
+      "There are 1000 overrides already, which is the maximum. Remove some of them first.",
     );
   });
 });

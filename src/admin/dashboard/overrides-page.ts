@@ -26,7 +26,7 @@ import {
 } from "./forms.ts";
 import { attempt, page, unavailable } from "./layout.ts";
 
-/** The number of overrides on the page. There can be 10,000. */
+/** The number of overrides on the page. There can be 1,000. */
 const MAX_SHOWN = 500;
 
 /** The page with all overrides that have not ended. */

@@ -54,14 +54,14 @@ function overridesOf(count: number): Override[] {
   }));
 }
 
-it("sums, a batch that waits, the clients most limited and 10,000 overrides take at most 2 MB", async () => {
+it("sums, a batch that waits, the clients most limited and 1,000 overrides take at most 2 MB", async () => {
   // Types of Workers are unknown to tests in Node, so this class is not imported by its name.
   const file = new URL("../../../src/overrides/live-overrides.ts", import.meta.url).href;
   const { LiveOverrides } = await import(/* @vite-ignore */ file);
   const createAll = () => {
     const overrides = new LiveOverrides();
     const set = overridesOf(MAX_OVERRIDES);
-    overrides.update({ version: 1, isComplete: true, set, removed: [] });
+    overrides.update({ version: 1, all: set });
     const waiting = fillRecords();
     const [minutes, clients] = waiting as [MinuteRecords, ClientSketch];
     return [overrides, minutes.take(), clients.take(), ...fillRecords()];

@@ -242,7 +242,7 @@ const OVERRIDE: Override = {
 
 describe("a request", () => {
   beforeEach(() => {
-    const overrides = { version: 3, isComplete: true, set: [OVERRIDE], removed: [] };
+    const overrides = { version: 3, all: [OVERRIDE] };
     control.answer = { callAgainMs: 5000, overrides };
   });
 
@@ -342,7 +342,7 @@ describe("a request", () => {
     await vi.advanceTimersByTimeAsync(60_000);
     control.answer = {
       ...control.answer,
-      overrides: { version: 5, isComplete: true, set: [], removed: [] },
+      overrides: { version: 5, all: [] },
     };
     control.delayMs = 50;
     void load();

@@ -65,7 +65,7 @@ function deploy(input: ConfigInput, { storeName = "", mode, overrides = [] }: De
     withClock(store, () => Date.now()),
   );
   const live = new LiveOverrides(mode);
-  live.update({ version: 1, isComplete: true, set: overrides, removed: [] });
+  live.update({ version: 1, all: overrides });
   const link = { overrides: live, loadIfStale() {}, record() {}, recordRefused() {} };
   const rules = config.rules
     .filter(() => mode !== "off")

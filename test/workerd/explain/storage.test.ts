@@ -35,7 +35,7 @@ async function explainAfter(
   const config = defineConfig({ store: "memory", prefix: "p", rules: [rule] });
   const limiter = new Limiter(config, createMemoryStore());
   const live = new LiveOverrides();
-  live.update({ version: 1, isComplete: true, set: overrides, removed: [] });
+  live.update({ version: 1, all: overrides });
   const context = {
     config,
     bindings: resolveBindings(config, {}),

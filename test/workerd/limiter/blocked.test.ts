@@ -43,7 +43,7 @@ function setUp(
     by: "token",
     setAt: NOW,
   }));
-  overrides.update({ version: 1, isComplete: true, set, removed: [] });
+  overrides.update({ version: 1, all: set });
   const applied = (change?: (rule: Rule) => AppliedRule): AppliedRule[] =>
     config.rules.map(change ?? ((rule) => ({ rule, windows: rule.windows, identity: SOMEONE })));
   return {

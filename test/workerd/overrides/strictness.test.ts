@@ -39,8 +39,7 @@ function isolateOf(name: keyof typeof STORES, rule: Rule, prefix: string) {
     change(effect: ClientEffect) {
       version += 1;
       const about = { expiresAt: Date.now() + 3_600_000, reason: "a test", by: "token", setAt: 0 };
-      const set = [{ rule: rule.name, client: SOMEONE, effect, ...about }];
-      overrides.update({ version, isComplete: false, set, removed: [] });
+      overrides.update({ version, all: [{ rule: rule.name, client: SOMEONE, effect, ...about }] });
     },
     /** Sends requests one after the other. @returns how many were admitted */
     async admitted(requests: number): Promise<number> {

@@ -136,7 +136,7 @@ describe("an override of a client", () => {
     const setOverride = async () => ({ ok: false, fault: "full" }) as const;
     const dashboard = createDashboard({ operations: { setOverride } });
     const response = await dashboard.post("/overrides", { ...CLIENT, kind: "unlimited" });
-    expect(await response.text()).toContain("There are 10000 overrides");
+    expect(await response.text()).toContain("There are 1000 overrides");
   });
 });
 
