@@ -1,7 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Context } from "hono";
 import {
-  ANALYTICS_BINDING,
   bindingNames,
   CONTROL_BINDING,
   type DeploymentMode,
@@ -16,7 +15,7 @@ import { faultsOfFaultyConfig } from "./config/define.ts";
 import type { NodeGlobals } from "./config/faults.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
-import { type Batch, ControlLink } from "./control/control-link.ts";
+import { ControlLink } from "./control/control-link.ts";
 import { type ControlApi, GLOBAL_OBJECT, type StatisticsUpload } from "./control/protocol.ts";
 import { Gateway } from "./gateway.ts";
 import { faultyConfigResponse } from "./http/responses.ts";
@@ -24,7 +23,6 @@ import { Limiter } from "./limiter/limiter.ts";
 import { logBreaker, logControlFailed, logMisconfigured, logMode } from "./log.ts";
 import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { Recorder } from "./statistics/recorder.ts";
-import { dataPointsOf } from "./statistics/sums.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 import { inSpan } from "./stores/calls.ts";
 import { createStore } from "./stores/create-store.ts";
@@ -42,7 +40,6 @@ function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undef
     timeoutMs,
     background: waitUntil,
     onFailure: logControlFailed,
-    onBatch: dataPointWriter(env),
   };
   const overrides = new LiveOverrides(readDeploymentMode(env));
   return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
@@ -63,15 +60,6 @@ export function controlObject(env: Env): ControlApi | undefined {
       (...args: readonly unknown[]) =>
         (namespace.getByName(GLOBAL_OBJECT) as unknown as Methods)[method]?.(...args),
   });
-}
-
-/** @returns undefined if the Worker has no binding for a dataset */
-function dataPointWriter(env: Env): ((batch: Batch) => void) | undefined {
-  const dataset = env[ANALYTICS_BINDING] as AnalyticsEngineDataset | undefined;
-  if (typeof dataset?.writeDataPoint !== "function") return undefined;
-  return ({ minutes }) => {
-    for (const point of dataPointsOf(minutes)) dataset.writeDataPoint(point);
-  };
 }
 
 function namespaceOf(env: Env): DurableObjectNamespace | undefined {

@@ -10,8 +10,6 @@ export const COUNTERS_BINDING = "COUNTERS";
  * this binding, there are no statistics, no overrides and no dashboard.
  */
 export const CONTROL_BINDING = "WEIR_CONTROL";
-/** The name under which wrangler.toml may bind a dataset of Analytics Engine for the statistics. */
-export const ANALYTICS_BINDING = "WEIR_ANALYTICS";
 /**
  * The name of the var that replaces `prefix` of the configuration, so that two environments with one
  * configuration can use one database.
@@ -53,7 +51,6 @@ export function bindingNames(config: Config): string[] {
     "ORIGIN_URL",
     COUNTERS_BINDING,
     CONTROL_BINDING,
-    ANALYTICS_BINDING,
     PREFIX_VAR,
     MODE_VAR,
     KEY_SECRET,

@@ -15,7 +15,7 @@ import {
 export type ControlTask = "upload" | "load-overrides";
 
 /** Sums that an isolate uploads. */
-export type Batch = Pick<StatisticsUpload, "sequence" | "minutes" | "clients">;
+type Batch = Pick<StatisticsUpload, "sequence" | "minutes" | "clients">;
 
 /** A call with this batch only loads the overrides. */
 const NO_SUMS: Batch = { sequence: 0, minutes: [], clients: [] };
@@ -29,8 +29,6 @@ interface ControlLinkOptions {
   readonly background: (task: Promise<unknown>) => void;
   /** Called with each call that fails. The cause contains no key and no secret. */
   readonly onFailure: (task: ControlTask, cause: string) => void;
-  /** Called once with all sums that are uploaded together. */
-  readonly onBatch?: ((batch: Batch) => void) | undefined;
   /** Returns the time in milliseconds. @default Date.now */
   readonly clock?: () => number;
   /** Returns a number from 0 to less than 1. @default Math.random */
@@ -307,13 +305,7 @@ class Uploads {
   #nextBatch(): Batch | undefined {
     if (this.#recorder.isEmpty) return undefined;
     this.#sequence += 1;
-    const batch = { ...this.#recorder.take(), sequence: this.#sequence };
-    try {
-      this.#options.onBatch?.(batch);
-    } catch {
-      // The sums are uploaded although they could not be written elsewhere.
-    }
-    return batch;
+    return { ...this.#recorder.take(), sequence: this.#sequence };
   }
 }
 

@@ -20,7 +20,7 @@ import type {
   UploadAnswer,
 } from "./protocol.ts";
 import { Statistics } from "./statistics.ts";
-import { CallSlots, validUpload } from "./uploads.ts";
+import { CallSlots } from "./uploads.ts";
 
 /**
  * The overrides in SQLite. All of them are also in memory, because every upload asks for them. The last ones are the
@@ -154,11 +154,10 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
   #tables: Tables | undefined;
 
   async upload(upload: StatisticsUpload): Promise<UploadAnswer> {
-    const valid = validUpload(upload);
     const { statistics, overrides } = this.#load();
     const callAgainMs = this.#slots.take(Date.now());
-    await statistics.add(valid, Date.now());
-    const update = overrides.since(valid.overridesVersion, Date.now());
+    await statistics.add(upload, Date.now());
+    const update = overrides.since(upload.overridesVersion, Date.now());
     return { callAgainMs, ...(update && { overrides: update }) };
   }
 

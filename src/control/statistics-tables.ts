@@ -5,18 +5,16 @@ import {
   type LimitedClient,
   MINUTE_MS,
   noRequests,
-  noRuleSums,
   noStoreSums,
   type RequestSums,
   type RuleSums,
   type StoreSums,
 } from "../statistics/sums.ts";
-import { readClients, storeClients } from "./limited-clients.ts";
 import type { Resolution } from "./protocol.ts";
-import { MAX_RULES, type StoredSource } from "./uploads.ts";
+import type { StoredSource } from "./uploads.ts";
 
-// A row of the statistics: JSON with the sums of requests and of the store, and the sums and peaks of all
-// rules as 64-bit numbers. With the rules as JSON, it took too long to read and add up a year of 200 rules.
+// A row of the statistics: JSON with the sums of requests and of the store, and the sums of all rules as 64-bit
+// numbers. With the rules as JSON, it took too long to read and add up a year of 200 rules.
 
 /** The sums of one bucket of time. */
 export interface SumsRow {
@@ -25,141 +23,84 @@ export interface SumsRow {
   readonly rules: RuleArray;
 }
 
-/** The columns of a row. */
-type StoredSums = StoredRules & { readonly head: string };
+/** The columns of a row. In a bucket in which no rule applied, `rules` is empty. */
+type StoredSums = { readonly head: string; readonly rules: ArrayBuffer };
 
-/**
- * The columns with rules, or parts of them. `peaks` is NULL in rows that an older version has written.
- * In a bucket in which no rule applied, `rules` is empty, and substr() of an empty blob is NULL.
- */
-export type StoredRules = {
-  readonly rules: ArrayBuffer | null;
-  readonly peaks: ArrayBuffer | null;
-};
-
-/** Adds the column `peaks` to a table that an older version has created. */
-function addPeaksColumn(sql: SqlStorage, table: string): void {
-  if (sql.exec(`SELECT * FROM ${table} LIMIT 0`).columnNames.includes("peaks")) return;
-  sql.exec(`ALTER TABLE ${table} ADD COLUMN peaks BLOB`);
-}
-
-/** The order of the counts of a rule. A changed order or number of fields needs new tables. */
-const RULE_COUNTS = [
+/** The order of the numbers of a rule. A changed order or number of fields needs new tables. */
+const RULE_FIELDS = [
   "requests",
   "allowed",
   "limited",
   "marked",
   "undecided",
   "shadowLimited",
+  "peak",
 ] as const satisfies readonly (keyof RuleSums)[];
 
-const COUNTS = RULE_COUNTS.length;
-
-/** The number of bytes of one rule in the column `peaks`. */
-export const PEAK_BYTES = Float64Array.BYTES_PER_ELEMENT;
+const FIELDS = RULE_FIELDS.length;
+const PEAK = RULE_FIELDS.indexOf("peak");
 
 /** The number of bytes of one rule in the column `rules`. */
-export const RULE_BYTES = COUNTS * PEAK_BYTES;
+export const RULE_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
 
-const NO_RULES: StoredRules = { rules: null, peaks: null };
-
-/** The sums of rules by slot, as an array of counts and an array of peaks. */
+/** The sums of rules by slot. */
 export class RuleArray {
-  #counts: Float64Array;
-  #peaks: Float64Array;
+  #numbers: Float64Array;
 
-  constructor({ rules, peaks }: StoredRules = NO_RULES) {
-    this.#counts = numbersOf(rules, COUNTS);
-    this.#peaks = numbersOf(peaks, 1);
+  /** @param stored the column `rules`, or a part of it; null is no rule, as substr() of an empty blob */
+  constructor(stored: ArrayBuffer | null = null) {
+    // A rule at the end that lacks some of its numbers is left out.
+    const count = Math.floor((stored?.byteLength ?? 0) / RULE_BYTES);
+    this.#numbers = stored ? new Float64Array(stored, 0, count * FIELDS) : new Float64Array(0);
   }
 
   /** Adds the sums of a rule. */
   add(slot: number, sums: RuleSums): void {
-    const start = slot * COUNTS;
-    this.#counts = grown(this.#counts, start + COUNTS);
-    for (const [i, field] of RULE_COUNTS.entries()) {
-      this.#counts[start + i] = (this.#counts[start + i] as number) + sums[field];
-    }
-    this.#peaks = grown(this.#peaks, slot + 1);
-    this.#peaks[slot] = Math.max(this.#peaks[slot] as number, sums.peak);
+    this.#addAt(
+      slot * FIELDS,
+      RULE_FIELDS.map((field) => sums[field]),
+    );
   }
 
   /** Adds the sums of all rules of another array. */
   addAll(other: RuleArray): void {
-    const from = other.#counts;
-    const to = grown(this.#counts, from.length);
-    this.#counts = to;
-    for (let i = 0; i < from.length; i++) to[i] = (to[i] as number) + (from[i] as number);
-    const peaks = other.#peaks;
-    const highest = grown(this.#peaks, peaks.length);
-    this.#peaks = highest;
-    for (let i = 0; i < peaks.length; i++) {
-      highest[i] = Math.max(highest[i] as number, peaks[i] as number);
+    this.#addAt(0, other.#numbers);
+  }
+
+  #addAt(start: number, added: ArrayLike<number>): void {
+    const end = start + added.length;
+    if (this.#numbers.length < end) {
+      const larger = new Float64Array(end);
+      larger.set(this.#numbers);
+      this.#numbers = larger;
+    }
+    const numbers = this.#numbers;
+    for (let i = 0; i < added.length; i++) {
+      const [sum, more] = [numbers[start + i] as number, added[i] as number];
+      numbers[start + i] = i % FIELDS === PEAK ? Math.max(sum, more) : sum + more;
     }
   }
 
   /** Returns the sums of a rule; undefined if the rule has none. */
   read(slot: number): RuleSums | undefined {
-    const start = slot * COUNTS;
-    const sums = { ...noRuleSums(), peak: this.#peaks[slot] ?? 0 };
-    let hasAny = false;
-    for (const [i, field] of RULE_COUNTS.entries()) {
-      sums[field] = this.#counts[start + i] ?? 0;
-      hasAny ||= sums[field] !== 0;
-    }
-    return hasAny ? sums : undefined;
+    const numbers = this.#numbers.subarray(slot * FIELDS, (slot + 1) * FIELDS);
+    if (!numbers.some((number) => number !== 0)) return undefined;
+    const fields = RULE_FIELDS.map((field, index) => [field, numbers[index]]);
+    return Object.fromEntries(fields) as RuleSums;
   }
 
-  clear(slot: number): void {
-    this.#counts.fill(0, slot * COUNTS, (slot + 1) * COUNTS);
-    this.#peaks.fill(0, slot, slot + 1);
+  /** Returns the column that stores these sums. */
+  toStored(): ArrayBuffer {
+    return this.#numbers.slice().buffer;
   }
-
-  /** Returns the columns that store these sums. */
-  toStored(): { readonly rules: ArrayBuffer; readonly peaks: ArrayBuffer } {
-    return { rules: this.#counts.slice().buffer, peaks: this.#peaks.slice().buffer };
-  }
-}
-
-/** Returns the numbers in a blob, without a rule at its end that has not all of its `count` numbers. */
-function numbersOf(blob: ArrayBuffer | null, count: number): Float64Array {
-  if (!blob) return new Float64Array(0);
-  const ruleBytes = count * Float64Array.BYTES_PER_ELEMENT;
-  return new Float64Array(blob, 0, Math.floor(blob.byteLength / ruleBytes) * count);
-}
-
-/** Returns an array with at least a number of elements; the new ones are 0. */
-function grown(array: Float64Array, length: number): Float64Array {
-  if (array.length >= length) return array;
-  const larger = new Float64Array(length);
-  larger.set(array);
-  return larger;
 }
 
 export function emptyRow(): SumsRow {
   return { requests: noRequests(), store: noStoreSums(), rules: new RuleArray() };
 }
 
-/** Reads the column `head` of rows. Fields that an older version did not store are 0. */
-export function readHeads(heads: readonly string[]): Omit<SumsRow, "rules">[] {
-  const all = JSON.parse(`[${heads.join(",")}]`) as Omit<SumsRow, "rules">[];
-  for (const { requests, store } of all) {
-    addMissing(requests, NO_REQUESTS);
-    addMissing(store, NO_STORE_SUMS);
-  }
-  return all;
-}
-
-const NO_REQUESTS = noRequests();
-const NO_STORE_SUMS = noStoreSums();
-
-function addMissing<Sums extends object>(to: Sums, zeros: Sums): void {
-  for (const field in zeros) to[field] ??= structuredClone(zeros[field]);
-}
-
-function readRow({ head, ...rules }: StoredSums): SumsRow {
-  const [sums = { requests: noRequests(), store: noStoreSums() }] = readHeads([head]);
-  return { ...sums, rules: new RuleArray(rules) };
+function readRow({ head, rules }: StoredSums): SumsRow {
+  return { ...(JSON.parse(head) as Omit<SumsRow, "rules">), rules: new RuleArray(rules) };
 }
 
 function headOf({ requests, store }: SumsRow): string {
@@ -204,9 +145,8 @@ export class BucketTables {
     for (const resolution of RESOLUTIONS) {
       // SQLite reads the columns of a large row only as far as they are selected: `clients` is last.
       sql.exec(
-        `CREATE TABLE IF NOT EXISTS ${resolution}s (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, peaks BLOB, clients TEXT)`,
+        `CREATE TABLE IF NOT EXISTS ${resolution}s (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, clients TEXT)`,
       );
-      addPeaksColumn(sql, `${resolution}s`);
     }
   }
 
@@ -224,9 +164,9 @@ export class BucketTables {
           `SELECT clients FROM ${resolution}s WHERE at = ?`,
           at,
         );
-        const sketch = new ClientSketch(readClients(row?.clients ?? ""));
+        const sketch = new ClientSketch(readClients(row?.clients ?? null));
         for (const client of group) sketch.add(client);
-        const stored = storeClients(sketch.top());
+        const stored = JSON.stringify(sketch.top());
         if (row) {
           this.#sql.exec(`UPDATE ${resolution}s SET clients = ? WHERE at = ?`, stored, at);
         } else {
@@ -247,7 +187,7 @@ export class BucketTables {
   addTo(resolution: Resolution, time: number, sums: SumsRow): void {
     const at = bucketAt(resolution, time);
     const [stored] = this.#sql.exec<StoredSums>(
-      `SELECT head, rules, peaks FROM ${resolution}s WHERE at = ?`,
+      `SELECT head, rules FROM ${resolution}s WHERE at = ?`,
       at,
     );
     const row = stored ? readRow(stored) : emptyRow();
@@ -257,27 +197,28 @@ export class BucketTables {
       this.#put(resolution, at, row, null);
       return;
     }
-    const { rules, peaks } = row.rules.toStored();
     this.#sql.exec(
-      `UPDATE ${resolution}s SET head = ?, rules = ?, peaks = ? WHERE at = ?`,
+      `UPDATE ${resolution}s SET head = ?, rules = ? WHERE at = ?`,
       headOf(row),
-      rules,
-      peaks,
+      row.rules.toStored(),
       at,
     );
   }
 
   #put(resolution: Resolution, at: number, row: SumsRow, clients: string | null): void {
-    const { rules, peaks } = row.rules.toStored();
     this.#sql.exec(
-      `INSERT INTO ${resolution}s (at, head, rules, peaks, clients) VALUES (?, ?, ?, ?, ?)`,
+      `INSERT INTO ${resolution}s VALUES (?, ?, ?, ?)`,
       at,
       headOf(row),
-      rules,
-      peaks,
+      row.rules.toStored(),
       clients,
     );
   }
+}
+
+/** Reads the column `clients`, which is NULL if no client was limited. */
+export function readClients(stored: string | null): LimitedClient[] {
+  return stored === null ? [] : (JSON.parse(stored) as LimitedClient[]);
 }
 
 /** Returns the start of the bucket that contains a time. */
@@ -297,9 +238,8 @@ export class TotalsRow {
   constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
     sql.exec(
-      "CREATE TABLE IF NOT EXISTS totals (since INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, peaks BLOB, state TEXT NOT NULL)",
+      "CREATE TABLE IF NOT EXISTS totals (since INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, state TEXT NOT NULL)",
     );
-    addPeaksColumn(sql, "totals");
     const [stored] = sql.exec<StoredSums & { since: number; state: string }>(
       "SELECT * FROM totals",
     );
@@ -309,13 +249,11 @@ export class TotalsRow {
   }
 
   write(sources: readonly StoredSource[]): void {
-    const { rules, peaks } = this.sums.rules.toStored();
     this.#sql.exec(
-      "INSERT OR REPLACE INTO totals (since, head, rules, peaks, state) VALUES (?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)",
       this.since,
       headOf(this.sums),
-      rules,
-      peaks,
+      this.sums.rules.toStored(),
       JSON.stringify({ sources }),
     );
   }
@@ -324,78 +262,39 @@ export class TotalsRow {
 /** The name under which the sums of rules appear for which there was no slot left. */
 const OTHER_RULES = "(other)";
 
-/** Rows of the statistics are kept for a shorter time, so no row has sums in a slot that is free again. */
-const SLOT_MS = 400 * DAY_MS;
-
-interface Slot {
-  readonly slot: number;
-  readonly name: string;
-  seenAt: number;
-}
+/** The maximum number of names of rules that have sums of their own. */
+const MAX_RULES = 999;
 
 /** The number of each rule, under which a row of the statistics has the rule's sums. */
 export class RuleSlots {
   readonly #sql: SqlStorage;
-  readonly #byName = new Map<string, Slot>();
+  readonly #byName = new Map<string, number>();
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec(
-      "CREATE TABLE IF NOT EXISTS rules (slot INTEGER PRIMARY KEY, name TEXT NOT NULL, seen_at INTEGER NOT NULL)",
-    );
-    const rows = sql.exec<{ slot: number; name: string; seen_at: number }>("SELECT * FROM rules");
-    for (const { slot, name, seen_at } of rows) {
-      this.#byName.set(name, { slot, name, seenAt: seen_at });
-    }
+    sql.exec("CREATE TABLE IF NOT EXISTS rules (slot INTEGER PRIMARY KEY, name TEXT NOT NULL)");
+    const rows = sql.exec<{ slot: number; name: string }>("SELECT slot, name FROM rules");
+    for (const { slot, name } of rows) this.#byName.set(name, slot);
   }
 
   /** Returns the slot of a rule; undefined if the rule has no sums. */
   find(name: string): number | undefined {
-    return this.#byName.get(name)?.slot;
+    return this.#byName.get(name);
   }
 
-  /** Returns the names of all rules with their slots. */
-  all(): Iterable<Pick<Slot, "slot" | "name">> {
-    return this.#byName.values();
+  /** Returns the slots of all rules by their names. */
+  all(): Iterable<readonly [name: string, slot: number]> {
+    return this.#byName;
   }
 
-  /**
-   * Returns the slot of a rule, and assigns a slot to a new rule.
-   *
-   * @param clear called with a slot that belonged to a rule that has not been seen for a year
-   */
-  slotFor(name: string, now: number, clear: (slot: number) => void): number {
+  /** Returns the slot of a rule, and assigns a slot to a new rule. */
+  slotFor(name: string): number {
     const known = this.#byName.get(name);
-    if (known) {
-      if (now - known.seenAt > DAY_MS) this.#put({ ...known, seenAt: now });
-      return known.slot;
-    }
-    let slot = this.#byName.size;
-    // The last slot is for the sums of all rules for which there is no slot.
-    if (slot >= MAX_RULES - 1 && name !== OTHER_RULES) {
-      const oldest = this.#oldest();
-      if (now - oldest.seenAt < SLOT_MS) return this.slotFor(OTHER_RULES, now, clear);
-      slot = oldest.slot;
-      this.#byName.delete(oldest.name);
-      clear(slot);
-    }
-    this.#put({ slot, name, seenAt: now });
+    if (known !== undefined) return known;
+    const slot = this.#byName.size;
+    if (slot >= MAX_RULES && name !== OTHER_RULES) return this.slotFor(OTHER_RULES);
+    this.#sql.exec("INSERT INTO rules VALUES (?, ?)", slot, name);
+    this.#byName.set(name, slot);
     return slot;
-  }
-
-  #put(slot: Slot): void {
-    this.#sql.exec(
-      "INSERT OR REPLACE INTO rules VALUES (?, ?, ?)",
-      slot.slot,
-      slot.name,
-      slot.seenAt,
-    );
-    this.#byName.set(slot.name, slot);
-  }
-
-  #oldest(): Slot {
-    return [...this.#byName.values()].reduce((one, other) =>
-      other.seenAt < one.seenAt && other.name !== OTHER_RULES ? other : one,
-    );
   }
 }

@@ -1,18 +1,152 @@
-import { MINUTE_MS, type RuleSums } from "../statistics/sums.ts";
-import type { StatisticsQuery, StatisticsReport, StatisticsUpload, Totals } from "./protocol.ts";
-import { readReport } from "./report.ts";
+import { ClientSketch } from "../statistics/client-sketch.ts";
+import { MINUTE_MS, noRuleSums, type RuleSums } from "../statistics/sums.ts";
+import type {
+  Bucket,
+  Resolution,
+  StatisticsQuery,
+  StatisticsReport,
+  StatisticsUpload,
+  Totals,
+} from "./protocol.ts";
 import {
   addHead,
+  BUCKET_MS,
   BucketTables,
+  bucketAt,
   emptyRow,
+  RETENTION_MS,
+  RULE_BYTES,
+  RuleArray,
   RuleSlots,
+  readClients,
   type SumsRow,
   TotalsRow,
 } from "./statistics-tables.ts";
 import { GatheredSums, Sources } from "./uploads.ts";
 
+/** The maximum number of clients of a report. */
+const MAX_CLIENTS = 100;
+
+/** Rows of one table in a range of time. */
+interface Range {
+  readonly resolution: Resolution;
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Reads and adds up the rows that a query asks for. */
+export function readReport(
+  sql: SqlStorage,
+  slots: RuleSlots,
+  { resolution, from, until, rule }: StatisticsQuery,
+  now: number,
+): Omit<StatisticsReport, "isolates" | "openBreakers"> {
+  const range = {
+    resolution,
+    // Older rows of this table may be removed, while those of hours or days still have their sums.
+    from: bucketAt(resolution, Math.max(from, now - RETENTION_MS[resolution])),
+    until: bucketAt(resolution, until - 1) + BUCKET_MS[resolution],
+  };
+  const rows = sql.exec<{ at: number; head: string }>(
+    `SELECT at, head FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
+    range.from,
+    range.until,
+  );
+  const buckets = rows
+    .toArray()
+    .map(({ at, head }): Bucket => ({ at, ...(JSON.parse(head) as Omit<Bucket, "at">) }));
+  const sums = new RuleArray();
+  for (const { resolution: part, from: start, until: end } of coarsest(range)) {
+    const stored = sql.exec<{ rules: ArrayBuffer }>(
+      `SELECT rules FROM ${part}s WHERE at >= ? AND at < ?`,
+      start,
+      end,
+    );
+    for (const each of stored) sums.addAll(new RuleArray(each.rules));
+  }
+  const rules = Object.entries(readRules(sums, slots));
+  const clientRange = clientRangeOf(range);
+  return {
+    resolution,
+    buckets,
+    rules: Object.fromEntries(rules.filter(([name]) => rule === undefined || name === rule)),
+    ...(rule !== undefined && { ruleBuckets: readRuleBuckets(sql, range, slots.find(rule)) }),
+    clients: readTopClients(sql, clientRange, rule),
+    clientsFrom: clientRange.from,
+  };
+}
+
+/** Returns the sums of one rule in each bucket. Reads only the rule's part of each row. */
+function readRuleBuckets(
+  sql: SqlStorage,
+  { resolution, from, until }: Range,
+  slot: number | undefined,
+): RuleSums[] {
+  const rows = sql.exec<{ rules: ArrayBuffer | null }>(
+    `SELECT substr(rules, ?, ?) AS rules FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
+    slot === undefined ? 1 : slot * RULE_BYTES + 1,
+    slot === undefined ? 0 : RULE_BYTES,
+    from,
+    until,
+  );
+  return rows.toArray().map(({ rules }) => new RuleArray(rules).read(0) ?? noRuleSums());
+}
+
+/** Returns the rows that have the clients of a range. Rows of minutes have none, so their hours are read. */
+function clientRangeOf(range: Range): Range {
+  if (range.resolution !== "minute") return range;
+  return { ...range, resolution: "hour", from: bucketAt("hour", range.from) };
+}
+
+function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined) {
+  const sums = new ClientSketch([], Number.POSITIVE_INFINITY);
+  for (const { resolution, from, until } of coarsest(range)) {
+    const rows = sql.exec<{ clients: string | null }>(
+      `SELECT clients FROM ${resolution}s WHERE at >= ? AND at < ?`,
+      from,
+      until,
+    );
+    for (const { clients } of rows) {
+      for (const client of readClients(clients)) {
+        if (rule === undefined || client.rule === rule) sums.add(client);
+      }
+    }
+  }
+  return sums.top(MAX_CLIENTS);
+}
+
+const COARSER = { minute: "hour", hour: "day", day: undefined } as const;
+
+/**
+ * Covers a range with as few rows as possible: a day's row in place of the rows of its hours, and an
+ * hour's row in place of the rows of its minutes.
+ */
+function coarsest({ resolution, from, until }: Range): Range[] {
+  const coarser = COARSER[resolution];
+  if (from >= until) return [];
+  if (!coarser) return [{ resolution, from, until }];
+  const start = bucketAt(coarser, from + BUCKET_MS[coarser] - 1);
+  const end = bucketAt(coarser, until);
+  if (start >= end) return [{ resolution, from, until }];
+  return [
+    ...coarsest({ resolution, from, until: start }),
+    ...coarsest({ resolution: coarser, from: start, until: end }),
+    ...coarsest({ resolution, from: end, until }),
+  ];
+}
+
+/** Returns the sums of all rules that have any, by their names. */
+function readRules(sums: RuleArray, slots: RuleSlots): Record<string, RuleSums> {
+  const rules = [...slots.all()].flatMap(([name, slot]): [string, RuleSums][] => {
+    const ruleSums = sums.read(slot);
+    return ruleSums ? [[name, ruleSums]] : [];
+  });
+  // Unlike an assignment, fromEntries creates a field also for the name __proto__.
+  return Object.fromEntries(rules);
+}
+
 /** Sums are written at most once in this time, because every written row is billed. */
-export const WRITE_INTERVAL_MS = 1000;
+const WRITE_INTERVAL_MS = 1000;
 /** How often rows that are too old are removed. */
 const PRUNE_INTERVAL_MS = 60 * MINUTE_MS;
 
@@ -61,15 +195,11 @@ export class Statistics {
     // Numbers that have been read must not decrease if the object is lost, so they are written first.
     this.#write(now);
     const { since, sums } = this.#totals;
-    const rules = [...this.#slots.all()].flatMap(({ slot, name }): [string, RuleSums][] => {
-      const ruleSums = sums.rules.read(slot);
-      return ruleSums ? [[name, ruleSums]] : [];
-    });
     return {
       since,
       requests: { ...sums.requests },
       store: { ...sums.store, latency: [...sums.store.latency] },
-      rules: Object.fromEntries(rules),
+      rules: readRules(sums.rules, this.#slots),
       ...this.#sources.running(now),
     };
   }
@@ -100,7 +230,7 @@ export class Statistics {
           const sums = emptyRow();
           addHead(sums, head);
           for (const [name, ruleSums] of Object.entries(rules)) {
-            sums.rules.add(this.#slotFor(name, now), ruleSums);
+            sums.rules.add(this.#slots.slotFor(name), ruleSums);
           }
           this.#buckets.add(minute * MINUTE_MS, sums);
           this.#addToTotals(sums);
@@ -124,9 +254,5 @@ export class Statistics {
   #addToTotals(sums: SumsRow): void {
     addHead(this.#totals.sums, sums);
     this.#totals.sums.rules.addAll(sums.rules);
-  }
-
-  #slotFor(name: string, now: number): number {
-    return this.#slots.slotFor(name, now, (slot) => this.#totals.sums.rules.clear(slot));
   }
 }

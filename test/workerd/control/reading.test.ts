@@ -2,7 +2,7 @@ import { reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import type { Resolution } from "../../../src/control/protocol.ts";
-import { readReport } from "../../../src/control/report.ts";
+import { readReport } from "../../../src/control/statistics.ts";
 import {
   BUCKET_MS,
   BucketTables,
@@ -30,7 +30,7 @@ it("reads a day of minutes, a month of hours and a year of days with 200 rules",
     const tables = new BucketTables(sql);
     const row = emptyRow();
     for (let rule = 0; rule < RULES; rule++) {
-      const slot = slots.slotFor(`rule-number-${rule}`, NOW, () => {});
+      const slot = slots.slotFor(`rule-number-${rule}`);
       const sums = { requests: 123_456, allowed: 120_000, limited: 3456, peak: 1 };
       row.rules.add(slot, { ...noRuleSums(), ...sums });
     }
