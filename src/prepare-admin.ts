@@ -4,7 +4,7 @@ import { waitUntil } from "cloudflare:workers";
 import { createAdminApp } from "./admin/admin-app.ts";
 import type { AdminBindings } from "./admin/admin-problem.ts";
 import type { Gate } from "./admin/gate.ts";
-import { LiveOperations } from "./admin/live-operations.ts";
+import { createOperations } from "./admin/live-operations.ts";
 import type { AdminHandler } from "./admin-entry.ts";
 import { type Env, resolveBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
@@ -18,7 +18,7 @@ const MAX_RECORD_MS = 1000;
 export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
   const { limiter, control: link } = sharedLimiter(config, env);
   const control = controlObject(env);
-  const operations = new LiveOperations({
+  const operations = createOperations({
     config,
     bindings: resolveBindings(config, env),
     limiter,

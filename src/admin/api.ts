@@ -157,7 +157,7 @@ apiRoutes.get("/statistics", async (c) => {
   const { config } = c.var;
   if (rule === undefined || config.rules.some(({ name }) => name === rule)) return c.json(report);
   // There are sums of rules that the configuration no longer has.
-  if (!Object.hasOwn(report.rules, rule)) throw unknownRule(rule, config);
+  if (!Object.hasOwn(report.rules, rule)) throw unknownRule(config);
   return c.json(report);
 });
 

@@ -11,16 +11,10 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { areTierNamesSecret } from "../config/tiers.ts";
 import { formatWindow } from "../config/window.ts";
-import type {
-  Actor,
-  AuditEntry,
-  ControlApi,
-  OverrideChange,
-  StatisticsQuery,
-} from "../control/protocol.ts";
+import type { Actor, AuditEntry, ControlApi } from "../control/protocol.ts";
 import { DescriptionError } from "../explain/described-request.ts";
 import { explain } from "../explain/explain.ts";
-import type { DescribedRequest, ExplainContext, Explanation } from "../explain/explanation.ts";
+import type { ExplainContext } from "../explain/explanation.ts";
 import type { ClientState } from "../limiter/clients.ts";
 import { allWindowsOf } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
@@ -242,131 +236,28 @@ interface OperationsContext {
   readonly custom: CustomContext;
 }
 
-/** The operations of operators, in a Worker. */
-export class LiveOperations implements AdminOperations {
+/** Reads and changes clients, with the overrides of this moment. */
+class Clients {
   readonly #context: OperationsContext;
 
   constructor(context: OperationsContext) {
     this.#context = context;
   }
 
-  async rules(): Promise<readonly RuleView[]> {
-    const { config, bindings } = this.#context;
-    const { live, byId } = await this.#overrides();
-    return config.rules.map((rule) =>
-      ruleViewOf(rule, live.ruleOf(rule), bindings.mode, byId.get(overrideId({ rule: rule.name }))),
-    );
+  overrides(): Promise<CurrentOverrides> {
+    const { control, bindings, overrides } = this.#context;
+    return currentOverrides(control, bindings.mode, overrides);
   }
 
-  statistics(query: StatisticsQuery) {
-    return this.#call((control) => control.statistics(query));
-  }
-
-  totals() {
-    return this.#call((control) => control.totals());
-  }
-
-  async identify(selector: ClientSelector, rule: string) {
-    const selected = await this.#select(selector, rule);
-    return selected.map(({ identity }) => ({ client: identity }));
-  }
-
-  async peek(selector: ClientSelector, rule?: string): Promise<readonly ClientReport[]> {
-    const selected = await this.#select(selector, rule);
-    const overrides = await this.#overrides();
-    const reports = await this.#read(selected, overrides);
-    // The rules of an identity are not known, so only those that have counted it are of interest.
-    const isNamed = rule !== undefined || "known" in selector;
-    return reports
-      .filter(({ isActive, report }) => isNamed || isActive || report.override)
-      .map(({ report }) => report);
-  }
-
-  reset(selector: ClientSelector, rule: string, by: Actor, why: string) {
-    return this.#change("reset", selector, rule, by, why);
-  }
-
-  liftBan(selector: ClientSelector, rule: string, by: Actor, why: string) {
-    return this.#change("lift-ban", selector, rule, by, why);
-  }
-
-  overrides() {
-    return this.#call((control) => control.overrides());
-  }
-
-  setOverride(change: OverrideChange, by: Actor) {
-    return this.#call((control) => control.setOverride(change, by), "change");
-  }
-
-  removeOverride(id: string, by: Actor, why: string) {
-    return this.#call((control) => control.removeOverride(id, by, why), "change");
-  }
-
-  audit(limit: number, before?: number) {
-    return this.#call((control) => control.audit(limit, before));
-  }
-
-  async explain(request: DescribedRequest): Promise<Explanation> {
-    const { config, bindings, limiter, custom } = this.#context;
-    const context: ExplainContext = {
-      config,
-      bindings,
-      custom,
-      read: (applied) => limiter.clients.read(applied),
-      decide: (applied) => limiter.decide(applied, { checkOnly: true }),
-    };
-    try {
-      return await explain(request, context, await this.#overrides());
-    } catch (error) {
-      if (!(error instanceof DescriptionError)) throw error;
-      const { field, message } = error;
-      throw new OperationError("invalid", `${field} ${message}`, [{ path: field, message }]);
-    }
-  }
-
-  async #change(
-    action: ClientChange,
-    selector: ClientSelector,
-    ruleName: string,
-    by: Actor,
-    why: string,
-  ): Promise<readonly ClientReport[]> {
-    const { limiter } = this.#context;
-    const selected = await this.#select(selector, ruleName);
-    const overrides = await this.#overrides();
-    const before = await this.#read(selected, overrides);
-    // Overrides change the windows, and so perhaps the counters.
-    const make = ({ rule, identity }: SelectedClient) => {
-      const applied = { rule, windows: allWindowsOf(rule), identity };
-      return action === "reset" ? limiter.clients.reset(applied) : limiter.clients.liftBan(applied);
-    };
-    const record = (entry: NewEntry) => this.#record(entry);
-    const reports = before.map(({ report }) => report);
-    await changeClients(selected, reports, { action, by, why, make, record });
-    try {
-      return (await this.#read(selected, overrides)).map(({ report }) => report);
-    } catch (error) {
-      if (!(error instanceof OperationError)) throw error;
-      throw new OperationError("uncertain", `The change was made, but then: ${error.message}`);
-    }
-  }
-
-  /** Adds an entry to the audit list, if there is one. */
-  async #record(entry: NewEntry): Promise<void> {
-    if (this.#context.control) await this.#call((control) => control.addAuditEntry(entry));
-  }
-
-  async #select(selector: ClientSelector, ruleName: string | undefined): Promise<SelectedClient[]> {
+  /** @param ruleName undefined for all rules */
+  async select(selector: ClientSelector, ruleName: string | undefined): Promise<SelectedClient[]> {
     const { config, bindings } = this.#context;
     const rules = config.rules.filter(({ name }) => ruleName === undefined || name === ruleName);
-    if (ruleName !== undefined && rules.length === 0) {
-      throw unknownRule(ruleName, config);
-    }
+    if (ruleName !== undefined && rules.length === 0) throw unknownRule(config);
     return selectClients(selector, rules, config, bindings.keySecret);
   }
 
-  /** Reads the states of clients, with all overrides. */
-  async #read(selected: readonly SelectedClient[], overrides: CurrentOverrides) {
+  async read(selected: readonly SelectedClient[], overrides: CurrentOverrides) {
     const { limiter, bindings } = this.#context;
     const applied = selected.map(({ rule, identity }): AppliedRule => {
       const [inMode = rule] = rulesInMode([rule], bindings.mode);
@@ -381,12 +272,82 @@ export class LiveOperations implements AdminOperations {
     }));
   }
 
-  #overrides(): Promise<CurrentOverrides> {
-    const { control, bindings, overrides } = this.#context;
-    return currentOverrides(control, bindings.mode, overrides);
+  async change(
+    action: ClientChange,
+    ...[selector, ruleName, by, why]: Parameters<AdminOperations["reset"]>
+  ): Promise<readonly ClientReport[]> {
+    const { limiter, control } = this.#context;
+    const selected = await this.select(selector, ruleName);
+    const overrides = await this.overrides();
+    const before = (await this.read(selected, overrides)).map(({ report }) => report);
+    // Overrides change the windows, and so perhaps the counters.
+    const make = ({ rule, identity }: SelectedClient) => {
+      const applied = { rule, windows: allWindowsOf(rule), identity };
+      return action === "reset" ? limiter.clients.reset(applied) : limiter.clients.liftBan(applied);
+    };
+    // Without a control object, there is no audit list.
+    const record = async (entry: NewEntry) => {
+      if (control) await callControl(control, (object) => object.addAuditEntry(entry));
+    };
+    await changeClients(selected, before, { action, by, why, make, record });
+    try {
+      return (await this.read(selected, overrides)).map(({ report }) => report);
+    } catch (error) {
+      if (!(error instanceof OperationError)) throw error;
+      throw new OperationError("uncertain", `The change was made, but then: ${error.message}`);
+    }
   }
+}
 
-  #call<Result>(call: (control: ControlApi) => Promise<Result>, kind?: "change"): Promise<Result> {
-    return callControl(this.#context.control, call, kind);
-  }
+/** Creates the operations of operators, in a Worker. */
+export function createOperations(context: OperationsContext): AdminOperations {
+  const { config, bindings, limiter, control, custom } = context;
+  const clients = new Clients(context);
+  return {
+    async rules() {
+      const { live, byId } = await clients.overrides();
+      return config.rules.map((rule) => {
+        const override = byId.get(overrideId({ rule: rule.name }));
+        return ruleViewOf(rule, live.ruleOf(rule), bindings.mode, override);
+      });
+    },
+    statistics: (query) => callControl(control, (object) => object.statistics(query)),
+    totals: () => callControl(control, (object) => object.totals()),
+    async identify(selector, rule) {
+      return (await clients.select(selector, rule)).map(({ identity }) => ({ client: identity }));
+    },
+    async peek(selector, rule) {
+      const selected = await clients.select(selector, rule);
+      const reports = await clients.read(selected, await clients.overrides());
+      // The rules of an identity are not known, so only those that have counted it are of interest.
+      const isNamed = rule !== undefined || "known" in selector;
+      return reports
+        .filter(({ isActive, report }) => isNamed || isActive || report.override)
+        .map(({ report }) => report);
+    },
+    reset: (...change) => clients.change("reset", ...change),
+    liftBan: (...change) => clients.change("lift-ban", ...change),
+    overrides: () => callControl(control, (object) => object.overrides()),
+    setOverride: (change, by) =>
+      callControl(control, (object) => object.setOverride(change, by), "change"),
+    removeOverride: (id, by, why) =>
+      callControl(control, (object) => object.removeOverride(id, by, why), "change"),
+    audit: (limit, before) => callControl(control, (object) => object.audit(limit, before)),
+    async explain(request) {
+      const explainContext: ExplainContext = {
+        config,
+        bindings,
+        custom,
+        read: (applied) => limiter.clients.read(applied),
+        decide: (applied) => limiter.decide(applied, { checkOnly: true }),
+      };
+      try {
+        return await explain(request, explainContext, await clients.overrides());
+      } catch (error) {
+        if (!(error instanceof DescriptionError)) throw error;
+        const { field, message } = error;
+        throw new OperationError("invalid", `${field} ${message}`, [{ path: field, message }]);
+      }
+    },
+  };
 }

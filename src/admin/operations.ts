@@ -66,6 +66,14 @@ export interface ClientReport {
   readonly ruleOverride?: Override | undefined;
 }
 
+/** Changes a client's counters under a rule. @returns the client's state after the change */
+type ChangeClient = (
+  selector: ClientSelector,
+  rule: string,
+  by: Actor,
+  why: string,
+) => Promise<readonly ClientReport[]>;
+
 /** @throws {OperationError} for input that cannot be carried out */
 export interface AdminOperations {
   rules(): Promise<readonly RuleView[]>;
@@ -76,19 +84,9 @@ export interface AdminOperations {
   /** Reads a client under one rule, or under each rule that can count it. Takes no quota. */
   peek(selector: ClientSelector, rule?: string): Promise<readonly ClientReport[]>;
   /** Removes the client's counts, and its ban. Adds an entry to the audit list. */
-  reset(
-    selector: ClientSelector,
-    rule: string,
-    by: Actor,
-    why: string,
-  ): Promise<readonly ClientReport[]>;
+  reset: ChangeClient;
   /** Removes the client's ban, but keeps its counts. Adds an entry to the audit list. */
-  liftBan(
-    selector: ClientSelector,
-    rule: string,
-    by: Actor,
-    why: string,
-  ): Promise<readonly ClientReport[]>;
+  liftBan: ChangeClient;
   overrides(): Promise<readonly Override[]>;
   setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult>;
   removeOverride(id: string, by: Actor, why: string): Promise<Override | undefined>;

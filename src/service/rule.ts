@@ -213,64 +213,25 @@ function isInteger(value: unknown, min: number, max: number): boolean {
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-const configsByObject = new WeakMap<object, Config>();
+/** The checked configurations of classes whose field `config` is a plain object. */
+const plainConfigs = new WeakMap<object, Config>();
 
 /**
- * The checked configurations of each class, by the content of the plain configurations. Each call to a
- * service has a new instance, which may create a new object with the same content in its field `config`.
- * Without this map, each call would have counters of its own with `store: "memory"`.
- */
-const configsByContent = new WeakMap<object, Map<string, Config>>();
-
-/** The maximum number of checked configurations of a class. The oldest one is dropped. */
-const MAX_CONFIGS = 8;
-
-interface Service {
-  readonly config: Config | ConfigInput;
-}
-
-/**
- * Returns the checked configuration of a service. A plain object is checked only at the first call
- * that uses it, and objects with the same content are checked once for each class. Another instance
- * of the class may have another configuration.
+ * Returns the checked configuration of a service. A plain object is checked at the first call, for all instances
+ * of the class: each call to a service has a new instance, which may create a new object with the same content.
  *
  * @throws {ConfigError} if the configuration has faults, at every call
  */
-export function configOfService(service: Service): Config {
-  const { config: given } = service;
-  const config = isConfig(given) ? given : checkedConfig(service.constructor, given);
+export function configOfService(service: { readonly config: Config | ConfigInput }): Config {
+  const { config: given, constructor: serviceClass } = service;
+  let config = isConfig(given) ? given : plainConfigs.get(serviceClass);
+  if (!config) {
+    config = toConfig(given);
+    plainConfigs.set(serviceClass, config);
+  }
   if ((globalThis as NodeGlobals).process?.env?.NODE_ENV === "development") {
     const faults = faultsOfFaultyConfig(config);
     if (faults) throw new ConfigError(faults);
   }
   return config;
-}
-
-/** @throws {ConfigError} */
-function checkedConfig(serviceClass: object, given: ConfigInput): Config {
-  const known = configsByObject.get(given);
-  if (known) return known;
-  const configs = configsByContent.get(serviceClass) ?? new Map<string, Config>();
-  configsByContent.set(serviceClass, configs);
-  const content = contentOf(given);
-  const config = configs.get(content ?? "") ?? toConfig(given);
-  configsByObject.set(given, config);
-  if (content !== undefined) configs.set(content, config);
-  const [oldest] = configs.keys();
-  if (configs.size > MAX_CONFIGS && oldest !== undefined) configs.delete(oldest);
-  return config;
-}
-
-/**
- * Returns the content of a plain configuration as JSON; undefined if it has no JSON. All functions are
- * equal, because a service calls none of the functions in `custom`.
- */
-function contentOf(config: ConfigInput): string | undefined {
-  try {
-    return JSON.stringify(config, (_, value: unknown) =>
-      typeof value === "function" ? { function: true } : value,
-    );
-  } catch {
-    return undefined;
-  }
 }

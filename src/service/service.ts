@@ -128,8 +128,8 @@ export abstract class WeirService<
 > extends WorkerEntrypoint<Env> {
   /**
    * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
-   * argument is checked at the first call that uses it. If it has faults, every call throws a
-   * `ConfigError` that lists them. Instances of the class may have different configurations.
+   * argument is checked at the first call, for all instances of the class. If it has faults, every call
+   * throws a `ConfigError` that lists them.
    */
   abstract readonly config: C;
 

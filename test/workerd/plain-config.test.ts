@@ -82,26 +82,6 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     expect(readRules).toHaveBeenCalledTimes(reads);
   });
 
-  it.each([
-    ["the same objects", (input: ConfigInput) => input],
-    ["new objects", (input: ConfigInput) => ({ ...input })],
-  ])("may differ between the instances of a service: %s", async (_, create) => {
-    const free = { ...INPUT, prefix: "free" };
-    const paid = { ...INPUT, prefix: "paid", rules: [{ name: "api", limit: 50, window: "1h" }] };
-    let isPaid = true;
-    class Limits extends WeirService {
-      get config() {
-        return create((isPaid ? paid : free) as ConfigInput);
-      }
-    }
-    const limits = [];
-    for (isPaid of [true, false, true]) {
-      const { quotas = [] } = await new Limits(createExecutionContext(), {}).limit("api");
-      limits.push(quotas.map(({ limit, remaining }) => [limit, remaining]));
-    }
-    expect(limits).toEqual([[[50, 49]], [[2, 1]], [[50, 48]]]);
-  });
-
   it("is accepted by a service even if the object cannot be written as JSON", async () => {
     const input = { ...INPUT, self: undefined as unknown };
     input.self = input;
@@ -124,6 +104,24 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     }
     expect(oks).toEqual([true, true, false]);
   });
+});
+
+it("the checked configurations of a service's instances may differ", async () => {
+  const free = defineConfig({ ...INPUT, prefix: "free" });
+  const rules: RuleInput[] = [{ name: "api", limit: 50, window: "1h" }];
+  const paid = defineConfig({ ...INPUT, prefix: "paid", rules });
+  let isPaid = true;
+  class Limits extends WeirService {
+    get config() {
+      return isPaid ? paid : free;
+    }
+  }
+  const limits = [];
+  for (isPaid of [true, false, true]) {
+    const { quotas = [] } = await new Limits(createExecutionContext(), {}).limit("api");
+    limits.push(quotas.map(({ limit, remaining }) => [limit, remaining]));
+  }
+  expect(limits).toEqual([[[50, 49]], [[2, 1]], [[50, 48]]]);
 });
 
 describe("a rule for programs", () => {
