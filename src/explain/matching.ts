@@ -258,87 +258,51 @@ export function shownAddress(headers: ReadonlyHeaders): string {
   return client.kind === "worker" ? `${address}, which all Workers of other zones share` : address;
 }
 
-/** The maximum number of segments of routes of all rules together that are compared with one path. */
-export const MAX_COMPARISONS = 4000;
-/** The maximum lengths of a path and of a route that are compared, in characters. */
-export const MAX_LENGTH = 1024;
-
-/** A route, and the number of segments at its start that fit the path. */
-interface NearRoute {
-  readonly route: string;
-  readonly segments: readonly string[];
-  readonly equal: number;
-}
-
 /**
- * Finds the routes that are nearest to the path of one request. Some configurations have thousands of routes, so
- * the work for all rules together is bounded. The rules after that have no note.
+ * The maximum number of routes of all rules together that are compared with one path, because some configurations
+ * have thousands. The rules after them have no note.
  */
+export const MAX_COMPARISONS = 1000;
+
+/** Finds the routes that are nearest to the path of one request. */
 export class NearPaths {
   readonly #sent: readonly string[];
   readonly #caseSensitive: boolean;
   #comparisons = 0;
 
   constructor(path: string, caseSensitive: boolean) {
-    this.#sent = path.length <= MAX_LENGTH ? path.split("/").filter(Boolean) : [];
+    this.#sent = path.split("/").filter(Boolean);
     this.#caseSensitive = caseSensitive;
   }
 
-  /**
-   * Returns where the path differs from the route that is nearest to it, as a sentence; undefined if their first
-   * segments differ, or if the bounds are reached.
-   */
+  /** Names the route that begins with the most segments of the path; undefined if no route begins with any. */
   noteOf(routes: readonly string[]): string | undefined {
-    let nearest: NearRoute | undefined;
+    let nearest: string | undefined;
+    let most = 0;
     for (const route of routes) {
-      if (this.#sent.length === 0 || this.#comparisons >= MAX_COMPARISONS) break;
-      if (route.length > MAX_LENGTH) continue;
-      const near = this.#compare(route);
-      if (!nearest || this.#isNearer(near, nearest)) nearest = near;
+      this.#comparisons += 1;
+      if (this.#comparisons > MAX_COMPARISONS) break;
+      const segments = splitRoute(route).filter(Boolean);
+      const other = segments.findIndex((segment, at) => !fitsSegment(segment, this.#sent[at]));
+      const equal = other === -1 ? segments.length : other;
+      const isWhole = other === -1 && equal === this.#sent.length;
+      if (isWhole && this.#caseSensitive) {
+        return `Only upper and lower case differ from ${shownText(route)}, and caseSensitivePaths is true.`;
+      }
+      if (equal > most) [nearest, most] = [route, equal];
     }
-    return nearest && this.#describe(nearest);
-  }
-
-  #compare(route: string): NearRoute {
-    const segments = splitRoute(route).filter(Boolean);
-    const differs = (segment: string, at: number) =>
-      this.#sent[at] === undefined || !fitsSegment(segment, this.#sent[at], this.#caseSensitive);
-    const first = segments.findIndex(differs);
-    const equal = first === -1 ? segments.length : first;
-    this.#comparisons += 1 + equal;
-    return { route, segments, equal };
-  }
-
-  #isNearer(one: NearRoute, other: NearRoute): boolean {
-    const distance = ({ segments }: NearRoute) => Math.abs(segments.length - this.#sent.length);
-    return (
-      one.equal > other.equal || (one.equal === other.equal && distance(one) < distance(other))
-    );
-  }
-
-  #describe({ route, segments, equal }: NearRoute): string | undefined {
-    const [given, wanted] = [this.#sent[equal], segments[equal]];
-    const position = `segment ${equal + 1}`;
-    const name = shownText(route);
-    if (given !== undefined && wanted !== undefined && fitsSegment(wanted, given, false)) {
-      return `In ${position} of ${name}, only upper and lower case differ, and caseSensitivePaths is true.`;
-    }
-    if (equal === 0) return undefined;
-    const start = `The nearest path is ${name}:`;
-    if (given === undefined) return `${start} the request has no ${position}.`;
-    return wanted === undefined
-      ? `${start} the request has ${position} too, ${shownText(given)}.`
-      : `${start} its ${position} is ${shownText(wanted)}, not ${shownText(given)}.`;
+    return nearest && `The nearest path is ${shownText(nearest)}.`;
   }
 }
 
-/** Whether a segment of a canonical path fits a segment of a route. */
-function fitsSegment(segment: string, sent: string, caseSensitive: boolean): boolean {
-  if (segment === "*" || segment === sent) return true;
+/** Whether a segment of a canonical path fits a segment of a route, in upper or lower case. */
+function fitsSegment(segment: string, sent: string | undefined): boolean {
+  if (sent === undefined) return false;
+  if (segment === "*") return true;
   if (!segment.startsWith(":")) {
-    const canonical = (text: string) => canonicalPath(`/${text}`, caseSensitive).path;
+    const canonical = (text: string) => canonicalPath(`/${text}`, false).path;
     return canonical(segment) === canonical(sent);
   }
   const pattern = /\{(.+)\}/.exec(segment)?.[1];
-  return !pattern || new RegExp(`^(?:${pattern})$`, caseSensitive ? "" : "i").test(sent);
+  return !pattern || new RegExp(`^(?:${pattern})$`, "i").test(sent);
 }
