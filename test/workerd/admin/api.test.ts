@@ -217,7 +217,7 @@ describe("an override", () => {
     });
     expect(await call("DELETE", "overrides", { id: "al", why: "done" })).toMatchObject({
       status: 404,
-      detail: "The configuration has no rule of this name. The rules are: all, calls, pair, wide.",
+      detail: "The configuration has no rule of this name. The rules are: all, pair, wide, calls.",
     });
     expect((await call("GET", "overrides")).overrides).toHaveLength(1);
   });
@@ -374,7 +374,7 @@ describe("faulty input", () => {
     const known = { ip: "203.0.113.1" };
     expect(await call("POST", "peek", { known, rule: "pairs" })).toMatchObject({
       status: 404,
-      detail: expect.stringContaining("The rules are: all, calls, pair, wide."),
+      detail: expect.stringContaining("The rules are: all, pair, wide, calls."),
     });
     expect((await call("POST", "peek", { known: { ip: "x".repeat(70_000) } })).status).toBe(413);
     const body = JSON.stringify({ known });
@@ -500,7 +500,7 @@ describe("without a control object", () => {
     const { call } = createApi("memory", new Former());
     expect(await call("GET", "statistics?rule=wid")).toMatchObject({
       status: 404,
-      detail: expect.stringContaining("The rules are: all, calls, pair, wide."),
+      detail: expect.stringContaining("The rules are: all, pair, wide, calls."),
     });
     expect((await call("GET", "statistics?rule=former")).status).toBe(200);
     expect((await call("GET", "statistics?rule=wide")).status).toBe(200);
