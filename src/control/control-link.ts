@@ -8,7 +8,6 @@ import {
   MAX_UPLOAD_INTERVAL_MS,
   type StatisticsUpload,
   UPLOAD_INTERVAL_MS,
-  type UploadAnswer,
 } from "./protocol.ts";
 
 /** What a call to the control object was for. */
@@ -41,63 +40,6 @@ interface ControlLinkOptions {
  */
 export const CALL_TIMEOUT_MS = 4000;
 
-/** Calls the control object for one isolate, and applies the overrides in the answers. */
-class ControlCalls {
-  readonly #options: ControlLinkOptions;
-  readonly #overrides: LiveOverrides;
-  readonly #recorder: Recorder;
-  /** Created with the first call, because a Worker has no random numbers while it starts. */
-  #source: string | undefined;
-  /**
-   * When the newest answered call was sent, in milliseconds since the Unix epoch. The overrides are at
-   * least as new.
-   */
-  loadedAt = Number.NEGATIVE_INFINITY;
-  /** Whether a call has failed since the last one that was answered. */
-  hasFailed = false;
-  /** How long after the newest answered call this isolate calls again, in milliseconds. */
-  intervalMs = UPLOAD_INTERVAL_MS;
-
-  constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
-    this.#options = options;
-    this.#overrides = overrides;
-    this.#recorder = recorder;
-  }
-
-  /**
-   * Uploads a batch, and applies the overrides of the answer.
-   *
-   * @throws {Error} if the object has not answered in time, or has thrown an error. It may have added
-   * the sums
-   */
-  async upload(batch: Batch): Promise<void> {
-    const { clock = Date.now } = this.#options;
-    const sentAt = clock();
-    this.#source ??= crypto.randomUUID();
-    const { version: overridesVersion } = this.#overrides;
-    const { breakerOpen } = this.#recorder;
-    const call = this.#call({ ...batch, source: this.#source, breakerOpen, overridesVersion });
-    const answer = await withTimeout(call, CALL_TIMEOUT_MS, () => {
-      throw new Error("timeout");
-    });
-    if (answer.overrides) this.#overrides.update(answer.overrides, overridesVersion);
-    this.loadedAt = sentAt;
-    this.hasFailed = false;
-    const { callAgainMs } = answer;
-    // The object may have another version during a deploy.
-    this.intervalMs = Number.isFinite(callAgainMs)
-      ? Math.min(Math.max(callAgainMs, UPLOAD_INTERVAL_MS), MAX_UPLOAD_INTERVAL_MS)
-      : UPLOAD_INTERVAL_MS;
-  }
-
-  /** An object can be missing or have another version of the method, so this may fail at once. */
-  async #call(upload: StatisticsUpload): Promise<UploadAnswer> {
-    const answer = await this.#options.upload(upload);
-    if (typeof answer !== "object") throw new Error("The answer has another form.");
-    return answer;
-  }
-}
-
 /**
  * A request waits for the overrides if this isolate's copy is older than this, in milliseconds, and older
  * than its interval with the time of a call. The uploads of a busy isolate load the changes more often, so
@@ -117,87 +59,6 @@ const PAUSE_AFTER_FAILURE_MS = 5000;
 
 /** How often a request checks whether another request has loaded the overrides, in milliseconds. */
 const CHECK_EVERY_MS = 5;
-
-/**
- * Loads the overrides for requests of an isolate whose copy is too old. One request at a time calls the
- * control object. The others do not wait for its promise, because its client may hang up: they look at
- * the time of the last load.
- */
-class OverrideLoader {
-  readonly #calls: ControlCalls;
-  readonly #options: ControlLinkOptions;
-  readonly #waitMs: number;
-  readonly #clock: () => number;
-  #startedAt = Number.NEGATIVE_INFINITY;
-  #failedAt = Number.NEGATIVE_INFINITY;
-
-  constructor(calls: ControlCalls, options: ControlLinkOptions) {
-    this.#calls = calls;
-    this.#options = options;
-    this.#waitMs = Math.min(MAX_WAIT_MS, options.timeoutMs / 4);
-    this.#clock = options.clock ?? Date.now;
-  }
-
-  /** @returns a promise if the request must wait. It never rejects */
-  loadIfStale(now: number): Promise<void> | undefined {
-    if (!this.#isStale(now) || isWithin(this.#failedAt, PAUSE_AFTER_FAILURE_MS, now)) {
-      return undefined;
-    }
-    if (!isWithin(this.#startedAt, this.#waitMs, now)) return this.#load(now);
-    // After a failure, only the request that tries again waits.
-    return this.#calls.hasFailed ? undefined : this.#waitForOther();
-  }
-
-  /** Notes that a call to the control object has failed. */
-  fail(): void {
-    this.#failedAt = this.#clock();
-    this.#calls.hasFailed = true;
-  }
-
-  #isStale(now: number): boolean {
-    const { loadedAt, intervalMs } = this.#calls;
-    return !isWithin(loadedAt, Math.max(STALE_MS, intervalMs + SLOW_CALL_MS), now);
-  }
-
-  #load(now: number): Promise<void> {
-    this.#startedAt = now;
-    const { background, onFailure } = this.#options;
-    let isNoted = false;
-    // A call that took too long is one failure, even if it fails later.
-    const noteFailure = (cause: string) => {
-      if (isNoted || !this.#isStale(this.#clock())) return;
-      isNoted = true;
-      this.fail();
-      onFailure("load-overrides", cause);
-    };
-    const call = this.#calls.upload(NO_SUMS).catch((error) => noteFailure(causeOf(error)));
-    // The call continues if the client hangs up, or if it takes longer than the request may wait.
-    background(call);
-    const waited = withTimeout(call, this.#waitMs, () => noteFailure("timeout"));
-    background(waited);
-    return waited;
-  }
-
-  /** The number of checks is bounded, because a clock may stand still or go back. */
-  async #waitForOther(): Promise<void> {
-    for (let waitedMs = 0; waitedMs < this.#waitMs; waitedMs += CHECK_EVERY_MS) {
-      if (!this.#isStale(this.#clock()) || this.#calls.hasFailed) return;
-      await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY_MS));
-    }
-  }
-}
-
-/** Describes a failure for operators. An unexpected message could contain a secret. */
-function causeOf(error: unknown): string {
-  const isTimeout = error instanceof Error && error.message === "timeout";
-  if (isTimeout) return "timeout";
-  return error instanceof Error ? error.name : typeof error;
-}
-
-/** Whether a time is at most this long ago. A time in the future shows that the clock was set back. */
-function isWithin(then: number, ms: number, now: number): boolean {
-  return then <= now && now - then < ms;
-}
 
 /**
  * The minimum time between the first request and its upload, in milliseconds, so that requests
@@ -224,138 +85,48 @@ const MAX_DOUBLINGS = 4;
 const OVERDUE_MS = 2000;
 
 /**
- * Uploads the sums of an isolate, at most once in an interval, and none later than that.
- *
- * Between requests, this object keeps only times and sums, and no promise. A batch is repeated until the
- * object has accepted it; until then, the recorder keeps all later sums.
- */
-class Uploads {
-  readonly #calls: ControlCalls;
-  readonly #recorder: Recorder;
-  readonly #options: ControlLinkOptions;
-  readonly #clock: () => number;
-  /** When the next upload begins; undefined if none is planned. */
-  #dueAt: number | undefined;
-  #lastAt = Number.NEGATIVE_INFINITY;
-  #isUploading = false;
-  /** The number of the newest plan. Earlier plans are void. */
-  #plan = 0;
-  #sequence = 0;
-  #failures = 0;
-  /** The batch that the object has not accepted yet. */
-  #pending: Batch | undefined;
-
-  constructor(calls: ControlCalls, recorder: Recorder, options: ControlLinkOptions) {
-    this.#calls = calls;
-    this.#recorder = recorder;
-    this.#options = options;
-    this.#clock = options.clock ?? Date.now;
-  }
-
-  /** Plans an upload, unless one is planned already. */
-  plan(now: number): void {
-    // An upload plans the next one when its answer has said when. The runtime may have ended it before.
-    if (this.#isUploading && isWithin(this.#lastAt, CALL_TIMEOUT_MS, now)) return;
-    const dueAt = this.#dueAt;
-    if (dueAt !== undefined && now < dueAt + OVERDUE_MS && dueAt - now <= this.#intervalMs) return;
-    // The clock may have gone back, so the delay has a maximum too.
-    const calledAt = Math.max(this.#lastAt, this.#calls.loadedAt);
-    const restMs = calledAt + this.#intervalMs - now;
-    const delayMs = Math.min(Math.max(restMs, this.#minDelayMs(now)), this.#intervalMs);
-    this.#dueAt = now + delayMs;
-    this.#plan += 1;
-    this.#options.background(this.#uploadAfter(delayMs, this.#plan));
-  }
-
-  get #intervalMs(): number {
-    return this.#calls.intervalMs * 2 ** Math.min(this.#failures, MAX_DOUBLINGS);
-  }
-
-  #minDelayMs(now: number): number {
-    const { intervalMs, loadedAt } = this.#calls;
-    if (now - loadedAt < IDLE_INTERVALS * intervalMs) return MIN_DELAY_MS;
-    const random = this.#options.random ?? Math.random;
-    return MIN_DELAY_MS + random() * (intervalMs - MIN_DELAY_MS);
-  }
-
-  /** Never rejects. */
-  async #uploadAfter(delayMs: number, plan: number): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, delayMs));
-    if (plan !== this.#plan) return;
-    // Requests that are recorded from now on belong to the next upload.
-    this.#dueAt = undefined;
-    this.#lastAt = this.#clock();
-    this.#pending ??= this.#nextBatch();
-    const batch = this.#pending;
-    if (!batch) return;
-    this.#isUploading = true;
-    try {
-      await this.#calls.upload(batch);
-      this.#failures = 0;
-      if (this.#pending === batch) this.#pending = undefined;
-    } catch (error) {
-      this.#failures += 1;
-      this.#options.onFailure("upload", causeOf(error));
-    }
-    this.#isUploading = false;
-    // There may be sums although no further request comes.
-    if (this.#pending || !this.#recorder.isEmpty) this.plan(this.#clock());
-  }
-
-  #nextBatch(): Batch | undefined {
-    if (this.#recorder.isEmpty) return undefined;
-    this.#sequence += 1;
-    return { ...this.#recorder.take(), sequence: this.#sequence };
-  }
-}
-
-/**
  * Connects an isolate with the control object: uploads sums, and loads overrides. No method throws,
  * because a request must not fail with the statistics.
+ *
+ * Between requests, this object keeps only times and sums, and no promise.
  */
 export class ControlLink {
   readonly overrides: LiveOverrides;
   readonly recorder: Recorder;
   readonly #options: ControlLinkOptions;
-  readonly #calls: ControlCalls;
-  readonly #loader: OverrideLoader;
-  readonly #uploads: Uploads;
+  readonly #clock: () => number;
+  /** Created with the first call, because a Worker has no random numbers while it starts. */
+  #source: string | undefined;
+  /** How long after the newest answered call this isolate calls again, in milliseconds. */
+  #answeredIntervalMs = UPLOAD_INTERVAL_MS;
+  /**
+   * When the newest answered call was sent, in milliseconds since the Unix epoch. The overrides are at
+   * least as new.
+   */
+  #loadedAt = Number.NEGATIVE_INFINITY;
+  /** When a request last began to load the overrides. */
+  #loadStartedAt = Number.NEGATIVE_INFINITY;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  /** Whether a call has failed since the last one that was answered. */
+  #hasFailed = false;
+  /** When the next upload begins; undefined if none is planned. */
+  #dueAt: number | undefined;
+  #uploadedAt = Number.NEGATIVE_INFINITY;
+  #isUploading = false;
+  /** The number of the newest plan. Earlier plans are void. */
+  #plan = 0;
+  #sequence = 0;
+  /** The number of uploads that have failed one after the other. */
+  #failures = 0;
+  /** The batch that the object has not accepted yet. It is repeated, and the recorder keeps all later sums. */
+  #pending: Batch | undefined;
 
   constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
+    this.#options = options;
+    this.#clock = options.clock ?? Date.now;
     this.overrides = overrides;
     this.recorder = recorder;
-    this.#options = options;
-    this.#calls = new ControlCalls(options, overrides, recorder);
-    this.#loader = new OverrideLoader(this.#calls, options);
-    this.#uploads = new Uploads(this.#calls, recorder, {
-      ...options,
-      onFailure: (task, cause) => {
-        this.#loader.fail();
-        options.onFailure(task, cause);
-      },
-    });
     recorder.onLateSums = (now) => this.uploadLater(now);
-  }
-
-  /**
-   * Loads the overrides if this isolate's copy is too old. Never rejects.
-   *
-   * @returns a promise if the request must wait for the overrides, else undefined
-   */
-  loadIfStale(now: number): Promise<void> | undefined {
-    return this.overrides.haveEffect ? this.#loader.loadIfStale(now) : undefined;
-  }
-
-  /**
-   * Loads the overrides, so that a change that the object has answered holds in this isolate. Never
-   * rejects: after a failure, the isolate loads them later.
-   */
-  async loadNewest(): Promise<void> {
-    try {
-      await this.#calls.upload(NO_SUMS);
-    } catch (error) {
-      this.#options.onFailure("load-overrides", causeOf(error));
-    }
   }
 
   /**
@@ -367,7 +138,7 @@ export class ControlLink {
     withoutFailing(() => {
       if (decision) this.recorder.record(appliedRules, decision, now);
       else this.recorder.recordUnmatched(now);
-      this.#uploads.plan(now);
+      this.#planUpload(now);
     });
   }
 
@@ -375,14 +146,177 @@ export class ControlLink {
   recordRefused(now: number): void {
     withoutFailing(() => {
       this.recorder.recordRefused(now);
-      this.#uploads.plan(now);
+      this.#planUpload(now);
     });
   }
 
   /** Makes sure that the sums are uploaded in the background, within the interval. */
   uploadLater(now: number): void {
-    withoutFailing(() => this.#uploads.plan(now));
+    withoutFailing(() => this.#planUpload(now));
   }
+
+  /**
+   * Loads the overrides if this isolate's copy is too old. One request at a time calls the control object. The
+   * others do not wait for its promise, because its client may hang up: they look at the time of the last load.
+   *
+   * @returns a promise if the request must wait for the overrides, else undefined. It never rejects
+   */
+  loadIfStale(now: number): Promise<void> | undefined {
+    const mustWait = this.overrides.haveEffect && this.#isStale(now);
+    if (!mustWait || isWithin(this.#failedAt, PAUSE_AFTER_FAILURE_MS, now)) return undefined;
+    if (!isWithin(this.#loadStartedAt, this.#waitMs, now)) return this.#load(now);
+    // After a failure, only the request that tries again waits.
+    return this.#hasFailed ? undefined : this.#waitForOther();
+  }
+
+  /**
+   * Loads the overrides, so that a change that the object has answered holds in this isolate. Never
+   * rejects: after a failure, the isolate loads them later.
+   */
+  async loadNewest(): Promise<void> {
+    try {
+      await this.#call(NO_SUMS);
+    } catch (error) {
+      this.#options.onFailure("load-overrides", causeOf(error));
+    }
+  }
+
+  /**
+   * Uploads a batch, and applies the overrides of the answer.
+   *
+   * @throws {Error} if the object has not answered in time, or has thrown an error. It may have added
+   * the sums
+   */
+  async #call(batch: Batch): Promise<void> {
+    const sentAt = this.#clock();
+    this.#source ??= crypto.randomUUID();
+    const { version: overridesVersion } = this.overrides;
+    const { breakerOpen } = this.recorder;
+    const upload = { ...batch, source: this.#source, breakerOpen, overridesVersion };
+    // An async function, because the object can be missing, so that the call throws at once.
+    const call = (async () => this.#options.upload(upload))();
+    const answer = await withTimeout(call, CALL_TIMEOUT_MS, () => {
+      throw new Error("timeout");
+    });
+    const { overrides, callAgainMs } = answer;
+    if (overrides) this.overrides.update(overrides, overridesVersion);
+    this.#loadedAt = sentAt;
+    this.#hasFailed = false;
+    // The object may have another version during a deploy.
+    this.#answeredIntervalMs = Number.isFinite(callAgainMs)
+      ? Math.min(Math.max(callAgainMs, UPLOAD_INTERVAL_MS), MAX_UPLOAD_INTERVAL_MS)
+      : UPLOAD_INTERVAL_MS;
+  }
+
+  #fail(task: ControlTask, cause: string): void {
+    this.#failedAt = this.#clock();
+    this.#hasFailed = true;
+    this.#options.onFailure(task, cause);
+  }
+
+  /** How long a request waits for the overrides, in milliseconds. */
+  get #waitMs(): number {
+    return Math.min(MAX_WAIT_MS, this.#options.timeoutMs / 4);
+  }
+
+  #isStale(now: number): boolean {
+    const maxAgeMs = Math.max(STALE_MS, this.#answeredIntervalMs + SLOW_CALL_MS);
+    return !isWithin(this.#loadedAt, maxAgeMs, now);
+  }
+
+  #load(now: number): Promise<void> {
+    this.#loadStartedAt = now;
+    const { background } = this.#options;
+    let isNoted = false;
+    // A call that took too long is one failure, even if it fails later.
+    const noteFailure = (cause: string) => {
+      if (isNoted || !this.#isStale(this.#clock())) return;
+      isNoted = true;
+      this.#fail("load-overrides", cause);
+    };
+    const call = this.#call(NO_SUMS).catch((error) => noteFailure(causeOf(error)));
+    // The call continues if the client hangs up, or if it takes longer than the request may wait.
+    background(call);
+    const waited = withTimeout(call, this.#waitMs, () => noteFailure("timeout"));
+    background(waited);
+    return waited;
+  }
+
+  /** The number of checks is bounded, because a clock may stand still or go back. */
+  async #waitForOther(): Promise<void> {
+    for (let waitedMs = 0; waitedMs < this.#waitMs; waitedMs += CHECK_EVERY_MS) {
+      if (!this.#isStale(this.#clock()) || this.#hasFailed) return;
+      await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY_MS));
+    }
+  }
+
+  /** Plans an upload, unless one is planned already. Uploads begin at most once in an interval. */
+  #planUpload(now: number): void {
+    // An upload plans the next one when its answer has said when. The runtime may have ended it before.
+    if (this.#isUploading && isWithin(this.#uploadedAt, CALL_TIMEOUT_MS, now)) return;
+    const dueAt = this.#dueAt;
+    if (dueAt !== undefined && now < dueAt + OVERDUE_MS && dueAt - now <= this.#intervalMs) return;
+    // The clock may have gone back, so the delay has a maximum too.
+    const calledAt = Math.max(this.#uploadedAt, this.#loadedAt);
+    const restMs = calledAt + this.#intervalMs - now;
+    const delayMs = Math.min(Math.max(restMs, this.#minDelayMs(now)), this.#intervalMs);
+    this.#dueAt = now + delayMs;
+    this.#plan += 1;
+    this.#options.background(this.#uploadAfter(delayMs, this.#plan));
+  }
+
+  get #intervalMs(): number {
+    return this.#answeredIntervalMs * 2 ** Math.min(this.#failures, MAX_DOUBLINGS);
+  }
+
+  #minDelayMs(now: number): number {
+    const intervalMs = this.#answeredIntervalMs;
+    if (now - this.#loadedAt < IDLE_INTERVALS * intervalMs) return MIN_DELAY_MS;
+    const random = this.#options.random ?? Math.random;
+    return MIN_DELAY_MS + random() * (intervalMs - MIN_DELAY_MS);
+  }
+
+  /** Never rejects. */
+  async #uploadAfter(delayMs: number, plan: number): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, delayMs));
+    if (plan !== this.#plan) return;
+    // Requests that are recorded from now on belong to the next upload.
+    this.#dueAt = undefined;
+    this.#uploadedAt = this.#clock();
+    this.#pending ??= this.#nextBatch();
+    const batch = this.#pending;
+    if (!batch) return;
+    this.#isUploading = true;
+    try {
+      await this.#call(batch);
+      this.#failures = 0;
+      if (this.#pending === batch) this.#pending = undefined;
+    } catch (error) {
+      this.#failures += 1;
+      this.#fail("upload", causeOf(error));
+    }
+    this.#isUploading = false;
+    // There may be sums although no further request comes.
+    if (this.#pending || !this.recorder.isEmpty) this.#planUpload(this.#clock());
+  }
+
+  #nextBatch(): Batch | undefined {
+    if (this.recorder.isEmpty) return undefined;
+    this.#sequence += 1;
+    return { ...this.recorder.take(), sequence: this.#sequence };
+  }
+}
+
+/** Describes a failure for operators. An unexpected message could contain a secret. */
+function causeOf(error: unknown): string {
+  const isTimeout = error instanceof Error && error.message === "timeout";
+  if (isTimeout) return "timeout";
+  return error instanceof Error ? error.name : typeof error;
+}
+
+/** Whether a time is at most this long ago. A time in the future shows that the clock was set back. */
+function isWithin(then: number, ms: number, now: number): boolean {
+  return then <= now && now - then < ms;
 }
 
 /** Runs a task of the statistics. Its error is dropped, because a request must not fail with it. */
