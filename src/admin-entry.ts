@@ -1,4 +1,4 @@
-import { createGate, type Gate } from "./admin/gate.ts";
+import { createAttempts, createGate, type Gate } from "./admin/gate.ts";
 import {
   mayHaveCredential,
   type Operator,
@@ -6,7 +6,6 @@ import {
   withoutCredentials,
   withSecurityFields,
 } from "./admin/login.ts";
-import { createAttempts } from "./admin/login-throttle.ts";
 import type { Env } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
 import { DOCTOR_PATH, runDoctor } from "./doctor.ts";

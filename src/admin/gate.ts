@@ -1,3 +1,12 @@
+import { waitUntil } from "cloudflare:workers";
+import * as v from "valibot";
+import { type Rule, RuleSchema } from "../config/rule.ts";
+import type { Decision } from "../limiter/decision.ts";
+import type { Limiter } from "../limiter/limiter.ts";
+import { clientAddress } from "../request/headers.ts";
+import { hashValues } from "../request/identity.ts";
+import { LruCache } from "../request/lru-cache.ts";
+import { withTimeout } from "../request/timeout.ts";
 import {
   type AdminToken,
   type Credentials,
@@ -9,7 +18,117 @@ import {
   type Operator,
   type Sessions,
 } from "./login.ts";
-import type { Attempts } from "./login-throttle.ts";
+
+/** The number of failed attempts of one address in a minute, after which no credential is accepted. */
+const MAX_FAILED = 5;
+const WINDOW_MS = 60_000;
+/** The length of the networks of IPv6 that count as one client. A client has at least one such network. */
+const IPV6_PREFIX = 64;
+/** How long an operator waits for the store, in milliseconds. After it, this isolate's memory decides. */
+const MAX_WAIT_MS = 250;
+/**
+ * The number of failed attempts of all addresses in a minute for which an isolate calls the store. A client can
+ * have any number of IPv6 networks, so a limit for each address does not bound these calls.
+ */
+const MAX_CALLS = 10;
+/** The maximum number of addresses that an isolate remembers. */
+const MAX_ADDRESSES = 2048;
+
+/** The store that counts failed attempts for all isolates. */
+interface AttemptStore {
+  readonly limiter: Limiter;
+  /** The secret with which addresses are hashed; undefined if it is not set. */
+  readonly keySecret: string | undefined;
+}
+
+/** Limits the attempts to guess a credential. */
+interface Attempts {
+  /**
+   * Counts a failed attempt in the background. The request need not wait for it.
+   *
+   * @returns the store's decision about the attempt; undefined if the store was not asked. Never rejects
+   */
+  fail(headers: Headers): Promise<Decision | undefined>;
+  /**
+   * Whether the address has failed so often that no credential of it is accepted. If the store cannot
+   * be read, or if this isolate has called it too often, the attempts in this isolate decide.
+   *
+   * @param failed the result of `fail`, if the attempt has failed. The store's answer is then the same as for a
+   * right credential, so that a locked client cannot find out which credential is right
+   */
+  isLocked(headers: Headers, failed?: Promise<Decision | undefined>): Promise<boolean>;
+}
+
+/**
+ * Creates the limit of attempts. Weir's own store counts them for all isolates. This isolate counts too,
+ * so that the limit holds at once in a burst, and if the store fails.
+ *
+ * @param getStore called at the first attempt, because most isolates see none
+ */
+export function createAttempts(getStore: () => AttemptStore): Attempts {
+  const failures = new LruCache<{ readonly window: number; readonly count: number }>(MAX_ADDRESSES);
+  const rule = attemptRule();
+  let calls = { window: 0, count: 0 };
+
+  function countedHere(address: string, window: number): number {
+    const counted = failures.get(address);
+    return counted?.window === window ? counted.count : 0;
+  }
+
+  function callsIn(window: number): number {
+    return calls.window === window ? calls.count : 0;
+  }
+
+  async function countAttempt(address: string, checkOnly: boolean) {
+    const { limiter, keySecret } = getStore();
+    const identity = await hashValues([{ name: "ip", value: address }], keySecret);
+    return limiter.decide([{ rule, windows: rule.windows, identity }], { cost: 1, checkOnly });
+  }
+
+  return {
+    fail(headers) {
+      const address = clientAddress(headers, IPV6_PREFIX);
+      const window = currentWindow();
+      const before = countedHere(address, window);
+      failures.set(address, { window, count: before + 1 });
+      // A flood of attempts must not become a flood of calls to the store.
+      const count = callsIn(window) + 1;
+      if (before >= MAX_FAILED || count > MAX_CALLS) return Promise.resolve(undefined);
+      calls = { window, count };
+      const decision = countAttempt(address, false).catch(() => undefined);
+      waitUntil(decision);
+      return decision;
+    },
+
+    async isLocked(headers, failed) {
+      const address = clientAddress(headers, IPV6_PREFIX);
+      const window = currentWindow();
+      if (countedHere(address, window) >= MAX_FAILED) return true;
+      if (!failed && callsIn(window) >= MAX_CALLS) return false;
+      return (await withinTime(failed ?? countAttempt(address, true)))?.outcome === "limited";
+    },
+  };
+}
+
+/** Returns the result of a task; undefined if it fails or takes too long. */
+function withinTime<Result>(task: Promise<Result>): Promise<Result | undefined> {
+  return withTimeout(task, MAX_WAIT_MS, () => undefined).catch(() => undefined);
+}
+
+function currentWindow(): number {
+  return Math.floor(Date.now() / WINDOW_MS);
+}
+
+/** Returns the rule of the attempts. No configuration can have a rule of this name. */
+function attemptRule(): Rule {
+  const rule = v.parse(RuleSchema, {
+    name: "attempts",
+    limit: MAX_FAILED,
+    window: "1m",
+    lease: false,
+  });
+  return { ...rule, name: "admin.attempts" };
+}
 
 /** The result of a log-in. */
 export type LogIn =

@@ -1,5 +1,16 @@
 import { ClientSketch } from "../statistics/client-sketch.ts";
-import { MINUTE_MS, noRuleSums, type RuleSums } from "../statistics/sums.ts";
+import {
+  addRequests,
+  addStoreSums,
+  type LimitedClient,
+  MINUTE_MS,
+  noRequests,
+  noRuleSums,
+  noStoreSums,
+  type RequestSums,
+  type RuleSums,
+  type StoreSums,
+} from "../statistics/sums.ts";
 import type {
   Bucket,
   Resolution,
@@ -8,21 +19,293 @@ import type {
   StatisticsUpload,
   Totals,
 } from "./protocol.ts";
-import {
-  addHead,
-  BUCKET_MS,
-  BucketTables,
-  bucketAt,
-  emptyRow,
-  RETENTION_MS,
-  RULE_BYTES,
-  RuleArray,
-  RuleSlots,
-  readClients,
-  type SumsRow,
-  TotalsRow,
-} from "./statistics-tables.ts";
-import { GatheredSums, Sources } from "./uploads.ts";
+import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
+
+// A row of the statistics: JSON with the sums of requests and of the store, and the sums of all rules as 64-bit
+// numbers. With the rules as JSON, it took too long to read and add up a year of 200 rules.
+
+/** The sums of one bucket of time. */
+interface SumsRow {
+  readonly requests: RequestSums;
+  readonly store: StoreSums;
+  readonly rules: RuleArray;
+}
+
+/** The columns of a row. In a bucket in which no rule applied, `rules` is empty. */
+type StoredSums = { readonly head: string; readonly rules: ArrayBuffer };
+
+/** The order of the numbers of a rule. A changed order or number of fields needs new tables. */
+const RULE_FIELDS = [
+  "requests",
+  "allowed",
+  "limited",
+  "marked",
+  "undecided",
+  "shadowLimited",
+  "peak",
+] as const satisfies readonly (keyof RuleSums)[];
+
+const FIELDS = RULE_FIELDS.length;
+const PEAK = RULE_FIELDS.indexOf("peak");
+
+/** The number of bytes of one rule in the column `rules`. */
+const RULE_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
+
+/** The sums of rules by slot. */
+class RuleArray {
+  #numbers: Float64Array;
+
+  /** @param stored the column `rules`, or a part of it; null is no rule, as substr() of an empty blob */
+  constructor(stored: ArrayBuffer | null = null) {
+    // A rule at the end that lacks some of its numbers is left out.
+    const count = Math.floor((stored?.byteLength ?? 0) / RULE_BYTES);
+    this.#numbers = stored ? new Float64Array(stored, 0, count * FIELDS) : new Float64Array(0);
+  }
+
+  /** Adds the sums of a rule. */
+  add(slot: number, sums: RuleSums): void {
+    this.#addAt(
+      slot * FIELDS,
+      RULE_FIELDS.map((field) => sums[field]),
+    );
+  }
+
+  /** Adds the sums of all rules of another array. */
+  addAll(other: RuleArray): void {
+    this.#addAt(0, other.#numbers);
+  }
+
+  #addAt(start: number, added: ArrayLike<number>): void {
+    const end = start + added.length;
+    if (this.#numbers.length < end) {
+      const larger = new Float64Array(end);
+      larger.set(this.#numbers);
+      this.#numbers = larger;
+    }
+    const numbers = this.#numbers;
+    for (let i = 0; i < added.length; i++) {
+      const [sum, more] = [numbers[start + i] as number, added[i] as number];
+      numbers[start + i] = i % FIELDS === PEAK ? Math.max(sum, more) : sum + more;
+    }
+  }
+
+  /** Returns the sums of a rule; undefined if the rule has none. */
+  read(slot: number): RuleSums | undefined {
+    const numbers = this.#numbers.subarray(slot * FIELDS, (slot + 1) * FIELDS);
+    if (!numbers.some((number) => number !== 0)) return undefined;
+    const fields = RULE_FIELDS.map((field, index) => [field, numbers[index]]);
+    return Object.fromEntries(fields) as RuleSums;
+  }
+
+  /** Returns the column that stores these sums. */
+  toStored(): ArrayBuffer {
+    return this.#numbers.slice().buffer;
+  }
+}
+
+export function emptyRow(): SumsRow {
+  return { requests: noRequests(), store: noStoreSums(), rules: new RuleArray() };
+}
+
+function readRow({ head, rules }: StoredSums): SumsRow {
+  return { ...(JSON.parse(head) as Omit<SumsRow, "rules">), rules: new RuleArray(rules) };
+}
+
+function headOf({ requests, store }: SumsRow): string {
+  return JSON.stringify({ requests, store });
+}
+
+/** Adds the sums of a row, or of a minute without its rules. */
+function addHead(to: SumsRow, { requests, store }: Omit<SumsRow, "rules">): void {
+  addRequests(to.requests, requests);
+  addStoreSums(to.store, store);
+}
+
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** The length of each bucket. */
+export const BUCKET_MS: Readonly<Record<Resolution, number>> = {
+  minute: MINUTE_MS,
+  hour: HOUR_MS,
+  day: DAY_MS,
+};
+
+/** How long buckets are kept. Sums that arrive late need the minutes of a day and a little more. */
+export const RETENTION_MS: Readonly<Record<Resolution, number>> = {
+  minute: 25 * HOUR_MS,
+  hour: 31 * DAY_MS,
+  day: 366 * DAY_MS,
+};
+
+const RESOLUTIONS = ["minute", "hour", "day"] as const satisfies readonly Resolution[];
+
+/**
+ * The statistics in SQLite: a table for minutes, one for hours and one for days, each with a row for each
+ * bucket that has sums. The sums of a day are the sums of its hours, and those of an hour are the sums
+ * of its minutes. Rows of hours and days also have the clients most limited.
+ */
+export class BucketTables {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    for (const resolution of RESOLUTIONS) {
+      // SQLite reads the columns of a large row only as far as they are selected: `clients` is last.
+      sql.exec(
+        `CREATE TABLE IF NOT EXISTS ${resolution}s (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, clients TEXT)`,
+      );
+    }
+  }
+
+  /** Adds sums to the buckets of all three tables at a time. */
+  add(at: number, sums: SumsRow): void {
+    for (const resolution of RESOLUTIONS) this.addTo(resolution, at, sums);
+  }
+
+  /** Adds clients to the hours and days in which they were last limited. */
+  addClients(clients: readonly LimitedClient[]): void {
+    for (const resolution of ["hour", "day"] as const) {
+      const groups = Map.groupBy(clients, ({ lastAt }) => bucketAt(resolution, lastAt));
+      for (const [at, group] of groups) {
+        const [row] = this.#sql.exec<{ clients: string | null }>(
+          `SELECT clients FROM ${resolution}s WHERE at = ?`,
+          at,
+        );
+        const sketch = new ClientSketch(readClients(row?.clients ?? null));
+        for (const client of group) sketch.add(client);
+        const stored = JSON.stringify(sketch.top());
+        if (row) {
+          this.#sql.exec(`UPDATE ${resolution}s SET clients = ? WHERE at = ?`, stored, at);
+        } else {
+          this.#put(resolution, at, emptyRow(), stored);
+        }
+      }
+    }
+  }
+
+  /** Removes the buckets that have ended too long ago. */
+  prune(now: number): void {
+    for (const resolution of RESOLUTIONS) {
+      this.#sql.exec(`DELETE FROM ${resolution}s WHERE at < ?`, now - RETENTION_MS[resolution]);
+    }
+  }
+
+  /** Adds sums to the bucket of one table that contains a time. */
+  addTo(resolution: Resolution, time: number, sums: SumsRow): void {
+    const at = bucketAt(resolution, time);
+    const [stored] = this.#sql.exec<StoredSums>(
+      `SELECT head, rules FROM ${resolution}s WHERE at = ?`,
+      at,
+    );
+    const row = stored ? readRow(stored) : emptyRow();
+    addHead(row, sums);
+    row.rules.addAll(sums.rules);
+    if (!stored) {
+      this.#put(resolution, at, row, null);
+      return;
+    }
+    this.#sql.exec(
+      `UPDATE ${resolution}s SET head = ?, rules = ? WHERE at = ?`,
+      headOf(row),
+      row.rules.toStored(),
+      at,
+    );
+  }
+
+  #put(resolution: Resolution, at: number, row: SumsRow, clients: string | null): void {
+    this.#sql.exec(
+      `INSERT INTO ${resolution}s VALUES (?, ?, ?, ?)`,
+      at,
+      headOf(row),
+      row.rules.toStored(),
+      clients,
+    );
+  }
+}
+
+/** Reads the column `clients`, which is NULL if no client was limited. */
+function readClients(stored: string | null): LimitedClient[] {
+  return stored === null ? [] : (JSON.parse(stored) as LimitedClient[]);
+}
+
+/** Returns the start of the bucket that contains a time. */
+export function bucketAt(resolution: Resolution, time: number): number {
+  return Math.floor(time / BUCKET_MS[resolution]) * BUCKET_MS[resolution];
+}
+
+/** The sums since the object exists, in a table with one row, and the state of the object. */
+class TotalsRow {
+  readonly #sql: SqlStorage;
+  /** When the object was created, in milliseconds since the Unix epoch. */
+  readonly since: number;
+  readonly sums: SumsRow;
+  /** The sources whose last upload must not be added again after the object was evicted from memory. */
+  readonly sources: readonly StoredSource[];
+
+  constructor(sql: SqlStorage, now: number) {
+    this.#sql = sql;
+    sql.exec(
+      "CREATE TABLE IF NOT EXISTS totals (since INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, state TEXT NOT NULL)",
+    );
+    const [stored] = sql.exec<StoredSums & { since: number; state: string }>(
+      "SELECT * FROM totals",
+    );
+    this.since = stored?.since ?? now;
+    this.sums = stored ? readRow(stored) : emptyRow();
+    this.sources = stored ? (JSON.parse(stored.state) as Pick<this, "sources">).sources : [];
+  }
+
+  write(sources: readonly StoredSource[]): void {
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)",
+      this.since,
+      headOf(this.sums),
+      this.sums.rules.toStored(),
+      JSON.stringify({ sources }),
+    );
+  }
+}
+
+/** The name under which the sums of rules appear for which there was no slot left. */
+const OTHER_RULES = "(other)";
+
+/** The maximum number of names of rules that have sums of their own. */
+const MAX_RULES = 999;
+
+/** The number of each rule, under which a row of the statistics has the rule's sums. */
+export class RuleSlots {
+  readonly #sql: SqlStorage;
+  readonly #byName = new Map<string, number>();
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec("CREATE TABLE IF NOT EXISTS rules (slot INTEGER PRIMARY KEY, name TEXT NOT NULL)");
+    const rows = sql.exec<{ slot: number; name: string }>("SELECT slot, name FROM rules");
+    for (const { slot, name } of rows) this.#byName.set(name, slot);
+  }
+
+  /** Returns the slot of a rule; undefined if the rule has no sums. */
+  find(name: string): number | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** Returns the slots of all rules by their names. */
+  all(): Iterable<readonly [name: string, slot: number]> {
+    return this.#byName;
+  }
+
+  /** Returns the slot of a rule, and assigns a slot to a new rule. */
+  slotFor(name: string): number {
+    const known = this.#byName.get(name);
+    if (known !== undefined) return known;
+    const slot = this.#byName.size;
+    if (slot >= MAX_RULES && name !== OTHER_RULES) return this.slotFor(OTHER_RULES);
+    this.#sql.exec("INSERT INTO rules VALUES (?, ?)", slot, name);
+    this.#byName.set(name, slot);
+    return slot;
+  }
+}
 
 /** The maximum number of clients of a report. */
 const MAX_CLIENTS = 100;

@@ -2,7 +2,6 @@ import { reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import type { Resolution } from "../../../src/control/protocol.ts";
-import { readReport } from "../../../src/control/statistics.ts";
 import {
   BUCKET_MS,
   BucketTables,
@@ -10,7 +9,8 @@ import {
   emptyRow,
   RETENTION_MS,
   RuleSlots,
-} from "../../../src/control/statistics-tables.ts";
+  readReport,
+} from "../../../src/control/statistics.ts";
 import { noRuleSums } from "../../../src/statistics/sums.ts";
 import { clientOf } from "./uploads.ts";
 
