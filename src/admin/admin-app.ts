@@ -1,5 +1,4 @@
 import { Hono, type MiddlewareHandler } from "hono";
-import { accepts } from "hono/accepts";
 import { bodyLimit } from "hono/body-limit";
 import { type AdminEnv, adminProblem, problemOf } from "./admin-problem.ts";
 import { apiRoutes } from "./api.ts";
@@ -79,25 +78,14 @@ const guardChanges: MiddlewareHandler<AdminEnv> = async (c, next) => {
   );
 };
 
-const OPENMETRICS = "application/openmetrics-text";
-
-/**
- * The metrics, at `/_weir/metrics`: in OpenMetrics if the request prefers it, otherwise in the older
- * text format of Prometheus, which all programs read.
- */
+/** The metrics, at `/_weir/metrics`. */
 export const metricsRoutes = new Hono<AdminEnv>();
 
 metricsRoutes.get("/", async (c) => {
   const { operations } = c.var;
   const [totals, rules] = await Promise.all([operations.totals(), operations.rules()]);
-  const preferred = accepts(c, {
-    header: "Accept",
-    supports: [OPENMETRICS, "text/plain"],
-    default: "text/plain",
-  });
-  const format = preferred === OPENMETRICS ? "openmetrics" : "prometheus";
-  const headers = { "Content-Type": CONTENT_TYPE[format], Vary: "Accept" };
-  return new Response(metricsText(metricsOf(totals, rules), format), { headers });
+  const headers = { "Content-Type": CONTENT_TYPE };
+  return new Response(metricsText(metricsOf(totals, rules)), { headers });
 });
 
 /** The maximum size of a request's body, in bytes. */

@@ -6,80 +6,44 @@ import type { RuleView } from "./operations.ts";
 /** The version of Weir, as in its package.json. A Worker cannot read that file. */
 export const VERSION = "0.1.0";
 
-/** The format of metrics: OpenMetrics 1.0.0, or the older text format of Prometheus 0.0.4. */
-export type MetricsFormat = "openmetrics" | "prometheus";
+/** The media type of {@link metricsText}. */
+export const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** A metric with all of its samples, called a metric family in OpenMetrics. */
+/** A metric with all of its samples. */
 interface Metric {
-  /** The name without the suffix `_total`, `_info`, `_bucket` and so on. Ends with the unit, if any. */
   readonly name: string;
-  readonly type: "counter" | "gauge" | "histogram" | "info";
-  readonly unit?: "seconds";
+  readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly samples: readonly Sample[];
 }
 
 interface Sample {
-  /** Follows the name of the metric, such as `_bucket`. The default is the suffix of the metric's type. */
+  /** Follows the name of the metric. */
   readonly suffix?: "_bucket" | "_sum" | "_count";
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** The media types of the formats. */
-export const CONTENT_TYPE = {
-  openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
-  prometheus: "text/plain; version=0.0.4; charset=utf-8",
-} as const satisfies Record<MetricsFormat, string>;
-
-const SUFFIX = { counter: "_total", gauge: "", histogram: "", info: "_info" } as const;
-
-/** Writes metrics as text. A metric without samples is left out. */
-export function metricsText(metrics: readonly Metric[], format: MetricsFormat): string {
+/** Writes metrics in the text format of Prometheus 0.0.4. A metric without samples is left out. */
+export function metricsText(metrics: readonly Metric[]): string {
   const lines: string[] = [];
-  for (const metric of metrics) {
-    if (metric.samples.length === 0) continue;
-    lines.push(...headOf(metric, format));
-    for (const { suffix = SUFFIX[metric.type], labels = {}, value } of metric.samples) {
-      lines.push(`${metric.name}${suffix}${labelsText(labels)} ${numberText(value)}`);
+  for (const { name, type, help, samples } of metrics) {
+    if (samples.length === 0) continue;
+    lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+    for (const { suffix = "", labels = {}, value } of samples) {
+      lines.push(`${name}${suffix}${labelsText(labels)} ${value}`);
     }
   }
-  if (format === "openmetrics") lines.push("# EOF");
   return `${lines.join("\n")}\n`;
 }
 
-/** Returns the lines that describe a metric. The older format gives them the name of the samples. */
-function headOf({ name, type, unit, help }: Metric, format: MetricsFormat): string[] {
-  if (format === "prometheus") {
-    const sampleName = name + SUFFIX[type];
-    return [
-      `# HELP ${sampleName} ${escaped(help)}`,
-      // The older format has no type for information, which is a gauge of the value 1.
-      `# TYPE ${sampleName} ${type === "info" ? "gauge" : type}`,
-    ];
-  }
-  return [
-    `# TYPE ${name} ${type}`,
-    ...(unit ? [`# UNIT ${name} ${unit}`] : []),
-    `# HELP ${name} ${escaped(help, true)}`,
-  ];
-}
-
 function labelsText(labels: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value, true)}"`);
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
   return pairs.length > 0 ? `{${pairs.join(",")}}` : "";
 }
 
-/** @param quotes whether double quotes are escaped, too */
-function escaped(text: string, quotes = false): string {
-  const safe = text.replace(/\\/g, "\\\\").replace(/\n/g, "\\n");
-  return quotes ? safe.replace(/"/g, '\\"') : safe;
-}
-
-function numberText(value: number): string {
-  if (Number.isNaN(value)) return "NaN";
-  if (Number.isFinite(value)) return String(value);
-  return value > 0 ? "+Inf" : "-Inf";
+function escaped(text: string): string {
+  return text.replace(/\\/g, "\\\\").replace(/\n/g, "\\n").replace(/"/g, '\\"');
 }
 
 /** The outcomes that a rule of each mode can have. The others are shown only if they occurred. */
@@ -110,15 +74,14 @@ const OUTCOMES = Object.keys(SUM_OF_OUTCOME) as Outcome[];
 export function metricsOf(totals: Totals, rules: readonly RuleView[]): Metric[] {
   return [
     {
-      name: "weir",
-      type: "info",
+      name: "weir_info",
+      type: "gauge",
       help: "The version of Weir.",
       samples: [{ labels: { version: VERSION }, value: 1 }],
     },
     {
       name: "weir_statistics_start_timestamp_seconds",
       type: "gauge",
-      unit: "seconds",
       help: "When the counters began, since the Unix epoch.",
       samples: [{ value: totals.since / 1000 }],
     },
@@ -147,18 +110,18 @@ function requestMetrics({ requests }: Totals): Metric[] {
   };
   return [
     {
-      name: "weir_requests",
+      name: "weir_requests_total",
       type: "counter",
       help: "Requests by their outcome for the client.",
       samples: Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome }, value })),
     },
     counter(
-      "weir_requests_from_memory",
+      "weir_requests_from_memory_total",
       "Requests that were decided without a call to the store.",
       requests.fromMemory,
     ),
     counter(
-      "weir_requests_counted_locally",
+      "weir_requests_counted_locally_total",
       "Requests that an isolate decided alone, because the store had failed.",
       requests.countedLocally,
     ),
@@ -180,20 +143,20 @@ function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metri
   };
   return [
     {
-      name: "weir_rule_requests",
+      name: "weir_rule_requests_total",
       type: "counter",
       help: "Requests to which a rule applied.",
       samples: names.map((rule) => ({ labels: { rule }, value: sumOf(rule, "requests") })),
     },
     {
-      name: "weir_rule_outcomes",
+      name: "weir_rule_outcomes_total",
       type: "counter",
       help: "Requests to which a rule applied, by the outcome under this rule.",
       samples: names.flatMap(outcomesOf),
     },
     {
-      name: "weir_rule",
-      type: "info",
+      name: "weir_rule_info",
+      type: "gauge",
       help: "The rules of the configuration, with their modes after overrides.",
       samples: rules.map(({ name, key, mode, configuredMode, onError }) => ({
         labels: { rule: name, key, mode, configured_mode: configuredMode, on_error: onError },
@@ -218,7 +181,6 @@ function limitMetrics(rules: readonly RuleView[]): Metric[] {
     {
       name: "weir_rule_window_seconds",
       type: "gauge",
-      unit: "seconds",
       help: "The length of each window of a rule, except for calendar windows.",
       samples: policies.flatMap(({ labels, window }) => {
         const value = parseDuration(window);
@@ -235,17 +197,16 @@ function storeMetrics({ calls, failures, commands, latency, latencyMs }: StoreSu
     return { suffix: "_bucket", labels: { le: boundText(bound / 1000) }, value: count } as const;
   });
   return [
-    counter("weir_store_calls", "Calls to the store.", calls),
-    counter("weir_store_failures", "Calls to the store that failed.", failures),
+    counter("weir_store_calls_total", "Calls to the store.", calls),
+    counter("weir_store_failures_total", "Calls to the store that failed.", failures),
     counter(
-      "weir_store_commands",
+      "weir_store_commands_total",
       "Commands of Redis that Upstash bills, as Weir estimates them.",
       commands,
     ),
     {
       name: "weir_store_call_duration_seconds",
       type: "histogram",
-      unit: "seconds",
       help: "The duration of the calls to the store.",
       samples: [
         ...buckets,
@@ -256,7 +217,7 @@ function storeMetrics({ calls, failures, commands, latency, latencyMs }: StoreSu
   ];
 }
 
-/** Returns the canonical text of a bucket's bound, which OpenMetrics asks for, such as `1.0`. */
+/** Returns the text of a bucket's bound, such as `1.0`. */
 function boundText(seconds: number): string {
   if (!Number.isFinite(seconds)) return "+Inf";
   return Number.isInteger(seconds) ? `${seconds}.0` : String(seconds);

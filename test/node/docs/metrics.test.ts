@@ -4,7 +4,12 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { metricsOf, metricsText } from "../../../src/admin/metrics.ts";
 import { RULES, TOTALS } from "../support/metrics.ts";
-import { type ParsedMetric, type ParsedSample, parseOpenMetrics } from "../support/openmetrics.ts";
+import {
+  type ParsedMetric,
+  type ParsedSample,
+  parseOpenMetrics,
+  toOpenMetrics,
+} from "../support/openmetrics.ts";
 import { hasPromtool, promtool } from "../support/promtool.ts";
 import { readPage } from "./pages.ts";
 
@@ -12,7 +17,7 @@ const ALERTS = "deploy/prometheus/alerts.yml";
 const DASHBOARD = "deploy/grafana/weir.json";
 
 const metrics = [
-  ...parseOpenMetrics(metricsText(metricsOf(TOTALS, RULES), "openmetrics")).values(),
+  ...parseOpenMetrics(toOpenMetrics(metricsText(metricsOf(TOTALS, RULES)))).values(),
 ];
 const samples = metrics.flatMap((metric) => metric.samples);
 const alerts = readFileSync(ALERTS, "utf8");
@@ -37,7 +42,7 @@ const queries = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ ex
 
 /** Returns the name under which a metric appears in queries. */
 function queriedName({ name, type }: ParsedMetric): string {
-  return name + ({ counter: "_total", info: "_info" }[type ?? ""] ?? "");
+  return name + ({ counter: "_total" }[type ?? ""] ?? "");
 }
 
 /** Returns the faults of a query: names, labels and values that Weir does not write. */

@@ -26,6 +26,11 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   info: ["_info"],
 };
 
+/** Returns the metrics in the format OpenMetrics 1.0.0, whose rules for names and samples are stricter. */
+export function toOpenMetrics(text: string): string {
+  return `${text.replaceAll(/^(# \w+ \w+)_total /gm, "$1 ")}# EOF\n`;
+}
+
 /**
  * Parses a text in the format OpenMetrics 1.0.0, as strictly as the standard allows.
  *
