@@ -16,7 +16,6 @@ import {
   isOfOtherSite,
   isSameText,
   type Operator,
-  type Sessions,
 } from "./login.ts";
 
 /** The number of failed attempts of one address in a minute, after which no credential is accepted. */
@@ -152,7 +151,7 @@ export interface Gate {
 }
 
 export function createGate({ tokens, access }: Credentials, attempts: Attempts): Gate {
-  const sessions: Sessions = createSessions(tokens);
+  const sessions = createSessions(tokens);
   const readAccess = access && createAccessReader(access);
 
   async function tokenLike(sent: string): Promise<AdminToken | undefined> {

@@ -156,31 +156,14 @@ const SESSION_S = 12 * 3600;
  */
 const MAX_COOKIES = 32;
 
-/** The session of a browser. */
-export interface Session {
-  readonly role: Role;
-  /** The token that each change of this session must send. */
-  readonly csrf: string;
-}
-
-/** Creates and reads the cookies of sessions. */
-export interface Sessions {
-  /** Returns the value of Set-Cookie that begins a session of the token's owner. */
-  begin(token: AdminToken, now: number): Promise<string>;
-  /**
-   * Returns the session of a request.
-   *
-   * @param cookies the header Cookie
-   * @returns undefined if there is none, if it has ended, or if its signature is wrong
-   */
-  read(cookies: string | null, now: number): Promise<Session | undefined>;
-}
+/** The session of a browser. `csrf` is the token that each change of this session must send. */
+type Session = Pick<Operator, "role" | "csrf">;
 
 /** The value of Set-Cookie that ends a session. */
 export const END_OF_SESSION = `${COOKIE}=; ${ATTRIBUTES}; Max-Age=0`;
 
-/** Creates the sessions of a Worker. */
-export function createSessions(tokens: readonly AdminToken[]): Sessions {
+/** Creates what begins and reads the sessions of a Worker. */
+export function createSessions(tokens: readonly AdminToken[]) {
   const keys = new Map<string, CryptoKey>();
 
   // The key is stored and not its promise, because a request must not wait for a promise of another.
@@ -203,13 +186,20 @@ export function createSessions(tokens: readonly AdminToken[]): Sessions {
   }
 
   return {
-    async begin(token, now) {
+    /** Returns the value of Set-Cookie that begins a session of the token's owner. */
+    async begin(token: AdminToken, now: number): Promise<string> {
       const content = `${token.role}.${now + SESSION_S * 1000}.${crypto.randomUUID()}`;
       const signature = await signWith(token, `session\n${content}`);
       return `${COOKIE}=${content}.${signature}; ${ATTRIBUTES}; Max-Age=${SESSION_S}`;
     },
 
-    async read(cookies, now) {
+    /**
+     * Returns the session of a request.
+     *
+     * @param cookies the header Cookie
+     * @returns undefined if there is none, if it has ended, or if its signature is wrong
+     */
+    async read(cookies: string | null, now: number): Promise<Session | undefined> {
       for (const value of cookiesOf(cookies)) {
         const session = await readOne(value, now);
         if (session) return session;

@@ -56,42 +56,14 @@ export class MinuteRecords {
 /** The maximum number of clients that are uploaded at once. */
 export const MAX_LIMITED_CLIENTS = 64;
 
-/**
- * Raises the peak of a rule to the largest part of a limit that the quotas of a decision show as used.
- *
- * The quotas of a rule follow one another, mostly in the order of the rules. So the search for them
- * begins after those of the rule before, and takes time in proportion to the number of quotas.
- *
- * @param start the position at which the quotas of the rule most likely begin
- * @returns the position after the quotas of the rule
- */
-function raisePeak(
-  sums: RuleSums,
-  { rule, windows }: AppliedRule,
-  quotas: readonly Quota[],
-  start: number,
-): number {
+/** Raises the peak of a rule to the largest part of a limit that the quotas of a decision show as used. */
+function raisePeak(sums: RuleSums, { rule, windows }: AppliedRule, quotas: readonly Quota[]): void {
   // The quotas of rules in shadow mode are not in the decision.
-  if (rule.mode === "shadow") return start;
-  let next = start;
+  if (rule.mode === "shadow") return;
   for (const { policy } of windows) {
-    const position = positionOf(policy, quotas, next);
-    if (position < 0) continue;
-    next = position + 1;
-    const used = usedPart(quotas[position] as Quota, rule.shards);
-    if (used > sums.peak) sums.peak = used;
+    const quota = quotas.find((each) => each.policy === policy);
+    if (quota) sums.peak = Math.max(sums.peak, usedPart(quota, rule.shards));
   }
-  return next;
-}
-
-function positionOf(policy: string, quotas: readonly Quota[], start: number): number {
-  for (let i = start; i < quotas.length; i++) {
-    if (quotas[i]?.policy === policy) return i;
-  }
-  for (let i = 0; i < start; i++) {
-    if (quotas[i]?.policy === policy) return i;
-  }
-  return -1;
 }
 
 /**
@@ -136,8 +108,8 @@ interface RecordedSums {
 /**
  * Adds up the sums of this isolate, until they are uploaded. No method throws.
  *
- * A decision takes time in proportion to the number of its rules. Memory is bounded: the sums of each
- * rule of the configuration for a few minutes, and the clients limited most often.
+ * Memory is bounded: the sums of each rule of the configuration for a few minutes, and the clients limited most
+ * often.
  */
 export class Recorder implements StoreMeter {
   /** Whether the breaker of the store is open, so that this isolate does not call the store. */
@@ -194,7 +166,6 @@ export class Recorder implements StoreMeter {
     requests[decision.outcome] += 1;
     if (decision.fromMemory) requests.fromMemory += 1;
     if (decision.storeFailure) requests.countedLocally += 1;
-    let nextQuota = 0;
     for (const applied of appliedRules) {
       if (decision.storeFailure && !isCountedLocally(applied)) {
         this.#recordUndecided(applied, record);
@@ -203,7 +174,7 @@ export class Recorder implements StoreMeter {
       } else {
         const sums = record.ruleSums(applied.rule.name);
         sums.requests += 1;
-        nextQuota = raisePeak(sums, applied, decision.quotas, nextQuota);
+        raisePeak(sums, applied, decision.quotas);
         if (decision.outcome === "allowed") {
           const outcome = outcomeOf(applied, decision);
           if (outcome) sums[outcome] += 1;
