@@ -104,23 +104,20 @@ export async function setOverrides(
 ): Promise<readonly Override[]> {
   const { client, known } = isRecord(body) ? body : {};
   const isForClient = client !== undefined || known !== undefined;
-  const faults: InputFault[] = [];
-  let selector: ClientSelector | undefined;
-  if (isForClient) {
-    const read = v.safeParse(Selector, { client, known });
-    if (read.success) selector = selectorOf(read.output);
-    else faults.push(SELECTOR_FAULT);
-  }
+  const read = v.safeParse(Selector, { client, known });
   const checked = checkOverride(body, {
     isForClient,
     rules: config.rules,
     now: Date.now(),
     otherFields: ["client", "known"],
   });
+  const faults = isForClient && !read.success ? [SELECTOR_FAULT] : [];
   if (!checked.ok) throw invalidInput([...faults, ...checked.faults]);
   if (faults.length > 0) throw invalidInput(faults);
   const { isForClient: _, ...change } = checked.override;
-  const clients = selector ? await operations.identify(selector, change.rule) : [{}];
+  const clients = read.success
+    ? await operations.identify(selectorOf(read.output), change.rule)
+    : [{}];
   const overrides: Override[] = [];
   for (const each of clients) {
     const result = await operations.setOverride({ ...change, ...each } as OverrideChange, actor);

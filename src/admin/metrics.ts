@@ -73,18 +73,12 @@ const OUTCOMES = Object.keys(SUM_OF_OUTCOME) as Outcome[];
  */
 export function metricsOf(totals: Totals, rules: readonly RuleView[]): Metric[] {
   return [
-    {
-      name: "weir_info",
-      type: "gauge",
-      help: "The version of Weir.",
-      samples: [{ labels: { version: VERSION }, value: 1 }],
-    },
-    {
-      name: "weir_statistics_start_timestamp_seconds",
-      type: "gauge",
-      help: "When the counters began, since the Unix epoch.",
-      samples: [{ value: totals.since / 1000 }],
-    },
+    gauge("weir_info", "The version of Weir.", [{ labels: { version: VERSION }, value: 1 }]),
+    gauge(
+      "weir_statistics_start_timestamp_seconds",
+      "When the counters began, since the Unix epoch.",
+      totals.since / 1000,
+    ),
     ...requestMetrics(totals),
     ...ruleMetrics(totals, rules),
     ...limitMetrics(rules),
@@ -109,12 +103,11 @@ function requestMetrics({ requests }: Totals): Metric[] {
     undecided_denied: requests.undecidedDenied,
   };
   return [
-    {
-      name: "weir_requests_total",
-      type: "counter",
-      help: "Requests by their outcome for the client.",
-      samples: Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome }, value })),
-    },
+    counter(
+      "weir_requests_total",
+      "Requests by their outcome for the client.",
+      Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome }, value })),
+    ),
     counter(
       "weir_requests_from_memory_total",
       "Requests that were decided without a call to the store.",
@@ -142,27 +135,24 @@ function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metri
     });
   };
   return [
-    {
-      name: "weir_rule_requests_total",
-      type: "counter",
-      help: "Requests to which a rule applied.",
-      samples: names.map((rule) => ({ labels: { rule }, value: sumOf(rule, "requests") })),
-    },
-    {
-      name: "weir_rule_outcomes_total",
-      type: "counter",
-      help: "Requests to which a rule applied, by the outcome under this rule.",
-      samples: names.flatMap(outcomesOf),
-    },
-    {
-      name: "weir_rule_info",
-      type: "gauge",
-      help: "The rules of the configuration, with their modes after overrides.",
-      samples: rules.map(({ name, key, mode, configuredMode, onError }) => ({
+    counter(
+      "weir_rule_requests_total",
+      "Requests to which a rule applied.",
+      names.map((rule) => ({ labels: { rule }, value: sumOf(rule, "requests") })),
+    ),
+    counter(
+      "weir_rule_outcomes_total",
+      "Requests to which a rule applied, by the outcome under this rule.",
+      names.flatMap(outcomesOf),
+    ),
+    gauge(
+      "weir_rule_info",
+      "The rules of the configuration, with their modes after overrides.",
+      rules.map(({ name, key, mode, configuredMode, onError }) => ({
         labels: { rule: name, key, mode, configured_mode: configuredMode, on_error: onError },
         value: 1,
       })),
-    },
+    ),
   ];
 }
 
@@ -172,21 +162,19 @@ function limitMetrics(rules: readonly RuleView[]): Metric[] {
     limits.map((each) => ({ ...each, labels: { rule: name, policy: each.policy } })),
   );
   return [
-    {
-      name: "weir_rule_limit",
-      type: "gauge",
-      help: "The quota that each window of a rule grants a client, after the rule's override.",
-      samples: policies.map(({ labels, limit }) => ({ labels, value: limit })),
-    },
-    {
-      name: "weir_rule_window_seconds",
-      type: "gauge",
-      help: "The length of each window of a rule, except for calendar windows.",
-      samples: policies.flatMap(({ labels, window }) => {
+    gauge(
+      "weir_rule_limit",
+      "The quota that each window of a rule grants a client, after the rule's override.",
+      policies.map(({ labels, limit }) => ({ labels, value: limit })),
+    ),
+    gauge(
+      "weir_rule_window_seconds",
+      "The length of each window of a rule, except for calendar windows.",
+      policies.flatMap(({ labels, window }) => {
         const value = parseDuration(window);
         return value === undefined ? [] : [{ labels, value }];
       }),
-    },
+    ),
   ];
 }
 
@@ -223,10 +211,16 @@ function boundText(seconds: number): string {
   return Number.isInteger(seconds) ? `${seconds}.0` : String(seconds);
 }
 
-function counter(name: string, help: string, value: number): Metric {
-  return { name, type: "counter", help, samples: [{ value }] };
+type Values = number | readonly Sample[];
+
+function counter(name: string, help: string, values: Values): Metric {
+  return { name, type: "counter", help, samples: samplesOf(values) };
 }
 
-function gauge(name: string, help: string, value: number): Metric {
-  return { name, type: "gauge", help, samples: [{ value }] };
+function gauge(name: string, help: string, values: Values): Metric {
+  return { name, type: "gauge", help, samples: samplesOf(values) };
+}
+
+function samplesOf(values: Values): readonly Sample[] {
+  return typeof values === "number" ? [{ value: values }] : values;
 }

@@ -1,7 +1,7 @@
 import type { Env } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
 import type { DurationInput } from "../config/window.ts";
-import type { ControlApi } from "../control/protocol.ts";
+import type { ControlApi, OverrideChange } from "../control/protocol.ts";
 import { controlObject, sharedLimiter } from "../isolate.ts";
 import {
   type ClientEffect,
@@ -98,14 +98,8 @@ export async function setOverride(
   );
   if (!check.ok) throw new TypeError(describeFaults(check.faults));
   const client = await clientIdentity(config, env, rule, options);
-  const { effect, expiresAt, reason } = check.override;
-  const fields = { rule, expiresAt, reason };
-  const result = await control.setOverride(
-    client === undefined
-      ? { ...fields, effect: effect as RuleEffect }
-      : { ...fields, client, effect: effect as ClientEffect },
-    ACTOR,
-  );
+  const { isForClient: _, ...change } = check.override;
+  const result = await control.setOverride({ ...change, client } as OverrideChange, ACTOR);
   if (!result.ok) {
     throw new Error(
       `There are ${MAX_OVERRIDES} overrides already, which is the maximum. Remove some of them first.`,
