@@ -151,70 +151,57 @@ export class AuditTable {
 // version.
 export class ControlObject extends DurableObject<Env> implements ControlApi {
   readonly #slots = new CallSlots();
-  #tables: Tables | undefined;
+  readonly #statistics = new Statistics(this.ctx.storage, Date.now());
+  readonly #overrides = new OverrideTable(this.ctx.storage.sql, Date.now());
+  readonly #audit = new AuditTable(this.ctx.storage.sql);
 
   async upload(upload: StatisticsUpload): Promise<UploadAnswer> {
-    const { statistics, overrides } = this.#load();
     const callAgainMs = this.#slots.take(Date.now());
-    await statistics.add(upload, Date.now());
-    const update = overrides.since(upload.overridesVersion, Date.now());
-    return { callAgainMs, ...(update && { overrides: update }) };
+    await this.#statistics.add(upload, Date.now());
+    const overrides = this.#overrides.since(upload.overridesVersion, Date.now());
+    return { callAgainMs, ...(overrides && { overrides }) };
   }
 
   async statistics(query: StatisticsQuery): Promise<StatisticsReport> {
-    return this.#load().statistics.read(query, Date.now());
+    return this.#statistics.read(query, Date.now());
   }
 
   async totals(): Promise<Totals> {
-    const { statistics, overrides } = this.#load();
     const now = Date.now();
-    return { ...statistics.totals(now), overrides: overrides.all(now).length };
+    return { ...this.#statistics.totals(now), overrides: this.#overrides.all(now).length };
   }
 
   async overrides(): Promise<readonly Override[]> {
-    return this.#load().overrides.all(Date.now());
+    return this.#overrides.all(Date.now());
   }
 
   async setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult> {
     checkClient(change.client);
-    const { overrides, audit } = this.#load();
     const now = Date.now();
-    const result = overrides.set(change, by, now);
+    const result = this.#overrides.set(change, by, now);
     if (!result) return { ok: false, fault: "full" };
     const { before, after } = result;
     const { rule, client, reason } = after;
-    audit.add({ by, action: "override", rule, client, before, after, why: reason }, now);
+    this.#audit.add({ by, action: "override", rule, client, before, after, why: reason }, now);
     return { ok: true, override: after };
   }
 
   async removeOverride(id: string, by: Actor, why: string): Promise<Override | undefined> {
-    const { overrides, audit } = this.#load();
     const now = Date.now();
-    const before = overrides.remove(id, now);
+    const before = this.#overrides.remove(id, now);
     if (!before) return undefined;
     const { rule, client } = before;
-    audit.add({ by, action: "remove-override", rule, client, before, why }, now);
+    this.#audit.add({ by, action: "remove-override", rule, client, before, why }, now);
     return before;
   }
 
   async addAuditEntry(entry: Omit<AuditEntry, "id" | "at">): Promise<void> {
     checkClient(entry.client);
-    this.#load().audit.add(entry, Date.now());
+    this.#audit.add(entry, Date.now());
   }
 
   async audit(limit: number, before?: number): Promise<readonly AuditEntry[]> {
-    return this.#load().audit.read(limit, before);
-  }
-
-  /** Returns the tables, and creates them when they are used first. */
-  #load(): Tables {
-    const { storage } = this.ctx;
-    this.#tables ??= {
-      statistics: new Statistics(storage, Date.now()),
-      overrides: new OverrideTable(storage.sql, Date.now()),
-      audit: new AuditTable(storage.sql),
-    };
-    return this.#tables;
+    return this.#audit.read(limit, before);
   }
 }
 
@@ -223,10 +210,4 @@ function checkClient(client: unknown): void {
   if (client !== undefined && !isIdentity(client)) {
     throw new TypeError(`client must be ${IDENTITY_FORM}.`);
   }
-}
-
-interface Tables {
-  readonly statistics: Statistics;
-  readonly overrides: OverrideTable;
-  readonly audit: AuditTable;
 }
