@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import type { Actor } from "../control/protocol.ts";
 import { problemResponse } from "../http/responses.ts";
+import { listNames } from "../overrides/override-input.ts";
 import { IDENTITY_FORM, isIdentity } from "../request/identity.ts";
 import type { Gate } from "./gate.ts";
 import type { Operator } from "./login.ts";
@@ -88,18 +89,11 @@ export interface AdminEnv {
   Variables: AdminVariables;
 }
 
-/** The maximum number of names that the message lists. */
-const MAX_NAMES = 20;
-
 /** Creates the error for the name of a rule that is not in the configuration. */
 export function unknownRule({ rules }: Pick<Config, "rules">): OperationError {
-  const names = rules.map(({ name }) => name);
-  const listed = names.slice(0, MAX_NAMES).join(", ") || "there are none";
-  const rest = names.length > MAX_NAMES ? `, and ${names.length - MAX_NAMES} more` : "";
-  return new OperationError(
-    "not-found",
-    `The configuration has no rule of this name. The rules are: ${listed}${rest}.`,
-  );
+  const names = listNames(rules.map(({ name }) => name));
+  const message = `The configuration has no rule of this name. The rules are: ${names}.`;
+  return new OperationError("not-found", message);
 }
 
 /** Creates the error for the id of an override that does not exist. */

@@ -20,7 +20,7 @@ const MAX_NAMES = 20;
 const MAX_SHOWN = 40;
 
 /** Returns names for a message. */
-function listOf(names: readonly string[]): string {
+export function listNames(names: readonly string[]): string {
   const rest = names.length - MAX_NAMES;
   const listed = names.slice(0, MAX_NAMES).join(", ") || "there are none";
   return rest > 0 ? `${listed}, and ${rest} more` : listed;
@@ -145,7 +145,7 @@ function ruleIn(
 ): Rule | undefined {
   const rule = rules?.find((each) => each.name === name);
   if (rule || (!rules && typeof name === "string" && name !== "")) return rule;
-  const names = rules && listOf(rules.map((each) => each.name));
+  const names = rules && listNames(rules.map((each) => each.name));
   const expected = names ? `must be the name of a rule: ${names}` : "must be the name of a rule";
   faults.push({ path: "rule", message: `${expected}, ${notGiven(name)}.` });
   return undefined;
@@ -161,7 +161,7 @@ function checkPolicies(
   const policies = [...new Set(all.map(({ policy }) => policy))];
   for (const name of Object.keys(limits)) {
     if (policies.includes(name)) continue;
-    const message = `must be left out: the policies of the rule are ${listOf(policies)}.`;
+    const message = `must be left out: the policies of the rule are ${listNames(policies)}.`;
     faults.push({ path: pathOf(["effect", "limits", shortened(name)]), message });
   }
 }

@@ -10,6 +10,7 @@ import type { ControlLink } from "../control/control-link.ts";
 import { sharedLimiter } from "../isolate.ts";
 import { counterNameOf, dependsOnResponse, isSettled, type Reserve } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
+import { listNames } from "../overrides/override-input.ts";
 import { identityOfLimitKey } from "../request/limit-key.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { CLIENT_OPTIONS, type ClientOptions, checkCost } from "./options.ts";
@@ -69,7 +70,8 @@ export async function findServiceRule(
 export function findRule({ rules }: Config, name: string): Rule {
   const rule = rules.find((each) => each.name === name);
   if (rule) return rule;
-  throw new RangeError(`There is no rule "${name}". ${describeNames(rules)}`);
+  const names = listNames(rules.map((each) => each.name));
+  throw new RangeError(`There is no rule "${name}". The rules are: ${names}.`);
 }
 
 /**
@@ -102,19 +104,6 @@ function withoutHttp(rule: Rule): Rule {
 function constantCost(cost: Cost): number {
   if (typeof cost === "number") return cost;
   return typeof cost.before === "number" ? cost.before : (cost.default ?? 1);
-}
-
-/**
- * The maximum number of rule names in an error message. This number is enough to notice a
- * misspelling.
- */
-const MAX_NAMES = 20;
-
-function describeNames(rules: readonly Rule[]): string {
-  const names = rules.slice(0, MAX_NAMES).map(({ name }) => name);
-  const omittedCount = rules.length - names.length;
-  if (names.length === 0) return "The configuration has no rules.";
-  return `The rules are: ${names.join(", ")}${omittedCount > 0 ? `, and ${omittedCount} more` : ""}.`;
 }
 
 /** Options of the method `settle` of `WeirService`. `key` and `tier` are those of the call `limit`. */
