@@ -10,14 +10,11 @@ import {
 import type { Fault } from "../src/config/faults.ts";
 import * as config from "../src/config/index.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
-import { explainLoadError, jsonError, parseJson, textError } from "./load-error.ts";
-import { type BlockedReport, runGuarded, withoutNodeEnv } from "./process.ts";
+import { explainLoadError, parseJson } from "./load-error.ts";
+import { runGuarded, withoutNodeEnv } from "./process.ts";
 
 /** The longest time that a file may take to load, in milliseconds. */
 const TIMEOUT_MS = 30_000;
-
-/** The error for a file that blocks the thread, with its possible causes. */
-export const BLOCKED = `Error: The file does not finish within ${TIMEOUT_MS / 1000} seconds. The file may contain a loop without an end or work that takes long, or this machine may be busy.`;
 
 /**
  * The modules that exist only in a Worker, and the cure if a file uses one of their names while it is
@@ -43,15 +40,9 @@ const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
  *
  * @param path an absolute path
  * @param timeoutMs the longest time to wait, in milliseconds
- * @param blocked the report to print if the module blocks the thread for longer. No error can be thrown
- *   then, so the process ends
  * @throws the error that reading or running the file throws
  */
-export async function loadModule(
-  path: string,
-  timeoutMs: number = TIMEOUT_MS,
-  blocked: BlockedReport = { text: BLOCKED, descriptor: 2 },
-): Promise<object> {
+export async function loadModule(path: string, timeoutMs = TIMEOUT_MS): Promise<object> {
   // A JSON document needs no loader, so the loader is imported only here.
   const { createJiti } = await import("jiti");
   const jiti = createJiti(path, {
@@ -75,7 +66,6 @@ export async function loadModule(
     subject: "The file",
     unsettled: "The file awaits a promise that does not settle. Remove this await.",
     timeoutMs,
-    blocked,
   });
 }
 
@@ -128,20 +118,16 @@ const NO_DEFAULT =
  * reads the file again.
  *
  * @param file a path, relative to the current directory
- * @param format the format of the report if the file blocks this process, which then ends
- * @param exitCode the exit code if the file blocks this process
  * @param option the option that names the file, for messages
  */
 export async function loadConfig(
   file: string,
-  format: "json" | "text" = "text",
-  exitCode: 1 | 2 = 1,
   option = "--config",
 ): Promise<LoadedConfig> {
   const fault = await pathFault(file, option);
   if (fault) return { kind: "unreadable", error: fault };
   try {
-    const module = await read(resolve(file), { ...blockedReport(file, format), exitCode });
+    const module = await read(resolve(file));
     if (!("default" in module)) return { kind: "unreadable", error: NO_DEFAULT };
     const { default: exported } = module;
     // A plain object, exported without `defineConfig`, is checked here.
@@ -169,15 +155,9 @@ async function pathFault(file: string, option: string): Promise<string | undefin
   return undefined;
 }
 
-function blockedReport(file: string, format: "json" | "text"): BlockedReport {
-  return format === "json"
-    ? { text: jsonError(file, BLOCKED), descriptor: 1 }
-    : { text: textError(file, BLOCKED), descriptor: 2 };
-}
-
-async function read(path: string, blocked: BlockedReport): Promise<object> {
+async function read(path: string): Promise<object> {
   if (extname(path) === ".json") return { default: await parseJson(await readFile(path, "utf8")) };
-  const module = await loadModule(path, undefined, blocked);
+  const module = await loadModule(path);
   // Such a file may set module.exports, which is its default export for wrangler.
   const isCommonJs = !("default" in module) && extname(path) === ".cts";
   return isCommonJs ? { default: module } : module;

@@ -1,5 +1,4 @@
 import { writeSync } from "node:fs";
-import { Worker } from "node:worker_threads";
 import { explainLoadError } from "./load-error.ts";
 import { jsonText } from "./print/text.ts";
 
@@ -64,91 +63,25 @@ export function guardProcess(isJson: boolean): () => void {
   };
 }
 
-/** The text to print if a file blocks this process. */
-export interface BlockedReport {
-  readonly text: string;
-  /** The standard output (1), or the standard error (2). */
-  readonly descriptor: 1 | 2;
-  /** @default 1 */
-  readonly exitCode?: 1 | 2;
-}
-
-/** The time from the first attempt to end the process until the second one, in milliseconds. */
-const GRACE_MS = 1000;
-
-/**
- * Ends this process with the exit code of the report if `stop` is not called in time, even if the main thread is
- * blocked, as by `while (true) {}` in a file that it loads. A timer of the main thread would not run
- * then. A child process that loads the file could not pass on the functions of a configuration.
- *
- * @param timeoutMs the longest time, in milliseconds
- * @returns a function that ends the watch
- * @example
- * const stop = startWatchdog(10_000, { text: "The file blocks this process.", descriptor: 2 });
- */
-export function startWatchdog(timeoutMs: number, report: BlockedReport): () => void {
-  const worker = new Worker(`(${watch})()`, {
-    eval: true,
-    workerData: { ...report, timeoutMs, graceMs: GRACE_MS, pid: process.pid },
-    // The worker needs no options of the process, such as a loader for TypeScript.
-    execArgv: [],
-  });
-  // Without the watch, the command still works.
-  worker.on("error", () => {});
-  worker.unref();
-  return () => {
-    void worker.terminate();
-  };
-}
-
-/** The code of the worker. It can use nothing from this module, because only its text is passed on. */
-function watch(): void {
-  const { workerData } = process.getBuiltinModule("node:worker_threads");
-  const { Session } = process.getBuiltinModule("node:inspector");
-  const { writeSync } = process.getBuiltinModule("node:fs");
-  const { text, descriptor, exitCode = 1, timeoutMs, graceMs, pid } = workerData;
-
-  setTimeout(() => {
-    writeSync(descriptor, `${text}\n`);
-    // If the main thread waits for the operating system, it evaluates nothing. Then only a signal
-    // ends the process, with another exit code.
-    setTimeout(() => process.kill(pid, "SIGKILL"), graceMs);
-    const session = new Session();
-    session.connectToMainThread();
-    // The file may have replaced process.exit. Node would print a notice about the session at exit.
-    session.post("Runtime.evaluate", {
-      expression: `process.getBuiltinModule("node:fs").closeSync(2); process.reallyExit(${exitCode});`,
-    });
-  }, timeoutMs);
-}
-
-/**
- * The additional time, in milliseconds, after which the watchdog ends the process. If the thread is
- * free, its own timer ends the wait earlier, so that an error can be thrown.
- */
-const MORE_MS = 500;
-
 /** How code of a configuration is guarded. */
 export interface GuardOptions {
   /** The code, as the start of a sentence: `The file`. */
   readonly subject: string;
-  /** The message for code that neither returns nor blocks the thread. */
+  /** The message for code that does not return in time. */
   readonly unsettled: string;
   /** The longest time to wait, in milliseconds. */
   readonly timeoutMs: number;
-  /** The report to print if the code blocks the thread for longer. The process then ends. */
-  readonly blocked: BlockedReport;
 }
 
 /**
- * Runs a function that runs code of a configuration. It keeps the code from ending this process, from blocking it,
- * from writing to the standard output, which may be JSON for a program, and from making the process wait forever.
+ * Runs a function that runs code of a configuration. It keeps the code from ending this process, from
+ * writing to the standard output, which may be JSON for a program, and from making the process wait forever. A loop
+ * without an end blocks the thread, and so the command, too.
  *
  * @throws the error that the code throws, also in a timer or in a promise that nothing awaits
  */
 export async function runGuarded<T>(run: () => Promise<T>, options: GuardOptions): Promise<T> {
-  const { subject, unsettled, timeoutMs, blocked } = options;
-  const stopWatchdog = startWatchdog(timeoutMs + MORE_MS, blocked);
+  const { subject, unsettled, timeoutMs } = options;
   const { exit } = process;
   const { write } = process.stdout;
   process.stdout.write = process.stderr.write.bind(process.stderr);
@@ -177,7 +110,6 @@ export async function runGuarded<T>(run: () => Promise<T>, options: GuardOptions
     await Promise.race([new Promise((resolve) => setImmediate(resolve)), failed]);
     return result;
   } finally {
-    stopWatchdog();
     clearTimeout(timer);
     process.off("beforeExit", fail);
     process.off("uncaughtException", reject);

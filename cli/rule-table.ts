@@ -1,5 +1,4 @@
 import { type Calendar, calendarOf } from "../src/config/calendar.ts";
-import type { ComputedCost, RequestCost } from "../src/config/cost.ts";
 import type { KeyExpression } from "../src/config/key.ts";
 import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
 import type { Rule, Tiers, Window } from "../src/config/rule.ts";
@@ -30,66 +29,28 @@ function cellsOf(rule: FiledRule): string[] {
     requests,
     onError,
     mode,
-    formatRest(rule),
+    otherFields(rule),
     file,
   ];
 }
 
-/** Formats the fields that few rules have, in the order in which Weir applies them to a request. */
-function formatRest(rule: Rule): string {
-  const { exempt, tiers, spread, shards, cost, count, retryJitterMs, response, tellOrigin } = rule;
-  const exemptions = exempt && [
-    ...[...exempt.networks].map(([address, bits]) => `${address}/${bits}`),
-    ...exempt.headers.map(({ name }) => name),
-  ];
+/** Returns the names of the fields that few rules have. */
+function otherFields(rule: Rule): string {
+  const { exempt, tiers, spread, shards, cost, count, banMs, retryJitterMs, response } = rule;
   return [
-    exemptions && `not ${shortList(exemptions).join(" ")}`,
-    tiers &&
-      `${formatKey(tiers.by)}: ${shortList([...printableTiers(tiers)].map(formatTier)).join("; ")}`,
-    spread && "windows spread",
-    shards > 1 && `${shards} shards`,
-    typeof cost === "object" && `costs ${formatCost(cost)}`,
-    typeof cost === "number" && cost !== 1 && `costs ${cost}`,
-    count &&
-      `counts ${shortList(count.statuses.map(String)).join(" ")}${count.reserve ? ", reserved before" : ""}`,
-    formatBan(rule),
-    retryJitterMs > 0 && `jitter ${formatDuration(retryJitterMs / 1000)}`,
-    response && ("custom" in response ? `response custom:${response.custom}` : "own response"),
-    tellOrigin && "tells the origin",
+    exempt && "exempt",
+    tiers && "tiers",
+    spread && "start",
+    shards > 1 && "shards",
+    cost !== 1 && "cost",
+    count && "count",
+    banMs !== undefined && "ban",
+    retryJitterMs > 0 && "retryJitter",
+    response && "response",
+    rule.tellOrigin && "tellOrigin",
   ]
     .filter(Boolean)
-    .join("; ");
-}
-
-/**
- * Formats a computed cost, such as `custom:depth` and `1200, settled by header:x-tokens, at most
- * 8000, default 7`.
- */
-function formatCost({ before, settle, max, default: standard }: ComputedCost): string {
-  const source = typeof before === "object" ? formatSource(before) : before?.toString();
-  const settled = settle && `${settle.kind}:${settle.name}`;
-  const cost = source && settled ? `${source}, settled by ${settled}` : (source ?? settled);
-  const bounds = [
-    max !== undefined && `at most ${max}`,
-    standard !== undefined && `default ${standard}`,
-  ];
-  return [cost, ...bounds.filter(Boolean)].join(", ");
-}
-
-function formatSource(source: RequestCost): string {
-  return source.kind === "body" ? "body:bytes" : `custom:${source.name}`;
-}
-
-function formatBan({ banMs, escalation }: Rule): string | false {
-  if (banMs === undefined) return false;
-  const format = (ms: number) => formatDuration(ms / 1000);
-  if (!escalation) return `ban ${format(banMs)}`;
-  const { lengthsMs, forgetAfterMs } = escalation;
-  return `ban ${lengthsMs.map(format).join(", ")}, forgotten after ${format(forgetAfterMs)}`;
-}
-
-function formatTier([name, windows]: [string, readonly Window[]]): string {
-  return `${name} ${windows.map(formatQuota).join(", ")}`;
+    .join(", ");
 }
 
 /**
@@ -205,7 +166,7 @@ function withoutValues({ headers, query, ...others }: Conditions): object {
 /**
  * Returns the windows of tiers. If the tiers' names may be credentials, numbers replace the names.
  */
-export function printableTiers({ by, windows }: Tiers): Tiers["windows"] {
+function printableTiers({ by, windows }: Tiers): Tiers["windows"] {
   if (!areTierNamesSecret(by)) return windows;
   return new Map([...windows.values()].map((each, index) => [`(tier ${index + 1})`, each]));
 }

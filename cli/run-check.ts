@@ -28,8 +28,6 @@ export interface CheckOptions {
   readonly wrangler?: string | undefined;
   /** The only environment to check; `""` for the top level. */
   readonly env?: string | undefined;
-  /** The format of the report if the configuration blocks this process. @default "text" */
-  readonly format?: "json" | "text";
 }
 
 const NOT_STOPPED =
@@ -67,11 +65,11 @@ export interface CheckResult {
  * @param readWranglerOptions returns the options of the wrangler process that runs the check
  */
 export async function checkConfig(
-  { config: file, wrangler, env, format }: CheckOptions,
+  { config: file, wrangler, env }: CheckOptions,
   variables: NodeJS.ProcessEnv,
   readWranglerOptions: () => WranglerOptions | undefined = wranglerOptions,
 ): Promise<CheckResult> {
-  const loaded = await loadConfig(file, format);
+  const loaded = await loadConfig(file);
   const dev = devOutcome(loaded, variables);
   switch (loaded.kind) {
     case "unreadable":
@@ -233,7 +231,7 @@ export interface RunOptions extends CheckOptions {
 export async function runCheck({ json, strict, ...options }: RunOptions): Promise<number> {
   const { config: file } = options;
   const { error, rules, findings, isFatal, note, dev } = await checkConfig(
-    { ...options, format: json ? "json" : "text" },
+    options,
     process.env,
   );
   if (error !== undefined) {

@@ -40,8 +40,8 @@ interface LocalOptions {
 }
 
 /** @throws {CommandFailure} if the file has no valid configuration */
-async function readConfig({ config: file, json }: LocalOptions): Promise<Config> {
-  const loaded = await loadConfig(file, json ? "json" : "text", EXIT.unavailable);
+async function readConfig({ config: file }: LocalOptions): Promise<Config> {
+  const loaded = await loadConfig(file);
   if (loaded.kind === "valid") return loaded.config;
   throw new CommandFailure(
     EXIT.unavailable,
@@ -103,7 +103,7 @@ async function explainLocally(
         },
         now: () => now,
       });
-    const explanation = await withoutHarm(explain, options);
+    const explanation = await withoutHarm(explain);
     const hasClients = explanation.rules.some(({ client }) => client !== undefined);
     const onlyLocal = bindings.keySecret === undefined ? [NO_COUNTERS, NO_SECRET] : [NO_COUNTERS];
     return { explanation, notes: [...(hasClients ? onlyLocal : []), ...notes] };
@@ -116,21 +116,17 @@ async function explainLocally(
 /** The longest time that an explanation may take, in milliseconds. A function in `custom` has its own timeout. */
 const TIMEOUT_MS = 10_000;
 
-const BLOCKED = `A function of the configuration does not finish within ${TIMEOUT_MS / 1000} seconds. It may contain a loop without an end.`;
-
 /**
  * Runs an explanation, whose functions in `custom` may do anything.
  *
- * @throws {CommandFailure} if a function ends or blocks the process, or throws an error that nothing catches
+ * @throws {CommandFailure} if a function ends the process, or throws an error that nothing catches
  */
-async function withoutHarm<T>(run: () => Promise<T>, { json }: LocalOptions): Promise<T> {
-  const text = json ? jsonText({ ok: false, error: BLOCKED }) : BLOCKED;
+async function withoutHarm<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await runGuarded(run, {
       subject: "A function of the configuration",
       unsettled: "A function of the configuration awaits a promise that does not settle.",
       timeoutMs: TIMEOUT_MS,
-      blocked: { text, descriptor: json ? 1 : 2, exitCode: EXIT.unavailable },
     });
   } catch (error) {
     if (error instanceof DescriptionError) throw error;

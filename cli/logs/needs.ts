@@ -1,9 +1,8 @@
 import { formatCount } from "../../src/admin/format.ts";
 import type { ComputedCost } from "../../src/config/cost.ts";
-import type { KeyExpression, KeyPart } from "../../src/config/key.ts";
+import type { KeyPart } from "../../src/config/key.ts";
 import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import { keyPartName } from "../../src/request/identity.ts";
 import type { LogFacts } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
@@ -197,36 +196,6 @@ export function preflightNote(number: number): ReportNote {
 export function withoutAddressNote({ name }: Rule, number: number): ReportNote {
   const text = `${requestsHave(number)} no valid client address in the log. The rule "${name}" does not count such requests.`;
   return { code: "address-not-logged", rule: name, text };
-}
-
-export function absentKeyNote({ name }: Rule, part: KeyPart): ReportNote {
-  const text = `No request that the rule "${name}" matches has ${keyPartName(part)}, although the log states it.`;
-  return { code: "key-never-occurred", rule: name, text };
-}
-
-/** Kinds of key that a log can state, and that requests may lack. */
-const OPTIONAL: readonly KeyPart["kind"][] = ["header", "cookie", "query", "country", "asn", "ja4"];
-
-/**
- * Returns the parts of a key that no request had, although the log states them. An alternative after one that
- * requests had is left out, because it was not needed.
- *
- * @param seen the parts whose values were used
- */
-export function absentKeyParts(
-  key: KeyExpression,
-  seen: ReadonlySet<KeyPart>,
-  facts: LogFacts,
-): KeyPart[] {
-  if (seen.size === 0) return [];
-  return key.flatMap((alternatives) => {
-    const firstSeen = alternatives.findIndex((part) => seen.has(part));
-    const absent = firstSeen === -1 ? alternatives : alternatives.slice(0, firstSeen);
-    return absent.filter((part) => {
-      const fact = factOf(part);
-      return OPTIONAL.includes(part.kind) && (fact === undefined || facts.has(fact));
-    });
-  });
 }
 
 function requestsHave(number: number): string {

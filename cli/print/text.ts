@@ -3,21 +3,6 @@ import { formatCount } from "../../src/admin/format.ts";
 
 type Style = Parameters<typeof styleText>[0];
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** Whether the output may have characters outside ASCII, by the locale of the environment. */
-export function canPrintUnicode(
-  env: Environment = process.env,
-  platform: NodeJS.Platform = process.platform,
-): boolean {
-  if (env.TERM === "dumb") return false;
-  // Windows has no locale in its environment; its terminals print UTF-8.
-  if (platform === "win32") return true;
-  // The first of these variables that has a value determines the locale of a program (POSIX).
-  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || "";
-  return /utf-?8/i.test(locale);
-}
-
 /** The maximum length of a text that a server sent, in characters. */
 const MAX_QUOTED = 160;
 /**
@@ -227,26 +212,20 @@ function reference(character: string): string {
 }
 
 const BLOCKS = "▁▂▃▄▅▆▇█";
-/** The same for terminals without Unicode. The first character stands for a value near 0. */
-const ASCII = "_.-=+*#@";
 
 /**
  * Returns a line with one bar for each value, with a space for 0. The highest value has the highest bar.
  *
  * @param width the maximum number of bars; neighbouring values are added up
  */
-export function barChart(
-  values: readonly number[],
-  width: number,
-  levels = canPrintUnicode() ? BLOCKS : ASCII,
-): string {
+export function barChart(values: readonly number[], width: number): string {
   const bars = addedUp(values, width);
   const max = Math.max(...bars, 0);
   return bars
     .map((value) => {
       // Any value above 0 has a visible bar.
-      const level = Math.max(1, Math.ceil((value / max) * levels.length));
-      return value === 0 ? " " : levels[level - 1];
+      const level = Math.max(1, Math.ceil((value / max) * BLOCKS.length));
+      return value === 0 ? " " : BLOCKS[level - 1];
     })
     .join("");
 }

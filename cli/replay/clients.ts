@@ -57,8 +57,6 @@ export interface ClientOptions {
 export class RuleClients {
   /** The number of requests without an identity, because their address is needed and unknown. */
   withoutAddress = 0;
-  /** The parts of the key whose values were used. */
-  readonly usedParts = new Set<KeyPart>();
   readonly #rule: Rule;
   readonly #options: ClientOptions;
   /** Whether a condition reads the address. */
@@ -106,7 +104,6 @@ export class RuleClients {
       (alternatives) =>
         firstValue(alternatives, context) ?? (firstValue([ADDRESS], context) as KeyValue),
     );
-    for (const { part } of values) this.usedParts.add(part);
     const needsAddress = this.#readsAddress && !context.request.headers.has("cf-connecting-ip");
     const isUnknown = needsAddress || values.some(isUnknownAddress);
     if (isUnknown && !this.#options.countsUnknownAddress) return undefined;

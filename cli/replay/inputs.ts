@@ -50,10 +50,9 @@ export interface ConfigFile {
  */
 export async function readConfig(
   file: string,
-  { json }: { json?: true },
   option: "--config" | "--against" = "--config",
 ): Promise<ConfigFile> {
-  const loaded = await loadConfig(file, json ? "json" : "text", 2, option);
+  const loaded = await loadConfig(file, option);
   if (loaded.kind === "valid") return { file, config: loaded.config };
   if (loaded.kind === "unreadable") {
     throw new CommandFailure(2, `${printable(file)} could not be loaded.\n${loaded.error}`);

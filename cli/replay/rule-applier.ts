@@ -8,8 +8,6 @@ import { isExemptAddress } from "../../src/request/rule-applier.ts";
 import { sentNamesOf } from "../../src/request/sent-values.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import {
-  absentKeyNote,
-  absentKeyParts,
   preflightNote,
   type ReportNote,
   refusedNote,
@@ -26,7 +24,6 @@ type LogConfig = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
 
 /** Finds the rules that match the requests of a log, and their clients, with the code of the Worker. */
 export class LogRules {
-  readonly #facts: LogFacts;
   readonly #routes: RouteCache;
   readonly #clients: ReadonlyMap<Rule, RuleClients>;
   /** The number of requests that the Worker refuses before it reads the rules. */
@@ -43,7 +40,6 @@ export class LogRules {
     const addresses = new CanonicalAddresses(ipv6Prefix);
     const options = { ipv6Prefix, countsUnknownAddress, addresses };
     this.#clients = new Map(rules.map((rule) => [rule, new RuleClients(rule, options)]));
-    this.#facts = facts;
     const knowsPreflights = showsPreflights(facts);
     const request = new LoggedRequest(knowsPreflights, sentNamesOf(rules));
     this.#routes = new RouteCache(rules, caseSensitivePaths, knowsPreflights, request);
@@ -75,10 +71,8 @@ export class LogRules {
     const { assumedPreflights } = this.#routes;
     if (this.#refused > 0) notes.push(refusedNote(this.#refused, fate));
     if (assumedPreflights > 0) notes.push(preflightNote(assumedPreflights));
-    for (const [rule, { withoutAddress, usedParts }] of this.#clients) {
+    for (const [rule, { withoutAddress }] of this.#clients) {
       if (withoutAddress > 0) notes.push(withoutAddressNote(rule, withoutAddress));
-      const absent = absentKeyParts(rule.key, usedParts, this.#facts);
-      notes.push(...absent.map((part) => absentKeyNote(rule, part)));
     }
     return notes;
   }

@@ -195,9 +195,9 @@ export async function runReplay(
   const { config, against } = options;
   checkPairs(options);
   const logOptions = checkedLogOptions(files, options);
-  const replayed = await readConfig(config, options);
+  const replayed = await readConfig(config);
   const comparedWith =
-    against === undefined ? undefined : await readConfig(against, options, "--against");
+    against === undefined ? undefined : await readConfig(against, "--against");
   return untilInterrupted(async (interruption) => {
     const inputs = [...files, config, ...(against === undefined ? [] : [against])];
     const html = options.html === undefined ? undefined : await checkHtmlFile(options.html, inputs);

@@ -3,7 +3,6 @@ import type { MatchInput } from "../../src/config/match.ts";
 import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import {
-  canPrintUnicode,
   fitted,
   markdownCode,
   markdownText,
@@ -163,7 +162,7 @@ function figures({ window, proposed }: Limit, clients: number): string {
 }
 
 const BAR_WIDTH = 60;
-const BAR = canPrintUnicode() ? "█" : "#";
+const BAR = "█";
 
 /** Returns a suggestion as a report for a terminal, at most 120 columns wide, but for the rule. */
 export function suggestionText(suggestion: Suggestion): string {

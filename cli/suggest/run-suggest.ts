@@ -172,7 +172,7 @@ export async function runSuggest(
 
 async function requestedBy(options: SuggestOptions): Promise<RequestedRule> {
   const { rule, config = DEFAULT_CONFIG, window } = options;
-  if (rule !== undefined) return existingRule(await readConfig(config, options), rule, window);
+  if (rule !== undefined) return existingRule(await readConfig(config), rule, window);
   if (options.config === undefined) return requestedRule(options);
   throw new CommandFailure(1, "--config needs --rule: it names the file of the rule.");
 }

@@ -130,13 +130,6 @@ describe("a note at the end of a replay", () => {
     expect(notes).toHaveLength(1);
   });
 
-  it("names the parts of a key that no request had", async () => {
-    const key = ["header:x-a | header:x-b | header:x-c", "country"];
-    const { notes } = await laterNotes({ key }, [{ headers: new Map([["x-b", "1"]]) }, {}]);
-    expect(notes.map(({ code }) => code)).toEqual(["key-never-occurred", "key-never-occurred"]);
-    expect(notes.map(({ text }) => text).join()).toMatch(/header:x-a, .*country/);
-  });
-
   it("counts OPTIONS requests that count as preflights", async () => {
     const { decided, notes } = await laterNotes({}, [{ method: "OPTIONS" }, {}], COMBINED);
     expect(decided.map(({ outcome }) => outcome)).toEqual(["unmatched", "allowed"]);
