@@ -120,10 +120,7 @@ const NO_DEFAULT =
  * @param file a path, relative to the current directory
  * @param option the option that names the file, for messages
  */
-export async function loadConfig(
-  file: string,
-  option = "--config",
-): Promise<LoadedConfig> {
+export async function loadConfig(file: string, option = "--config"): Promise<LoadedConfig> {
   const fault = await pathFault(file, option);
   if (fault) return { kind: "unreadable", error: fault };
   try {

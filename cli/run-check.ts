@@ -230,10 +230,7 @@ export interface RunOptions extends CheckOptions {
  */
 export async function runCheck({ json, strict, ...options }: RunOptions): Promise<number> {
   const { config: file } = options;
-  const { error, rules, findings, isFatal, note, dev } = await checkConfig(
-    options,
-    process.env,
-  );
+  const { error, rules, findings, isFatal, note, dev } = await checkConfig(options, process.env);
   if (error !== undefined) {
     if (json) console.log(jsonError(file, error));
     else console.error(textError(file, error));

@@ -196,8 +196,7 @@ export async function runReplay(
   checkPairs(options);
   const logOptions = checkedLogOptions(files, options);
   const replayed = await readConfig(config);
-  const comparedWith =
-    against === undefined ? undefined : await readConfig(against, "--against");
+  const comparedWith = against === undefined ? undefined : await readConfig(against, "--against");
   return untilInterrupted(async (interruption) => {
     const inputs = [...files, config, ...(against === undefined ? [] : [against])];
     const html = options.html === undefined ? undefined : await checkHtmlFile(options.html, inputs);
