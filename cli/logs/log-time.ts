@@ -42,15 +42,15 @@ function inMilliseconds(value: number): number {
   return ms <= MAX_MS ? ms : Number.NaN;
 }
 
-/** The places of the seconds and of the zone in `17/May/2015:10:05:03 +0000`, and its length. */
-const [SECONDS_AT, ZONE_AT, USUAL_LENGTH] = [18, 20, 26];
+/** The places of the time of day and of the zone in `17/May/2015:10:05:03 +0000`, and its length. */
+const [CLOCK_AT, ZONE_AT, USUAL_LENGTH] = [12, 20, 26];
 
-/** Reads the times of access logs. Remembers the last minute, because parsing would take most of the time of a line. */
+/** Reads the times of access logs. Remembers the last day, because parsing would take most of the time of a line. */
 export class AccessTime {
   // No line has these texts. An empty text would be a part of every line.
-  #minute = "\n";
+  #day = "\n";
   #zone = "\n";
-  #minuteMs = Number.NaN;
+  #dayMs = Number.NaN;
 
   /**
    * @param from the index of the time's first character
@@ -58,21 +58,34 @@ export class AccessTime {
    * @returns milliseconds since the Unix epoch; NaN if there is no time
    */
   read(line: string, from: number, to: number): number {
-    const isUsual = to - from === USUAL_LENGTH;
-    const tens = line.charCodeAt(from + SECONDS_AT) - 48;
-    const ones = line.charCodeAt(from + SECONDS_AT + 1) - 48;
-    const isKnown =
-      isUsual && line.startsWith(this.#minute, from) && line.startsWith(this.#zone, from + ZONE_AT);
-    if (isKnown && tens >= 0 && tens <= 5 && ones >= 0 && ones <= 9) {
-      return this.#minuteMs + (tens * 10 + ones) * 1000;
+    const clockMs = to - from === USUAL_LENGTH ? clockAt(line, from + CLOCK_AT) : Number.NaN;
+    if (Number.isNaN(clockMs)) return parseLogTime(line.slice(from, to));
+    if (line.startsWith(this.#day, from) && line.startsWith(this.#zone, from + ZONE_AT)) {
+      return this.#dayMs + clockMs;
     }
     const text = line.slice(from, to);
     const at = parseLogTime(text);
-    if (isUsual && text[2] === "/" && !Number.isNaN(at)) {
-      this.#minute = ownText(text.slice(0, SECONDS_AT));
+    if (!Number.isNaN(at)) {
+      this.#day = ownText(text.slice(0, CLOCK_AT));
       this.#zone = text.slice(ZONE_AT);
-      this.#minuteMs = at - (tens * 10 + ones) * 1000;
+      this.#dayMs = at - clockMs;
     }
     return at;
   }
+}
+
+/** Returns the milliseconds from midnight to a time such as `10:05:03`; NaN if there is no such time. */
+function clockAt(line: string, index: number): number {
+  const hours = twoDigitsAt(line, index);
+  const minutes = twoDigitsAt(line, index + 3);
+  const seconds = twoDigitsAt(line, index + 6);
+  const isClock = line[index + 2] === ":" && line[index + 5] === ":";
+  if (!isClock || !(hours < 24 && minutes < 60 && seconds < 60)) return Number.NaN;
+  return ((hours * 60 + minutes) * 60 + seconds) * 1000;
+}
+
+function twoDigitsAt(line: string, index: number): number {
+  const tens = line.charCodeAt(index) - 48;
+  const ones = line.charCodeAt(index + 1) - 48;
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
