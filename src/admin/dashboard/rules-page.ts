@@ -55,7 +55,7 @@ ${shown.length > 0 ? html`<div class="card">${rulesTable(shown, listing)}</div>`
 function filterForm({ text, order, range }: Listing, shown: number, total: number): Html {
   const all = formatCount(total, "rule");
   return html`<search><form class="row" method="get" action="/_weir/rules">
-<label class="grow"><span class="hidden">Filter the rules by name, path, key or mode</span>
+<label><span class="hidden">Filter the rules by name, path, key or mode</span>
 <input type="search" name="q" value="${text}" placeholder="Filter by name, path, key or mode"></label>
 ${order && html`<input type="hidden" name="sort" value="${order}">`}
 <input type="hidden" name="range" value="${range.id}"><button type="submit">Filter</button>
