@@ -22,11 +22,9 @@ const TIMEOUT_MS = 30_000;
  */
 const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
   "edge-weir": (name) =>
-    name === "weir"
-      ? "Here, write: export default defineConfig({ rules: [...] }); and call weir(config) in the Worker's main module."
-      : name in config
-        ? `Write: import { ${name} } from "edge-weir/config";`
-        : `Use ${name} only in functions.`,
+    name in config
+      ? `Write: import { ${name} } from "edge-weir/config";`
+      : `Use ${name} only in functions.`,
   "cloudflare:workers": (name) =>
     `Use ${name} only in functions, or use the argument { env, ctx } of a function.`,
 };

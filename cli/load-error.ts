@@ -12,13 +12,12 @@ interface Advice {
 /** The first entry that matches an error applies. */
 const ADVICE: readonly Advice[] = [
   {
-    pattern: /Cannot find (module|package) '(weir|weir\/config)'/,
-    remedy:
-      'The package is named edge-weir. Write: import { defineConfig } from "edge-weir/config";',
-  },
-  {
     pattern: /\bdefault\)? is not a function$/,
     remedy: 'Write braces around the name, as in: import { defineConfig } from "edge-weir/config";',
+  },
+  {
+    pattern: /Cannot find (module|package) 'cloudflare:/,
+    remedy: "This module exists only in a Worker. Import it in the Worker's own file.",
   },
   {
     pattern: /\(line \d+, column \d+\)$/,
@@ -26,16 +25,8 @@ const ADVICE: readonly Advice[] = [
       "JSON has no comments, and no comma after the last element. If you want them, write a .ts file.",
   },
   {
-    pattern: /Cannot find (module|package) 'cloudflare:/,
-    remedy: "This module exists only in a Worker. Import it in the Worker's own file.",
-  },
-  {
-    pattern: /Cannot find (module|package) '\.{1,2}\//,
-    remedy: "Correct the path of the import. It is relative to the file that contains the import.",
-  },
-  {
     pattern: /Cannot find (module|package)/,
-    remedy: "Run npm install, or correct the name in the import.",
+    remedy: "Run npm install, or correct the name or the path of the import.",
   },
 ];
 

@@ -166,7 +166,6 @@ const Computed = v.pipe(
     },
     COST,
   ),
-  // This check also runs if a field has a fault, so that all faults are reported at once.
   checkOf((cost, refuse) => {
     const { from, reserve, settle, max } = cost;
     if (from !== undefined && reserve !== undefined) {
@@ -177,7 +176,7 @@ const Computed = v.pipe(
         "from",
       );
     } else if (reserve !== undefined && typeof reserve !== "number" && settle === undefined) {
-      // The rule's `for` decides whether a number needs settle: see `checkReserve` in rule.ts.
+      // The rule's `for` decides whether a number needs settle: see `checkCost` in rule.ts.
       refuse(NEEDS_SETTLE, "settle");
     } else if (from === undefined && reserve === undefined && settle === undefined) {
       refuse(faultText("a cost needs from, or settle, or reserve and settle"));

@@ -59,7 +59,6 @@ export function defineConfig<const RuleName extends string = never>(
 
 /** @throws {ConfigError} */
 function check(input: unknown): Config {
-  if (isCopy(input)) return refuse(new ConfigError([{ path: "", message: COPY }]));
   const result = v.safeParse(ConfigSchema, input);
   if (result.success) return result.output;
   // `wrangler deploy` replaces this expression by a constant, so the bundler removes all code that explains
@@ -81,25 +80,6 @@ function refuse(error: ConfigError): Config {
     return createFaultyConfig(error.faults);
   }
   throw error;
-}
-
-const COPY =
-  "got a copy of a checked configuration; change the argument of defineConfig instead; " +
-  'allowed: an argument of defineConfig, such as { ...input, prefix: "api" }';
-
-/**
- * Whether a value is a copy of a checked configuration, such as `{ ...config, prefix: "api" }`. The
- * values of a checked configuration differ from those that users write, so each of them would be a
- * fault.
- */
-function isCopy(value: unknown): boolean {
-  if (!isRecord(value)) return false;
-  const { rules, jwt, custom } = value;
-  return (
-    (Array.isArray(rules) && rules.some((rule) => isRecord(rule) && "retryJitterMs" in rule)) ||
-    (isRecord(jwt) && "kind" in jwt) ||
-    (isRecord(custom) && custom.keys instanceof Map)
-  );
 }
 
 /** The configurations that {@link toConfig} has checked. The keys are the plain objects. */

@@ -111,29 +111,19 @@ export const JwtSchema = v.pipe(
   }),
 );
 
-interface TokenSource {
-  /**
-   * The header that holds the token, in lower case. In `authorization`, the token follows `Bearer`.
-   */
-  readonly header: string;
-  /** The required value of the claim `iss`; undefined if any value is allowed. */
-  readonly issuer?: string | undefined;
-  /** The required value of the claim `aud`; undefined if any value is allowed. */
-  readonly audience?: string | undefined;
-}
-
-interface SharedSecret extends TokenSource {
-  readonly kind: "secret";
-  /** The name of the Worker's secret. */
-  readonly secret: string;
-  readonly alg: "HS256" | "HS384" | "HS512";
-}
-
-interface PublicKeys extends TokenSource {
-  readonly kind: "jwks";
-  readonly url: string;
-  readonly algs: readonly (typeof ALGS)[number][];
-}
-
 /** {@link JwtInput}, parsed. */
-export type JwtConfig = SharedSecret | PublicKeys;
+export type JwtConfig = Readonly<
+  Pick<v.InferOutput<typeof JwtFields>, "header" | "issuer" | "audience">
+> &
+  (
+    | {
+        readonly kind: "secret";
+        readonly secret: string;
+        readonly alg: "HS256" | "HS384" | "HS512";
+      }
+    | {
+        readonly kind: "jwks";
+        readonly url: string;
+        readonly algs: readonly (typeof ALGS)[number][];
+      }
+  );

@@ -1,6 +1,6 @@
 import { splitRoutingPath } from "hono/utils/url";
 import * as v from "valibot";
-import { type NetworkSet, networks } from "./address.ts";
+import { networks } from "./address.ts";
 import { faultText } from "./faults.ts";
 import {
   differentNames,
@@ -279,17 +279,7 @@ function optionalList<const Item extends v.GenericSchema>(item: Item, items: str
  * {@link ConditionsInput}, parsed: hosts in lower case and ASCII, methods in upper case, names of
  * header fields in lower case.
  */
-export interface Conditions {
-  readonly hosts?: readonly string[] | undefined;
-  readonly methods?: readonly string[] | undefined;
-  readonly paths?: readonly string[] | undefined;
-  readonly headers?: readonly NamedCondition[] | undefined;
-  readonly query?: readonly NamedCondition[] | undefined;
-  readonly ips?: NetworkSet | undefined;
-  readonly countries?: readonly string[] | undefined;
-  readonly asns?: readonly number[] | undefined;
-  readonly bots?: Bots | undefined;
-}
+export type Conditions = Readonly<v.InferOutput<v.ObjectSchema<typeof conditions, undefined>>>;
 
 /** All verified bots, or those of some categories. */
 type Bots = "verified" | readonly string[];
@@ -351,6 +341,4 @@ export const MatchSchema = fields({
 });
 
 /** {@link MatchInput}, parsed. */
-export interface Match extends Conditions {
-  readonly except?: Conditions | undefined;
-}
+export type Match = Readonly<v.InferOutput<typeof MatchSchema>>;

@@ -32,13 +32,6 @@ export interface OriginInput {
   readonly binding?: string | undefined;
 }
 
-/** {@link OriginInput}, parsed. Either `url` or `binding` is set. */
-export interface OriginConfig {
-  /** Without a trailing slash. */
-  readonly url?: string | undefined;
-  readonly binding?: string | undefined;
-}
-
 /**
  * Parses the base URL of an origin.
  *
@@ -65,6 +58,9 @@ export const OriginSchema = v.pipe(
     if (given === 2 || (given === 0 && !hasFaults)) refuse(faultText(() => `set ${ORIGIN}`));
   }),
 );
+
+/** {@link OriginInput}, parsed. Either `url`, without a trailing slash, or `binding` is set. */
+export type OriginConfig = Readonly<v.InferOutput<typeof OriginSchema>>;
 
 /** The origins by host. A name such as `*.example.com` stands for all hosts below `example.com`. */
 export type OriginsInput = Readonly<Record<string, OriginInput>>;

@@ -126,8 +126,4 @@ export interface CustomDenial {
 }
 
 /** {@link ResponseInput}, checked. */
-export interface DenialResponse {
-  readonly status?: number | undefined;
-  readonly body?: string | Readonly<Record<string, unknown>> | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-}
+export type DenialResponse = Readonly<v.InferOutput<typeof FixedResponse>>;

@@ -1,16 +1,9 @@
 import * as v from "valibot";
-import { type CustomFunctions, type CustomInput, CustomSchema } from "./custom.ts";
+import { type CustomInput, CustomSchema } from "./custom.ts";
 import { faultText } from "./faults.ts";
 import { bindingName, boolean, fields, integer, oneOf, textMatching } from "./fields.ts";
-import { type JwtConfig, type JwtInput, JwtSchema } from "./jwt.ts";
-import {
-  type OriginConfig,
-  type OriginInput,
-  OriginSchema,
-  type Origins,
-  type OriginsInput,
-  OriginsSchema,
-} from "./origin.ts";
+import { type JwtInput, JwtSchema } from "./jwt.ts";
+import { type OriginInput, OriginSchema, type OriginsInput, OriginsSchema } from "./origin.ts";
 import { type Rule, tellsOrigin } from "./rule.ts";
 import { checkRules, flatRules, type RulesInput, RulesSchema } from "./rules.ts";
 
@@ -167,22 +160,9 @@ export function isPrefix(text: string): boolean {
  *
  * @typeParam RuleName the names of the rules, as literal types
  */
-export interface Config<RuleName extends string = string> {
+export interface Config<RuleName extends string = string>
+  extends Readonly<Omit<v.InferOutput<typeof ConfigFields>, "rules">> {
   readonly rules: readonly Rule<RuleName>[];
-  readonly origin?: OriginConfig | undefined;
-  readonly origins?: Origins | undefined;
-  readonly store?: ConfigInput["store"];
-  readonly clock: "redis" | "edge";
-  readonly prefix: string;
-  readonly timeoutMs: number;
-  readonly headers: "draft-11" | "legacy" | "both" | "none";
-  readonly ipv6Prefix: number;
-  readonly caseSensitivePaths: boolean;
-  readonly denialLog: number;
-  readonly serverTiming: boolean;
-  readonly jwt?: JwtConfig | undefined;
-  readonly nativeLimiter?: NativeLimiterInput | undefined;
-  readonly custom?: CustomFunctions | undefined;
   /**
    * Whether any rule sends quotas to the origin, in request headers that clients must not be able
    * to forge. The value does not depend on which rules apply to a request or on the deployment's

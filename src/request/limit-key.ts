@@ -171,7 +171,7 @@ function matchPath(
   const request = canonicalRequest(new Request(`http://host${path}`), caseSensitivePaths);
   if (!request) return undefined;
   return createMatcher(
-    [{ ...rule, match: paths ? { paths } : {} }],
+    [{ ...rule, match: paths ? { paths: [...paths] } : {} }],
     caseSensitivePaths,
   )(request)[0];
 }

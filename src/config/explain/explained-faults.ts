@@ -85,6 +85,9 @@ function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {
     return sentence("unknown field", hint, `allowed: ${issue.message}`);
   }
   if (given === undefined) return sentence("missing", undefined, requirementOf(issue));
+  // The fault is in a name that the user has chosen in `custom.keys`.
+  const name = keys[0] === "custom" && given === keys.at(-1) ? printableName(String(given)) : "";
+  if (name) return sentence(`got ${preview(name)}`, undefined, requirementOf(issue));
   if (isHidden(keys, given))
     return sentence(`got ${kindOf(given)}`, undefined, requirementOf(issue));
   return sentence(`got ${preview(given)}`, valueHint(issue, keys, given), requirementOf(issue));

@@ -40,16 +40,6 @@ describe("check of a configuration with functions", () => {
     );
     expect(stdout + stderr).not.toContain("is ok");
   });
-
-  test("reports one fault for a configuration that was copied from a checked one", async () => {
-    const source = `import { defineConfig } from "${WEIR_CONFIG}";
-      const config = defineConfig({ rules: [${RULE}], ${TYPED} });
-      export default { ...config, prefix: "b" };`;
-    const { code, stdout, stderr } = await check("weir.ts", source);
-    expect(code).toBe(1);
-    expect(stdout + stderr).toContain("1 fault");
-    expect(stdout + stderr).toContain("got a copy of a checked configuration");
-  });
 });
 
 test("check shows that a rule for programs counts no HTTP request", async () => {

@@ -38,12 +38,6 @@ describe("check of a file that cannot be loaded", () => {
     ["a missing package", "a.mjs", 'import "weir-missing";', ["'weir-missing'", "Run npm install"]],
     ["a missing module", "a.mjs", 'import "./rules";', ["'./rules'", "the path of the import"]],
     ["a file that does not exist", "a.ts", 'import "./b.ts";', ["'./b.ts'", "a.ts"]],
-    [
-      "the name that the package had before its publication",
-      "a.ts",
-      'import { defineConfig } from "weir/config"; export default defineConfig({});',
-      ['import { defineConfig } from "edge-weir/config"'],
-    ],
     ["comments in JSON", "a.json", '{\n  // rules\n  "rules": [] }', ["JSON has no comments"]],
     [
       "a default import",
@@ -55,7 +49,7 @@ describe("check of a file that cannot be loaded", () => {
       "a call of weir",
       "a.ts",
       'import { weir } from "edge-weir"; export default weir({ rules: [] });',
-      ["export default defineConfig({ rules: [...] })", "in the Worker's main module"],
+      ["edge-weir works only in a Worker. Use weir only in functions."],
     ],
     [
       "the package's part for Workers",

@@ -184,7 +184,7 @@ describe("count", () => {
   const status = [200];
   const settle = "custom:usage";
   refuses([
-    count({ status, reserve: 1 }, 1, ".reserve", "got 1; write true; allowed: true or false"),
+    count({ status, reserve: 1 }, 1, ".reserve", "got 1; allowed: true or false"),
     count({ reserve: true }, 1, ".status", "missing; allowed: a list of HTTP statuses"),
     count({ status, reserve: true }, "header:x-a", "", "only the response determines the cost"),
     count({ status, reserve: true }, { settle }, "", "remove reserve: only the response"),

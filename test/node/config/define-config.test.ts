@@ -137,11 +137,8 @@ describe("a configuration with faults", () => {
   };
   const FIVE = [
     ["rules[0].name", 'got "Log in"; allowed: 1 to 64 characters of a-z, 0-9, - and _'],
-    ["rules[1].key", 'got "user:sub"; write "jwt:CLAIM" for a claim of a verified token'],
-    [
-      "rules[1].limit",
-      "got -1; for no limit, remove the rule, or use exempt or match.except; allowed: a whole number from 0 to 999999999999999",
-    ],
+    ["rules[1].key", 'got "user:sub"; allowed: ip, host, path, method'],
+    ["rules[1].limit", "got -1; allowed: a whole number from 0 to 999999999999999"],
     ["rules[1].window", 'got "1x"; allowed: "10s", "1m", "1h", "1d", "1w"'],
     ["rules[2].limt", 'unknown field; did you mean "limit"? Allowed: name, match, key, limit'],
   ] as const;

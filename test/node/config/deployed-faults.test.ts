@@ -99,7 +99,6 @@ describe("a Worker that wrangler deploy has bundled", () => {
       expect.stringContaining("an absolute http or https URL"),
       expect.stringContaining("1 to 64 characters of A-Z"),
       expect.stringContaining("Run npx weir check"),
-      expect.stringContaining("got a copy of a checked configuration"),
     ]);
   });
 
