@@ -42,8 +42,11 @@ export class Address {
 
   /** Returns the canonical notation: four decimal numbers, or the notation of RFC 5952. */
   toString(): string {
+    // The URL parser of every runtime writes IPv6 in the notation of RFC 5952.
     this.#text ??=
-      this.kind() === "ipv4" ? this.bytes.join(".") : canonicalIPv6(groupsOf(this.bytes).join(":"));
+      this.kind() === "ipv4"
+        ? this.bytes.join(".")
+        : new URL(`http://[${groupsOf(this.bytes).join(":")}]`).hostname.slice(1, -1);
     return this.#text;
   }
 
@@ -130,14 +133,6 @@ function bytesOf(part: string, isEnd: boolean): number[] | undefined {
   }
   if (last) bytes.push(...last);
   return bytes;
-}
-
-/**
- * Returns the notation of RFC 5952. The URL parser of every runtime reads all notations of IPv6 and
- * writes this one.
- */
-function canonicalIPv6(text: string): string {
-  return new URL(`http://[${text}]`).hostname.slice(1, -1);
 }
 
 /** An address, and the number of its leading bits that identify the network. */
@@ -254,12 +249,9 @@ export class NetworkSet {
 }
 
 /** Returns the text of the network of an address: its IP version, its first bits, and their number. */
-function keyOf({ bytes }: Address, bits: number): string {
-  const codes = bytes.map((byte, index) => {
-    const zeros = bitsAfter(index, bits);
-    return (byte >> zeros) << zeros;
-  });
-  return String.fromCharCode(bytes.length, ...codes, bits);
+function keyOf(address: Address, bits: number): string {
+  const { bytes } = address.masked(bits);
+  return String.fromCharCode(bytes.length, ...bytes, bits);
 }
 
 /**

@@ -118,12 +118,6 @@ export const HeaderName = v.custom<string>(
 );
 const ParameterName = v.custom<string>(Boolean, faultText("the name of a query parameter"));
 
-/** The schemas of the conditions on values that clients send. */
-const valueConditions = {
-  headers: v.optional(namedConditions(HeaderName, parseHeaderName, HEADERS)),
-  query: v.optional(namedConditions(ParameterName, (name) => name, QUERY)),
-};
-
 /** @param parse returns the name as Weir compares it */
 function namedConditions(
   schema: v.GenericSchema<string, string>,
@@ -258,7 +252,8 @@ const conditions = {
   hosts: optionalList(parsedText(parseHost, HOSTS), HOSTS),
   methods: optionalList(parsedText(parseMethod, METHODS), METHODS),
   paths: optionalList(parsedText(parseRoute, PATHS), PATHS),
-  ...valueConditions,
+  headers: v.optional(namedConditions(HeaderName, parseHeaderName, HEADERS)),
+  query: v.optional(namedConditions(ParameterName, (name) => name, QUERY)),
   ips: v.optional(networks()),
   countries: optionalList(parsedText(parseCountry, COUNTRIES), COUNTRIES),
   asns: optionalList(integer(1, 4_294_967_295, ASNS), ASNS),

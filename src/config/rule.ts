@@ -2,14 +2,12 @@ import * as v from "valibot";
 import { type BanInput, BanSchema, type Escalation } from "./ban.ts";
 import { isCalendarUnit, type Start, StartSchema, TimeZone } from "./calendar.ts";
 import {
-  type Cost,
   type CostInput,
   CostSchema,
   type CountInput,
   CountSchema,
   NEEDS_SETTLE,
   reserveIn,
-  type StatusCount,
 } from "./cost.ts";
 import { faultText, listOfNames, shortened } from "./faults.ts";
 import {
@@ -34,13 +32,7 @@ import {
   type ResponseInput,
   ResponseSchema,
 } from "./response.ts";
-import {
-  type Exempt,
-  type ExemptInput,
-  ExemptSchema,
-  type TiersInput,
-  TiersSchema,
-} from "./tiers.ts";
+import { type ExemptInput, ExemptSchema, type TiersInput, TiersSchema } from "./tiers.ts";
 import {
   checkLimitExtras,
   checkLimitFields,
@@ -328,42 +320,11 @@ export const RuleSchema = v.pipe(
  *
  * @typeParam Name the name of the rule, as a literal type
  */
-export interface Rule<Name extends string = string> {
+export type Rule<Name extends string = string> = Readonly<
+  Omit<ReturnType<typeof toRule>, "name">
+> & {
   readonly name: Name;
-  /** Whether the rule counts HTTP requests and calls of programs, or only calls of programs. */
-  readonly for: "all" | "programs";
-  readonly match: Match;
-  readonly key: KeyExpression;
-  /** The windows of every client without a tier. */
-  readonly windows: readonly Window[];
-  /**
-   * Whether the windows of each client begin at a time derived from its identity. Then the
-   * `offsetMs` of all windows is 0.
-   */
-  readonly spread: boolean;
-  /** The number of counters that share the quota of one client. */
-  readonly shards: number;
-  readonly cost: Cost;
-  /** Which responses are charged; undefined if every request is charged. */
-  readonly count: StatusCount | undefined;
-  readonly tiers: Tiers | undefined;
-  readonly exempt: Exempt | undefined;
-  /** The length of a client's first ban; undefined if the rule has no ban. */
-  readonly banMs: number | undefined;
-  /** Present if a client's later bans are longer than its first one. */
-  readonly escalation?: Escalation;
-  readonly mode: Mode;
-  /** Whether the origin gets the remaining quota with each admitted request. */
-  readonly tellOrigin: boolean;
-  readonly onError: "open" | "closed" | "local";
-  /** The part of each limit that one isolate admits with `onError: "local"`. */
-  readonly localShare: number;
-  /** Whether an isolate may take quota in blocks and decide without a call to the store. */
-  readonly lease: boolean;
-  /** The largest random delay that is added to Retry-After. */
-  readonly retryJitterMs: number;
-  readonly response?: DenialResponse | CustomDenial;
-}
+};
 
 /**
  * Different windows for some clients. A client belongs to a tier if its value of `by` is the name
@@ -374,34 +335,54 @@ export interface Tiers {
   readonly windows: ReadonlyMap<string, readonly Window[]>;
 }
 
-function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
-  const { name, match, key, mode, onError, response, shards, cost, exempt, tiers } = fields;
-  const { start, timeZone = "UTC" } = fields;
+function toRule(fields: v.InferOutput<typeof RuleFields>) {
+  const { name, response, tiers, start, timeZone = "UTC", ban } = fields;
   const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, { ...start, timeZone });
+  const ofTiers: Tiers | undefined = tiers && {
+    by: tiers.by,
+    windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
+  };
+  const escalation: { readonly escalation?: Escalation } = ban?.escalation
+    ? { escalation: ban.escalation }
+    : {};
+  const denial: { readonly response?: DenialResponse | CustomDenial } = response
+    ? { response }
+    : {};
   return {
     name,
+    /** Whether the rule counts HTTP requests and calls of programs, or only calls of programs. */
     for: fields.for,
-    match,
-    key,
-    windows: toWindows(fields),
+    match: fields.match as Match,
+    key: fields.key,
+    /** The windows of every client without a tier. */
+    windows: toWindows(fields) as readonly Window[],
+    /**
+     * Whether the windows of each client begin at a time derived from its identity. Then the
+     * `offsetMs` of all windows is 0.
+     */
     spread: start.spread,
-    shards,
-    cost,
+    /** The number of counters that share the quota of one client. */
+    shards: fields.shards,
+    cost: fields.cost,
+    /** Which responses are charged; undefined if every request is charged. */
     count: fields.count,
-    tiers: tiers && {
-      by: tiers.by,
-      windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
-    },
-    exempt,
-    banMs: fields.ban?.banMs,
-    ...(fields.ban?.escalation && { escalation: fields.ban.escalation }),
-    mode,
+    tiers: ofTiers,
+    exempt: fields.exempt,
+    /** The length of a client's first ban; undefined if the rule has no ban. */
+    banMs: ban?.banMs,
+    /** Present if a client's later bans are longer than its first one. */
+    ...escalation,
+    mode: fields.mode as Mode,
+    /** Whether the origin gets the remaining quota with each admitted request. */
     tellOrigin: fields.tellOrigin,
-    onError,
+    onError: fields.onError,
+    /** The part of each limit that one isolate admits with `onError: "local"`. */
     localShare: fields.localShare ?? DEFAULT_LOCAL_SHARE,
+    /** Whether an isolate may take quota in blocks and decide without a call to the store. */
     lease: fields.lease === "auto",
+    /** The largest random delay that is added to Retry-After. */
     retryJitterMs: (fields.retryJitter ?? 0) * 1000,
-    ...(response && { response }),
+    ...denial,
   };
 }
 

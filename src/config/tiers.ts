@@ -177,8 +177,6 @@ const Value = v.custom<ExpectedValue>((value) => {
   return typeof value.secret === "string" && BINDING_NAME.test(value.secret);
 }, VALUE);
 
-const NO_NETWORKS = new NetworkSet([], []);
-
 export const ExemptSchema = v.pipe(
   fields(
     {
@@ -190,28 +188,14 @@ export const ExemptSchema = v.pipe(
     EXEMPT,
   ),
   v.check(({ ips, headers }) => ips !== undefined || headers !== undefined, EXEMPT),
-  v.transform(
-    ({ ips = NO_NETWORKS, headers = new Map<string, ExpectedValue>() }): Exempt => ({
-      networks: ips,
-      headers: [...headers].map(
-        ([name, value]): ExemptHeader => ({
-          name: parseHeaderName(name) as string,
-          value,
-        }),
-      ),
-    }),
-  ),
+  v.transform(({ ips = new NetworkSet([], []), headers = new Map<string, ExpectedValue>() }) => ({
+    networks: ips,
+    headers: [...headers].map(([name, value]) => ({
+      name: parseHeaderName(name) as string,
+      value,
+    })),
+  })),
 );
 
-/** A header that exempts a request if it has the expected value. */
-interface ExemptHeader {
-  /** In lower case. */
-  readonly name: string;
-  readonly value: ExpectedValue;
-}
-
-/** {@link ExemptInput}, parsed. */
-export interface Exempt {
-  readonly networks: NetworkSet;
-  readonly headers: readonly ExemptHeader[];
-}
+/** {@link ExemptInput}, parsed. The names of headers are in lower case. */
+export type Exempt = v.InferOutput<typeof ExemptSchema>;
