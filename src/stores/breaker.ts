@@ -88,115 +88,6 @@ class Circuit {
   }
 }
 
-/** The maximum number of calls that wait until their deadline for a store that does not answer. */
-export const MAX_STALLED = 16;
-
-/** A call that has not ended yet. */
-interface WaitingCall {
-  /** The identities of the objects called. */
-  readonly identities: readonly string[];
-  /** When the call was sent, or later by the time in which the isolate was busy. */
-  sentAt: number;
-  /** The number of calls that had succeeded when this call was sent. */
-  readonly successes: number;
-}
-
-/**
- * Records the waiting calls of an isolate, to see whether a store has stopped answering or is only
- * busy.
- *
- * A breaker counts failures, and a call that hangs fails only at its deadline. So if a store is
- * dead, all requests of a burst would wait until their deadlines. The store therefore counts as
- * *stalled* when {@link MAX_STALLED} calls have waited for most of the deadline and no call has
- * succeeded since the last of these calls was sent. Then further calls fail at once. A burst of
- * calls to a healthy store does not make it stalled, because the first answer is a success.
- */
-class WaitingCalls {
-  readonly #timeoutMs: number;
-  readonly #clients: number;
-  /** The waiting calls, in the order in which they were sent. */
-  readonly #calls = new Set<WaitingCall>();
-  #successes = 0;
-  /**
-   * How long the slowest recent answer took, in milliseconds. Each faster answer lowers this value
-   * by at most a tenth.
-   */
-  #slowestMs: number | undefined;
-
-  /**
-   * @param clients the number of clients whose calls must be stalled before the whole store counts
-   * as stalled
-   */
-  constructor(timeoutMs: number, clients: number) {
-    this.#timeoutMs = timeoutMs;
-    this.#clients = clients;
-  }
-
-  enter(identities: readonly string[], now: number): WaitingCall {
-    const call = { identities, sentAt: now, successes: this.#successes };
-    this.#calls.add(call);
-    return call;
-  }
-
-  succeed(call: WaitingCall, now: number): void {
-    this.leave(call);
-    this.#successes += 1;
-    const tookMs = Math.max(0, now - call.sentAt);
-    this.#slowestMs = Math.max(tookMs, (this.#slowestMs ?? 0) * 0.9);
-  }
-
-  leave(call: WaitingCall): void {
-    this.#calls.delete(call);
-  }
-
-  /** Leaves out a time in which the isolate was too busy to read answers. */
-  postpone(ms: number, now: number): void {
-    for (const call of this.#calls) call.sentAt = Math.min(now, call.sentAt + ms);
-  }
-
-  /**
-   * Whether a call should fail at once instead of waiting.
-   *
-   * @param waitingCall the call, if it is waiting already. The {@link MAX_STALLED} calls that have
-   * waited longest may continue to wait
-   */
-  isStalled(identities: readonly string[], now: number, waitingCall?: WaitingCall): boolean {
-    if (this.#calls.size < MAX_STALLED) return false;
-    const stalled = new Set<string>();
-    let remaining = MAX_STALLED;
-    for (const call of this.#calls) {
-      const ageMs = now - call.sentAt;
-      if (ageMs < 0 || ageMs > 2 * this.#timeoutMs) {
-        // The call's request was cancelled, or the clock has jumped. The call is removed, because
-        // otherwise it might be counted for ever.
-        this.#calls.delete(call);
-        continue;
-      }
-      if (call === waitingCall) return false;
-      for (const identity of call.identities) stalled.add(identity);
-      remaining -= 1;
-      if (remaining > 0) continue;
-      // This call was sent last of the counted calls, so the rest of them have waited at least as
-      // long.
-      if (call.successes !== this.#successes || ageMs < this.#maxWaitMs()) return false;
-      if (this.#clients === 1 || stalled.size >= this.#clients) return true;
-      return identities.some((identity) => stalled.has(identity));
-    }
-    return false;
-  }
-
-  /**
-   * Returns how long calls may wait before the store counts as stalled, in milliseconds. This time
-   * is half of the deadline, or up to three quarters of it if answers are slow. If no answer has
-   * arrived yet, it is three quarters.
-   */
-  #maxWaitMs(): number {
-    const longestMs = this.#timeoutMs * 0.75;
-    if (this.#slowestMs === undefined) return longestMs;
-    return Math.min(longestMs, Math.max(this.#timeoutMs / 2, 4 * this.#slowestMs));
-  }
-}
-
 /**
  * The maximum number of circuits. If there are more, the least recently used circuit is removed.
  */
@@ -321,10 +212,8 @@ export class Breaker {
   readonly #objects: ObjectCircuits;
   /** The identities that have failed since the last success, at most `#clients` of them. */
   readonly #failedIdentities = new Set<string>();
-  readonly #waiting: WaitingCalls;
+  /** The time between two checks of a waiting call. */
   readonly #stepMs: number;
-  /** When a call last began or was checked, by the isolate's clock. */
-  #seenAt = 0;
 
   constructor({ timeoutMs, clients = 1, onChange = () => {}, clock = Date.now }: BreakerOptions) {
     this.#clients = clients;
@@ -332,13 +221,12 @@ export class Breaker {
     this.#clock = clock;
     this.#store = new Circuit(timeoutMs);
     this.#objects = new ObjectCircuits(timeoutMs);
-    this.#waiting = new WaitingCalls(timeoutMs, clients);
     this.#stepMs = timeoutMs / CHECKS_PER_DEADLINE;
   }
 
   /**
    * @throws {StoreError} ("circuit-open") if the call was not made, or if it had not ended when a
-   * circuit opened or the store stalled
+   * circuit opened
    */
   async run<Result>(counters: readonly Counter[], call: () => Promise<Result>): Promise<Result> {
     const now = this.#clock();
@@ -352,70 +240,49 @@ export class Breaker {
     const circuits = this.#circuitsOf(identities);
     const paused = circuits.find((circuit) => circuit.isPaused(now));
     if (paused) throw circuitOpen(paused);
-    this.#noteBusyTime();
-    if (!this.#store.isOpen && this.#waiting.isStalled(identities, now)) throw stalled();
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
-    const waitingCall = this.#waiting.enter(identities, now);
-    const attempt = this.#attempt(call, waitingCall, tickets);
+    const attempt = this.#attempt(call, identities, tickets);
     // The result of a probe decides whether later calls are made, so a probe waits for its whole
     // deadline.
     const isProbe = [...tickets.values()].some((ticket) => ticket > 0);
-    return isProbe ? await attempt : await this.#waitWhileClosed(attempt, waitingCall);
+    return isProbe ? await attempt : await this.#waitWhileClosed(attempt, identities);
   }
 
   /** Makes a call and records its outcome. */
   async #attempt<Result>(
     call: () => Promise<Result>,
-    waitingCall: WaitingCall,
+    identities: readonly string[],
     tickets: ReadonlyMap<Circuit, Ticket>,
   ): Promise<Result> {
     try {
       const result = await call();
-      this.#waiting.succeed(waitingCall, this.#clock());
-      this.#recordSuccess(waitingCall.identities);
+      this.#recordSuccess(identities);
       return result;
     } catch (error) {
-      this.#waiting.leave(waitingCall);
       const wasBusy = error instanceof StoreError && error.wasBusy;
-      if (!wasBusy) this.#recordFailure(waitingCall.identities, tickets, error);
+      if (!wasBusy) this.#recordFailure(identities, tickets, error);
       throw error;
     }
   }
 
   /**
-   * Waits for a call until a circuit opens or the store is stalled. The request that was sent
-   * continues, and its outcome is still recorded.
+   * Waits for a call until a circuit opens. The request that was sent continues, and its outcome is
+   * still recorded.
    */
   async #waitWhileClosed<Result>(
     attempt: Promise<Result>,
-    waitingCall: WaitingCall,
+    identities: readonly string[],
   ): Promise<Result> {
-    const { identities } = waitingCall;
     const { promise: opened, reject } = Promise.withResolvers<never>();
     const timer = setInterval(() => {
-      this.#noteBusyTime();
       const open = this.#circuitsOf(identities).find(({ isOpen }) => isOpen);
       if (open) reject(circuitOpen(open));
-      else if (this.#waiting.isStalled(identities, this.#clock(), waitingCall)) reject(stalled());
     }, this.#stepMs);
     try {
       return await Promise.race([attempt, opened]);
     } finally {
       clearInterval(timer);
     }
-  }
-
-  /**
-   * While calls wait, one of them is checked in each step. If nothing was checked for longer, the
-   * isolate was busy, and the answers of the waiting calls may not have been read. More than two
-   * steps do not count at all.
-   */
-  #noteBusyTime(): void {
-    const now = Date.now();
-    const tookMs = now - this.#seenAt;
-    const busyMs = tookMs > 2 * this.#stepMs ? tookMs : tookMs - this.#stepMs;
-    if (busyMs > 0) this.#waiting.postpone(busyMs, this.#clock());
-    this.#seenAt = now;
   }
 
   /**
@@ -460,8 +327,4 @@ function identitiesOf(counters: readonly Counter[]): string[] {
 
 function circuitOpen({ reason }: Circuit): StoreError {
   return new StoreError("circuit-open", reason);
-}
-
-function stalled(): StoreError {
-  return new StoreError("circuit-open", "too many calls are waiting for an answer");
 }

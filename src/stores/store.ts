@@ -17,8 +17,8 @@ import type {
  *   exhausted quota of the database, or a failed script
  * - `invalid-reply`: the store's answer does not have the expected form
  * - `memory-full`: the store has no space for a new counter
- * - `circuit-open`: the store has failed several times in a row or has stopped answering, so Weir
- *   did not call it or stopped waiting for its answer
+ * - `circuit-open`: the store has failed several times in a row, so Weir did not call it or stopped
+ *   waiting for its answer
  * - `misconfigured`: the store could not be created
  */
 export type StoreFailure = (typeof STORE_FAILURES)[number];

@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { MAX_STALLED } from "../../../src/stores/breaker.ts";
 import type { Answer, Store, StoreError } from "../../../src/stores/store.ts";
 import { counter } from "../../suite/counters.ts";
 import { verdictOf } from "../../suite/verdict.ts";
@@ -66,23 +65,6 @@ describe("calls that wait for a store", () => {
     expect(at.changes).toEqual([]);
   });
 
-  it("are at most sixteen until the deadline, if two hundred calls at once get no answer", async () => {
-    const at = createCalls();
-    const first = at.send();
-    await at.answer(0);
-    expect(first.outcome).toBe("done");
-    const calls = Array.from({ length: 200 }, () => at.send());
-    await at.wait(TIMEOUT_MS / 2);
-    const after = calls.filter(({ outcome }) => outcome === "waits");
-    expect(after).toHaveLength(MAX_STALLED);
-    const next = at.send();
-    await at.wait(0);
-    expect(next.outcome).toBe("circuit-open");
-    await at.wait(TIMEOUT_MS / 2);
-    expect(after.every(({ outcome }) => outcome === "timeout")).toBe(true);
-    expect(at.changes).toEqual(["store open"]);
-  });
-
   it("fail at once when the breaker opens, even if they were sent just before", async () => {
     const at = createCalls();
     for (let call = 0; call < 5; call++) at.send();
@@ -115,17 +97,6 @@ describe("calls that wait for a store", () => {
     expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
   });
 
-  it("are all answered by a store that was equally slow before", async () => {
-    const at = createCalls();
-    at.send();
-    await at.wait(650);
-    await at.answer(0);
-    const calls = Array.from({ length: 100 }, () => at.send());
-    await at.wait(690);
-    for (let call = 1; call <= 100; call++) await at.answer(call);
-    expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
-  });
-
   it("keep waiting while the store answers new calls", async () => {
     const at = createCalls();
     at.send();
@@ -139,30 +110,5 @@ describe("calls that wait for a store", () => {
     }
     expect(others.every(({ outcome }) => outcome === "done")).toBe(true);
     expect(stuck.every(({ outcome }) => outcome === "waits")).toBe(true);
-  });
-
-  it("do not count for ever if their requests were cancelled", async () => {
-    const at = createCalls();
-    const hung = withBreaker(
-      { decide: () => [new Promise(() => {})], adjust: async () => [], reset: async () => {} },
-      { timeoutMs: TIMEOUT_MS },
-    );
-    for (let call = 0; call < 40; call++) void Promise.allSettled(hung.decide([[counter()]]));
-    await at.wait(2 * TIMEOUT_MS + 1);
-    const decided = verdictOf(hung.decide([[counter()]]));
-    const outcome = decided.catch((error: StoreError) => error.failure);
-    await at.wait(TIMEOUT_MS);
-    expect(await Promise.race([outcome, "waits"])).toBe("waits");
-  });
-
-  it("of one client do not let other clients' calls fail if each client has its own object", async () => {
-    const at = createCalls({ clients: 3 });
-    at.send("well");
-    await at.answer(0);
-    for (let call = 0; call < 100; call++) at.send("slow");
-    await at.wait(TIMEOUT_MS * 0.7);
-    const [same, other] = [at.send("slow"), at.send("other")];
-    await at.wait(0);
-    expect([same.outcome, other.outcome]).toEqual(["circuit-open", "waits"]);
   });
 });
