@@ -44,14 +44,7 @@ export interface DurableObjectOptions {
  */
 export function createDurableObjectStore(options: DurableObjectOptions): Store {
   const { namespace, prefix } = options;
-  const store = new ObjectStore(options, (identity) =>
-    namespace.getByName(`${prefix}:${identity}`),
-  );
-  return {
-    decide: (groups, now, unused) => store.decide(groups, now, unused),
-    adjust: (counters, now, unused) => store.adjust(counters, now, unused),
-    reset: (counters, now) => store.reset(counters, now),
-  };
+  return new ObjectStore(options, (identity) => namespace.getByName(`${prefix}:${identity}`));
 }
 
 class ObjectStore implements Store {

@@ -146,10 +146,7 @@ export class ObjectCalls {
     entries: readonly Entry[],
   ): Promise<EntryAnswer[][]> {
     const maxWaitMs = this.#timeoutMs / 4;
-    const decided = await object.run(entries, maxWaitMs).catch((error) => {
-      if (!isUnknownMethod(error)) throw error;
-      return Promise.all(entries.map((entry) => decideInTurn(object, entry, maxWaitMs)));
-    });
+    const decided = await object.run(entries, maxWaitMs);
     return entries.map(({ groups, times }, index) => {
       const byGroup = groups.map((group, at) => {
         const parts = decided[index]?.[at] ?? [];
@@ -178,23 +175,4 @@ export function answerOf(verdict: TimedVerdict | undefined, group: Group): Answe
 
 function openPartOf({ requests, answer }: Part<TimedVerdict | undefined>, group: Group): Part {
   return { requests, answer: answer ? answerOf(answer, group) : MUST_WAIT };
-}
-
-/** Whether an object runs an earlier version, which lacks a method. Then the call has charged nothing. */
-function isUnknownMethod(error: unknown): boolean {
-  return error instanceof TypeError && error.message.includes("does not implement");
-}
-
-/** Decides the requests of an entry in an object that runs an earlier version. */
-async function decideInTurn(
-  object: DurableObjectStub<CounterObject>,
-  { now, unused, groups, times, hold }: Entry,
-  maxWaitMs: number,
-): Promise<Part<TimedVerdict | undefined>[][]> {
-  const parts: Part<TimedVerdict>[][] = groups.map(() => []);
-  for (let request = 0; request < times; request++) {
-    const verdicts = await object.decide(groups, now, maxWaitMs, unused, hold);
-    for (const [at, answer] of verdicts.entries()) parts[at]?.push({ requests: 1, answer });
-  }
-  return parts;
 }

@@ -163,13 +163,7 @@ const MAX_COUNTERS = 4096;
  * because their whole keys are compared
  */
 export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
-  const cachingStore = new CachingStore(store, maxCounters);
-  return {
-    decide: (groups, now, unused) => cachingStore.decide(groups, now, unused),
-    denialOf: (group, now) => cachingStore.denialOf(group, now),
-    adjust: (counters, now, unused) => cachingStore.adjust(counters, now, unused),
-    reset: (counters, now) => cachingStore.reset(counters, now),
-  };
+  return new CachingStore(store, maxCounters);
 }
 
 class CachingStore implements Store {

@@ -1,19 +1,192 @@
-import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
+import {
+  type Adjustment,
+  type Demand,
+  type Removal,
+  type Tally,
+  type UnusedQuota,
+  windowAt,
+} from "../../engine/counter.ts";
+import { BLOCK_SHARE, hasQuota } from "../../engine/fixed-window.ts";
 import { inTime } from "../deadline.ts";
 import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
-import { availableQuota, type Lease, LeaseBook, type LeaseCall } from "./lease-book.ts";
+import { DECAY_MS } from "./frequency-map.ts";
 import {
-  answerOf,
-  blockOf,
-  type CounterPlan,
-  clockOffsetOf,
-  expectedRequests,
-  type GroupPlan,
-  isCoveredByNow,
-  needsStore,
-  planCounter,
-  unspentChargeOf,
-} from "./lease-plan.ts";
+  availableQuota,
+  type CounterSnapshot,
+  isIdle,
+  isValidAt,
+  type Lease,
+  LeaseBook,
+  type LeaseCall,
+  type TakenQuota,
+  tallyOf,
+} from "./lease-book.ts";
+
+// How much quota a lease requests, and when, follows from its recent use.
+
+/**
+ * A block is fetched if the lease does not cover the requests expected during this number of round
+ * trips.
+ */
+const REFILL_ROUND_TRIPS = 3;
+
+/**
+ * Returns the quota to request as a block. If the result is 0 or less, no block is due.
+ *
+ * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the
+ *   rest of the window if that is shorter. It is at most twice the recent use. The first request
+ *   does not count in this maximum, so that the first blocks are small.
+ * - At a high rate of requests, the block covers the requests of several round trips instead, if
+ *   these requests need more quota.
+ * - The block is at most the quota left, as this isolate knows it, divided by {@link BLOCK_SHARE}.
+ */
+function blockOf(lease: Lease, counter: Demand, now: number): number {
+  const { recentUses, meanCost, snapshot, refillPendingUntil, openedAt } = lease;
+  if (refillPendingUntil > now) return 0;
+  // No block is requested if the clock has gone back to a time before the snapshot was valid.
+  if (snapshot && now < snapshot.validFrom) return 0;
+  const leftMs = windowAt(now, counter).endsAt - now;
+  // The uses expected in DECAY_MS. A lease younger than DECAY_MS has counted only a part of them.
+  const steadyUses = recentUses / (1 - Math.exp(-(now - openedAt) / DECAY_MS));
+  const expectedUses = Math.min(steadyUses, 2 * (recentUses - 1)) * Math.min(1, leftMs / DECAY_MS);
+  const burstUses = Math.min(2 * expectedRequests(lease, now), 4 * (recentUses - 4));
+  const used = snapshot && isValidAt(snapshot, now) ? snapshot.count : 0;
+  const share = Math.floor((counter.ceiling - used) / BLOCK_SHARE);
+  return Math.min(share, Math.round(Math.round(Math.max(expectedUses, burstUses)) * meanCost));
+}
+
+/**
+ * Returns the number of requests expected at the current rate during {@link REFILL_ROUND_TRIPS}
+ * round trips.
+ */
+function expectedRequests({ recentUses, openedAt, roundTripMs }: Lease, now: number): number {
+  // A lease younger than DECAY_MS has counted uses only since it was opened.
+  const periodMs = Math.min(DECAY_MS, Math.max(now - openedAt, roundTripMs, 1));
+  return (recentUses / periodMs) * roundTripMs * REFILL_ROUND_TRIPS;
+}
+
+/** The plan for deciding one counter of a group: from its lease, by the store, or both. */
+interface CounterPlan {
+  readonly counter: Demand;
+  readonly lease?: Lease | undefined;
+  /** Quota taken from the lease. */
+  readonly takenQuota?: TakenQuota;
+  /**
+   * The lease's state when the plan was made. It is stored because a refund may drain the lease
+   * later.
+   */
+  readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
+  /** The counter to send to the store; undefined if the lease covers the cost. */
+  readonly request?: Demand;
+  /** Whether the call only refills the lease, so that all charged quota is for later requests. */
+  readonly isRefill?: boolean;
+}
+
+/** The plans of a group's counters, in the group's order. */
+type GroupPlan = readonly CounterPlan[];
+
+/** Takes as much of a counter's cost as possible from its lease, and requests the rest. */
+function planCounter(counter: Demand, lease: Lease | undefined, now: number): CounterPlan {
+  if (!lease || counter.cost === 0) return { counter, lease, request: counter };
+  const { cost, checkOnly } = counter;
+  // The call to the store also returns the quota of an idle lease. If a check used this quota too,
+  // the quota would be counted twice.
+  const available = checkOnly && isIdle(lease, now) ? 0 : availableQuota(lease, now);
+  const quota = Math.min(available, cost);
+  if (!checkOnly) lease.quota -= quota;
+  const { snapshot } = lease;
+  // The fields are assigned one by one, because spreads are slower, and this code runs for each
+  // request to the store.
+  const plan: { -readonly [Field in keyof CounterPlan]: CounterPlan[Field] } = { counter, lease };
+  if (snapshot) {
+    plan.leaseState = { snapshot, unspent: lease.quota };
+    if (!checkOnly) plan.takenQuota = { quota, window: snapshot.window };
+  }
+  if (quota < cost) plan.request = quota === 0 ? counter : { ...counter, cost: cost - quota };
+  return plan;
+}
+
+/** Whether a group needs a call, because its leases do not cover it. */
+function needsStore(plans: GroupPlan): boolean {
+  return plans.some(({ request }) => request);
+}
+
+/** Whether a group was denied only because of counters whose leases cover the cost by now. */
+function isCoveredByNow(plans: GroupPlan, answer: Answer, now: number): boolean {
+  if (answer.admitted) return false;
+  const tallies = answer.tallies.values();
+  let isCovered = false;
+  for (const { counter, lease, request } of plans) {
+    const tally = request && tallies.next().value;
+    if (!request || !tally || !isFull(request, tally)) continue;
+    if (!lease || counter.cost === 0 || availableQuota(lease, now) < counter.cost) return false;
+    isCovered = true;
+  }
+  return isCovered;
+}
+
+function isFull(request: Demand, { count, banMs }: Tally): boolean {
+  return banMs > 0 || !hasQuota(request, count);
+}
+
+/**
+ * The store's clock minus this isolate's clock in milliseconds, as stored in the first lease; 0 if
+ * unknown.
+ */
+function clockOffsetOf(plans: GroupPlan | undefined): number {
+  return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
+}
+
+/** Quota that the store charged to an admitted counter for later requests. */
+function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally): number {
+  if (!request || request.checkOnly) return 0;
+  const { charged = request.cost } = tally;
+  return isRefill ? charged : charged - request.cost;
+}
+
+/**
+ * The answer for the caller. Its counts are the counts of the store minus the unspent quota of the
+ * leases.
+ *
+ * @param answer has a tally for each `request` of the plans
+ */
+function answerOf(plans: GroupPlan, answer: Answer): Answer {
+  const { now, admitted } = answer;
+  const storeTallies = answer.tallies.values();
+  const tallies = plans.map((plan): Tally | undefined => {
+    if (!plan.request) return clientTally(plan, undefined, admitted, now);
+    const tally = storeTallies.next().value;
+    // A denial from memory may lack a counter whose state this isolate knows from its lease.
+    if (!tally && !isStateKnown(plan, now)) return undefined;
+    return clientTally(plan, tally, admitted, now);
+  });
+  return { ...answer, tallies };
+}
+
+function isStateKnown({ counter, lease, leaseState }: CounterPlan, storeNow: number): boolean {
+  const snapshot = lease?.snapshot ?? leaseState?.snapshot;
+  return snapshot !== undefined && snapshot.window === windowAt(storeNow, counter).index;
+}
+
+/** A counter's tally without the quota that its lease has not used yet. */
+function clientTally(
+  { counter, lease, request, leaseState }: CounterPlan,
+  storeTally: Tally | undefined,
+  admitted: boolean,
+  storeNow: number,
+): Tally {
+  const snapshot = lease?.snapshot ?? leaseState?.snapshot;
+  const unspent = lease?.snapshot ? lease.quota : (leaseState?.unspent ?? 0);
+  // Without a tally of the store, the lease has a snapshot.
+  const tally = storeTally ?? tallyOf(snapshot as CounterSnapshot, storeNow);
+  const { charged: _, ...state } = tally;
+  const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;
+  const count = Math.max(0, tally.count - (isCurrent ? unspent : 0));
+  // A block may have arrived after the denial, but the reported count must still explain the
+  // denial.
+  const isDenied = !admitted && storeTally && request && isFull(request, tally);
+  return { ...state, count: isDenied && hasQuota(counter, count) ? tally.count : count };
+}
 
 /**
  * The time in milliseconds for which a counter requests no new block after the answer to its call
@@ -21,124 +194,11 @@ import {
  */
 const LOST_BLOCK_MS = 10_000;
 
-interface LeaseCallOptions {
-  /** The deadline of a call, in milliseconds. A block that arrives later counts as lost. */
-  readonly timeoutMs: number;
-  /** Lets a task run to its end although no response waits for it. */
-  readonly background: (task: Promise<unknown>) => void;
-}
-
 /** A block that a call requests. */
 interface PendingBlock {
   readonly lease: Lease;
   /** The value of `refillPendingUntil` that this call has set in the lease. */
   readonly pendingUntil: number;
-}
-
-/** Calls the store, requests blocks, and records the answers in the leases. */
-class LeaseCalls {
-  readonly #store: Store;
-  readonly #book: LeaseBook;
-  readonly #options: LeaseCallOptions;
-  /**
-   * Whether the last call was answered. If not, calls request no blocks, because a block is lost if
-   * the answer to its call is lost.
-   */
-  #isAnswering = true;
-
-  constructor(store: Store, book: LeaseBook, options: LeaseCallOptions) {
-    this.#store = store;
-    this.#book = book;
-    this.#options = options;
-  }
-
-  /** Decides groups in one call. Every group must have a counter with a `request`. */
-  decide(
-    groups: readonly GroupPlan[],
-    now: number | undefined,
-    unused: readonly UnusedQuota[],
-  ): Promise<Answer>[] {
-    const requests = groups.map((plans) => plans.flatMap(({ request }) => request ?? []));
-    const { clockSteps } = this.#book;
-    const sentAt = Date.now();
-    const answers = this.#store.decide(requests, now, unused);
-    return answers.map(async (answered, index) => {
-      const plans = groups[index] as GroupPlan;
-      const blocks = pendingBlocksOf(plans);
-      try {
-        const answer = await answered;
-        this.#isAnswering = true;
-        setPendingUntil(blocks, 0);
-        const answeredAt = Date.now();
-        const isGiven = now !== undefined;
-        if (!isGiven) this.#book.observe(answeredAt);
-        const call = { sentAt, answeredAt, decidedAt: answer.now, isGiven, clockSteps };
-        this.#record(plans, answer, call);
-        return answer;
-      } catch (error) {
-        // A group in another mode may be stored elsewhere, and says nothing about the other groups.
-        if (index === 0) this.#isAnswering = false;
-        setLost(blocks, now);
-        throw error;
-      }
-    });
-  }
-
-  /**
-   * Adjusts counters. The unspent quota of their leases is returned first, so that the store's
-   * counts contain only used quota.
-   */
-  adjust(
-    counters: readonly Adjustment[],
-    now: number | undefined,
-    unused: readonly UnusedQuota[],
-  ): Promise<readonly Tally[]> {
-    const drained = this.#book.drain(counters, now ?? Date.now());
-    return this.#store.adjust(counters, now, [...unused, ...drained]);
-  }
-
-  /** Fetches blocks in the background for leases that will soon be used up at the current rate. */
-  refill(plans: GroupPlan, now: number | undefined, time: number): void {
-    if (!this.#isAnswering) return;
-    let groups: GroupPlan[] | undefined;
-    for (const { lease, counter } of plans) {
-      if (!lease || counter.checkOnly || counter.cost === 0) continue;
-      const expected = expectedRequests(lease, time);
-      if (expected < 1 || lease.quota >= expected * counter.cost) continue;
-      const request = this.requestBlock(lease, counter, time);
-      if (!request) continue;
-      groups ??= [];
-      groups.push([{ counter, lease, request, isRefill: true }]);
-    }
-    if (!groups) return;
-    const calls = this.decide(groups, now, this.#book.takeReturns(time));
-    // A failure is ignored, because the next decision that needs the store reports it.
-    this.#options.background(Promise.allSettled(calls));
-  }
-
-  /**
-   * Adds a block to a counter's request, and marks the block as pending in the lease.
-   *
-   * @returns undefined if no block larger than the cost is due
-   */
-  requestBlock(lease: Lease, counter: Demand, now: number): Demand | undefined {
-    const block = this.#isAnswering ? blockOf(lease, counter, now) : 0;
-    if (block <= counter.cost) return undefined;
-    lease.refillPendingUntil = now + this.#options.timeoutMs;
-    return { ...counter, block };
-  }
-
-  #record(plans: GroupPlan, answer: Answer, call: LeaseCall): void {
-    const tallies = answer.tallies.values();
-    for (const plan of plans) {
-      const { lease, request } = plan;
-      if (!request) continue;
-      const tally = tallies.next().value;
-      if (!lease || !tally || tally.isUncertain) continue;
-      const quota = answer.admitted ? unspentChargeOf(plan, tally) : 0;
-      this.#book.record(lease, request, tally, call, quota);
-    }
-  }
 }
 
 function pendingBlocksOf(plans: GroupPlan): PendingBlock[] {
@@ -170,7 +230,11 @@ function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
 /** The maximum number of leases. That many leases take about 2 MB. */
 const MAX_LEASES = 4096;
 
-interface LeaseOptions extends LeaseCallOptions {
+interface LeaseOptions {
+  /** The deadline of a call, in milliseconds. A block that arrives later counts as lost. */
+  readonly timeoutMs: number;
+  /** Lets a task run to its end although no response waits for it. */
+  readonly background: (task: Promise<unknown>) => void;
   /** @default 4096 */
   readonly maxLeases?: number;
 }
@@ -183,7 +247,7 @@ interface LeaseOptions extends LeaseCallOptions {
  * the limit in a window. The price is that some quota may stay unused. The unused quota is at most
  * the unspent quota in the blocks of idle isolates, until these isolates return it.
  *
- * - The size of a block follows the counter's recent use in this isolate (see lease-plan.ts). A
+ * - The size of a block follows the counter's recent use in this isolate (see `blockOf`). A
  *   block is at most an eighth of the quota left. A client's first request, and its last requests
  *   before the limit, are charged without a block.
  * - A new block is fetched in the background before the old one is used up, so that a busy client
@@ -196,26 +260,23 @@ interface LeaseOptions extends LeaseCallOptions {
  * not used yet.
  */
 export function withLeases(store: Store, options: LeaseOptions): Store {
-  const leases = new LeaseStore(store, options);
-  return {
-    decide: (groups, now, unused) => leases.decide(groups, now, unused),
-    denialOf: (group, now) => leases.denialOf(group, now),
-    adjust: (counters, now, unused) => leases.adjust(counters, now, unused),
-    reset: (counters, now) => leases.reset(counters, now),
-  };
+  return new LeaseStore(store, options);
 }
 
 class LeaseStore implements Store {
   readonly #store: Store;
   readonly #options: LeaseOptions;
   readonly #book: LeaseBook;
-  readonly #calls: LeaseCalls;
+  /**
+   * Whether the last call was answered. If not, calls request no blocks, because a block is lost if
+   * the answer to its call is lost.
+   */
+  #isAnswering = true;
 
   constructor(store: Store, options: LeaseOptions) {
     this.#store = store;
     this.#options = options;
     this.#book = new LeaseBook(options.maxLeases ?? MAX_LEASES);
-    this.#calls = new LeaseCalls(store, this.#book, options);
   }
 
   decide(
@@ -260,7 +321,9 @@ class LeaseStore implements Store {
     now?: number,
     unused: readonly UnusedQuota[] = [],
   ): Promise<readonly Tally[]> {
-    const tallies = await this.#calls.adjust(counters, now, unused);
+    // The unspent quota of the leases is returned first, so that the store's counts contain only used quota.
+    const drained = this.#book.drain(counters, now ?? Date.now());
+    const tallies = await this.#store.adjust(counters, now, [...unused, ...drained]);
     // A block may have arrived during the call. Callers must see counts without its unspent quota.
     const time = this.#timeOf(now);
     return tallies.map((tally, index) => {
@@ -313,7 +376,7 @@ class LeaseStore implements Store {
       const lease = this.#book.findOrOpen(counter, time);
       if (lease) lease.quota -= counter.cost;
     }
-    this.#calls.refill(groupPlans.flat(), now, time);
+    this.#refill(groupPlans.flat(), now, time);
     return groupPlans.map(async (plans) => answerOf(plans, admittedFromLeases(storeNow)));
   }
 
@@ -331,7 +394,7 @@ class LeaseStore implements Store {
     const open = groupPlans.filter(needsStore);
     const isCalled = open.length > 0 || unused.length > 0;
     const returns = isCalled ? [...unused, ...this.#book.takeReturns(time)] : [];
-    const calls = (isCalled ? this.#calls.decide(open, now, returns) : []).values();
+    const calls = (isCalled ? this.#call(open, now, returns) : []).values();
     const covered = admittedFromLeases(time + clockOffsetOf(groupPlans[0]));
     const decided = groupPlans.map((plans) =>
       needsStore(plans) ? (calls.next().value as Promise<Answer>) : Promise.resolve(covered),
@@ -388,7 +451,7 @@ class LeaseStore implements Store {
       if (second)
         return { ...second, fromMemory: (answer.fromMemory && second.fromMemory) ?? false };
     }
-    if (answer.admitted) this.#calls.refill(plans, now, now ?? Date.now());
+    if (answer.admitted) this.#refill(plans, now, now ?? Date.now());
     return answerOf(plans, answer);
   }
 
@@ -408,7 +471,7 @@ class LeaseStore implements Store {
       { plans: GroupPlan; answer: Promise<Answer> },
     ];
     const decided = await answer;
-    if (decided.admitted) this.#calls.refill(plans, now, now ?? Date.now());
+    if (decided.admitted) this.#refill(plans, now, now ?? Date.now());
     return answerOf(plans, decided);
   }
 
@@ -418,7 +481,82 @@ class LeaseStore implements Store {
     const plan = planCounter(counter, lease, now);
     const { request } = plan;
     if (!lease || !request || counter.cost === 0 || counter.checkOnly) return plan;
-    return { ...plan, request: this.#calls.requestBlock(lease, request, now) ?? request };
+    return { ...plan, request: this.#requestBlock(lease, request, now) ?? request };
+  }
+
+  /** Decides groups in one call. Every group must have a counter with a `request`. */
+  #call(
+    groups: readonly GroupPlan[],
+    now: number | undefined,
+    unused: readonly UnusedQuota[],
+  ): Promise<Answer>[] {
+    const requests = groups.map((plans) => plans.flatMap(({ request }) => request ?? []));
+    const { clockSteps } = this.#book;
+    const sentAt = Date.now();
+    const answers = this.#store.decide(requests, now, unused);
+    return answers.map(async (answered, index) => {
+      const plans = groups[index] as GroupPlan;
+      const blocks = pendingBlocksOf(plans);
+      try {
+        const answer = await answered;
+        this.#isAnswering = true;
+        setPendingUntil(blocks, 0);
+        const answeredAt = Date.now();
+        const isGiven = now !== undefined;
+        if (!isGiven) this.#book.observe(answeredAt);
+        const call = { sentAt, answeredAt, decidedAt: answer.now, isGiven, clockSteps };
+        this.#record(plans, answer, call);
+        return answer;
+      } catch (error) {
+        // A group in another mode may be stored elsewhere, and says nothing about the other groups.
+        if (index === 0) this.#isAnswering = false;
+        setLost(blocks, now);
+        throw error;
+      }
+    });
+  }
+
+  /** Fetches blocks in the background for leases that will soon be used up at the current rate. */
+  #refill(plans: GroupPlan, now: number | undefined, time: number): void {
+    if (!this.#isAnswering) return;
+    let groups: GroupPlan[] | undefined;
+    for (const { lease, counter } of plans) {
+      if (!lease || counter.checkOnly || counter.cost === 0) continue;
+      const expected = expectedRequests(lease, time);
+      if (expected < 1 || lease.quota >= expected * counter.cost) continue;
+      const request = this.#requestBlock(lease, counter, time);
+      if (!request) continue;
+      groups ??= [];
+      groups.push([{ counter, lease, request, isRefill: true }]);
+    }
+    if (!groups) return;
+    const calls = this.#call(groups, now, this.#book.takeReturns(time));
+    // A failure is ignored, because the next decision that needs the store reports it.
+    this.#options.background(Promise.allSettled(calls));
+  }
+
+  /**
+   * Adds a block to a counter's request, and marks the block as pending in the lease.
+   *
+   * @returns undefined if no block larger than the cost is due
+   */
+  #requestBlock(lease: Lease, counter: Demand, now: number): Demand | undefined {
+    const block = this.#isAnswering ? blockOf(lease, counter, now) : 0;
+    if (block <= counter.cost) return undefined;
+    lease.refillPendingUntil = now + this.#options.timeoutMs;
+    return { ...counter, block };
+  }
+
+  #record(plans: GroupPlan, answer: Answer, call: LeaseCall): void {
+    const tallies = answer.tallies.values();
+    for (const plan of plans) {
+      const { lease, request } = plan;
+      if (!request) continue;
+      const tally = tallies.next().value;
+      if (!lease || !tally || tally.isUncertain) continue;
+      const quota = answer.admitted ? unspentChargeOf(plan, tally) : 0;
+      this.#book.record(lease, request, tally, call, quota);
+    }
   }
 
   #putBack(plans: GroupPlan): void {

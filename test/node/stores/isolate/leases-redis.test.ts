@@ -195,7 +195,7 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
   function isolate() {
     const tasks: Promise<unknown>[] = [];
     const options = { timeoutMs: 10_000, background: (task: Promise<unknown>) => tasks.push(task) };
-    return { ...withLeases(withDenialCache(storeWith(clock).store), options), tasks };
+    return Object.assign(withLeases(withDenialCache(storeWith(clock).store), options), { tasks });
   }
   const givenTime = () => (clock === "edge" ? Date.now() : undefined);
 
@@ -219,8 +219,8 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
     // Each isolate can still use the unspent quota of its leases.
     let late = 0;
     for (let request = 0; request < 50; request++) {
-      for (const { decide } of isolates) {
-        if ((await verdictOf(decide([[quota]], givenTime()))).groups[0]?.admitted) late++;
+      for (const each of isolates) {
+        if ((await verdictOf(each.decide([[quota]], givenTime()))).groups[0]?.admitted) late++;
       }
     }
     expect(admitted + late).toBe(150);
