@@ -151,10 +151,13 @@ export class Gateway {
         new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed, arrivedAt);
       let waitedMs = 0;
       let denial: Limited | undefined;
+      // A request is counted in one shard, so both calls of the limiter draw the same.
+      const draw = Math.random();
+      const options = { random: () => draw };
       const applied = this.#applyRules(canonical, matches, customCalls, {
         onWait: (ms) => (waitedMs = ms),
         isDenied: (known) => {
-          denial = this.#limiter.denialOf(this.#overrides?.clientsOf(known) ?? known);
+          denial = this.#limiter.denialOf(this.#overrides?.clientsOf(known) ?? known, options);
           return denial !== undefined;
         },
       });
@@ -169,7 +172,7 @@ export class Gateway {
       const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
       const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
-      const decision = await this.#limiter.decide(appliedRules, undefined, timeSpent());
+      const decision = await this.#limiter.decide(appliedRules, options, timeSpent());
       return { appliedRules, decision, tookMs: timeSpent() };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.

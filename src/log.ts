@@ -6,10 +6,9 @@ import type { CustomResponseFailure } from "./http/custom-denial.ts";
 import type { UnknownCost } from "./limiter/cost.ts";
 import {
   type Decision,
-  type ExceededRule,
   isViolated,
-  type RuleUndecided,
-  type ShadowResults,
+  type Quota,
+  type RuleVerdict,
   type Undecided,
 } from "./limiter/decision.ts";
 import type { CustomFailure } from "./request/custom-calls.ts";
@@ -88,39 +87,48 @@ export function logDecision(
     logUndecided(decision);
     return;
   }
+  const { verdicts, storeFailure } = decision;
   if (decision.outcome === "limited") {
-    const { exceeded, quotas, retryAfterMs, storeFailure } = decision;
-    const policy = quotas.find(isViolated)?.policy ?? exceeded.rule.name;
+    const { deniedBy, quotas, retryAfterMs } = decision;
+    const policy = quotas.find(isViolated)?.policy ?? deniedBy.appliedRule.rule.name;
     const mode = storeFailure ? "local" : "enforce";
-    logDenial(mode, { ...exceeded, policy, retryAfterMs }, denialsPerSecond, request);
+    logDenial(mode, deniedBy, { policy, retryAfterMs }, denialsPerSecond, request);
   }
-  if (decision.shadow.length > 0) logShadow(decision.shadow, denialsPerSecond, request);
-  if (decision.outcome === "allowed") {
-    for (const mark of decision.undecidedMarks ?? []) logRuleUndecided("mark-undecided", mark);
-  }
-  if (decision.storeFailure) logUndecided(decision.storeFailure, "counted locally");
+  logOtherRules(verdicts, denialsPerSecond, request);
+  if (storeFailure) logUndecided(storeFailure, "counted locally");
 }
 
-function logShadow(
-  shadow: ShadowResults,
+/** Logs the denials of rules in shadow mode, and why rules in other modes than `enforce` are undecided. */
+function logOtherRules(
+  verdicts: readonly RuleVerdict[],
   denialsPerSecond: number,
   request: RequestPlace | undefined,
 ): void {
-  for (const result of shadow) {
-    if (result instanceof Promise) {
-      waitUntil(result.then((results) => logShadow(results, denialsPerSecond, request)));
-    } else if ("cause" in result) logRuleUndecided("shadow-undecided", result);
-    else logDenial("shadow", result, denialsPerSecond, request);
+  for (const verdict of verdicts) {
+    const { appliedRule, quotas, failure, pendingVerdict } = verdict;
+    const { mode, name } = appliedRule.rule;
+    if (mode === "enforce") continue;
+    if (pendingVerdict) {
+      waitUntil(pendingVerdict.then((late) => logOtherRules(late, denialsPerSecond, request)));
+    } else if (failure) {
+      const event = `${mode}-undecided` as const;
+      if (isOutageDue(event)) logLine("error", event, { policy: name, ...failure });
+    } else if (mode === "shadow") {
+      for (const exceeded of quotas.filter(isViolated)) {
+        logDenial("shadow", verdict, exceeded, denialsPerSecond, request);
+      }
+    }
   }
 }
 
 function logDenial(
   mode: Denial["mode"],
-  denied: ExceededRule & Pick<Denial, "policy" | "retryAfterMs">,
+  { appliedRule, cost }: RuleVerdict,
+  { policy, retryAfterMs }: Pick<Quota, "policy" | "retryAfterMs">,
   denialsPerSecond: number,
   request: RequestPlace | undefined,
 ): void {
-  const { rule, policy, identity: client, cost, retryAfterMs } = denied;
+  const { rule, identity: client } = appliedRule;
   const denial = { mode, rule: rule.name, policy, client, cost, retryAfterMs };
   denialLog.add(denial, denialsPerSecond, request);
 }
@@ -137,13 +145,6 @@ export function logUndecided(
   if (!isOutageDue("undecided")) return;
   const { cause, detail } = failure;
   logLine("error", "undecided", { cause, detail, requests });
-}
-
-function logRuleUndecided(
-  event: "shadow-undecided" | "mark-undecided",
-  { policy, cause, detail }: RuleUndecided,
-): void {
-  if (isOutageDue(event)) logLine("error", event, { policy, cause, detail });
 }
 
 /** Logs that this isolate stops or resumes calling the store, or one object of the store. */

@@ -4,7 +4,13 @@ import type { Rule } from "../../src/config/rule.ts";
 import { MAX_LIMIT, MAX_WINDOW_SECONDS } from "../../src/config/window.ts";
 import { type Demand, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
-import { isViolated, type Limited, type Quota, quotasOf } from "../../src/limiter/decision.ts";
+import {
+  isViolated,
+  type Limited,
+  type Quota,
+  quotasOf,
+  type RuleVerdict,
+} from "../../src/limiter/decision.ts";
 
 /** Generates integers from `min` to `max`, often one of the ten smallest. */
 const upTo = (max: number, min = 0) =>
@@ -74,11 +80,9 @@ export const denial: fc.Arbitrary<Denial> = fc
       1,
       ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),
     );
-    const exceeded = { rule, identity: "a", cost: 1 };
-    return {
-      quotas,
-      limited: { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, exceeded },
-    };
+    const deniedBy: RuleVerdict = { appliedRule, says: "denied", quotas, cost: 1 };
+    const verdicts = [deniedBy];
+    return { quotas, limited: { outcome: "limited", quotas, verdicts, retryAfterMs, deniedBy } };
   });
 
 /** Returns a tally that wire.ts accepts. */

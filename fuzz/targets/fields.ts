@@ -32,7 +32,7 @@ export const fieldsTarget = createTarget(
     };
     const request = { method: "HEAD", headers } as unknown as Request;
     const { status, headers: fields } = limitedResponse(request, limited, "both");
-    const { response = {} } = limited.rule;
+    const { response = {} } = limited.deniedBy.appliedRule.rule;
     const expected = "status" in response ? response.status : undefined;
     if (status !== (expected ?? 429)) throw new Error(`status ${status}`);
     checkFields(fields, origin.trim());

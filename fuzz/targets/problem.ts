@@ -11,8 +11,10 @@ export const problemTarget = createAsyncTarget(
   "a denial's body is problem+json that names exactly the violated policies",
   fc.record({ denial }),
   async ({ denial: { limited, quotas } }) => {
-    const { response: _, ...rule } = limited.rule;
-    const response = limitedResponse(REQUEST, { ...limited, rule }, "none");
+    const { response: _, ...rule } = limited.deniedBy.appliedRule.rule;
+    const appliedRule = { ...limited.deniedBy.appliedRule, rule };
+    const deniedBy = { ...limited.deniedBy, appliedRule };
+    const response = limitedResponse(REQUEST, { ...limited, deniedBy }, "none");
     const problem = JSON.parse(await response.text());
     const violated = quotas.filter((quota) => quota.violated).map(({ policy }) => policy);
     if (JSON.stringify(problem["violated-policies"]) !== JSON.stringify(violated)) {

@@ -71,6 +71,11 @@ export interface Demand extends Counter {
   readonly neverBans?: boolean;
 }
 
+/** Returns the same demand for another quota. */
+export function withCost(demand: Demand, cost: number): Demand {
+  return { ...demand, cost };
+}
+
 /** A counter, and the cost to add to its count even if no quota is left. */
 export interface Adjustment extends Counter {
   /** The quota to add; negative for a refund. */

@@ -84,7 +84,7 @@ export async function identifyClients(
   );
   const trace = (rule: Rule, client: ClientTrace) => void found.clients.set(rule, client);
   const ready = await apply(canonical, matches, calls, { trace });
-  const applied = (await Promise.all(ready.map((each) => each.later ?? [each]))).flat();
+  const applied = (await Promise.all(ready.map((each) => each.pendingRules ?? [each]))).flat();
   const facts = { request: canonical, jwt, bindings, timeoutMs, lacksBody: lacksBody(request) };
   return new Map(
     matches.map(({ rule }): [Rule, ExplainedClient] => {

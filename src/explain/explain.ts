@@ -16,7 +16,7 @@ import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts"
 import { undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore } from "../limiter/counters.ts";
-import type { Decision, Quota } from "../limiter/decision.ts";
+import { type Decision, isViolated, type Quota, settledVerdictsOf } from "../limiter/decision.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
@@ -107,12 +107,9 @@ async function dryRun(
 /** Returns the policies whose limits the request exceeds, of rules in every mode. */
 async function exceededBy(decision: Decision): Promise<Set<string>> {
   if (decision.outcome === "undecided") return new Set();
-  const shadow = (await Promise.all(decision.shadow)).flat();
-  return new Set(
-    [...decision.quotas, ...shadow].flatMap((each) =>
-      "violated" in each && each.violated ? [each.policy] : [],
-    ),
-  );
+  const verdicts = await settledVerdictsOf(decision.verdicts);
+  const quotas = verdicts.flatMap((each) => each.quotas);
+  return new Set(quotas.filter(isViolated).map(({ policy }) => policy));
 }
 
 function exceeds({ windows }: AppliedRule, exceeded: ReadonlySet<string>): boolean {

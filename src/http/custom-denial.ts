@@ -31,7 +31,7 @@ export function denialResponse(
   config: DenialConfig,
   onFailure: OnCustomResponseFailure,
 ): Response | Promise<Response> {
-  const { response } = limited.rule;
+  const { response } = limited.deniedBy.appliedRule.rule;
   const name = response && "custom" in response ? response.custom : undefined;
   const create = name === undefined ? undefined : config.custom?.responses?.get(name);
   if (name === undefined || !create) return limitedResponse(request, limited, config.headers);
@@ -81,10 +81,10 @@ async function customDenial(
  * Returns the argument of the function. Its quotas are copies, because the function may change
  * them.
  */
-function denialOf({ rule, quotas, retryAfterMs }: Limited, seconds: number): Denial {
+function denialOf({ deniedBy, quotas, retryAfterMs }: Limited, seconds: number): Denial {
   const copies = quotas.map((quota) => ({ ...quota }));
   return {
-    rule: rule.name,
+    rule: deniedBy.appliedRule.rule.name,
     retryAfterMs,
     retryAfterSeconds: seconds,
     violated: copies.filter(isViolated),

@@ -77,7 +77,8 @@ const MAX_RETRY_SECONDS = 999_999_999_999_999;
  * Returns the seconds for Retry-After, with a new random part of up to `retryJitterMs` in each
  * call.
  */
-export function retrySecondsOf({ retryAfterMs, rule }: Limited): number {
+export function retrySecondsOf({ retryAfterMs, deniedBy }: Limited): number {
+  const { rule } = deniedBy.appliedRule;
   const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
   return Math.min(MAX_RETRY_SECONDS, wanted);
 }
@@ -92,9 +93,9 @@ export function limitedResponse(
   style: HeaderStyle,
   seconds = retrySecondsOf(limited),
 ): Response {
-  const { quotas, rule } = limited;
+  const { quotas, deniedBy } = limited;
   const violated = quotas.filter((quota) => quota.violated);
-  const { status = 429, body, headers = {} } = fixedResponseOf(rule);
+  const { status = 429, body, headers = {} } = fixedResponseOf(deniedBy.appliedRule.rule);
   const response =
     body === undefined
       ? problemResponse(

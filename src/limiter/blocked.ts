@@ -1,92 +1,26 @@
-import type { Mode } from "../config/rule.ts";
-import { type Tally, windowAt } from "../engine/counter.ts";
-import type { AppliedRule } from "../request/rule-applier.ts";
+import { type Tally, windowAt, withCost } from "../engine/counter.ts";
 import type { RuleCounter } from "./counters.ts";
-import {
-  type Decision,
-  decisionOf,
-  exceededRuleOf,
-  type Limited,
-  type Quota,
-  quotasOf,
-  type ShadowDenial,
-  verdictsSaying,
-} from "./decision.ts";
+import { decisionOf, type Limited, type RuleVerdict, verdictsOf } from "./decision.ts";
 
-// Clients that an operator has blocked under a rule: see `blockedUntil` of AppliedRule. A blocked client is
-// treated like a banned one, but no store is called, nothing is charged, and no ban begins.
-
-/**
- * Whether the client is blocked under a rule that denies nothing: in shadow mode, or with the mode `mark`.
- * The store does not decide such a rule: see {@link withBlocked}. Enforced rules deny a blocked client:
- * see `certainDenialOf`.
- */
-export function isBlockedUnenforced({ rule, blockedUntil }: AppliedRule): boolean {
-  return blockedUntil !== undefined && rule.mode !== "enforce";
-}
+// Requests that no counter can admit: the limit is 0, or an operator has blocked the client under the rule
+// (see `blockedUntil` of AppliedRule). They are denied without a call to the store. Nothing is charged, and no
+// ban begins.
 
 /** Whether the client is blocked under the rule of these counters. */
-export function isBlocked(ruleCounters: readonly RuleCounter[]): boolean {
-  return ruleCounters[0]?.appliedRule.blockedUntil !== undefined;
+export function isBlocked([first]: readonly RuleCounter[]): boolean {
+  return first !== undefined && isBlockedCounter(first);
 }
 
-/**
- * Returns the state of a blocked client's counter. The client should retry when the window ends, as with
- * a limit of 0, or when the block ends, if that is sooner.
- */
-function blockedTally({ appliedRule, counter }: RuleCounter, now: number): Tally {
-  const { blockedUntil = now } = appliedRule;
-  const resetMs = windowAt(now, counter).endsAt - now;
-  return { count: 0, resetMs, banMs: Math.max(1, Math.min(resetMs, blockedUntil - now)) };
-}
-
-/** Returns the counter with a cost of 0. Otherwise its cost could make the time to retry longer. */
-function withoutCost(ruleCounter: RuleCounter): RuleCounter {
-  return { ...ruleCounter, counter: { ...ruleCounter.counter, cost: 0 } };
-}
-
-/**
- * Adds the results of rules under which the client is blocked, and which deny nothing.
- *
- * @param groups the counters of each such rule
- * @param now the time in milliseconds since the Unix epoch
- */
-export function withBlocked<D extends Decision>(
-  decision: D,
-  groups: readonly (readonly RuleCounter[])[],
-  now: number,
-): D {
-  if (decision.outcome === "undecided") return decision;
-  const inMode = (mode: Mode) => groups.filter(([first]) => first?.rule.mode === mode);
-  const shadow = [...decision.shadow, ...blockedInShadow(inMode("shadow"), now)];
-  if (decision.outcome === "limited" || decision.storeFailure) return { ...decision, shadow };
-  const marks = inMode("mark").flatMap((each) => blockedQuotas(each, now));
-  const blocked = groups.map(([first]) => (first as RuleCounter).appliedRule);
-  const verdicts = [...decision.verdicts, ...verdictsSaying("blocked", blocked)];
-  return { ...decision, quotas: [...decision.quotas, ...marks], shadow, verdicts };
-}
-
-/** Returns the results of the rules in shadow mode that would have denied a blocked client. */
-export function blockedInShadow(
-  groups: readonly (readonly RuleCounter[])[],
-  now: number,
-): ShadowDenial[] {
-  return groups.filter(isBlocked).flatMap((ruleCounters) => {
-    const exceeded = exceededRuleOf(ruleCounters[0] as RuleCounter);
-    return blockedQuotas(ruleCounters, now).map((quota) => ({ ...quota, ...exceeded }));
-  });
-}
-
-function blockedQuotas(ruleCounters: readonly RuleCounter[], now: number): Quota[] {
+/** Returns the verdict of a rule under which the client is blocked. */
+export function blockedVerdictOf(ruleCounters: readonly RuleCounter[], now: number): RuleVerdict {
   const tallies = ruleCounters.map((each) => blockedTally(each, now));
-  return quotasOf(ruleCounters.map(withoutCost), { admitted: false, tallies, now });
+  const [verdict] = verdictsOf(ruleCounters.map(withoutCost), { admitted: false, tallies, now });
+  return withCostOf(verdict as RuleVerdict, ruleCounters);
 }
 
 /**
- * Denies a request if one of its enforced counters has a limit of 0, or if the client is blocked under its
- * rule. Such a counter never has quota, so Weir does not call the store. So a rule with a limit of 0 needs
- * no call, and also denies while the store fails. The denial starts no ban, and has only the quotas of
- * such counters.
+ * Denies a request if one of its enforced counters certainly denies it, also while the store fails. The
+ * denial has only the quotas of such counters.
  *
  * @param now this isolate's time; the store's clock is unknown
  * @returns undefined if the store must decide
@@ -102,9 +36,7 @@ export function certainDenialOf(
   );
   const decision = decisionOf({ now, admitted: false, tallies, fromMemory: true }, counters);
   if (decision.outcome !== "limited") return undefined;
-  const { rule } = decision;
-  const deniedBy = enforcedCounters.find((each) => each.rule === rule) as RuleCounter;
-  return { ...decision, exceeded: exceededRuleOf(deniedBy) };
+  return { ...decision, deniedBy: withCostOf(decision.deniedBy, enforcedCounters) };
 }
 
 /**
@@ -135,4 +67,25 @@ function deniesCertainly(ruleCounter: RuleCounter): boolean {
 
 function isBlockedCounter({ appliedRule }: RuleCounter): boolean {
   return appliedRule.blockedUntil !== undefined;
+}
+
+/**
+ * Returns the state of a blocked client's counter. The client should retry when the window ends, as with
+ * a limit of 0, or when the block ends, if that is sooner.
+ */
+function blockedTally({ appliedRule, counter }: RuleCounter, now: number): Tally {
+  const { blockedUntil = now } = appliedRule;
+  const resetMs = windowAt(now, counter).endsAt - now;
+  return { count: 0, resetMs, banMs: Math.max(1, Math.min(resetMs, blockedUntil - now)) };
+}
+
+/** Returns the counter with a cost of 0. Otherwise its cost could make the time to retry longer. */
+function withoutCost(ruleCounter: RuleCounter): RuleCounter {
+  return { ...ruleCounter, counter: withCost(ruleCounter.counter, 0) };
+}
+
+/** Returns the verdict with the cost that the counters of its rule have. */
+function withCostOf(verdict: RuleVerdict, ruleCounters: readonly RuleCounter[]): RuleVerdict {
+  const own = ruleCounters.find(({ appliedRule }) => appliedRule === verdict.appliedRule);
+  return { ...verdict, cost: own?.counter.cost ?? verdict.cost };
 }

@@ -1,6 +1,6 @@
 import type { Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { counterId, type Demand, type Tally } from "../engine/counter.ts";
+import { counterId, type Demand, type Tally, withCost } from "../engine/counter.ts";
 import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { Store } from "../stores/store.ts";
@@ -62,7 +62,7 @@ export async function readClients(
     const part = all.slice(at, at + MAX_COUNTERS);
     // An adjustment by 0 returns all counts. A decision that is denied may omit some of them.
     const read = await store.adjust(
-      part.map(([, { counter }]) => ({ ...counter, cost: 0 })),
+      part.map(([, { counter }]) => withCost(counter, 0)),
       now,
     );
     for (const [index, [id]] of part.entries()) tallies.set(id, read[index] as Tally);

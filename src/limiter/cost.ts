@@ -3,6 +3,7 @@ import type { CostFailure } from "../request/custom-calls.ts";
 import type { ReadonlyHeaders } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import {
+  dependsOnResponse,
   isChargedByResponse,
   type RuleCounter,
   refundCountersOf,
@@ -62,7 +63,8 @@ export function responseChargesOf(
   costOf: CostOf,
 ): ResponseCharge[] {
   return verdicts.flatMap((verdict): ResponseCharge | never[] => {
-    const finalCost = verdict.says === "admitted" ? costOf(verdict.appliedRule) : undefined;
+    const isCharged = verdict.says === "admitted" && dependsOnResponse(verdict.appliedRule.rule);
+    const finalCost = isCharged ? costOf(verdict.appliedRule) : undefined;
     if (finalCost === undefined) return [];
     const cost = remainingCharge(verdict, finalCost);
     return cost === 0 ? [] : { verdict, cost };
@@ -83,7 +85,10 @@ export function chargedCountersOf(
 }
 
 /** Returns the final cost minus the quota that the decision has charged. */
-function remainingCharge({ appliedRule, reserve }: RuleVerdict, finalCost: FinalCost): number {
+function remainingCharge(
+  { appliedRule, reserve }: ResponseCharge["verdict"],
+  finalCost: FinalCost,
+): number {
   const { rule } = appliedRule;
   const { max = Number.POSITIVE_INFINITY, default: standard } =
     typeof rule.cost === "number" ? {} : rule.cost;

@@ -1,6 +1,12 @@
 import type { Quota } from "../config/custom.ts";
 import type { Rule } from "../config/rule.ts";
-import { type Demand, type Tally, windowAt, windowEndingNear } from "../engine/counter.ts";
+import {
+  type Demand,
+  type Tally,
+  windowAt,
+  windowEndingNear,
+  withCost,
+} from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { type Answer, StoreError, type StoreFailure } from "../stores/store.ts";
@@ -13,90 +19,117 @@ import {
   type RuleCounter,
 } from "./counters.ts";
 
-/**
- * What one rule alone says about a request, whatever its mode, and what the decision has charged under
- * it. Only a rule that admits the request is charged for the response.
- */
+/** What one rule says about a request, whatever its mode, and what the decision has charged under it. */
 export interface RuleVerdict {
   readonly appliedRule: AppliedRule;
   /**
-   * `denied`: the rule denies the request, or would deny it if it were enforced. `blocked`: an operator
-   * has blocked the client under the rule.
+   * `denied`: the group of the rule denies the request. The group of an enforced rule consists of all
+   * enforced rules; other rules stand alone.
    */
-  readonly says: "admitted" | "denied" | "undecided" | "blocked";
+  readonly says: "admitted" | "denied" | "undecided";
+  /** One quota for each window. A denial from memory may lack some of them; an undecided rule has none. */
+  readonly quotas: readonly Quota[];
+  /** The quota that the request takes, or would have taken. */
+  readonly cost: number;
   /** The shard that has decided; undefined if the rule has no shards. */
   readonly shard?: number;
   /** The quota that was charged before the response; undefined if there is none to settle. */
   readonly reserve?: Reserve;
+  /** Why a rule in shadow mode or with the mode `mark` is undecided. */
+  readonly failure?: Pick<Undecided, "cause" | "detail">;
   /**
-   * Set only if the rule is in shadow mode and is decided later. It resolves to the verdict, or to an
-   * empty list if the request is exempt, and never rejects. Until then, the rule is `undecided`.
+   * Set only for a rule in shadow mode, because no request waits for it. It resolves to the verdict, or
+   * to an empty list if the request is exempt, and never rejects. Until then, the rule is `undecided`.
    */
-  readonly later?: Promise<readonly RuleVerdict[]>;
+  readonly pendingVerdict?: Promise<readonly RuleVerdict[]>;
 }
 
-const NO_VERDICTS: readonly RuleVerdict[] = [];
-
 /**
- * Returns the verdict of each rule of a group whose cost depends on the response. No other rule is
- * charged later.
+ * Returns the verdict of each rule of a group, in their order.
  *
  * @param ruleCounters the counters of a rule follow one another, one for each window
  */
-export function verdictsOf(
-  ruleCounters: readonly RuleCounter[],
-  answer: Answer,
-): readonly RuleVerdict[] {
-  let verdicts: RuleVerdict[] | undefined;
+export function verdictsOf(ruleCounters: readonly RuleCounter[], answer: Answer): RuleVerdict[] {
+  const verdicts: RuleVerdict[] = [];
   let first = 0;
   while (first < ruleCounters.length) {
-    const { appliedRule, rule } = ruleCounters[first] as RuleCounter;
-    const own = first;
-    first += appliedRule.windows.length;
-    if (!dependsOnResponse(rule)) continue;
-    verdicts ??= [];
-    verdicts.push(verdictOf(ruleCounters.slice(own, first), answer, own));
+    const { appliedRule } = ruleCounters[first] as RuleCounter;
+    const end = first + appliedRule.windows.length;
+    const tallies = answer.tallies.slice(first, end);
+    verdicts.push(verdictOf(ruleCounters.slice(first, end), tallies, answer));
+    first = end;
   }
-  return verdicts ?? NO_VERDICTS;
+  return verdicts;
 }
 
-/** Returns verdicts without a charge, of the rules whose cost depends on the response. */
-export function verdictsSaying(
-  says: "undecided" | "blocked",
-  appliedRules: readonly AppliedRule[],
-): readonly RuleVerdict[] {
-  const charged = appliedRules.filter(({ rule }) => dependsOnResponse(rule));
-  return charged.map((appliedRule) => ({ appliedRule, says }));
+/** Returns the verdict of a rule whose group consists of it alone. Never rejects. */
+export async function singleVerdictOf(
+  ruleCounters: readonly RuleCounter[],
+  answered: Promise<Answer>,
+): Promise<RuleVerdict> {
+  try {
+    const [verdict] = verdictsOf(ruleCounters, await answered) as [RuleVerdict];
+    if (verdict.says === "denied") denyingVerdictOf([verdict]);
+    return verdict;
+  } catch (error) {
+    const [{ appliedRule }] = ruleCounters as [RuleCounter];
+    return undecidedVerdict(appliedRule, error);
+  }
+}
+
+/** Returns the verdict of a rule that could not be decided. This does not affect the enforced rules. */
+export function undecidedVerdict(appliedRule: AppliedRule, error: unknown): RuleVerdict {
+  const { cause, detail } = toUndecided(error, []);
+  return { ...withoutVerdict(appliedRule), failure: { cause, detail } };
+}
+
+/** Returns the verdict of a rule in shadow mode until it is decided. */
+export function pendingVerdictOf(
+  appliedRule: AppliedRule,
+  pendingVerdict: Promise<readonly RuleVerdict[]>,
+): RuleVerdict {
+  return { ...withoutVerdict(appliedRule), pendingVerdict };
+}
+
+/** Waits for the verdicts of rules in shadow mode. Never rejects. */
+export async function settledVerdictsOf(verdicts: readonly RuleVerdict[]): Promise<RuleVerdict[]> {
+  return (await Promise.all(verdicts.map((each) => each.pendingVerdict ?? [each]))).flat();
+}
+
+function withoutVerdict(appliedRule: AppliedRule) {
+  const { rule, cost = costBefore(rule.cost) } = appliedRule;
+  return { appliedRule, says: "undecided", quotas: [], cost } as const;
 }
 
 /** Whether a rule is charged for the response, as far as is known. */
-export function mayBeCharged({ says, later }: RuleVerdict): boolean {
-  return says === "admitted" || later !== undefined;
+export function mayBeCharged({ appliedRule, says, pendingVerdict }: RuleVerdict): boolean {
+  return (
+    dependsOnResponse(appliedRule.rule) && (says === "admitted" || pendingVerdict !== undefined)
+  );
 }
 
 /** Returns the quota that a rule reserves. If the rule is decided later, returns what it will reserve. */
-export function reservedBy({ appliedRule, reserve, later }: RuleVerdict): number {
-  const { rule, cost } = appliedRule;
-  if (later && isSettled(rule)) return cost ?? costBefore(rule.cost);
-  return reserve?.cost ?? 0;
+export function reservedBy({ appliedRule, reserve, cost, pendingVerdict }: RuleVerdict): number {
+  return pendingVerdict && isSettled(appliedRule.rule) ? cost : (reserve?.cost ?? 0);
 }
 
-/** @param first the index of the answer's tally for the rule's first counter */
 function verdictOf(
   ruleCounters: readonly RuleCounter[],
-  { admitted, tallies, now }: Answer,
-  first: number,
+  tallies: Answer["tallies"],
+  { admitted, now }: Pick<Answer, "admitted" | "now">,
 ): RuleVerdict {
   const [{ appliedRule, rule, shard, counter }] = ruleCounters as [RuleCounter];
-  const verdict = {
+  const verdict: { -readonly [Field in keyof RuleVerdict]: RuleVerdict[Field] } = {
     appliedRule,
     says: admitted ? "admitted" : "denied",
-    ...(shard !== undefined && { shard }),
-  } as const;
+    quotas: quotasOf(ruleCounters, { admitted, tallies, now }),
+    cost: counter.cost,
+  };
+  if (shard !== undefined) verdict.shard = shard;
   if (!admitted || counter.checkOnly || !isSettled(rule)) return verdict;
   const windows: number[] = [];
   for (const [index, { counter: each }] of ruleCounters.entries()) {
-    const tally = tallies[first + index];
+    const tally = tallies[index];
     if (!tally) return verdict;
     // If quota rolls over, the window of the charge can be later than the window at `now`.
     const window = each.rollsOver
@@ -105,8 +138,19 @@ function verdictOf(
     windows.push(tally.chargedIn ?? window.index);
   }
   const shards = shard === undefined ? undefined : windows.map(() => shard);
-  const reserve = { cost: counter.cost, windows, ...(shards && { shards }) };
-  return { ...verdict, reserve };
+  verdict.reserve = { cost: counter.cost, windows, ...(shards && { shards }) };
+  return verdict;
+}
+
+/**
+ * Returns the first verdict that has a violated quota, in the order of the configuration.
+ *
+ * @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left
+ */
+function denyingVerdictOf(verdicts: readonly RuleVerdict[]): RuleVerdict {
+  const denying = verdicts.find(({ quotas }) => quotas.some(isViolated));
+  if (denying) return denying;
+  throw new StoreError("invalid-reply", "a denial, though every counter has quota left");
 }
 
 export type { Quota } from "../config/custom.ts";
@@ -116,6 +160,13 @@ export type Decision = Allowed | Limited | Undecided;
 
 /** The fields of decisions with quotas. */
 interface DecidedFields {
+  /**
+   * The verdict of each applied rule. After a denial, the rules with the mode `mark` are missing, because
+   * they were not decided. If this isolate decided alone, there are only the rules that it has counted.
+   */
+  readonly verdicts: readonly RuleVerdict[];
+  /** The store's failure, if this isolate decided alone (`onError: "local"`). */
+  readonly storeFailure?: Undecided;
   /**
    * Whether no call to the store was needed for the enforced rules, because this isolate decided
    * from leases or from remembered denials.
@@ -131,39 +182,18 @@ export interface Allowed extends DecidedFields {
    * decided alone.
    */
   readonly quotas: readonly Quota[];
-  readonly shadow: ShadowResults;
-  /** The verdict of each applied rule whose cost depends on the response, for the charge. */
-  readonly verdicts: readonly RuleVerdict[];
-  /** The rules with the mode `mark` that could not be decided although the enforced rules could. */
-  readonly undecidedMarks?: readonly RuleUndecided[];
   /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
-  /** The store's failure, if this isolate decided alone (`onError: "local"`). */
-  readonly storeFailure?: Undecided;
-}
-
-/** A rule that a request exceeds, with the client and the cost of the request. */
-export interface ExceededRule {
-  readonly rule: Rule;
-  /** The client's identity under the rule. */
-  readonly identity: string;
-  /** The quota that the request would have taken. */
-  readonly cost: number;
 }
 
 export interface Limited extends DecidedFields {
   readonly outcome: "limited";
   /** One quota for each window of each enforced rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
-  readonly shadow: ShadowResults;
   /** Milliseconds until the same request may fit into every quota that denied it. */
   readonly retryAfterMs: number;
-  /** The first rule that denied the request, in the order of the configuration. */
-  readonly rule: Rule;
-  /** The same rule, with the client and the cost. */
-  readonly exceeded: ExceededRule;
-  /** The store's failure, if this isolate decided alone (`onError: "local"`). */
-  readonly storeFailure?: Undecided;
+  /** The verdict of the first rule that denied the request, in the order of the configuration. */
+  readonly deniedBy: RuleVerdict;
 }
 
 export interface Undecided {
@@ -178,29 +208,7 @@ export interface Undecided {
   readonly open: boolean;
 }
 
-/**
- * A rule in shadow mode or with the mode `mark` that could not be decided. This does not affect the
- * enforced rules.
- */
-export interface RuleUndecided {
-  readonly policy: string;
-  readonly cause: Undecided["cause"];
-  readonly detail: string;
-}
-
-/** A quota of a rule in shadow mode that would have denied the request. */
-export interface ShadowDenial extends Quota, ExceededRule {}
-
-/** The result of a rule in shadow mode: a denial, or the reason why the rule is undecided. */
-export type ShadowResult = ShadowDenial | RuleUndecided;
-
-/**
- * The results of rules in shadow mode. An element is a promise if its rule is decided later. The
- * request does not wait for this promise.
- */
-export type ShadowResults = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];
-
-/** The decision for a request to which no enforced rule applies, without the shadow results. */
+/** The decision for a request to which no enforced rule applies. */
 export const NO_ENFORCED_RULE = {
   outcome: "allowed",
   quotas: [],
@@ -253,7 +261,7 @@ export function quotasOf(
       // Without reservations, the count can exceed the capacity only after a settlement.
       reservationDelayMs:
         window.maxReserved > 0 && after > capacity
-          ? quotaAfterMs({ ...counter, cost: 0 }, { ...tally, count: after }, capacity, now)
+          ? quotaAfterMs(withCost(counter, 0), { ...tally, count: after }, capacity, now)
           : 0,
     };
   });
@@ -276,55 +284,17 @@ export function isViolated({ violated }: Quota): boolean {
   return violated;
 }
 
-// Rules with the mode `mark`. Each rule is a dependent group in the call to the store: it is charged
-// only if the enforced rules admit the request and the rule has quota left in all of its windows.
-
-/**
- * Adds the results of the mark rules to a decision. Waits for their answers, because the origin must
- * get the mark with the request. The store bounds this time. Never rejects.
- *
- * @param groups the counters of each mark rule
- * @param answered the answer for each mark rule
- */
-export async function withMarks(
-  decision: Allowed,
-  groups: readonly (readonly RuleCounter[])[],
-  answered: readonly Promise<Answer>[],
-): Promise<Allowed> {
-  const quotas: Quota[] = [];
-  const verdicts: RuleVerdict[] = [...decision.verdicts];
-  const undecidedMarks: RuleUndecided[] = [];
-  for (const [index, ruleCounters] of groups.entries()) {
-    try {
-      const answer = (await answered[index]) as Answer;
-      quotas.push(...markQuotasOf(ruleCounters, answer));
-      verdicts.push(...verdictsOf(ruleCounters, answer));
-    } catch (error) {
-      const { appliedRule, rule } = ruleCounters[0] as RuleCounter;
-      undecidedMarks.push(ruleUndecided(rule, error));
-      verdicts.push(...verdictsSaying("undecided", [appliedRule]));
-    }
-  }
+/** Adds the verdicts of the rules with the mode `mark` to a decision. The origin gets their quotas. */
+export function withMarks(decision: Allowed, marks: readonly RuleVerdict[]): Allowed {
+  if (marks.length === 0) return decision;
+  const quotas = marks.flatMap((mark) => mark.quotas);
   const delays = quotas.filter((quota) => !quota.violated).map((quota) => quota.reservationDelayMs);
   return {
     ...decision,
     quotas: [...decision.quotas, ...quotas],
-    verdicts,
+    verdicts: [...decision.verdicts, ...marks],
     reservationDelayMs: Math.max(decision.reservationDelayMs, ...delays),
-    ...(undecidedMarks.length > 0 && { undecidedMarks }),
   };
-}
-
-/** @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left */
-function markQuotasOf(ruleCounters: readonly RuleCounter[], answer: Answer): Quota[] {
-  const quotas = quotasOf(ruleCounters, answer);
-  if (answer.admitted || quotas.some(isViolated)) return quotas;
-  throw new StoreError("invalid-reply", "a denial, though every counter has quota left");
-}
-
-export function ruleUndecided({ name }: Rule, error: unknown): RuleUndecided {
-  const { cause, detail } = toUndecided(error, []);
-  return { policy: name, cause, detail };
 }
 
 /**
@@ -336,64 +306,15 @@ export function decisionOf(
   answer: Answer,
   enforcedCounters: readonly RuleCounter[],
 ): Allowed | Limited {
-  const { fromMemory } = answer;
-  const quotas = quotasOf(enforcedCounters, answer);
+  const verdicts = verdictsOf(enforcedCounters, answer);
+  const [first] = verdicts as [RuleVerdict];
+  const quotas = verdicts.length === 1 ? first.quotas : verdicts.flatMap((each) => each.quotas);
+  const fields = { quotas, verdicts, ...(answer.fromMemory && { fromMemory: true as const }) };
   if (answer.admitted) {
-    const verdicts = verdictsOf(enforcedCounters, answer);
     const reservationDelayMs = Math.max(...quotas.map((quota) => quota.reservationDelayMs));
-    // Both forms are written out, because a spread is slower, and this code runs for each request.
-    return fromMemory
-      ? { outcome: "allowed", quotas, shadow: [], verdicts, reservationDelayMs, fromMemory }
-      : { outcome: "allowed", quotas, shadow: [], verdicts, reservationDelayMs };
+    return { outcome: "allowed", ...fields, reservationDelayMs };
   }
-  const violated = quotas.filter(isViolated);
-  const deniedBy = enforcedCounters.find(({ window }) => window.policy === violated[0]?.policy);
-  if (!deniedBy) {
-    throw new StoreError("invalid-reply", "a denial, though every counter has quota left");
-  }
-  const retryAfterMs = Math.max(...violated.map((quota) => quota.retryAfterMs));
-  const { rule } = deniedBy;
-  return {
-    outcome: "limited",
-    quotas,
-    shadow: [],
-    retryAfterMs,
-    rule,
-    exceeded: exceededRuleOf(deniedBy),
-    ...(fromMemory && { fromMemory }),
-  };
-}
-
-/** @param ruleCounter any counter of the rule, because all of them have the same cost */
-export function exceededRuleOf({ appliedRule, counter }: RuleCounter): ExceededRule {
-  const { rule, identity } = appliedRule;
-  return { rule, identity, cost: counter.cost };
-}
-
-/** Returns the violated quotas of a rule in shadow mode. Never rejects. */
-export async function shadowResultsOf(
-  ruleCounters: readonly RuleCounter[],
-  answered: Promise<Answer>,
-): Promise<readonly ShadowResult[]> {
-  const [first] = ruleCounters as [RuleCounter];
-  try {
-    const exceeded = exceededRuleOf(first);
-    const quotas = quotasOf(ruleCounters, await answered).filter(isViolated);
-    return quotas.map((quota) => ({ ...quota, ...exceeded }));
-  } catch (error) {
-    return [ruleUndecided(first.rule, error)];
-  }
-}
-
-/** Returns the verdict of a rule in shadow mode, if its cost depends on the response. Never rejects. */
-export function shadowVerdictsOf(
-  ruleCounters: readonly RuleCounter[],
-  answered: Promise<Answer>,
-): readonly RuleVerdict[] {
-  const undecided = verdictsSaying("undecided", [(ruleCounters[0] as RuleCounter).appliedRule]);
-  const later = answered.then(
-    (answer) => verdictsOf(ruleCounters, answer),
-    () => undecided,
-  );
-  return undecided.map((verdict) => ({ ...verdict, later }));
+  const deniedBy = denyingVerdictOf(verdicts);
+  const retryAfterMs = Math.max(...quotas.filter(isViolated).map((quota) => quota.retryAfterMs));
+  return { outcome: "limited", ...fields, retryAfterMs, deniedBy };
 }

@@ -1,8 +1,8 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { Demand } from "../engine/counter.ts";
+import { withCost } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import { Deadline } from "../stores/deadline.ts";
+import { inTime } from "../stores/deadline.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
 import { type Answer, StoreError } from "../stores/store.ts";
 import type { ResponseCharge } from "./cost.ts";
@@ -15,13 +15,11 @@ import {
 } from "./counters.ts";
 import {
   type Allowed,
-  exceededRuleOf,
+  decisionOf,
   type Limited,
   NO_ENFORCED_RULE,
-  quotasOf,
   type RuleVerdict,
   type Undecided,
-  verdictsOf,
 } from "./decision.ts";
 
 /** Returns the counters of a request in this isolate. All shards of a rule share one counter. */
@@ -42,33 +40,15 @@ function localCountersOf(
  * because the share is also the capacity. But a counter that rolls over stays one, so that it is not the
  * counter of a tier without rollover.
  */
-function localCounterOf({ appliedRule, counter, window, rule }: RuleCounter): RuleCounter {
-  const { key, identity, windowMs, offsetMs, calendar, cost } = counter;
-  const { rollsOver, checkOnly, banMs, escalation, neverBans } = counter;
+function localCounterOf(ruleCounter: RuleCounter): RuleCounter {
+  const { counter, window, rule } = ruleCounter;
   // The share is at least 1 (unless the limit is 0). If the request's cost fits into the whole
   // limit, it also fits into the share.
-  const share = Math.max(localQuota(window.limit, rule.localShare), Math.min(cost, window.limit));
-  return {
-    appliedRule,
-    rule,
-    window,
-    capacity: share,
-    counter: {
-      key,
-      identity,
-      windowMs,
-      offsetMs,
-      cost,
-      limit: share,
-      ceiling: share,
-      ...(calendar && { calendar }),
-      ...(rollsOver && { rollsOver }),
-      ...(checkOnly && { checkOnly }),
-      ...(banMs !== undefined && { banMs }),
-      ...(escalation && { escalation }),
-      ...(neverBans && { neverBans }),
-    },
-  };
+  const share = Math.max(
+    localQuota(window.limit, rule.localShare),
+    Math.min(counter.cost, window.limit),
+  );
+  return { ...ruleCounter, capacity: share, counter: { ...counter, limit: share, ceiling: share } };
 }
 
 /**
@@ -117,24 +97,13 @@ function createNativeGuard(
     // ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
-    let deadline: Deadline | undefined;
-    // `weir explain` loads files that import this one in Node 20, which has no Promise.withResolvers.
-    const timeout = new Promise<undefined>((resolve) => {
-      deadline = new Deadline(nativeTimeoutMs(timeoutMs), (wasBusy) => {
-        if (!wasBusy) pausedUntil = Date.now() + PAUSE_MS;
-        resolve(undefined);
-      });
-    });
     try {
-      const reply = await Promise.race([
-        nativeLimiter.limit({ key: `${rule.name}:${identity}` }),
-        timeout,
-      ]);
-      return reply?.success ?? true;
-    } catch {
+      const call = () => nativeLimiter.limit({ key: `${rule.name}:${identity}` });
+      const { success } = await inTime(call, nativeTimeoutMs(timeoutMs));
+      return success !== false;
+    } catch (error) {
+      if (error instanceof StoreError && !error.wasBusy) pausedUntil = Date.now() + PAUSE_MS;
       return true;
-    } finally {
-      deadline?.clear();
     }
   };
 }
@@ -203,25 +172,20 @@ export function createFallback(
         const now = Date.now();
         const [answered] = store.decide([countersOf(ruleCounters)], now);
         const answer = (await answered) as Answer;
-        const quotas = quotasOf(ruleCounters, answer);
-        const deniedBy = ruleCounters.find((_, index) => quotas[index]?.violated);
-        if (deniedBy) {
-          const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
-          return limited(deniedBy, quotas, retryAfterMs, failure);
-        }
+        const decision = decisionOf({ ...answer, fromMemory: false }, ruleCounters);
+        if (decision.outcome === "limited") return { ...decision, storeFailure: failure };
         // A check must take no quota, but each call to the native limiter takes some.
         if (options?.checkOnly) return allowed(failure);
+        const { verdicts } = decision;
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
-        const deniedRule = localRules[isWithin.indexOf(false)];
-        const denier = ruleCounters.find(({ appliedRule }) => appliedRule === deniedRule);
-        if (!denier) return allowed(failure, verdictsOf(ruleCounters, answer));
-        await store.adjust(ruleCounters.filter(isCharged).map(refundOf), now);
-        const violated = quotas.map((quota, index) =>
-          ruleCounters[index]?.rule.name === denier.rule.name
-            ? { ...quota, violated: true, remaining: 0 }
-            : quota,
+        const denying = verdicts[isWithin.indexOf(false)];
+        if (!denying) return allowed(failure, verdicts);
+        const refunds = ruleCounters.filter(({ counter }) => !counter.checkOnly);
+        await store.adjust(
+          countersOf(refunds).map((counter) => withCost(counter, -counter.cost)),
+          now,
         );
-        return limited(denier, violated, NATIVE_PERIOD_MS, failure);
+        return limitedBy(denying, verdicts, failure);
       } catch (error) {
         // Most likely the memory is full. A request that is not counted must not pass. So it is
         // answered as with `onError: "closed"`.
@@ -252,29 +216,23 @@ function covers(rules: readonly Rule[]): boolean {
 }
 
 function allowed(storeFailure: Undecided, verdicts: readonly RuleVerdict[] = []): Allowed {
-  return { ...NO_ENFORCED_RULE, shadow: [], verdicts, storeFailure };
+  return { ...NO_ENFORCED_RULE, verdicts, storeFailure };
 }
 
-function limited(
-  denier: RuleCounter,
-  quotas: Limited["quotas"],
-  retryAfterMs: number,
+/** The denial by the native limiter, which does not say when it has quota again. */
+function limitedBy(
+  denying: RuleVerdict,
+  verdicts: readonly RuleVerdict[],
   storeFailure: Undecided,
 ): Limited {
-  const { rule } = denier;
-  const exceeded = exceededRuleOf(denier);
-  return { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, exceeded, storeFailure };
+  const exceeded = denying.quotas.map((quota) => ({ ...quota, violated: true, remaining: 0 }));
+  const deniedBy: RuleVerdict = { ...denying, says: "denied", quotas: exceeded };
+  const all = verdicts.map((each) => (each === denying ? deniedBy : each));
+  const quotas = all.flatMap((each) => each.quotas);
+  const retryAfterMs = NATIVE_PERIOD_MS;
+  return { outcome: "limited", quotas, verdicts: all, retryAfterMs, deniedBy, storeFailure };
 }
 
 function isCountedLocally({ rule }: AppliedRule): boolean {
   return rule.mode === "enforce" && rule.onError === "local";
-}
-
-function isCharged({ counter }: RuleCounter): boolean {
-  return !counter.checkOnly;
-}
-
-/** Returns the counter with its cost negated, so that `adjust` takes the charge back. */
-function refundOf({ counter }: RuleCounter): Demand {
-  return { ...counter, cost: -counter.cost };
 }

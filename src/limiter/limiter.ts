@@ -2,13 +2,7 @@ import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { inTime } from "../stores/deadline.ts";
 import type { Answer, Store } from "../stores/store.ts";
-import {
-  blockedInShadow,
-  certainDenialOf,
-  isBlocked,
-  isBlockedUnenforced,
-  withBlocked,
-} from "./blocked.ts";
+import { blockedVerdictOf, certainDenialOf, isBlocked } from "./blocked.ts";
 import { Clients } from "./clients.ts";
 import { type CostOf, chargedCountersOf, type ResponseCharge, responseChargesOf } from "./cost.ts";
 import {
@@ -30,16 +24,14 @@ import {
   type Limited,
   mayBeCharged,
   NO_ENFORCED_RULE,
+  pendingVerdictOf,
   type Quota,
   quotasOf,
   type RuleVerdict,
-  ruleUndecided,
-  type ShadowResult,
-  type ShadowResults,
-  shadowResultsOf,
-  shadowVerdictsOf,
+  settledVerdictsOf,
+  singleVerdictOf,
   toUndecided,
-  verdictsSaying,
+  undecidedVerdict,
   withMarks,
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
@@ -49,12 +41,6 @@ import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts
  * same. So most requests need no wrapper that shortens the deadline.
  */
 const NEGLIGIBLE_SHARE = 0.05;
-
-/** The decision on rules in shadow mode. */
-interface ShadowDecision {
-  readonly results: readonly ShadowResult[];
-  readonly verdicts: readonly RuleVerdict[];
-}
 
 /**
  * The maximum number of calls in {@link SHADOW_PERIOD_MS} that an isolate makes for rules in shadow mode
@@ -111,17 +97,33 @@ export class Limiter {
    * @param spentMs the time that Weir needed to identify the client, in milliseconds. If this time
    * is long, the store gets less time
    */
-  decide(
+  async decide(
     appliedRules: readonly AppliedRule[],
     options?: DecideOptions,
     spentMs = 0,
   ): Promise<Decision> {
-    if (!appliedRules.some(isBlockedUnenforced))
-      return this.#decideUnblocked(appliedRules, options, spentMs);
-    const others = appliedRules.filter((each) => !isBlockedUnenforced(each));
-    return this.#decideUnblocked(others, options, spentMs).then((decision) =>
-      this.#withBlocked(decision, appliedRules, options),
+    const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
+    // A denial from memory must be known before the store is called for rules in shadow mode.
+    const denial =
+      groups.shadow.length > 0 || pendingRules.length > 0
+        ? this.#certainDenialOf(groups.enforced)
+        : certainDenialOf(groups.enforced, this.#time());
+    const pending = pendingRules.map((each) =>
+      pendingVerdictOf(each, this.#decidePendingRule(each, options, denial !== undefined)),
     );
+    if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
+    try {
+      const restMs = this.#restMs(appliedRules, spentMs);
+      return await this.#decideGroups(groups, blocked, pending, restMs);
+    } catch (error) {
+      const rules = appliedRules.map(({ rule }) => rule);
+      const undecided = toUndecided(error, rules);
+      if (!this.#fallback.covers(rules)) return undecided;
+      const decision = await this.#fallback.decideLocally(appliedRules, undecided, options);
+      return decision.outcome === "undecided"
+        ? decision
+        : withVerdicts(decision, blocked.filter(isShadow));
+    }
   }
 
   /**
@@ -129,22 +131,14 @@ export class Limiter {
    * operator's block, or from memory. Never throws.
    *
    * @param appliedRules the rules whose client and tier are known. The cost may be the lowest possible one
+   * @param options with `random` of the later decision, so that both ask the same shards
    * @returns undefined if the request must be decided by all of its rules
    */
-  denialOf(appliedRules: readonly AppliedRule[]): Limited | undefined {
+  denialOf(appliedRules: readonly AppliedRule[], options?: DecideOptions): Limited | undefined {
     try {
-      const groups = emptyGroups();
-      for (const each of appliedRules) {
-        if (isBlockedUnenforced(each)) continue;
-        addToGroups(groups, ruleCountersOf(each, this.#config.prefix));
-      }
+      const { groups, blocked } = this.#groupsOf(appliedRules, options);
       const denial = this.#certainDenialOf(groups.enforced);
-      if (!denial) return undefined;
-      const shadow =
-        groups.shadow.length > 0
-          ? [this.#decideShadowGroups(groups.shadow, true).then(({ results }) => results)]
-          : [];
-      return this.#withBlocked({ ...denial, shadow }, appliedRules);
+      return denial && this.#withShadow(denial, groups, blocked);
     } catch {
       // The complete decision reports the error.
       return undefined;
@@ -164,7 +158,6 @@ export class Limiter {
     { verdicts, storeFailure }: Pick<Allowed, "verdicts" | "storeFailure">,
     costOf: CostOf,
   ): Promise<Quota[]> {
-    const isShadow = ({ appliedRule }: RuleVerdict) => appliedRule.rule.mode === "shadow";
     const shadowVerdicts = verdicts.filter((each) => isShadow(each) && mayBeCharged(each));
     if (shadowVerdicts.length > 0) {
       this.#background(this.#chargeShadowRules(shadowVerdicts, costOf).catch(() => {}));
@@ -202,14 +195,35 @@ export class Limiter {
     return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
   }
 
-  #withBlocked<D extends Decision>(
-    decision: D,
-    appliedRules: readonly AppliedRule[],
-    options?: DecideOptions,
-  ): D {
-    const blocked = appliedRules.filter(isBlockedUnenforced);
-    const groups = blocked.map((each) => ruleCountersOf(each, this.#config.prefix, options));
-    return withBlocked(decision, groups, this.#time());
+  /**
+   * Returns the counters of the rules in groups, the verdicts of other rules than the enforced ones that block
+   * the client, and the rules whose client is identified later.
+   */
+  #groupsOf(appliedRules: readonly AppliedRule[], options?: DecideOptions) {
+    const groups = emptyGroups();
+    const blocked: RuleVerdict[] = [];
+    const pendingRules: AppliedRule[] = [];
+    for (const appliedRule of appliedRules) {
+      if (appliedRule.pendingRules) {
+        pendingRules.push(appliedRule);
+        continue;
+      }
+      const ruleCounters = ruleCountersOf(appliedRule, this.#config.prefix, options);
+      if (appliedRule.rule.mode !== "enforce" && isBlocked(ruleCounters)) {
+        blocked.push(blockedVerdictOf(ruleCounters, this.#time()));
+      } else addToGroups(groups, ruleCounters);
+    }
+    return { groups, blocked, pendingRules };
+  }
+
+  /**
+   * Adds the verdicts of rules in shadow mode to a denial that needed no call, and decides these rules.
+   *
+   * @param others the verdicts of other rules
+   */
+  #withShadow(denial: Limited, groups: CounterGroups, others: readonly RuleVerdict[]): Limited {
+    const decided = this.#decideShadowGroups(groups.shadow, true);
+    return withVerdicts(denial, [...others.filter(isShadow), ...decided]);
   }
 
   /** @returns undefined if only the store can tell whether the enforced rules deny the request */
@@ -220,62 +234,6 @@ export class Limiter {
     const answer = this.#store.denialOf?.(countersOf(enforced), this.#now());
     const decision = answer && decisionOf(answer, enforced);
     return decision?.outcome === "limited" ? decision : undefined;
-  }
-
-  async #decideUnblocked(
-    appliedRules: readonly AppliedRule[],
-    options: DecideOptions | undefined,
-    spentMs: number,
-  ): Promise<Decision> {
-    const { prefix } = this.#config;
-    const groups = emptyGroups();
-    const { enforced, shadow } = groups;
-    let lateRules: AppliedRule[] | undefined;
-    for (const appliedRule of appliedRules) {
-      if (appliedRule.later) {
-        lateRules ??= [];
-        lateRules.push(appliedRule);
-      } else {
-        addToGroups(groups, ruleCountersOf(appliedRule, prefix, options));
-      }
-    }
-    // A denial from memory must be known before the store is called for rules in shadow mode.
-    const denial =
-      shadow.length > 0 || lateRules
-        ? this.#certainDenialOf(enforced)
-        : certainDenialOf(enforced, this.#time());
-    const pendingVerdicts: RuleVerdict[] = [];
-    const pendingResults = (lateRules ?? []).map((each) => {
-      const decided = this.#decideShadowRule(each, options, denial !== undefined);
-      const verdicts = decided.then((late) => late.verdicts);
-      for (const undecided of verdictsSaying("undecided", [each])) {
-        pendingVerdicts.push({ ...undecided, later: verdicts });
-      }
-      return decided.then(({ results }) => results);
-    });
-    if (denial) {
-      if (shadow.length > 0) {
-        pendingResults.push(this.#decideShadowGroups(shadow, true).then(({ results }) => results));
-      }
-      return { ...denial, shadow: pendingResults };
-    }
-    try {
-      const restMs = this.#restMs(appliedRules, spentMs);
-      const decision = await this.#decideGroups(groups, restMs);
-      if (pendingResults.length === 0) return decision;
-      const results = [...decision.shadow, ...pendingResults];
-      if (decision.outcome === "limited") return { ...decision, shadow: results };
-      return {
-        ...decision,
-        shadow: results,
-        verdicts: [...decision.verdicts, ...pendingVerdicts],
-      };
-    } catch (error) {
-      const rules = appliedRules.map(({ rule }) => rule);
-      const undecided = toUndecided(error, rules);
-      if (!this.#fallback.covers(rules)) return undecided;
-      return this.#fallback.decideLocally(appliedRules, undecided, options);
-    }
   }
 
   /** Returns the Worker's time; undefined if the store's clock determines the windows. */
@@ -292,36 +250,27 @@ export class Limiter {
    */
   async #decideGroups(
     groups: CounterGroups,
+    blocked: readonly RuleVerdict[],
+    pending: readonly RuleVerdict[],
     restMs: number | undefined,
   ): Promise<Allowed | Limited> {
     const { enforced, shadow, marks } = groups;
     const storeGroups = storeGroupsOf(groups);
-    const now = this.#now();
-    const answers = storeGroups.length > 0 ? this.#store.decide(storeGroups, now) : [];
-    const timed =
-      restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs));
-    const own = timed.slice(0, timed.length - shadow.length - marks.length);
-    const shadowAnswers = timed.slice(own.length, own.length + shadow.length);
-    const markAnswers = timed.slice(own.length + shadow.length);
+    const answers = storeGroups.length > 0 ? this.#store.decide(storeGroups, this.#now()) : [];
+    const timed = (
+      restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs))
+    ).values();
+    const next = () => timed.next().value as Promise<Answer>;
+    const own = enforced.length > 0 ? next() : undefined;
+    const shadowVerdicts = shadow.map((each) => shadowVerdictOf(each, next()));
     // After a denial, nobody waits for the marks.
-    for (const answer of markAnswers) answer.catch(() => {});
-    const results = shadow.map((each, at) =>
-      shadowResultsOf(each, shadowAnswers[at] as Promise<Answer>),
-    );
-    const verdicts = shadow.flatMap((each, at) =>
-      shadowVerdictsOf(each, shadowAnswers[at] as Promise<Answer>),
-    );
-    const answer = await own[0];
-    const decided = answer
-      ? decisionOf(answer, enforced)
-      : ({ ...NO_ENFORCED_RULE, shadow: [] } satisfies Allowed);
-    if (decided.outcome === "limited") return withShadow(decided, results);
-    const decision =
-      verdicts.length > 0 ? { ...decided, verdicts: [...decided.verdicts, ...verdicts] } : decided;
-    return withShadow(
-      marks.length > 0 ? await withMarks(decision, marks, markAnswers) : decision,
-      results,
-    );
+    const markVerdicts = marks.map((each) => singleVerdictOf(each, next()));
+    const decision = own ? decisionOf(await own, enforced) : NO_ENFORCED_RULE;
+    const others = [...blocked.filter(isShadow), ...shadowVerdicts, ...pending];
+    if (decision.outcome === "limited") return withVerdicts(decision, others);
+    const blockedMarks = blocked.filter((each) => !isShadow(each));
+    const decided = [...(await Promise.all(markVerdicts)), ...blockedMarks];
+    return withVerdicts(withMarks(decision, decided), others);
   }
 
   /**
@@ -336,52 +285,41 @@ export class Limiter {
   }
 
   /** Decides a rule in shadow mode whose client is identified later. Never rejects. */
-  async #decideShadowRule(
-    { rule, later }: AppliedRule,
+  async #decidePendingRule(
+    appliedRule: AppliedRule,
     options: DecideOptions | undefined,
     isDenied: boolean,
-  ): Promise<ShadowDecision> {
+  ): Promise<readonly RuleVerdict[]> {
     try {
-      const appliedRules = (await later) ?? [];
-      const { prefix } = this.#config;
-      const groups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
-      const others = groups.filter((group) => !isBlocked(group));
-      const { results, verdicts } = await this.#decideShadowGroups(others, isDenied);
-      return { results: [...blockedInShadow(groups, this.#time()), ...results], verdicts };
+      const { groups, blocked } = this.#groupsOf((await appliedRule.pendingRules) ?? [], options);
+      const decided = this.#decideShadowGroups(groups.shadow, isDenied);
+      return [...blocked, ...(await settledVerdictsOf(decided))];
     } catch (error) {
-      return { results: [ruleUndecided(rule, error)], verdicts: [] };
+      return [undecidedVerdict(appliedRule, error)];
     }
   }
 
   /**
-   * Decides rules in shadow mode in a separate call. Never rejects.
+   * Decides rules in shadow mode in a separate call.
    *
    * @param isDenied whether the request is denied without a call. Then the rules are decided only while
    * the isolate has made few such calls: see {@link SHADOW_CALLS}
    */
-  async #decideShadowGroups(
-    shadowGroups: readonly (readonly RuleCounter[])[],
+  #decideShadowGroups(
+    groups: readonly (readonly RuleCounter[])[],
     isDenied: boolean,
-  ): Promise<ShadowDecision> {
-    if (shadowGroups.length === 0 || (isDenied && !this.#takeShadowCall())) {
-      return { results: [], verdicts: [] };
+  ): RuleVerdict[] {
+    if (groups.length === 0 || (isDenied && !this.#takeShadowCall())) return [];
+    const answers = this.#store.decide(groups.map(countersOf), this.#now());
+    if (isDenied) {
+      Promise.allSettled(answers).then((settled) => {
+        const isFromMemory = settled.every(
+          (each) => each.status === "fulfilled" && each.value.fromMemory,
+        );
+        if (isFromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
+      });
     }
-    const answers = this.#store.decide(shadowGroups.map(countersOf), this.#now());
-    const results = shadowGroups.map((each, at) =>
-      shadowResultsOf(each, answers[at] as Promise<Answer>),
-    );
-    const verdicts = shadowGroups.flatMap((each, at) =>
-      shadowVerdictsOf(each, answers[at] as Promise<Answer>),
-    );
-    const settled = await Promise.allSettled(answers);
-    const isFromMemory = settled.every(
-      (each) => each.status === "fulfilled" && each.value.fromMemory,
-    );
-    if (isDenied && isFromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
-    return {
-      results: (await Promise.all(results)).flat(),
-      verdicts: (await Promise.all(verdicts.map((each) => each.later ?? [each]))).flat(),
-    };
+    return groups.map((each, at) => shadowVerdictOf(each, answers[at] as Promise<Answer>));
   }
 
   /** Adds each counter's cost in the store, and returns the quotas. Throws like `chargeResponse`. */
@@ -393,8 +331,7 @@ export class Limiter {
 
   /** Charges rules in shadow mode in a separate call. Its failure affects no enforced rule. */
   async #chargeShadowRules(verdicts: readonly RuleVerdict[], costOf: CostOf): Promise<void> {
-    const decided = await Promise.all(verdicts.map((each) => each.later ?? [each]));
-    const charges = responseChargesOf(decided.flat(), costOf);
+    const charges = responseChargesOf(await settledVerdictsOf(verdicts), costOf);
     if (charges.length > 0) await this.#charge(charges);
   }
 
@@ -415,6 +352,25 @@ export class Limiter {
   }
 }
 
-function withShadow<D extends Allowed | Limited>(decision: D, shadow: ShadowResults): D {
-  return shadow.length > 0 ? { ...decision, shadow } : decision;
+function isShadow({ appliedRule }: RuleVerdict): boolean {
+  return appliedRule.rule.mode === "shadow";
+}
+
+/** Returns the verdict of a rule in shadow mode, whose store answers later. */
+function shadowVerdictOf(
+  ruleCounters: readonly RuleCounter[],
+  answered: Promise<Answer>,
+): RuleVerdict {
+  const [{ appliedRule }] = ruleCounters as [RuleCounter];
+  const verdict = singleVerdictOf(ruleCounters, answered);
+  return pendingVerdictOf(
+    appliedRule,
+    verdict.then((each) => [each]),
+  );
+}
+
+function withVerdicts<D extends Allowed | Limited>(decision: D, others: readonly RuleVerdict[]): D {
+  return others.length > 0
+    ? { ...decision, verdicts: [...decision.verdicts, ...others] }
+    : decision;
 }

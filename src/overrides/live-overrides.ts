@@ -169,12 +169,12 @@ export class LiveOverrides {
   clientsOf(appliedRules: readonly AppliedRule[], now = Date.now()): readonly AppliedRule[] {
     if (this.#clients.size === 0) return appliedRules;
     return changedItems(appliedRules, (appliedRule) => {
-      const { later, rule, identity } = appliedRule;
-      if (later) {
-        const changed = later.then((identified) => this.clientsOf(identified));
-        // The limiter reports the rejection of `later`, so this one is not unhandled.
+      const { pendingRules, rule, identity } = appliedRule;
+      if (pendingRules) {
+        const changed = pendingRules.then((identified) => this.clientsOf(identified));
+        // The limiter reports the rejection of `pendingRules`, so this one is not unhandled.
         changed.catch(() => {});
-        return { ...appliedRule, later: changed };
+        return { ...appliedRule, pendingRules: changed };
       }
       const override = this.#clients.get(overrideId({ rule: rule.name, client: identity }));
       if (!override || override.expiresAt <= now) return appliedRule;

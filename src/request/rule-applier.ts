@@ -54,7 +54,7 @@ export interface AppliedRule {
    * and `identity` are empty. The promise resolves to the complete applied rule, or to an empty
    * list if the request is exempt.
    */
-  readonly later?: Promise<readonly AppliedRule[]>;
+  readonly pendingRules?: Promise<readonly AppliedRule[]>;
 }
 
 /** Whether a client's address is in one of the exempt networks. */
@@ -171,7 +171,7 @@ const SHADOW_GRACE_MS = 2;
 export async function collectWithinGrace<Applied>(
   results: readonly Promise<Applied[]>[],
   modeOf: (index: number) => Mode,
-  pending: (index: number, later: Promise<Applied[]>) => Applied,
+  pending: (index: number, pendingRules: Promise<Applied[]>) => Applied,
   onWait: (waitedMs: number) => void,
 ): Promise<Applied[]> {
   const isShadow = (_: unknown, index: number) => modeOf(index) === "shadow";
@@ -191,9 +191,9 @@ export async function collectWithinGrace<Applied>(
   onWait(Math.max(0, Date.now() - readyAt));
   if (!results.some(isShadow)) return others.flat();
   await withTimeout(allShadow, SHADOW_GRACE_MS, () => {});
-  return results.flatMap((later, index) => {
-    if (!isShadow(later, index)) return others[index] as Applied[];
-    return readyShadow[index] ?? pending(index, later);
+  return results.flatMap((result, index) => {
+    if (!isShadow(result, index)) return others[index] as Applied[];
+    return readyShadow[index] ?? pending(index, result);
   });
 }
 
@@ -357,11 +357,11 @@ class IdentifiedMatches {
     return collectWithinGrace(
       results,
       (index) => (matches[index] as RuleMatch).rule.mode,
-      (index, later) => ({
+      (index, pendingRules) => ({
         rule: (matches[index] as RuleMatch).rule,
         windows: [],
         identity: "",
-        later,
+        pendingRules,
       }),
       onWait,
     );

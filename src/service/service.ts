@@ -4,7 +4,7 @@ import type { Config, ConfigInput, RuleNameOf } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { DecideOptions } from "../limiter/counters.ts";
 import { allWindowsOf } from "../limiter/counters.ts";
-import { type Decision, type Quota, type RuleUndecided, toUndecided } from "../limiter/decision.ts";
+import { type Quota, settledVerdictsOf, toUndecided } from "../limiter/decision.ts";
 import { logDecision, logUndecided } from "../log.ts";
 import type { Override } from "../overrides/override.ts";
 import {
@@ -61,24 +61,18 @@ async function decideCall(
   const decision = await limiter.decide([limiting], options);
   logDecision(decision, denialLog);
   if (!checkOnly) control?.record([limiting], decision, Date.now());
-  const failure = await shadowFailureOf(decision);
-  if (failure) return { ok: true, undecided: failure.cause };
+  const verdicts = "verdicts" in decision ? await settledVerdictsOf(decision.verdicts) : [];
+  const [verdict] = verdicts;
+  if (verdict?.failure && limiting.rule.mode === "shadow") {
+    return { ok: true, undecided: verdict.failure.cause };
+  }
   const result = toLimitResult(decision, limiting.rule.name, throws);
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
   // settle.
   if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;
-  const [verdict] = decision.verdicts;
-  const [decided] = (await verdict?.later) ?? [verdict];
-  const reserved = decided?.reserve;
+  const reserved = verdict?.reserve;
   if (!reserved) return result;
   return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
-}
-
-/** Waits for a rule in shadow mode, and returns why it could not be decided. */
-async function shadowFailureOf(decision: Decision): Promise<RuleUndecided | undefined> {
-  if (decision.outcome !== "allowed" || decision.shadow.length === 0) return undefined;
-  const results = (await Promise.all(decision.shadow)).flat();
-  return results.find((result): result is RuleUndecided => "cause" in result);
 }
 
 /** Charges a client or gives quota back, also above the limit. */

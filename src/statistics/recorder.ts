@@ -1,4 +1,4 @@
-import type { Allowed, Decision, Limited, Quota, ShadowResults } from "../limiter/decision.ts";
+import type { Decision, Limited, Quota, RuleVerdict } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { StoreCall, StoreMeter } from "../stores/calls.ts";
 import { ClientSketch } from "./client-sketch.ts";
@@ -80,16 +80,14 @@ function usedPart({ violated, limit, remaining }: Quota, shards: number): number
 
 /** Returns the outcome of a rule for a request that passed; undefined for a rule in shadow mode. */
 function outcomeOf(
-  { rule, windows }: AppliedRule,
-  { quotas, undecidedMarks }: Allowed,
+  { rule }: AppliedRule,
+  verdicts: readonly RuleVerdict[],
 ): "allowed" | "marked" | "undecided" | undefined {
   if (rule.mode === "shadow") return undefined;
   if (rule.mode === "enforce") return "allowed";
-  if (undecidedMarks?.some(({ policy }) => policy === rule.name)) return "undecided";
-  const isOver = windows.some((window) =>
-    quotas.some(({ policy, violated }) => violated && policy === window.policy),
-  );
-  return isOver ? "marked" : "allowed";
+  const verdict = verdicts.find(({ appliedRule }) => appliedRule.rule === rule);
+  if (verdict?.says === "undecided") return "undecided";
+  return verdict?.says === "denied" ? "marked" : "allowed";
 }
 
 interface RecorderOptions {
@@ -169,20 +167,20 @@ export class Recorder implements StoreMeter {
     for (const applied of appliedRules) {
       if (decision.storeFailure && !isCountedLocally(applied)) {
         this.#recordUndecided(applied, record);
-      } else if (applied.later) {
-        this.#recordLater(applied, applied.later, false);
+      } else if (applied.pendingRules) {
+        this.#recordLater(applied, applied.pendingRules, false);
       } else {
         const sums = record.ruleSums(applied.rule.name);
         sums.requests += 1;
         raisePeak(sums, applied, decision.quotas);
         if (decision.outcome === "allowed") {
-          const outcome = outcomeOf(applied, decision);
+          const outcome = outcomeOf(applied, decision.verdicts);
           if (outcome) sums[outcome] += 1;
         }
       }
     }
     if (decision.outcome === "limited") this.#recordDenial(decision, record, now);
-    if (decision.shadow.length > 0) this.#recordShadow(decision.shadow, record, now);
+    this.#recordShadow(decision.verdicts, record, now);
   }
 
   /** Counts a call to the store. */
@@ -199,8 +197,8 @@ export class Recorder implements StoreMeter {
     this.onLateSums(now);
   }
 
-  #recordDenial({ exceeded }: Limited, record: MinuteRecord, now: number): void {
-    const { rule, identity } = exceeded;
+  #recordDenial({ deniedBy }: Limited, record: MinuteRecord, now: number): void {
+    const { rule, identity } = deniedBy.appliedRule;
     const sums = record.ruleSums(rule.name);
     sums.limited += 1;
     sums.peak = 1;
@@ -213,8 +211,8 @@ export class Recorder implements StoreMeter {
   }
 
   #recordUndecided(applied: AppliedRule, record: MinuteRecord): void {
-    if (applied.later) {
-      this.#recordLater(applied, applied.later, true);
+    if (applied.pendingRules) {
+      this.#recordLater(applied, applied.pendingRules, true);
       return;
     }
     const sums = record.ruleSums(applied.rule.name);
@@ -228,7 +226,7 @@ export class Recorder implements StoreMeter {
    */
   #recordLater(
     { rule }: AppliedRule,
-    later: Promise<readonly AppliedRule[]>,
+    pendingRules: Promise<readonly AppliedRule[]>,
     isUndecided: boolean,
   ): void {
     const count = (isApplied: boolean) => {
@@ -240,35 +238,34 @@ export class Recorder implements StoreMeter {
       this.onLateSums(now);
     };
     this.#background(
-      later.then(
+      pendingRules.then(
         ({ length }) => count(length > 0),
         () => count(true),
       ),
     );
   }
 
-  #recordShadow(results: ShadowResults, record: MinuteRecord, now: number): void {
-    let last: string | undefined;
-    for (const result of results) {
-      if (result instanceof Promise) {
-        this.#background(result.then((late) => this.#recordLateShadow(late)));
-      } else if ("cause" in result) {
-        record.ruleSums(result.policy).undecided += 1;
-      } else if (result.rule.name !== last) {
-        // A rule has a result for each exceeded window. They follow one another.
-        last = result.rule.name;
-        const sums = record.ruleSums(last);
+  #recordShadow(verdicts: readonly RuleVerdict[], record: MinuteRecord, now: number): void {
+    for (const { appliedRule, says, pendingVerdict } of verdicts) {
+      const { rule, identity } = appliedRule;
+      if (rule.mode !== "shadow") continue;
+      if (pendingVerdict) {
+        this.#background(pendingVerdict.then((late) => this.#recordLateShadow(late)));
+      } else if (says === "undecided") {
+        record.ruleSums(rule.name).undecided += 1;
+      } else if (says === "denied") {
+        const sums = record.ruleSums(rule.name);
         sums.shadowLimited += 1;
         sums.peak = 1;
-        this.#addClient(last, result.identity, true, now);
+        this.#addClient(rule.name, identity, true, now);
       }
     }
   }
 
-  #recordLateShadow(results: ShadowResults): void {
-    if (results.length === 0) return;
+  #recordLateShadow(verdicts: readonly RuleVerdict[]): void {
+    if (verdicts.every(({ says }) => says === "admitted")) return;
     const now = this.#clock();
-    this.#recordShadow(results, this.#minutes.at(now), now);
+    this.#recordShadow(verdicts, this.#minutes.at(now), now);
     this.onLateSums(now);
   }
 }

@@ -7,6 +7,7 @@ import { withDenialCache } from "../../src/stores/isolate/denial-cache.ts";
 import { withLeases } from "../../src/stores/isolate/leases.ts";
 import { type Store, StoreError } from "../../src/stores/store.ts";
 import { EVERY_STORE, withClock } from "../suite/every-store.ts";
+import { shadowResultsOf } from "../verdicts.ts";
 
 const DAY = 86_400_000;
 const PLAN = {
@@ -151,7 +152,7 @@ describe.each(Object.entries(EVERY_STORE))("a rule with other fields, on %s", (_
     const admitted = async () => {
       const decision = await decide();
       if (decision.outcome !== "allowed") return false;
-      return (await Promise.all(decision.shadow)).flat().length === 0;
+      return (await shadowResultsOf(decision)).length === 0;
     };
     const outcomes: boolean[] = [];
     for (const now of [START, START, START + DAY, END - 1, END - 1, END, END + DAY]) {

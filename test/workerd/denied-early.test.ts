@@ -182,6 +182,16 @@ describe("a client that is denied from memory", () => {
     }
   });
 
+  it("is counted in one shard, although its cost is known later", async () => {
+    const random = vi.spyOn(Math, "random").mockReturnValue(0);
+    const rules = [{ ...OWN, limit: 4, shards: 2, cost: "custom:size" } as const];
+    const { send } = setUp({ rules });
+    for (let sent = 0; sent < 2; sent++) expect(await send("next", post("a"))).toBe(200);
+    expect(await send("next", post("a"))).toBe(429);
+    random.mockReturnValueOnce(0.9);
+    expect(await send("next", post("a"))).toBe(200);
+  });
+
   it("is denied early if an operator has blocked it, whatever the request costs", async () => {
     const rules = [{ ...OWN, limit: 99, cost: "custom:size" } as const];
     const set: object[] = [];

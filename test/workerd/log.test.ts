@@ -1,15 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import page from "../../docs/responses.md?raw";
-import type { Rule } from "../../src/config/rule.ts";
+import type { Mode, Rule } from "../../src/config/rule.ts";
 import {
-  type ExceededRule,
+  type Allowed,
   type Limited,
   NO_ENFORCED_RULE,
-  type ShadowDenial,
+  type Quota,
+  type RuleVerdict,
   toUndecided,
 } from "../../src/limiter/decision.ts";
 import * as log from "../../src/log.ts";
 import { STORE_FAILURES, StoreError } from "../../src/stores/store.ts";
+import { verdictOn } from "../verdicts.ts";
 
 /** The log lines that docs/responses.md lists. */
 const documentedLines = [...page.matchAll(/^- `(\{"weir":.*\})`$/gm)].map(([, line = ""]) => line);
@@ -31,22 +33,26 @@ function patternOf(line: string): RegExp {
   return new RegExp(`^${alternatives.join('("[^"]*"|\\d+|\\{[^{}]*\\})')}$`);
 }
 
-const EXCEEDED: ExceededRule = {
-  rule: { name: "login" } as Rule,
-  identity: "A1b2C3d4E5f6G7h8I9j0-_",
-  cost: 1,
-};
-const SHADOW_DENIAL = { ...EXCEEDED, policy: "login/1m", retryAfterMs: 1000 } as ShadowDenial;
+const IDENTITY = "A1b2C3d4E5f6G7h8I9j0-_";
 const LIMITED: Limited = limitedBy("login");
 const REQUEST = {
   headers: new Headers({ "cf-ray": "8f1b2c3d4e5f6a7b-FRA" }),
   cf: { colo: "FRA" },
 };
 
+function appliedRule(name: string, mode: Mode = "enforce") {
+  return { rule: { name, mode } as Rule, windows: [], identity: IDENTITY };
+}
+
 function limitedBy(name: string): Limited {
-  const rule = { name } as Rule;
-  const exceeded = { ...EXCEEDED, rule };
-  return { outcome: "limited", quotas: [], shadow: [], retryAfterMs: 1000, rule, exceeded };
+  const deniedBy = verdictOn(appliedRule(name), "denied");
+  return { outcome: "limited", quotas: [], verdicts: [deniedBy], retryAfterMs: 1000, deniedBy };
+}
+
+/** A request that passes, with the verdict of a rule in another mode than `enforce`. */
+function passed(mode: Mode, fields: Partial<RuleVerdict>): Allowed {
+  const says = fields.failure ? "undecided" : "denied";
+  return { ...NO_ENFORCED_RULE, verdicts: [verdictOn(appliedRule("login", mode), says, fields)] };
 }
 
 let lines: string[];
@@ -82,7 +88,8 @@ type LogFunction = Exclude<Extract<keyof typeof log, `log${string}`>, "logLine">
 /** Calls each exported function of log.ts with every kind of value that it accepts. */
 const calls: Record<LogFunction, () => void> = {
   logDecision() {
-    log.logDecision({ ...NO_ENFORCED_RULE, shadow: [SHADOW_DENIAL] }, 10);
+    const quotas = [{ policy: "login/1m", violated: true, retryAfterMs: 1000 } as Quota];
+    log.logDecision(passed("shadow", { quotas }), 10);
     log.logDecision(LIMITED, 10);
     log.logDecision(LIMITED, 10, REQUEST);
     for (const failure of failures) {
@@ -90,11 +97,11 @@ const calls: Record<LogFunction, () => void> = {
       const { cause, detail } = storeFailure;
       log.logDecision(storeFailure, 10);
       log.logDecision({ ...storeFailure, open: false }, 10);
-      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], storeFailure }, 10);
+      log.logDecision({ ...NO_ENFORCED_RULE, storeFailure }, 10);
       log.logDecision({ ...LIMITED, storeFailure }, 10);
-      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [{ policy: "shadowed", cause, detail }] }, 10);
-      const undecidedMarks = [{ policy: "marked", cause, detail }];
-      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], undecidedMarks }, 10);
+      for (const mode of ["shadow", "mark"] as const) {
+        log.logDecision(passed(mode, { failure: { cause, detail } }), 10);
+      }
     }
     // With one line a second, all but the first denial of each second have no line of their own.
     vi.mocked(Date.now).mockReturnValue(now + 10_000);

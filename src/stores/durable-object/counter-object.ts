@@ -1,15 +1,16 @@
 import { DurableObject } from "cloudflare:workers";
 import { banKey } from "../../engine/bans.ts";
-import type {
-  Adjustment,
-  Demand,
-  GroupVerdict,
-  ReadRow,
-  Removal,
-  Row,
-  Tally,
-  UnusedQuota,
-  Writes,
+import {
+  type Adjustment,
+  type Demand,
+  type GroupVerdict,
+  type ReadRow,
+  type Removal,
+  type Row,
+  type Tally,
+  type UnusedQuota,
+  type Writes,
+  withCost,
 } from "../../engine/counter.ts";
 import {
   adjustGroup,
@@ -405,7 +406,7 @@ export class CounterObject extends DurableObject<unknown> {
 
 /** Returns a counter for several equal requests. A check costs the same for all of them. */
 function costing(counter: Demand, requests: number): Demand {
-  return counter.checkOnly ? counter : { ...counter, cost: requests * counter.cost };
+  return counter.checkOnly ? counter : withCost(counter, requests * counter.cost);
 }
 
 function skippedVerdict(now = Date.now()): TimedVerdict {

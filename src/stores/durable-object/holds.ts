@@ -6,6 +6,7 @@ import {
   storedKey,
   type Tally,
   windowAt,
+  withCost,
 } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
 
@@ -38,7 +39,7 @@ export function heldChargesOf(
 export function refundsOf({ charges, now }: Hold, read: ReadRow): Demand[] {
   return charges
     .filter(({ counter }) => !wasChargedLater(counter, now, read))
-    .map(({ counter, quota }) => ({ ...counter, cost: -quota }));
+    .map(({ counter, quota }) => withCost(counter, -quota));
 }
 
 /**

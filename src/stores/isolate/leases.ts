@@ -5,6 +5,7 @@ import {
   type Tally,
   type UnusedQuota,
   windowAt,
+  withCost,
 } from "../../engine/counter.ts";
 import { BLOCK_SHARE, hasQuota } from "../../engine/fixed-window.ts";
 import { inTime } from "../deadline.ts";
@@ -102,7 +103,7 @@ function planCounter(counter: Demand, lease: Lease | undefined, now: number): Co
     plan.leaseState = { snapshot, unspent: lease.quota };
     if (!checkOnly) plan.takenQuota = { quota, window: snapshot.window };
   }
-  if (quota < cost) plan.request = quota === 0 ? counter : { ...counter, cost: cost - quota };
+  if (quota < cost) plan.request = quota === 0 ? counter : withCost(counter, cost - quota);
   return plan;
 }
 
@@ -309,7 +310,7 @@ class LeaseStore implements Store {
       const plan = { counter, lease };
       if (quota === 0) plans.push({ ...plan, request: counter });
       else if (quota >= counter.cost) plans.push(plan);
-      else plans.push({ ...plan, request: { ...counter, cost: counter.cost - quota } });
+      else plans.push({ ...plan, request: withCost(counter, counter.cost - quota) });
     }
     const requests = plans.flatMap(({ request }) => request ?? []);
     const answer = requests.length > 0 ? this.#store.denialOf?.(requests, now) : undefined;

@@ -90,9 +90,9 @@ const mainModule = (config: ConfigInput) => `
     if (!decision) {
       return { outcome: [400, 414].includes(response.status) ? "refused" : "unmatched", exceeded: [] };
     }
-    const { outcome, quotas = [], shadow = [] } = await decision;
-    const shadowDenials = (await Promise.all(shadow)).flat();
-    return { outcome, exceeded: [...violated(quotas), ...violated(shadowDenials)] };
+    const { outcome, quotas = [], verdicts = [] } = await decision;
+    const shadow = (await Promise.all(verdicts.map((each) => each.pendingVerdict ?? []))).flat();
+    return { outcome, exceeded: [...violated(quotas), ...violated(shadow.flatMap((each) => each.quotas))] };
   }
 
   export default {

@@ -12,6 +12,7 @@ import type { Override } from "../../../src/overrides/override.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { EVERY_STORE, withClock } from "../../suite/every-store.ts";
+import { shadowResultsOf } from "../../verdicts.ts";
 
 /** What differs between the deployments in which requests are explained. */
 export interface Deployment {
@@ -91,9 +92,9 @@ function deploy(input: ConfigInput, { storeName = "", mode, overrides = [] }: De
     const denial = denialOf.mock.results.at(-1)?.value as Decision | undefined;
     const decision = denial ?? ((await decide.mock.results[0]?.value) as Decision | undefined);
     // Some stores decide rules in shadow mode after the response.
-    if (decision && "shadow" in decision) await Promise.all(decision.shadow);
+    if (decision) await shadowResultsOf(decision);
     const decided = denial ? denialOf : decide;
-    const applied = (decided.mock.lastCall?.[0] ?? []).map((each) => each.later ?? [each]);
+    const applied = (decided.mock.lastCall?.[0] ?? []).map((each) => each.pendingRules ?? [each]);
     decide.mockRestore();
     denialOf.mockRestore();
     const { outcome } = decision ?? {};

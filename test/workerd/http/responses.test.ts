@@ -9,6 +9,7 @@ import {
   pathTooLongResponse,
   undecidedResponse,
 } from "../../../src/http/responses.ts";
+import { verdictOn } from "../../verdicts.ts";
 
 const quota = {
   policy: "api",
@@ -22,8 +23,8 @@ const quota = {
   reservationDelayMs: 0,
 };
 
-function exceededBy(rule: Rule) {
-  return { rule, identity: "someone", cost: 1 };
+function deniedBy(rule: Rule) {
+  return verdictOn({ rule, windows: rule.windows, identity: "someone" }, "denied");
 }
 
 describe("the X-RateLimit fields of Weir", () => {
@@ -57,10 +58,9 @@ describe("a denial with header fields of the rule, but no body", () => {
     const decision = {
       outcome: "limited",
       quotas: [quota],
-      shadow: [],
+      verdicts: [],
       retryAfterMs: 1,
-      rule,
-      exceeded: exceededBy(rule),
+      deniedBy: deniedBy(rule),
     } as const;
     return limitedResponse(new Request("https://api.example.com/"), decision, "none");
   }
@@ -92,10 +92,9 @@ describe("each header field that Weir sets in its own responses", () => {
       {
         outcome: "limited",
         quotas: [quota],
-        shadow: [],
+        verdicts: [],
         retryAfterMs: 1,
-        rule: checked,
-        exceeded: exceededBy(checked),
+        deniedBy: deniedBy(checked),
       },
       "both",
     ),

@@ -9,6 +9,7 @@ import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../src/stores/store.ts";
 import { PATIENCE } from "../../patience.ts";
+import { shadowResultsOf } from "../../verdicts.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
@@ -77,8 +78,7 @@ describe("a blocked client", () => {
       const decision = await decide(options);
       expect(decision).toMatchObject({
         outcome: "limited",
-        rule: { name: "api" },
-        exceeded: { identity: SOMEONE },
+        deniedBy: { appliedRule: { rule: { name: "api" }, identity: SOMEONE } },
         quotas: [{ policy: "api", limit: 0, remaining: 0, violated: true }],
       });
       expect(calls.decide).not.toHaveBeenCalled();
@@ -88,7 +88,7 @@ describe("a blocked client", () => {
 
   it("gets the cost of its request in the denial", async () => {
     const { decide } = setUp([{ ...API, cost: 3 }]);
-    expect(await decide()).toMatchObject({ exceeded: { cost: 3 } });
+    expect(await decide()).toMatchObject({ deniedBy: { cost: 3 } });
   });
 
   it("is told to retry when the window ends, or when the block ends if that is sooner", async () => {
@@ -134,30 +134,32 @@ describe("a client that is blocked under a rule in shadow mode", () => {
   it("passes, and the denial is in the results of the shadow mode", async () => {
     const { decide, calls } = setUp([SHADOW]);
     for (const cost of [0, 1]) {
-      expect(await decide({ cost })).toMatchObject({
-        outcome: "allowed",
-        quotas: [],
-        shadow: [{ policy: "api", violated: true, identity: SOMEONE, cost }],
-      });
+      const decision = await decide({ cost });
+      expect(decision).toMatchObject({ outcome: "allowed", quotas: [] });
+      expect(await shadowResultsOf(decision)).toMatchObject([
+        { policy: "api", violated: true, identity: SOMEONE, cost },
+      ]);
     }
     expect(calls.decide).not.toHaveBeenCalled();
   });
 
   it("is decided by the other rules", async () => {
     const { decide } = setUp([SHADOW, { ...API, name: "other", limit: 1 }]);
-    const shadow = [{ policy: "api", violated: true }];
-    expect(await decide()).toMatchObject({ outcome: "allowed", shadow });
-    expect(await decide()).toMatchObject({ outcome: "limited", rule: { name: "other" }, shadow });
+    for (const outcome of ["allowed", "limited"]) {
+      const decision = await decide();
+      expect(decision).toMatchObject({ outcome });
+      expect(await shadowResultsOf(decision)).toMatchObject([{ policy: "api", violated: true }]);
+    }
   });
 
   it("passes if its identity is ready later too", async () => {
     const { decide, calls } = setUp([SHADOW]);
-    const { shadow, outcome } = (await decide(undefined, (rule) => {
-      const later = Promise.resolve([{ rule, windows: rule.windows, identity: SOMEONE }]);
-      return { rule, windows: [], identity: "", later };
-    })) as { outcome: string; shadow: readonly Promise<unknown>[] };
-    expect(outcome).toBe("allowed");
-    expect(await shadow[0]).toMatchObject([{ policy: "api", violated: true }]);
+    const decision = await decide(undefined, (rule) => {
+      const pendingRules = Promise.resolve([{ rule, windows: rule.windows, identity: SOMEONE }]);
+      return { rule, windows: [], identity: "", pendingRules };
+    });
+    expect(decision.outcome).toBe("allowed");
+    expect(await shadowResultsOf(decision)).toMatchObject([{ policy: "api", violated: true }]);
     expect(calls.decide).not.toHaveBeenCalled();
   });
 });
@@ -198,7 +200,7 @@ describe("the response to a client that is blocked under a rule", () => {
   const other = { ...API, name: "other", cost: "header:x-cost" } as const;
   const later = (rule: Rule): AppliedRule => ({
     ...{ rule, windows: [], identity: "" },
-    later: Promise.resolve([{ rule, windows: rule.windows, identity: SOMEONE }]),
+    pendingRules: Promise.resolve([{ rule, windows: rule.windows, identity: SOMEONE }]),
   });
 
   it.each(table)(
@@ -207,7 +209,7 @@ describe("the response to a client that is blocked under a rule", () => {
       const { decide, charge, calls } = setUp([{ ...API, mode, ...cost }, other]);
       const decision = await decide();
       const said = (decision as Allowed).verdicts.map(({ says }) => says);
-      expect(said).toEqual(["admitted", "blocked"]);
+      expect(said).toEqual(["admitted", "denied"]);
       await charge(decision);
       const charged = calls.adjust.mock.calls.flatMap(([counters]) => counters);
       expect(charged.map(({ key }) => key.split(":")[1])).toEqual(["other"]);
@@ -220,7 +222,7 @@ describe("the response to a client that is blocked under a rule", () => {
       const { decide, charge, calls } = setUp([{ ...API, mode: "shadow", ...cost }]);
       const decision = (await decide(undefined, later)) as Allowed;
       await charge(decision);
-      expect(await decision.verdicts[0]?.later).toEqual([]);
+      expect(await decision.verdicts[0]?.pendingVerdict).toMatchObject([{ says: "denied" }]);
       expect(calls.adjust).not.toHaveBeenCalled();
     },
   );
@@ -236,7 +238,7 @@ describe("the response to a client that is blocked under a rule", () => {
         calls.adjust.mockClear();
       }
       const decision = (await decide(undefined, later)) as Allowed;
-      expect(await decision.verdicts[0]?.later).toMatchObject([{ says }]);
+      expect(await decision.verdicts[0]?.pendingVerdict).toMatchObject([{ says }]);
       await charge(decision);
       await vi.waitFor(
         () => expect(calls.adjust).toHaveBeenCalledTimes(says === "denied" ? 0 : 1),
@@ -260,7 +262,7 @@ describe("the response to a client that is blocked under a rule", () => {
       const { decide, charge, calls } = setUp(rules, { blocked: [], store: failing });
       const decision = await decide();
       await charge(decision);
-      await Promise.all((decision as Allowed).verdicts.map((each) => each.later));
+      await Promise.all((decision as Allowed).verdicts.map((each) => each.pendingVerdict));
       const charged = calls.adjust.mock.calls.flatMap(([counters]) => counters);
       expect(charged.map(({ key }) => key.split(":")[1])).toEqual(["other"]);
     },

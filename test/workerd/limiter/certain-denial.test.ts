@@ -6,6 +6,7 @@ import { Limiter } from "../../../src/limiter/limiter.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../../src/stores/store.ts";
 import { verdictOf } from "../../suite/verdict.ts";
+import { shadowResultsOf } from "../../verdicts.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
@@ -51,10 +52,14 @@ describe("a rule with a limit of 0", () => {
     expect(await decide()).toEqual({
       outcome: "limited",
       fromMemory: true,
-      rule: expect.objectContaining({ name: "deny", response: { status: 403 } }),
-      exceeded: expect.objectContaining({ cost: 1 }),
+      deniedBy: expect.objectContaining({
+        cost: 1,
+        appliedRule: expect.objectContaining({
+          rule: expect.objectContaining({ name: "deny", response: { status: 403 } }),
+        }),
+      }),
       retryAfterMs: 2_700_000,
-      shadow: [],
+      verdicts: [expect.objectContaining({ says: "denied" })],
       quotas: [
         {
           policy: "deny",
@@ -83,7 +88,10 @@ describe("a rule with a limit of 0", () => {
   ])("denies %s, and charges no rule", async (_, rules) => {
     const { decide, calls } = deciding(rules as Rules);
     const decision = await decide();
-    expect(decision).toMatchObject({ outcome: "limited", rule: { name: "deny" } });
+    expect(decision).toMatchObject({
+      outcome: "limited",
+      deniedBy: { appliedRule: { rule: { name: "deny" } } },
+    });
     expect("quotas" in decision && decision.quotas.every(({ limit }) => limit === 0)).toBe(true);
     expect(calls.decide).not.toHaveBeenCalled();
     expect(calls.adjust).not.toHaveBeenCalled();
@@ -99,7 +107,10 @@ describe("a rule with a limit of 0", () => {
         ],
         away(),
       );
-      expect(await decide()).toMatchObject({ outcome: "limited", rule: { name: "deny" } });
+      expect(await decide()).toMatchObject({
+        outcome: "limited",
+        deniedBy: { appliedRule: { rule: { name: "deny" } } },
+      });
     },
   );
 
@@ -133,9 +144,7 @@ describe("rules in shadow mode", () => {
     const { decide, calls } = deciding([{ ...DENY, mode: "shadow" }, API]);
     const decision = (await decide()) as Allowed;
     expect(decision.outcome).toBe("allowed");
-    expect(await Promise.all(decision.shadow)).toMatchObject([
-      [{ policy: "deny", violated: true }],
-    ]);
+    expect(await shadowResultsOf(decision)).toMatchObject([{ policy: "deny", violated: true }]);
     expect(calls.decide).toHaveBeenCalledTimes(1);
   });
 
@@ -154,11 +163,11 @@ describe("rules in shadow mode", () => {
     const { decide, calls } = deciding(rules, slow);
     const decisions = [await decide(), await decide()];
     resolve();
-    const results = decisions.map(({ outcome, ...rest }) => {
-      expect(outcome).toBe("limited");
-      return Promise.all("shadow" in rest ? rest.shadow : []);
+    const results = decisions.map((decision) => {
+      expect(decision.outcome).toBe("limited");
+      return shadowResultsOf(decision);
     });
-    expect((await Promise.all(results)).flat(2)).toMatchObject([{ policy: "api", violated: true }]);
+    expect((await Promise.all(results)).flat()).toMatchObject([{ policy: "api", violated: true }]);
     expect(calls.decide).toHaveBeenCalledTimes(2);
   });
 
@@ -166,7 +175,8 @@ describe("rules in shadow mode", () => {
     const { decide } = deciding([DENY, { ...API, mode: "shadow" }], away());
     const decision = await decide();
     expect(decision.outcome).toBe("limited");
-    const shadow = "shadow" in decision ? await Promise.all(decision.shadow) : [];
-    expect(shadow.flat()).toEqual([{ policy: "api", cause: "timeout", detail: "no answer" }]);
+    expect(await shadowResultsOf(decision)).toEqual([
+      { policy: "api", cause: "timeout", detail: "no answer" },
+    ]);
   });
 });

@@ -5,6 +5,7 @@ import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createStore } from "../../../src/stores/create-store.ts";
 import { StoreError } from "../../../src/stores/store.ts";
+import { shadowResultsOf } from "../../verdicts.ts";
 
 const HOUR = 3_600_000;
 
@@ -86,7 +87,10 @@ describe.each(REMOTE)("a denied client that makes up keys, over %s", (name) => {
     const made = () => ({ key: crypto.randomUUID(), second: crypto.randomUUID() });
     // With shards, so many requests exhaust each of them, whatever they draw.
     for (let sent = 0; sent < 40; sent++) await decide(made());
-    expect(await decide(made())).toMatchObject({ outcome: "limited", rule: { name: "own" } });
+    expect(await decide(made())).toMatchObject({
+      outcome: "limited",
+      deniedBy: { appliedRule: { rule: { name: "own" } } },
+    });
     calls.mockClear();
     for (let sent = 0; sent < 360; sent++) {
       const decision = await decide(made());
@@ -101,7 +105,7 @@ describe.each(REMOTE)("a denied client that makes up keys, over %s", (name) => {
       const { decide, calls } = isolateOf(name, [own, { ...KEY, mode: "shadow" }]);
       const send = async () => {
         const decision = await decide({ key: crypto.randomUUID() });
-        if ("shadow" in decision) await Promise.all(decision.shadow);
+        await shadowResultsOf(decision);
         return decision.outcome;
       };
       for (let sent = 0; sent < 5; sent++) await send();
@@ -123,8 +127,7 @@ describe.each(REMOTE)("a rule in shadow mode, over %s", (name) => {
     const denials: boolean[] = [];
     for (let sent = 0; sent < 12; sent++) {
       const decision = await decide();
-      const results = "shadow" in decision ? (await Promise.all(decision.shadow)).flat() : [];
-      denials.push(results.length > 0);
+      denials.push((await shadowResultsOf(decision)).length > 0);
     }
     expect(denials).toEqual(Array.from({ length: 12 }, (_, index) => index >= 8));
   });

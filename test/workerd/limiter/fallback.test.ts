@@ -7,6 +7,7 @@ import type { Allowed } from "../../../src/limiter/decision.ts";
 import type { NativeLimiter } from "../../../src/limiter/fallback.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { type Store, StoreError } from "../../../src/stores/store.ts";
+import { verdictOn } from "../../verdicts.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute. */
 const NOW = 1_700_000_100_000;
@@ -98,7 +99,6 @@ describe('a rule with onError: "local"', () => {
       outcome: "allowed",
       quotas: [],
       verdicts: [],
-      shadow: [],
       reservationDelayMs: 0,
       storeFailure: {
         outcome: "undecided",
@@ -120,7 +120,7 @@ describe('a rule with onError: "local"', () => {
     expect(decision).toMatchObject({
       outcome: "limited",
       retryAfterMs: 40_000,
-      rule: { name: "api" },
+      deniedBy: { appliedRule: { rule: { name: "api" } } },
       storeFailure: { cause: "unreachable" },
     });
   });
@@ -243,7 +243,10 @@ describe("rules with different onError", () => {
   it("a request is counted locally by all rules with local or by none, and by no other rule", async () => {
     const second: RuleInput = { ...LOCAL, name: "second", key: "global", limit: 12 };
     const { exhaust, decide } = limiterOf([open, LOCAL, second]);
-    expect(await exhaust("a")).toMatchObject({ allowed: 2, decision: { rule: { name: "api" } } });
+    expect(await exhaust("a")).toMatchObject({
+      allowed: 2,
+      decision: { deniedBy: { appliedRule: { rule: { name: "api" } } } },
+    });
     // The denied request took no quota of the rule `second`.
     expect(await decide("a")).toMatchObject({
       quotas: [
@@ -275,9 +278,7 @@ describe("a rule that is charged by the response", () => {
   it("is charged locally if the store fails to charge it, and the call rejects", async () => {
     const { limiter, decide, appliedRules } = limiterOf([{ ...failures, shards: 3 }]);
     for (let charges = 0; charges < 2; charges++) {
-      const verdicts = appliedRules().map(
-        (appliedRule) => ({ appliedRule, says: "admitted" }) as const,
-      );
+      const verdicts = appliedRules().map((appliedRule) => verdictOn(appliedRule, "admitted"));
       await expect(
         limiter.chargeResponse({ verdicts }, (each) => costOfHead(each, response(401))),
       ).rejects.toBe(FAILURE);
@@ -296,7 +297,7 @@ describe("the native limiter", () => {
       expect(await decide()).toMatchObject({
         outcome: "limited",
         retryAfterMs: 60_000,
-        rule: { name: "api" },
+        deniedBy: { appliedRule: { rule: { name: "api" } } },
         quotas: [{ violated: true, remaining: 0 }],
       });
     }
@@ -312,7 +313,10 @@ describe("the native limiter", () => {
       { ...LOCAL, name: "open", onError: "open" },
     ];
     const { decide } = limiterOf(rules as RuleInput[], nativeLimiter);
-    expect(await decide("abc")).toMatchObject({ outcome: "limited", rule: { name: "second" } });
+    expect(await decide("abc")).toMatchObject({
+      outcome: "limited",
+      deniedBy: { appliedRule: { rule: { name: "second" } } },
+    });
     expect(nativeLimiter.limit.mock.calls).toEqual([[{ key: "api:abc" }], [{ key: "second:abc" }]]);
   });
 

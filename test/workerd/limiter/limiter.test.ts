@@ -9,6 +9,7 @@ import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../../src/stores/store.ts";
 import { answersFrom } from "../../suite/verdict.ts";
+import { shadowResultsOf } from "../../verdicts.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
@@ -123,8 +124,10 @@ describe("a decision", () => {
     expect(await decide()).toEqual({
       outcome: "allowed",
       fromMemory: true,
-      shadow: [],
-      verdicts: [],
+      verdicts: [
+        expect.objectContaining({ says: "admitted", cost: 1 }),
+        expect.objectContaining({ says: "admitted", cost: 1 }),
+      ],
       reservationDelayMs: 0,
       quotas: [
         quota("login", 5, 60_000, 4, 60_000),
@@ -174,7 +177,7 @@ describe("a decision", () => {
     expect(await decide()).toMatchObject({
       outcome: "limited",
       retryAfterMs: 2_700_000,
-      rule: { name: "narrow" },
+      deniedBy: { appliedRule: { rule: { name: "narrow" } } },
       quotas: [
         { policy: "wide", remaining: 49, violated: false },
         { policy: "narrow/1m", remaining: 0, violated: true },
@@ -206,7 +209,7 @@ describe("a rule in shadow mode", () => {
     for (let sent = 0; sent < 2; sent++) {
       const decision = (await decide()) as Allowed;
       expect(decision).toMatchObject({ outcome: "allowed", quotas: [] });
-      results.push((await Promise.all(decision.shadow)).flat());
+      results.push(await shadowResultsOf(decision));
     }
     expect(results).toMatchObject([[], [{ policy: "shadowed", violated: true }]]);
   });
@@ -218,8 +221,8 @@ describe("a rule in shadow mode", () => {
     ]);
     const results = [];
     for (let sent = 0; sent < 3; sent++) {
-      const { outcome, shadow } = (await decide()) as Allowed;
-      results.push([outcome, (await Promise.all(shadow)).flat()]);
+      const decision = await decide();
+      results.push([decision.outcome, await shadowResultsOf(decision)]);
     }
     expect(results).toMatchObject([
       ["allowed", []],
@@ -240,8 +243,8 @@ describe("a rule in shadow mode", () => {
     for (const outcome of ["allowed", "limited"]) {
       const decision = await decide();
       expect(decision.outcome).toBe(outcome);
-      const shadow = "shadow" in decision ? await Promise.all(decision.shadow) : [];
-      expect(shadow.flat()).toMatchObject([{ policy: "shadowed", cause }]);
+      const shadow = await shadowResultsOf(decision);
+      expect(shadow).toMatchObject([{ policy: "shadowed", cause }]);
       expect(JSON.stringify(shadow)).not.toContain("secret");
     }
   });
@@ -262,8 +265,7 @@ describe("a rule in shadow mode", () => {
     });
     const results = [];
     for (let request = 0; request < 2; request++) {
-      const decision = await decide();
-      results.push("shadow" in decision && (await Promise.all(decision.shadow)).flat());
+      results.push(await shadowResultsOf(await decide()));
     }
     expect(results).toMatchObject([[], [{ policy: "shadowed", violated: true }]]);
   });
@@ -298,7 +300,7 @@ describe("a rule in shadow mode", () => {
     );
     const decision = (await decide()) as Allowed;
     expect(decision.outcome).toBe("allowed");
-    expect(await Promise.all(decision.shadow)).toMatchObject([[{ cause: "error-reply" }]]);
+    expect(await shadowResultsOf(decision)).toMatchObject([{ cause: "error-reply" }]);
   });
 });
 
@@ -348,7 +350,7 @@ describe("an undecided request", () => {
     expect(await decide()).toMatchObject({
       outcome: "allowed",
       quotas: [{ policy: "closed" }],
-      undecidedMarks: [{ policy: "plan", cause }],
+      verdicts: [{ says: "admitted" }, { says: "undecided", failure: { cause } }],
     });
   });
 
@@ -356,7 +358,7 @@ describe("an undecided request", () => {
     const soft = { name: "plan", limit: 5, window: "1m", mode: "mark" } as const;
     expect(await limiterOf([soft], failing(new Error("bug")))()).toMatchObject({
       outcome: "allowed",
-      undecidedMarks: [{ policy: "plan", cause: "internal" }],
+      verdicts: [{ says: "undecided", failure: { cause: "internal" } }],
     });
   });
 

@@ -6,6 +6,7 @@ import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import { verdictOn } from "../../verdicts.ts";
 
 type Pair = [Demand, Demand];
 
@@ -40,7 +41,7 @@ describe("a limiter of one rule", () => {
       return decision.outcome === "undecided" ? undefined : decision.quotas[0]?.remaining;
     };
     const appliedRule = appliedRules[0] as AppliedRule;
-    const admission = { verdicts: [{ appliedRule, says: "admitted" }] } as const;
+    const admission = { verdicts: [verdictOn(appliedRule, "admitted")] };
     return { limiter, appliedRule, appliedRules, admission, clock, admitted, remaining };
   }
 

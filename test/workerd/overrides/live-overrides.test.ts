@@ -185,8 +185,8 @@ describe("the override of a client", () => {
     const overrides = overridesWith(clientOverride({ kind: "unlimited" }));
     const rule = ruleOf({ limit: 10, window: "1m", mode: "shadow" });
     const pending = (identity: string) => {
-      const later = Promise.resolve([{ ...appliedTo(rule), identity }]);
-      return { rule, windows: [], identity: "", later };
+      const pendingRules = Promise.resolve([{ ...appliedTo(rule), identity }]);
+      return { rule, windows: [], identity: "", pendingRules };
     };
     // The promise reads the clock of the isolate, so the override must not have ended by then.
     const endless = {
@@ -195,17 +195,17 @@ describe("the override of a client", () => {
     };
     overrides.update({ version: 2, all: [endless] });
     const [changed] = overrides.clientsOf([pending(SOMEONE)], NOW);
-    expect(await changed?.later).toEqual([]);
+    expect(await changed?.pendingRules).toEqual([]);
     const [other] = overrides.clientsOf([pending("b".repeat(22))], NOW);
-    expect(await other?.later).toHaveLength(1);
+    expect(await other?.pendingRules).toHaveLength(1);
   });
 
   it("passes on the rejection of such a rule", async () => {
     const overrides = overridesWith(clientOverride({ kind: "unlimited" }));
-    const later = Promise.reject(new Error("broken"));
+    const pendingRules = Promise.reject(new Error("broken"));
     const rule = ruleOf({ limit: 10, window: "1m", mode: "shadow" });
-    const [changed] = overrides.clientsOf([{ rule, windows: [], identity: "", later }], NOW);
-    await expect(changed?.later).rejects.toThrow("broken");
+    const [changed] = overrides.clientsOf([{ rule, windows: [], identity: "", pendingRules }], NOW);
+    await expect(changed?.pendingRules).rejects.toThrow("broken");
   });
 });
 

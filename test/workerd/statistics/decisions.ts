@@ -5,10 +5,11 @@ import {
   type Limited,
   NO_ENFORCED_RULE,
   type Quota,
-  type ShadowDenial,
+  type RuleVerdict,
   type Undecided,
 } from "../../../src/limiter/decision.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
+import { verdictOn } from "../../verdicts.ts";
 
 // Decisions as the limiter makes them.
 
@@ -24,17 +25,17 @@ export function applied(
 }
 
 export function allowed(fields: Partial<Allowed> = {}): Allowed {
-  return { ...NO_ENFORCED_RULE, shadow: [], ...fields };
+  return { ...NO_ENFORCED_RULE, ...fields };
 }
 
-export function limited({ rule, identity }: AppliedRule, fields: Partial<Limited> = {}): Limited {
+export function limited(applied: AppliedRule, fields: Partial<Limited> = {}): Limited {
+  const deniedBy = verdictOn(applied, "denied");
   return {
     outcome: "limited",
     quotas: [],
-    shadow: [],
+    verdicts: [deniedBy],
     retryAfterMs: 1000,
-    rule,
-    exceeded: { rule, identity, cost: 1 },
+    deniedBy,
     ...fields,
   };
 }
@@ -47,6 +48,6 @@ export function quota(policy: string, violated: boolean): Quota {
   return { policy, violated } as Quota;
 }
 
-export function shadowDenial({ rule, identity }: AppliedRule, policy = rule.name): ShadowDenial {
-  return { ...quota(policy, true), rule, identity, cost: 1 } as ShadowDenial;
+export function shadowDenial(applied: AppliedRule): RuleVerdict {
+  return verdictOn(applied, "denied", { quotas: [quota(applied.rule.name, true)] });
 }

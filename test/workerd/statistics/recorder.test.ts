@@ -7,6 +7,7 @@ import {
   type RequestSums,
   type RuleSums,
 } from "../../../src/statistics/sums.ts";
+import { verdictOn } from "../../verdicts.ts";
 import { allowed, applied, limited, quota, shadowDenial, undecided } from "./decisions.ts";
 
 const NOW = 29_000_000 * MINUTE_MS;
@@ -59,7 +60,10 @@ describe("the sums of a minute", () => {
     {
       title: "a marked request",
       rules: [api, mark],
-      decision: allowed({ quotas: [quota("api", false), quota("plan", true)] }),
+      decision: allowed({
+        quotas: [quota("api", false), quota("plan", true)],
+        verdicts: [verdictOn(mark, "denied")],
+      }),
       requests: { allowed: 1 },
       sums: { api: { allowed: 1 }, plan: { marked: 1, peak: 1 } },
     },
@@ -73,21 +77,21 @@ describe("the sums of a minute", () => {
     {
       title: "a mark that could not be decided",
       rules: [api, mark],
-      decision: allowed({ undecidedMarks: [{ policy: "plan", cause: "timeout", detail: "" }] }),
+      decision: allowed({ verdicts: [verdictOn(mark, "undecided")] }),
       requests: { allowed: 1 },
       sums: { api: { allowed: 1 }, plan: { undecided: 1 } },
     },
     {
-      title: "a shadow denial once, also if two windows are exceeded",
+      title: "a shadow denial",
       rules: [api, shadow],
-      decision: allowed({ shadow: [shadowDenial(shadow, "a"), shadowDenial(shadow, "b")] }),
+      decision: allowed({ verdicts: [shadowDenial(shadow)] }),
       requests: { allowed: 1 },
       sums: { api: { allowed: 1 }, trial: { shadowLimited: 1, peak: 1 } },
     },
     {
       title: "a shadow rule that could not be decided",
       rules: [shadow],
-      decision: allowed({ shadow: [{ policy: "trial", cause: "timeout", detail: "" }] }),
+      decision: allowed({ verdicts: [verdictOn(shadow, "undecided")] }),
       requests: { allowed: 1 },
       sums: { trial: { undecided: 1 } },
     },
@@ -133,11 +137,12 @@ describe("the sums of a minute", () => {
 
   it("count shadow rules that are decided later when they are decided", async () => {
     const { recorder, settle } = setUp();
-    const later = Promise.resolve([shadow]);
+    const pendingRules = Promise.resolve([shadow]);
     const late = vi.fn();
     recorder.onLateSums = late;
-    const results = Promise.resolve([shadowDenial(shadow)]);
-    recorder.record([{ ...shadow, windows: [], later }], allowed({ shadow: [results] }));
+    const pendingVerdict = Promise.resolve([shadowDenial(shadow)]);
+    const verdicts = [verdictOn(shadow, "undecided", { pendingVerdict })];
+    recorder.record([{ ...shadow, windows: [], pendingRules }], allowed({ verdicts }));
     expect(recorder.take().minutes[0]?.rules).toEqual({});
     await settle();
     const { minutes, clients } = recorder.take();
@@ -151,7 +156,8 @@ describe("the sums of a minute", () => {
 
   it("do not count an exempt request for a shadow rule whose client is identified later", async () => {
     const { recorder, settle } = setUp();
-    recorder.record([{ ...shadow, windows: [], later: Promise.resolve([]) }], undecided(true));
+    const pendingRules = Promise.resolve([]);
+    recorder.record([{ ...shadow, windows: [], pendingRules }], undecided(true));
     await settle();
     expect(recorder.take().minutes[0]?.rules).toEqual({});
   });
