@@ -1,9 +1,8 @@
 import type { Counter, ReadRow, Row } from "./counter.ts";
 
 /**
- * The fields of a counter that determine where its ban is stored. A rule in shadow mode has its own
- * bans and strikes. Otherwise, requests in the time of the shadow mode would have banned clients as
- * soon as the rule is enforced.
+ * The fields of a counter that determine where its ban is stored. A rule in shadow mode has its own bans and
+ * strikes, so that no client is banned already when the rule is enforced.
  */
 type BannedCounter = Pick<Counter, "key" | "shadow">;
 

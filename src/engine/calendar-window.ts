@@ -25,18 +25,13 @@ export interface WindowBounds {
  */
 const MAX_TIME = 1e14;
 
-/**
- * The maximum number of cached calendars. All calendars come from the configuration. If it has more
- * of them, their windows are computed again and again, which takes a long time.
- */
+/** The maximum number of cached calendars. All calendars come from the configuration. */
 const MAX_CALENDARS = 4096;
 
 /** The maximum number of cached starts for each calendar. */
 const MAX_STARTS = 256;
 
-/**
- * The last window that was returned, and the computed starts of windows by the windows' numbers.
- */
+/** The last window that was returned, and the computed starts of windows by their numbers. */
 interface CachedCalendar {
   last: WindowBounds | undefined;
   readonly starts: Map<number, number>;

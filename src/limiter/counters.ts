@@ -10,18 +10,11 @@ export function timeOf({ clock }: Pick<Config, "clock">, now = Date.now()): numb
   return clock === "edge" ? now : undefined;
 }
 
-/**
- * The number of digits of an identity that determine the offset. These digits are 48 uniform bits
- * of a hash.
- */
+/** The number of digits of an identity, which is a hash, that determine the offset: 48 uniform bits. */
 const SPREAD_DIGITS = 8;
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/**
- * Returns the offset of a client's windows in milliseconds, for rules with `start: "spread"`. The
- * offset is always the same for one client. Different clients usually have different offsets, so
- * that their windows do not all begin at once.
- */
+/** Returns the offset of a client's windows in milliseconds, for rules with `start: "spread"`. */
 function spreadOf(identity: string, windowMs: number): number {
   let number = 0;
   for (const digit of identity.slice(0, SPREAD_DIGITS)) {
@@ -64,18 +57,7 @@ export function shardQuota(quota: number, shards: number, shard: number): number
   return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
 }
 
-/**
- * Picks the shard that counts a request, at random, so that all shards fill up at nearly the same rate.
- *
- * @param random returns a number from 0 to less than 1
- */
-function pickShard(shards: number, random = Math.random): number {
-  return Math.floor(random() * shards);
-}
-
-/**
- * Options of a decision. The defaults are for a request. A program's call may set different values.
- */
+/** Options of a decision. The defaults are for a request. A program's call may set different values. */
 export interface DecideOptions {
   /**
    * Quota to take. A negative cost gives quota back.
@@ -131,7 +113,7 @@ export function ruleCountersOf(
   const { rule, windows } = appliedRule;
   const isSharded = rule.shards > 1;
   const shard = isSharded
-    ? (decidedBy ?? pickShard(usedShards(appliedRule), options.random))
+    ? (decidedBy ?? Math.floor((options.random ?? Math.random)() * usedShards(appliedRule)))
     : undefined;
   return windows.map((window) => ruleCounterOf(appliedRule, window, prefix, options, shard));
 }

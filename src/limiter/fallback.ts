@@ -62,16 +62,12 @@ function localQuota(limit: number, share: number): number {
 /** Cloudflare's rate limiting binding. The binding counts per location, and only approximately. */
 export type NativeLimiter = Pick<RateLimit, "limit">;
 
-/**
- * The longest period of Cloudflare's limiter, in milliseconds. After this time the limiter has
- * quota again.
- */
+/** The longest period of Cloudflare's limiter, in milliseconds. Then it has quota again. */
 const NATIVE_PERIOD_MS = 60_000;
 
 /**
- * Returns the maximum time that a decision waits for the native limiter, in milliseconds. 20 ms
- * suffice, because the native limiter is meant to run on the same machine. The native limiter
- * shares the deadline with the store, so it gets at most half of the deadline.
+ * Returns how long a decision waits for the native limiter, in milliseconds. It is meant to run on the same
+ * machine, and shares the deadline with the store.
  */
 function nativeTimeoutMs(timeoutMs: number): number {
   return Math.min(20, timeoutMs / 2);
@@ -81,9 +77,8 @@ function nativeTimeoutMs(timeoutMs: number): number {
 const PAUSE_MS = 1000;
 
 /**
- * Creates a function that checks a client against the native limiter. The function returns true if
- * there is no native limiter, or if it fails or times out. In these cases, the isolate's own
- * counters decide alone.
+ * Creates a function that checks a client against the native limiter. If there is none, or if it fails or times
+ * out, the isolate's own counters decide alone.
  */
 function createNativeGuard(
   nativeLimiter: NativeLimiter | undefined,
@@ -108,37 +103,22 @@ function createNativeGuard(
   };
 }
 
-/**
- * Decides requests in this isolate while the store is unavailable, for rules with
- * `onError: "local"`.
- */
+/** Decides requests in this isolate while the store is unavailable, for rules with `onError: "local"`. */
 export interface Fallback {
-  /**
-   * Whether this isolate decides a request if the store fails and these rules apply to the request.
-   */
+  /** Whether this isolate decides a request to which these rules apply, if the store fails. */
   covers(rules: readonly Rule[]): boolean;
 
-  /**
-   * Returns the part of a decision's deadline that is reserved for the native limiter, in
-   * milliseconds; 0 if the native limiter cannot be called. The native limiter is called after the
-   * store has failed.
-   */
+  /** Returns the part of a decision's deadline that is reserved for the native limiter, in milliseconds. */
   reservedMs(appliedRules: readonly AppliedRule[]): number;
 
-  /**
-   * Decides a request by counters in this isolate's memory, after the store has failed. Never
-   * rejects.
-   */
+  /** Decides a request by counters in this isolate's memory. Never rejects. */
   decideLocally(
     appliedRules: readonly AppliedRule[],
     failure: Undecided,
     options?: DecideOptions,
   ): Promise<Allowed | Limited | Undecided>;
 
-  /**
-   * Makes the charges for a response in this isolate, if its memory has space for the counters.
-   * Never rejects.
-   */
+  /** Makes the charges for a response in this isolate. Never rejects. */
   charge(charges: readonly ResponseCharge[]): Promise<void>;
 }
 

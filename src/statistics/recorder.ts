@@ -1,4 +1,4 @@
-import type { Decision, Limited, Quota, RuleVerdict } from "../limiter/decision.ts";
+import type { Allowed, Decision, Limited, Quota, RuleVerdict } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { StoreCall, StoreMeter } from "../stores/calls.ts";
 import { ClientSketch } from "./client-sketch.ts";
@@ -56,16 +56,6 @@ export class MinuteRecords {
 /** The maximum number of clients that are uploaded at once. */
 export const MAX_LIMITED_CLIENTS = 64;
 
-/** Raises the peak of a rule to the largest part of a limit that the quotas of a decision show as used. */
-function raisePeak(sums: RuleSums, { rule, windows }: AppliedRule, quotas: readonly Quota[]): void {
-  // The quotas of rules in shadow mode are not in the decision.
-  if (rule.mode === "shadow") return;
-  for (const { policy } of windows) {
-    const quota = quotas.find((each) => each.policy === policy);
-    if (quota) sums.peak = Math.max(sums.peak, usedPart(quota, rule.shards));
-  }
-}
-
 /**
  * Returns the used part of a limit, from 0 to 1. Quota that rolled over is in addition to the limit, so
  * while any of it is left, no part of the limit is used.
@@ -76,18 +66,6 @@ function usedPart({ violated, limit, remaining }: Quota, shards: number): number
   if (violated) return 1;
   const used = limit - remaining * shards;
   return used > 0 ? used / limit : 0;
-}
-
-/** Returns the outcome of a rule for a request that passed; undefined for a rule in shadow mode. */
-function outcomeOf(
-  { rule }: AppliedRule,
-  verdicts: readonly RuleVerdict[],
-): "allowed" | "marked" | "undecided" | undefined {
-  if (rule.mode === "shadow") return undefined;
-  if (rule.mode === "enforce") return "allowed";
-  const verdict = verdicts.find(({ appliedRule }) => appliedRule.rule === rule);
-  if (verdict?.says === "undecided") return "undecided";
-  return verdict?.says === "denied" ? "marked" : "allowed";
 }
 
 interface RecorderOptions {
@@ -170,17 +148,11 @@ export class Recorder implements StoreMeter {
       } else if (applied.pendingRules) {
         this.#recordLater(applied, applied.pendingRules, false);
       } else {
-        const sums = record.ruleSums(applied.rule.name);
-        sums.requests += 1;
-        raisePeak(sums, applied, decision.quotas);
-        if (decision.outcome === "allowed") {
-          const outcome = outcomeOf(applied, decision.verdicts);
-          if (outcome) sums[outcome] += 1;
-        }
+        record.ruleSums(applied.rule.name).requests += 1;
       }
     }
+    for (const verdict of decision.verdicts) this.#recordVerdict(verdict, decision, record, now);
     if (decision.outcome === "limited") this.#recordDenial(decision, record, now);
-    this.#recordShadow(decision.verdicts, record, now);
   }
 
   /** Counts a call to the store. */
@@ -245,27 +217,38 @@ export class Recorder implements StoreMeter {
     );
   }
 
-  #recordShadow(verdicts: readonly RuleVerdict[], record: MinuteRecord, now: number): void {
-    for (const { appliedRule, says, pendingVerdict } of verdicts) {
-      const { rule, identity } = appliedRule;
-      if (rule.mode !== "shadow") continue;
-      if (pendingVerdict) {
-        this.#background(pendingVerdict.then((late) => this.#recordLateShadow(late)));
-      } else if (says === "undecided") {
-        record.ruleSums(rule.name).undecided += 1;
-      } else if (says === "denied") {
-        const sums = record.ruleSums(rule.name);
-        sums.shadowLimited += 1;
-        sums.peak = 1;
-        this.#addClient(rule.name, identity, true, now);
+  #recordVerdict(
+    { appliedRule, says, quotas, pendingVerdict }: RuleVerdict,
+    decision: Allowed | Limited | undefined,
+    record: MinuteRecord,
+    now: number,
+  ): void {
+    const { rule, identity } = appliedRule;
+    if (pendingVerdict) {
+      this.#background(pendingVerdict.then((late) => this.#recordLate(late)));
+      return;
+    }
+    const sums = record.ruleSums(rule.name);
+    if (says === "undecided") sums.undecided += 1;
+    else if (rule.mode !== "shadow") {
+      // The quotas of this isolate's own counters are shares of the limits.
+      if (!decision?.storeFailure) {
+        for (const quota of quotas) sums.peak = Math.max(sums.peak, usedPart(quota, rule.shards));
       }
+      if (decision?.outcome === "allowed") sums[says === "denied" ? "marked" : "allowed"] += 1;
+    } else if (says === "denied") {
+      sums.shadowLimited += 1;
+      sums.peak = 1;
+      this.#addClient(rule.name, identity, true, now);
     }
   }
 
-  #recordLateShadow(verdicts: readonly RuleVerdict[]): void {
+  /** Counts the verdicts of rules in shadow mode. */
+  #recordLate(verdicts: readonly RuleVerdict[]): void {
     if (verdicts.every(({ says }) => says === "admitted")) return;
     const now = this.#clock();
-    this.#recordShadow(verdicts, this.#minutes.at(now), now);
+    const record = this.#minutes.at(now);
+    for (const verdict of verdicts) this.#recordVerdict(verdict, undefined, record, now);
     this.onLateSums(now);
   }
 }

@@ -94,8 +94,6 @@ const NOTHING = { unused: [], adjusted: [], removed: [], groups: [], times: 1 } 
 /**
  * Decides groups as entries. The first group, the groups that depend on it and the unused quota are one entry.
  * Each other group is an entry of its own.
- *
- * @param run carries out the entries, and returns an answer for each
  */
 export function decideEntries(
   groups: readonly Group[],

@@ -13,10 +13,8 @@ type Ticket = number;
 
 /**
  * The state of a circuit breaker: closed while calls go through, open after some failures in a row.
- *
  * While the circuit is open, one call at a time goes through as a probe. A probe that never ends
- * counts as lost after `timeoutMs`, so it cannot keep the circuit open. Several requests share this
- * state. The state contains no promises, so each request waits only for its own call.
+ * counts as lost after `timeoutMs`, so it cannot keep the circuit open.
  */
 class Circuit {
   readonly #timeoutMs: number;
@@ -93,10 +91,7 @@ class Circuit {
  */
 const MAX_OBJECTS = 256;
 
-/**
- * Stores the circuits of a store's objects. An object's identity is the key of its circuit. Only
- * objects that have failed since their last success have a circuit.
- */
+/** The circuits of the objects that have failed since their last success, by their identities. */
 class ObjectCircuits {
   readonly #timeoutMs: number;
   /** The circuits in the order of use, with the most recently used circuit at the end. */
@@ -176,8 +171,7 @@ export interface BreakerOptions {
   readonly timeoutMs: number;
   /**
    * The number of clients whose objects must have failed before the breaker opens for the whole
-   * store. If each client has its own object, a single client can overload this object. One
-   * overloaded object must not stop the calls for all clients.
+   * store, because a single client can overload its own object.
    *
    * @default 1, which suits a store that is not made of objects
    */
@@ -265,10 +259,7 @@ export class Breaker {
     }
   }
 
-  /**
-   * Waits for a call until a circuit opens. The request that was sent continues, and its outcome is
-   * still recorded.
-   */
+  /** Waits for a call until a circuit opens. The call continues, and its outcome is still recorded. */
   async #waitWhileClosed<Result>(
     attempt: Promise<Result>,
     identities: readonly string[],
@@ -285,10 +276,7 @@ export class Breaker {
     }
   }
 
-  /**
-   * Returns the circuits of a call: the circuit of the store, and the circuits of the call's
-   * objects that have failed.
-   */
+  /** Returns the circuit of the store, and those of the call's objects that have failed. */
   #circuitsOf(identities: readonly string[]): Circuit[] {
     return [this.#store, ...this.#objects.of(identities)];
   }

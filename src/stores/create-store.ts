@@ -22,16 +22,7 @@ export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeout
 
 /**
  * Creates the store that a Worker's bindings name. If the bindings are misconfigured, every call to
- * the store fails.
- *
- * To add a store:
- *
- * 1. implement `Store` (store.ts) in a folder next to this file, and test it with test/suite/;
- * 2. add its kind to `StoreBinding`, and detect its bindings (config/bindings.ts);
- * 3. add a case below. If a decision takes a network call, make each call with `callMaker`, and wrap the store
- *    with `withMemory`.
- *
- * @param binding the store's kind, with the bindings and secrets that it needs
+ * the store fails. ARCHITECTURE.md says how to add a store.
  */
 export function createStore(binding: StoreBinding, options: StoreOptions): Store {
   switch (binding.kind) {

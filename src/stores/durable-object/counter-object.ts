@@ -27,9 +27,8 @@ const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
 /**
- * The rows of one Durable Object, in its SQLite database. The table is created together with its
- * first row. So an object that was never charged, or has been emptied, stores nothing, even if it
- * is read often.
+ * The rows of one Durable Object, in its SQLite database. The table is created with its first row, so an
+ * object that was never charged, or has been emptied, stores nothing.
  */
 export class CounterTable {
   readonly #storage: DurableObjectStorage;
@@ -43,7 +42,6 @@ export class CounterTable {
     this.#alarmAt = alarmAt;
   }
 
-  /** Returns the row stored under a key, unless it has expired. */
   read(key: string, now: number): Row | undefined {
     if (!this.#exists()) return undefined;
     const [row] = this.#query(
@@ -117,12 +115,9 @@ export class CounterTable {
   }
 
   /**
-   * Makes sure that an alarm removes a new row. If no alarm is set, this method sets an alarm for
-   * the row's expiry. An alarm that is set already is moved only if it is later than the row's
-   * expiry and more than an hour ahead. So a row is kept at most an hour too long. An alarm costs
-   * a call and a written row, and a busy object removes the rows of ended windows anyway. So the
-   * alarm wakes a busy object at most once in its longest window or, if that is longer than an
-   * hour, once an hour.
+   * Makes sure that an alarm removes a new row, at most an hour after its expiry. An alarm costs a call and
+   * a written row, and a busy object removes the rows of ended windows anyway. So an alarm that is set already
+   * is moved only if it is later than the row's expiry and more than an hour ahead.
    */
   #ensureAlarm(expiresAt: number, now: number): void {
     const isSet = this.#alarmAt !== undefined;
@@ -131,10 +126,7 @@ export class CounterTable {
       this.#setAlarm(latestAlarm, now);
   }
 
-  /**
-   * Sets an alarm, at most a year ahead. A reservation can last for centuries, but an alarm cannot
-   * be set so late.
-   */
+  /** Sets an alarm, at most a year ahead: a reservation can last for centuries. */
   #setAlarm(time: number, now: number): void {
     this.#alarmAt = Math.min(time, now + YEAR_MS);
     this.#storage.setAlarm(this.#alarmAt);

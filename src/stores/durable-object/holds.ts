@@ -10,10 +10,10 @@ import {
 } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
 
-/** Charges that a decision has made in this object, and that can still be released. */
+/** Charges of a decision that can still be released. */
 interface Hold {
   readonly charges: readonly HeldCharge[];
-  /** The time at which the charges were made, in milliseconds since the Unix epoch. */
+  /** When the charges were made, in milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
@@ -43,9 +43,8 @@ export function refundsOf({ charges, now }: Hold, read: ReadRow): Demand[] {
 }
 
 /**
- * Whether a counter that rolls over was charged in a later window than the hold. The grant of the
- * later window may have repaid the hold's charge already. If the charge were taken back as well,
- * requests above the limit would be admitted.
+ * Whether a counter that rolls over was charged in a later window than the hold. The grant of that window
+ * may have repaid the hold's charge, so taking it back could admit requests above the limit.
  */
 function wasChargedLater(counter: Counter, heldAt: number, read: ReadRow): boolean {
   const row = counter.rollsOver ? read(storedKey(counter, heldAt)) : undefined;
@@ -58,13 +57,9 @@ export type Shortfall = ReadonlyMap<string, number>;
 /** The stored keys of a hold's counters. */
 type Keys = ReadonlyMap<string, unknown>;
 
-const NO_SHORTFALL: Shortfall = new Map();
-
 /**
- * The calls of one object that wait for holds to end, in the order of arrival.
- *
- * A release wakes a single call. When that call ends, it wakes the next call. So a release causes
- * approximately two decisions, however many calls wait.
+ * The calls of one object that wait for holds to end, in the order of arrival. A release wakes a single call.
+ * When that call ends, it wakes the next one. So a release causes about two decisions, however many calls wait.
  */
 class HoldWaiters {
   readonly #waiters = new Set<HoldWaiter>();
@@ -113,39 +108,31 @@ class HoldWaiter {
   readonly #maxWaitMs: number;
   /** The number of the last release that woke this call; 0 if no release has woken it. */
   wokenBy = 0;
-  #shortfall = NO_SHORTFALL;
-  #hasTimedOut: boolean;
+  shortfall: Shortfall = new Map();
+  /** Whether the call has waited for its maximum time. */
+  hasTimedOut: boolean;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #resume = () => {};
 
   constructor(waiters: HoldWaiters, maxWaitMs: number) {
     this.#waiters = waiters;
     this.#maxWaitMs = maxWaitMs;
-    this.#hasTimedOut = maxWaitMs <= 0;
-  }
-
-  get shortfall(): Shortfall {
-    return this.#shortfall;
-  }
-
-  /** Whether the call has waited for its maximum time. */
-  get hasTimedOut(): boolean {
-    return this.#hasTimedOut;
+    this.hasTimedOut = maxWaitMs <= 0;
   }
 
   lacksAnyOf(keys: Keys): boolean {
-    return [...this.#shortfall.keys()].some((key) => keys.has(key));
+    return [...this.shortfall.keys()].some((key) => keys.has(key));
   }
 
   /**
    * Waits until a hold has ended and the decision may change, or until the maximum time has passed.
    */
   wait(shortfall: Shortfall): Promise<void> {
-    this.#shortfall = shortfall;
+    this.shortfall = shortfall;
     this.#waiters.add(this);
     // All waits of this call share one timer.
     this.#timer ??= setTimeout(() => {
-      this.#hasTimedOut = true;
+      this.hasTimedOut = true;
       this.#resume();
     }, this.#maxWaitMs);
     return new Promise((resolve) => {
@@ -162,7 +149,7 @@ class HoldWaiter {
    * wait.
    */
   wakeNext(): void {
-    if (this.wokenBy > 0) this.#waiters.wakeNext(this.#shortfall);
+    if (this.wokenBy > 0) this.#waiters.wakeNext(this.shortfall);
   }
 
   /** Must be called when the call ends. Wakes the next call, because released quota may be left. */
@@ -193,8 +180,7 @@ const MAX_HOLD_MS = 30_000;
 const MAX_HOLDS = 4096;
 
 /**
- * The holds of one Durable Object, and the calls that wait for them. The holds and calls are in
- * memory; the charges themselves are in storage.
+ * The holds of one Durable Object, and the calls that wait for them, in memory. The charges are in storage.
  *
  * There are two kinds of holds. An *open* hold is the charge of one object while other objects must
  * still decide. Calls that find no quota left wait for open holds. A *final* hold is the charge of
@@ -219,7 +205,6 @@ export class OpenHolds {
     addHold(this.#final, id, charges, now);
   }
 
-  /** Whether a hold was released before its charge arrived. */
   isReleasedEarly(id: string | undefined): boolean {
     return id !== undefined && this.#releasedEarly.has(id);
   }

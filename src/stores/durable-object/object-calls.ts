@@ -10,7 +10,7 @@ import {
 import { type Answer, type Group, StoreError } from "../store.ts";
 import type { CounterObject, TimedVerdict } from "./counter-object.ts";
 
-/** The deadline of a decision. The time runs from the moment when this instance is created. */
+/** The deadline of a decision, which begins now. */
 export class DecisionDeadline {
   readonly #startedAt = Date.now();
   readonly #timeoutMs: number;
@@ -19,18 +19,14 @@ export class DecisionDeadline {
     this.#timeoutMs = timeoutMs;
   }
 
-  /**
-   * Milliseconds left; 0 or less after the deadline. If the clock steps back, the time left is at
-   * most the whole deadline.
-   */
+  /** Milliseconds left; 0 or less after the deadline. The clock may step back. */
   get timeLeftMs(): number {
     return Math.min(this.#timeoutMs, this.#timeoutMs - (Date.now() - this.#startedAt));
   }
 
   /**
-   * The maximum time in milliseconds that a call waits in one object for holds to release quota. A
-   * denied decision also waits at most this time for the releases of its own holds. This maximum is
-   * a quarter of the time left, so that a denial arrives well within the deadline.
+   * How long a call waits in one object for holds to release quota, and a denied decision for the releases
+   * of its own holds. A quarter of the time left, so that a denial arrives well within the deadline.
    */
   get maxWaitMs(): number {
     return Math.max(0, Math.floor(this.timeLeftMs / 4));

@@ -10,10 +10,7 @@ import {
   type ObjectPart,
 } from "./object-calls.ts";
 
-/**
- * Makes the calls of a decision that needs several objects. All holds of a decision have the same
- * id.
- */
+/** The calls of a decision that needs several objects. All of its holds have the same id. */
 export class DecisionCalls {
   readonly #objectOf: ObjectOf;
   readonly #calls: ObjectCalls;
@@ -33,10 +30,7 @@ export class DecisionCalls {
     this.#deadline = deadline;
   }
 
-  /**
-   * Charges a part and opens a hold. The object charges only the cost and no block, because a block
-   * might have to be returned.
-   */
+  /** Charges a part, without a block, and opens a hold. */
   async hold({ identity, counters }: ObjectPart): Promise<PartAnswer> {
     const costs = counters.map(({ block, ...counter }) => counter);
     const { maxWaitMs } = this.#deadline;
@@ -87,7 +81,7 @@ export class DecisionCalls {
   }
 }
 
-/** A part's answer. If the part is held, the answer contains the hold's id. */
+/** A part's answer, with the id of its hold. */
 interface PartAnswer extends Answer {
   readonly hold?: string | undefined;
 }
@@ -102,22 +96,20 @@ interface PartVerdict {
 }
 
 /**
- * Decides a group whose counters are stored in several objects. All counters are charged, or none. The
- * answer's `now` comes from the clock of the first object called. A tally is undefined if a different
- * object denied the group before the counter's object was asked, or if that object did not answer in time.
+ * Decides a group whose counters are stored in several objects. Each object except the last one charges
+ * its part and opens a hold. Then the last object decides, and the holds are kept or released.
  *
- * Each object except the last one charges its part and opens a hold. Then the last object decides,
- * and the holds are kept or released.
+ * The answer's `now` comes from the clock of the first object called. A tally is undefined if another
+ * object denied the group before the counter's object was asked, or if that object did not answer in time.
  *
  * While a hold is open, other requests may have to wait for its quota. So the client's own objects
  * come first, and before the first hold in an object that others share, the objects after it are
  * asked whether they would deny. So a request that is denied has held only its client's own quota,
  * unless another request took the last shared quota between the check and the charge.
  *
- * The decision runs to its end even if the client hangs up. Otherwise a hold would stay open, and
- * later requests would wait for it. Also, the request would use up quota although it never reached
- * the origin. After the deadline, no further object is called, and all charges are released, even
- * if an object has not answered yet.
+ * The decision runs to its end even if the client hangs up, because an open hold would make later requests
+ * wait. After the deadline, no further object is called, and all charges are released, even if an object
+ * has not answered yet.
  *
  * @param background lets a task run to its end although no response waits for it
  */
@@ -254,8 +246,7 @@ function mergeVerdicts(
   const [first] = verdicts as [PartVerdict];
   const { now } = first.verdict;
   for (const { part, verdict } of verdicts) {
-    // If the hold was released, the count in the answer still includes the cost, so the cost is
-    // subtracted.
+    // The count in the answer still includes the cost of a released hold.
     const isReleased = !admitted && verdict.admitted && verdict.hold !== undefined;
     for (const [index, tally] of verdict.tallies.entries()) {
       if (!tally) continue;

@@ -40,7 +40,7 @@ interface CachedCounter extends Frequency {
   receivedAt: number;
 }
 
-/** Caches the snapshots of counters whose groups were denied, at most `max` and without promises. */
+/** The snapshots of counters whose groups were denied, at most `max` of them. */
 class DenialCache {
   readonly #counters: FrequencyMap<CachedCounter>;
   #latest = Number.NEGATIVE_INFINITY;
@@ -83,8 +83,8 @@ class DenialCache {
   }
 
   /**
-   * Records the store's answer for a group. This updates cached counters, and adds all counters of
-   * a denied group, even those with quota left, so that denials from memory are complete.
+   * Updates cached counters by the store's answer, and adds all counters of a denied group, even those with
+   * quota left, so that denials from memory are complete.
    */
   record(group: readonly Demand[], answer: Answer, call: StoreCall): void {
     if (!call.isGiven && call.answeredAt < call.sentAt) return;
@@ -158,9 +158,6 @@ const MAX_COUNTERS = 4096;
  * if its cost is small enough for the quota left, and every request after the limit was raised.
  * Within a window, only refunds, returns and resets lower a count. After such a change, a cached
  * count may be too high, but it is used for at most `MAX_AGE_MS`.
- *
- * @param maxCounters the maximum number of cached counters. Two counters never share an entry,
- * because their whole keys are compared
  */
 export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
   return new CachingStore(store, maxCounters);

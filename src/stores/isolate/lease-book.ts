@@ -48,19 +48,15 @@ export interface StoreCall {
 }
 
 /**
- * Creates the snapshot of a counter from its tally.
- *
- * The store decided at some moment between `sentAt` and `answeredAt`. The window therefore ends no
- * earlier than `resetMs` after `sentAt`. Until then, the count certainly belongs to the current
- * window. The window ends no later than `resetMs` after `answeredAt`. The waiting time that clients
- * get also ends at that time.
+ * Creates the snapshot of a counter from its tally. The store decided at some moment between `sentAt` and
+ * `answeredAt`. So the window ends no earlier than `resetMs` after `sentAt`, and until then the count
+ * certainly belongs to the current window.
  */
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
   // The nearest end is chosen, because `decidedAt` and `resetMs` may come from the clocks of two
-  // objects, and one of these clocks may already be in the next window. This can happen if a
-  // group's counters are in several objects.
+  // objects, one of which may already be in the next window.
   const { index, startsAt, endsAt } = windowEndingNear(decidedAt + resetMs, counter);
   return {
     count,
@@ -94,22 +90,15 @@ export function tallyOf(snapshot: CounterSnapshot, storeNow: number): Tally {
 /** The time in milliseconds after which an unused lease is returned to the store. */
 export const IDLE_MS = 5000;
 
-/**
- * Quota of one counter. The store has already charged this quota, and only this isolate may use it.
- */
+/** Quota of one counter that the store has already charged, and that only this isolate may use. */
 export interface Lease extends Frequency {
   /** The counter as it was when the quota was charged. */
   counter: Demand;
   /** Quota not used yet, which is valid only in the window of `snapshot`. */
   quota: number;
-  /**
-   * The store's last answer; undefined before the first answer, and after the lease was drained.
-   */
+  /** The store's last answer; undefined before it, and after the lease was drained. */
   snapshot: CounterSnapshot | undefined;
-  /**
-   * The time until which a requested block counts as pending, by this isolate's clock; 0 if no
-   * block is pending.
-   */
+  /** Until when a requested block counts as pending, by this isolate's clock; 0 if none is pending. */
   refillPendingUntil: number;
   /** The moving average of the quota that a request takes. */
   meanCost: number;
@@ -188,10 +177,7 @@ function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: St
   return (call.isGiven ? call.decidedAt : call.answeredAt) < previous.validUntil;
 }
 
-/**
- * Whether the snapshot `one` is newer than the snapshot `other` for the same window. The answers
- * may have arrived in any order.
- */
+/** Compares two snapshots of the same window. The answers may have arrived in any order. */
 function isNewer(one: CounterSnapshot, other: CounterSnapshot): boolean {
   if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
   return one.count >= other.count;
@@ -203,19 +189,16 @@ const MAX_RETURNS_PER_CALL = 8;
 /** The maximum number of returns that wait for a call. That many returns take about 0.5 MB. */
 const MAX_RETURNS = 1024;
 
-/** A call for leased counters: its times, and `clockSteps` when it was sent. */
+/** A call for leased counters. */
 export interface LeaseCall extends StoreCall {
   /** The value of {@link LeaseBook.clockSteps} when the call was sent. */
   readonly clockSteps: number;
 }
 
 /**
- * Stores at most `max` leases of an isolate. It stores no promises, because a request must not wait
- * for another request's promise.
- *
- * The store has charged all leased quota. If some of this quota is lost, requests may be denied
- * that could have been admitted, but no limit is exceeded. In doubt, the book therefore drops
- * quota.
+ * The leases of an isolate, at most `max` of them. The store has charged all leased quota. If some of it is
+ * lost, requests may be denied that could have been admitted, but no limit is exceeded. So in doubt, the
+ * book drops quota.
  */
 export class LeaseBook {
   readonly #leases: FrequencyMap<Lease>;
@@ -234,12 +217,8 @@ export class LeaseBook {
   }
 
   /**
-   * Notes the time of this isolate's clock. If the clock has gone back, the quota of all leases is
-   * queued, to be returned to the store.
-   *
-   * Leases rely on this clock for the ends of windows. If the clock goes back, Weir does not know by
-   * how much, because it does not know how much time really passed since the last request. So it
-   * cannot correct these ends. The store still knows them, so the quota goes back.
+   * Notes the time of this isolate's clock. If the clock has gone back, Weir does not know by how much, so it
+   * cannot correct the ends of windows. The quota of all leases is then queued, to be returned to the store.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;
@@ -271,10 +250,7 @@ export class LeaseBook {
 
   /**
    * Returns the lease for a counter's request. A request that takes quota counts as a use of the
-   * lease, and opens a lease if the counter has none.
-   *
-   * @returns undefined if the counter is not leasable. The result is also undefined for a counter
-   * without a lease, if the request takes no quota or the book is full of busier leases
+   * lease, and opens a lease if the counter has none, unless the book is full of busier leases.
    */
   findOrOpen(counter: Demand, now: number): Lease | undefined {
     const { cost, ceiling, checkOnly, leasable } = counter;
@@ -285,8 +261,7 @@ export class LeaseBook {
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
-      // The quota was charged under the limit of a different tier. Only the store can check the
-      // limit of this tier.
+      // The quota was charged under another tier. Only the store can check the limit of this one.
       this.#release(lease, now);
       lease.counter = counter;
     }
@@ -341,10 +316,7 @@ export class LeaseBook {
     });
   }
 
-  /**
-   * Removes the leases of counters that were reset. The store no longer has the charges for the
-   * leased quota.
-   */
+  /** Removes the leases of counters that were reset: the store no longer has the charges for them. */
   discard(counters: readonly Counter[]): void {
     const ids = new Set(counters.map(counterId));
     for (const id of ids) {
@@ -370,10 +342,7 @@ export class LeaseBook {
     }
   }
 
-  /**
-   * Whether a lease is still in the book and has the same ceiling as this counter. A counter's
-   * ceiling changes if its client's tier changes.
-   */
+  /** Whether a lease is still in the book, for the tier of this counter. */
   #isCurrent(lease: Lease, counter: Demand): boolean {
     const isSameTier = lease.counter.ceiling === counter.ceiling;
     return isSameTier && this.#leases.peek(counterId(counter)) === lease;

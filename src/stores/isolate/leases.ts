@@ -25,10 +25,7 @@ import {
 
 // How much quota a lease requests, and when, follows from its recent use.
 
-/**
- * A block is fetched if the lease does not cover the requests expected during this number of round
- * trips.
- */
+/** A block is fetched if the lease does not cover the requests expected in so many round trips. */
 const REFILL_ROUND_TRIPS = 3;
 
 /**
@@ -56,10 +53,7 @@ function blockOf(lease: Lease, counter: Demand, now: number): number {
   return Math.min(share, Math.round(Math.round(Math.max(expectedUses, burstUses)) * meanCost));
 }
 
-/**
- * Returns the number of requests expected at the current rate during {@link REFILL_ROUND_TRIPS}
- * round trips.
- */
+/** Returns the number of requests expected in {@link REFILL_ROUND_TRIPS} round trips, at the current rate. */
 function expectedRequests({ recentUses, openedAt, roundTripMs }: Lease, now: number): number {
   // A lease younger than DECAY_MS has counted uses only since it was opened.
   const periodMs = Math.min(DECAY_MS, Math.max(now - openedAt, roundTripMs, 1));
@@ -72,10 +66,7 @@ interface CounterPlan {
   readonly lease?: Lease | undefined;
   /** Quota taken from the lease. */
   readonly takenQuota?: TakenQuota;
-  /**
-   * The lease's state when the plan was made. It is stored because a refund may drain the lease
-   * later.
-   */
+  /** The lease's state when the plan was made, because a refund may drain the lease later. */
   readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
   /** The counter to send to the store; undefined if the lease covers the cost. */
   readonly request?: Demand;
@@ -83,7 +74,6 @@ interface CounterPlan {
   readonly isRefill?: boolean;
 }
 
-/** The plans of a group's counters, in the group's order. */
 type GroupPlan = readonly CounterPlan[];
 
 /** Takes as much of a counter's cost as possible from its lease, and requests the rest. */
@@ -107,7 +97,6 @@ function planCounter(counter: Demand, lease: Lease | undefined, now: number): Co
   return plan;
 }
 
-/** Whether a group needs a call, because its leases do not cover it. */
 function needsStore(plans: GroupPlan): boolean {
   return plans.some(({ request }) => request);
 }
@@ -130,10 +119,7 @@ function isFull(request: Demand, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(request, count);
 }
 
-/**
- * The store's clock minus this isolate's clock in milliseconds, as stored in the first lease; 0 if
- * unknown.
- */
+/** The store's clock minus this isolate's, as stored in the first lease; 0 if unknown. */
 function clockOffsetOf(plans: GroupPlan | undefined): number {
   return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }
@@ -146,8 +132,7 @@ function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally): numb
 }
 
 /**
- * The answer for the caller. Its counts are the counts of the store minus the unspent quota of the
- * leases.
+ * The answer for the caller: its counts are those of the store minus the unspent quota of the leases.
  *
  * @param answer has a tally for each `request` of the plans
  */
@@ -189,10 +174,7 @@ function clientTally(
   return { ...state, count: isDenied && hasQuota(counter, count) ? tally.count : count };
 }
 
-/**
- * The time in milliseconds for which a counter requests no new block after the answer to its call
- * for a block was lost.
- */
+/** For so long, in milliseconds, a counter requests no new block after the answer to a call for one was lost. */
 const LOST_BLOCK_MS = 10_000;
 
 /** A block that a call requests. */
@@ -211,9 +193,8 @@ function pendingBlocksOf(plans: GroupPlan): PendingBlock[] {
 }
 
 /**
- * Notes that the answer to a call for blocks was lost. The store may have charged the blocks, so
- * their counters request no block for a while. Otherwise, a store whose answers are lost would
- * charge more and more blocks.
+ * Notes that the answer to a call for blocks was lost, so that their counters request no block for a while.
+ * Otherwise, a store whose answers are lost would charge more and more blocks.
  */
 function setLost(blocks: readonly PendingBlock[], now = Date.now()): void {
   setPendingUntil(blocks, now + LOST_BLOCK_MS);
@@ -223,7 +204,6 @@ function setLost(blocks: readonly PendingBlock[], now = Date.now()): void {
 function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
   for (const { lease, pendingUntil } of blocks) {
     // If this block has counted as lost meanwhile, the lease may already wait for a newer block.
-    // The time of that newer block must stay.
     if (lease.refillPendingUntil === pendingUntil) lease.refillPendingUntil = until;
   }
 }
@@ -245,8 +225,7 @@ interface LeaseOptions {
  * from memory until a block is used up.
  *
  * The store charges a block when it is taken, so that all isolates in total never admit more than
- * the limit in a window. The price is that some quota may stay unused. The unused quota is at most
- * the unspent quota in the blocks of idle isolates, until these isolates return it.
+ * the limit in a window. The price is that the quota in the blocks of idle isolates stays unused.
  *
  * - The size of a block follows the counter's recent use in this isolate (see `blockOf`). A
  *   block is at most an eighth of the quota left. A client's first request, and its last requests
@@ -342,10 +321,7 @@ class LeaseStore implements Store {
     this.#book.discard(removed);
   }
 
-  /**
-   * Returns the time of a decision: the time that the caller passed, or else the time of this
-   * isolate's clock. The book checks whether this clock has gone back.
-   */
+  /** Returns the time that the caller passed, or else this isolate's time. */
   #timeOf(given: number | undefined): number {
     if (given !== undefined) return given;
     const now = Date.now();

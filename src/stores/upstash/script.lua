@@ -1,40 +1,31 @@
--- Counts in fixed windows, with the algorithm of engine/fixed-window.ts. It carries out entries, one after
--- the other: it returns quota, adjusts and removes counters, and decides groups. An entry fails alone.
--- `npm run assets` puts this file without its comments into script.generated.ts. script.ts adds a first
--- line with the constants USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS and BLOCK_SHARE.
+-- Counts in fixed windows, with the algorithm of engine/fixed-window.ts. `npm run assets` puts this file without
+-- its comments into script.generated.ts; upstash-store.ts adds a first line with the constants USES_REDIS_TIME,
+-- MAX_COUNT, EXPIRY_GRACE_MS and BLOCK_SHARE, and wire.ts writes the arguments and reads the reply.
 --
--- KEYS   One key for each counter, one group after another. Each key is followed by the key of the
---        counter's ban if the counter has a ban, and the key of its strikes if its bans become longer. With
---        the clock `edge`, these are the keys as stored, so that every key that the script uses is declared.
---        With the clock `redis`, the keys lack the window numbers, because the script computes these numbers
---        from TIME.
--- ARGV   The Worker's time in ms with the clock `edge`, otherwise 0. Then the number of entries. For each
---        entry: with the clock `edge`, the entry's time in ms. Then the number of counters to return quota
---        to; each of these counters, followed by the quota to return and the number of the window in which
---        this quota was charged. Then the number of counters to adjust; each of these counters, followed by
---        1 or 0, and a number. With 1, the number is that of the window to which the cost belongs (see
---        `adjust`). Then the number of counters to remove; each of these counters, followed by 1 if its
---        count is kept. Then the number of equal requests, which is 1 unless the entry has only one group;
---        the number of groups; for each of them the number of its counters, and the counters. KEYS are in
---        the same order.
---        A counter is ten integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over,
---        1 if it is only checked, block, ban in ms, 1 if it never bans. Some counters have other or more
---        integers:
---        - If bans become longer, the negative number of their lengths replaces the ban in ms. After
---          "1 if it never bans" come the lengths, and the time after which strikes are forgotten, all in ms.
---        - A calendar counter has the window 0, and the longest length of its windows replaces the offset.
---          Five more integers come at the end: see `readCalendar`.
+-- KEYS   For each counter, in the order of ARGV: its key, the key of its ban if it has one, and the key of its
+--        strikes if its bans become longer. With the clock `edge`, these are the keys as stored, so that every
+--        key that the script uses is declared. With the clock `redis`, the script adds the window's number.
+-- ARGV   The Worker's time in ms with the clock `edge`, otherwise 0; the number of entries; and for each entry:
+--        - with the clock `edge`, the entry's time in ms
+--        - the counters to return quota to, each followed by the quota and the window in which it was charged
+--        - the counters to adjust, each followed by 1 or 0, and a number. With 1, the number is that of the
+--          window to which the cost belongs
+--        - the counters to remove, each followed by 1 if its count is kept
+--        - the number of equal requests, which is 1 unless the entry has only one group; and the groups
+--        A list begins with its length. A counter is ten integers: limit, window in ms, offset in ms, cost,
+--        ceiling, 1 if it rolls over, 1 if it is only checked, block, ban in ms, 1 if it never bans. If bans
+--        become longer, the negative number of their lengths replaces the ban in ms; after the ten integers come
+--        the lengths, and the time after which strikes are forgotten, all in ms. A calendar counter has the
+--        window 0, the longest length of its windows as the offset, and five more integers: see `readCalendar`.
 -- Reply  Integers only, except the messages of errors. The time in ms; for each entry the reply of `adjust`,
 --        if it adjusts counters, and of `remove`, if it removes counters; then for each group its parts. A
 --        part is the number of requests that were admitted together, and for each counter the count, the ms
 --        until its window ends, the ms until its ban ends, and the quota charged. A part with the number 0 is
---        a denial. The parts end with a denial, or when all requests are admitted. For a group that failed,
---        the last part is the error's message. If the first group of an entry is not admitted, there is only
---        the number -1 for each of the others.
+--        a denial, and the last one, as is the message of an error. If the first group of an entry is not
+--        admitted, there is only the number -1 for each of the others.
 --
 -- A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and charge such a
--- field (see `chargeField`), and Upstash bills each command. INCRBY would need a second command, either to
--- check first or to take back the charge of a denied request.
+-- field (see `chargeField`), and Upstash bills each command.
 --
 -- A counter that rolls over is stored as a string, `W:count:limit`. `W` is the number of the window in which
 -- the counter was last written, `count` is its count at that time, and `limit` is the limit by which its key
@@ -53,13 +44,11 @@ local function digits(number)
   return string.format('%.0f', number)
 end
 
--- Returns the next argument as a number.
 local function nextArg()
   argAt = argAt + 1
   return tonumber(ARGV[argAt])
 end
 
--- Returns the next key. With the clock `redis`, it appends the suffix.
 local function nextKey(suffix)
   keyAt = keyAt + 1
   return USES_REDIS_TIME and KEYS[keyAt] .. suffix or KEYS[keyAt]
@@ -67,11 +56,9 @@ end
 
 -- Sets the current window of a calendar counter. Lua knows no time zones, so the arguments contain the
 -- number of the window before the Worker's current one, and the starts of this and the next three
--- windows. If the current time is not in the first three, the counter has a `fault`, because the clock
--- of Redis or of the Worker is wrong by a whole window. The fault is not raised here, because the
--- script must read the arguments of all groups, also if one of them fails. `windowMs` becomes the
--- longest length of the windows, from which `writeRolling` computes when a key may expire. `ends` has
--- the ends of the three windows, up to the window `lastEnd`.
+-- windows. If the current time is not in the first three, the counter has a `fault`, because a clock is
+-- wrong by a whole window. No command may use such a counter, but the script must go on reading arguments.
+-- `ends` has the ends of the three windows, up to the window `lastEnd`.
 local function readCalendar(c)
   local window, start = nextArg(), nextArg()
   c.windowMs, c.ends, c.lastEnd = c.offsetMs, {}, window + 2
@@ -88,10 +75,8 @@ local function readCalendar(c)
   end
 end
 
--- Returns the next counter from KEYS and ARGV. Its fields have the names of `Counter` in TypeScript. It
--- has two more fields: `window` is the number of the current window, and `resetMs` is the time until
--- that window ends, in milliseconds. A counter with a `fault` has no valid window, so no command may
--- use the counter.
+-- Returns the next counter from KEYS and ARGV. Its fields have the names of `Counter` in TypeScript, and
+-- `window` and `resetMs` of its current window.
 local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
     ceiling = nextArg() }
@@ -121,7 +106,6 @@ local function readCounter()
   return c
 end
 
--- Fails if the counter has a fault.
 local function refuseFault(c)
   if c.fault then
     error(c.fault, 0)
@@ -143,10 +127,9 @@ local function enterWindow(c, window)
 end
 
 -- Returns the counter's count, and the number of the window that this count belongs to. If the last
--- charge was made in a later window than the one that the clock shows, that window becomes the
--- counter's current window. This happens if a clock has stepped back, or if the start of the windows
--- was changed. `debt` is what is left to repay of a stored count, with the limit by which its key
--- expires. A value that an earlier version has stored names no limit.
+-- charge was made in a later window than the one that the clock shows, because a clock has stepped back or
+-- the start of the windows was changed, that window becomes the counter's current window. `debt` is what is
+-- left to repay of a stored count, with the limit by which its key expires. Old values name no limit.
 local function readCount(c)
   if not c.rollsOver then
     return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window
@@ -165,11 +148,8 @@ local function readCount(c)
   return left, c.window
 end
 
--- `storeRolling(c, left, window, count)`: stores a count of a window. The key expires when the grants
--- of later windows have repaid what is left of the count. The value has the limit too, so that a script
--- can see without a further command that a lower limit needs more time.
---
--- `writeRolling(c, count)`: stores a counter that rolls over, which `readCount` has read.
+-- Stores a count of a window. The key expires when the grants of later windows have repaid what is left
+-- of the count. The value has the limit too, so that a later call sees that a lower limit needs more time.
 local function storeRolling(c, left, window, count)
   local windows = 1
   if c.limit > 0 then
@@ -211,16 +191,7 @@ end
 -- With the next functions, the script makes all writes of a piece of work or none. A command fails if its
 -- key stores a value of the wrong type, and Redis then keeps the script's earlier writes. So each
 -- charge adds a function to `undoSteps` that takes the charge back. A write that cannot be taken back
--- waits in `finalSteps` until no command of the work can fail any more. So extra commands are needed
--- only if a command fails or a group is denied.
---
--- - `undo()`: takes back the charges of the current work.
--- - `commit()`: runs the final steps of the current work.
--- - `try(work, ...)`: runs the work, which must end with `commit()`. If it fails, takes its charges
---   back, and replaces what it has added to the reply by the error's message. Returns whether the work
---   succeeded.
---
--- An error is a table since Redis 7, and a string in earlier versions.
+-- waits in `finalSteps` until no command of the work can fail any more.
 local reply, undoSteps, finalSteps = {}, {}, {}
 
 local function undo()
@@ -244,6 +215,8 @@ local function truncate(size)
   end
 end
 
+-- Runs the work, which must end with `commit()`. If it fails, takes its charges back, and replaces what it has
+-- added to the reply by the error's message: a table since Redis 7, and a string before.
 local function try(work, ...)
   local size = #reply
   local succeeded, failure = pcall(work, ...)
@@ -259,13 +232,12 @@ end
 -- Returns whether the amount was charged, and the count.
 --
 -- A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first step
--- adds `amount` and `headroom` to the count. This addition overflows if and only if count + amount >
--- ceiling. If it overflows, OVERFLOW FAIL changes nothing. The second step subtracts `headroom`, which
--- leaves count + amount. If the first step has failed, the result of the second step would be negative,
--- because no count comes near 2^63. So the second step fails too.
+-- adds `amount` and `headroom` to the count, which overflows, and changes nothing, if and only if
+-- count + amount > ceiling. The second step subtracts `headroom`. If the first step has failed, this would be
+-- negative, because no count comes near 2^63, so it fails too.
 --
--- `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, as decimal digits. It computes the digits
--- in two halves, because Lua's numbers are exact only up to 2^53.
+-- `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, in two halves, because Lua's numbers are exact only
+-- up to 2^53.
 local function fieldMaxMinus(number)
   local high, low = 9223372036 - math.floor(number / 1e9), 854775807 - number % 1e9
   if low < 0 then
@@ -287,8 +259,7 @@ end
 -- The first attempt charges the block that an unused counter would grant. The ceiling of this attempt
 -- is lowered, so that it succeeds only if the quota left still allows a block of this size. If it fails
 -- although the cost itself fits, a second command charges the smaller block that the count allows. An
--- attempt never fails on an unused counter. This matters, because a failed BITFIELD creates the key of
--- an unused counter.
+-- attempt never fails on an unused counter, whose key a failed BITFIELD would create.
 local function blockFor(quotaLeft)
   return math.floor(quotaLeft / BLOCK_SHARE)
 end
@@ -358,9 +329,7 @@ local function newBan(c)
 end
 
 -- Returns unused quota to a counter whose window has not ended and whose count is at least that quota.
--- A counter with a fault is skipped. A failed return is ignored, because it must not make a decision
--- fail. The quota then stays charged. The script computes `0 - quota` instead of `-quota`, because Lua
--- would write -0 for a quota of 0.
+-- A failed return is ignored, and the quota stays charged. Lua would write `-quota` as -0 for a quota of 0.
 local function returnUnused(c, quota)
   local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
     'INCRBY', 'u63', 0, digits(0 - quota), 'GET', 'u63', 0)
@@ -369,9 +338,7 @@ local function returnUnused(c, quota)
   end
 end
 
--- Lets the key of a counter that rolls over live longer, if the limit was lowered since the key was
--- written. Otherwise the key would expire before the lower limit has repaid the debt, and the client
--- would get its whole capacity at once.
+-- Lets a debt live longer if the limit was lowered: see `keepDebt` in fixed-window.ts.
 local function keepDebt(c)
   local debt = c.debt
   if debt and debt.left > 0 and c.cost ~= 0 and c.limit > 0 and c.limit < debt.limit then
@@ -538,8 +505,7 @@ local function addRolling(c)
   return count
 end
 
--- Adds the cost of each counter. The final step of one counter must not hide its count from the next
--- one, so a counter occurs only once.
+-- Adds the cost of each counter. A counter occurs only once.
 local function adjust(counters)
   reply[#reply + 1] = 1
   for _, c in ipairs(counters) do

@@ -24,31 +24,21 @@ import {
 } from "./wire.ts";
 
 /**
- * A Lua script in Upstash Redis. It is called by its digest (EVALSHA). Redis does nothing and
- * answers NOSCRIPT if it does not have the script yet. Then the script is sent as text (EVAL).
+ * Returns a function that runs a Lua script in Upstash Redis, by its digest (EVALSHA). Redis does nothing
+ * and answers NOSCRIPT if it does not have the script yet. Then the script is sent as text (EVAL).
  * Other failures are not retried, because a failed call may have charged counters.
  */
-class UpstashScript {
-  readonly #client: UpstashClient;
-  readonly #text: string;
-  /** SHA-1 of the text, in hex. The first call computes it, because hashing is asynchronous. */
-  #digest: string | undefined;
-
-  constructor(client: UpstashClient, text: string) {
-    this.#client = client;
-    this.#text = text;
-  }
-
-  /** @returns the reply, unchecked */
-  async run(keys: string[], args: number[]): Promise<unknown> {
-    this.#digest ??= await sha1(this.#text);
+function scriptRunner(client: UpstashClient, text: string) {
+  let digest: string | undefined;
+  return async (keys: string[], args: number[]): Promise<unknown> => {
+    digest ??= await sha1(text);
     try {
-      return await this.#client.evalsha(this.#digest, keys, args);
+      return await client.evalsha(digest, keys, args);
     } catch (error) {
       if (!isNoScript(error)) throw error;
-      return await this.#client.eval(this.#text, keys, args);
+      return await client.eval(text, keys, args);
     }
-  }
+  };
 }
 
 /** Returns the text of script.lua with its constants. */
@@ -98,14 +88,14 @@ export function createUpstashEntries({
   timeoutMs,
   client = createUpstashClient({ url, token, timeoutMs }),
 }: UpstashOptions): EntryStore {
-  const script = new UpstashScript(client, createScript(clock));
+  const runScript = scriptRunner(client, createScript(clock));
 
   return {
     async run(entries) {
       const { keys, args } = scriptCallOf(entries, clock);
       const secrets = () => [token, ...identitiesOf(entries.flatMap(countersOf))];
       try {
-        const reply = await script.run(keys, args);
+        const reply = await runScript(keys, args);
         const errorOf = (message: string) => replyError(message, secrets());
         const answers = readAnswers(reply, entries, clock, errorOf);
         throwIfAllFailed(answers);

@@ -33,9 +33,8 @@ export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
 }
 
 /**
- * Returns the counter in both modes, with the keys of a ban and of strikes. A reset must remove
- * these keys even if the rule has no ban, only one length or another mode now, because an earlier
- * deployment of the rule may have written them. A reset ignores the lengths.
+ * Returns the counter in both modes, with the keys of a ban and of strikes. A reset removes them even if the
+ * rule has no ban or another mode now. It ignores the lengths.
  */
 export function withBanKeys(counter: Removal): Removal[] {
   const escalation = { lengthsMs: [1], forgetAfterMs: 1 };
@@ -53,10 +52,7 @@ export function argumentsOf(counter: MaybeDemand, now: number): number[] {
   return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar];
 }
 
-/**
- * Returns the number of the previous window, its start, and the starts of the three windows after
- * it.
- */
+/** Returns the number of the previous window, and the starts of this and the next three windows. */
 function calendarArguments(counter: Counter, now: number): number[] {
   const previous = windowAt(now, counter).index - 1;
   return [previous, ...[0, 1, 2, 3].map((number) => windowStart(counter, previous + number))];
@@ -205,9 +201,7 @@ function invalidReply(): StoreError {
 
 export { errors };
 
-/**
- * The methods of Upstash's client that Weir uses. They run a script by its digest, or by its text.
- */
+/** The methods of Upstash's client that Weir uses. */
 export type UpstashClient = Pick<Redis, "eval" | "evalsha">;
 
 interface UpstashClientOptions {

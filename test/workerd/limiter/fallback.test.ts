@@ -98,7 +98,7 @@ describe('a rule with onError: "local"', () => {
     expect(await decide()).toEqual({
       outcome: "allowed",
       quotas: [],
-      verdicts: [],
+      verdicts: [expect.objectContaining({ says: "admitted" })],
       reservationDelayMs: 0,
       storeFailure: {
         outcome: "undecided",

@@ -7,6 +7,8 @@ import {
   type RequestSums,
   type RuleSums,
 } from "../../../src/statistics/sums.ts";
+import { type Decision, isViolated } from "../../../src/limiter/decision.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { verdictOn } from "../../verdicts.ts";
 import { allowed, applied, limited, quota, shadowDenial, undecided } from "./decisions.ts";
 
@@ -21,6 +23,24 @@ function setUp() {
     advance: (ms: number) => (now += ms),
     settle: () => Promise.all(tasks.splice(0)),
   };
+}
+
+/** Adds the verdicts that are missing in a decision: other rules than those in shadow mode have admitted it. */
+function withVerdicts(rules: readonly AppliedRule[], decision: Decision): Decision {
+  if (decision.outcome === "undecided") return decision;
+  const { quotas, verdicts } = decision;
+  const others = rules.filter(
+    ({ rule }) =>
+      rule.mode !== "shadow" &&
+      (!decision.storeFailure || rule.onError === "local") &&
+      !verdicts.some(({ appliedRule }) => appliedRule.rule === rule),
+  );
+  const added = others.map((each) => {
+    const policies = each.windows.map(({ policy }) => policy);
+    const own = quotas.filter(({ policy }) => policies.includes(policy));
+    return verdictOn(each, own.some(isViolated) ? "denied" : "admitted", { quotas: own });
+  });
+  return { ...decision, verdicts: [...verdicts, ...added] };
 }
 
 const requests = (sums: Partial<RequestSums>) => ({ ...noRequests(), ...sums });
@@ -61,8 +81,10 @@ describe("the sums of a minute", () => {
       title: "a marked request",
       rules: [api, mark],
       decision: allowed({
-        quotas: [quota("api", false), quota("plan", true)],
-        verdicts: [verdictOn(mark, "denied")],
+        verdicts: [
+          verdictOn(api, "admitted"),
+          verdictOn(mark, "denied", { quotas: [quota("plan", true)] }),
+        ],
       }),
       requests: { allowed: 1 },
       sums: { api: { allowed: 1 }, plan: { marked: 1, peak: 1 } },
@@ -125,7 +147,7 @@ describe("the sums of a minute", () => {
     },
   ])("count $title", ({ rules, decision, requests: wanted, sums }) => {
     const { recorder } = setUp();
-    recorder.record(rules, decision);
+    recorder.record(rules, withVerdicts(rules, decision));
     const [minute] = recorder.take().minutes;
     expect(minute?.requests).toEqual(requests({ requests: 1, ...wanted }));
     expect(minute?.rules).toEqual(
@@ -206,10 +228,10 @@ describe("the peak of a rule", () => {
       peaks: { api: 0.25, two: 0.87 },
     },
     {
-      title: "read from quotas in a different order than the rules",
-      rules: [plan, trial, api],
-      quotas: [left("api", 8, 2), left("plan", 4, 3)],
-      peaks: { plan: 0.25, trial: 0, api: 0.75 },
+      title: "that of the window that is used most, whatever the order of the windows",
+      rules: [plan, trial, two],
+      quotas: [left("two/1m", 10, 1), left("two/1h", 100, 60), left("plan", 4, 3)],
+      peaks: { plan: 0.25, trial: 0, two: 0.9 },
     },
     {
       title: "0 if the decision lacks the quota",
@@ -243,7 +265,7 @@ describe("the peak of a rule", () => {
     },
   ])("is $title", ({ rules, quotas, peaks }) => {
     const { recorder } = setUp();
-    recorder.record(rules, allowed({ quotas }));
+    recorder.record(rules, withVerdicts(rules, allowed({ quotas })));
     const sums = recorder.take().minutes[0]?.rules ?? {};
     expect(
       Object.fromEntries(Object.entries(sums).map(([name, { peak }]) => [name, peak])),
@@ -253,7 +275,9 @@ describe("the peak of a rule", () => {
   it("is the largest of all requests, also if minutes are added", () => {
     const { recorder, advance } = setUp();
     for (const remaining of [7, 2, 5, 6, 4, 3, 8]) {
-      recorder.record([api], allowed({ quotas: [left("api", 8, remaining)] }));
+      for (const each of [remaining, 8]) {
+        recorder.record([api], withVerdicts([api], allowed({ quotas: [left("api", 8, each)] })));
+      }
       advance(MINUTE_MS);
     }
     expect(recorder.take().minutes.map(({ rules }) => rules.api?.peak)).toEqual([
