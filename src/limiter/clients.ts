@@ -117,17 +117,15 @@ function quotaOf(appliedRule: AppliedRule, window: Window, tally: Tally, now: nu
   return quota as Quota;
 }
 
-type ClientsConfig = Pick<Config, "clock" | "prefix">;
-
 /**
  * Reads and changes the stored states of clients, for operators and programs. All methods throw a
  * `StoreError` if the call to the store failed; it may have changed the counters anyway.
  */
 export class Clients {
-  readonly #config: ClientsConfig;
+  readonly #config: Pick<Config, "clock" | "prefix">;
   readonly #store: Store;
 
-  constructor(config: ClientsConfig, store: Store) {
+  constructor(config: Pick<Config, "clock" | "prefix">, store: Store) {
     this.#config = config;
     this.#store = store;
   }

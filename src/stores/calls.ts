@@ -114,12 +114,10 @@ export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCal
 }
 
 /**
- * Keeps the invocation alive until a task has ended, and returns the task.
- *
- * When a client hangs up, the Workers runtime cancels the invocation at its next `await`, unless a
- * promise passed to `waitUntil` is pending. The code around a call (breaker, denial cache, leases)
- * awaits nothing between two calls: it runs synchronously until it starts the next call. So this code
- * runs to its end as well.
+ * Keeps the invocation alive until a task has ended, and returns the task. When a client hangs up, the runtime
+ * cancels the invocation at its next `await`, unless a promise passed to `waitUntil` is pending. The code
+ * around a call (breaker, denial cache, leases) runs synchronously until it starts the next call, so it runs
+ * to its end as well.
  */
 function kept<Result>(task: Promise<Result>): Promise<Result> {
   // The caller handles a failure. Without this `catch`, the platform would also report it as unhandled.

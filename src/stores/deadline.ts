@@ -7,16 +7,14 @@ export const CHECKS_PER_DEADLINE = 10;
 const MIN_BUSY_MS = 50;
 
 /**
- * A deadline that counts only the time in which the isolate was able to read answers.
+ * A deadline that counts only the time in which the isolate was able to read answers. While code keeps the
+ * isolate busy, for example a slow function of a user, answers wait unread, and timers fire late.
  *
- * While code keeps the isolate busy, for example a slow function of a user, answers that have
- * arrived wait unread, and timers fire late. So the deadline consists of
- * {@link CHECKS_PER_DEADLINE} short waits, one after the other. A wait counts only with its own
+ * So the deadline consists of {@link CHECKS_PER_DEADLINE} short waits. A wait counts only with its own
  * length, however late its timer fires, and during the next waits the isolate reads the answers. A
  * wait does not count at all if its timer is late by more than its length and {@link MIN_BUSY_MS};
  * this happens at most ten times. So the deadline passes after twenty timers at the latest, also
- * where the clock stands still: in production it advances only with I/O. In an isolate that is not
- * busy, the deadline passes after `timeoutMs`.
+ * where the clock stands still: in production it advances only with I/O.
  */
 export class Deadline {
   readonly #timeoutMs: number;

@@ -6,32 +6,24 @@ import { type Answer, isDependent, isOptional, type Store, StoreError, skipped }
 /** The default of the maximum number of counters. That many counters take about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
-/**
- * The maximum number of expired counters that a call removes in addition to those that it must
- * replace.
- */
+/** How many expired counters a call removes in addition to those that it must replace. */
 const EXTRA_REMOVALS = 64;
 
 /**
- * Creates a store in this isolate's memory, for tests and for a single process. Cloudflare runs
- * many isolates, and each of them would have its own counts.
+ * Creates a store in this isolate's memory, for tests and for a single process.
  *
  * The store is bounded. When it is full, expired counters are replaced. If no counter has expired,
  * the store throws a `StoreError` ("memory-full"), because dropping a valid counter would admit
- * requests above a limit. Rules in shadow mode and rules with the mode `mark` have a second table of
- * the same size, so that they take no space from enforced rules.
+ * requests above a limit.
  *
- * @param maxCounters the maximum number of counters of enforced rules; all other rules may have the
- * same number in total
+ * @param maxCounters the maximum number of counters of enforced rules. Rules in other modes have a second
+ * table of the same size, so that they take no space from enforced rules
  */
 export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
   const other = new BoundedRows(maxCounters);
 
-  /**
-   * Creates a reader for both tables, because a program reads the counters of all rules as if they
-   * were enforced.
-   */
+  /** A program reads the counters of all rules as if they were enforced. */
   function rowReader(now: number) {
     return (key: string) => enforced.read(key, now) ?? other.read(key, now);
   }
@@ -85,10 +77,7 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
 /** A table of at most `max` rows. New rows replace expired ones, in the order of expiry. */
 class BoundedRows {
   readonly #rows = new Map<string, Row>();
-  /**
-   * The expiry of each row when it was first written. Since then, a row may have been changed or
-   * removed.
-   */
+  /** The expiry of each row when it was first written. It may have been changed or removed since. */
   readonly #expiries = new ExpiryQueue();
   readonly #max: number;
 

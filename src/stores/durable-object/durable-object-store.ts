@@ -15,9 +15,7 @@ import { DecisionCalls, decideAcross } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;
-  /**
-   * The start of each object's name. Several Weirs with different prefixes can share a namespace.
-   */
+  /** The start of each object's name, so that several Weirs can share a namespace. */
   readonly prefix: string;
   /** The deadline of a decision, in milliseconds. */
   readonly timeoutMs: number;
@@ -36,11 +34,9 @@ export interface DurableObjectOptions {
 }
 
 /**
- * Creates a store that keeps its counters in Durable Objects, with one object for each identity.
- *
- * Rules with the same key share an object, and groups that need only the same object share a call. All
- * other groups have calls of their own, so that an object that fails or is slow affects only its own groups.
- * If a group's counters are in several objects, the group is decided in two phases (see two-phase.ts).
+ * Creates a store that keeps its counters in Durable Objects, with one object for each identity. Groups that
+ * need only the same object share a call. All other groups have calls of their own, so that an object that
+ * fails or is slow affects only its own groups. Groups with several objects are decided by two-phase.ts.
  */
 export function createDurableObjectStore(options: DurableObjectOptions): Store {
   const { namespace, prefix } = options;
@@ -153,10 +149,7 @@ class ObjectStore implements Store {
     return answer as Answer;
   }
 
-  /**
-   * Returns unused quota in separate calls. If a call fails, the quota stays charged, and the
-   * failure is ignored.
-   */
+  /** Returns unused quota in separate calls. If a call fails, the quota stays charged. */
   #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): void {
     const calls = unused.map((each) =>
       this.#objectOf(each.counter.identity).returnUnused([each], now),

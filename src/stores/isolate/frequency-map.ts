@@ -12,16 +12,10 @@ export const DECAY_MS = 10_000;
 /** The maximum number of entries that an eviction examines. */
 const EVICTION_SCAN = 8;
 
-/**
- * If all examined entries are busier than a new entry, only one in this number of new entries is
- * added.
- */
+/** If all examined entries are busier than a new one, only one in this number of new entries is added. */
 const ADMIT_ONE_IN = 8;
 
-/**
- * Returns the weighted number of uses at a time. The result is approximately the number of uses in
- * the last {@link DECAY_MS}.
- */
+/** Returns the weighted number of uses at a time: about the number in the last {@link DECAY_MS}. */
 export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
   const ageMs = Math.max(0, now - lastUsedAt);
   return ageMs === 0 ? recentUses : recentUses * Math.exp(-ageMs / DECAY_MS);
@@ -43,9 +37,7 @@ export class FrequencyMap<Value extends Frequency> {
   readonly #max: number;
   readonly #onEvict: (value: Value, now: number) => void;
   #rejectedEntries = 0;
-  /**
-   * The last key in the order, or undefined if unknown. A key that is already last is not moved.
-   */
+  /** The last key in the order, which need not be moved; undefined if unknown. */
   #lastKey: string | undefined;
 
   constructor(max: number, onEvict: (value: Value, now: number) => void = () => {}) {
@@ -101,10 +93,7 @@ export class FrequencyMap<Value extends Frequency> {
     return values;
   }
 
-  /**
-   * Returns the first entry. It is the least recently used entry, unless an eviction has moved
-   * entries.
-   */
+  /** Returns the first entry: the least recently used one, unless an eviction has moved entries. */
   oldest(): readonly [string, Value] | undefined {
     return this.#entries.entries().next().value;
   }

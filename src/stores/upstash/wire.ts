@@ -111,7 +111,6 @@ function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[
     : counters.map((counter) => readTally(counter, values));
 }
 
-/** Reads the parts of a group, and returns the answer for each request. */
 function readParts(
   counters: Group,
   times: number,
@@ -136,7 +135,6 @@ function readParts(
   return answersOf(counters, parts);
 }
 
-/** Reads a tally, and the quota charged, which follows the tally in the reply. */
 function readChargedTally(counter: Demand, admitted: number, integers: ReplyReader): Tally {
   const { cost, block, checkOnly } = counter;
   const tally = readTally(counter, integers);
@@ -161,7 +159,6 @@ function readTally(counter: Counter, integers: ReplyReader): Tally {
   };
 }
 
-/** Reads the values of a reply one after another. */
 class ReplyReader {
   readonly #values: readonly unknown[];
   readonly #errorOf: ErrorOf;
@@ -214,11 +211,8 @@ interface UpstashClientOptions {
 
 /**
  * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and
- * returns the reply unchanged.
- *
- * The bundle contains the whole class with all of its commands, which takes 17 KiB after gzip. The
- * package has no smaller client, and bundlers do not remove unused methods of a class. A reduced
- * copy of the class would be a client of our own, which neither Upstash nor other projects test.
+ * returns the reply unchanged. The whole class takes 17 KiB of the bundle after gzip. A reduced copy
+ * would be a client of our own, which neither Upstash nor other projects test.
  */
 export function createUpstashClient({
   url,
@@ -240,10 +234,7 @@ export function createUpstashClient({
   });
 }
 
-/**
- * Frees the connection of a call that hangs. Decisions have a deadline of their own. In an isolate
- * that is busy, this deadline can pass much later, so the call is aborted later still.
- */
+/** Frees the connection of a call that hangs, after the deadline of the decision. */
 function abortAfter(ms: number): AbortSignal {
   const controller = new AbortController();
   new Deadline(ms, () => controller.abort(new DOMException("no answer", "TimeoutError")));
@@ -273,7 +264,7 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
     : new StoreError("unreachable", "no connection");
 }
 
-/** Converts the message of a command that failed in a script. The other parameter is as above. */
+/** Converts the message of a command that failed in a script. */
 export function replyError(message: string, secrets: readonly string[]): StoreError {
   return new StoreError("error-reply", publicMessage({ message }, secrets));
 }
