@@ -292,7 +292,7 @@ describe("while sums cannot be uploaded", () => {
     const api = applied({ name: "api" });
     const minutes = 60;
     for (let minute = 0; minute < minutes; minute++) {
-      recorder.record([api], allowed());
+      recorder.record([api], withVerdicts([api], allowed()));
       advance(MINUTE_MS);
     }
     const taken = recorder.take().minutes;
