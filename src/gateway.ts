@@ -29,7 +29,6 @@ import { createMatcher, type Matcher } from "./request/matcher.ts";
 import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
 import { type SentNames, sentNamesOf } from "./request/sent-values.ts";
 import { createClaimsReader } from "./request/token.ts";
-import { inSpan, isTraced } from "./stores/calls.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 
@@ -108,8 +107,7 @@ export class Gateway {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
     if (loading) await loading;
-    const decide = () => this.#decideRequest(request, context, routedPath, arrivedAt);
-    const decided = await (isTraced() ? inSpan("weir.decision", decide, attributesOf) : decide());
+    const decided = await this.#decideRequest(request, context, routedPath, arrivedAt);
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
       this.#control?.recordRefused(Date.now());
@@ -226,13 +224,4 @@ export class Gateway {
     if (decision) logDecision(decision, this.#config.denialLog, request);
     this.#control?.record(appliedRules, decision, Date.now());
   }
-}
-
-/** Returns the attributes of a decision's span, which contain no value of the client. */
-function attributesOf(decided: DecidedRequest | undefined) {
-  const { decision, appliedRules } = decided ?? NO_RULES;
-  return {
-    "weir.outcome": decided ? (decision?.outcome ?? "unmatched") : "refused",
-    "weir.rules": appliedRules.length,
-  };
 }

@@ -24,7 +24,6 @@ import { logBreaker, logControlFailed, logMisconfigured, logMode } from "./log.t
 import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { Recorder } from "./statistics/recorder.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
-import { inSpan } from "./stores/calls.ts";
 import { createStore } from "./stores/create-store.ts";
 
 /**
@@ -36,7 +35,7 @@ function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undef
   const object = controlObject(env);
   if (!object) return undefined;
   const options = {
-    upload: (sums: StatisticsUpload) => inSpan("weir.upload", () => object.upload(sums)),
+    upload: (sums: StatisticsUpload) => object.upload(sums),
     timeoutMs,
     background: waitUntil,
     onFailure: logControlFailed,

@@ -8,7 +8,6 @@ import {
   MINUTE_MS,
   MinuteRecord,
   type MinuteSums,
-  type RuleSums,
 } from "./sums.ts";
 
 /**

@@ -1,67 +1,8 @@
-import * as workers from "cloudflare:workers";
 import { waitUntil } from "cloudflare:workers";
 import type { Counter } from "../engine/counter.ts";
 import type { Breaker } from "./breaker.ts";
 import { inTime } from "./deadline.ts";
 import type { Store } from "./store.ts";
-
-// Custom spans: parts of the traces that Cloudflare records for a Worker with tracing. Names and
-// attributes contain no value of a client.
-
-type Attributes = Readonly<Record<string, string | number | boolean>>;
-
-/** A span that has begun. */
-interface OpenSpan {
-  /** Whether the span is recorded. */
-  readonly isTraced: boolean;
-  setAttribute(name: string, value: string | number | boolean): unknown;
-}
-
-/** The part of the runtime's `tracing` that Weir uses. Older runtimes have no `tracing`. */
-export interface Spans {
-  /** The span ends when the promise that the callback returns settles. */
-  enterSpan<Result>(name: string, callback: (span: OpenSpan) => Result): Result;
-  getActiveSpan(): Pick<OpenSpan, "isTraced"> | undefined;
-}
-
-const tracing = (workers as { readonly tracing?: Partial<Spans> }).tracing;
-
-/** Undefined if the runtime has no custom spans. */
-export const runtimeSpans: Spans | undefined =
-  typeof tracing?.enterSpan === "function" && typeof tracing.getActiveSpan === "function"
-    ? (tracing as Spans)
-    : undefined;
-
-/**
- * Whether the current request is recorded in a trace. A span takes several microseconds even if it
- * is not recorded, so tasks without I/O begin one only if this is true.
- */
-export function isTraced(spans = runtimeSpans): boolean {
-  return spans?.getActiveSpan()?.isTraced === true;
-}
-
-/**
- * Runs a task in a span. Without spans in the runtime, only runs the task.
- *
- * @param attributesOf returns the attributes of a result; called only if the span is recorded
- */
-export function inSpan<Result>(
-  name: string,
-  task: () => Promise<Result>,
-  attributesOf?: (result: Result) => Attributes,
-  spans = runtimeSpans,
-): Promise<Result> {
-  if (!spans) return task();
-  return spans.enterSpan(name, async (span) => {
-    const result = await task();
-    if (attributesOf && span.isTraced) {
-      for (const [attribute, value] of Object.entries(attributesOf(result))) {
-        span.setAttribute(attribute, value);
-      }
-    }
-    return result;
-  });
-}
 
 /** A call to the store that has ended. */
 export interface StoreCall {
@@ -85,7 +26,6 @@ export interface StoreMeter {
  * @param commandsOf estimates the billed commands from the result
  */
 export type MakeCall = <Result>(
-  name: "decide" | "adjust" | "reset",
   counters: readonly Counter[],
   call: () => Promise<Result>,
   commandsOf?: (result: Result) => number,
@@ -101,15 +41,15 @@ interface CallOptions {
 }
 
 /**
- * Returns a function that makes calls: each has a deadline and a span, is measured, and runs to its end
+ * Returns a function that makes calls: each has a deadline, is measured, and runs to its end
  * even if the client hangs up. A breaker stops the calls while they fail.
  */
 export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCall {
-  return (name, counters, call, commandsOf = () => 0) =>
+  return (counters, call, commandsOf = () => 0) =>
     breakerOf(counters).run(counters, () => {
       const limited = () => inTime(call, timeoutMs);
       const measured = meter ? () => measure(meter, limited, commandsOf) : limited;
-      return kept(inSpan(`weir.store.${name}`, measured));
+      return kept(measured());
     });
 }
 

@@ -49,7 +49,6 @@ function createBatchedUpstash(
   const makeCall = callMaker({ timeoutMs, meter, breakerOf: () => breaker });
   const run = (entries: readonly Entry[]) =>
     makeCall(
-      "decide",
       [],
       () => upstash.run(entries),
       (answers) => billedCommands(clock, entries, answers),

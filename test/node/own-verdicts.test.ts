@@ -12,7 +12,6 @@ const tasks = vi.hoisted((): Promise<unknown>[] => []);
 
 vi.mock("cloudflare:workers", () => ({
   waitUntil: (task: Promise<unknown>) => void tasks.push(task),
-  tracing: undefined,
   WorkerEntrypoint: class {},
   DurableObject: class {},
 }));

@@ -51,12 +51,11 @@ class ObjectStore implements Store {
   readonly #calls: ObjectCalls;
 
   constructor(options: DurableObjectOptions, objectOf: ObjectOf) {
-    const { timeoutMs, background = waitUntil, makeCall = (_, __, call) => call() } = options;
+    const { timeoutMs, background = waitUntil, makeCall = (_, call) => call() } = options;
     this.#objectOf = objectOf;
     this.#timeoutMs = timeoutMs;
     this.#background = background;
-    this.#call = (name, counters, call) =>
-      makeCall(name, counters, () => call().catch(throwStoreError));
+    this.#call = (counters, call) => makeCall(counters, () => call().catch(throwStoreError));
     this.#calls = new ObjectCalls(objectOf, timeoutMs, background);
   }
 
@@ -83,7 +82,7 @@ class ObjectStore implements Store {
     for (const [identity, indices] of shared) {
       const own = indices.map((index) => groups[index] as Group);
       const returns = unused.filter(({ counter }) => counter.identity === identity);
-      const decided = this.#call("decide", own.flat(), () =>
+      const decided = this.#call(own.flat(), () =>
         this.#calls.decideInObject(identity, own, now, returns, deadline),
       );
       for (const [at, index] of indices.entries()) {
@@ -92,8 +91,7 @@ class ObjectStore implements Store {
     }
     for (const [index, group] of groups.entries()) {
       if (answers[index]) continue;
-      const decide = () =>
-        this.#call("decide", group, () => this.#decideAlone(group, now, deadline));
+      const decide = () => this.#call(group, () => this.#decideAlone(group, now, deadline));
       answers[index] = isDependent(groups, index)
         ? decideAfter(answers[0] as Promise<Answer>, decide, deadline)
         : decide();
@@ -107,7 +105,7 @@ class ObjectStore implements Store {
     unused: readonly UnusedQuota[] = [],
   ): Promise<readonly Tally[]> {
     const tallies: Tally[] = [];
-    await this.#call("adjust", counters, async () => {
+    await this.#call(counters, async () => {
       const parts = partsOf(counters);
       const isAdjusted = ({ counter }: UnusedQuota) =>
         parts.some(({ identity }) => identity === counter.identity);
@@ -126,7 +124,7 @@ class ObjectStore implements Store {
   }
 
   async reset(counters: readonly Removal[], now?: number): Promise<void> {
-    await this.#call("reset", counters, () =>
+    await this.#call(counters, () =>
       Promise.all(
         partsOf(counters).map((part) => this.#objectOf(part.identity).reset(part.counters, now)),
       ),

@@ -4,7 +4,6 @@ import { defineConfig } from "../../../src/config/define.ts";
 const background = vi.hoisted(() => [] as Promise<unknown>[]);
 vi.mock("cloudflare:workers", () => ({
   waitUntil: (task: Promise<unknown>) => background.push(task),
-  tracing: undefined,
   DurableObject: class {},
   WorkerEntrypoint: class {},
 }));

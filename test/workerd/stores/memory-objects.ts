@@ -36,7 +36,7 @@ export function storeThat(fail: () => Promise<never>) {
     prefix: "test",
     timeoutMs: TIMEOUT_MS,
     background,
-    makeCall: (_, __, call) => inTime(call, TIMEOUT_MS),
+    makeCall: (_, call) => inTime(call, TIMEOUT_MS),
   });
   const store = withLeases(withDenialCache(objects), { timeoutMs: TIMEOUT_MS, background });
   return { store, memory, calls, tasks };
