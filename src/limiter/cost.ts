@@ -4,9 +4,9 @@ import type { ReadonlyHeaders } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import {
   dependsOnResponse,
+  inWindowsOf,
   isChargedByResponse,
   type RuleCounter,
-  refundCountersOf,
   ruleCountersOf,
 } from "./counters.ts";
 import type { RuleVerdict } from "./decision.ts";
@@ -79,9 +79,9 @@ export function chargedCountersOf(
   { verdict, cost }: ResponseCharge,
   prefix: string,
 ): RuleCounter[] {
-  const { appliedRule, reserve } = verdict;
-  if (reserve && cost < 0) return refundCountersOf(appliedRule, prefix, reserve, -cost);
-  return ruleCountersOf(appliedRule, prefix, { cost }, verdict.shard ?? reserve?.shards?.[0]);
+  const { appliedRule, reserve, shard = reserve?.shards?.[0] } = verdict;
+  const ruleCounters = ruleCountersOf(appliedRule, prefix, { cost }, shard);
+  return reserve && cost < 0 ? inWindowsOf(reserve, ruleCounters) : ruleCounters;
 }
 
 /** Returns the final cost minus the quota that the decision has charged. */

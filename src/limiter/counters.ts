@@ -285,20 +285,6 @@ export interface Reserve {
   readonly counters?: string;
 }
 
-/** Returns the counters that give back a part of a reserve, one for each window of the rule. */
-export function refundCountersOf(
-  appliedRule: AppliedRule,
-  prefix: string,
-  reserve: Reserve,
-  quota: number,
-): RuleCounter[] {
-  const { shards } = reserve;
-  const ruleCounters = appliedRule.windows.map((window, index) =>
-    ruleCounterOf(appliedRule, window, prefix, { cost: -quota }, shards?.[index]),
-  );
-  return inWindowsOf(reserve, ruleCounters);
-}
-
 /** Returns the counters so that `adjust` changes them only in the windows of a reserve. */
 export function inWindowsOf(
   { windows }: Reserve,
