@@ -1,4 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
+import { type Decision, isViolated } from "../../../src/limiter/decision.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { MAX_LIMITED_CLIENTS, MAX_MINUTES, Recorder } from "../../../src/statistics/recorder.ts";
 import {
   MINUTE_MS,
@@ -7,8 +9,6 @@ import {
   type RequestSums,
   type RuleSums,
 } from "../../../src/statistics/sums.ts";
-import { type Decision, isViolated } from "../../../src/limiter/decision.ts";
-import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { verdictOn } from "../../verdicts.ts";
 import { allowed, applied, limited, quota, shadowDenial, undecided } from "./decisions.ts";
 
