@@ -3,9 +3,10 @@ import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { onInterruption } from "../interruption.ts";
 import { loadConfig } from "../load-config.ts";
+import type { LogRequest } from "../logs/log-request.ts";
 import { type Logs, type OpenOptions, openLogs } from "../logs/open-logs.ts";
-import type { LogSummary } from "../logs/progress.ts";
-import { printable } from "../print/text.ts";
+import { type LogSummary, startProgressLine } from "../logs/progress.ts";
+import { jsonText, printable } from "../print/text.ts";
 
 // What replay and suggest have in common: options about logs, a configuration, a signal that ends the reading, and
 // the printing of the report.
@@ -72,32 +73,85 @@ export async function readConfig(
 }
 
 /** How a signal, such as Ctrl-C, ends a command. */
-interface Interruption {
+export interface Interruption {
   /** Aborts when the process gets a signal, such as SIGINT. */
   readonly signal: AbortSignal;
   /** The exit code for the signal that the process got; undefined before that. */
   exitCode(): number | undefined;
 }
 
-/** Runs a function that a signal may end early, instead of ending the process at once. */
-export async function untilInterrupted<Result>(
-  run: (interruption: Interruption) => Promise<Result>,
-): Promise<Result> {
-  const stopping = new AbortController();
-  const interruption = onInterruption((reason) => stopping.abort(reason));
-  try {
-    return await run({ signal: stopping.signal, exitCode: () => interruption.exitCode() });
-  } finally {
-    interruption[Symbol.dispose]();
+/** Logs that a command reads. */
+export interface LogInput {
+  /** The files as the user has written them. */
+  readonly files: readonly string[];
+  readonly logs: Logs;
+  /** Ends the reading. The report is then about the requests until that moment. */
+  readonly signal?: AbortSignal;
+  /** Called after each batch of requests. */
+  readonly onProgress?: () => void;
+}
+
+/** Calls a function for each request. */
+export async function forEachRequest(
+  { logs, onProgress }: LogInput,
+  visit: (request: LogRequest) => void,
+): Promise<void> {
+  for await (const requests of logs.batches()) {
+    for (const request of requests) visit(request);
+    onProgress?.();
   }
 }
 
+interface LogReport {
+  readonly log: LogSummary;
+  readonly isPartial?: true | undefined;
+}
+
+/** How a command reports on logs. */
+export interface LogCommand<Report extends LogReport> {
+  readonly files: readonly string[];
+  readonly logOptions: OpenOptions;
+  readonly quiet?: true | undefined;
+  read(input: LogInput): Promise<Report>;
+  /** @returns the exit code */
+  print(report: Report, interruption: Interruption): Promise<number>;
+}
+
 /**
- * Opens logs. Even the first bytes of a standard input may not come for long.
+ * Reads logs and prints a report on them. A signal ends the reading, instead of ending the process at once.
  *
- * @throws {CommandFailure} if a signal comes first
+ * @returns the exit code
+ * @throws {CommandFailure}
  */
-export async function openUntilInterrupted(
+export async function runOnLogs<Report extends LogReport>({
+  files,
+  logOptions,
+  quiet,
+  read,
+  print,
+}: LogCommand<Report>): Promise<number> {
+  const stopping = new AbortController();
+  const onSignal = onInterruption((reason) => stopping.abort(reason));
+  const { signal } = stopping;
+  const interruption = { signal, exitCode: () => onSignal.exitCode() };
+  try {
+    const logs = await openUntilInterrupted(logOptions, interruption);
+    const line = startProgressLine(logs.progress, quiet);
+    let report: Report;
+    try {
+      report = await read({ files, logs, signal, onProgress: () => line.update() });
+    } finally {
+      line.stop();
+    }
+    if (report.log.requests === 0 && !report.isPartial) throw noRequests(report.log);
+    return await print(report, interruption);
+  } finally {
+    onSignal[Symbol.dispose]();
+  }
+}
+
+/** Even the first bytes of a standard input may not come for long. */
+async function openUntilInterrupted(
   options: OpenOptions,
   { signal, exitCode }: Interruption,
 ): Promise<Logs> {
@@ -109,32 +163,20 @@ export async function openUntilInterrupted(
   }
 }
 
-/**
- * Prints a report after its page is written, so that the exit code is known before a reader of the report could
- * end the command. Without the page, the report itself is still complete.
- *
- * @param report ends with a line break or without one
- * @param writePage undefined without `--html`; not called after an interruption
- * @returns the exit code
- */
-export async function printReport(
-  report: string,
-  { exitCode }: Interruption,
-  writePage?: (() => Promise<void>) | undefined,
-): Promise<number> {
-  const reason = exitCode() === undefined ? await reasonAgainst(writePage) : undefined;
-  process.stdout.write(report.endsWith("\n") ? report : `${report}\n`);
-  if (reason !== undefined) console.error(reason);
-  return exitCode() ?? (reason === undefined ? 0 : 2);
+/** The forms of a report. */
+interface Forms<Report> {
+  readonly text: (report: Report) => string;
+  readonly markdown: (report: Report) => string;
 }
 
-/** @returns why the page could not be written */
-async function reasonAgainst(writePage: () => Promise<void> = async () => {}) {
-  try {
-    await writePage();
-    return undefined;
-  } catch (error) {
-    if (error instanceof CommandFailure) return error.message;
-    throw error;
-  }
+/** Prints a report in the form that the user wants. @returns the exit code */
+export function printReport<Report>(
+  report: Report,
+  { json, markdown }: { readonly json?: true; readonly markdown?: true },
+  forms: Forms<Report>,
+  { exitCode }: Interruption,
+): number {
+  const text = json ? jsonText(report) : forms[markdown ? "markdown" : "text"](report);
+  process.stdout.write(text.endsWith("\n") ? text : `${text}\n`);
+  return exitCode() ?? 0;
 }

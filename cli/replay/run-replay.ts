@@ -3,19 +3,19 @@ import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { factNotes, logNotes } from "../logs/needs.ts";
-import { checkedLogOptions, type LogOptions, type Logs } from "../logs/open-logs.ts";
-import { startProgressLine, summariseLogs } from "../logs/progress.ts";
-import { jsonText } from "../print/text.ts";
+import { checkedLogOptions, type LogOptions } from "../logs/open-logs.ts";
+import { summariseLogs } from "../logs/progress.ts";
 import { compareRules } from "./compare-rules.ts";
 import { ReplayEngine } from "./engine.ts";
-import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
+import { checkHtmlFile, writeHtmlFile } from "./html-file.ts";
 import {
   type ConfigFile,
-  noRequests,
-  openUntilInterrupted,
+  forEachRequest,
+  type Interruption,
+  type LogInput,
   printReport,
   readConfig,
-  untilInterrupted,
+  runOnLogs,
 } from "./inputs.ts";
 import { markdownReport } from "./markdown-report.ts";
 import type { FailedBound, ReplayReport } from "./report.ts";
@@ -31,24 +31,19 @@ export interface ReplayedConfig {
   readonly engine: ReplayEngine;
 }
 
-export interface ReplayInput {
-  /** The logs' files as the user has written them. */
-  readonly files: readonly string[];
-  readonly logs: Logs;
+export interface ReplayInput extends LogInput {
   readonly replayed: ReplayedConfig;
   /** The configuration to compare with. */
   readonly against?: ReplayedConfig | undefined;
-  /** Ends the reading. The report is then about the lines that have been read until that moment. */
-  readonly signal?: AbortSignal;
-  /** Called after each batch of requests. */
-  readonly onProgress?: () => void;
 }
 
 /** Replays logs under one or two configurations, reading them once, and adds up the verdicts. */
 export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   const { files, logs, replayed, against, signal } = input;
   const totals = new ReplayTotals(replayed.engine, against?.engine, logs.facts.has("status"));
-  await replayAll(input, totals);
+  await forEachRequest(input, (request) => {
+    totals.add(replayed.engine.decide(request), against?.engine.decide(request));
+  });
   const isPartial = signal?.aborted || undefined;
   const { firstAt = 0, lastAt = 0 } = logs.progress;
   const costOf = ({ config, engine }: ReplayedConfig) =>
@@ -77,16 +72,6 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
         costBefore: costOf(against),
       },
   };
-}
-
-async function replayAll(input: ReplayInput, totals: ReplayTotals): Promise<void> {
-  const { logs, replayed, against, onProgress } = input;
-  for await (const requests of logs.batches()) {
-    for (const request of requests) {
-      totals.add(replayed.engine.decide(request), against?.engine.decide(request));
-    }
-    onProgress?.();
-  }
 }
 
 /** The options of the command `replay`. */
@@ -192,62 +177,73 @@ export async function runReplay(
   files: readonly string[],
   options: ReplayCommandOptions,
 ): Promise<number> {
-  const { config, against } = options;
+  const { config, against, html } = options;
   checkPairs(options);
   const logOptions = checkedLogOptions(files, options);
-  const replayed = await readConfig(config);
-  const comparedWith = against === undefined ? undefined : await readConfig(against, "--against");
-  return untilInterrupted(async (interruption) => {
-    const inputs = [...files, config, ...(against === undefined ? [] : [against])];
-    const html = options.html === undefined ? undefined : await checkHtmlFile(options.html, inputs);
-    const logs = await openUntilInterrupted(logOptions, interruption);
-    checkBounds(options, logs.facts);
-    const withEngine = (given: ConfigFile): ReplayedConfig => ({
-      ...given,
-      engine: new ReplayEngine(given.config, logs.facts, options.missingAsAbsent),
-    });
-    const withRules = withEngine(replayed);
-    checkLeftOut(options, withRules.config, withRules.engine);
-    const report = await withProgress(logs, options, {
-      ...{ files, logs, signal: interruption.signal },
-      replayed: withRules,
-      against: comparedWith && withEngine(comparedWith),
-    });
-    if (report.log.requests === 0 && !report.isPartial) throw noRequests(report.log);
-    const bounded = { ...report, failed: exceededBounds(report, options) };
-    const writePage = html && (() => writeReplayPage(html, bounded, interruption.signal));
-    const exitCode = await printReport(textOf(bounded, options), interruption, writePage);
-    if (exitCode !== 0) return exitCode;
-    if (bounded.failed.length > 0) return 1;
-    const unchecked = uncheckedBounds(report, options);
-    if (unchecked !== undefined) console.error(unchecked);
-    return unchecked === undefined ? 0 : 2;
+  const given = await readConfig(config);
+  const compared = against === undefined ? undefined : await readConfig(against, "--against");
+  if (html !== undefined) await checkHtmlFile(html);
+  return runOnLogs({
+    ...{ files, logOptions, quiet: options.quiet },
+    async read(input) {
+      const { facts } = input.logs;
+      checkBounds(options, facts);
+      const withEngine = (file: ConfigFile): ReplayedConfig => ({
+        ...file,
+        engine: new ReplayEngine(file.config, facts, options.missingAsAbsent),
+      });
+      const replayed = withEngine(given);
+      checkLeftOut(options, replayed.config, replayed.engine);
+      const report = await replayLogs({
+        ...input,
+        ...{ replayed, against: compared && withEngine(compared) },
+      });
+      return { ...report, failed: exceededBounds(report, options) };
+    },
+    print: (report, interruption) => print(report, options, interruption),
   });
 }
 
-async function withProgress(
-  logs: Logs,
-  { quiet }: ReplayCommandOptions,
-  input: ReplayInput,
-): Promise<ReplayReport> {
-  const line = startProgressLine(logs.progress, quiet);
-  try {
-    return await replayLogs({ ...input, onProgress: () => line.update() });
-  } finally {
-    line.stop();
-  }
+/**
+ * Prints a report after its page is written, so that the exit code is known before a reader of the report could
+ * end the command. Without the page, the report itself is still complete.
+ *
+ * @returns the exit code
+ */
+async function print(
+  report: ReplayReport,
+  options: ReplayCommandOptions,
+  interruption: Interruption,
+): Promise<number> {
+  const { html } = options;
+  const isWritten = html !== undefined && interruption.exitCode() === undefined;
+  const failure = isWritten ? await writePage(html, report, interruption.signal) : undefined;
+  const exitCode = printReport(
+    report,
+    options,
+    { text: textReport, markdown: markdownReport },
+    interruption,
+  );
+  if (failure) console.error(failure.message);
+  if (exitCode !== 0 || failure) return exitCode || 2;
+  if (report.failed.length > 0) return 1;
+  const unchecked = uncheckedBounds(report, options);
+  if (unchecked !== undefined) console.error(unchecked);
+  return unchecked === undefined ? 0 : 2;
 }
 
-function textOf(report: ReplayReport, { json, markdown }: ReplayCommandOptions): string {
-  if (json) return jsonText(report);
-  return markdown ? markdownReport(report) : textReport(report);
-}
-
-async function writeReplayPage(
-  file: HtmlFile,
+/** @returns why the page could not be written */
+async function writePage(
+  file: string,
   report: ReplayReport,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<CommandFailure | undefined> {
   const { replayPage } = await import("../html/replay-page.ts");
-  await writeHtmlFile(file, replayPage(report), signal);
+  try {
+    await writeHtmlFile(file, replayPage(report), signal);
+    return undefined;
+  } catch (error) {
+    if (error instanceof CommandFailure) return error;
+    throw error;
+  }
 }

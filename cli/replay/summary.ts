@@ -16,7 +16,9 @@ import type {
   DeniedClient,
   FailedBound,
   ReplayReport,
+  RuleReport,
 } from "./report.ts";
+import type { ReportTable } from "./report-parts.ts";
 
 // The sentences and the rows of a report, for all its forms. The sentences contain no text from the log.
 
@@ -127,27 +129,13 @@ export function withoutReasons(
 
 /** How many clients a table lists. `--json` has all. */
 const LISTED_CLIENTS = 10;
-
-/** The rows of a table of clients, for all forms of the report. */
-export interface ClientTable {
-  readonly title: string;
-  /** The headings of the numbers. */
-  readonly headings: readonly string[];
-  readonly rows: readonly ClientRow[];
-  /** How many clients are not listed. */
-  readonly more: number;
-}
-
-/** The texts are those of the log. */
-interface ClientRow {
-  readonly client: string;
-  readonly numbers: readonly (number | string)[];
-  readonly userAgent: string;
-  readonly path: string;
-}
+/** How many rules a table lists. */
+const LISTED_RULES = 50;
+/** The maximum width of a client on a terminal: an IPv6 address fits. */
+const CLIENT_WIDTH = 45;
 
 /** Returns the clients denied most. */
-export function deniedClients(clients: readonly DeniedClient[]): ClientTable {
+export function deniedClients(clients: readonly DeniedClient[]): ReportTable {
   const headings = ["Requests", "Denied", "Had succeeded"];
   return clientTable("Clients denied most", headings, clients, deniedNumbers);
 }
@@ -160,7 +148,7 @@ export function deniedNumbers(client: DeniedClient): (number | string)[] {
 }
 
 /** Returns the clients whose requests two configurations decide differently. */
-export function comparedClients({ mostNewlyDenied, mostNewlyAllowed }: Comparison): ClientTable[] {
+export function comparedClients({ mostNewlyDenied, mostNewlyAllowed }: Comparison): ReportTable[] {
   const headings = ["Requests", "Denied before", "Denied", "Had succeeded"];
   const numbersOf = (client: ComparedClient) => {
     const { requests, deniedBefore, denied, newlyDeniedSucceeded = "unknown" } = client;
@@ -172,32 +160,77 @@ export function comparedClients({ mostNewlyDenied, mostNewlyAllowed }: Compariso
   ];
 }
 
-function clientTable<Client extends DeniedClient | ComparedClient>(
+type ListedClient = Pick<DeniedClient, "client" | "userAgents" | "paths">;
+
+/**
+ * Returns a table of clients, with their most frequent user agents and paths.
+ *
+ * @param headings those of the numbers
+ */
+export function clientTable<Client extends ListedClient>(
   title: string,
   headings: readonly string[],
   clients: readonly Client[],
   numbersOf: (client: Client) => (number | string)[],
-): ClientTable {
-  const rows = clients.slice(0, LISTED_CLIENTS).map((client) => ({
-    client: client.client,
-    numbers: numbersOf(client),
-    userAgent: client.userAgents[0]?.text ?? "",
-    path: client.paths[0]?.text ?? "",
-  }));
-  return { title, headings, rows, more: clients.length - rows.length };
+): ReportTable {
+  const rows = clients
+    .slice(0, LISTED_CLIENTS)
+    .map((client) => [
+      { code: client.client, width: CLIENT_WIDTH },
+      ...numbersOf(client),
+      { code: client.userAgents[0]?.text ?? "" },
+      { code: client.paths[0]?.text ?? "" },
+    ]);
+  return {
+    title,
+    headings: ["Client", ...headings, "User agent", "Path"],
+    rows,
+    more: clients.length - rows.length,
+  };
 }
 
-/** The headings of a table of compared rules: their names, their changes, and {@link comparedRuleCells}. */
-export const COMPARED_RULE = [
-  ...["Rule", "Change", "Mode"],
-  ...["Over limit before", "Over limit", "Denied before", "Denied"],
-];
+/** Returns the rules that were added, removed or changed, or whose verdicts differ. */
+export function comparedRules({ against, rules }: Comparison): ReportTable {
+  const different = rules.filter(isDifferent);
+  const rows = different.slice(0, LISTED_RULES).map((compared) => {
+    const { rule, change, overLimitBefore, overLimit, deniedBefore, denied } = compared;
+    // A number is missing if the rule is not replayed.
+    const numbers = [overLimitBefore, overLimit, deniedBefore, denied];
+    return [{ code: rule }, change, modesOf(compared), ...numbers.map((number) => number ?? "-")];
+  });
+  return {
+    title: `Rules, compared with ${against}`,
+    headings: [
+      ...["Rule", "Change", "Mode"],
+      ...["Over limit before", "Over limit", "Denied before", "Denied"],
+    ],
+    rows,
+    more: different.length - rows.length,
+  };
+}
 
-/** Returns the mode and the numbers of a rule. A number is missing if the rule is not replayed. */
-export function comparedRuleCells(compared: ComparedRule): (number | string)[] {
-  const { overLimitBefore, overLimit, deniedBefore, denied } = compared;
-  const numbers = [overLimitBefore, overLimit, deniedBefore, denied];
-  return [modesOf(compared), ...numbers.map((number) => number ?? "-")];
+/** Returns all rules with their numbers. */
+export function replayedRules(rules: readonly RuleReport[]): ReportTable {
+  const rows = rules
+    .slice(0, LISTED_RULES)
+    .map((rule) => [
+      { code: rule.name },
+      rule.mode,
+      rule.limits,
+      rule.requests,
+      `${formatCount(rule.denied)} (${formatPercent(rule.deniedShare)})`,
+      rule.deniedSucceeded ?? "unknown",
+      formatEstimate(rule.clients, rule.isEstimate),
+      formatEstimate(rule.clientsDenied, rule.isDeniedEstimate),
+    ]);
+  return {
+    headings: [
+      ...["Rule", "Mode", "Limit", "Requests", "Over the limit", "Had succeeded", "Clients"],
+      "Clients over the limit",
+    ],
+    rows,
+    more: rules.length - rows.length,
+  };
 }
 
 /** Returns why the command ends with 1. */

@@ -7,23 +7,18 @@ import {
 import {
   addedUp,
   barChart,
-  type Cell,
-  fitted,
   padded,
   printable,
   styled,
-  table,
   valuesPerBar,
   WIDTH,
-  widthOf,
   wrapped,
 } from "../print/text.ts";
-import type { Comparison, ReplayReport, RuleReport, Timeline, WorstWindow } from "./report.ts";
+import type { ReplayReport, RuleReport, Timeline, WorstWindow } from "./report.ts";
+import { brokenLinesText, joined, textNotes, textTable } from "./report-parts.ts";
 import {
-  type ClientTable,
-  COMPARED_RULE,
   comparedClients,
-  comparedRuleCells,
+  comparedRules,
   costOf,
   deniedClients,
   deniedNumbers,
@@ -35,58 +30,6 @@ import {
   notesOf,
   summaryOf,
 } from "./summary.ts";
-
-const MAX_CLIENT = 45;
-
-/** Returns a table of clients with their user agents and paths; an empty text without clients. */
-function clientsTable({ title, headings, rows, more }: ClientTable): string {
-  if (rows.length === 0) return "";
-  const names = ["Client", ...headings].map((heading) => heading.toUpperCase());
-  const cells = rows.map(({ client, numbers }) => [fitted(client, MAX_CLIENT), ...numbers]);
-  // The two last columns share the columns that the others leave.
-  const taken = Math.max(...table(names, cells).split("\n").map(plainWidth));
-  const width = Math.max(10, Math.floor((WIDTH - taken - 4) / 2));
-  const described = rows.map(({ userAgent, path }, at) => [
-    ...(cells[at] ?? []),
-    ...[userAgent, path].map((text) => fitted(text, width)),
-  ]);
-  return [
-    styled("bold", title),
-    table([...names, "USER AGENT", "PATH"], described),
-    ...(more > 0 ? [styled("dim", `and ${more} more with --json`)] : []),
-  ].join("\n");
-}
-
-/** The width of a line without the codes of its colours. */
-function plainWidth(line: string): number {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of colours begin with one
-  return widthOf(line.replace(/\u001b\[\d{1,3}m/g, ""));
-}
-
-/** Returns the sections that compare two configurations: rules, and clients that are treated differently. */
-function comparisonSections(comparison: Comparison): string[] {
-  const { against, costBefore } = comparison;
-  return [
-    rulesTable(comparison),
-    ...comparedClients(comparison).map(clientsTable),
-    costBefore ? `With ${printable(against)}: ${costOf(costBefore)}` : "",
-  ];
-}
-
-function rulesTable({ against, rules }: Comparison): string {
-  const rows = rules.map((each): Cell[] => {
-    const { rule, change } = each;
-    const marked = change === "same" ? change : ({ text: change, style: "yellow" } as const);
-    return [rule, marked, ...comparedRuleCells(each)];
-  });
-  return [
-    styled("bold", `Rules, compared with ${printable(against)}`),
-    table(
-      COMPARED_RULE.map((heading) => heading.toUpperCase()),
-      rows,
-    ),
-  ].join("\n");
-}
 
 /** Beside a chart are its title and its highest value. */
 const CHART_WIDTH = WIDTH - 40;
@@ -102,8 +45,8 @@ function ruleSection(rule: RuleReport, hasClients: boolean): string {
   const details = [
     ...wrapped(countsOf(rule), WIDTH - 2),
     ...(rule.requests > 0 ? chartOf(rule.timeline) : []),
-    ...(rule.denied > 0 ? windowsOf(rule.worstWindows) : []),
-    ...(rule.denied > 0 && hasClients ? clientsOf(rule) : []),
+    ...(rule.denied > 0 ? windowsOf(rule.worstWindows).split("\n") : []),
+    ...(rule.denied > 0 && hasClients ? clientsOf(rule).split("\n") : []),
   ];
   return [styled("bold", first), ...[...rest, ...details].map((line) => INDENT + line)].join("\n");
 }
@@ -139,43 +82,49 @@ function chartOf({ start, stepSeconds, allowed, denied }: Timeline): string[] {
   ];
 }
 
-function windowsOf(windows: readonly WorstWindow[]): string[] {
-  const rows = windows
-    .slice(0, LISTED)
-    .map(({ policy, start, end, requests, denied }) => [
-      formatTime(Date.parse(start)),
-      formatDuration(Date.parse(end) - Date.parse(start)),
-      fitted(policy, 40),
-      requests ?? "",
-      denied,
-    ]);
-  return indented(table(["WORST WINDOWS", "LENGTH", "POLICY", "REQUESTS", "DENIED"], rows));
+function windowsOf(windows: readonly WorstWindow[]): string {
+  return textTable({
+    headings: ["Worst windows", "Length", "Policy", "Requests", "Denied"],
+    rows: windows
+      .slice(0, LISTED)
+      .map(({ policy, start, end, requests, denied }) => [
+        formatTime(Date.parse(start)),
+        formatDuration(Date.parse(end) - Date.parse(start)),
+        { code: policy, width: 40 },
+        requests ?? "",
+        denied,
+      ]),
+  });
 }
 
-function clientsOf({ mostDenied }: RuleReport): string[] {
-  const rows = mostDenied
-    .slice(0, LISTED)
-    .map((client) => [fitted(client.client, 60), ...deniedNumbers(client)]);
-  return indented(table(["CLIENTS DENIED MOST", "REQUESTS", "DENIED", "HAD SUCCEEDED"], rows));
-}
-
-function indented(text: string): string[] {
-  return text.split("\n");
+function clientsOf({ mostDenied }: RuleReport): string {
+  return textTable({
+    headings: ["Clients denied most", "Requests", "Denied", "Had succeeded"],
+    rows: mostDenied
+      .slice(0, LISTED)
+      .map((client) => [{ code: client.client, width: 60 }, ...deniedNumbers(client)]),
+  });
 }
 
 /** Returns the report for a terminal, at most 120 columns wide. It ends without a line break. */
 export function textReport(report: ReplayReport): string {
   const { total, rules, comparison } = report;
+  const costBefore = comparison?.costBefore;
   const sections: string[] = [
     headline(report),
-    notes(report),
-    ...(comparison ? comparisonSections(comparison) : []),
+    textNotes(notesOf(report)),
+    ...(comparison
+      ? [
+          ...[comparedRules(comparison), ...comparedClients(comparison)].map(textTable),
+          costBefore ? `With ${printable(comparison.against)}: ${costOf(costBefore)}` : "",
+        ]
+      : []),
     ...rules.map((rule) => ruleSection(rule, rules.length > 1)),
-    clientsTable(deniedClients(total.mostDenied)),
-    brokenLines(report),
+    textTable(deniedClients(total.mostDenied)),
+    brokenLinesText(report.log),
     lines([...logOf(report), ...(report.cost ? [costOf(report.cost)] : [])]),
   ];
-  return sections.filter((section) => section !== "").join("\n\n");
+  return joined(sections);
 }
 
 function headline(report: ReplayReport): string {
@@ -189,23 +138,6 @@ function headline(report: ReplayReport): string {
     ...sentences.flatMap((sentence) => wrapped(sentence, WIDTH)),
     ...failed.map((bound) => styled("red", failureOf(bound))),
   ].join("\n");
-}
-
-function notes(report: ReplayReport): string {
-  const indented = (text: string) =>
-    wrapped(text, WIDTH - 2).map((line, at) => `${at === 0 ? "! " : "  "}${line}`);
-  return notesOf(report)
-    .flatMap(indented)
-    .map((line) => styled("yellow", line))
-    .join("\n");
-}
-
-function brokenLines({ log }: ReplayReport): string {
-  if (log.brokenLines.length === 0) return "";
-  const shown = log.brokenLines.flatMap(({ file, line, reason }) =>
-    wrapped(`${file}:${line}: ${reason}`, WIDTH - 2).map((each) => `  ${each}`),
-  );
-  return [styled("bold", "Lines that could not be read"), ...shown].join("\n");
 }
 
 function lines(sentences: readonly string[]): string {

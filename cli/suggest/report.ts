@@ -2,56 +2,20 @@ import { formatCount, formatPercent, formatTime } from "../../src/admin/format.t
 import type { MatchInput } from "../../src/config/match.ts";
 import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
+import { markdownCode, padded, styled, WIDTH, wrapped } from "../print/text.ts";
 import {
-  fitted,
-  markdownCode,
-  markdownText,
-  padded,
-  styled,
-  table,
-  WIDTH,
-  wrapped,
-} from "../print/text.ts";
-import type { Frequent } from "../replay/report.ts";
+  brokenLinesText,
+  joined,
+  markdownNotes,
+  markdownTable,
+  type ReportTable,
+  textNotes,
+  textTable,
+} from "../replay/report-parts.ts";
+import { clientTable } from "../replay/summary.ts";
 import { neverBinds } from "../warnings/limits.ts";
 import { hasHiddenValue, literal, type RequestedRule, withoutValues } from "./requested-rule.ts";
-import type {
-  HistogramBar,
-  LoudClient,
-  ProposedLimit,
-  Suggestion,
-  WindowSuggestion,
-} from "./suggestion.ts";
-
-/** Returns some lines about each client. */
-function loudestText(loudest: readonly LoudClient[]): string {
-  return loudest.flatMap(loudestLines).join("\n");
-}
-
-function loudestLines(loud: LoudClient): string[] {
-  const { client, userAgents, paths } = loud;
-  const details = [numbersOf(loud), frequent("paths", paths), frequent("agents", userAgents)];
-  return [
-    fitted(client, WIDTH),
-    ...details.filter((text) => text !== "").map((text) => `  ${fitted(text, WIDTH - 2)}`),
-  ];
-}
-
-function numbersOf({ busiest, busiestStart, requests, succeeded }: LoudClient): string {
-  return `${formatCount(busiest, "request")} from ${formatTime(Date.parse(busiestStart))}, ${formatCount(requests)} in all, ${formatPercent(succeeded / requests)} of them succeeded`;
-}
-
-function frequent(title: string, texts: readonly Frequent[]): string {
-  // Texts that occur once say little, unless there is nothing else.
-  const repeated = texts.filter((each) => each.count > 1);
-  const shown = repeated.length > 0 ? repeated : texts.slice(0, 1);
-  // Each text gets its part of the line, so that a long one does not hide the others.
-  const width = Math.floor((WIDTH - title.length - 4) / Math.max(1, shown.length)) - 2;
-  const parts = shown.map(({ text, count: times }) =>
-    fitted(`${formatCount(times)} × ${text}`, width),
-  );
-  return parts.length === 0 ? "" : `${title}: ${parts.join(", ")}`;
-}
+import type { HistogramBar, ProposedLimit, Suggestion, WindowSuggestion } from "./suggestion.ts";
 
 /** Formats the range of a bar: `3-4`. */
 function rangeText({ from, to }: HistogramBar): string {
@@ -63,9 +27,9 @@ function shareText(share: number): string {
   return `${Number((share * 100).toPrecision(12))}%`;
 }
 
-/** Returns what users paste: for a rule that exists already, only its limits. */
+/** Returns the title of what users paste: for a rule that exists already, only its limits. */
 function pasted({ config }: Pick<Suggestion, "config">): string {
-  return config === undefined ? "The rule" : "The limits";
+  return `${config === undefined ? "The rule" : "The limits"}, ready to paste`;
 }
 
 /** A window, and the limit that the rule has for it. */
@@ -166,71 +130,77 @@ const BAR = "█";
 
 /** Returns a suggestion as a report for a terminal, at most 120 columns wide, but for the rule. */
 export function suggestionText(suggestion: Suggestion): string {
-  const { windows, loudest, rule, requests } = suggestion;
-  const shortest = windows[0]?.window ?? "";
-  const sections = [
-    headline(suggestion),
-    notesText(suggestion),
-    ...(requests === 0 ? [] : [perWindow(windows), limitTable(windows)]),
+  const { match, key, windows, rule, notes, log } = suggestion;
+  const title = wrapped(`Limits for ${match}, counted by ${key}`, WIDTH);
+  return joined([
+    [...title.map((line) => styled("bold", line)), ...wrapped(numbersOf(suggestion), WIDTH)].join(
+      "\n",
+    ),
+    textNotes(notes.map(({ text }) => text)),
+    ...limitTables(suggestion).map(textTable),
     ...windows.filter(({ histogram }) => histogram.length > 0).map(histogramText),
-    loudest.length === 0
-      ? ""
-      : section(
-          `The loudest clients, by their busiest window of ${shortest}`,
-          loudestText(loudest),
-        ),
-    rule === undefined ? "" : section(`${pasted(suggestion)}, ready to paste`, rule),
-  ];
-  return sections.filter((text) => text !== "").join("\n\n");
+    textTable(loudestTable(suggestion)),
+    rule === undefined ? "" : `${styled("bold", pasted(suggestion))}\n${rule}`,
+    brokenLinesText(log),
+  ]);
 }
 
-/** Returns a text below a title. */
-function section(title: string, text: string): string {
-  return `${styled("bold", title)}\n${text}`;
+/** Returns a suggestion as Markdown. No text of the log can become a link, an image or HTML in it. */
+export function suggestionMarkdown(suggestion: Suggestion): string {
+  const { match, key, windows, rule, notes } = suggestion;
+  return joined([
+    `## Limits for ${markdownCode(match)}, counted by ${markdownCode(key)}`,
+    `${numbersOf(suggestion)}.`,
+    markdownNotes(notes.map(({ text }) => text)),
+    ...limitTables(suggestion).map(markdownTable),
+    rule === undefined ? "" : `### ${pasted(suggestion)}\n\n${fenced(rule)}`,
+    ...windows.map(histogramTable).map(markdownTable),
+    markdownTable(loudestTable(suggestion)),
+  ]);
 }
 
-function headline({ match, key, requests, clients, log }: Suggestion): string {
-  const { from, to } = log;
+function numbersOf({ requests, clients, log: { lines, from, to } }: Suggestion): string {
   const period =
     from && to ? `, from ${formatTime(Date.parse(from))} to ${formatTime(Date.parse(to))}` : "";
-  const numbers = `${formatCount(requests, "request")} of ${formatCount(clients, "client")}, in ${formatCount(log.lines, "line")}${period}`;
-  return [
-    ...wrapped(`Limits for ${match}, counted by ${key}`, WIDTH).map((line) => styled("bold", line)),
-    ...wrapped(numbers, WIDTH),
-  ].join("\n");
+  return `${formatCount(requests, "request")} of ${formatCount(clients, "client")}, in ${formatCount(lines, "line")}${period}`;
 }
 
-function notesText({ notes, log }: Suggestion): string {
-  const broken = log.brokenLines.map(({ file, line, reason }) => `${file}:${line}: ${reason}`);
-  return [
-    ...notes.flatMap(({ text }) =>
-      wrapped(text, WIDTH - 2).map((line, at) => (at === 0 ? `! ${line}` : `  ${line}`)),
-    ),
-    ...broken.map((text) => `  ${fitted(text, WIDTH - 2)}`),
-  ]
-    .map((line) => styled("yellow", line))
-    .join("\n");
-}
-
-function perWindow(windows: readonly WindowSuggestion[]): string {
-  const rows = windows.map(({ window, clientWindows, median, p95, p99, max }) => [
+function limitTables({ windows, requests }: Suggestion): ReportTable[] {
+  if (requests === 0) return [];
+  const perWindow = windows.map(({ window, clientWindows, median, p95, p99, max }) => [
     window,
     ...[median, p95, p99, max, clientWindows],
   ]);
-  const headings = ["WINDOW", "MEDIAN", "95%", "99%", "MOST", "CLIENT WINDOWS"];
-  return section("Requests of one client in one window", table(headings, rows));
-}
-
-function limitTable(windows: readonly WindowSuggestion[]): string {
-  const rows = windows.flatMap(({ window, limits }) =>
-    limits.map(({ share, limit, clientsDenied, requestsDenied }) => [
-      ...[window, shareText(share)],
+  const limits = windows.flatMap((each) =>
+    each.limits.map(({ share, limit, clientsDenied, requestsDenied }) => [
+      ...[each.window, shareText(share)],
       ...[limit, clientsDenied, requestsDenied],
     ]),
   );
-  const headings = ["WINDOW", "SHARE", "LIMIT", "CLIENTS DENIED", "REQUESTS DENIED"];
-  const title = "The lowest limits that deny at most a share of the clients, at least once";
-  return section(title, table(headings, rows));
+  return [
+    {
+      title: "Requests of one client in one window",
+      headings: ["Window", "Median", "95%", "99%", "Most", "Client windows"],
+      rows: perWindow,
+    },
+    {
+      title: "The lowest limits that deny at most a share of the clients, at least once",
+      headings: ["Window", "Share", "Limit", "Clients denied", "Requests denied"],
+      rows: limits,
+    },
+  ];
+}
+
+function histogramTable({ window, histogram }: WindowSuggestion): ReportTable {
+  return {
+    title: histogramTitle(window),
+    headings: ["Requests", "Clients"],
+    rows: histogram.map((bar) => [rangeText(bar), bar.clients]),
+  };
+}
+
+function histogramTitle(window: string): string {
+  return `Clients by the requests in their busiest window of ${window}`;
 }
 
 function histogramText({ window, histogram }: WindowSuggestion): string {
@@ -243,89 +213,22 @@ function histogramText({ window, histogram }: WindowSuggestion): string {
     const bar = length === 0 ? "" : `${styled("cyan", BAR.repeat(length))} `;
     return `${padded(ranges[index] ?? "", width, "left")}  ${bar}${formatCount(clients)}`;
   });
-  return section(`Clients by the requests in their busiest window of ${window}`, lines.join("\n"));
+  return [styled("bold", histogramTitle(window)), ...lines].join("\n");
 }
 
-/** Returns a suggestion as Markdown. No text of the log can become a link, an image or HTML in it. */
-export function suggestionMarkdown(suggestion: Suggestion): string {
-  const { windows, loudest, rule, notes, requests } = suggestion;
+function loudestTable({ loudest, windows }: Suggestion): ReportTable {
   const shortest = windows[0]?.window ?? "";
-  const sections = [
-    markdownHeadline(suggestion),
-    notes.map(({ text }) => `- ${markdownText(text)}`).join("\n"),
-    requests === 0 ? "" : markdownLimits(windows),
-    ...(rule === undefined ? [] : [`${pasted(suggestion)}, ready to paste:`, fenced(rule)]),
-    ...windows.filter(({ histogram }) => histogram.length > 0).map(histogramTable),
-    loudest.length === 0 ? "" : loudestTable(loudest, shortest),
-  ];
-  return sections.filter((text) => text !== "").join("\n\n");
-}
-
-function markdownHeadline({ match, key, requests, clients, log }: Suggestion): string {
-  const { from, to } = log;
-  const period = from && to ? `, from ${from} to ${to}` : "";
-  return [
-    `## Limits for ${markdownCode(match)}, counted by ${markdownCode(key)}`,
-    `${formatCount(requests, "request")} of ${formatCount(clients, "client")}, in ${formatCount(log.lines, "line")}${period}.`,
-  ].join("\n\n");
-}
-
-function markdownLimits(windows: readonly WindowSuggestion[]): string {
-  const rows = windows.flatMap(({ window, limits }) =>
-    limits.map(({ share, limit, clientsDenied, requestsDenied }) => [
-      ...[window, `at most ${shareText(share)}`],
-      ...[limit, clientsDenied, requestsDenied].map((count) => formatCount(count)),
-    ]),
+  return clientTable(
+    `The loudest clients, by their busiest window of ${shortest}`,
+    ["Most", "From", "Requests", "Succeeded"],
+    loudest,
+    ({ busiest, busiestStart, requests, succeeded }) => [
+      busiest,
+      formatTime(Date.parse(busiestStart)),
+      requests,
+      formatPercent(succeeded / requests),
+    ],
   );
-  return tableOf(["Window", "Clients denied", "Limit", "Clients", "Requests denied"], rows, 2);
-}
-
-function histogramTable({ window, histogram }: WindowSuggestion): string {
-  const rows = histogram.map((bar) => [rangeText(bar), formatCount(bar.clients)]);
-  return folded(
-    `Clients by the requests in their busiest window of ${window}`,
-    tableOf(["Requests", "Clients"], rows, 0),
-  );
-}
-
-function loudestTable(loudest: readonly LoudClient[], shortest: string): string {
-  const rows = loudest.map((loud) => {
-    const { client, busiest, busiestStart, requests, succeeded } = loud;
-    return [
-      markdownCode(client),
-      ...[
-        formatCount(busiest),
-        busiestStart,
-        formatCount(requests),
-        formatPercent(succeeded / requests),
-      ],
-      markdownCode(loud.userAgents[0]?.text ?? ""),
-      markdownCode(loud.paths[0]?.text ?? ""),
-    ];
-  });
-  const headings = ["Client", `Most in ${shortest}`, "From", "Requests", "Succeeded"];
-  return folded(
-    "The loudest clients",
-    tableOf([...headings, "User agent", "Path"], rows, 1, headings.length),
-  );
-}
-
-/**
- * @param from the first column that is aligned to the right
- * @param to the first column after it that is not
- */
-function tableOf(
-  headings: readonly string[],
-  rows: readonly (readonly string[])[],
-  from: number,
-  to = headings.length,
-): string {
-  const rules = headings.map((_, column) => (column >= from && column < to ? "--:" : "---"));
-  return [headings, rules, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
-}
-
-function folded(title: string, text: string): string {
-  return `<details><summary>${title}</summary>\n\n${text}\n\n</details>`;
 }
 
 /** The rule is ASCII, and backquotes end no block that begins with more of them. */

@@ -2,16 +2,16 @@ import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { logNotes } from "../logs/needs.ts";
-import { checkedLogOptions, type LogOptions, type Logs } from "../logs/open-logs.ts";
-import { startProgressLine, summariseLogs } from "../logs/progress.ts";
-import { jsonText } from "../print/text.ts";
+import { checkedLogOptions, type LogOptions } from "../logs/open-logs.ts";
+import { summariseLogs } from "../logs/progress.ts";
 import {
   type ConfigFile,
+  forEachRequest,
+  type LogInput,
   noRequests,
-  openUntilInterrupted,
   printReport,
   readConfig,
-  untilInterrupted,
+  runOnLogs,
 } from "../replay/inputs.ts";
 import { LogRules } from "../replay/rule-applier.ts";
 import { buildSuggestion } from "./build-suggestion.ts";
@@ -72,17 +72,10 @@ function cureFor(name: string, { rules }: { readonly rules: readonly Rule[] }): 
   return `It has: ${listed || "no rules"}${more > 0 ? ` and ${more} more` : ""}.`;
 }
 
-export interface SuggestInput {
-  /** The files as the user has written them. */
-  readonly files: readonly string[];
-  readonly logs: Logs;
+export interface SuggestInput extends LogInput {
   readonly requested: RequestedRule;
   /** Treat values that the log does not state as absent. */
   readonly missingAsAbsent?: boolean | undefined;
-  /** Ends the reading, so that the report is about the requests until then. */
-  readonly signal?: AbortSignal;
-  /** Is called after each batch of requests. */
-  readonly onProgress?: () => void;
 }
 
 /**
@@ -99,7 +92,12 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
   if (refusal !== undefined) throw await errorFor(refusal, input);
   const reader = new LogRules(config, [rule], logs.facts, missingAsAbsent);
   const counts = new ClientCounts(windows);
-  await countAll(input, reader, counts);
+  const clients = reader.clientsOf(rule);
+  await forEachRequest(input, (request) => {
+    const [match] = reader.matchesOf(request) ?? [];
+    const client = match && clients.identityOf(match, reader.request);
+    if (client !== undefined) counts.add(request, client, () => clients.shown());
+  });
   const isPartial = input.signal?.aborted || undefined;
   const suggestion = buildSuggestion(requested, counts, summariseLogs(files, logs));
   const notes = [
@@ -121,22 +119,6 @@ async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise
   if (logs.facts.size > 0) return new CommandFailure(1, refusal);
   for await (const _ of logs.batches()) return new CommandFailure(1, refusal);
   return noRequests(summariseLogs(files, logs));
-}
-
-async function countAll(
-  { logs, requested, onProgress }: SuggestInput,
-  reader: LogRules,
-  counts: ClientCounts,
-): Promise<void> {
-  const clients = reader.clientsOf(requested.rule);
-  for await (const requests of logs.batches()) {
-    for (const request of requests) {
-      const [match] = reader.matchesOf(request) ?? [];
-      const client = match && clients.identityOf(match, reader.request);
-      if (client !== undefined) counts.add(request, client, () => clients.shown());
-    }
-    onProgress?.();
-  }
 }
 
 const DEFAULT_CONFIG = "weir.config.ts";
@@ -161,12 +143,17 @@ export async function runSuggest(
 ): Promise<number> {
   const logOptions = checkedLogOptions(files, options);
   const requested = await requestedBy(options);
-  return untilInterrupted(async (interruption) => {
-    const logs = await openUntilInterrupted(logOptions, interruption);
-    const { signal } = interruption;
-    const suggestion = await withProgress(options, { files, logs, requested, signal });
-    if (suggestion.log.requests === 0 && !suggestion.isPartial) throw noRequests(suggestion.log);
-    return printReport(reportOf(suggestion, options), interruption);
+  const { missingAsAbsent } = options;
+  return runOnLogs({
+    ...{ files, logOptions, quiet: options.quiet },
+    read: (input) => suggestFromLogs({ ...input, requested, missingAsAbsent }),
+    print: async (suggestion, interruption) =>
+      printReport(
+        suggestion,
+        options,
+        { text: suggestionText, markdown: suggestionMarkdown },
+        interruption,
+      ),
   });
 }
 
@@ -175,21 +162,4 @@ async function requestedBy(options: SuggestOptions): Promise<RequestedRule> {
   if (rule !== undefined) return existingRule(await readConfig(config), rule, window);
   if (options.config === undefined) return requestedRule(options);
   throw new CommandFailure(1, "--config needs --rule: it names the file of the rule.");
-}
-
-async function withProgress(
-  { quiet, missingAsAbsent }: SuggestOptions,
-  input: SuggestInput,
-): Promise<Suggestion> {
-  const line = startProgressLine(input.logs.progress, quiet);
-  try {
-    return await suggestFromLogs({ ...input, missingAsAbsent, onProgress: () => line.update() });
-  } finally {
-    line.stop();
-  }
-}
-
-function reportOf(suggestion: Suggestion, { json, markdown }: SuggestOptions): string {
-  if (json) return jsonText(suggestion);
-  return markdown ? suggestionMarkdown(suggestion) : suggestionText(suggestion);
 }

@@ -209,8 +209,8 @@ describe("the exit code of weir replay", () => {
     [2, ["access.log", "--config", "faulty.config.json"], "faulty.config.json has 1 fault"],
     [2, ["access.log", "--against", "faulty.config.json"], "rules[0].limit"],
     [2, ["access.log", "--html", "none/report.html"], "the page cannot be written"],
-    [2, ["access.log", "--html", "."], "this is not a file"],
-    [2, ["access.log", "--html", "broken.log"], "this file exists, and it is not a page"],
+    [1, ["access.log", "--html", "broken.log"], "the name of a page ends in .html"],
+    [1, ["access.log", "--html", ""], "the name of a page ends in .html"],
   ])("is %d for %j, with the reason", async (code, args, reason) => {
     const text = await replay(...args);
     expect(text).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(reason) });
