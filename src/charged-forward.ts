@@ -1,6 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
 import type { CustomContext, CustomSettle, SettleContext } from "./config/custom.ts";
-import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { isBrotli, isEmptyEncoded, type TeeOptions, teeResponse } from "./http/body-tee.ts";
 import { withQuotaHeaders } from "./http/response-headers.ts";
@@ -43,14 +42,14 @@ interface SettledResponse {
  *
  * @param names the names of the functions to call
  */
-async function callSettleFunctions(
+function callSettleFunctions(
   functions: ReadonlyMap<string, CustomSettle> | undefined,
   names: readonly string[],
   response: Response,
   context: SettleContext,
-  options: TeeOptions,
-): Promise<SettledResponse> {
-  const teed = await teeResponse(response, names.length, options);
+  options: TeeOptions & Pick<ChargeConfig, "timeoutMs">,
+): SettledResponse {
+  const teed = teeResponse(response, names.length, options);
   if (!teed) {
     const costs = new Map(names.map((name) => [name, "no-response"] as const));
     return { response, costs: Promise.resolve(costs) };
@@ -101,10 +100,9 @@ export type ForwardWithQuotas = (
 
 type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
 
-/** A final cost; undefined if it will be known later. */
+/** Undefined if the cost will be known later. */
 type Cost = FinalCost | undefined;
 
-/** A request that was admitted. */
 interface AdmittedRequest {
   readonly request: Request;
   readonly context: CustomContext;
@@ -118,7 +116,7 @@ interface AdmittedRequest {
   readonly isLengthExact: boolean;
 }
 
-/** Forwards requests under rules whose cost depends on the response, and charges these rules. */
+/** Forwards admitted requests, and charges the rules whose cost depends on the response. */
 export class ChargedForward {
   readonly #config: ChargeConfig;
   readonly #limiter: Limiter;
@@ -130,10 +128,9 @@ export class ChargedForward {
     this.#limiter = limiter;
   }
 
-  /** Forwards an admitted request, and charges the rules whose cost depends on the response. */
   async send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
     const { request, decision } = admitted;
-    const charged = chargedRulesOf(decision);
+    const charged = decision.verdicts.filter(mayBeCharged).map(({ appliedRule: { rule } }) => rule);
     const isRaw = charged.some(hasSettleFunction)
       ? admitted.isLengthExact && !this.#sendsBrotli
       : undefined;
@@ -181,7 +178,7 @@ export class ChargedForward {
     if (names.size === 0) return response;
     if (isRaw && isBrotli(response.headers) && !isEmptyEncoded(response)) this.#sendsBrotli = true;
     const { custom, timeoutMs } = this.#config;
-    const settled = await callSettleFunctions(
+    const settled = callSettleFunctions(
       custom?.settle,
       [...names],
       response,
@@ -200,10 +197,7 @@ export class ChargedForward {
     return settled.response;
   }
 
-  /**
-   * Charges the rules, and returns the updated quotas. A failure to charge does not affect the
-   * response.
-   */
+  /** Charges the rules, and returns the quotas, which are updated if the charge is in time. */
   async #chargeInTime(
     { decision, decidedInMs }: Pick<AdmittedRequest, "decision" | "decidedInMs">,
     costOf: CostOf,
@@ -229,20 +223,12 @@ export class ChargedForward {
   }
 }
 
-/** Returns the rules that may be charged for the response. */
-function chargedRulesOf({ verdicts }: Allowed): Rule[] {
-  return verdicts.filter(mayBeCharged).map(({ appliedRule }) => appliedRule.rule);
-}
-
-/**
- * Returns a known cost unchanged. An unknown cost gets the reason `no-response`, because the origin
- * sent no response that could state the cost.
- */
+/** An unknown cost gets the reason `no-response`, because the origin sent none that could state the cost. */
 function withoutResponse(cost: Cost): Cost {
   return cost === undefined ? undefined : withCause(cost, "no-response");
 }
 
-/** Wraps a function so that each unknown cost is logged. */
+/** Logs each unknown cost. */
 function withLog(costOf: CostOf): CostOf {
   return (appliedRule) => {
     const cost = costOf(appliedRule);

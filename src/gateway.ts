@@ -6,7 +6,7 @@ import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { denialResponse } from "./http/custom-denial.ts";
 import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
-import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
+import { withQuotaHeaders } from "./http/response-headers.ts";
 import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
 import {
   type Decision,
@@ -32,7 +32,6 @@ import { createClaimsReader } from "./request/token.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 
-/** The rules that apply to a request, and the decision. */
 interface DecidedRequest {
   readonly appliedRules: readonly AppliedRule[];
   /** Undefined if no rule applies to the request. */
@@ -41,7 +40,6 @@ interface DecidedRequest {
   readonly tookMs: number;
 }
 
-/** The decision on a request to which no rule applies. */
 const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 
 /**
@@ -62,9 +60,7 @@ export class Gateway {
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, and not another Worker. */
   readonly #isOriginServer: boolean;
-  /**
-   * Whether the deployment's mode lets every request pass, even a request that Weir cannot read.
-   */
+  /** Whether the deployment's mode lets every request pass, even one that Weir cannot read. */
   readonly #neverDenies: boolean;
 
   /** @param control undefined if the Worker has no control object */
@@ -114,10 +110,7 @@ export class Gateway {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
     this.#observe(decidedRequest, request);
-    const response = await this.#answer(withItsMethod(request), context, send, decidedRequest);
-    const { decision, tookMs } = decidedRequest;
-    if (!this.#config.serverTiming || !decision) return response;
-    return withServerTiming(request, response, decision, tookMs);
+    return this.#answer(withItsMethod(request), context, send, decidedRequest);
   }
 
   /**
@@ -146,7 +139,14 @@ export class Gateway {
       if (matches.length === 0) return NO_RULES;
       const customCalls =
         (custom?.keys || custom?.costs) &&
-        new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed, arrivedAt);
+        new CustomCalls({
+          functions: custom,
+          request,
+          context,
+          timeoutMs,
+          arrivedAt,
+          onKeyFailure: logCustomKeyFailed,
+        });
       let waitedMs = 0;
       let denial: Limited | undefined;
       // A request is counted in one shard, so both calls of the limiter draw the same.
@@ -178,7 +178,6 @@ export class Gateway {
     }
   }
 
-  /** Forwards a request, or answers it, as it was decided. */
   async #answer(
     request: Request,
     context: CustomContext,

@@ -49,8 +49,8 @@ function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undef
  * has no binding for it.
  */
 export function controlObject(env: Env): ControlApi | undefined {
-  const namespace = namespaceOf(env);
-  if (!namespace) return undefined;
+  const namespace = env[CONTROL_BINDING] as DurableObjectNamespace | undefined;
+  if (typeof namespace?.getByName !== "function") return undefined;
   type Methods = Record<string, (...args: readonly unknown[]) => unknown>;
   // The runtime lets only the request that creates a stub call it, so each call creates one.
   return new Proxy({} as ControlApi, {
@@ -61,25 +61,15 @@ export function controlObject(env: Env): ControlApi | undefined {
   });
 }
 
-function namespaceOf(env: Env): DurableObjectNamespace | undefined {
-  const namespace = env[CONTROL_BINDING] as DurableObjectNamespace | undefined;
-  return typeof namespace?.getByName === "function" ? namespace : undefined;
-}
-
-/**
- * The maximum number of values of a configuration. Outside tests, an isolate has only one set of
- * bindings. If there are more sets than this maximum, the oldest value is dropped.
- */
+/** Outside tests, an isolate has one set of bindings. If there are more sets, the oldest value is dropped. */
 const MAX_VALUES = 8;
 
 const NO_BINDINGS: Env = {};
 
 /**
- * Returns a function that creates one value for each set of bindings, and returns this value again
- * for the same bindings. A caller may pass no bindings first, or pass a new object for each request,
- * as some frameworks do. So the function compares only the bindings that Weir reads.
- *
- * @param create creates the value for a set of bindings
+ * Returns a function that creates one value for each set of bindings. A caller may pass no bindings
+ * first, or pass a new object for each request, as some frameworks do. So the function compares only the
+ * bindings that Weir reads.
  */
 export function perBindings<Value>(
   config: Config,
@@ -94,17 +84,13 @@ export function perBindings<Value>(
     const env = (given ?? NO_BINDINGS) as Env;
     if (env === lastEnv) return lastValue;
     const bindings = names.map((name) => env[name]);
-    const match = entries.find((entry) => isEqual(entry.bindings, bindings));
+    const match = entries.find((each) => each.bindings.every((one, at) => one === bindings[at]));
     const entry = match ?? { bindings, value: create(env) };
     if (!match) entries = [...entries, entry].slice(-MAX_VALUES);
     lastEnv = env;
     lastValue = entry.value;
     return lastValue;
   };
-}
-
-function isEqual(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.every((value, index) => value === other[index]);
 }
 
 /** A configuration's limiter in this isolate. */
@@ -123,9 +109,7 @@ const limiters = new WeakMap<Config, (env: Env) => SharedLimiter>();
 
 /**
  * Returns the limiter of a configuration. All gateways, middlewares and services of an isolate
- * share it, so that they use the same leases, cached denials and breaker. The first call with these
- * bindings creates the limiter, and logs which bindings cannot work and whether a mode other than
- * `enforce` is set.
+ * share it, so that they use the same leases, cached denials and breaker.
  *
  * Between requests the limiter keeps plain values and no promise, because workerd cancels a request
  * that waits for the I/O of another request.
@@ -191,28 +175,22 @@ export function prepareGateway(
   return new Gateway(ownConfig, bindings, limiter, control);
 }
 
-/** Replaces the platform's context of a request if the caller passes none. */
-const WITHOUT_CONTEXT: CustomContext["ctx"] = { waitUntil };
-
 /** Creates the second argument of the functions in `custom`. */
 export function createCustomContext(
   env: Env,
   ctx: CustomContext["ctx"] | null | undefined,
 ): CustomContext {
   // Only the user's own code knows the type of the bindings.
-  return { env: env as unknown as WorkerBindings, ctx: ctx ?? WITHOUT_CONTEXT };
+  return { env: env as unknown as WorkerBindings, ctx: ctx ?? { waitUntil } };
 }
 
 /** Creates the second argument of the functions in `custom`, with Hono's context. */
 export function createHonoContext(env: Env, c: Context): CustomContext {
-  return { ...createCustomContext(env, executionContextIn(c)), c };
-}
-
-/** Hono throws an error if the caller of the app has passed no context, as many tests do. */
-function executionContextIn(c: Context): CustomContext["ctx"] | undefined {
+  let ctx: CustomContext["ctx"] | undefined;
   try {
-    return c.executionCtx;
+    ctx = c.executionCtx;
   } catch {
-    return undefined;
+    // The caller of the app has passed no context, as many tests do.
   }
+  return { ...createCustomContext(env, ctx), c };
 }

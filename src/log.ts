@@ -1,7 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { DeploymentMode } from "./config/bindings.ts";
 import type { ControlTask } from "./control/control-link.ts";
-import { type Denial, DenialLog, type RequestPlace } from "./denial-log.ts";
 import type { CustomResponseFailure } from "./http/custom-denial.ts";
 import type { UnknownCost } from "./limiter/cost.ts";
 import {
@@ -18,7 +17,7 @@ import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 const OUTAGE_INTERVAL_MS = 10_000;
 /** The minimum time between two logged failures about the same key, response or rule, in milliseconds. */
 const FAILURE_INTERVAL_MS = 1000;
-/** The maximum number of entries in `lastFailures`. */
+/** A program can create configurations at run time, so the number of names is bounded. */
 const MAX_SUBJECTS = 1000;
 
 /** Writes a line of JSON. The lines contain no keys, addresses or secrets. */
@@ -30,32 +29,12 @@ export function logLine(
   console[level](JSON.stringify({ weir: event, ...fields }));
 }
 
-/** The events and tasks whose failures an isolate logs at most once in ten seconds. */
-export type OutageEvent =
-  | "undecided"
-  | "shadow-undecided"
-  | "mark-undecided"
-  | "upload"
-  | "load-overrides";
+/** The times at which this isolate last logged an outage, or a failure of a key, response or rule. */
+const lastTimes = new Map<string, number>();
 
-const lastOutages = new Map<OutageEvent, number>();
-
-/** Whether to log an outage now. If so, records the time. */
-export function isOutageDue(event: OutageEvent): boolean {
-  return isDue(lastOutages, event, OUTAGE_INTERVAL_MS);
-}
-
-/** The times at which this isolate last logged a failure, by the key, response or rule. */
-const lastFailures = new Map<string, number>();
-
-/** Whether to log a failure about a key, response or rule now. If so, records the time. */
-export function isFailureDue(subject: string): boolean {
-  // A program can create configurations at run time, so the number of names is bounded here.
-  if (lastFailures.size >= MAX_SUBJECTS && !lastFailures.has(subject)) lastFailures.clear();
-  return isDue(lastFailures, subject, FAILURE_INTERVAL_MS);
-}
-
-function isDue<Subject>(lastTimes: Map<Subject, number>, subject: Subject, intervalMs: number) {
+/** Whether to log an outage or a failure now. If so, records the time. */
+function isDue(subject: string, intervalMs: number): boolean {
+  if (lastTimes.size >= MAX_SUBJECTS && !lastTimes.has(subject)) lastTimes.clear();
   const now = Date.now();
   const last = lastTimes.get(subject);
   // A time in the future does not count as recent, because it shows that the clock was set back.
@@ -66,9 +45,6 @@ function isDue<Subject>(lastTimes: Map<Subject, number>, subject: Subject, inter
 
 // Operators read these log lines in `wrangler tail` and Workers Logs. docs/responses.md lists every
 // line.
-
-/** The denials of this isolate. All configurations of an isolate share the number of lines. */
-const denialLog = new DenialLog((event, fields) => logLine("log", event, fields), waitUntil);
 
 /**
  * Logs which rule denied a request, which rules in shadow mode would have denied it, why the
@@ -112,7 +88,7 @@ function logOtherRules(
       waitUntil(pendingVerdict.then((late) => logOtherRules(late, denialsPerSecond, request)));
     } else if (failure) {
       const event = `${mode}-undecided` as const;
-      if (isOutageDue(event)) logLine("error", event, { policy: name, ...failure });
+      if (isDue(event, OUTAGE_INTERVAL_MS)) logLine("error", event, { policy: name, ...failure });
     } else if (mode === "shadow") {
       for (const exceeded of quotas.filter(isViolated)) {
         logDenial("shadow", verdict, exceeded, denialsPerSecond, request);
@@ -121,16 +97,64 @@ function logOtherRules(
   }
 }
 
+/** The parts of a request that a log line contains. Both values may be anything. */
+interface RequestPlace {
+  readonly headers: Pick<Headers, "get">;
+  readonly cf?: unknown;
+}
+
+/**
+ * Cloudflare sets `cf-ray` and `cf.colo`. Without Cloudflare in front, a client can send any
+ * `cf-ray`, so the log leaves out other texts.
+ */
+const RAY = /^[0-9a-f]{8,32}(-[A-Z]{3})?$/i;
+const COLO = /^[A-Z0-9]{1,8}$/i;
+
+/** The second of the last denial, since the Unix epoch. All configurations of an isolate share it. */
+let denialSecond = 0;
+/** The lines about denials in this second. */
+let denialLines = 0;
+/** The denials without a line since the last report of them. */
+let omittedDenials = 0;
+
+/**
+ * Logs a line for a denial, but at most `denialsPerSecond` lines in each second of the clock. The
+ * first denial of a later second reports how many denials got no line.
+ *
+ * @param mode `local`: this isolate counted alone, because the store failed (`onError: "local"`)
+ */
 function logDenial(
-  mode: Denial["mode"],
+  mode: "enforce" | "shadow" | "local",
   { appliedRule, cost }: RuleVerdict,
   { policy, retryAfterMs }: Pick<Quota, "policy" | "retryAfterMs">,
   denialsPerSecond: number,
   request: RequestPlace | undefined,
 ): void {
+  if (denialsPerSecond === 0) return;
+  const second = Math.floor(Date.now() / 1000);
+  if (second !== denialSecond) {
+    if (omittedDenials > 0) logLine("log", "denied-omitted", { count: omittedDenials });
+    denialSecond = second;
+    denialLines = 0;
+    omittedDenials = 0;
+  }
+  if (denialLines >= denialsPerSecond) {
+    omittedDenials++;
+    return;
+  }
+  denialLines++;
   const { rule, identity: client } = appliedRule;
   const denial = { mode, rule: rule.name, policy, client, cost, retryAfterMs };
-  denialLog.add(denial, denialsPerSecond, request);
+  logLine("log", "denied", { ...denial, ...(request && fieldsOf(request)) });
+}
+
+function fieldsOf({ headers, cf }: RequestPlace): { colo?: string; ray?: string } {
+  const ray = headers.get("cf-ray");
+  const colo = (cf as { colo?: unknown } | null | undefined)?.colo;
+  return {
+    ...(typeof colo === "string" && COLO.test(colo) && { colo }),
+    ...(ray && RAY.test(ray) && { ray }),
+  };
 }
 
 /**
@@ -142,7 +166,7 @@ export function logUndecided(
   failure: Undecided,
   requests: "pass" | "503" | "counted locally" = failure.open ? "pass" : "503",
 ): void {
-  if (!isOutageDue("undecided")) return;
+  if (!isDue("undecided", OUTAGE_INTERVAL_MS)) return;
   const { cause, detail } = failure;
   logLine("error", "undecided", { cause, detail, requests });
 }
@@ -165,21 +189,23 @@ export function logMode(mode: DeploymentMode): void {
 
 /** Logs that a call to the control object failed, at most once in ten seconds for each task. */
 export function logControlFailed(task: ControlTask, detail: string): void {
-  if (isOutageDue(task)) logLine("error", "control-failed", { task, detail });
+  if (isDue(task, OUTAGE_INTERVAL_MS)) logLine("error", "control-failed", { task, detail });
 }
 
 /** Logs that a function for a key `custom:NAME` failed, at most once a second for each key. */
 export function logCustomKeyFailed(key: string, cause: CustomFailure): void {
-  if (isFailureDue(`key ${key}`)) logLine("error", "custom-key-failed", { key, cause });
+  if (isDue(`key ${key}`, FAILURE_INTERVAL_MS))
+    logLine("error", "custom-key-failed", { key, cause });
 }
 
 /** Logs that a function in `custom.responses` failed, at most once a second for each function. */
 export function logCustomResponseFailed(response: string, cause: CustomResponseFailure): void {
-  if (!isFailureDue(`response ${response}`)) return;
+  if (!isDue(`response ${response}`, FAILURE_INTERVAL_MS)) return;
   logLine("error", "custom-response-failed", { response, cause });
 }
 
 /** Logs that the cost of a request could not be read, at most once a second for each rule. */
 export function logUnreadableCost(rule: string, source: string, cause: UnknownCost): void {
-  if (isFailureDue(`cost ${rule}`)) logLine("error", "cost-unreadable", { rule, source, cause });
+  if (isDue(`cost ${rule}`, FAILURE_INTERVAL_MS))
+    logLine("error", "cost-unreadable", { rule, source, cause });
 }

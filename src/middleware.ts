@@ -9,15 +9,10 @@ import { mergeAppHeaders } from "./http/response-headers.ts";
 import { createHonoContext, perBindings, prepareGateway } from "./isolate.ts";
 import type { Quota } from "./limiter/decision.ts";
 
-/**
- * Options of {@link rateLimit}.
- *
- * @typeParam RuleName the names of the configuration's rules
- */
+/** Options of {@link rateLimit}. */
 export interface RateLimitOptions<RuleName extends string = string> {
   /**
-   * The only rule to apply. It applies to every request that reaches the middleware, regardless of
-   * the rule's `match`.
+   * The only rule to apply, regardless of its `match`.
    *
    * @default every rule of the configuration that the request matches
    */
@@ -25,10 +20,8 @@ export interface RateLimitOptions<RuleName extends string = string> {
 }
 
 /**
- * The variables that {@link rateLimit} sets on Hono's context.
- *
- * Handlers that are chained to the middleware have these types already. For all other handlers,
- * declare the types: `new Hono<{ Variables: RateLimitVariables }>()`.
+ * The variables that {@link rateLimit} sets on Hono's context. For handlers that are not chained to the
+ * middleware, declare the types: `new Hono<{ Variables: RateLimitVariables }>()`.
  */
 export interface RateLimitVariables {
   /**
@@ -38,20 +31,13 @@ export interface RateLimitVariables {
    * (`onError: "local"`).
    *
    * If several middlewares decide a request, the list has the quotas of all of them, in the order
-   * in which the middlewares run. The list is a copy, so changing it has no effect on the response.
-   * If other code has set a variable of this name, the middleware replaces that variable.
-   *
-   * The quotas are read before the app responds. A rule that is charged by the response (`count`,
-   * `cost: "header:NAME"`) is charged later. The response's RateLimit headers include this charge,
-   * but the list does not.
+   * in which the middlewares run. Changing the list has no effect on the response. It does not include
+   * charges by the response (`count`, `cost: "header:NAME"`), which the RateLimit headers include.
    */
   readonly rateLimit: readonly Quota[];
 }
 
-/**
- * Hono middleware that sets {@link RateLimitVariables}. It also fits apps and middleware that have
- * their own types of bindings and variables.
- */
+/** Hono middleware that also fits apps with their own types of bindings and variables. */
 export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
   c: Context<AppEnv>,
   next: Next,
@@ -59,10 +45,7 @@ export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
   // Hono infers the types of the variables from the last signature.
   MiddlewareHandler<{ Variables: RateLimitVariables }>;
 
-/**
- * Maps each context to the quotas that {@link rateLimit} has set on it. Only `rateLimit` may add
- * quotas.
- */
+/** The quotas that {@link rateLimit} has set on each context. Only `rateLimit` may add quotas. */
 const quotasSet = new WeakMap<object, readonly Quota[]>();
 
 /**

@@ -15,7 +15,7 @@ import {
  */
 export type Next = (request: Request) => Response | Promise<Response>;
 
-/** The handler that {@link weir} creates. It fits Workers with any type of bindings. */
+/** The handler that {@link weir} creates. */
 export interface WeirHandler {
   /**
    * Decides a request, and returns the response of the origin, of `next`, or of Weir.
@@ -45,7 +45,7 @@ export interface WeirHandler {
 
 type FetchArguments = Parameters<WeirHandler["fetch"]>;
 
-/** The objects that answer requests with one set of bindings. The first request creates a gateway. */
+/** What answers requests with one set of bindings. */
 interface Prepared {
   readonly env: Env;
   /** Undefined if no credential of operators is set. */

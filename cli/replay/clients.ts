@@ -11,7 +11,7 @@ import {
   valueIn,
 } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
-import type { PathMatch } from "../../src/request/route-table.ts";
+import type { PathMatch } from "../../src/request/matcher.ts";
 import { ownText } from "../logs/log-request.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 

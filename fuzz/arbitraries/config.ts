@@ -106,7 +106,6 @@ export const config = fc
         ipv6Prefix: fc.nat(129),
         caseSensitivePaths: fc.boolean(),
         denialLog: fc.nat(1001),
-        serverTiming: fc.boolean(),
         jwt: some<unknown>(
           { secret: "S" },
           { jwks: "https://i.example/" },

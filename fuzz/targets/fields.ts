@@ -58,7 +58,6 @@ function checkFields(fields: Headers, origin: string): void {
 function checkQuotas(fields: Headers, quotas: readonly Quota[]): void {
   const policies = itemsOf(fields.get("ratelimit-policy"));
   const items = itemsOf(fields.get("ratelimit"));
-  checkOlderParameters(items, quotas);
   const limits = items.map(({ name, r, t }) => ({ name, r, t }));
   const actual = JSON.stringify(policies.map((policy, index) => [policy, limits[index]]));
   const expected = JSON.stringify(
@@ -72,21 +71,6 @@ function checkQuotas(fields: Headers, quotas: readonly Quota[]): void {
     const value = fields.get(`x-ratelimit-${name}`) ?? "";
     if (!/^\d{1,16}$/.test(value)) throw new Error(`X-RateLimit-${name}: ${value}`);
   }
-}
-
-/** Clients of older drafts read one quota from these parameters: the quota with the least left. */
-const OLDER = ["weir-limit", "weir-remaining", "weir-reset"];
-
-function checkOlderParameters(items: readonly Item[], quotas: readonly Quota[]): void {
-  const shown = items.filter((item) => Object.keys(item).some((name) => OLDER.includes(name)));
-  const [item] = shown;
-  if (quotas.length === 0 && shown.length === 0) return;
-  if (!item || shown.length > 1) throw new Error(`${shown.length} items have older parameters`);
-  const quota = quotas[items.indexOf(item)];
-  const least = Math.min(...quotas.map(({ remaining }) => remaining));
-  const expected = [quota?.limit, least, Math.ceil((quota?.resetMs ?? 0) / 1000)];
-  const actual = OLDER.map((name) => item[name]);
-  if (`${actual}` !== `${expected}`) throw new Error(`${actual}, but expected ${expected}`);
 }
 
 type Item = Readonly<Record<string, unknown>>;

@@ -77,21 +77,10 @@ function piecesOf(text: string, cuts: readonly number[]): string[] {
   return sorted.slice(1).map((end, index) => text.slice(sorted[index], end));
 }
 
-/**
- * Parses a whole stream as the HTML standard defines it, but also returns an event without a blank
- * line at the end of the stream.
- */
+/** Each line with the field `data` is an event. */
 function expectedEvents(stream: string): string[] {
-  const events: string[] = [];
-  let data: string[] = [];
-  for (const line of [...stream.split(/\r\n|\n|\r/), ""]) {
-    const [, name, value] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
-    if (name === "data") data.push(value ?? "");
-    if (line !== "" || data.length === 0) continue;
-    events.push(data.join("\n"));
-    data = [];
-  }
-  return events;
+  const lines = stream.split(/\r\n|\n|\r/);
+  return lines.flatMap((line) => /^data: ?(.*)$/s.exec(line)?.[1] ?? []);
 }
 
 function tryParse(text: string): unknown {

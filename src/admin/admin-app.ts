@@ -1,11 +1,12 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import { isSameText } from "../request/identity.ts";
 import { type AdminEnv, adminProblem, problemOf } from "./admin-problem.ts";
 import { apiRoutes } from "./api.ts";
 import { loginPage } from "./dashboard/login-page.ts";
 import { dashboardRoutes } from "./dashboard/routes.ts";
 import { readForm } from "./input.ts";
-import { END_OF_SESSION, isSameOrigin, isSameText, readOnly, withSecurityFields } from "./login.ts";
+import { END_OF_SESSION, isSameOrigin, readOnly, withSecurityFields } from "./login.ts";
 import { CONTENT_TYPE, metricsOf, metricsText } from "./metrics.ts";
 
 /**

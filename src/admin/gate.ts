@@ -4,7 +4,7 @@ import { type Rule, RuleSchema } from "../config/rule.ts";
 import type { Decision } from "../limiter/decision.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { clientAddress } from "../request/headers.ts";
-import { hashValues } from "../request/identity.ts";
+import { hashValues, isSameText } from "../request/identity.ts";
 import { LruCache } from "../request/lru-cache.ts";
 import { withTimeout } from "../request/timeout.ts";
 import {
@@ -14,7 +14,6 @@ import {
   createSessions,
   isNavigation,
   isOfOtherSite,
-  isSameText,
   type Operator,
 } from "./login.ts";
 

@@ -109,18 +109,11 @@ export interface ConfigInput<RuleName extends string = string> {
   readonly caseSensitivePaths?: boolean | undefined;
   /**
    * The maximum number of log lines about denials that an isolate writes in each second: a whole number
-   * from 0 to 1000. The denials above it are counted by rule, in one more line. 0: no line.
+   * from 0 to 1000. One more line counts the denials above it. 0: no line.
    *
    * @default 10
    */
   readonly denialLog?: number | undefined;
-  /**
-   * Whether responses show how long the decision waited, in the header field `Server-Timing`, for example
-   * `weir;dur=12;desc="store"`.
-   *
-   * @default false
-   */
-  readonly serverTiming?: boolean | undefined;
   /**
    * How Weir verifies the tokens whose claims are keys (`"jwt:CLAIM"`): either `secret` or `jwks` is set.
    *
@@ -195,7 +188,6 @@ export const configFields = {
   ipv6Prefix: v.optional(integer(1, 128), 64),
   caseSensitivePaths: v.optional(boolean(), false),
   denialLog: v.optional(integer(0, 1000), 10),
-  serverTiming: v.optional(boolean(), false),
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
   custom: v.optional(CustomSchema),

@@ -79,9 +79,14 @@ export async function identifyClients(
       return found.claims;
     },
   );
-  const calls = new CustomCalls(config.custom ?? {}, request, custom, timeoutMs, (name, cause) =>
-    found.keyFailures.set(name, cause),
-  );
+  const calls = new CustomCalls({
+    functions: config.custom ?? {},
+    request,
+    context: custom,
+    timeoutMs,
+    arrivedAt: Date.now(),
+    onKeyFailure: (name, cause) => found.keyFailures.set(name, cause),
+  });
   const trace = (rule: Rule, client: ClientTrace) => void found.clients.set(rule, client);
   const ready = await apply(canonical, matches, calls, { trace });
   const applied = (await Promise.all(ready.map((each) => each.pendingRules ?? [each]))).flat();

@@ -12,7 +12,7 @@ import {
 import { decideGroup } from "../engine/fixed-window.ts";
 import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
-import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
+import { withQuotaHeaders } from "../http/response-headers.ts";
 import { undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore } from "../limiter/counters.ts";
@@ -345,9 +345,7 @@ async function explainedResponse(
   const own = decision && (await ownResponse(request, decision, config, custom));
   const quotas = decision?.outcome === "allowed" ? decision.quotas : [];
   const forwarded = withQuotaHeaders(request, new Response(), quotas, config.headers);
-  const untimed = own ?? forwarded;
-  const response =
-    config.serverTiming && decision ? withServerTiming(request, untimed, decision, 0) : untimed;
+  const response = own ?? forwarded;
   const headers = [...response.headers];
   if (!own) return { headers, ...originHeaders(request, appliedRules, quotas, config) };
   const body = (await response.text()).slice(0, MAX_BODY);

@@ -5,9 +5,13 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { conditionsOf } from "../request/conditions.ts";
 import { type ReadonlyHeaders, readClient } from "../request/headers.ts";
-import { createMatcher, type RuleMatch, type TestedCondition } from "../request/matcher.ts";
+import {
+  conditionsOf,
+  createMatcher,
+  type RuleMatch,
+  type TestedCondition,
+} from "../request/matcher.ts";
 import { canonicalPath } from "../request/path.ts";
 import {
   type ExplainedCondition,

@@ -1,10 +1,7 @@
 /** The bytes of a body that the reader of a copy may lag behind the client: 1 MiB. */
 export const MAX_LAG_BYTES = 1024 * 1024;
 
-/**
- * The bytes that an unread chunk counts in addition to its length. They bound the number of tiny
- * chunks.
- */
+/** What an unread chunk counts in addition to its length. This bounds the number of tiny chunks. */
 const CHUNK_OVERHEAD_BYTES = 128;
 
 /**
@@ -20,10 +17,7 @@ export class BodyCopy {
   #unreadBytes = 0;
   #isClosed = false;
   #error: unknown;
-  /**
-   * Set while the reader waits. Passes a chunk to the reader, or ends the wait at the end of the
-   * body.
-   */
+  /** Set while the reader waits. Passes a chunk to the reader, or nothing at the end of the body. */
   #deliver: ((chunk?: Uint8Array) => void) | undefined;
 
   /** Copies the bytes, because the reader may change its chunks. */
@@ -83,7 +77,6 @@ export class BodyCopy {
   }
 }
 
-/** Returns the bytes of all chunks as one chunk. */
 function joined(chunks: readonly Uint8Array[]): Uint8Array {
   const [first] = chunks;
   if (first && chunks.length === 1) return first;
@@ -97,7 +90,7 @@ function joined(chunks: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-// Raw bodies: the bytes that a server has sent, even if they are compressed. The client gets these
+// A raw body has the bytes that a server has sent, even if they are compressed. The client gets these
 // bytes, and only the copies for settle functions are decoded. So the client gets a body that cannot
 // be decoded as the server has sent it.
 
@@ -106,7 +99,7 @@ export function isBrotli(headers: Headers): boolean {
   return encodingIn(headers) === "br";
 }
 
-/** Returns the name of the encoding of a body; an empty text if it has none. */
+/** @returns an empty text if the body has no encoding */
 function encodingIn(headers: Headers): string {
   const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "";
   return encoding === "identity" ? "" : encoding;
@@ -164,7 +157,8 @@ function gunzip(
           read.catch(() => {});
           let result: Awaited<typeof read> | undefined;
           while (!result) {
-            result = await (hasEnded ? read : Promise.race([read, waitBriefly()]));
+            const pause = scheduler.wait(0) as Promise<undefined>;
+            result = await (hasEnded ? read : Promise.race([read, pause]));
             if (!result) await writeMore();
           }
           if (result.done) controller.close();
@@ -181,14 +175,6 @@ function gunzip(
   );
 }
 
-/** Waits until a read has been answered, if there is something to read. */
-async function waitBriefly(): Promise<undefined> {
-  await scheduler.wait(0);
-}
-
-// Bodies with a Content-Encoding. By default, the runtime decodes such a body when a program reads
-// it, and encodes it again for the client. If decoding fails then, the client's body breaks off.
-
 /** Whether the runtime decodes the body of a response with these headers. */
 function isEncoded(headers: Headers): boolean {
   return ["gzip", "br"].includes(encodingIn(headers));
@@ -197,59 +183,6 @@ function isEncoded(headers: Headers): boolean {
 /** Whether a body is empty although its headers name an encoding. Such a body cannot be decoded. */
 export function isEmptyEncoded({ headers }: Response): boolean {
   return isEncoded(headers) && /^0+$/.test(headers.get("content-length") ?? "");
-}
-
-/** The maximum length of an encoded body that is decoded before the client gets its first bytes. */
-const MAX_SHORT_BYTES = 64 * 1024;
-const MAX_SHORT_DECODED_BYTES = 1024 * 1024;
-
-/**
- * Returns the decoded body of a response. Waits at most `timeoutMs` for the first bytes of a long
- * body, or for the end of a short body.
- *
- * @returns undefined if the body cannot be decoded. The response can then be sent unchanged
- */
-async function decodableBody(
-  response: Response,
-  timeoutMs: number,
-): Promise<ReadableStream<Uint8Array> | undefined> {
-  // Status 206: this part may begin in the middle of the encoded body, so it cannot be decoded.
-  if (response.status === 206) return undefined;
-  const isShort =
-    Number(response.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= MAX_SHORT_BYTES;
-  const enough = isShort ? MAX_SHORT_DECODED_BYTES : 1;
-  // Both bodies get the encoded bytes, and only the body of the clone is decoded.
-  const reader = (response.clone().body as ReadableStream<Uint8Array>).getReader();
-  const reads: Promise<ReadableStreamReadResult<Uint8Array>>[] = [];
-  const { promise: timeout, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, timeoutMs);
-  try {
-    for (let length = 0; length < enough; ) {
-      const read = reader.read();
-      reads.push(read);
-      const result = await Promise.race([read, timeout]);
-      if (!result || (result.done && length > 0)) break;
-      if (result.done) return undefined;
-      length += result.value.byteLength;
-    }
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(timer);
-  }
-  // From now on, only the decoded body is read, so the other body needs no buffer.
-  response.body?.cancel().catch(() => {});
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await (reads.shift() ?? reader.read());
-        if (done) controller.close();
-        else controller.enqueue(value);
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  );
 }
 
 /** The chunks and bytes that are merged into one chunk. */
@@ -273,7 +206,7 @@ function passThrough(
   const { promise: ended, resolve: onEnd } = Promise.withResolvers<boolean>();
   /** The chunks that have been read, but not passed on. */
   let held: Uint8Array[] = [];
-  /** A read that has begun, but whose chunk has not been taken. */
+  /** A read whose chunk has not been taken. */
   let next: ReturnType<typeof reader.read> | undefined;
   let readAt = 0;
   /** Passes the chunks on to the copies, and returns them as one. */
@@ -338,7 +271,7 @@ function passThrough(
   return { stream, started, ended };
 }
 
-/** Returns the bytes of a chunk. The streams of apps may also have other chunks than Uint8Array. */
+/** The streams of apps may also have other chunks than Uint8Array. */
 function bytesOf(chunk: ArrayBuffer | ArrayBufferView): Uint8Array {
   return ArrayBuffer.isView(chunk)
     ? new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength)
@@ -369,10 +302,8 @@ interface TeedResponse {
 export interface TeeOptions {
   /** Whether the header Content-Length is surely the length of the body. */
   readonly isLengthExact: boolean;
-  /** Whether the body is raw: see `passThrough`. */
+  /** Whether the body has the bytes that the server has sent, even if they are compressed. */
   readonly isRaw: boolean;
-  /** How long a compressed response that is not raw may wait for its first bytes. */
-  readonly timeoutMs: number;
 }
 
 /**
@@ -380,19 +311,18 @@ export interface TeeOptions {
  * the client is ready for it. So a slow client slows down the origin, as without copies, and
  * nothing is buffered for the client.
  *
- * The client gets a raw body unchanged, and only the copies are decoded. Another compressed body is
- * decoded for the copies, and the runtime encodes it again for the client. If its first bytes cannot
- * be decoded, the client gets the response unchanged.
+ * The client gets a raw body unchanged, and only the copies are decoded. The runtime decodes another
+ * compressed body when it is read, and encodes it again for the client.
  *
  * @param count the number of copies
  * @returns undefined if a response of this kind cannot be copied: a WebSocket, or a status that
  * `new Response` refuses
  */
-export async function teeResponse(
+export function teeResponse(
   response: Response,
   count: number,
-  { isLengthExact, isRaw, timeoutMs }: TeeOptions,
-): Promise<TeedResponse | undefined> {
+  { isLengthExact, isRaw }: TeeOptions,
+): TeedResponse | undefined {
   const { status, statusText, headers } = response;
   if (status < 200 || status > 599) return undefined;
   const copyHead = { status, statusText, headers };
@@ -407,15 +337,16 @@ export async function teeResponse(
   if (!response.body || response.bodyUsed || isEmptyEncoded(response)) {
     return unchanged(Array(count).fill(null), true);
   }
-  const body = await readableBody(response, isRaw, timeoutMs);
-  if (!body) {
+  // A part of an encoded body begins anywhere in it, so it cannot be decoded.
+  const isReadable = !isEncoded(headers) || (status !== 206 && !(isRaw && isBrotli(headers)));
+  if (!isReadable) {
     for (const copy of copies) copy.fail(new Error("The body cannot be decoded."));
     return unchanged(
       copies.map(({ stream }) => stream),
       false,
     );
   }
-  const { stream, started, ended } = passThrough(body, copies);
+  const { stream, started, ended } = passThrough(response.body, copies);
   const isLengthKept = isLengthExact && (isRaw || !headers.has("content-encoding"));
   const passed = isLengthKept ? withFixedLength(stream, headers) : stream;
   // An encoding that nothing decodes: the function cannot read the copy, even if it is complete.
@@ -435,23 +366,6 @@ export async function teeResponse(
     ended,
     hasFault: () => hasFault,
   };
-}
-
-/**
- * Returns the body that the client gets and that is copied; undefined if its copies could not be
- * decoded.
- */
-async function readableBody(
-  response: Response,
-  isRaw: boolean,
-  timeoutMs: number,
-): Promise<ReadableStream<Uint8Array> | undefined> {
-  const { headers, status } = response;
-  const body = response.body as ReadableStream<Uint8Array>;
-  if (!isEncoded(headers)) return body;
-  if (!isRaw) return decodableBody(response, timeoutMs);
-  // A part of an encoded body begins anywhere in it.
-  return status === 206 || isBrotli(headers) ? undefined : body;
 }
 
 /** Keeps the header Content-Length. */

@@ -2,6 +2,7 @@ import type { CustomContext, CustomResponse, Denial } from "../config/custom.ts"
 import { isReserved } from "../config/response.ts";
 import type { Config } from "../config/schema.ts";
 import { isViolated, type Limited } from "../limiter/decision.ts";
+import { withTimeout } from "../request/timeout.ts";
 import { isAccessHeader } from "./response-headers.ts";
 import { limitedResponse, retrySecondsOf, setDenialHeaders } from "./responses.ts";
 
@@ -56,24 +57,34 @@ async function customDenial(
   onFailure: (cause: CustomResponseFailure) => void,
 ): Promise<Response> {
   const seconds = retrySecondsOf(limited);
-  const deadline = new Deadline(timeoutMs);
-  try {
-    const result: unknown = await deadline.race(
-      create(denialOf(limited, seconds), { ...context, request }),
-    );
-    if (!isUsable(result)) throw new Failure("invalid");
-    const body = await bodyOf(result, request.method === "HEAD", deadline);
-    const response = new Response(body, result);
-    for (const header of [...response.headers.keys()]) {
-      if (isReserved(header) && !isAccessHeader(header)) response.headers.delete(header);
-    }
-    setDenialHeaders(request, response.headers, limited.quotas, seconds, style);
-    return response;
-  } catch (error) {
-    onFailure(error instanceof Failure ? error.failure : "threw");
+  const read = readResponse(
+    () => create(denialOf(limited, seconds), { ...context, request }),
+    request.method === "HEAD",
+  );
+  const response = await withTimeout(read, timeoutMs, () => "timeout" as const);
+  if (typeof response === "string") {
+    onFailure(response);
     return limitedResponse(request, limited, style, seconds);
-  } finally {
-    deadline.clear();
+  }
+  for (const header of [...response.headers.keys()]) {
+    if (isReserved(header) && !isAccessHeader(header)) response.headers.delete(header);
+  }
+  setDenialHeaders(request, response.headers, limited.quotas, seconds, style);
+  return response;
+}
+
+/** Returns the response of a function with its whole body, or the reason why there is none. Never rejects. */
+async function readResponse(
+  create: () => unknown,
+  isHead: boolean,
+): Promise<Response | CustomResponseFailure> {
+  try {
+    const response: unknown = await create();
+    if (!isUsable(response)) return "invalid";
+    const body = response.body && (await readBody(response.body, isHead));
+    return typeof body === "string" ? body : new Response(body, response);
+  } catch {
+    return "threw";
   }
 }
 
@@ -106,63 +117,26 @@ function isUsable(value: unknown): value is Response {
   return denies && !bodyUsed && !body?.locked && !webSocket;
 }
 
-/** @throws {Failure} if the body cannot be read in time, or is too long */
-async function bodyOf(
-  { body }: Response,
+async function readBody(
+  body: ReadableStream,
   isHead: boolean,
-  deadline: Deadline,
-): Promise<Blob | null> {
-  if (!body) return null;
+): Promise<Blob | null | CustomResponseFailure> {
   const reader = body.getReader();
   try {
     if (isHead) return null;
     const chunks: Uint8Array[] = [];
     let length = 0;
     for (;;) {
-      const { done, value } = await deadline.race(reader.read());
+      const { done, value } = await reader.read();
       if (done) return new Blob(chunks);
-      if (!(value instanceof Uint8Array)) throw new Failure("body-failed");
+      if (!(value instanceof Uint8Array)) return "body-failed";
       length += value.byteLength;
-      if (length > MAX_BODY || chunks.length >= MAX_CHUNKS) throw new Failure("too-long");
+      if (length > MAX_BODY || chunks.length >= MAX_CHUNKS) return "too-long";
       chunks.push(value);
     }
-  } catch (error) {
-    throw error instanceof Failure ? error : new Failure("body-failed");
+  } catch {
+    return "body-failed";
   } finally {
     reader.cancel().catch(() => {});
-  }
-}
-
-/** The failure of a function. */
-class Failure extends Error {
-  readonly failure: CustomResponseFailure;
-
-  constructor(failure: CustomResponseFailure) {
-    super(failure);
-    this.failure = failure;
-  }
-}
-
-/** One deadline for several steps. */
-class Deadline {
-  readonly #reached: Promise<never>;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(timeoutMs: number) {
-    // `weir explain` loads this file in Node 20, which has no Promise.withResolvers.
-    this.#reached = new Promise((_, reject) => {
-      this.#timer = setTimeout(() => reject(new Failure("timeout")), timeoutMs);
-    });
-    // Without a handler, a deadline that nobody awaits would be an unhandled rejection.
-    this.#reached.catch(() => {});
-  }
-
-  /** Waits for a value until the deadline. @throws {Failure} at the deadline */
-  race<T>(value: T | PromiseLike<T>): Promise<T> {
-    return Promise.race([value, this.#reached]);
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer as ReturnType<typeof setTimeout>);
   }
 }

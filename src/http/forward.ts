@@ -12,19 +12,12 @@ const REMAINING = "Weir-Remaining";
 
 const FORGEABLE = namePattern(OVER.toLowerCase(), REMAINING.toLowerCase());
 
-/** The items of the request headers that tell the origin about quotas. */
-interface OriginHeaders {
-  /** The policies with `mode: "mark"` that the request exceeds. */
-  readonly over: readonly string[];
-  readonly remaining: readonly string[];
-}
-
 /**
- * The headers of each request that `withOriginHeaders` has created. If an app applies several
- * configurations or rules one after the other, the later ones keep the headers of the earlier ones.
- * All other requests come from clients, so such headers in them are forged.
+ * The requests that `withOriginHeaders` has created. If an app applies several configurations or rules one
+ * after the other, the later ones add to the headers of the earlier ones. All other requests come from
+ * clients, so such headers in them are forged.
  */
-const created = new WeakMap<Request, OriginHeaders>();
+const created = new WeakSet<Request>();
 
 /**
  * Returns the request with the headers that tell the origin about quotas, and without such headers
@@ -38,37 +31,23 @@ export function withOriginHeaders(
   appliedRules: readonly AppliedRule[],
   quotas: readonly Quota[],
 ): Request {
-  const before = created.get(request);
-  const forged = before ? [] : headersNamed(FORGEABLE, request.headers);
-  const own = originHeadersFor(appliedRules, quotas);
-  if (forged.length + own.over.length + own.remaining.length === 0) return request;
-  const headers: OriginHeaders = {
-    over: [...(before?.over ?? []), ...own.over],
-    remaining: [...(before?.remaining ?? []), ...own.remaining],
-  };
-  const copy = copyRequest(request);
-  for (const name of forged) copy.headers.delete(name);
-  if (headers.over.length > 0) copy.headers.set(OVER, headers.over.join(", "));
-  if (headers.remaining.length > 0) copy.headers.set(REMAINING, headers.remaining.join(", "));
-  created.set(copy, headers);
-  return copy;
-}
-
-function originHeadersFor(
-  appliedRules: readonly AppliedRule[],
-  quotas: readonly Quota[],
-): OriginHeaders {
   const showsRemaining = ({ policy }: Quota) =>
     appliedRules.some(
       ({ rule, windows }) => rule.tellOrigin && windows.some((window) => window.policy === policy),
     );
-  return {
-    over: quotas.filter(isViolated).map(({ policy }) => policy),
-    remaining: quotas.filter(showsRemaining).map(limitItem),
-  };
+  const forged = created.has(request) ? [] : headersNamed(FORGEABLE, request.headers);
+  const over = quotas.filter(isViolated).map(({ policy }) => policy);
+  const remaining = quotas.filter(showsRemaining).map(limitItem);
+  if (forged.length + over.length + remaining.length === 0) return request;
+  const copy = copyRequest(request);
+  for (const name of forged) copy.headers.delete(name);
+  if (over.length > 0) copy.headers.append(OVER, over.join(", "));
+  if (remaining.length > 0) copy.headers.append(REMAINING, remaining.join(", "));
+  created.add(copy);
+  return copy;
 }
 
-/** Returns a copy of a request, which has taken over the body. */
+/** Returns a copy that takes over the body. */
 export function copyRequest(request: Request): Request {
   try {
     return new Request(request);
@@ -94,10 +73,9 @@ export function copyRequest(request: Request): Request {
 type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
 
 /**
- * Creates a function that forwards requests with the platform's `fetch`. The function changes the
- * URL, and removes the headers that servers may use instead of the URL. It changes nothing
- * else, so streams, WebSockets, compressed bodies, redirects and repeated headers pass
- * unchanged. If a program reads the response, it also changes the header Accept-Encoding: see body-tee.ts.
+ * Creates a function that forwards requests with the platform's `fetch`. It changes the URL, removes the
+ * headers that servers may use instead of the URL, and changes Accept-Encoding if a program reads the
+ * response. Streams, WebSockets, compressed bodies, redirects and repeated headers pass unchanged.
  */
 export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
   const send = senderByHost(bindings);
@@ -159,11 +137,6 @@ function fetchFrom(request: Request, url: string, isRaw?: boolean): Promise<Resp
   return fetch(outgoing(request, url, isRaw), isRaw ? { encodeResponseBody: "manual" } : undefined);
 }
 
-function outgoing(request: Request, url: string, isRaw: boolean | undefined): Request {
-  const changed = withUrl(request, url);
-  return isRaw === undefined ? changed : acceptGzip(changed);
-}
-
 /**
  * Headers whose values IIS, Symfony and other servers use instead of the URL's path. Weir removes these
  * headers, because it has not matched rules against the paths in them, and clients do not need the headers.
@@ -175,15 +148,16 @@ const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
  * client sent it, with dot segments and backslashes. An origin may read a different path from such
  * a URL.
  */
-function withUrl(request: Request, url: string): Request {
-  const outgoing = new Request(url, request);
+function outgoing(request: Request, url: string, isRaw: boolean | undefined): Request {
+  const changed = new Request(url, request);
   // The names come from the original request, because workerd has created its headers already.
   // Reading them from the new request would create them only for the search.
   const { headers } = request;
-  for (const name of headersNamed(OTHER_PATHS, headers)) outgoing.headers.delete(name);
+  for (const name of headersNamed(OTHER_PATHS, headers)) changed.headers.delete(name);
   // An origin answers this header with `100 Continue`, which workerd takes for the response.
-  if (headers.has("expect")) outgoing.headers.delete("expect");
-  return outgoing;
+  if (headers.has("expect")) changed.headers.delete("expect");
+  if (isRaw !== undefined) acceptGzip(changed.headers);
+  return changed;
 }
 
 /**
@@ -217,11 +191,9 @@ function afterHost(url: string): string {
  * Asks for gzip at most, because `DecompressionStream` decodes no other encoding that servers use.
  * Otherwise a client could choose an encoding that no function can read.
  */
-function acceptGzip(request: Request): Request {
-  const accepted = request.headers.get("accept-encoding");
-  if (accepted !== null) {
-    const gzip = accepted.split(",").filter((each) => /^\s*gzip\b/i.test(each));
-    request.headers.set("accept-encoding", gzip.join(",") || "identity");
-  }
-  return request;
+function acceptGzip(headers: Headers): void {
+  const accepted = headers.get("accept-encoding");
+  if (accepted === null) return;
+  const gzip = accepted.split(",").filter((each) => /^\s*gzip\b/i.test(each));
+  headers.set("accept-encoding", gzip.join(",") || "identity");
 }

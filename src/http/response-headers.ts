@@ -1,13 +1,11 @@
 import type { Config } from "../config/schema.ts";
-import type { Decision, Quota } from "../limiter/decision.ts";
+import type { Quota } from "../limiter/decision.ts";
 
-/** The style of the headers that show quotas to a client. */
 export type HeaderStyle = Config["headers"];
 
 const DRAFT_HEADERS = ["RateLimit-Policy", "RateLimit"] as const;
 const LEGACY_HEADERS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"] as const;
 
-/** The names of all headers that show quotas. */
 const QUOTA_HEADERS = [...DRAFT_HEADERS, ...LEGACY_HEADERS] as const;
 
 const NO_HEADERS: readonly string[] = [];
@@ -16,8 +14,8 @@ const NO_HEADERS: readonly string[] = [];
  * Adds quotas to the headers of a response, and returns the names of the added headers.
  *
  * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because
- * an intermediary must not change the origin's items. The X-RateLimit-* headers cannot be lists, so
- * Weir adds them only if the origin sends none of them.
+ * an intermediary must not change the origin's items. The X-RateLimit-* headers cannot be lists, and
+ * describe one quota. So Weir adds them only if the origin sends none of them.
  */
 export function appendQuotaHeaders(
   headers: Headers,
@@ -25,34 +23,19 @@ export function appendQuotaHeaders(
   style: HeaderStyle,
 ): readonly string[] {
   if (quotas.length === 0 || style === "none") return NO_HEADERS;
-  if (style === "draft-11") {
-    appendDraftHeaders(headers, quotas, limitItem);
-    return DRAFT_HEADERS;
+  const isDraft = style !== "legacy";
+  if (isDraft) {
+    headers.append("RateLimit-Policy", quotas.map(policyItem).join(", "));
+    headers.append("RateLimit", quotas.map(limitItem).join(", "));
+  }
+  if (style === "draft-11" || LEGACY_HEADERS.some((name) => headers.has(name))) {
+    return isDraft ? DRAFT_HEADERS : NO_HEADERS;
   }
   const [tightest] = quotas.toSorted(
     (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
   ) as [Quota];
-  if (style === "both") {
-    appendDraftHeaders(headers, quotas, (quota) =>
-      quota === tightest ? limitItem(quota) + olderParameters(quota) : limitItem(quota),
-    );
-  }
-  // The three headers describe one quota. If the origin has sent one of them, Weir adds none,
-  // because the headers would then describe two quotas.
-  if (LEGACY_HEADERS.some((name) => headers.has(name))) {
-    return style === "both" ? DRAFT_HEADERS : NO_HEADERS;
-  }
   appendLegacyHeaders(headers, tightest);
-  return style === "both" ? QUOTA_HEADERS : LEGACY_HEADERS;
-}
-
-function appendDraftHeaders(
-  headers: Headers,
-  quotas: readonly Quota[],
-  toLimitItem: (quota: Quota) => string,
-): void {
-  headers.append("RateLimit-Policy", quotas.map(policyItem).join(", "));
-  headers.append("RateLimit", quotas.map(toLimitItem).join(", "));
+  return isDraft ? QUOTA_HEADERS : LEGACY_HEADERS;
 }
 
 // In draft-ietf-httpapi-ratelimit-headers-11, both headers are lists of Strings (RFC 9651) with
@@ -63,33 +46,18 @@ function policyItem({ policy, limit, windowMs }: Quota): string {
   return `"${policy}";q=${limit};w=${windowMs / 1000}`;
 }
 
-/** Returns a quota in the notation of RateLimit. */
 export function limitItem({ policy, remaining, resetMs }: Quota): string {
   return `"${policy}";r=${remaining};t=${toSeconds(resetMs)}`;
 }
 
-/**
- * Returns the parameters from which clients of the drafts 6 and 7 can read a quota. These clients
- * look in RateLimit first, and search its text for `limit=`, `remaining=` and `reset=`. Without
- * these parameters, they would read no numbers, although the response has X-RateLimit-* too.
- *
- * The names have a prefix, because the draft recommends a prefix for parameters that it does not
- * define. Clients of the draft ignore such parameters.
- */
-function olderParameters({ limit, remaining, resetMs }: Quota): string {
-  return `;weir-limit=${limit};weir-remaining=${remaining};weir-reset=${toSeconds(resetMs)}`;
-}
-
-/** Adds X-RateLimit-* for a quota. X-RateLimit-Reset is a time in Unix seconds. */
+/** X-RateLimit-Reset is a time in Unix seconds. */
 function appendLegacyHeaders(headers: Headers, { limit, remaining, resetAt }: Quota): void {
   headers.set("X-RateLimit-Limit", String(limit));
   headers.set("X-RateLimit-Remaining", String(remaining));
   headers.set("X-RateLimit-Reset", String(toSeconds(resetAt)));
 }
 
-/**
- * Converts milliseconds to whole seconds, rounded up, so that the window has ended after this time.
- */
+/** Rounds up, so that the window has ended after this time. */
 export function toSeconds(ms: number): number {
   return Math.ceil(ms / 1000);
 }
@@ -154,9 +122,7 @@ export function isAccessHeader(name: string): boolean {
 }
 
 /**
- * Lets a page on another origin read the given headers of a forwarded response. The function only
- * adds to the headers that the origin of the response exposes. It changes nothing if the request
- * does not come from a page of another origin, or if the response does not allow pages to read it.
+ * Lets a page on another origin read the given headers of a response that allows pages to read it.
  *
  * The function does not add `Vary: Origin`, because the given headers are valid only for this
  * response. A client must not use them if they come from a cache.
@@ -175,16 +141,17 @@ function exposeHeaders(request: Request, headers: Headers, names: readonly strin
 }
 
 /**
- * Returns a copy of a response with more headers, which pages of other origins may read if
- * they may read the response. Returns the same object if its headers cannot be changed.
- *
- * @param add adds the headers, and returns their names
+ * Returns a copy of a response with the quota headers, which pages of other origins may read if they
+ * may read the response. Returns the same object if there is nothing to add, or if its headers cannot be
+ * changed.
  */
-function withAddedHeaders(
+export function withQuotaHeaders(
   request: Request,
   response: Response,
-  add: (headers: Headers) => readonly string[],
+  quotas: readonly Quota[],
+  style: HeaderStyle,
 ): Response {
+  if (quotas.length === 0 || style === "none") return response;
   // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the
   // status 0 of `Response.error()`. So Weir adds no headers to such a response, except to WebSockets.
   const { status, webSocket } = response;
@@ -192,44 +159,6 @@ function withAddedHeaders(
   // The headers of a fetched response are immutable. The headers of a copy with the same body can
   // be changed.
   const copy = new Response(response.body, response);
-  exposeHeaders(request, copy.headers, add(copy.headers));
+  exposeHeaders(request, copy.headers, appendQuotaHeaders(copy.headers, quotas, style));
   return copy;
-}
-
-/**
- * Returns the response with the RateLimit headers. If there is nothing to add, returns the same
- * object.
- */
-export function withQuotaHeaders(
-  request: Request,
-  response: Response,
-  quotas: readonly Quota[],
-  style: Config["headers"],
-): Response {
-  if (quotas.length === 0 || style === "none") return response;
-  return withAddedHeaders(request, response, (headers) =>
-    appendQuotaHeaders(headers, quotas, style),
-  );
-}
-
-const SERVER_TIMING = "Server-Timing";
-
-/**
- * Returns the response with one more metric in `Server-Timing`: how long the decision waited, and
- * whether this isolate decided from its memory or called the store.
- *
- * @param tookMs the duration by the Worker's clock, which advances only during I/O
- */
-export function withServerTiming(
-  request: Request,
-  response: Response,
-  decision: Decision,
-  tookMs: number,
-): Response {
-  const isFromMemory = decision.outcome !== "undecided" && decision.fromMemory;
-  const metric = `weir;dur=${tookMs};desc="${isFromMemory ? "memory" : "store"}"`;
-  return withAddedHeaders(request, response, (headers) => {
-    headers.append(SERVER_TIMING, metric);
-    return [SERVER_TIMING];
-  });
 }

@@ -1,6 +1,5 @@
 import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
-import type { Rule } from "../config/rule.ts";
 import { formatDuration } from "../config/window.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
 import {
@@ -35,7 +34,6 @@ export function problemResponse(problem: Problem, headers: HeadersInit = {}): Re
   return response;
 }
 
-/** Creates a response of a type, unless `headers` has another Content-Type. */
 function responseWith(status: number, body: string, type: string, headers: HeadersInit): Response {
   const response = new Response(body, { status, headers });
   if (!new Headers(headers).has("content-type")) response.headers.set("Content-Type", type);
@@ -73,20 +71,14 @@ const OUTAGE_RETRY_SECONDS = 5;
  */
 const MAX_RETRY_SECONDS = 999_999_999_999_999;
 
-/**
- * Returns the seconds for Retry-After, with a new random part of up to `retryJitterMs` in each
- * call.
- */
+/** Returns the seconds for Retry-After, with a new random part of up to `retryJitterMs` in each call. */
 export function retrySecondsOf({ retryAfterMs, deniedBy }: Limited): number {
   const { rule } = deniedBy.appliedRule;
   const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
   return Math.min(MAX_RETRY_SECONDS, wanted);
 }
 
-/**
- * 429: the client has exceeded a limit. The rule that denied the request may replace the status and
- * the body.
- */
+/** 429, unless the rule that denied the request replaces the status and the body. */
 export function limitedResponse(
   request: Request,
   limited: Limited,
@@ -95,7 +87,10 @@ export function limitedResponse(
 ): Response {
   const { quotas, deniedBy } = limited;
   const violated = quotas.filter((quota) => quota.violated);
-  const { status = 429, body, headers = {} } = fixedResponseOf(deniedBy.appliedRule.rule);
+  const { rule } = deniedBy.appliedRule;
+  // If the rule has a function, this is the response if the function fails.
+  const fixed: DenialResponse = rule.response && !("custom" in rule.response) ? rule.response : {};
+  const { status = 429, body, headers = {} } = fixed;
   const response =
     body === undefined
       ? problemResponse(
@@ -112,14 +107,6 @@ export function limitedResponse(
       : customResponse(status, body, headers);
   setDenialHeaders(request, response.headers, quotas, seconds, style);
   return withoutBodyForHead(request, response);
-}
-
-/**
- * Returns the response without a function. If the rule has a function, this is the default
- * response, which Weir sends if the function fails.
- */
-function fixedResponseOf({ response = {} }: Rule): DenialResponse {
-  return "custom" in response ? {} : response;
 }
 
 /** Sets the headers that every denial has, whether Weir or a function creates its response. */
@@ -165,19 +152,13 @@ export function undecidedResponse(request: Request): Response {
   return finish(request, response);
 }
 
-/**
- * 400: the request has no valid host and path. Weir cannot match rules, so it does not forward the
- * request.
- */
+/** 400: without a valid host and path, Weir cannot match rules, so it does not forward the request. */
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
   return plainProblem(request, 400, "Bad Request", detail);
 }
 
-/**
- * 414: Weir would need too much CPU time to match rules against the path, so it does not forward
- * the request.
- */
+/** 414: Weir would need too much CPU time to match rules against the path, so it does not forward it. */
 export function pathTooLongResponse(request: Request): Response {
   const detail = "The path is too long for a path with escapes or other special characters.";
   return plainProblem(request, 414, "URI Too Long", detail);

@@ -1,28 +1,19 @@
 /**
- * The maximum length of one event, in UTF-16 code units. Longer events are skipped, because the
- * memory of an isolate is limited. Only the events of generated images and of very long answers can
- * be nearly as long.
+ * The maximum length of a line, in UTF-16 code units. Longer lines are skipped, because the memory of an
+ * isolate is limited. Only the events of generated images and of very long answers can be nearly as long.
  */
 export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
-
 /**
- * Parses a stream of server-sent events, as the HTML standard defines them. The text of the stream arrives
- * in pieces of any length. All fields except `data` are ignored. The time is linear in the length of the
- * stream, even if every piece is a single character, because no text is searched twice.
+ * Parses a stream of server-sent events, whose text arrives in pieces of any length. Each line with the
+ * field `data` counts as one event, because the APIs of language models send one such line for each
+ * event. The time is linear in the length of the stream, even if every piece is a single character.
  */
 export class EventStreamParser {
   readonly #onData: (data: string) => void;
-  /** The pieces of the current line. */
+  /** The pieces of the current line; empty if the line is too long. */
   #line: string[] = [];
-  #lineLength = 0;
-  /** The data lines of the current event. */
-  #data: string[] = [];
-  /** The length of the current event's data; Infinity if the event is too long and therefore skipped. */
-  #dataLength = 0;
-  #isAfterReturn = false;
+  #length = 0;
 
   /** @param onData gets the data of each event */
   constructor(onData: (data: string) => void) {
@@ -31,67 +22,21 @@ export class EventStreamParser {
 
   /** @param text the next piece of the stream, decoded from UTF-8 and without a byte order mark */
   push(text: string): void {
-    if (text === "") return;
-    let start = this.#isAfterReturn && text.startsWith("\n") ? 1 : 0;
-    this.#isAfterReturn = text.endsWith("\r");
-    for (let at = start; at < text.length; at++) {
-      const code = text.charCodeAt(at);
-      if (code !== LINE_FEED && code !== CARRIAGE_RETURN) continue;
-      if (at > start) this.#addToLine(text.slice(start, at));
-      this.#endLine();
-      if (code === CARRIAGE_RETURN && text.charCodeAt(at + 1) === LINE_FEED) at++;
-      start = at + 1;
+    for (const [index, piece] of text.split(/[\r\n]/).entries()) {
+      if (index > 0) this.end();
+      this.#length += piece.length;
+      if (this.#length > MAX_EVENT_LENGTH) this.#line = [];
+      else if (piece !== "") this.#line.push(piece);
     }
-    if (start < text.length) this.#addToLine(text.slice(start));
   }
 
-  /**
-   * Ends the stream. If the blank line after the last event is missing, the event still counts.
-   * Browsers ignore such an event, but some servers omit the line.
-   */
+  /** Ends the current line, and at the end of the stream the last one. */
   end(): void {
-    if (this.#lineLength > 0) this.#endLine();
-    this.#endEvent();
-  }
-
-  #addToLine(text: string): void {
-    this.#lineLength += text.length;
-    if (this.#lineLength + this.#dataLength <= MAX_EVENT_LENGTH) this.#line.push(text);
-    else {
-      this.#line = [];
-      this.#data = [];
-      this.#dataLength = Number.POSITIVE_INFINITY;
-    }
-  }
-
-  #endLine(): void {
-    if (this.#lineLength === 0) {
-      this.#endEvent();
-      return;
-    }
-    const value = dataIn(this.#line.join(""));
-    if (value !== undefined) {
-      this.#data.push(value);
-      // The line break counts too, so that a million empty lines are also too long.
-      this.#dataLength += value.length + 1;
-    }
+    const line = this.#line.join("");
     this.#line = [];
-    this.#lineLength = 0;
+    this.#length = 0;
+    if (line.startsWith("data:")) this.#onData(line.slice(line[5] === " " ? 6 : 5));
   }
-
-  #endEvent(): void {
-    if (this.#data.length > 0) this.#onData(this.#data.join("\n"));
-    this.#data = [];
-    this.#dataLength = 0;
-  }
-}
-
-/** Returns the value of a line such as `data: {}`; undefined if it is another field or a comment. */
-function dataIn(line: string): string | undefined {
-  if (!line.startsWith("data")) return undefined;
-  if (line.length === 4) return "";
-  if (line[4] !== ":") return undefined;
-  return line.slice(line[5] === " " ? 6 : 5);
 }
 
 /** The maximum depth of lists and objects inside each other. */
@@ -190,7 +135,6 @@ function endOfText(json: string, start: number): number {
   return at;
 }
 
-/** Counts the keys of all objects in a value. */
 function countKeys(value: unknown): number {
   if (!isObject(value)) return 0;
   const values = Object.values(value);
@@ -198,7 +142,7 @@ function countKeys(value: unknown): number {
   return values.reduce<number>((sum, each) => sum + countKeys(each), own);
 }
 
-/** @returns undefined if the text is not JSON, because it has broken off or has another format */
+/** @returns undefined if the text is not JSON */
 export function tryParse(json: string): unknown {
   try {
     return JSON.parse(json);
@@ -213,22 +157,16 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Gets the next piece of a body's text, and the number of bytes that were read for it.
- *
- * @returns whether to read on
- */
-type OnText = (text: string, bytes: number) => boolean;
-
-/**
  * Reads a body to its end, or until `onText` returns false. A body that breaks off ends at that
  * point. A byte order mark at the start is omitted. A piece contains only whole characters.
  *
+ * @param onText gets the next piece, and the number of bytes that were read for it
  * @param decoder by default, bytes that are not UTF-8 become U+FFFD; a fatal one ends the body at such bytes
  * @returns whether the body was read to its end
  */
 export async function readPieces(
   body: ReadableStream<Uint8Array>,
-  onText: OnText,
+  onText: (text: string, bytes: number) => boolean,
   decoder = new TextDecoder(),
 ): Promise<boolean> {
   const reader = body.getReader();

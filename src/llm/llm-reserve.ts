@@ -19,10 +19,7 @@ export interface LlmReserveOptions {
   readonly weights?: TokenWeights | undefined;
 }
 
-/**
- * The maximum length of a body that is read, in bytes. Longer bodies usually contain files, and
- * reading them would delay the request.
- */
+/** The maximum length of a body that is read, in bytes. Longer bodies usually contain files. */
 export const MAX_REQUEST_LENGTH = 1024 * 1024;
 /**
  * The maximum number of pieces in which a body without a stated length may arrive, besides one for each
@@ -48,8 +45,8 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
  * unknown if `max_tokens` or `n` is not a positive whole number, if two fields have the same name, or if the
  * body is encoded, is longer than 1 MiB, or is not a JSON object. See {@link parseObject} for its bounds.
  *
- * The request is forwarded when its body has arrived, because the function needs the body. If the
- * body takes longer than `timeoutMs`, the `default` of the rule's cost applies.
+ * The request is forwarded when its body has arrived. If this takes longer than `timeoutMs`, the `default`
+ * of the rule's cost applies.
  *
  * @throws TypeError if `output` is not a whole number, or a weight is not a number
  * @example custom: { costs: { estimate: llmReserve({ output: 2000 }) } }
@@ -91,14 +88,13 @@ function hasOtherCharset(contentType: string): boolean {
   );
 }
 
-/** The text of a body. */
 interface BodyText {
   readonly text: string;
-  /** The length of the body in bytes. */
+  /** In bytes. */
   readonly length: number;
 }
 
-/** Returns the whole body; undefined if it is encoded, not UTF-8 or too long. */
+/** @returns undefined if the body is encoded, not UTF-8 or too long */
 async function readBody(request: Request): Promise<BodyText | undefined> {
   const { headers, body } = request;
   if (!body) return { text: "", length: 0 };

@@ -13,10 +13,7 @@ export interface LlmUsageOptions {
   readonly weights?: TokenWeights | undefined;
 }
 
-/**
- * The maximum length of a JSON body, in bytes. The usage in a longer body is unknown,
- * because the memory of an isolate is limited.
- */
+/** The maximum length of a JSON body, in bytes. The usage in a longer body is unknown. */
 export const MAX_JSON_LENGTH = 4 * 1024 * 1024;
 
 /**

@@ -7,8 +7,8 @@ type TokenKind = "input" | "cacheRead" | "cacheWrite" | "output";
 type TokenCounts = Readonly<Record<TokenKind, number>>;
 
 /**
- * The maximum of a count. No model reads or writes as many tokens in one response. With this
- * maximum and the maximum weight, every cost is less than the highest cost of a rule.
+ * The maximum of a count. No model reads or writes as many tokens in one response. Multiplied by the
+ * highest weight, it is still a safe integer, and less than the highest cost of a rule.
  */
 export const MAX_TOKENS = 100_000_000;
 
@@ -25,7 +25,7 @@ interface Usage {
   cacheWrite?: number | undefined;
 }
 
-/** The types of events that end a stream and have its counts. OpenAI's APIs send them. */
+/** The types of OpenAI's events that end a stream and have its counts. */
 const LAST_EVENT = /^(response|transcript\.text|image_\w+)\.(completed|incomplete|failed|done)$/;
 
 /**
@@ -41,10 +41,7 @@ export class UsageTally {
   #hasEnded = false;
   #isError = false;
 
-  /**
-   * @param message the JSON body of a response, or the JSON data of one of its events
-   * @param isBody whether the message is the whole body
-   */
+  /** @param message the JSON body of a response, or the JSON data of one of its events */
   add(message: unknown, isBody = false): void {
     if (!isObject(message)) return;
     const { type, usage, x_groq, response, message: started } = message;
@@ -143,15 +140,12 @@ function readUsage(usage: Record<string, unknown>): Usage {
   };
 }
 
-/**
- * Whether the count of the prompt includes the cached tokens. In OpenAI's APIs it does. In
- * Anthropic's API, which has no total, it does not.
- */
+/** Whether the count of the prompt includes the cached tokens, as in OpenAI's APIs, but not in Anthropic's. */
 function includesCache(usage: Record<string, unknown>): boolean {
   return usage.prompt_tokens !== undefined || usage.total_tokens !== undefined;
 }
 
-/** @returns undefined for no value, and NaN for a value that is not a count */
+/** @returns NaN for a value that is not a count */
 function countIn(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   const isCount = Number.isInteger(value) && (value as number) >= 0;
@@ -162,10 +156,7 @@ function propertyOf(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
 }
 
-/**
- * The cost of one token of each kind. The counts multiplied by these weights are added, and the sum is
- * rounded up to a whole number.
- */
+/** The cost of one token of each kind. The sum is rounded up to a whole number. */
 export interface TokenWeights {
   /**
    * The cost of a token of the prompt that was not in the provider's cache.
@@ -196,16 +187,10 @@ export interface TokenWeights {
   readonly cacheWrite?: number | undefined;
 }
 
-/** The names of all kinds, in the order of {@link TokenWeights}. */
 const KINDS: readonly TokenKind[] = ["input", "output", "cacheRead", "cacheWrite"];
-/** The highest weight. `MAX_TOKENS` multiplied by this weight is still a safe integer. */
 const MAX_WEIGHT = 1_000_000;
 
-/**
- * Returns a function that computes the cost of tokens.
- *
- * @throws TypeError if a weight is not a number from 0 to 1000000, or if a kind does not exist
- */
+/** @throws TypeError if a weight is not a number from 0 to 1000000, or if a kind does not exist */
 export function createTokenCost(
   weights: TokenWeights = {},
 ): (counts: Partial<TokenCounts>) => number {

@@ -4,7 +4,6 @@ import { type CanonicalPath, canonicalPath, isTooLong, readAsRouter } from "./pa
 import { type SentNames, SentValues } from "./sent-values.ts";
 import { removeTrailing } from "./text-folding.ts";
 
-/** The parts of a request by which a preflight is recognised. A `Request` has this form. */
 interface PreflightParts {
   readonly headers: ReadonlyHeaders;
   /** Null if the request has no body. */
@@ -41,25 +40,18 @@ const NOT_IN_PREFLIGHTS = [
 const OTHER_METHODS = namePattern("x-http-method-override", "x-http-method", "x-method-override");
 
 /**
- * A request in its canonical form. Weir matches rules against this form and reads the values of
- * keys from it. Different spellings of one host, path or method are equal in this form.
+ * A request in its canonical form, in which different spellings of one host, path or method are equal.
  */
 export interface CanonicalRequest extends CanonicalPath {
   /** The method in upper case. HEAD becomes GET, because an origin does the same work for both. */
   readonly method: string;
-  /**
-   * The method that the client sent, in upper case. Rules that name HEAD are compared with this
-   * method.
-   */
+  /** The method that the client sent, in upper case, for rules that name HEAD. */
   readonly sentMethod: string;
-  /**
-   * Whether the request is a CORS preflight. Browsers send preflights in addition to an app's own
-   * requests, so only rules that name OPTIONS count them.
-   */
+  /** Whether the request is a CORS preflight. Only rules that name OPTIONS count these. */
   readonly isPreflight: boolean;
   /** The host name in lower case, without a port and without trailing dots. */
   readonly host: string;
-  /** The query with its question mark, or an empty text if there is no query. */
+  /** The query with its question mark; empty if there is none. */
   readonly search: string;
   /**
    * Whether the path has an escaped question mark, or the query begins with a second one. Some
@@ -82,8 +74,8 @@ export interface CanonicalRequest extends CanonicalPath {
 }
 
 /**
- * The fields of Cloudflare's data that keys and conditions use. Weir declares this type itself,
- * because tests compile this module for Node, without Cloudflare's types.
+ * Cloudflare's data that keys and conditions use. Tests compile this module for Node, without
+ * Cloudflare's types.
  */
 export interface ClientFacts {
   readonly country?: string | null;
@@ -92,17 +84,15 @@ export interface ClientFacts {
   readonly verifiedBotCategory?: string;
 }
 
-/** The host and the canonical path of a URL. Most rules need no other part of the URL. */
+/** The parts of a URL that most rules need. */
 export interface Place extends CanonicalPath {
   readonly host: string;
 }
 
 /**
- * The maximum number of entries in each of the two caches below. Each cache takes approximately
- * half a megabyte. The caches store the host and the canonical path of short URLs, because parsing
- * a URL and computing its canonical path takes longer than a decision from memory. The cache key is
- * the URL without its query. Only unambiguous paths are cached, because they have one variant. A
- * cache miss takes hardly any time.
+ * The caches store the host and the canonical path of short URLs, because computing these takes longer
+ * than a decision from memory. Each cache takes approximately half a megabyte. The cache key is the URL
+ * without its query. Only unambiguous paths are cached, because they have one variant.
  */
 const CACHED_PLACES = 512;
 const MAX_CACHED_LENGTH = 256;
@@ -141,23 +131,16 @@ export function canonicalRequest(
 /** Adds the variants of a second path, and those that an app uses, to the variants of a URL's path. */
 function mergePath(place: Place, other: CanonicalPath, routed: readonly string[]) {
   const variants = [...new Set([...place.variants, ...other.variants, ...routed])];
-  const isUnambiguous = place.isUnambiguous && other.isUnambiguous && variants.length === 1;
-  const unstrippedVariants = [
-    ...new Set([...place.unstrippedVariants, ...other.unstrippedVariants]),
-  ];
   return {
     ...place,
-    isUnambiguous,
+    isUnambiguous: place.isUnambiguous && other.isUnambiguous && variants.length === 1,
     variants,
-    unstrippedVariants,
+    unstrippedVariants: [...new Set([...place.unstrippedVariants, ...other.unstrippedVariants])],
     routed: variants.length > 1 ? [...new Set(routed)] : undefined,
   };
 }
 
-/**
- * Returns the host and the canonical path of a URL. @returns undefined under the same conditions as
- * {@link canonicalRequest}
- */
+/** @returns undefined under the same conditions as {@link canonicalRequest} */
 export function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   // The cache key omits the query, because a query never changes the host or the path, and never
   // makes a URL invalid.
@@ -170,14 +153,10 @@ export function placeOf(url: string, caseSensitivePaths: boolean): Place | undef
   if (cached) return cached;
   const parsed = parse(url);
   if (!parsed || isTooLong(parsed.pathname)) return undefined;
-  const host = canonicalHost(parsed);
+  const host = removeTrailing(".", parsed.hostname);
   const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
   if (isShort && place.isUnambiguous) cache.set(text, place);
   return place;
-}
-
-function canonicalHost({ hostname }: URL): string {
-  return removeTrailing(".", hostname);
 }
 
 /** See {@link CanonicalRequest.hasHiddenQuery}. */
@@ -185,14 +164,12 @@ export function hasHiddenQuery(url: string): boolean {
   return /^[^?#]*(?:%(?:25)*3f|\?\?)/i.test(url);
 }
 
-/** Returns the canonical host of a valid URL: the host by which rules match its request. */
+/** Returns the host by which rules match a request with this URL, which must be valid. */
 export function hostOf(url: string): string {
-  return canonicalHost(new URL(url));
+  return removeTrailing(".", new URL(url).hostname);
 }
 
-/**
- * Whether a URL has a clear host and a clear path. See {@link parse} for examples of unclear URLs.
- */
+/** Whether a URL has a clear host and a clear path. See {@link parse} for examples of unclear URLs. */
 export function namesPlace(url: string): boolean {
   return parse(url) !== undefined;
 }
@@ -206,10 +183,7 @@ function parse(url: string): URL | undefined {
   return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) ? (URL.parse(url) ?? undefined) : undefined;
 }
 
-/**
- * Reads the parts of a request that nearly every rule needs. The query and Cloudflare's data are
- * read only if a key needs them, because the runtime creates them again at each access.
- */
+/** The query and Cloudflare's data are read only if needed, because the runtime creates them at each access. */
 class RequestReader implements CanonicalRequest {
   readonly path: string;
   readonly isUnambiguous: boolean;
@@ -263,7 +237,6 @@ class RequestReader implements CanonicalRequest {
   }
 
   get cf(): ClientFacts | undefined {
-    // The runtime creates the data again at each access.
     this.#cf ??= "cf" in this.#request ? (this.#request.cf as ClientFacts | undefined) : undefined;
     return this.#cf;
   }

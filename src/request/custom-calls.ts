@@ -5,18 +5,24 @@ import { MAX_LIMIT } from "../config/window.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { withTimeout } from "./timeout.ts";
 
-/**
- * The reason why a function in `custom` has no result: it took too long, or it threw an error.
- */
+/** The reason why a function in `custom` has no result. */
 export type CustomFailure = "timeout" | "threw";
 
-/**
- * Reports that a function in `custom.keys` failed. The error is not passed, because it may contain a
- * secret.
- */
-type OnCustomKeyFailure = (name: string, cause: CustomFailure) => void;
+/** What the functions for one request get, and share. */
+interface CallOptions {
+  readonly functions: CustomFunctions;
+  readonly request: Request;
+  readonly context: CustomContext;
+  readonly timeoutMs: number;
+  /** When the request arrived, in milliseconds since the Unix epoch. */
+  readonly arrivedAt: number;
+  /**
+   * Reports that a function in `custom.keys` failed. The error is not passed, because it may contain a
+   * secret.
+   */
+  readonly onKeyFailure: (name: string, cause: CustomFailure) => void;
+}
 
-/** The result of a function that users wrote: a value, or the reason why there is none. */
 interface CallResult {
   readonly value?: unknown;
   readonly failure?: CustomFailure;
@@ -33,30 +39,14 @@ const TIMEOUT = Symbol("timeout");
  * The request would then be undecided, and an open rule would let it pass.
  */
 export class CustomCalls {
-  readonly #functions: CustomFunctions;
-  readonly #request: Request;
-  readonly #context: CustomContext;
-  readonly #timeoutMs: number;
-  readonly #arrivedAt: number;
-  readonly #onKeyFailure: OnCustomKeyFailure;
+  readonly #options: CallOptions;
+  /** The results by the names of the functions, each of which is called once. */
+  readonly #results = new Map<string, Promise<CallResult>>();
   #firstStartAt: number | undefined;
   #lastEndAt = 0;
 
-  /** @param arrivedAt when the request arrived, in milliseconds since the Unix epoch */
-  constructor(
-    functions: CustomFunctions,
-    request: Request,
-    context: CustomContext,
-    timeoutMs: number,
-    onKeyFailure: OnCustomKeyFailure,
-    arrivedAt = Date.now(),
-  ) {
-    this.#functions = functions;
-    this.#request = request;
-    this.#context = context;
-    this.#timeoutMs = timeoutMs;
-    this.#onKeyFailure = onKeyFailure;
-    this.#arrivedAt = arrivedAt;
+  constructor(options: CallOptions) {
+    this.#options = options;
   }
 
   /**
@@ -65,34 +55,43 @@ export class CustomCalls {
    */
   get spentMs(): number {
     if (this.#firstStartAt === undefined) return 0;
-    return Math.min(this.#timeoutMs, Math.max(0, this.#lastEndAt - this.#firstStartAt));
+    return Math.min(this.#options.timeoutMs, Math.max(0, this.#lastEndAt - this.#firstStartAt));
   }
 
-  /** Calls the function for a key, and returns its text; undefined if the key is absent. */
+  /** @returns undefined if the key is absent */
   async computeKey(name: string): Promise<string | undefined> {
-    const { value, failure } = await this.#call("keys", name);
-    if (failure) this.#onKeyFailure(name, failure);
+    const { value } = await this.#call("keys", name);
     return typeof value === "string" ? value : undefined;
   }
 
-  /** Calls the function for a cost. Never rejects. */
+  /** Never rejects. */
   computeCost(name: string): Promise<CallResult> {
     return this.#call("costs", name);
   }
 
-  async #call(group: "keys" | "costs", name: string): Promise<CallResult> {
-    const compute = this.#functions[group]?.get(name);
+  #call(group: "keys" | "costs", name: string): Promise<CallResult> {
+    const id = `${group} ${name}`;
+    const result = this.#results.get(id) ?? this.#start(group, name);
+    this.#results.set(id, result);
+    return result;
+  }
+
+  async #start(group: "keys" | "costs", name: string): Promise<CallResult> {
+    const compute = this.#options.functions[group]?.get(name);
     if (!compute) return {};
     this.#firstStartAt ??= Date.now();
+    let failure: CustomFailure = "timeout";
     try {
-      const result: unknown = compute(this.#request, this.#context);
+      const result: unknown = compute(this.#options.request, this.#options.context);
       const value = isThenable(result) ? await this.#inTime(result) : result;
-      return value === TIMEOUT ? { failure: "timeout" } : { value };
+      if (value !== TIMEOUT) return { value };
     } catch {
-      return { failure: "threw" };
+      failure = "threw";
     } finally {
       this.#lastEndAt = Date.now();
     }
+    if (group === "keys") this.#options.onKeyFailure(name, failure);
+    return { failure };
   }
 
   /**
@@ -100,19 +99,15 @@ export class CustomCalls {
    * `Promise.race` has already added one.
    */
   #inTime(result: PromiseLike<unknown>): Promise<unknown> {
-    const elapsedMs = Math.max(0, Date.now() - this.#arrivedAt);
-    const restMs = Math.max(0, this.#timeoutMs - elapsedMs);
+    const { arrivedAt, timeoutMs } = this.#options;
+    const elapsedMs = Math.max(0, Date.now() - arrivedAt);
+    const restMs = Math.max(0, timeoutMs - elapsedMs);
     return withTimeout(Promise.resolve(result), restMs, () => TIMEOUT);
   }
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "then" in value &&
-    typeof value.then === "function"
-  );
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
 }
 
 /** The reason why a cost is unknown. */
@@ -130,13 +125,10 @@ type BodyFacts = Pick<CanonicalRequest, "headers" | "hasBody">;
 
 /** Whether a function of the user determines the cost of a request under a rule. */
 export function hasCustomCost({ cost }: Rule): boolean {
-  return typeof cost === "object" && customNameIn(cost) !== undefined;
+  return customNameIn(cost) !== undefined;
 }
 
-/**
- * Returns the cost of a request under a rule whose cost is the length of the body; undefined for all
- * other rules.
- */
+/** @returns undefined unless the cost of the rule is the length of the body */
 export function bodyCostOf(
   rule: Rule,
   windows: readonly Window[],
@@ -152,17 +144,14 @@ export function bodyCostOf(
   return unknownCost(cost, smallestLimit(windows, rule.shards));
 }
 
-/**
- * Returns the cost of a request under a rule whose cost a function determines; undefined for all
- * other rules. Never rejects.
- */
+/** @returns undefined unless a function determines the cost of the rule. Never rejects */
 export async function customCostOf(
   rule: Rule,
   computeCost: (name: string) => Promise<CallResult>,
   onUnreadable: OnUnreadableCost,
 ): Promise<number | undefined> {
   const { cost } = rule;
-  const name = typeof cost === "object" ? customNameIn(cost) : undefined;
+  const name = customNameIn(cost);
   if (typeof cost !== "object" || name === undefined) return undefined;
   const { failure, value } = await computeCost(name);
   if (failure === undefined && isCost(value)) return capped(value, cost);
@@ -176,10 +165,8 @@ export async function customCostOf(
  * function states more. The rule's `max` bounds it, as it bounds the function's result.
  */
 export function lowestCost(cost: Cost, functions: CustomFunctions["costs"]): number {
-  const name = typeof cost === "object" ? customNameIn(cost) : undefined;
-  if (typeof cost !== "object" || name === undefined) return 0;
-  const atLeast = functions?.get(name)?.atLeast;
-  return isCost(atLeast) ? capped(atLeast, cost) : 0;
+  const atLeast = functions?.get(customNameIn(cost) ?? "")?.atLeast;
+  return typeof cost === "object" && isCost(atLeast) ? capped(atLeast, cost) : 0;
 }
 
 /**
@@ -200,19 +187,17 @@ export function isCost(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_LIMIT;
 }
 
-function customNameIn({ before }: ComputedCost): string | undefined {
+function customNameIn(cost: Cost): string | undefined {
+  const before = typeof cost === "object" ? cost.before : undefined;
   return typeof before === "object" && before.kind === "custom" ? before.name : undefined;
 }
 
-/** Returns a cost that is at most `max`. `Math.abs` turns -0 into 0. */
+/** `Math.abs` turns -0 into 0. */
 function capped(value: number, { max = MAX_LIMIT }: ComputedCost): number {
   return Math.min(Math.abs(value), max);
 }
 
-/**
- * Returns the length of a request's body in bytes. The runtime forwards at most as many bytes as
- * Content-Length states.
- */
+/** In bytes. The runtime forwards at most as many bytes as Content-Length states. */
 function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
   // The coding determines where such a body ends, and Content-Length has no effect.
   if (headers.has("transfer-encoding")) return "missing";

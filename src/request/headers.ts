@@ -12,7 +12,6 @@ export interface ReadonlyHeaders {
   keys(): Iterable<string>;
 }
 
-/** Matches the characters that {@link foldHeaderName} replaces. */
 const SEPARATOR = "[^a-z\\d]";
 const SEPARATORS = new RegExp(SEPARATOR, "g");
 
@@ -54,9 +53,8 @@ export function headersNamed(pattern: RegExp, headers: ReadonlyHeaders): string[
 const WORKERS_ADDRESS = parseAddress("2a06:98c0:3600::103") as Address;
 
 /**
- * A cache of canonical addresses. A cache key consists of the prefix length and the text of
- * CF-Connecting-IP. Parsing an address takes longer than all other work for a key. The cache has at
- * most 1,024 short texts, which take less than 200 KB.
+ * The canonical addresses by the prefix length and the text of CF-Connecting-IP. Parsing an address takes
+ * longer than all other work for a key. The cache takes less than 200 KB.
  */
 const addresses = new LruCache<string>(1024);
 /** The length of the longest address, which is an IPv6 address with an IPv4 address at its end. */

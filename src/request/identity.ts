@@ -15,7 +15,7 @@ export function isIdentity(value: unknown): value is string {
   return typeof value === "string" && IDENTITY_PATTERN.test(value);
 }
 
-/** The data of a request from which Weir reads the values of keys synchronously. */
+/** The data from which the values of keys are read synchronously. */
 export interface RequestContext {
   readonly request: CanonicalRequest;
   /** The path that matched the rule; undefined if several variants of the path matched. */
@@ -28,7 +28,6 @@ export interface RequestContext {
   readonly keySecret?: string | undefined;
 }
 
-/** All the request data that Weir needs to read the values of keys. */
 export interface KeyContext extends RequestContext {
   /** @returns the claims of the request's token; undefined if the request has no valid token */
   readonly readClaims: () => Promise<Claims | undefined>;
@@ -36,8 +35,9 @@ export interface KeyContext extends RequestContext {
   readonly computeCustom: (name: string) => Promise<string | null | undefined>;
 }
 
-/** The name of a part of a key, such as `header:x-api-key`, and the part's value in a request. */
+/** The value of a part of a key. */
 export interface NamedValue {
+  /** The name of the part, such as `header:x-api-key`. */
   readonly name: string;
   readonly value: string;
 }
@@ -55,15 +55,19 @@ export interface IdentifiedClient extends Identity {
   readonly values: readonly NamedValue[];
 }
 
-/** Returns the client's identity for a key. */
 export async function identityOf(
   key: KeyExpression,
   context: KeyContext,
 ): Promise<IdentifiedClient> {
   const values: NamedValue[] = [];
   for (const alternatives of key) {
-    // If all alternatives are absent, Weir identifies the client by its address.
-    values.push((await firstPresent(alternatives, context)) ?? addressIn(context));
+    let present: NamedValue | undefined;
+    for (const part of alternatives) {
+      const value = readPart(part, context);
+      present = value instanceof Promise ? await value : value;
+      if (present) break;
+    }
+    values.push(present ?? addressIn(context));
   }
   return { identity: await hashValues(values, context.keySecret), reach: reachOf(values), values };
 }
@@ -166,18 +170,6 @@ export function encodeValues(values: readonly NamedValue[]): string {
   return text;
 }
 
-async function firstPresent(
-  alternatives: readonly KeyPart[],
-  context: KeyContext,
-): Promise<NamedValue | undefined> {
-  for (const part of alternatives) {
-    const value = readPart(part, context);
-    const present = value instanceof Promise ? await value : value;
-    if (present) return present;
-  }
-  return undefined;
-}
-
 /**
  * Returns the value of one alternative; undefined if the request does not have it. The result is a
  * promise only if Weir must wait for the value.
@@ -190,27 +182,18 @@ export function readPart(
   return readAsync(part, context).then((value) => namedValue(part, value));
 }
 
-/**
- * Returns the name of a part of a key, such as `header:x-api-key`. {@link hashValues} hashes this
- * name together with the part's value.
- */
+/** Returns the name of a part of a key, such as `header:x-api-key`. */
 export function keyPartName(part: KeyPart): string {
   return "name" in part ? `${part.kind}:${part.name}` : part.kind;
 }
 
-/**
- * A part of a key for which Weir verifies a token or calls a function, and waits for the result.
- */
 type AsyncKeyPart = KeyPart & { readonly kind: "jwt" | "custom" };
 
 function isAsync(part: KeyPart): part is AsyncKeyPart {
   return part.kind === "jwt" || part.kind === "custom";
 }
 
-/**
- * Returns the value of one alternative like {@link readPart}, but without waiting. The value of a token or of
- * a function counts as absent.
- */
+/** Like {@link readPart}, but the value of a token or of a function counts as absent. */
 export function valueIn(part: KeyPart, context: RequestContext): NamedValue | undefined {
   return part.kind === "ip" ? addressIn(context) : namedValue(part, readValue(part, context));
 }
@@ -268,37 +251,12 @@ async function readAsync(
   return readClaim(await readClaims(), part);
 }
 
-/**
- * The number of bytes of a hash that form an identity. With 128 bits, it is practically impossible
- * that two clients get the same identity by chance.
- */
+/** With 128 bits, it is practically impossible that two clients get the same identity by chance. */
 const IDENTITY_BYTES = 16;
-/**
- * The maximum number of cached hashes. They are cached because hashing is the costliest work for a
- * key.
- */
+/** Hashes are cached because hashing is the costliest work for a key. */
 const CACHED_HASHES = 2048;
 const MAX_CACHED_LENGTH = 128;
 const encoder = new TextEncoder();
-
-/**
- * Maps each secret to its hasher, because hashes with different secrets must not share a cache. An
- * isolate needs one or two hashers.
- */
-const hashers = new Map<string, Hasher>();
-
-/**
- * Returns the hasher that computes identities. It uses HMAC-SHA-256 with the secret, or SHA-256 if
- * there is no secret, and cuts the result to 128 bits. Anyone who can read the store can guess a
- * value and compare its SHA-256 with an identity. For an HMAC, they also need the secret.
- */
-function hasherFor(secret = ""): Hasher {
-  const existing = hashers.get(secret);
-  if (existing) return existing;
-  const hasher = new Hasher(secret === "" ? sha256 : createHmac(secret));
-  hashers.set(secret, hasher);
-  return hasher;
-}
 
 type Digest = (bytes: Uint8Array) => Promise<ArrayBuffer>;
 
@@ -311,9 +269,8 @@ class Hasher {
     this.#digest = digest;
   }
 
-  /** @returns the identity, which has 22 characters of base64url */
   async hash(text: string): Promise<string> {
-    const cached = this.#hashes.get(text);
+    const cached = this.cachedHash(text);
     if (cached !== undefined) return cached;
     const bytes = await this.#digest(encoder.encode(text));
     const identity = base64url(new Uint8Array(bytes, 0, IDENTITY_BYTES));
@@ -321,10 +278,26 @@ class Hasher {
     return identity;
   }
 
-  /** Returns the same identity without a promise; undefined if it is not cached. */
   cachedHash(text: string): string | undefined {
     return this.#hashes.get(text);
   }
+}
+
+/** The hashers by their secrets, because hashes with different secrets must not share a cache. */
+const hashers = new Map<string, Hasher>();
+
+/**
+ * Returns the hasher that computes identities. It uses HMAC-SHA-256 with the secret, or SHA-256 if
+ * there is no secret, and cuts the result to 128 bits. Anyone who can read the store can guess a
+ * value and compare its SHA-256 with an identity. For an HMAC, they also need the secret.
+ */
+function hasherFor(secret = ""): Hasher {
+  let hasher = hashers.get(secret);
+  if (!hasher) {
+    hasher = new Hasher(secret === "" ? sha256 : createHmac(secret));
+    hashers.set(secret, hasher);
+  }
+  return hasher;
 }
 
 function sha256(bytes: Uint8Array): Promise<ArrayBuffer> {
@@ -332,17 +305,32 @@ function sha256(bytes: Uint8Array): Promise<ArrayBuffer> {
 }
 
 /**
- * Returns a function that computes HMACs. The first request that needs the key imports it. Later
- * requests reuse the imported key. The promise of the import is not stored, because a request must
- * not wait for another request's promise.
+ * Compares two texts in a time that does not reveal how many characters of a guess are right. It
+ * compares digests, because `timingSafeEqual` needs equal lengths, and the length of a secret must
+ * stay unknown.
+ */
+export async function isSameText(sent: string, expected: string): Promise<boolean> {
+  const [one, other] = [await sha256(encoder.encode(sent)), await sha256(encoder.encode(expected))];
+  if ("timingSafeEqual" in crypto.subtle) return crypto.subtle.timingSafeEqual(one, other);
+  // Node, in which `weir explain` runs, does not have that function.
+  const bytes = new Uint8Array(other);
+  return new Uint8Array(one).reduce((sum, byte, at) => sum | (byte ^ (bytes[at] ?? 0)), 0) === 0;
+}
+
+/** Imports a secret as a key for HMAC-SHA-256. */
+export function importHmacKey(secret: string): Promise<CryptoKey> {
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  return crypto.subtle.importKey("raw", encoder.encode(secret), algorithm, false, ["sign"]);
+}
+
+/**
+ * Returns a function that computes HMACs. It stores the imported key, and not the promise of the import,
+ * because a request must not wait for another request's promise.
  */
 function createHmac(secret: string): Digest {
-  const raw = encoder.encode(secret);
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const importKey = () => crypto.subtle.importKey("raw", raw, algorithm, false, ["sign"]);
-  let key: Awaited<ReturnType<typeof importKey>> | undefined;
+  let key: CryptoKey | undefined;
   return async function sign(bytes) {
-    key ??= await importKey();
+    key ??= await importHmacKey(secret);
     return crypto.subtle.sign("HMAC", key, bytes as Uint8Array<ArrayBuffer>);
   };
 }

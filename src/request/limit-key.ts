@@ -28,9 +28,7 @@ const MAX_PATH = 16 * 1024;
 /** The maximum length of a host name (253) with a colon and a port (6), in characters. */
 const MAX_HOST = 253 + 6;
 
-/**
- * @returns the value in the gateway's canonical form; undefined if no request can contain the value
- */
+/** @returns undefined if no request can contain the value */
 function canonicalValue(
   part: KeyPart,
   value: string,
@@ -78,36 +76,21 @@ function canonicalValue(
   }
 }
 
-/** Describes the values that {@link canonicalValue} accepts, for error messages. */
-function expectedValue(part: KeyPart): string {
-  switch (part.kind) {
-    case "ip":
-      return "an IP address";
-    case "header":
-      return /authorization$/.test(part.name)
-        ? 'one credential without commas, such as "Bearer …"'
-        : "a text without commas and line breaks";
-    case "cookie":
-    case "query":
-      return "a text of whole Unicode characters that is not empty, without NULs, and without backslashes in cookies";
-    case "path":
-      return 'a path that all origins read in the same way, without host and query, such as "/login"';
-    case "param":
-      return "a text that the rule's paths allow and all origins read in the same way (no escapes, no / \\ ; ? #)";
-    case "host":
-      return 'a host name, such as "api.example.com"';
-    case "method":
-      return 'a method, such as "POST"';
-    case "country":
-      return 'a code of two letters, such as "DE"';
-    case "asn":
-      return 'a number, such as "13335"';
-    case "global":
-      return '"global", unless the call has no key';
-    default:
-      return "a text of whole Unicode characters that is not empty";
-  }
-}
+/** The values that {@link canonicalValue} accepts, for error messages. The other kinds accept any text. */
+const EXPECTED: Partial<Record<KeyPart["kind"], string>> = {
+  ip: "an IP address",
+  header: 'a text without commas and line breaks, or one credential, such as "Bearer …"',
+  cookie: "a text of whole Unicode characters without NULs and backslashes",
+  query: "a text of whole Unicode characters without NULs",
+  path: 'a path that all origins read in the same way, without host and query, such as "/login"',
+  param:
+    "a text that the rule's paths allow and all origins read in the same way (no escapes, no / \\ ; ? #)",
+  host: 'a host name, such as "api.example.com"',
+  method: 'a method, such as "POST"',
+  country: 'a code of two letters, such as "DE"',
+  asn: 'a number, such as "13335"',
+  global: '"global", unless the call has no key',
+};
 
 function canonicalHeader(name: string, value: string): string | undefined {
   try {
@@ -134,9 +117,8 @@ function matchedPath(path: string, rule: Rule, config: ValueOptions): string | u
 }
 
 /**
- * Returns the canonical form of a parameter's value. It writes the value into a route of the rule,
- * and `x` into all other segments. Then it matches this path against the route, and returns the
- * parameter that the route has read.
+ * Writes a parameter's value into a route of the rule, and `x` into all other segments. Matches this path
+ * against the route, and returns the parameter that the route has read.
  */
 function matchedParam(
   name: string,
@@ -194,18 +176,14 @@ export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 /** A text, or an object with the name of one alternative and its value. */
 export type LimitKeyValue = string | Readonly<Record<string, string>>;
 
-/**
- * The value that Weir uses if a program's call has no key. If the rule's key is `global`, such
- * calls share one counter with the gateway's requests.
- */
+/** The value for a call without a key. If the rule's key is `global`, such calls share the requests' counter. */
 const GLOBAL: NamedValue = { name: "global", value: "global" };
 
 /**
  * Returns the identity of the client in a program's call. A request with the same values has the
  * same identity in the gateway, so the call and the request use the same counter.
  *
- * @param key identifies the client; undefined for one counter that all calls without a key share
- * @param secret the secret for HMACs, if the gateway has such a secret
+ * @param key undefined for one counter that all calls without a key share
  * @throws {TypeError} if the values do not fit the rule's key. The error's message contains none of
  * these values
  */
@@ -225,12 +203,7 @@ export async function identityOfLimitKey(
   return hashValues(values, secret);
 }
 
-/**
- * Returns the canonical value of one element of a key, with the name of its alternative.
- *
- * @param index the position of the element in the rule's key
- * @throws {TypeError} if no alternative can have the value, or if no request can contain it
- */
+/** @throws {TypeError} if no alternative can have the value, or if no request can contain it */
 function namedValue(rule: Rule, index: number, given: unknown, config: ValueOptions): NamedValue {
   const { part, value } = findAlternative(rule, index, given);
   const name = keyPartName(part);
@@ -243,15 +216,11 @@ function namedValue(rule: Rule, index: number, given: unknown, config: ValueOpti
 function describeExpected(part: KeyPart, value: string): string {
   if (value.length > MAX_KEY_LENGTH) return `a text of up to ${MAX_KEY_LENGTH} characters`;
   const isEmpty = trimBlanks(value) === "" && part.kind !== "ip";
-  return isEmpty ? "a text that is not empty" : expectedValue(part);
+  if (isEmpty) return "a text that is not empty";
+  return EXPECTED[part.kind] ?? "a text of whole Unicode characters";
 }
 
-/**
- * Returns the alternative that a program's value belongs to, together with the value.
- *
- * @throws {TypeError} if the element has several alternatives and the value does not name one of
- * them
- */
+/** @throws {TypeError} if the element has several alternatives and the value does not name one of them */
 function findAlternative(
   rule: Rule,
   index: number,
@@ -261,7 +230,9 @@ function findAlternative(
   const [first, ...others] = alternatives;
   if (isRecord(given)) {
     const [[name = "", value] = [], ...more] = Object.entries(given);
-    const canonical = canonicalName(name);
+    // Programs may use any spelling of the name that a configuration may use.
+    const [named] = parseAlternatives(name) ?? [];
+    const canonical = named && keyPartName(named);
     const part = [...alternatives, ADDRESS].find((each) => keyPartName(each) === canonical);
     if (part && more.length === 0) return { part, value };
   } else if (first && others.length === 0) {
@@ -273,15 +244,6 @@ function findAlternative(
 
 const ADDRESS: KeyPart = { kind: "ip" };
 
-/**
- * Returns a name in the spelling of {@link keyPartName}. Programs may use any spelling that a
- * configuration may use.
- */
-function canonicalName(name: string): string | undefined {
-  const [part] = parseAlternatives(name) ?? [];
-  return part && keyPartName(part);
-}
-
 function describeAlternatives(alternatives: readonly KeyPart[]): string {
   const names = new Set([...alternatives, ADDRESS].map(keyPartName));
   const quote = (name: string) => (/^\w+$/.test(name) ? name : JSON.stringify(name));
@@ -292,7 +254,7 @@ function createKeyError(rule: Rule, subject: string, expected: string): TypeErro
   return new TypeError(`For the rule "${rule.name}", ${subject} must be ${expected}.`);
 }
 
-/** Describes the values that a program passes for a key, for error messages. */
+/** Describes the values that a program passes for a key. */
 function describeKey(key: KeyExpression): string {
   const values = key.map((alternatives) => {
     const [first, ...others] = alternatives;

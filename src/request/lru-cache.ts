@@ -1,7 +1,6 @@
 /**
- * A cache of recent results. The key of an entry is the text from which its result was computed.
- * The cache has at most `max` entries. When it is full, it drops the less recently used half. A
- * cache miss takes hardly any time.
+ * A cache of at most `max` results by the texts from which they were computed. When it is full, it drops
+ * the less recently used half. A cache miss takes hardly any time.
  */
 export class LruCache<Result> {
   readonly #half: number;

@@ -10,10 +10,7 @@ import {
   removeInvalidUtf8,
 } from "./text-folding.ts";
 
-/**
- * The maximum number of times that escapes are decoded. Most origins decode once, and careless
- * origins decode twice.
- */
+/** The maximum number of times that escapes are decoded. Careless origins decode twice. */
 const DECODE_ROUNDS = 3;
 
 /**
@@ -39,9 +36,8 @@ function decodeAll(text: string): string {
 }
 
 /**
- * Decodes a path as lenient decoders do. The function decodes in rounds, because the result of a
- * round may contain new escapes. It stops if nothing changes, or after `DECODE_ROUNDS` rounds. It
- * also folds compatible characters, but not case.
+ * Decodes a path as lenient decoders do, in rounds, because the result of a round may contain new
+ * escapes. Also folds compatible characters, but not case.
  *
  * @param once the path after one call of {@link decodeLevel}
  */
@@ -106,45 +102,27 @@ function unstrippedVariants(decoded: string, fold: (text: string) => string): st
   });
 }
 
-/** Whether the stripped and the unstripped variants of a decoded path differ. */
-function hasStrippableText(decoded: string): boolean {
-  return /[;\0\s]/.test(decoded);
-}
-
 /** Returns the canonical form of a decoded path. Of all variants, it makes the most paths equal. */
 function canonicalVariant(decoded: string): string {
   const segments = cutAtNul(decoded).split(/[/\\]/).filter(Boolean);
   return join(resolveDots(segments.map(removeParameters)));
 }
 
-/**
- * Returns the variant for an origin that splits the path, and then decodes and strips each segment.
- */
+/** Returns the variant for an origin that splits the path, and then decodes and strips each segment. */
 function joinStripped(segments: readonly string[]): string {
   return join(segments.map((segment) => stripSegment(cutAtNul(segment))));
-}
-
-/**
- * Returns the variant for an origin that splits the path, decodes each segment and strips nothing.
- */
-function joinUnstripped(segments: readonly string[]): string {
-  return join(segments.map(escapeSlashes));
 }
 
 function removeTrailingSlash(path: string): string {
   return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
-/**
- * Matches a full stop in any of its forms, or a single character that consists of two or three
- * dots.
- */
+/** Matches a full stop in any of its forms, or a character that consists of two or three dots. */
 const DOTS = /[.\u2024-\u2026\ufe19\ufe30\ufe52\uff0e]/;
 
 /** Matches text that some programs strip from the start of a segment. */
 const STRIPPED_FROM_START = /^[;\0\s]+/;
 
-/** Returns the separators at which origins may split a path. */
 function separatorsIn(decoded: string): (string | RegExp)[] {
   return decoded.includes("\\") ? [/[/\\]/, "/"] : ["/"];
 }
@@ -153,10 +131,7 @@ function cutAtNul(decoded: string): string {
   return decoded.split("\0", 1)[0] ?? "";
 }
 
-/**
- * Removes a segment's parameters and escapes its slashes, because the origin does not split it
- * again.
- */
+/** Removes a segment's parameters, and escapes its slashes, because the origin does not split it again. */
 function stripSegment(segment: string): string {
   return escapeSlashes(removeParameters(segment));
 }
@@ -183,9 +158,9 @@ function join(segments: readonly string[]): string {
   return `/${segments.filter((segment) => segment !== "").join("/")}`;
 }
 
-/** A path in canonical form, and the other forms in which origins may read it. */
+/** A path, and all forms in which origins may read it. */
 export interface CanonicalPath {
-  /** The canonical form. Keys and counters use this form. */
+  /** The canonical form, which keys and counters use. */
   readonly path: string;
   /**
    * Whether every origin reads the path in this form. Paths such as `/a%2f..%2fb`, `//a`, `/a;b`
@@ -205,10 +180,7 @@ export interface CanonicalPath {
   readonly unstrippedVariants: readonly string[];
 }
 
-/**
- * Matches characters that lenient decoders may read differently. A decoded path without these
- * characters is the same for all decoders.
- */
+/** A decoded path without these characters is the same for all decoders. */
 const LENIENT_DIFFERS = /[^ -~]|%/;
 
 /**
@@ -221,7 +193,7 @@ export function readAsRouter(path: string, caseSensitive: boolean): string {
   );
 }
 
-/** Computes the canonical form and the variants of a path that may not be canonical yet. */
+/** Reads a path that may not be canonical. */
 class PathReader {
   readonly #pathname: string;
   readonly #caseSensitive: boolean;
@@ -235,14 +207,9 @@ class PathReader {
   readonly #strict: string;
   /** The path as lenient decoders decode it, folded and cut at `?` or `#`. */
   readonly #lenient: string;
-  /**
-   * Whether folding changes separators. If it does, origins that fold before they split read a
-   * different path from origins that split before they fold.
-   */
+  /** Whether folding changes separators, so that it matters whether an origin folds before it splits. */
   readonly #foldsSeparators: boolean;
-  /**
-   * The segments for origins that split before they decode; undefined if this order has no effect.
-   */
+  /** The segments for origins that split before they decode; undefined if this order has no effect. */
   readonly #splitFirst: readonly string[] | undefined;
 
   constructor(pathname: string, caseSensitive: boolean) {
@@ -265,14 +232,8 @@ class PathReader {
     const path = canonicalVariant(this.#lenient);
     const variants = this.#variantsWith(path);
     const isUnambiguous = variants.size === 1 && this.#isWrittenPlainly(path);
-    const unstripped = this.#unstrippedVariants();
-    for (const variant of variants) unstripped.delete(variant);
-    return {
-      path,
-      isUnambiguous,
-      variants: [...variants],
-      unstrippedVariants: [...unstripped],
-    };
+    const unstripped = [...this.#unstrippedVariants()].filter((each) => !variants.has(each));
+    return { path, isUnambiguous, variants: [...variants], unstrippedVariants: unstripped };
   }
 
   readonly #fold = (text: string): string => {
@@ -306,10 +267,7 @@ class PathReader {
     return variants;
   }
 
-  /**
-   * Returns the paths that two kinds of origins read: origins that decode only once, and origins
-   * that remove parameters before they decode.
-   */
+  /** For origins that decode only once, and for origins that remove parameters before they decode. */
   #lessDecoded(): string[] {
     const texts = this.#pathname.includes("%25") ? [decodeEscapes(this.#pathname)] : [];
     if (this.#pathname.includes(";")) {
@@ -320,7 +278,8 @@ class PathReader {
 
   #unstrippedVariants(): Set<string> {
     const variants = new Set<string>();
-    if (!hasStrippableText(this.#strict)) return variants;
+    // Without these characters, the variants are those of origins that strip them.
+    if (!/[;\0\s]/.test(this.#strict)) return variants;
     const add = (text: string, fold: (text: string) => string) => {
       for (const variant of unstrippedVariants(text, fold)) variants.add(variant);
     };
@@ -328,14 +287,11 @@ class PathReader {
     if (this.#once !== this.#decoded) texts.add(this.#fold(this.#once));
     for (const text of texts) if (text !== undefined) add(text, keepText);
     if (this.#foldsSeparators) add(this.#decoded, this.#fold);
-    if (this.#splitFirst) variants.add(joinUnstripped(this.#splitFirst));
+    if (this.#splitFirst) variants.add(join(this.#splitFirst.map(escapeSlashes)));
     return variants;
   }
 
-  /**
-   * Whether the path differs from its canonical form only in one level of escapes, case and a
-   * trailing slash.
-   */
+  /** Whether the path differs from its canonical form only in one level of escapes, case and a last slash. */
   #isWrittenPlainly(path: string): boolean {
     return (
       !this.#pathname.includes("%25") &&
@@ -347,7 +303,7 @@ class PathReader {
   }
 }
 
-/** Removes all characters except those at which an origin splits, resolves or cuts a path. */
+/** Keeps only the characters at which an origin splits, resolves or cuts a path. */
 function separatorsOf(text: string): string {
   return text.replace(/[^/\\.;\0\s%]+/g, "");
 }
@@ -367,18 +323,10 @@ function keepText(text: string): string {
 }
 
 function countSlashes(text: string): number {
-  let slashes = 0;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (code === 0x2f || code === 0x5c) slashes++;
-  }
-  return slashes;
+  return text.split(/[/\\]/).length - 1;
 }
 
-/**
- * Matches paths that may not be canonical. All other paths are canonical, except for case and a
- * trailing slash.
- */
+/** Matches paths that may not be canonical, apart from case and a trailing slash. */
 const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
 /**

@@ -1,10 +1,10 @@
 import type { NetworkSet } from "../config/address.ts";
 import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomFunctions } from "../config/custom.ts";
-import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key.ts";
-import type { Mode, Rule, Window } from "../config/rule.ts";
+import { type KeyExpression, MAX_KEY_LENGTH } from "../config/key.ts";
+import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { Exempt, ExpectedValue } from "../config/tiers.ts";
+import type { Exempt } from "../config/tiers.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import {
   bodyCostOf,
@@ -14,13 +14,13 @@ import {
   lowestCost,
   type OnUnreadableCost,
 } from "./custom-calls.ts";
-import type { ReadonlyHeaders } from "./headers.ts";
-import { readClient } from "./headers.ts";
+import { type ReadonlyHeaders, readClient } from "./headers.ts";
 import {
   cachedIdentityOf,
   type IdentifiedClient,
   type Identity,
   identityOf,
+  isSameText,
   type KeyContext,
   type NamedValue,
   type RequestContext,
@@ -68,10 +68,8 @@ export function isExemptAddress(networks: NetworkSet, headers: ReadonlyHeaders):
  * `headers.x-probe`; undefined if the rule counts the request.
  *
  * The networks are compared with the client's full address, and not with the first `ipv6Prefix`
- * bits of it. Workers of other zones share one address, so an address never exempts them.
- *
- * @param secrets the values of the Worker's secrets, by their names. A header whose secret is
- * missing exempts no request
+ * bits of it. Workers of other zones share one address, so an address never exempts them. A header
+ * whose secret is missing exempts no request.
  */
 async function exemptionOf(
   { networks, headers }: Exempt,
@@ -81,36 +79,12 @@ async function exemptionOf(
   if (isExemptAddress(networks, request.headers)) return "ips";
   for (const { name, value } of headers) {
     const sent = request.headers.get(name);
-    const expected = resolveExpected(value, secrets);
+    const expected = typeof value === "string" ? value : secrets.get(value.secret);
     // No secret is that long, and hashing a header of 64 KiB for each rule would take long.
     if (!sent || sent.length > MAX_KEY_LENGTH) continue;
-    if (expected && (await isEqualInConstantTime(sent, expected))) return `headers.${name}`;
+    if (expected && (await isSameText(sent, expected))) return `headers.${name}`;
   }
   return undefined;
-}
-
-function resolveExpected(
-  value: ExpectedValue,
-  secrets: ReadonlyMap<string, string>,
-): string | undefined {
-  return typeof value === "string" ? value : secrets.get(value.secret);
-}
-
-/**
- * Compares two texts in a time that does not reveal how many characters of a guess are right. It
- * compares digests and not the texts, because `timingSafeEqual` needs equal lengths, and the length
- * of the secret must stay unknown.
- */
-async function isEqualInConstantTime(sent: string, expected: string): Promise<boolean> {
-  const [one, other] = await Promise.all([sha256(sent), sha256(expected)]);
-  if ("timingSafeEqual" in crypto.subtle) return crypto.subtle.timingSafeEqual(one, other);
-  // Node, in which `weir explain` runs, does not have that function.
-  const bytes = new Uint8Array(other);
-  return new Uint8Array(one).reduce((sum, byte, at) => sum | (byte ^ (bytes[at] ?? 0)), 0) === 0;
-}
-
-function sha256(text: string): Promise<ArrayBuffer> {
-  return crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
 }
 
 /**
@@ -123,7 +97,8 @@ export async function windowsFor(rule: Rule, context: KeyContext): Promise<reado
   for (const part of by[0] ?? []) {
     const present = await readPart(part, context);
     if (present) return windows.get(present.value) ?? rule.windows;
-    const names = await readNames(part, context);
+    if (part.kind !== "jwt") continue;
+    const names = new Set(readClaimList(await context.readClaims(), part));
     if (names.size === 0) continue;
     for (const [name, tier] of windows) if (names.has(name)) return tier;
     return rule.windows;
@@ -131,77 +106,48 @@ export async function windowsFor(rule: Rule, context: KeyContext): Promise<reado
   return rule.windows;
 }
 
-/** Returns the texts in the client's claim if the claim is a list; otherwise an empty set. */
-async function readNames(part: KeyPart, context: KeyContext): Promise<ReadonlySet<string>> {
-  if (part.kind !== "jwt") return new Set();
-  return new Set(readClaimList(await context.readClaims(), part));
-}
-
-/**
- * Returns a function that starts a task at the first call with a name. Later calls with this name
- * return the promise of the first call. Each request needs its own function, because a request must
- * not wait for another request's promise.
- */
-function createOnce<Result>(): (name: string, start: () => Promise<Result>) => Promise<Result> {
-  const started = new Map<string, Promise<Result>>();
-  return (name, start) => {
-    const result = started.get(name) ?? start();
-    started.set(name, result);
-    return result;
-  };
-}
-
 /**
  * The maximum time that a request waits for its shadow rules after its enforced rules are ready, in
- * milliseconds. Hashing a key takes less time than this. A custom function that calls another
- * service takes longer.
+ * milliseconds. Hashing a key takes less time. A custom function that calls another service takes longer.
  */
 const SHADOW_GRACE_MS = 2;
 
 /**
- * Collects the applied rules of a request. Shadow rules delay the enforced rules by at most
- * `SHADOW_GRACE_MS`, and errors of shadow rules do not affect the enforced rules.
+ * Collects the applied rules of a request. Shadow rules delay the other rules by at most
+ * `SHADOW_GRACE_MS`, and errors of shadow rules do not affect the other rules.
  *
- * @param results the result of each rule, in the order of the rules
- * @param modeOf returns the mode of the rule at an index
- * @param pending returns a substitute for the result of a shadow rule that is not ready in time
+ * @param results the result of each rule
  * @param onWait called with the time for which the enforced rules have waited for rules with the
  * mode `mark`, in milliseconds
  */
-export async function collectWithinGrace<Applied>(
-  results: readonly Promise<Applied[]>[],
-  modeOf: (index: number) => Mode,
-  pending: (index: number, pendingRules: Promise<Applied[]>) => Applied,
+export async function collectWithinGrace(
+  rules: readonly Rule[],
+  results: readonly Promise<AppliedRule[]>[],
   onWait: (waitedMs: number) => void,
-): Promise<Applied[]> {
-  const isShadow = (_: unknown, index: number) => modeOf(index) === "shadow";
-  const readyShadow: Applied[][] = [];
-  const shadow = results.map(async (result, index) => {
-    if (isShadow(result, index)) readyShadow[index] = await result;
-  });
-  const allShadow = Promise.allSettled(shadow);
+): Promise<AppliedRule[]> {
+  const isShadow = (_: unknown, index: number) => rules[index]?.mode === "shadow";
   let readyAt = Number.POSITIVE_INFINITY;
-  Promise.all(results.filter((_, index) => modeOf(index) === "enforce")).then(
+  Promise.all(results.filter((_, index) => rules[index]?.mode === "enforce")).then(
     () => (readyAt = Date.now()),
     () => {},
   );
-  const others = await Promise.all(
-    results.map((each, index) => (isShadow(each, index) ? [] : each)),
-  );
-  onWait(Math.max(0, Date.now() - readyAt));
-  if (!results.some(isShadow)) return others.flat();
-  await withTimeout(allShadow, SHADOW_GRACE_MS, () => {});
-  return results.flatMap((result, index) => {
-    if (!isShadow(result, index)) return others[index] as Applied[];
-    return readyShadow[index] ?? pending(index, result);
+  const ready: AppliedRule[][] = [];
+  const collected = results.map(async (result, index) => {
+    ready[index] = await result;
   });
+  const allShadow = Promise.allSettled(collected.filter(isShadow));
+  await Promise.all(collected.filter((each, index) => !isShadow(each, index)));
+  onWait(Math.max(0, Date.now() - readyAt));
+  if (rules.some(isShadow)) await withTimeout(allShadow, SHADOW_GRACE_MS, () => {});
+  return results.flatMap(
+    (pendingRules, index) =>
+      ready[index] ?? { rule: rules[index] as Rule, windows: [], identity: "", pendingRules },
+  );
 }
 
 /**
  * Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the
  * request.
- *
- * @param customCalls calls the functions in `custom`; undefined if the configuration has no functions
  */
 export type RuleApplier = (
   canonical: CanonicalRequest,
@@ -211,10 +157,7 @@ export type RuleApplier = (
 ) => AppliedRule[] | Promise<AppliedRule[]>;
 
 interface ApplyOptions {
-  /**
-   * Called with the time for which the enforced rules have waited for rules with the mode `mark`, in
-   * milliseconds. This time must not shorten the deadline of the enforced rules.
-   */
+  /** See {@link collectWithinGrace}. This time must not shorten the deadline of the enforced rules. */
   readonly onWait?: (waitedMs: number) => void;
   /**
    * Called before a function in `custom` is called, and before a token is verified, with the rules
@@ -226,7 +169,6 @@ interface ApplyOptions {
   readonly trace?: ApplyTrace;
 }
 
-/** Receives what was found out about the client of a request under one rule. */
 export type ApplyTrace = (rule: Rule, found: ClientTrace) => void;
 
 export interface ClientTrace {
@@ -249,15 +191,12 @@ interface Sources extends Pick<KeyContext, "readClaims" | "computeCustom"> {
 const CLAIMS_GRACE_MS = 5;
 
 /**
- * Returns a function that checks exemptions and computes identities and tiers for the rules that
- * match a request.
+ * Returns a function that checks exemptions and computes identities and tiers.
  *
  * Costly work happens at most once for a request, even if several rules need it. A token is
  * verified once, a custom function is called once, and an identity is hashed once. Later requests
  * reuse an issuer's keys and the hashes of identities, but no claims and no results of custom
  * functions.
- *
- * @param readClaims verifies the request's token: see token.ts
  */
 export function createRuleApplier(
   { ipv6Prefix, jwt, custom }: Pick<Config, "ipv6Prefix"> & Partial<Pick<Config, "jwt" | "custom">>,
@@ -287,15 +226,16 @@ export function createRuleApplier(
 }
 
 /** What the requests of a configuration share. */
-interface SharedParts extends Pick<RequestContext, "ipv6Prefix" | "keySecret"> {
-  readonly secrets: ReadonlyMap<string, string>;
+interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
+  readonly ipv6Prefix: number;
+  readonly keySecret: string | undefined;
   readonly readClaims: ClaimsReader;
   readonly onUnreadableCost: OnUnreadableCost;
   readonly costs: CustomFunctions["costs"];
   readonly keyTexts: WeakMap<KeyExpression, string>;
 }
 
-/** The rules that match a request, while their clients are identified. */
+/** The rules that match one request. */
 class IdentifiedMatches {
   readonly #shared: SharedParts;
   readonly #canonical: CanonicalRequest;
@@ -316,14 +256,11 @@ class IdentifiedMatches {
     this.#trace = trace;
     this.#canonical = canonical;
     this.#matches = matches;
-    const claimsOnce = createOnce<Claims | undefined>();
-    const customOnce = createOnce<string | undefined>();
-    const costOnce = createOnce<Awaited<ReturnType<CustomCalls["computeCost"]>>>();
-    const computeCost = (name: string) =>
-      costOnce(name, async () => customCalls?.computeCost(name) ?? { value: undefined });
+    let claims: Promise<Claims | undefined> | undefined;
+    const computeCost = async (name: string) => customCalls?.computeCost(name) ?? {};
     this.#sources = {
-      readClaims: () => claimsOnce("", () => shared.readClaims(canonical.headers)),
-      computeCustom: (name) => customOnce(name, async () => customCalls?.computeKey(name)),
+      readClaims: () => (claims ??= shared.readClaims(canonical.headers)),
+      computeCustom: async (name) => customCalls?.computeKey(name),
       costOf: (rule) => customCostOf(rule, computeCost, shared.onUnreadableCost),
     };
   }
@@ -339,7 +276,7 @@ class IdentifiedMatches {
     const rules = await this.#applyKnown(notYet);
     if (isDenied(rules)) return rules;
     if (!needsFunction || !needsToken) return undefined;
-    const claims = inGrace(this.#sources.readClaims());
+    const claims = withTimeout(this.#sources.readClaims(), CLAIMS_GRACE_MS, notYet);
     // Possibly no rule reads the claims after all.
     claims.catch(() => {});
     const rulesWithToken = await this.#applyKnown(() => claims);
@@ -354,17 +291,8 @@ class IdentifiedMatches {
       const [rule] = known ?? [];
       return known && !(rule && hasCustomCost(match.rule)) ? known : apply(match, rule);
     });
-    return collectWithinGrace(
-      results,
-      (index) => (matches[index] as RuleMatch).rule.mode,
-      (index, pendingRules) => ({
-        rule: (matches[index] as RuleMatch).rule,
-        windows: [],
-        identity: "",
-        pendingRules,
-      }),
-      onWait,
-    );
+    const rules = matches.map(({ rule }) => rule);
+    return collectWithinGrace(rules, results, onWait);
   }
 
   /** Applies the rules that need neither a function in `custom` nor other claims than these. */
@@ -385,7 +313,13 @@ class IdentifiedMatches {
   #applierWith(sources: Sources) {
     const { secrets, keyTexts, onUnreadableCost, ipv6Prefix, keySecret } = this.#shared;
     const request = this.#canonical;
-    const identityOnce = createOnce<IdentifiedClient>();
+    const identities = new Map<string, Promise<IdentifiedClient>>();
+    const identify = (key: KeyExpression, context: KeyContext) => {
+      const text = textOfKey(key, context, keyTexts);
+      const identified = identities.get(text) ?? identityOf(key, context);
+      identities.set(text, identified);
+      return identified;
+    };
     return async ({ rule, path, params }: RuleMatch, known?: AppliedRule) => {
       const exemption = !known && rule.exempt && (await exemptionOf(rule.exempt, request, secrets));
       if (exemption) {
@@ -396,9 +330,7 @@ class IdentifiedMatches {
       // The cost's function starts before the functions of keys, because all functions of a request
       // share one deadline.
       const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
-      const identify = () => identityOf(rule.key, context);
-      const identified =
-        known ?? (await identityOnce(textOfKey(rule.key, context, keyTexts), identify));
+      const identified = known ?? (await identify(rule.key, context));
       if ("values" in identified) this.#trace?.(rule, { values: identified.values });
       const { identity, reach = 0 } = identified;
       const windows = known?.windows ?? (await windowsFor(rule, context));
@@ -410,16 +342,11 @@ class IdentifiedMatches {
   }
 }
 
+const NOT_YET = new Error("not yet");
+
 /** The value of a source that is not read yet. */
 function notYet(): Promise<never> {
   return Promise.reject(NOT_YET);
-}
-
-const NOT_YET = new Error("not yet");
-
-/** Rejects after {@link CLAIMS_GRACE_MS} if the claims are not known. */
-function inGrace(claims: Promise<Claims | undefined>): Promise<Claims | undefined> {
-  return withTimeout(claims, CLAIMS_GRACE_MS, notYet);
 }
 
 /** Whether a rule may read the token, or call a function in `custom`. */
@@ -430,8 +357,8 @@ function needs(rule: Rule, kind: "jwt" | "custom"): boolean {
 }
 
 /**
- * Applies rules whose identities are all cached, which is the usual case. This function is
- * synchronous. It does not create the objects with which `applyAll` shares work between rules.
+ * Applies rules whose identities are all cached, which is the usual case, without the objects with
+ * which `applyAll` shares work between rules.
  *
  * @returns undefined if any identity is not cached, or if a rule has exemptions, tiers or a function
  * for its cost
@@ -466,11 +393,10 @@ function appliedRuleOf(
 }
 
 /**
- * Returns a text that identifies a key in this request. If the keys of two rules have the same
- * text, the identities of these rules are equal. The text includes the path and its parameters if
- * the key reads them, because the path and its parameters can differ between rules.
+ * Returns a text that is equal for the keys of two rules only if their identities are equal. It includes
+ * the path and its parameters if the key reads them, because these can differ between rules.
  *
- * @param keyTexts a cache of the keys as JSON, so that each key is serialized only once
+ * @param keyTexts a cache of the keys as JSON
  */
 function textOfKey(
   key: KeyExpression,

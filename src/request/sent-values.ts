@@ -1,8 +1,16 @@
 import type { KeyPart } from "../config/key.ts";
 import type { Rule } from "../config/rule.ts";
 import { foldHeaderName, type ReadonlyHeaders } from "./headers.ts";
-import { createNameTest, NameIndex } from "./lenient-name.ts";
-import { decodeEscapes, foldText, isAscii, trimBlanks } from "./text-folding.ts";
+import {
+  decodeEscapes,
+  decodeOverlong,
+  decodeUnicodeEscapes,
+  foldText,
+  isAscii,
+  isBlank,
+  removeInvalidUtf8,
+  trimBlanks,
+} from "./text-folding.ts";
 import {
   decodeLeniently,
   encodedCookieValue,
@@ -14,15 +22,16 @@ import {
   readCredential,
 } from "./values.ts";
 
-/**
- * A header or a query parameter of a request, with all texts that origins may read from it.
- */
+/** A header or a query parameter, with all texts that origins may read from it. */
 export interface SentValue {
   /** Undefined if some origins may read the value as absent, for example because it is empty. */
   readonly isPresent: boolean | undefined;
   /** Undefined if the value is absent, or if the texts that origins may read are not known. */
   readonly text?: SentText;
 }
+
+/** In characters. Reading a shorter header again for each rule is faster than looking it up. */
+const MAX_REREAD = 64;
 
 const ABSENT: SentValue = { isPresent: false };
 const PRESENT: SentValue = { isPresent: true };
@@ -40,7 +49,7 @@ export function foldValue(text: string): string {
   return foldText(text, false).replace(ALL_IGNORED, "");
 }
 
-/** The texts that origins may read from one value. Lenient texts are computed only if needed. */
+/** The texts that origins may read from one value. */
 export class SentText {
   /**
    * The texts that origins may read if they follow the standards. The list is empty if the
@@ -48,15 +57,15 @@ export class SentText {
    * has both texts.
    */
   readonly exact: readonly string[];
+  /** The folded text after the scheme; an empty text if the value is not a credential. */
+  readonly credential: string;
   readonly #lenient: string;
-  readonly #isCredential: boolean;
   #folded: readonly string[] | undefined;
-  #credential: string | undefined;
 
-  constructor(exact: readonly string[], lenient: string, isCredential = false) {
+  constructor(exact: readonly string[], lenient: string, credential = "") {
     this.exact = exact;
     this.#lenient = lenient;
-    this.#isCredential = isCredential;
+    this.credential = credential;
   }
 
   /** Whether an origin may read a character that is not ASCII, or a byte that is not UTF-8. */
@@ -71,12 +80,6 @@ export class SentText {
     );
     return this.#folded;
   }
-
-  /** The folded text after the scheme; an empty text if the value is not a credential. */
-  get credential(): string {
-    this.#credential ??= this.#isCredential ? foldValue(readCredential(this.#lenient) ?? "") : "";
-    return this.#credential;
-  }
 }
 
 /**
@@ -85,16 +88,13 @@ export class SentText {
 function sentHeader(name: string, value: string): SentValue {
   const isPresent = value.split(",").every((part) => NOT_IGNORED.test(part)) || undefined;
   if (hasUnclearCommas(name, value) || isTooLong(value)) return { isPresent };
-  const isCredential = hasCredential(name);
-  if (isCredential && readCredential(value) === undefined) return { isPresent };
-  return { isPresent, text: new SentText([value], value, isCredential) };
+  if (!hasCredential(name)) return { isPresent, text: new SentText([value], value) };
+  const credential = readCredential(value);
+  if (credential === undefined) return { isPresent };
+  return { isPresent, text: new SentText([value], value, foldValue(credential)) };
 }
 
-/**
- * Reads a query parameter that was sent once.
- *
- * @param encoded the value as the client has sent it
- */
+/** Reads a query parameter that was sent once, from its encoded text. */
 function sentParameter(encoded: string): SentValue {
   if (encoded.length > MAX_ENCODED_LENGTH) return UNCLEAR;
   const lenient = decodeLeniently(encoded);
@@ -109,10 +109,7 @@ function isClearlyPresent(lenient: string): true | undefined {
   return NOT_IGNORED.test(beforeNul(lenient).replace(ESCAPES, "")) || undefined;
 }
 
-/**
- * Returns the texts that the standards allow. Some origins read a plus sign as a space, and others
- * keep it.
- */
+/** Returns the texts that the standards allow. */
 function exactTexts(encoded: string): string[] {
   // No standard defines escapes such as `%u0071`, or a percent sign without two digits.
   if (/%(?![\da-f]{2})/i.test(encoded)) return [];
@@ -153,10 +150,7 @@ interface Pair {
   readonly after: number;
 }
 
-/**
- * Calls a function for each pair of a name and a text. Pairs are separated by semicolons or by the
- * given separator.
- */
+/** Pairs are separated by semicolons or by the given separator. */
 function forEachPair(text: string, separator: number, visit: (pair: Pair) => void): void {
   let start = 0;
   let equals = -1;
@@ -174,46 +168,130 @@ function forEachPair(text: string, separator: number, visit: (pair: Pair) => voi
   }
 }
 
-/**
- * Calls a function for each name that follows white space inside a pair. Python's http.cookies starts
- * a new pair at such a name.
- */
-function forEachNameAfterSpace(text: string, visit: (start: number, end: number) => void): void {
-  let isInPair = false;
-  let isAfterSpace = false;
-  /** The start and the end of the last word; -1 if there is none or if it is not complete. */
-  let start = -1;
-  let end = -1;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (code === SEMICOLON || code === COMMA) {
-      isInPair = false;
-      isAfterSpace = false;
-      start = -1;
-    } else if (code <= SPACE) {
-      if (end === -1) end = index;
-      isAfterSpace = isInPair;
-    } else if (code === EQUALS) {
-      if (start !== -1) visit(start, end === -1 ? index : end);
-      isInPair = true;
-      isAfterSpace = false;
-      start = -1;
-      end = -1;
-    } else {
-      if (isAfterSpace) start = index;
-      else if (end !== -1) start = -1;
-      end = -1;
-      isInPair = true;
-      isAfterSpace = false;
-    }
-  }
-}
+/** Matches white space inside a pair and the name after it. Python's http.cookies starts a new pair there. */
+const NAME_AFTER_SPACE = /[^\0-\x20;,][\0-\x20]+([^\0-\x20;,=]+)(?=[\0-\x20]*=)/g;
 
 /**
  * The maximum number of values of one parameter that are decoded. If a request repeats a parameter more
  * often, it is unclear whether the parameter is present. Decoding thousands of values would take long.
  */
 const MAX_DECODED_VALUES = 16;
+/**
+ * The maximum total length of the names with escapes or other special characters that are decoded in a
+ * query or in the cookies. If they are longer, all parameters or cookies of the request are unclear.
+ */
+const MAX_DECODED_NAMES = 4096;
+
+const OPEN = 0x5b;
+const CLOSE = 0x5d;
+const NONE: readonly string[] = [];
+/** Matches names in which lenient servers ignore only case. */
+const PLAIN = /^[\w-]+$/;
+/** Matches what PHP replaces by an underscore in a name: the dot, brackets and blanks. */
+const BECOMES_UNDERSCORE = /[\0-\x20\x7f-\xa0.[\]\s\ufffd\p{Default_Ignorable_Code_Point}]/gu;
+
+function foldName(name: string): string {
+  return foldText(name, false).replace(BECOMES_UNDERSCORE, "_");
+}
+
+/** Folds the name of a rule, without brackets around it or after it. */
+function foldRuleName(name: string): string {
+  return foldName(name.replace(/(\[\d*\])+$/, "").replace(/^\[(.+)\]$/, "$1"));
+}
+
+/**
+ * Decodes a name once: plus signs and escapes, also `%u0071` and ASCII characters that are encoded in more
+ * bytes than necessary. Bytes that are not UTF-8 become spaces, because some servers remove them.
+ */
+function decodeName(sent: string): string {
+  const escapes = decodeOverlong(decodeUnicodeEscapes(sent.replaceAll("+", " ")));
+  return removeInvalidUtf8(escapes, " ");
+}
+
+/**
+ * Cuts a decoded name at a NUL, and removes blanks and brackets from its start. Rack 2 reads `]name` as
+ * `name`.
+ */
+function withoutPrefix(name: string): string {
+  const text = beforeNul(name);
+  let start = 0;
+  while (isIgnoredAtEnds(text.charCodeAt(start))) start++;
+  return text.slice(start);
+}
+
+/** Removes what lenient servers ignore after a name: blanks, and brackets that are empty or have digits. */
+function withoutSuffix(name: string): string {
+  let end = name.length;
+  let isBeforeDigit = false;
+  for (let index = end - 1; index >= 0; index--) {
+    const code = name.charCodeAt(index);
+    const isDigit = code >= 0x30 && code <= 0x39;
+    if (!isDigit && (isBeforeDigit ? code !== OPEN : !isIgnoredAtEnds(code))) break;
+    if (!isDigit) end = index;
+    isBeforeDigit = isDigit;
+  }
+  return name.slice(0, end);
+}
+
+function isIgnoredAtEnds(code: number): boolean {
+  return isBlank(code) || code === OPEN || code === CLOSE;
+}
+
+/**
+ * Finds the names that lenient servers may read in a sent name. Such servers ignore case, decode
+ * escapes, cut the name at a NUL and remove blanks from its ends. PHP, Rails and qs read `[name]`,
+ * `name[]` and `name[0]` as `name`. PHP reads `.`, blanks, `+` and other brackets as `_`.
+ */
+export class NameIndex {
+  /** All names of the index. {@link find} returns this list itself if a sent name may be any name. */
+  readonly all: readonly string[];
+  /** The names by their folded form. Different names may have the same folded form. */
+  readonly #byFolded = new Map<string, string[]>();
+  /** Whether a name may be read in a sent name that begins with an ASCII character, by its code. */
+  readonly #mayBegin: readonly boolean[];
+  #longest = 0;
+
+  constructor(names: Iterable<string>) {
+    this.all = [...new Set(names)];
+    for (const name of this.all) {
+      const folded = foldRuleName(name);
+      this.#byFolded.set(folded, [...(this.#byFolded.get(folded) ?? []), name]);
+      this.#longest = Math.max(this.#longest, folded.length);
+    }
+    const initials = new Set([...this.#byFolded.keys()].map((folded) => folded[0]));
+    this.#mayBegin = Array.from({ length: 128 }, (_, code) => {
+      const letter = String.fromCharCode(code);
+      return !PLAIN.test(letter) || initials.has(letter.toLowerCase());
+    });
+  }
+
+  has(name: string): boolean {
+    return this.all.includes(name);
+  }
+
+  /** Whether a name of the index may be read in a sent name that begins with this UTF-16 code unit. */
+  mayBegin(code: number): boolean {
+    return this.#mayBegin[code] ?? true;
+  }
+
+  /**
+   * Returns the names that some server may read in a sent name. For example, some servers read
+   * `name[key]` as a part of `name`. If the sent name is encoded twice, the result is {@link all}.
+   */
+  find(sent: string): readonly string[] {
+    if (PLAIN.test(sent)) return this.#byFolded.get(sent.toLowerCase()) ?? NONE;
+    const decoded = decodeName(sent);
+    if (decoded.includes("%")) return this.all;
+    const name = withoutPrefix(decoded);
+    const texts = new Set([name, withoutSuffix(name)]);
+    // A bracket after the name begins a key, or ends the name.
+    for (let end = name.indexOf("["); end !== -1; end = name.indexOf("[", end + 1)) {
+      if (end > this.#longest) break;
+      texts.add(name.slice(0, end));
+    }
+    return [...texts].flatMap((text) => this.#byFolded.get(foldName(text)) ?? NONE);
+  }
+}
 
 /** The names that a configuration reads. */
 export interface SentNames {
@@ -223,7 +301,6 @@ export interface SentNames {
   readonly parameters: NameIndex;
 }
 
-/** Collects the names in these rules' keys, tiers and conditions. */
 export function sentNamesOf(rules: readonly Rule[]): SentNames {
   const parts = rules.flatMap(({ key, tiers }) => [...key, ...(tiers?.by ?? [])].flat());
   const namesOf = (kind: KeyPart["kind"]) =>
@@ -241,9 +318,9 @@ export function sentNamesOf(rules: readonly Rule[]): SentNames {
 }
 
 /**
- * Returns the names with underscores in place of some hyphens. Servers that pass headers as
- * variables, as CGI does, do not distinguish these names. Of a name with more than two hyphens, only
- * the name without hyphens is returned, because each name takes a look-up in each request.
+ * Returns the names with underscores in place of some hyphens, which CGI does not distinguish. Of a name
+ * with more than two hyphens, only the name without hyphens is returned, because each name takes a
+ * look-up in each request.
  */
 function spellingsWithUnderscores(name: string): string[] {
   const [first = "", ...rest] = name.split("-");
@@ -256,7 +333,6 @@ function spellingsWithUnderscores(name: string): string[] {
     .filter((each) => each !== name);
 }
 
-/** The parts of a request that have values by names. */
 interface ValueSource {
   readonly headers: ReadonlyHeaders;
   readonly search: string;
@@ -271,23 +347,20 @@ interface SentPairs {
   count: number;
   /** Whether a pair has another name that some servers read as this name. */
   hasOtherSpelling: boolean;
-  /** The encoded value of the first pair in any spelling. */
+  /** The encoded value of the first of these pairs. */
   readonly first: string;
   /** Whether servers disagree about where the first pair ends, or whether it has this name. */
   isUnclear: boolean;
 }
 
 /**
- * The headers, the cookies and the query parameters of one request that conditions and keys
- * use. Each value is read at most once, and the query and the cookies are split once, even if many
- * rules read them.
+ * The headers, the cookies and the query parameters of one request. Each value is read at most once, and
+ * the query and the cookies are split once, even if many rules read them.
  */
 export class SentValues {
   readonly #source: ValueSource;
   readonly #names: SentNames | undefined;
   #spellings: Map<string, number> | undefined;
-  #query: ReadonlyMap<string, SentPairs> | undefined;
-  #cookies: ReadonlyMap<string, SentPairs> | undefined;
   #search = "";
   #hasAnyName = false;
   readonly #known = new Map<string, unknown>();
@@ -301,11 +374,7 @@ export class SentValues {
     this.#names = names;
   }
 
-  /**
-   * Returns the texts that origins may read from a header, for conditions.
-   *
-   * @param name the name of the header, in lower case
-   */
+  /** Returns the texts that origins may read from a header with a name in lower case, for conditions. */
   header(name: string): SentValue {
     return this.#once(`header ${name}`, () => this.#readHeader(name));
   }
@@ -316,10 +385,8 @@ export class SentValues {
   }
 
   /**
-   * Returns the value of a header in one spelling, for keys.
-   *
-   * @param name the name of the header, in lower case
-   * @returns undefined if the header is missing, or if origins may read different values
+   * Returns the value of a header in one spelling, for keys; undefined if the header is missing, or if
+   * origins may read different values.
    */
   headerKey(name: string): string | undefined {
     const { headers } = this.#source;
@@ -328,7 +395,6 @@ export class SentValues {
       const others = this.#names?.headers.get(name) ?? spellingsWithUnderscores(name);
       if (others.some((other) => headers.has(other))) return undefined;
     }
-    // Most headers have a short value, which is read faster than it is looked up.
     if (!value || value.length <= MAX_REREAD) return value ? headerValue(name, value) : undefined;
     return this.#once(`header key ${name}`, () => headerValue(name, value));
   }
@@ -336,7 +402,7 @@ export class SentValues {
   /** Returns the value of a query parameter, like {@link headerKey}. */
   parameterKey(name: string): string | undefined {
     return this.#once(`parameter key ${name}`, () => {
-      const sent = this.#parametersNamed(name);
+      const sent = this.#pairsOf("parameters", name);
       return this.#hasAnyName ? undefined : sent && readSingle(sent, queryValue);
     });
   }
@@ -344,7 +410,7 @@ export class SentValues {
   /** Returns the value of a cookie, like {@link headerKey}. */
   cookieKey(name: string): string | undefined {
     return this.#once(`cookie key ${name}`, () => {
-      const sent = this.#cookiesNamed(name);
+      const sent = this.#pairsOf("cookies", name);
       return sent && readSingle(sent, encodedCookieValue);
     });
   }
@@ -368,7 +434,7 @@ export class SentValues {
   }
 
   #readParameter(name: string): SentValue {
-    const sent = this.#parametersNamed(name);
+    const sent = this.#pairsOf("parameters", name);
     if (this.#hasAnyName) return UNCLEAR;
     if (!sent) return ABSENT;
     // Most servers read `;` as a part of a value, and others read it as a separator.
@@ -381,29 +447,31 @@ export class SentValues {
       : UNCLEAR;
   }
 
-  #parametersNamed(name: string): SentPairs | undefined {
-    const index = this.#names?.parameters;
-    if (!index?.has(name)) return this.#readQuery(new NameIndex([name])).get(name);
-    this.#query ??= this.#readQuery(index);
-    return this.#query.get(name);
+  #pairsOf(kind: "parameters" | "cookies", name: string): SentPairs | undefined {
+    const read = (index: NameIndex) =>
+      kind === "cookies" ? this.#readCookies(index) : this.#readQuery(index);
+    const index = this.#names?.[kind];
+    if (!index?.has(name)) return read(new NameIndex([name])).get(name);
+    return this.#once(kind, () => read(index)).get(name);
   }
 
-  #cookiesNamed(name: string): SentPairs | undefined {
-    const index = this.#names?.cookies;
-    if (!index?.has(name)) return this.#readCookies(new NameIndex([name])).get(name);
-    this.#cookies ??= this.#readCookies(index);
-    return this.#cookies.get(name);
-  }
-
+  /** A parameter without `=` has an empty value. */
   #readQuery(index: NameIndex): ReadonlyMap<string, SentPairs> {
     this.#search = this.#source.search;
     this.#hasAnyName = this.#source.hasHiddenQuery;
     const query = new Map<string, SentPairs>();
-    forEachParameter(this.#search, (sent, value, after) => {
-      const names = index.find(sent);
+    const text = this.#search.slice(1);
+    let decoded = 0;
+    forEachPair(text, AMPERSAND, ({ start, equals, end, after }) => {
+      const sent = text.slice(start, equals);
+      if (!PLAIN.test(sent)) decoded += sent.length;
+      const names = decoded > MAX_DECODED_NAMES ? index.all : index.find(sent);
       if (names === index.all) this.#hasAnyName = true;
-      // Only some servers end a value at `;`.
-      else for (const name of names) addPair(query, name, sent, value, after === SEMICOLON);
+      else {
+        const value = text.slice(equals + 1, end);
+        // Only some servers end a value at `;`.
+        for (const name of names) addPair(query, name, sent, value, after === SEMICOLON);
+      }
     });
     return query;
   }
@@ -412,13 +480,18 @@ export class SentValues {
     const cookies = new Map<string, SentPairs>();
     const text = this.#source.headers.get("cookie");
     if (!text) return cookies;
+    let decoded = 0;
     /** Most cookies have other names, and the first letter is enough to see this. */
     const namesIn = (start: number, end: number): readonly string[] => {
-      const first = text.charCodeAt(start) === 0x20 ? start + 1 : start;
-      if (!index.mayBegin(text.charCodeAt(first))) return [];
-      const names = index.find(text.slice(first, end));
+      if (decoded > MAX_DECODED_NAMES) return NONE;
+      const first = text.charCodeAt(start) === SPACE ? start + 1 : start;
+      if (!index.mayBegin(text.charCodeAt(first))) return NONE;
+      const sent = text.slice(first, end);
+      if (!PLAIN.test(sent)) decoded += sent.length;
+      if (decoded > MAX_DECODED_NAMES) return NONE;
+      const names = index.find(sent);
       // No server decodes the name of a cookie twice.
-      return names === index.all ? [] : names;
+      return names === index.all ? NONE : names;
     };
     forEachPair(text, COMMA, ({ start, equals, end, before, after }) => {
       if (equals === end) return;
@@ -428,33 +501,15 @@ export class SentValues {
         addPair(cookies, name, text.slice(start, equals), text.slice(equals + 1, end), isUnclear);
       }
     });
-    forEachNameAfterSpace(text, (start, end) => {
-      for (const name of namesIn(start, end)) addPair(cookies, name, name, "", true);
-    });
+    for (const { index: from, 0: match, 1: sent = "" } of text.matchAll(NAME_AFTER_SPACE)) {
+      const end = from + match.length;
+      for (const name of namesIn(end - sent.length, end)) addPair(cookies, name, name, "", true);
+    }
+    if (decoded > MAX_DECODED_NAMES) {
+      for (const name of index.all) addPair(cookies, name, name, "", true);
+    }
     return cookies;
   }
-}
-
-/**
- * The maximum length of a header that is read again for each rule, in characters. Reading it
- * takes less time than looking it up.
- */
-const MAX_REREAD = 64;
-
-/**
- * Calls a function for each name and encoded value of a query. A parameter without `=` has an empty
- * value. Weir splits parameters at `;` too, because some servers still do this.
- *
- * @param search a URL's query, with its question mark
- */
-function forEachParameter(
-  search: string,
-  visit: (name: string, value: string, after: number) => void,
-): void {
-  const text = search.slice(1);
-  forEachPair(text, AMPERSAND, ({ start, equals, end, after }) =>
-    visit(text.slice(start, equals), text.slice(equals + 1, end), after),
-  );
 }
 
 function addPair(
@@ -479,8 +534,13 @@ function addPair(
     hasOtherSpelling: !isExact,
     first: value,
     // The index finds `name[key]` too, which no server reads as a text.
-    isUnclear: isUnclear || !(isExact || createNameTest(name)(sent)),
+    isUnclear: isUnclear || !(isExact || isWhole(sent, name)),
   });
+}
+
+/** Whether lenient servers read a sent name as this name, and not as a part of it. */
+function isWhole(sent: string, name: string): boolean {
+  return foldName(withoutSuffix(withoutPrefix(decodeName(sent)))) === foldRuleName(name);
 }
 
 /**

@@ -1,5 +1,4 @@
-// These functions bring texts into one canonical form. Each function removes a difference that some
-// origins ignore.
+// Each of these functions removes a difference between texts that some origins ignore.
 
 /**
  * Replaces each character by one representative of all characters that a server may treat as equal.
@@ -12,7 +11,7 @@ export function foldText(text: string, caseSensitive: boolean): string {
   return foldNormalized(text.replace(LONG_MARKS, "\u0301").normalize("NFKC"), caseSensitive);
 }
 
-/** Folds a text that is already in NFKC. This function is the last step of {@link foldText}. */
+/** Does the last step of {@link foldText}, for a text in NFKC. */
 export function foldNormalized(normalized: string, caseSensitive: boolean): string {
   if (caseSensitive) return normalized;
   const lower = foldCase(normalized);
@@ -40,26 +39,33 @@ export function foldCase(text: string): string {
  * because other parsers stop at it.
  */
 export function decodeNonStandard(text: string): string {
-  return decodeUnicodeEscapes(text)
-    .replace(/%(?:C|E0%8|F0%80%8)([01])%([89AB][0-9A-F])/gi, (_, high: string, low: string) =>
-      String.fromCharCode((Number(high) << 6) | (Number.parseInt(low, 16) & 0x3f)),
-    )
-    .replace(INVISIBLE, "");
+  return decodeOverlong(decodeUnicodeEscapes(text)).replace(INVISIBLE, "");
 }
 
-/** Decodes escapes such as `%u006c`, which were never a standard. */
+/** Decodes ASCII characters that are encoded in more bytes than necessary. */
+export function decodeOverlong(text: string): string {
+  return text.replace(
+    /%(?:C|E0%8|F0%80%8)([01])%([89AB][0-9A-F])/gi,
+    (_, high: string, low: string) =>
+      String.fromCharCode((Number(high) << 6) | (Number.parseInt(low, 16) & 0x3f)),
+  );
+}
+
+/** Decodes escapes such as `%u006c`. */
 export function decodeUnicodeEscapes(text: string): string {
   return text.replace(/%u([0-9a-f]{4})/gi, (_, code: string) =>
     String.fromCharCode(Number.parseInt(code, 16)),
   );
 }
 
-/** Removes escaped bytes that are not UTF-8, and decodes the other escapes. */
-export function removeInvalidUtf8(text: string): string {
+/** Replaces escaped bytes that are not UTF-8, and decodes the other escapes. */
+export function removeInvalidUtf8(text: string, replacement = ""): string {
   if (!text.includes("%")) return text;
   return text
-    .replace(UTF8_OR_BYTE, (_, escapes?: string) => (escapes ? decodeURIComponent(escapes) : ""))
-    .replaceAll("\ufffd", "");
+    .replace(UTF8_OR_BYTE, (_, escapes?: string) =>
+      escapes ? decodeURIComponent(escapes) : replacement,
+    )
+    .replaceAll("\ufffd", replacement);
 }
 
 export function isAscii(text: string): boolean {
@@ -81,7 +87,7 @@ export function decodeEscapes(text: string): string {
   }
 }
 
-/** Whether a text contains escapes of valid UTF-8. */
+/** Whether a text has escapes of valid UTF-8. */
 export function hasDecodableEscapes(text: string): boolean {
   return UTF8_ANYWHERE.test(text);
 }
@@ -100,9 +106,8 @@ export function decodeEscapeRun(escapes: string): string {
 
 /**
  * Removes blanks from both ends. A blank is any character that some server strips from a value:
- * Unicode white space, a control character or a character without a width. The function uses a
- * loop, because a regular expression such as `/\s+$/` takes quadratic time for blanks inside the
- * text.
+ * Unicode white space, a control character or a character without a width. A regular expression such
+ * as `/\s+$/` would take quadratic time for blanks inside the text.
  *
  * @param alsoQuotes whether to remove double quotes too, even if they are only at one end
  */
@@ -126,10 +131,7 @@ export function isBlank(code: number): boolean {
   return code >= 0x34f && OTHER_BLANKS.test(String.fromCharCode(code));
 }
 
-/**
- * Removes every occurrence of a character from the end of a text. It uses a loop, because a pattern such as
- * `/x+$/` would take quadratic time.
- */
+/** Removes every occurrence of a character from the end of a text, in linear time. */
 export function removeTrailing(character: string, text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === character) end--;
@@ -166,5 +168,5 @@ const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
  * {@link foldCase} replaces the other such letters by name.
  */
 const ONE_WAY = /[\u1c80-\u1c88]/g;
-/** Matches control characters except NUL, and characters without a width. */
+/** Not NUL, see {@link decodeNonStandard}. */
 const INVISIBLE = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;

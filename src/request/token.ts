@@ -5,7 +5,7 @@ import type { ClaimPart } from "../config/key.ts";
 import type { ReadonlyHeaders } from "./headers.ts";
 import { withTimeout } from "./timeout.ts";
 
-/** The claims of a verified token, which are statements of its issuer. They can have any type. */
+/** The claims of a verified token. They can have any type. */
 export type Claims = Readonly<Record<string, unknown>>;
 
 /**
@@ -18,10 +18,8 @@ export function readClaim(claims: Claims | undefined, part: ClaimPart): string |
 }
 
 /**
- * Returns the elements of a claim that is a list, such as a list of roles. Omits each element that
- * would count as absent if it were the claim.
- *
- * @returns undefined if the claim is not a list
+ * Returns the elements of a claim that is a list, such as a list of roles; undefined if it is none.
+ * Omits each element that would count as absent if it were the claim.
  */
 export function readClaimList(
   claims: Claims | undefined,
@@ -44,7 +42,6 @@ function findClaim(claims: Claims | undefined, { name, pointer = [name] }: Claim
   return value;
 }
 
-/** Returns the text of a number or a text that can be a key. */
 function keyText(value: unknown): string | undefined {
   if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === "string" && value !== "" ? value : undefined;
@@ -59,10 +56,7 @@ function keyText(value: unknown): string | undefined {
 
 /** The maximum age of keys that are used without a new fetch. */
 const FRESH_MS = 10 * 60_000;
-/**
- * The maximum age of keys that are used if fetches fail, so that Weir can verify tokens during an
- * outage of the issuer.
- */
+/** The maximum age of keys that are used if fetches fail. */
 const STALE_MS = 60 * 60_000;
 /**
  * After a fetch, an unknown `kid` causes no new fetch for this time. Clients choose the `kid`, so
@@ -83,9 +77,8 @@ const MAX_BYTES = 256 * 1024;
  *
  * The fetch continues if the client of that request hangs up, and it counts as running for at most
  * `TIMEOUT_MS`. So no client can prevent later fetches. During a fetch, other requests use the
- * cached keys, or wait if their key is not cached. They cannot wait for the promise of another
- * request, because the runtime may never settle it. So they check the fields of the cache at
- * intervals.
+ * cached keys, or check the cache at intervals if their key is not cached. They cannot wait for the
+ * promise of another request, because the runtime may never settle it.
  */
 class KeyCache {
   readonly #url: string;
@@ -109,10 +102,8 @@ class KeyCache {
   }
 
   /**
-   * Returns an issuer's key. The keys stay usable if the clock is set back by less than `STALE_MS`.
-   *
-   * @param kid the name of a key, from a token's header
-   * @returns undefined if there is no key with that name, if the keys cannot be fetched, or if they are too old
+   * Returns the key with a name; undefined if there is none, if the keys cannot be fetched, or if they
+   * are too old. The keys stay usable if the clock is set back by less than `STALE_MS`.
    */
   async keyFor(kid: string): Promise<HonoJsonWebKey | undefined> {
     const now = Date.now();
@@ -137,10 +128,7 @@ class KeyCache {
     return ageMs >= (this.#has(kid, now) ? FRESH_MS : REFETCH_MS);
   }
 
-  /**
-   * Fetches the keys and replaces the cached keys. If the fetch fails, the cached keys stay. The
-   * promise never rejects.
-   */
+  /** Fetches the keys. If the fetch fails, the cached keys stay. Never rejects. */
   async #fetch(now: number): Promise<void> {
     const until = now + TIMEOUT_MS;
     this.#fetchingUntil = until;
@@ -173,10 +161,7 @@ class KeyCache {
   }
 }
 
-/**
- * Returns the milliseconds since a time; infinity if the time is in the future, because the clock
- * was then set back.
- */
+/** Infinity if the time is in the future, because the clock was then set back. */
 function elapsedMs(since: number, now: number): number {
   return now < since ? Number.POSITIVE_INFINITY : now - since;
 }
@@ -194,15 +179,10 @@ async function fetchKeys(url: string): Promise<HonoJsonWebKey[]> {
     throw new Error(`status ${response.status}`);
   }
   const set: unknown = JSON.parse(await readText(response));
-  if (typeof set !== "object" || set === null || !("keys" in set) || !Array.isArray(set.keys)) {
-    throw new Error("not a JWK set");
-  }
-  return set.keys.filter(isKey);
-}
-
-/** Checks only that a key has the members `kid` and `kty`. `importKey` checks the other members. */
-function isKey(value: unknown): value is HonoJsonWebKey {
-  return typeof value === "object" && value !== null && "kid" in value && "kty" in value;
+  const { keys } = Object(set) as { keys?: unknown };
+  if (!Array.isArray(keys)) throw new Error("not a JWK set");
+  // `importKey` checks the other members.
+  return keys.filter((key) => typeof key === "object" && key && "kid" in key && "kty" in key);
 }
 
 async function readText(response: Response): Promise<string> {
@@ -221,10 +201,7 @@ async function readText(response: Response): Promise<string> {
 /** @returns the claims of a request's token; undefined if the request has no valid token */
 export type ClaimsReader = (headers: ReadonlyHeaders) => Promise<Claims | undefined>;
 
-/**
- * The maximum length of a header that is read, in characters. Verifying a longer token would
- * take much CPU time.
- */
+/** The maximum length of a header that is read, in characters. Verifying takes CPU time. */
 const MAX_FIELD_LENGTH = 16 * 1024;
 
 /**
@@ -287,10 +264,7 @@ function createSecretVerifier(
   };
 }
 
-/**
- * Imports the secret as a key. If Hono received a text instead of a key, it would search the text
- * for the words of a PEM document.
- */
+/** If Hono received a text instead of a key, it would search the text for the words of a PEM document. */
 function importSecret(secret: string, alg: string): Promise<CryptoKey> {
   const algorithm = { name: "HMAC", hash: alg.replace("HS", "SHA-") };
   return crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, [

@@ -19,14 +19,13 @@ import {
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
 const CREDENTIALS = /^(proxy-)?authorization$/;
 /**
- * The maximum length of an encoded value, in characters. A longer value counts as absent, so Weir
- * does not decode it. The maximum is four times the length of a key, because an escape such as
- * `\141` takes four characters for one.
+ * The maximum length of an encoded value, in characters. A longer value counts as absent. An escape such
+ * as `\141` takes four characters for one.
  */
 export const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
 /**
- * The maximum number of times that escapes are decoded. Most origins decode once, careless ones
- * twice. A value that still has escapes counts as absent.
+ * The maximum number of times that escapes are decoded. Careless origins decode twice. A value that still
+ * has escapes counts as absent.
  */
 const MAX_DECODINGS = 3;
 /** Matches a byte that is not UTF-8, in a decoded text, and a NUL. Some servers drop either, or cut there. */
@@ -54,7 +53,7 @@ export function headerValue(name: string, value: string): string | undefined {
   return hasCredential(name) ? readCredential(bare) : bare;
 }
 
-/** Whether the values of a header consist of a scheme and a credential. */
+/** Whether the values of a header have a scheme and a credential. */
 export function hasCredential(name: string): boolean {
   return CREDENTIALS.test(name);
 }
@@ -93,10 +92,7 @@ export function cookieValue(text: string): string | undefined {
   return UNCLEAR.test(bare) ? undefined : bare;
 }
 
-/**
- * Decodes a text until nothing changes. So a text has the same result as the text that an origin gets
- * by decoding it once, twice or not at all.
- */
+/** Decodes a text until nothing changes, because an origin may decode it once, twice or not at all. */
 function decodeAll(text: string): string | undefined {
   if (text.length > MAX_ENCODED_LENGTH) return undefined;
   let decoded = text;
@@ -109,29 +105,20 @@ function decodeAll(text: string): string | undefined {
   return undefined;
 }
 
-/**
- * Decodes a query parameter or a cookie once. It reads a plus sign as a space, as PHP does, and
- * decodes `%u0061` too, as some servers still do.
- */
+/** Decodes once. A plus sign becomes a space, as in PHP, and `%u0061` is decoded, as some servers still do. */
 export function decodeLeniently(text: string): string {
   return decodeEscapes(decodeUnicodeEscapes(text.replaceAll("+", " ")));
 }
 
 function withoutEscapes(text: string): string {
   // If there are no octal escapes, the faster replacement without a function is enough.
-  return /\\[0-3]/.test(text)
-    ? text.replace(/\\([0-3][0-7]{2}|.)/gs, characterOfEscape)
-    : text.replace(/\\(.)/gs, "$1");
+  if (!/\\[0-3]/.test(text)) return text.replace(/\\(.)/gs, "$1");
+  return text.replace(/\\([0-3][0-7]{2}|.)/gs, (_, escaped: string) =>
+    escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped,
+  );
 }
 
-function characterOfEscape(_: string, escaped: string): string {
-  return escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped;
-}
-
-/**
- * The maximum length of a header that Weir reads, in characters. The header may be longer than a key,
- * because base64 and padding make a credential longer by a third.
- */
+/** In characters. A header may be longer than a key, because base64 makes a credential longer by a third. */
 const MAX_CREDENTIAL_LENGTH = 2 * MAX_KEY_LENGTH;
 
 /**
@@ -158,7 +145,7 @@ export function readCredential(value: string): string | undefined {
   return scheme !== "bearer" && /bearer|basic/.test(scheme) ? undefined : readToken(word);
 }
 
-/** Returns the first words of a text, at most `max`. */
+/** Returns the words of a text, at most `max`. */
 function splitWords(text: string, max: number): string[] {
   const words: string[] = [];
   let start = 0;
@@ -192,25 +179,19 @@ function readBasic(word: string): string | undefined {
   return removeTrailing("=", btoa(atob(letters))) === letters ? letters : undefined;
 }
 
-/** Whether a text has the form of a JWT, either signed (three parts) or encrypted (five parts). */
+/** A JWT has three parts if it is signed, and five if it is encrypted. */
 function isJwt(word: string): boolean {
   const parts = word.split(".", 6).length;
   return /^e[yw]/.test(word) && (parts === 3 || parts === 5);
 }
 
-/**
- * Decodes all parts except the first. The first part stays unchanged, because the signature covers
- * its exact text.
- */
+/** The first part stays unchanged, because the signature covers its exact text. */
 function decodeJwtParts(jwt: string): string {
   const [header, ...parts] = jwt.split(".");
   return [header, ...parts.map(decodeBase64)].join(".");
 }
 
-/**
- * Decodes base64 like lenient decoders. They skip characters that are not base64, and unused bits
- * at the end.
- */
+/** Like lenient decoders, skips characters that are not base64, and unused bits at the end. */
 function decodeBase64(base64: string): string {
   const letters = base64.replace(/[^\w+/-]/g, "");
   // A single letter after the last group of four letters encodes no byte.

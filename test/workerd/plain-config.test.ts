@@ -1,7 +1,12 @@
 import { createExecutionContext } from "cloudflare:test";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { ConfigError, type ConfigInput, type RuleInput } from "../../src/config/index.ts";
+import {
+  ConfigError,
+  type ConfigInput,
+  defineConfig,
+  type RuleInput,
+} from "../../src/config/index.ts";
 import { rateLimit, WeirService, weir } from "../../src/index.ts";
 
 afterEach(() => {

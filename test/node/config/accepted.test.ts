@@ -134,7 +134,6 @@ describe("a top-level field", () => {
     [{ caseSensitivePaths: true }],
     [{ denialLog: 0 }],
     [{ denialLog: 1000 }],
-    [{ serverTiming: true }],
     [{ origin: { binding: "ORIGIN" } }],
     [{ nativeLimiter: { binding: "NATIVE_2" } }],
     [{ origin: { url: "https://origin.example.com" } }],

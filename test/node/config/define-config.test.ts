@@ -81,7 +81,6 @@ describe("a valid configuration", () => {
       ipv6Prefix: 64,
       caseSensitivePaths: false,
       denialLog: 10,
-      serverTiming: false,
     });
   });
 

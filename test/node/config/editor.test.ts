@@ -45,7 +45,6 @@ const config = defineConfig({
   ipv6Prefix: 64,
   caseSensitivePaths: false,
   denialLog: 10,
-  serverTiming: true,
   jwt: { secret: "JWT", alg: "HS256", issuer: "me", audience: "api" },
   nativeLimiter: { binding: "NATIVE" },
   custom: { keys: { plan: (request, { env }) => env.PLANS.get(request.url) } },

@@ -58,7 +58,6 @@ describe("refuses a top-level field", () => {
     ...[-1, 1001, 0.5, true].map((value) =>
       top("denialLog", value, "allowed: a whole number from 0 to 1000"),
     ),
-    top("serverTiming", "yes", "allowed: true or false"),
     ...["NATIVE", null, []].map((value) =>
       top("nativeLimiter", value, 'allowed: { binding: "NAME" }'),
     ),

@@ -27,18 +27,15 @@ function parsed(style: HeaderStyle, origins: Record<string, string> = {}) {
 const TIGHTEST = { limit: 2000, used: 1997, remaining: 3, reset: expect.any(Date) };
 
 describe("ratelimit-header-parser, a client of the drafts 6 and 7 and of X-RateLimit-*", () => {
-  it.each(["legacy", "both"] as const)(
-    "reads the quota with the least left, with headers: %s",
-    (style) => {
-      const quota = parsed(style);
-      expect(quota).toEqual(TIGHTEST);
-      const resetInS = Math.abs(Number(quota?.reset) - NOW - 1_662_000) / 1000;
-      expect(resetInS).toBeLessThan(30);
-    },
-  );
+  it("reads the quota with the least left, with headers: legacy", () => {
+    const quota = parsed("legacy");
+    expect(quota).toEqual(TIGHTEST);
+    const resetInS = Math.abs(Number(quota?.reset) - NOW - 1_662_000) / 1000;
+    expect(resetInS).toBeLessThan(30);
+  });
 
-  it("reads no number from draft 11 alone", () => {
-    expect(parsed("draft-11")).toMatchObject({ limit: Number.NaN, remaining: Number.NaN });
+  it.each(["draft-11", "both"] as const)("reads no number with headers: %s", (style) => {
+    expect(parsed(style)).toMatchObject({ limit: Number.NaN, remaining: Number.NaN });
   });
 
   it("finds nothing with headers: none", () => {

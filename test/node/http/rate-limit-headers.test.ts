@@ -184,21 +184,6 @@ describe.each([
   });
 });
 
-describe("the RateLimit field of headers: both", () => {
-  beforeAll(() => startWith("both"));
-  afterAll(() => worker.stop());
-
-  it("has parameters for older clients in the item with the least quota left", async () => {
-    const [site, minute, hour] = limitsOf((await newClient()("/search")).headers);
-    const older = { "weir-limit": 10, "weir-remaining": 9, "weir-reset": site?.t };
-    expect(site).toEqual({ name: "site", r: 9, t: expect.any(Number), ...older });
-    expect([minute, hour].map((item) => Object.keys(item ?? {}))).toEqual([
-      ["name", "r", "t"],
-      ["name", "r", "t"],
-    ]);
-  });
-});
-
 describe.each(["legacy", "both"] as const)("X-RateLimit fields of headers: %s", (style) => {
   beforeAll(() => startWith(style));
   afterAll(() => worker.stop());

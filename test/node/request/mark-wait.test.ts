@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Mode } from "../../../src/config/index.ts";
-import { collectWithinGrace } from "../../../src/request/rule-applier.ts";
+import type { Rule } from "../../../src/config/rule.ts";
+import { type AppliedRule, collectWithinGrace } from "../../../src/request/rule-applier.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 0 });
@@ -14,16 +15,16 @@ async function collect(...rules: [mode: Mode, readyMs: number][]) {
   const onWait = vi.fn();
   const results = rules.map(
     ([mode, readyMs]) =>
-      new Promise<string[]>((resolve) => setTimeout(() => resolve([mode]), readyMs)),
+      new Promise<AppliedRule[]>((resolve) => {
+        const applied = { rule: { mode } as Rule, windows: [], identity: "" };
+        setTimeout(() => resolve([applied]), readyMs);
+      }),
   );
-  const collected = collectWithinGrace(
-    results,
-    (index) => (rules[index] as [Mode, number])[0],
-    () => "pending",
-    onWait,
-  );
+  const ofModes = rules.map(([mode]) => ({ mode }) as Rule);
+  const collected = collectWithinGrace(ofModes, results, onWait);
   await vi.runAllTimersAsync();
-  return { applied: await collected, waits: onWait.mock.calls.flat() };
+  const applied = (await collected).map(({ rule, later }) => (later ? "pending" : rule.mode));
+  return { applied, waits: onWait.mock.calls.flat() };
 }
 
 describe("the wait of enforced rules for rules with the mode mark", () => {

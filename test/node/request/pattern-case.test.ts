@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { withLowerCase } from "../../../src/request/route-table.ts";
+import { withLowerCase } from "../../../src/request/matcher.ts";
 
 const PARTS = [
   ..."aBzZ09_-.|*",

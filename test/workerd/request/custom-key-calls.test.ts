@@ -19,13 +19,14 @@ const rejectAfter = (ms: number) => later(ms, "").then(() => Promise.reject(new 
 /** Creates the calls of one request, and a list of their failures. */
 function callsOf(keys: CustomKeys) {
   const failures: string[] = [];
-  const calls = new CustomCalls(
-    { keys: new Map(Object.entries(keys)) },
-    new Request("https://api.example.com/") as never,
-    { env: {} as never, ctx: { waitUntil() {} } },
-    TIMEOUT_MS,
-    (name, cause) => void failures.push(`${name} ${cause}`),
-  );
+  const calls = new CustomCalls({
+    functions: { keys: new Map(Object.entries(keys)) },
+    request: new Request("https://api.example.com/") as never,
+    context: { env: {} as never, ctx: { waitUntil() {} } },
+    timeoutMs: TIMEOUT_MS,
+    arrivedAt: Date.now(),
+    onKeyFailure: (name, cause) => void failures.push(`${name} ${cause}`),
+  });
   return { calls, failures };
 }
 

@@ -48,7 +48,14 @@ export function identifying(
     const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;
     const context = { env: {} as never, ctx: { waitUntil() {} } };
     const functions = config.custom ?? {};
-    const customCalls = new CustomCalls(functions, request, context, config.timeoutMs, () => {});
+    const customCalls = new CustomCalls({
+      functions,
+      request,
+      context,
+      timeoutMs: config.timeoutMs,
+      arrivedAt: Date.now(),
+      onKeyFailure: () => {},
+    });
     return applyRules(canonical, matchRules(canonical), customCalls);
   };
 }
