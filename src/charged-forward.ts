@@ -25,14 +25,6 @@ import { logUndecided, logUnreadableCost } from "./log.ts";
 import { isCost } from "./request/custom-calls.ts";
 import { withTimeout } from "./request/timeout.ts";
 
-/** A response whose body settle functions read while the client receives it. */
-interface SettledResponse {
-  /** The response for the client. */
-  readonly response: Response;
-  /** The final costs, by the names of the functions. Never rejects. */
-  readonly costs: Promise<ReadonlyMap<string, FinalCost>>;
-}
-
 /**
  * Calls the functions for `settle: "custom:NAME"`, each at most once.
  *
@@ -41,6 +33,7 @@ interface SettledResponse {
  * the body may break off.
  *
  * @param names the names of the functions to call
+ * @returns the response for the client, and the final costs by these names, a promise that never rejects
  */
 function callSettleFunctions(
   functions: ReadonlyMap<string, CustomSettle> | undefined,
@@ -48,10 +41,10 @@ function callSettleFunctions(
   response: Response,
   context: SettleContext,
   options: TeeOptions & Pick<ChargeConfig, "timeoutMs">,
-): SettledResponse {
+) {
   const teed = teeResponse(response, names.length, options);
   if (!teed) {
-    const costs = new Map(names.map((name) => [name, "no-response"] as const));
+    const costs = new Map<string, FinalCost>(names.map((name) => [name, "no-response"]));
     return { response, costs: Promise.resolve(costs) };
   }
   const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {

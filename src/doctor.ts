@@ -11,10 +11,7 @@ export const DOCTOR_PATH = "/_weir/doctor";
 const DECISIONS = 5;
 /** A run makes no more decisions after this time, in milliseconds. */
 const MAX_RUN_MS = 10_000;
-/**
- * The number of calls that a run may make after this time: the last decision, and the removal of
- * the counter, which takes two calls if Redis does not have the script.
- */
+/** The calls after this time: the last decision, and the removal of the counter, with the script or without. */
 const LAST_CALLS = 3;
 
 /** The time until which a run may last. A run that was cancelled does not reset it. */

@@ -3,9 +3,9 @@ import type { Context } from "hono";
 import {
   bindingNames,
   CONTROL_BINDING,
-  type DeploymentMode,
   type Env,
   originFaults,
+  type ResolvedBindings,
   readDeploymentMode,
   resolveBindings,
   rulesInMode,
@@ -94,13 +94,9 @@ export function perBindings<Value>(
 }
 
 /** A configuration's limiter in this isolate. */
-interface SharedLimiter {
-  readonly limiter: Limiter;
-  readonly mode: DeploymentMode;
-  /** The first part of all keys in the store. */
-  readonly prefix: string;
-  /** The secret with which identities are hashed; undefined if it is not set. */
+interface SharedLimiter extends Pick<ResolvedBindings, "mode" | "prefix"> {
   readonly keySecret: string | undefined;
+  readonly limiter: Limiter;
   /** The statistics and the overrides; undefined if the Worker has no control object. */
   readonly control: ControlLink | undefined;
 }

@@ -43,8 +43,7 @@ function isDue(subject: string, intervalMs: number): boolean {
   return true;
 }
 
-// Operators read these log lines in `wrangler tail` and Workers Logs. docs/responses.md lists every
-// line.
+// Operators read these log lines in `wrangler tail` and Workers Logs. docs/responses.md describes them.
 
 /**
  * Logs which rule denied a request, which rules in shadow mode would have denied it, why the
@@ -171,13 +170,11 @@ export function logUndecided(
   logLine("error", "undecided", { cause, detail, requests });
 }
 
-/** Logs that this isolate stops or resumes calling the store, or one object of the store. */
 export function logBreaker(state: BreakerState, scope: BreakerScope): void {
   const isObject = scope === "object";
   logLine(state === "open" ? "error" : "log", "breaker", { state, ...(isObject && { scope }) });
 }
 
-/** Logs a binding that cannot work. */
 export function logMisconfigured(fault: string): void {
   logLine("error", "misconfigured", { fault });
 }
@@ -187,24 +184,20 @@ export function logMode(mode: DeploymentMode): void {
   logLine("error", "mode", { mode });
 }
 
-/** Logs that a call to the control object failed, at most once in ten seconds for each task. */
 export function logControlFailed(task: ControlTask, detail: string): void {
   if (isDue(task, OUTAGE_INTERVAL_MS)) logLine("error", "control-failed", { task, detail });
 }
 
-/** Logs that a function for a key `custom:NAME` failed, at most once a second for each key. */
 export function logCustomKeyFailed(key: string, cause: CustomFailure): void {
   if (isDue(`key ${key}`, FAILURE_INTERVAL_MS))
     logLine("error", "custom-key-failed", { key, cause });
 }
 
-/** Logs that a function in `custom.responses` failed, at most once a second for each function. */
 export function logCustomResponseFailed(response: string, cause: CustomResponseFailure): void {
   if (!isDue(`response ${response}`, FAILURE_INTERVAL_MS)) return;
   logLine("error", "custom-response-failed", { response, cause });
 }
 
-/** Logs that the cost of a request could not be read, at most once a second for each rule. */
 export function logUnreadableCost(rule: string, source: string, cause: UnknownCost): void {
   if (isDue(`cost ${rule}`, FAILURE_INTERVAL_MS))
     logLine("error", "cost-unreadable", { rule, source, cause });

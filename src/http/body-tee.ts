@@ -278,7 +278,6 @@ function bytesOf(chunk: ArrayBuffer | ArrayBufferView): Uint8Array {
     : new Uint8Array(chunk);
 }
 
-/** A response whose body is copied while a client receives it. */
 interface TeedResponse {
   /** The response for the client. The readers of copies do not delay its body. */
   readonly response: Response;
@@ -368,7 +367,7 @@ export function teeResponse(
   };
 }
 
-/** Keeps the header Content-Length. */
+/** Keeps Content-Length. */
 function withFixedLength(
   stream: ReadableStream<Uint8Array>,
   headers: Headers,

@@ -21,8 +21,7 @@ const created = new WeakSet<Request>();
 
 /**
  * Returns the request with the headers that tell the origin about quotas, and without such headers
- * from the client. If no header changes, the result is the given object. Otherwise it is a new
- * request, which has taken over the body.
+ * from the client. If a header changes, the result is a new request, which has taken over the body.
  *
  * @param quotas the quotas of an admitted request; empty if the request is undecided
  */
@@ -181,7 +180,7 @@ function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname);
 }
 
-/** Returns a URL's path and query unchanged. Parsing and serializing them could change escapes. */
+/** Parsing and serializing a URL's path and query could change escapes. */
 function afterHost(url: string): string {
   const path = url.indexOf("/", url.indexOf("//") + 2);
   return path === -1 ? "/" : url.slice(path);

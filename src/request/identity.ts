@@ -18,9 +18,8 @@ export function isIdentity(value: unknown): value is string {
 /** The data from which the values of keys are read synchronously. */
 export interface RequestContext {
   readonly request: CanonicalRequest;
-  /** The path that matched the rule; undefined if several variants of the path matched. */
+  /** See `PathMatch` in matcher.ts. */
   readonly path: string | undefined;
-  /** The parameters of that path, without the parameters that differ between matching variants. */
   readonly params: Readonly<Record<string, string>>;
   /** The number of leading bits of an IPv6 address that distinguish clients. */
   readonly ipv6Prefix: number;
@@ -50,8 +49,8 @@ export interface Identity {
   readonly reach: number;
 }
 
-/** A client under a key, and the value of each element of the key. */
 export interface IdentifiedClient extends Identity {
+  /** The value of each element of the key. */
   readonly values: readonly NamedValue[];
 }
 
@@ -148,14 +147,11 @@ function reachOf(values: readonly NamedValue[]): number {
 }
 
 /**
- * Computes an identity from the values of a key.
+ * Computes an identity from the values of a key: 22 characters of base64url.
  *
  * The hashed text contains the length of each name and value before the name or value. So a value
  * cannot look like two values or like a value of another name. The hash limits the length of the
  * identity, and keeps addresses and API keys out of the store.
- *
- * @param secret if present, the identity is an HMAC, which nobody can compute without the secret
- * @returns 22 characters of base64url
  */
 export function hashValues(values: readonly NamedValue[], secret?: string): Promise<string> {
   return hasherFor(secret).hash(encodeValues(values));
@@ -170,10 +166,7 @@ export function encodeValues(values: readonly NamedValue[]): string {
   return text;
 }
 
-/**
- * Returns the value of one alternative; undefined if the request does not have it. The result is a
- * promise only if Weir must wait for the value.
- */
+/** @returns undefined if the request does not have the value; a promise only if Weir must wait for it */
 export function readPart(
   part: KeyPart,
   context: KeyContext,

@@ -16,9 +16,8 @@ import { createMatcher, type RuleMatch } from "./matcher.ts";
 import { removeTrailing, trimBlanks } from "./text-folding.ts";
 import { cookieValue, headerValue, queryValue } from "./values.ts";
 
-// This module brings the values of a program's call into the canonical form that the gateway uses
-// for the values of requests. It uses the gateway's functions if possible. If the forms differed, a
-// program would use a counter that no request uses.
+// This module brings the values of a program's call into the canonical form of the values of requests. If
+// the forms differed, a program would use a counter that no request uses.
 
 /** The fields of a configuration that affect the canonical form of values. */
 type ValueOptions = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
@@ -142,7 +141,7 @@ function matchedParam(
   return undefined;
 }
 
-/** Matches a path against the given routes. It ignores all other conditions of the rule. */
+/** Ignores all conditions of the rule except the given routes. */
 function matchPath(
   path: string,
   paths: readonly string[] | undefined,

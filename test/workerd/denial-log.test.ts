@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Rule } from "../../src/config/rule.ts";
-import type { Limited } from "../../src/limiter/decision.ts";
+import type { Limited, RuleVerdict } from "../../src/limiter/decision.ts";
 import { logDecision } from "../../src/log.ts";
 
 /** The time of a line, in milliseconds after the start of the test, and its content. */
@@ -30,7 +30,8 @@ afterEach(() => {
 
 function denial(name = "login"): Limited {
   const rule = { name, mode: "enforce" } as Rule;
-  const deniedBy = { appliedRule: { rule, windows: [], identity: "hash" }, quotas: [], cost: 1 };
+  const appliedRule = { rule, windows: [], identity: "hash" };
+  const deniedBy: RuleVerdict = { appliedRule, says: "denied", quotas: [], cost: 1 };
   return { outcome: "limited", quotas: [], verdicts: [deniedBy], retryAfterMs: 500, deniedBy };
 }
 
