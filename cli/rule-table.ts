@@ -5,7 +5,7 @@ import type { Rule, Tiers, Window } from "../src/config/rule.ts";
 import { areTierNamesSecret, printableSecretName } from "../src/config/tiers.ts";
 import { formatDuration, formatWindow } from "../src/config/window.ts";
 import { table } from "./print/text.ts";
-import type { FiledRule } from "./warnings/client-conditions.ts";
+import type { FiledRule } from "./warnings/rules.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
 /**

@@ -16,8 +16,7 @@ import { type Finding, found } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { jsonError, textError } from "./load-error.ts";
 import { ruleTable, withoutSecrets } from "./rule-table.ts";
-import { type FiledRule, filedRules } from "./warnings/client-conditions.ts";
-import { configFindings } from "./warnings/rules.ts";
+import { configFindings, type FiledRule, filedRules } from "./warnings/rules.ts";
 import { type DevOutcome, devOutcome } from "./wrangler-dev.ts";
 
 /** The files and the environment that the check reads. */
@@ -89,9 +88,7 @@ export async function checkConfig(
       const selection = selectEnvironments(env, variables, started);
       const read = await loadDeployments(file, wrangler ?? started?.config);
       const deployments = "deployments" in read ? read.deployments : [];
-      // Such an app calls rateLimit(config, { rule }) in its own modules.
-      const routed = deployments.some(({ main }) => !/\bweir\s*\(/.test(main.text ?? ""));
-      const own = configFindings(config, routed).map((finding): Finding => ({ file, ...finding }));
+      const own = configFindings(config).map((finding): Finding => ({ file, ...finding }));
       const deployed =
         "fault" in read ? [read.fault] : findingsOf(config, deployments, selection, variables);
       const findings = [...own, ...deployed];

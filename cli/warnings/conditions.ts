@@ -1,92 +1,237 @@
-import type { Conditions } from "../../src/config/match.ts";
+import type { KeyPart } from "../../src/config/key.ts";
+import type { Conditions, Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import type { Config } from "../../src/config/schema.ts";
 import { found, type LocalFinding } from "../finding.ts";
-import {
-  clientHeaderWarnings,
-  isBoundToClient,
-  isChosenByClient,
-  isClientHeader,
-  rulePath,
-  rulePlaces,
-  withoutChosen,
-} from "./client-conditions.ts";
-import { isCovered } from "./coverage.ts";
 
-/** Header fields in whose values an asterisk has a meaning, such as the types of `accept`. */
-const WITH_ASTERISK = /^(accept(-.+)?|access-control-.+|if-(none-)?match|cookie|content-range)$/;
+/** What to write in place of a header field with data about the client. */
+interface ClientHeader {
+  /** The cure for a condition. */
+  readonly condition: string;
+  readonly key: "country" | "ip";
+}
 
-/** A text that begins or ends with an asterisk, such as `free*`. */
-const WILDCARD = /^\*|\*$/;
-/** A text such as `/^free/i`, `^free` or `free.*`. Without these signs, `/a/b/` may be a path. */
-const EXPRESSION = /^\^.|\.[*+]\$?$|^\/(?:\^.*|.*\$|.*[.)\]][*+].*|.*\\[dswDSW].*)\/[a-z]*$/s;
+const ADDRESS: ClientHeader = {
+  condition: 'Write ips with addresses and networks, such as ips: ["198.51.100.0/24"]',
+  key: "ip",
+};
 
-/**
- * Warns of texts such as `free*` and `/^free/` in conditions on header fields and query parameters.
- * Such a text is valid, but Weir compares it character by character. The text itself may be a credential.
- *
- * @param rule the name of the rule
- * @param place the path of the conditions
- */
-function literalPatternWarnings(
+/** Header fields with the client's address or country. A Map, because a header may be named `constructor`. */
+const CLIENT_HEADERS: ReadonlyMap<string, ClientHeader> = new Map<string, ClientHeader>([
+  ["cf-ipcountry", { condition: 'Write countries, such as countries: ["DE"]', key: "country" }],
+  ["cf-connecting-ip", ADDRESS],
+  ["cf-connecting-ipv6", ADDRESS],
+  ["true-client-ip", ADDRESS],
+  ["x-client-ip", ADDRESS],
+  ["x-forwarded-for", ADDRESS],
+  ["x-real-ip", ADDRESS],
+  ["forwarded", ADDRESS],
+]);
+
+/** Warns of conditions on header fields with the client's address or country. */
+function clientHeaderWarnings(
   rule: string,
-  { headers = [], query = [] }: Conditions,
+  { headers = [] }: Conditions,
   place: string,
 ): LocalFinding[] {
-  const inHeaders = headers.filter(({ name }) => !WITH_ASTERISK.test(name));
-  return [
-    ...inHeaders.map((each) => ({ ...each, path: `${place}.headers` })),
-    ...query.map((each) => ({ ...each, path: `${place}.query` })),
-  ].flatMap(({ name, expected, path }) => {
-    if (typeof expected === "boolean") return [];
-    const texts = expected.map((each) => (typeof each === "string" ? each : each.prefix));
-    const isWildcard = texts.some((text) => WILDCARD.test(text));
-    if (!isWildcard && !texts.some((text) => EXPRESSION.test(text))) return [];
-    const notation = isWildcard ? "the asterisk" : "the regular expression";
+  return headers.flatMap(({ name }) => {
+    const header = CLIENT_HEADERS.get(name);
+    if (!header) return [];
     return [
       found(
-        "literal-pattern",
-        `${path}[${JSON.stringify(name)}]`,
-        `The rule "${rule}" compares the value with each character of the text, so ${notation} has no special meaning`,
-        'Write the whole text, { prefix: "…" }, a list of them, or true for a value of any text',
+        "client-header",
+        `${place}.headers[${JSON.stringify(name)}]`,
+        `The rule "${rule}" compares the header ${name} as a text, and clients can send some of these headers with any value`,
+        header.condition,
       ),
     ];
   });
 }
 
-/** Warnings about conditions in `match` and `except`. */
-export function conditionWarnings(config: Config): LocalFinding[] {
-  const { rules, caseSensitivePaths } = config;
-  const places = rulePlaces(config);
-  const enforced = rules.filter(
-    (rule) => rule.for === "all" && rule.mode === "enforce" && rule.cost !== 0,
+/** Returns the name of a header field with the client's address or country in a key, and the key to write instead. */
+export function clientHeaderIn(
+  parts: readonly KeyPart[],
+): { readonly name: string; readonly key: string } | undefined {
+  for (const part of parts) {
+    const header = part.kind === "header" ? CLIENT_HEADERS.get(part.name) : undefined;
+    if (header && "name" in part) return { name: part.name, key: header.key };
+  }
+  return undefined;
+}
+
+/** Whether one of these conditions reads a value that clients choose: a header field or a query parameter. */
+function isChosenByClient(conditions: Conditions): boolean {
+  return conditions.headers !== undefined || conditions.query !== undefined;
+}
+
+/** Whether one of these conditions reads a fact that clients cannot choose, such as their country. */
+function isBoundToClient({ ips, countries, asns, bots }: Conditions): boolean {
+  return [ips, countries, asns, bots].some((condition) => condition !== undefined);
+}
+
+/** Returns conditions without those that clients choose. */
+function withoutChosen({ headers: _, query: __, ...match }: Match): Match {
+  return match;
+}
+
+/**
+ * Whether one of these rules applies to each request that `rule` applies to: it has the same conditions, or it leaves
+ * some of them out, or it names more hosts, methods and paths. Other proofs are not tried, so the result may be
+ * false for a rule that is covered.
+ *
+ * @param caseSensitive whether upper and lower case differ in paths
+ */
+export function isCovered(rule: Rule, others: readonly Rule[], caseSensitive: boolean): boolean {
+  const { except, ...match } = rule.match;
+  const excepted = JSON.stringify(except);
+  return others.some(
+    (other) =>
+      other === rule ||
+      (includes(other.match, match, caseSensitive) &&
+        (!other.match.except ||
+          JSON.stringify(other.match.except) === excepted ||
+          isApart(other.match.except, match)) &&
+        // A preflight request matches only a rule that names OPTIONS.
+        (!match.methods?.includes("OPTIONS") || other.match.methods?.includes("OPTIONS") === true)),
   );
-  return rules.flatMap((rule, index) => {
-    const { match, mode } = rule;
-    const place = `${rulePath(places, index)}.match`;
-    const areCovered = (conditions: Conditions) =>
-      isCovered({ ...rule, match: conditions }, enforced, caseSensitivePaths);
-    return [
-      ...(mode === "shadow" ? [] : matchWarnings(rule, place, areCovered)),
-      ...(mode === "shadow" ? [] : exceptWarnings(rule, place, areCovered)),
-      ...ownWarnings(rule, match, place),
-      ...(match.except ? ownWarnings(rule, match.except, `${place}.except`) : []),
-    ];
-  });
+}
+
+/** Whether each request that meets the narrow conditions certainly meets the wide ones. */
+function includes(wide: Conditions, narrow: Conditions, caseSensitive: boolean): boolean {
+  return (
+    (!wide.hosts || everyIn(narrow.hosts, wide.hosts, hostCovers)) &&
+    (!wide.methods ||
+      everyIn(narrow.methods, wide.methods, (all, part) => all === part || all === asGet(part))) &&
+    (!wide.paths ||
+      wide.paths.includes("/*") ||
+      everyIn(narrow.paths, wide.paths, (all, part) =>
+        caseSensitive ? isWithin(part, all) : isWithin(part.toLowerCase(), all.toLowerCase()),
+      )) &&
+    areIncluded(conditionTextsOf(wide), conditionTextsOf(narrow))
+  );
+}
+
+/** Whether no request can meet both, by their paths, hosts or methods alone. */
+function isApart(except: Conditions, { paths, hosts, methods }: Conditions): boolean {
+  // Patterns could overlap in ways that this comparison does not see.
+  const isPlain = (path: string) => !/[:*]/.test(path.replace(/\/\*$/, ""));
+  const arePathsApart =
+    paths && [...paths, ...(except.paths ?? [":"])].every(isPlain) && !overlap(except.paths, paths);
+  return (
+    arePathsApart === true ||
+    (hosts !== undefined && except.hosts !== undefined && !overlap(except.hosts, hosts)) ||
+    (methods !== undefined &&
+      except.methods?.every((each) => methods.every((own) => asGet(own) !== asGet(each)))) === true
+  );
+}
+
+/** Whether one of these paths or hosts contains another one, in any case of letters. */
+function overlap(some: readonly string[] = [], others: readonly string[]): boolean {
+  return some.some((each) =>
+    others.some((other) => {
+      const [a, b] = [each.toLowerCase(), other.toLowerCase()];
+      return isWithin(a, b) || isWithin(b, a) || hostCovers(a, b) || hostCovers(b, a);
+    }),
+  );
+}
+
+function everyIn<Item>(
+  narrow: readonly Item[] | undefined,
+  wide: readonly Item[],
+  covers: (all: Item, part: Item) => boolean,
+): boolean {
+  return narrow?.every((part) => wide.some((all) => covers(all, part))) === true;
+}
+
+function isWithin(path: string, all: string): boolean {
+  return path === all || (all.endsWith("/*") && `${path}/`.startsWith(all.slice(0, -1)));
+}
+
+function hostCovers(all: string, host: string): boolean {
+  return all === host || (all.startsWith("*.") && host.endsWith(all.slice(1)));
+}
+
+/** HEAD counts as GET, for a rule that names GET. */
+function asGet(method: string): string {
+  return method === "HEAD" ? "GET" : method;
+}
+
+/** The conditions other than hosts, methods and paths. */
+const FIELDS = ["headers", "query", "ips", "countries", "asns", "bots"] as const;
+
+/** Conditions as texts, by the names of their fields. */
+type ConditionTexts = ReadonlyMap<string, string>;
+
+/**
+ * Returns the conditions other than hosts, methods and paths. Equal conditions have equal texts.
+ */
+function conditionTextsOf(conditions: Conditions): ConditionTexts {
+  return new Map(
+    FIELDS.filter((field) => conditions[field] !== undefined).map((field) => [
+      field,
+      textOf(conditions[field]),
+    ]),
+  );
+}
+
+/**
+ * Whether every request that meets the narrow conditions certainly also meets the wide ones. Two
+ * different conditions on one field count as not included, because this function does not compare
+ * values.
+ */
+function areIncluded(wide: ConditionTexts, narrow: ConditionTexts): boolean {
+  return [...wide].every(([field, text]) => narrow.get(field) === text);
+}
+
+/** Returns the same text for lists that differ only in their order. */
+function textOf(condition: unknown): string {
+  const plain: unknown = JSON.parse(JSON.stringify(condition));
+  return Array.isArray(plain)
+    ? plain
+        .map((item) => JSON.stringify(item))
+        .sort()
+        .join()
+    : JSON.stringify(plain);
+}
+
+/** Warnings about the conditions in `match` and `except` of one rule. */
+export function conditionWarnings(
+  rule: Rule,
+  place: string,
+  { enforced, caseSensitive }: { enforced: readonly Rule[]; caseSensitive: boolean },
+): LocalFinding[] {
+  const { match, mode } = rule;
+  const at = `${place}.match`;
+  const areCovered = (conditions: Conditions) =>
+    isCovered({ ...rule, match: conditions }, enforced, caseSensitive);
+  return [
+    ...(mode === "shadow" ? [] : matchWarnings(rule, at, areCovered)),
+    ...(mode === "shadow" ? [] : exceptWarnings(rule, at, areCovered)),
+    ...ownWarnings(rule.name, match, at),
+    ...(match.except ? ownWarnings(rule.name, match.except, `${at}.except`) : []),
+  ];
 }
 
 /** Warnings about the conditions of `match` or of `except` alone. */
-function ownWarnings(rule: Rule, conditions: Conditions, place: string): LocalFinding[] {
+function ownWarnings(rule: string, conditions: Conditions, place: string): LocalFinding[] {
+  const { countries = [] } = conditions;
   return [
-    ...valueWarnings(rule, conditions, place),
-    ...clientHeaderWarnings(rule.name, conditions, place),
-    ...literalPatternWarnings(rule.name, conditions, place),
+    ...countries
+      .filter((code) => code !== "T1" && !isCountryCode(code))
+      .map((code) =>
+        found(
+          "unknown-country",
+          `${place}.countries`,
+          `In the rule "${rule}", ${code} is no code of ISO 3166-1, so no request has it`,
+          'Write a code such as "DE"',
+        ),
+      ),
+    ...clientHeaderWarnings(rule, conditions, place),
   ];
 }
 
 /** Whether the cure for another warning removes all conditions on what the client sends. */
 function isOnlyClientHeaders({ headers = [], query }: Conditions): boolean {
-  return query === undefined && headers.every(({ name }) => isClientHeader(name));
+  return query === undefined && headers.every(({ name }) => CLIENT_HEADERS.has(name));
 }
 
 /** Whether enforced rules count every request that meets the given conditions. */
@@ -130,54 +275,3 @@ function isCountryCode(code: string): boolean {
   if (name === undefined || /^(Unknown Region|Pseudo-)/.test(name)) return false;
   return new Intl.Locale(`und-${code}`).region === code;
 }
-
-/** Warnings about values that no request has. */
-function valueWarnings(
-  { name }: Rule,
-  { countries = [], bots = [] }: Conditions,
-  place: string,
-): LocalFinding[] {
-  const unknownCountries = countries.filter((code) => code !== "T1" && !isCountryCode(code));
-  const unknownBots = [bots].flat().filter((bot) => bot !== "verified" && !BOTS.includes(bot));
-  return [
-    ...unknownCountries.map(
-      (code): LocalFinding =>
-        found(
-          "unknown-country",
-          `${place}.countries`,
-          `In the rule "${name}", ${code} is no code of ISO 3166-1, so no request has it`,
-          'Write a code such as "DE"',
-        ),
-    ),
-    ...unknownBots.map(
-      (bot): LocalFinding =>
-        found(
-          "unknown-bot-category",
-          `${place}.bots`,
-          `In the rule "${name}", ${JSON.stringify(bot)} is no category of bots that Cloudflare documents`,
-          `Write one of: ${BOTS.join(", ")}`,
-        ),
-    ),
-  ];
-}
-
-/** https://developers.cloudflare.com/bots/concepts/bot/verified-bots/categories/ */
-const BOTS: readonly string[] = [
-  "Academic Research",
-  "Accessibility",
-  "Advertising & Marketing",
-  "Aggregator",
-  "AI Assistant",
-  "AI Crawler",
-  "AI Search",
-  "Archiver",
-  "Feed Fetcher",
-  "Monitoring & Analytics",
-  "Page Preview",
-  "Search Engine Crawler",
-  "Search Engine Optimization",
-  "Security",
-  "Social Media Marketing",
-  "Webhooks",
-  "Other",
-];

@@ -1,29 +1,19 @@
 import type { ComputedCost } from "../../src/config/cost.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
-import type { Config } from "../../src/config/schema.ts";
 import { shardQuota } from "../../src/limiter/counters.ts";
 import { found, type LocalFinding } from "../finding.ts";
 import { formatLimit } from "./limits.ts";
 
-/** Warnings about requests whose cost is unknown, if a client can cause this and then pays less. */
-function unknownCostWarnings(rule: Rule, cost: ComputedCost, place: string): LocalFinding[] {
-  if (rule.for === "programs") return [];
-  return [
-    ...unboundedWarnings(rule.name, cost, `${place}.cost`),
-    ...defaultWarnings(rule.name, cost, `${place}.cost`),
-  ];
-}
-
 /** Warns of costs without a `max`, which is the cost if a client makes the true cost unknown. */
-function unboundedWarnings(name: string, cost: ComputedCost, path: string): LocalFinding[] {
+function unboundedWarnings(rule: Rule, cost: ComputedCost, path: string): LocalFinding[] {
   const { before, settle, max, default: standard = 1 } = cost;
-  if (max !== undefined) return [];
+  if (max !== undefined || rule.for === "programs") return [];
   const given = sourceOf(cost);
   const warning = (message: string, fields: string): LocalFinding =>
     found(
       "cost-without-max",
       path,
-      `In the rule "${name}", ${message}`,
+      `In the rule "${rule.name}", ${message}`,
       `Write cost: { ${fields}, max: … } with the highest cost of a request`,
     );
   if (typeof before === "object") {
@@ -43,37 +33,14 @@ function sourceOf({ before, settle }: ComputedCost): string {
   return source?.kind === "body" ? '"body:bytes"' : `"${source?.kind}:${source?.name}"`;
 }
 
-/** Warns of a `default` that has no effect, or that a client can choose to pay instead of more. */
-function defaultWarnings(name: string, cost: ComputedCost, path: string): LocalFinding[] {
-  const { before, settle, max, default: standard } = cost;
-  const warning = (message: string, cure: string): LocalFinding =>
-    found("low-default", `${path}.default`, `In the rule "${name}", ${message}`, cure);
-  if (!settle) {
-    if (standard === undefined || max === undefined || standard === max) return [];
-    const message = `a request of unknown cost costs max, ${max}, and not default, ${standard}, because a client can make the cost unknown`;
-    return [warning(message, "Remove default")];
-  }
-  // The origin alone decides whether a response has a header field.
-  if (settle.kind === "header") return [];
-  const unknown = `a complete response for which the function custom.settle.${settle.name} returns no cost`;
-  const chosen =
-    "A client may be able to cause this, for example by leaving out a field of its request";
-  if (before === undefined) {
-    if (max === undefined || (standard ?? 1) === max) return [];
-    const message = `${unknown} costs ${standard ?? 1}, not max, ${max}. ${chosen}`;
-    return [warning(message, `Write default: ${max}, or a reserve without default`)];
-  }
-  const reserve = typeof before === "number" ? before : (max ?? Number.POSITIVE_INFINITY);
-  if (standard === undefined || standard >= reserve) return [];
-  const message = `${unknown} costs ${standard}, which can be less than its reserve. ${chosen}`;
-  return [warning(message, "Remove default, so that the reserve stays charged")];
-}
-
 /** Findings about the cost of the requests that one rule counts. */
 export function costFindings(rule: Rule, place: string): LocalFinding[] {
   const { cost, count } = rule;
   if (typeof cost === "object") {
-    return [...computedFindings(rule, cost, place), ...unknownCostWarnings(rule, cost, place)];
+    return [
+      ...computedFindings(rule, cost, place),
+      ...unboundedWarnings(rule, cost, `${place}.cost`),
+    ];
   }
   // A rule that counts by status charges after the response. Such a charge may exceed the quota
   // left, so a high cost denies no request.
@@ -127,59 +94,4 @@ function quotaOf({ shards }: Rule, window: Window): string {
 /** Returns the largest quota that one shard has. */
 function largestShare(quota: number, shards: number): number {
   return shards === 1 ? quota : shardQuota(quota, shards, 0);
-}
-
-/** The functions of `edge-weir/llm`: the group of `custom` and the field of a cost that each of them is for. */
-const LLM_FUNCTIONS = [
-  { name: "llmReserve", group: "costs", field: "reserve" },
-  { name: "llmUsage", group: "settle", field: "settle" },
-] as const;
-
-/** Returns the faults of functions of `edge-weir/llm` that are in the wrong group or that are not called. */
-export function llmFunctionFindings({ custom }: Config): LocalFinding[] {
-  return (["costs", "settle"] as const).flatMap((group) =>
-    [...(custom?.[group] ?? [])].flatMap(([name, given]: [string, unknown]) => {
-      if (typeof given !== "function") return [];
-      // The exported function contains the name of its result. A user's function of the same name does not.
-      const used = LLM_FUNCTIONS.find(
-        (each) =>
-          given.name === `${each.name}Cost` ||
-          (given.name === each.name && String(given).includes(`${each.name}Cost`)),
-      );
-      const isCalled = used !== undefined && given.name !== used.name;
-      if (!used || (isCalled && used.group === group)) return [];
-      const path = `custom.${group}.${name}`;
-      const own = LLM_FUNCTIONS.find((each) => each.group === group)?.name;
-      return [
-        used.group === group
-          ? found(
-              "llm-function",
-              path,
-              `${path} is ${used.name} itself, which returns a function and no cost`,
-              `Call it: write ${used.name}()`,
-            )
-          : found(
-              "llm-function",
-              path,
-              `${path} is ${used.name}, which cannot read the argument of this function`,
-              `Write ${own}() here, and ${used.name}() in custom.${used.group}, which ${used.field} of a cost names`,
-            ),
-      ];
-    }),
-  );
-}
-
-/** Warns of `response: { body: "custom:page" }`: clients get this text, and no function is called. */
-export function responseBodyWarnings({ name, response }: Rule, place: string): LocalFinding[] {
-  const body = response && "body" in response ? response.body : undefined;
-  const [, custom] = /^\s*custom:\s*(\w+)\s*$/.exec(typeof body === "string" ? body : "") ?? [];
-  if (custom === undefined) return [];
-  return [
-    found(
-      "body-names-function",
-      `${place}.response.body`,
-      `Clients that the rule "${name}" denies get the text custom:${custom}, because body is no notation for a function`,
-      `Write response: "custom:${custom}", and return the status and the body from custom.responses.${custom}`,
-    ),
-  ];
 }

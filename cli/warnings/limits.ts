@@ -1,4 +1,3 @@
-import { offsetAt } from "../../src/config/calendar.ts";
 import { pathOf } from "../../src/config/faults.ts";
 import type { Match } from "../../src/config/match.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
@@ -7,56 +6,19 @@ import { formatDuration, formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
 import { found, type LocalFinding } from "../finding.ts";
 
-/** Warnings about the bans of one rule. */
-export function* banWarnings(rule: Rule, place: string): Iterable<LocalFinding> {
-  const { name, banMs, escalation, windows, tiers } = rule;
-  if (banMs === undefined) return;
-  const path = `${place}.ban`;
-  const allWindows = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
-  const [ownShortest, shortest] = [shortestOf(windows), shortestOf(allWindows)];
+/** Warns of a ban that is over before the client's quota is whole again. */
+export function banWarnings({ name, banMs, escalation, windows }: Rule, place: string) {
   const longestMs = escalation?.lengthsMs.at(-1) ?? banMs;
-  if (allWindows.every(({ limit }) => limit === 0)) {
-    yield found(
-      "ban-without-limit",
-      path,
-      `In the rule "${name}", no ban starts, because a limit of 0 starts no ban`,
-      "Remove ban: the rule denies every request that it matches anyway",
-    );
-    return;
-  }
-  if (longestMs < ownShortest.windowMs) {
-    yield found(
+  const shortest = windows.reduce((one, other) => (other.windowMs < one.windowMs ? other : one));
+  if (longestMs === undefined || longestMs >= shortest.windowMs) return [];
+  return [
+    found(
       "ban-shorter-than-window",
-      path,
-      `In the rule "${name}", a ban of ${formatMs(longestMs)} usually ends before the window of ${formatWindow(ownShortest)}, so it changes little`,
+      `${place}.ban`,
+      `In the rule "${name}", a ban of ${formatDuration(longestMs / 1000)} usually ends before the window of ${formatWindow(shortest)}, so it changes little`,
       "Make the ban longer than the window, or remove it",
-    );
-  }
-  if (!escalation) return;
-  if (longestMs === banMs) {
-    yield found(
-      "ban-lengths-equal",
-      path,
-      `In the rule "${name}", all bans last ${formatMs(banMs)}, so no ban is longer than the one before it`,
-      `Write ban: "${formatMs(banMs)}", or make the later lengths longer`,
-    );
-  }
-  if (escalation.forgetAfterMs < shortest.windowMs) {
-    yield found(
-      "ban-forgotten-soon",
-      path,
-      `In the rule "${name}", strikes are forgotten ${formatMs(escalation.forgetAfterMs)} after a ban, which is less than the window of ${formatWindow(shortest)}. So most bans have the first length`,
-      "Set forgetAfter to at least the length of the window",
-    );
-  }
-}
-
-function shortestOf(windows: readonly Window[]): Window {
-  return windows.reduce((one, other) => (other.windowMs < one.windowMs ? other : one));
-}
-
-function formatMs(ms: number): string {
-  return formatDuration(ms / 1000);
+    ),
+  ];
 }
 
 /**
@@ -126,28 +88,17 @@ function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b);
 }
 
-/** Warnings about one rule whose limit is 0. */
+/** Warns of a limit of 0 for everybody. */
 export function zeroLimitWarnings(rule: Rule, place: string): LocalFinding[] {
-  const { name, windows, cost, mode, tiers, exempt } = rule;
+  const { name, windows, mode, tiers, exempt } = rule;
   const zero = windows.findIndex(({ limit }) => limit === 0);
   if (zero === -1 || rule.for === "programs") return [];
-  const path = windows.length === 1 ? `${place}.limit` : `${place}.limits[${zero}].limit`;
-  if (cost === 0) {
-    return [
-      found(
-        "zero-cost-of-zero-limit",
-        `${place}.cost`,
-        `The rule "${name}" denies no request, because a request with cost: 0 passes even with limit: 0`,
-        "Remove cost, if the rule shall deny every request that it matches",
-      ),
-    ];
-  }
   // If some clients have a tier or an exemption, the rule admits these clients on purpose.
   if (mode !== "enforce" || !matchesEverybody(rule.match) || tiers || exempt) return [];
   return [
     found(
       "denies-everybody",
-      path,
+      windows.length === 1 ? `${place}.limit` : `${place}.limits[${zero}].limit`,
       `The rule "${name}" denies every request that it matches, because its limit is 0`,
       "Write match with the clients or paths to deny, or a limit above 0",
     ),
@@ -213,7 +164,7 @@ export function millisecondWarnings(input: unknown): LocalFinding[] {
         found(
           "milliseconds",
           place,
-          `${value} is a number of seconds, so this time is ${longForm(value)}`,
+          `${value} is a number of seconds, so this time is ${formatDuration(value)}`,
           `If you mean ${value} milliseconds, write "${formatDuration(value / 1000)}". If you mean seconds, write "${value}s"`,
         ),
       ),
@@ -232,70 +183,6 @@ function* numbersIn(value: unknown, place: string): Iterable<[place: string, val
   }
 }
 
-/** Formats a length of time for readers: `16 h 40 min`. */
-function longForm(seconds: number): string {
-  const parts = [
-    [Math.floor(seconds / DAY), "days"],
-    [Math.floor((seconds % DAY) / HOUR), "h"],
-    [Math.floor((seconds % HOUR) / MINUTE), "min"],
-    [seconds % MINUTE, "s"],
-  ] as const;
-  return parts
-    .filter(([count]) => count > 0)
-    .map(([count, unit]) => `${count} ${unit}`)
-    .join(" ");
-}
-
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-/** Abbreviations that are names of time zones, and a place with this time in winter. */
-const ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
-  ["EST", "America/New_York"],
-  ["MST", "America/Denver"],
-  ["CET", "Europe/Berlin"],
-  ["MET", "Europe/Berlin"],
-  ["EET", "Europe/Athens"],
-  ["WET", "Europe/Lisbon"],
-]);
-
-/** A time in winter and a time in summer. These zones have the same offsets in every year. */
-const WINTER = Date.UTC(2026, 0, 1);
-const SUMMER = Date.UTC(2026, 6, 1);
-
-/** Warns of time zones that are valid, but have another offset than their names suggest. */
-export function timeZoneWarnings({ name, windows, tiers }: Rule, place: string): LocalFinding[] {
-  const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
-  const timeZone = all.find(({ calendar }) => calendar)?.calendar?.timeZone ?? "UTC";
-  const path = `${place}.timeZone`;
-  const [, sign, hours] = /^Etc\/GMT([+-])0?([1-9]\d?)$/i.exec(timeZone) ?? [];
-  if (sign !== undefined) {
-    const opposite = `Etc/GMT${sign === "+" ? "-" : "+"}${hours}`;
-    return [
-      found(
-        "inverted-time-zone",
-        path,
-        `The windows of the rule "${name}" begin in ${offsetOf(timeZone)}, because the signs in names such as ${timeZone} are inverted`,
-        `Write the name of a place, such as "Europe/Berlin", or "${opposite}" if you mean UTC${sign}${hours}`,
-      ),
-    ];
-  }
-  const city = ABBREVIATIONS.get(timeZone.toUpperCase());
-  // Some runtimes take such a name for the name of a place that has summer time.
-  if (city === undefined || offsetAt(timeZone, WINTER) !== offsetAt(timeZone, SUMMER)) return [];
-  return [
-    found(
-      "fixed-time-zone",
-      path,
-      `The windows of the rule "${name}" begin in ${offsetOf(timeZone)} all year, because ${timeZone} has no summer time`,
-      `Write the name of a place, such as "${city}"`,
-    ),
-  ];
-}
-
-/** Returns an offset from UTC in whole hours, such as `UTC-5`. */
-function offsetOf(timeZone: string): string {
-  const hours = offsetAt(timeZone, WINTER) / 3_600_000;
-  return `UTC${hours < 0 ? "-" : "+"}${Math.abs(hours)}`;
 }

@@ -1,30 +1,59 @@
 import { inputOf } from "../../src/config/define.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
+import { pathOf } from "../../src/config/faults.ts";
+import { isRecord } from "../../src/config/fields.ts";
 import type { KeyExpression } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
+import { placedRules } from "../../src/config/rules.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { found, type LocalFinding } from "../finding.ts";
-import { cloudflareKeyWarning, rulePath, rulePlaces } from "./client-conditions.ts";
-import { conditionWarnings } from "./conditions.ts";
-import { costFindings, llmFunctionFindings, responseBodyWarnings } from "./costs.ts";
-import { duplicateWarnings, isCovered, neverMatchesWarnings } from "./coverage.ts";
+import { clientHeaderIn, conditionWarnings, isCovered } from "./conditions.ts";
+import { costFindings } from "./costs.ts";
 import {
   banWarnings,
   millisecondWarnings,
-  timeZoneWarnings,
   unusedLimitWarnings,
   zeroLimitWarnings,
 } from "./limits.ts";
 import {
   claimWarnings,
-  ipv6Warning,
   isForCredentials,
   MIN_EXEMPT_BITS,
   networkFindings,
   notationWarnings,
   settingWarnings,
-  tierHostWarnings,
 } from "./settings.ts";
+
+/** Where a rule is written. */
+interface RulePlace {
+  /** The path of the rule, such as `rules[0]` or `rules["rules/login.ts"][0]`. */
+  readonly path: string;
+  /** The name of the rule's file in `rules`; undefined if all rules are in one list. */
+  readonly file?: string;
+}
+
+/** Returns the place of each rule of a valid configuration, in the order of the rules. */
+function rulePlaces(config: Config): readonly RulePlace[] {
+  const input = inputOf(config);
+  return placedRules(isRecord(input) ? input : {}).map(({ path }): RulePlace => {
+    const [, file] = path;
+    return { path: pathOf(path), ...(typeof file === "string" && { file }) };
+  });
+}
+
+/** A rule, and the name of its file if the rules are in several files. */
+export interface FiledRule extends Rule {
+  readonly file?: string;
+}
+
+/** Returns the rules of a valid configuration, with their files. */
+export function filedRules(config: Config): readonly FiledRule[] {
+  const places = rulePlaces(config);
+  return config.rules.map((rule, index) => {
+    const file = places[index]?.file;
+    return file === undefined ? rule : { file, ...rule };
+  });
+}
 
 /** An import of node:http would also load `fetch`, and double the time in which Node starts. */
 const { METHODS } = process.getBuiltinModule("node:http");
@@ -59,19 +88,11 @@ function methodWarnings({ name, match }: Rule, place: string): LocalFinding[] {
 /** Kinds of key whose value a client can choose freely, unless the origin checks it. */
 const CHOSEN_BY_CLIENT = new Set(["header", "cookie", "query", "param"]);
 
-/** Headers with a client's address. */
-const ADDRESS_HEADERS: ReadonlySet<string> = new Set([
-  "cf-connecting-ip",
-  "cf-connecting-ipv6",
-  "true-client-ip",
-  "x-forwarded-for",
-  "x-real-ip",
-]);
-
 /** Rules that can close a gap of another rule, grouped by the kind of gap. */
 interface Remedies {
   /** Whether upper and lower case differ in paths. */
   readonly caseSensitive: boolean;
+  readonly enforced: readonly Rule[];
   /** Enforced rules that limit failed logins for each address. */
   readonly addressRules: readonly Rule[];
   /** Enforced rules that still limit clients while the store fails. */
@@ -80,35 +101,18 @@ interface Remedies {
   readonly boundingRules: readonly Rule[];
 }
 
-/** Warnings about the rules themselves. */
-export function ruleWarnings(config: Config): LocalFinding[] {
-  const { rules, caseSensitivePaths, ipv6Prefix } = config;
-  const places = rulePlaces(config);
+function remediesIn({ rules, caseSensitivePaths }: Config): Remedies {
   const enforced = rules.filter(
     (rule) =>
       rule.for === "all" && rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
   );
-  const remedies: Remedies = {
+  return {
     caseSensitive: caseSensitivePaths,
+    enforced,
     addressRules: enforced.filter((rule) => isByAddress(rule) && countsFailures(rule)),
     limitingInOutage: enforced.filter(({ onError }) => onError !== "open"),
     boundingRules: enforced.filter(isBounded),
   };
-  const warnings = rules.flatMap((rule, index) => {
-    // Such a rule counts no HTTP requests, and programs pass its keys.
-    if (rule.for === "programs") return [];
-    const place = rulePath(places, index);
-    const inert = neverMatchesWarnings(rule, place, caseSensitivePaths);
-    return [
-      ...inert,
-      ...(inert.length > 0 ? [] : credentialWarnings(rule, place, remedies)),
-      ...(inert.length > 0 ? [] : madeUpKeyWarnings(rule, place, remedies)),
-      ...exemptWarnings(rule, place),
-      ...tierWarnings(rule, place),
-      ...claimWarnings(rule, place),
-    ];
-  });
-  return ipv6Prefix > 64 ? [...warnings, ipv6Warning(ipv6Prefix)] : warnings;
 }
 
 function credentialWarnings(
@@ -159,18 +163,14 @@ function madeUpKeyWarnings(
   if (madeUp.length === 0 || rule.mode === "shadow" || isForCredentials(rule)) return [];
   const bounding = boundingRules.filter((other) => countsAllOf(other, rule));
   if (isCovered(rule, bounding, caseSensitive)) return [];
-  const ofCloudflare = cloudflareKeyWarning(rule.name, madeUp, place);
-  if (ofCloudflare) return [ofCloudflare];
-  const header = rule.key
-    .flat()
-    .find((part) => part.kind === "header" && ADDRESS_HEADERS.has(part.name));
-  if (header && "name" in header) {
+  const header = clientHeaderIn(madeUp);
+  if (header) {
     return [
       found(
         "made-up-keys",
         `${place}.key`,
-        `The rule "${rule.name}" counts each address in the header ${header.name} separately, and a client can have a network of IPv6 addresses`,
-        'Write key: "ip", which is the address that Cloudflare reports, or its IPv6 network',
+        `The key of the rule "${rule.name}" is the text of the header ${header.name}, and not the ${header.key === "ip" ? "address" : "country"} that Cloudflare reports`,
+        `Write key: "${header.key}"`,
       ),
     ];
   }
@@ -241,36 +241,42 @@ function isChosenByClient(key: KeyExpression): boolean {
   return key.flat().some(({ kind }) => CHOSEN_BY_CLIENT.has(kind));
 }
 
-/** The checks of one rule alone, in the order of their findings in the report. */
-const RULE_CHECKS: readonly ((rule: Rule, place: string) => Iterable<LocalFinding>)[] = [
+/** The checks of one rule, in the order of their findings in the report. */
+const RULE_CHECKS: readonly ((
+  rule: Rule,
+  place: string,
+  remedies: Remedies,
+) => Iterable<LocalFinding>)[] = [
   unusedLimitWarnings,
   banWarnings,
   costFindings,
   zeroLimitWarnings,
-  tierHostWarnings,
   methodWarnings,
   notationWarnings,
   networkFindings,
-  responseBodyWarnings,
-  timeZoneWarnings,
+  ...[credentialWarnings, madeUpKeyWarnings, exemptWarnings, tierWarnings, claimWarnings].map(
+    forRequests,
+  ),
+  conditionWarnings,
 ];
 
-/**
- * Returns all findings about a valid configuration, without wrangler's configuration.
- *
- * @param routed whether a Hono app may apply each rule to some of its routes only
- */
-export function configFindings(config: Config, routed = false): LocalFinding[] {
+/** A rule for programs counts no HTTP requests, and programs pass its keys. */
+function forRequests(check: (rule: Rule, place: string, remedies: Remedies) => LocalFinding[]) {
+  return (rule: Rule, place: string, remedies: Remedies) =>
+    rule.for === "programs" ? [] : check(rule, place, remedies);
+}
+
+/** Returns all findings about a valid configuration, without wrangler's configuration. */
+export function configFindings(config: Config): LocalFinding[] {
   const places = rulePlaces(config);
+  const remedies = remediesIn(config);
   return [
     ...settingWarnings(config),
     ...millisecondWarnings(inputOf(config)),
     ...config.rules.flatMap((rule, index) =>
-      RULE_CHECKS.flatMap((check) => [...check(rule, rulePath(places, index))]),
+      RULE_CHECKS.flatMap((check) => [
+        ...check(rule, places[index]?.path ?? `rules[${index}]`, remedies),
+      ]),
     ),
-    ...llmFunctionFindings(config),
-    ...duplicateWarnings(config, routed),
-    ...ruleWarnings(config),
-    ...conditionWarnings(config),
   ];
 }

@@ -1,5 +1,4 @@
 import type { Network } from "../../src/config/address.ts";
-import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { ClaimPart, KeyExpression } from "../../src/config/key.ts";
 import { splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
@@ -95,62 +94,15 @@ export function notationWarnings({ name, match }: Rule, place: string): LocalFin
   );
 }
 
-/** If hosts select the tiers, warns of each tier whose host is not in the rule's `match.hosts`. */
-export function tierHostWarnings({ name, match, tiers }: Rule, place: string): LocalFinding[] {
-  const { hosts } = match;
-  const [[only] = [], ...others] = tiers?.by ?? [];
-  if (!tiers || !hosts || only?.kind !== "host" || others.length > 0) return [];
-  const unmatched = [...tiers.windows.keys()].filter(
-    (tier) => !hosts.some((host) => host === tier || matchesBelow(host, tier)),
-  );
-  return unmatched.map((tier) => {
-    const nearest = nearestName(tier, hosts);
-    return found(
-      "tier-never-applies",
-      `${place}.tiers.limits[${JSON.stringify(tier)}]`,
-      `No request of the rule "${name}" has this tier, because match.hosts does not contain the host ${tier}`,
-      nearest
-        ? `Write the tier ${JSON.stringify(nearest)}, or add the host to match.hosts`
-        : "Correct the host, add it to match.hosts, or remove the tier",
-    );
-  });
-}
-
-function matchesBelow(host: string, tier: string): boolean {
-  return host.startsWith("*.") && tier.endsWith(host.slice(1));
-}
-
-/** A store in another region needs at least this time for an answer, in milliseconds. */
-const SHORT_TIMEOUT_MS = 20;
-/** Few clients wait longer than this for a response, in milliseconds. */
-const LONG_TIMEOUT_MS = 10_000;
-
 /** Warnings about top-level fields, and about all rules together. */
-export function* settingWarnings(config: Config): Iterable<LocalFinding> {
-  const { rules, timeoutMs, store, nativeLimiter } = config;
-  const isRemote = store !== "memory";
-  if (isRemote && timeoutMs < SHORT_TIMEOUT_MS) {
+export function* settingWarnings({ rules, ipv6Prefix }: Config): Iterable<LocalFinding> {
+  if (ipv6Prefix > 64) {
+    const networks = ipv6Prefix < 96 ? 2 ** (ipv6Prefix - 64) : `2^${ipv6Prefix - 64}`;
     yield found(
-      "short-timeout",
-      "timeoutMs",
-      `With timeoutMs: ${timeoutMs}, most decisions end before the store can answer, and onError applies`,
-      "Write at least 100; the default is 1000",
-    );
-  }
-  if (isRemote && timeoutMs >= LONG_TIMEOUT_MS) {
-    yield found(
-      "long-timeout",
-      "timeoutMs",
-      `While the store does not answer, each request waits ${timeoutMs / 1000} s before onError applies`,
-      "Write a lower number; the default is 1000",
-    );
-  }
-  if (nativeLimiter !== undefined && rules.every(({ onError }) => onError !== "local")) {
-    yield found(
-      "native-limiter-unused",
-      "nativeLimiter",
-      'Weir never calls the rate limiter, because no rule has onError: "local"',
-      'Set onError: "local" in a rule, or remove nativeLimiter',
+      "ipv6-prefix",
+      "ipv6Prefix",
+      `A client with one /64, such as a home, counts as ${networks} clients`,
+      "Set ipv6Prefix to 64 or less",
     );
   }
   if (rules.every(({ mode }) => mode !== "enforce")) {
@@ -166,33 +118,11 @@ export function* settingWarnings(config: Config): Iterable<LocalFinding> {
   }
 }
 
-/** Findings about networks in `exempt.ips`, `match.ips` and `match.except.ips`. */
+/** Findings about networks in `exempt.ips` and `match.except.ips`. */
 export function networkFindings({ name, exempt, match }: Rule, place: string): LocalFinding[] {
-  const { ips, except } = match;
   return [
     ...wideNetworks(name, `${place}.exempt.ips`, exempt?.networks),
-    ...wideNetworks(name, `${place}.match.except.ips`, except?.ips),
-    ...hostBits(name, `${place}.exempt.ips`, exempt?.networks),
-    ...hostBits(name, `${place}.match.ips`, ips),
-    ...hostBits(name, `${place}.match.except.ips`, except?.ips),
-  ];
-}
-
-/** Warns of a network such as `198.51.100.7/24`, which may stand for one address or for 256. */
-function hostBits(name: string, path: string, networks: Iterable<Network> = []): LocalFinding[] {
-  const [first] = [...networks].filter(([address, bits]) => {
-    return address.masked(bits).toString() !== address.toString();
-  });
-  if (!first) return [];
-  const [address, bits] = first;
-  const network = `${address.masked(bits)}/${bits}`;
-  return [
-    found(
-      "address-in-network",
-      path,
-      `In the rule "${name}", ${address}/${bits} is the network ${network}, not one address`,
-      `Write ${address} for the address, or ${network} for the network`,
-    ),
+    ...wideNetworks(name, `${place}.match.except.ips`, match.except?.ips),
   ];
 }
 
@@ -229,14 +159,3 @@ function wideNetworks(
  * all addresses.
  */
 export const MIN_EXEMPT_BITS = 8;
-
-/** Warns that one client can have several counters, if a prefix of IPv6 is longer than a network. */
-export function ipv6Warning(bits: number): LocalFinding {
-  const networks = bits - 64 < 32 ? 2 ** (bits - 64) : `2^${bits - 64}`;
-  return found(
-    "ipv6-prefix",
-    "ipv6Prefix",
-    `A client with one /64, such as a home, counts as ${networks} clients`,
-    "Set ipv6Prefix to 64 or less",
-  );
-}

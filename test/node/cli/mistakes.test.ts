@@ -518,53 +518,11 @@ const RULE_MISTAKES: readonly Mistake[] = [
   ],
   ["no rules", { [RULES]: '{ "rules": [] }' }, "warning", "no-rules", "Add a rule"],
   [
-    "two rules for every request that are the same",
-    {
-      [RULES]: JSON.stringify({
-        rules: [
-          { name: "a", limit: 5, window: "1m" },
-          { name: "b", limit: 5, window: "1m", match: { paths: ["/*"] } },
-        ],
-      }),
-    },
-    "warning",
-    "same-rule",
-    "Remove one of the two rules",
-  ],
-  [
-    "a rule for every request that denies nothing beside another rule",
-    {
-      [RULES]: JSON.stringify({
-        rules: [
-          { name: "a", limit: 1000, window: "1h" },
-          { name: "b", limit: 5, window: "1m" },
-        ],
-      }),
-    },
-    "warning",
-    "limit-never-binds",
-    "remove the rule",
-  ],
-  [
     "ALL in place of every method",
     { [RULES]: config({}, { match: { methods: ["ALL"] } }) },
     "warning",
     "unknown-method",
     "Leave methods out",
-  ],
-  [
-    "two rules that are the same",
-    { [RULES]: JSON.stringify({ rules: [LOGIN, { ...LOGIN, name: "log-in" }] }) },
-    "warning",
-    "same-rule",
-    "Remove one of the two rules",
-  ],
-  [
-    "a rule that denies nothing beside another rule",
-    { [RULES]: JSON.stringify({ rules: [LOGIN, { ...LOGIN, name: "more", limit: 50 }] }) },
-    "warning",
-    "limit-never-binds",
-    "remove the rule",
   ],
   [
     "no rule that is enforced",
@@ -579,27 +537,6 @@ const RULE_MISTAKES: readonly Mistake[] = [
     "warning",
     "nothing-enforced",
     "add a rule that is enforced",
-  ],
-  [
-    "a native limiter that no rule uses",
-    { [RULES]: config(NATIVE) },
-    "warning",
-    "native-limiter-unused",
-    'onError: "local"',
-  ],
-  [
-    "a deadline in seconds",
-    { [RULES]: config({ timeoutMs: 5 }) },
-    "warning",
-    "short-timeout",
-    "at least 100",
-  ],
-  [
-    "a deadline of half a minute",
-    { [RULES]: config({ timeoutMs: 30_000 }) },
-    "warning",
-    "long-timeout",
-    "default is 1000",
   ],
 ];
 
@@ -619,13 +556,6 @@ describe.each<[string, readonly Mistake[]]>([
     expect(text).not.toContain("s3cret-token");
     expect(isFatal).toBe(findings.some((each) => each.severity === "fault"));
   });
-});
-
-test("check does not compare rules that a Hono app applies to its routes", async () => {
-  const rules = ["a", "b"].map((name) => ({ name, limit: 5, window: "1m" }));
-  const app = WORKER.replace("default weir(config)", "default app");
-  const files = { [RULES]: JSON.stringify({ rules }), ...wrangler(HEAD, ROUTE, COUNTERS) };
-  expect((await checkFolder({ ...files, "worker.ts": app })).findings).toEqual([]);
 });
 
 const PUBLIC = 'ORIGIN_URL = "https://origin.example.com"';
