@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { formatCount } from "../../src/admin/format.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
 import {
-  checkMemory,
+  checkEviction,
   checkTiming,
   checkToken,
   checkTokenForm,
@@ -11,7 +11,6 @@ import {
   readInfo,
 } from "./database.ts";
 import { type Finding, finding } from "./findings.ts";
-import { checkKeys } from "./keys.ts";
 import { CallFailure, createRestClient } from "./rest.ts";
 import { checkVectors } from "./vectors.ts";
 
@@ -63,15 +62,12 @@ async function runChecks(examination: Examination, findings: Finding[]): Promise
   await examination.rest.run(["PING"]);
   const access = await checkToken(examination);
   findings.push(access, ...(await checkTiming(examination)));
-  findings.push(...checkMemory(await readInfo(examination)), ...(await checkKeys(examination)));
+  findings.push(checkEviction(await readInfo(examination)));
   if (!FATAL.has(access.code)) findings.push(...(await checkVectors(examination)));
 }
 
 /** The shortest deadline of the call that removes keys, in milliseconds. */
 const MIN_REMOVAL_MS = 3000;
-
-/** The longest time that a key of the doctor exists: a window and its grace time. */
-const KEYS_EXPIRE = "they expire within 5 minutes";
 
 /**
  * Removes all keys that the doctor may have written. It never throws. It has its own client, because it
@@ -82,33 +78,21 @@ async function cleanUp(examination: Examination): Promise<Finding> {
   const callTimeoutMs = Math.max(MIN_REMOVAL_MS, rest.callTimeoutMs);
   const stop = new AbortController().signal;
   const [key = "", ...keys] = writtenKeys;
-  const count = formatCount(writtenKeys.size, "key");
+  const left = (reason: string) =>
+    finding(
+      "keys-left",
+      `${reason}, so keys may be left under "${ownPrefix}"; they expire within 5 minutes`,
+    );
   try {
-    const answer = await createRestClient({ url, token, callTimeoutMs, stop }).run([
-      "DEL",
-      key,
-      ...keys,
-    ]);
-    if ("error" in answer) {
-      const reason = `DEL was refused (${answer.error})`;
-      return finding(
-        "keys-left",
-        `${reason}, so up to ${count} may be left under "${ownPrefix}"; ${KEYS_EXPIRE}`,
-      );
-    }
+    const client = createRestClient({ url, token, callTimeoutMs, stop });
+    const answer = await client.run(["DEL", key, ...keys]);
+    if ("error" in answer) return left(`DEL was refused (${answer.error})`);
   } catch (error) {
     const reason = error instanceof CallFailure ? error.message : "the call failed";
-    return finding(
-      "keys-left",
-      `DEL was not confirmed (${reason}), so up to ${count} may be left under "${ownPrefix}"; ${KEYS_EXPIRE}`,
-    );
+    return left(`DEL was not confirmed (${reason})`);
   }
-  if (rest.unconfirmed.length === 0) {
-    return finding("cleaned-up", `no key is left under "${ownPrefix}"`);
-  }
-  const calls = `${formatCount(rest.unconfirmed.length, "call")} (${rest.unconfirmed.join(", ")})`;
-  return finding(
-    "keys-left",
-    `the database did not confirm ${calls}, which may still write keys under "${ownPrefix}"; ${KEYS_EXPIRE}`,
-  );
+  const { unconfirmed } = rest;
+  return unconfirmed.length === 0
+    ? finding("cleaned-up", `no key is left under "${ownPrefix}"`)
+    : left(`the database did not confirm ${formatCount(unconfirmed.length, "call")} (${unconfirmed.join(", ")})`);
 }

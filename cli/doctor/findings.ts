@@ -7,234 +7,122 @@ import { printable } from "../print/text.ts";
  */
 type Severity = "ok" | "unknown" | "warning" | "fault";
 
-/** The fields that are equal in all findings with the same code. */
+/** The codes of findings that need no cure. */
+const OK = [
+  "url-ok",
+  "token-ok",
+  "round-trip-ok",
+  "clock-ok",
+  "eviction-off",
+  "vectors-ok",
+  "cleaned-up",
+  "worker-ok",
+] as const;
+
+/** The cures of faults, by code. */
+const FAULTS = {
+  "url-not-https":
+    "Use the https URL of the database, because http sends the token and all keys without encryption",
+  "url-invalid":
+    "Set UPSTASH_REDIS_REST_URL to the REST URL from the Upstash console, such as https://eu1-name-12345.upstash.io; a URL that begins with redis:// or rediss:// does not work",
+  unreachable:
+    "Compare the host name with the REST URL in the Upstash console, and check that the database exists and that this machine has a network",
+  "no-answer":
+    "Check the status page of the database's provider. Until the database answers, the onError of each rule decides every request",
+  "not-a-rest-api":
+    "Set UPSTASH_REDIS_REST_URL to the REST URL of the database. The answer came from another kind of server or from a proxy in front of the database",
+  "token-wrong":
+    "Copy UPSTASH_REDIS_REST_TOKEN from the same database as the URL, without quotation marks and white space",
+  "token-malformed":
+    "Copy the token again, without line breaks, blanks and quotation marks. A token consists of printable ASCII characters",
+  "token-read-only":
+    "Use the standard token, UPSTASH_REDIS_REST_TOKEN of the Upstash console. With the read-only token, no request can be counted",
+  "keys-not-permitted":
+    "Allow the user of the token to use all keys that begin with the prefix of Weir, such as ~weir:* in the ACL, or set WEIR_PREFIX to the prefix that the user may write",
+  "write-refused":
+    "Follow the error message of the database. While it refuses writes, nothing is counted",
+  "database-full":
+    "Delete data that is not needed, or move to a larger plan. Do not turn eviction on, because it deletes counters",
+  "quota-used-up":
+    "Move to a plan with more commands, or lower the number of commands: docs/cost.md lists the commands of each decision, and leases save most of them",
+  "round-trip-too-slow":
+    "Raise timeoutMs above the worst round trip, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
+  "clock-wrong":
+    "Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With such a clock, windows do not begin when the clients' minutes, hours and days begin",
+  "scripts-refused":
+    "Use a token whose user may run EVAL and EVALSHA. Weir makes every decision with a script",
+  "script-flag-refused":
+    'Set clock: "redis". With clock: "edge", the first line of the script is a flag of Upstash, which this server refuses',
+  "eviction-on":
+    "Turn eviction off in the Upstash console, or set maxmemory-policy noeviction in Redis. An evicted counter starts again from zero, so clients get their limit a second time",
+  "vector-differs":
+    "Do not use this database. Its commands return other results than Redis, so limits would not hold. Report the output of this command at https://github.com/edge-weir/edge-weir/issues",
+  "vectors-failed":
+    "Follow the error message of the database, and then run the command again. Scripts need Upstash Redis, or Redis 6.2 or later that does not rename commands with rename-command. While decisions fail, the onError of each rule decides",
+  "not-finished":
+    "Run the command again. The checks that are missing from this list were not made",
+  "worker-url-invalid":
+    "Set --at to a URL of the deployed Worker, such as https://api.example.com, without a user and a password",
+  "worker-url-not-https":
+    "Use the https URL of the Worker, because http sends the token without encryption. The token was not sent",
+  "worker-unreachable":
+    "Compare the host name of --at with the routes and domains of the Worker, and check that the Worker is deployed, that its name has a DNS record, and that this machine has a network",
+  "worker-no-answer":
+    "Run the command again. If the Worker still does not answer, run npx wrangler tail, with --env NAME if the URL belongs to an environment, to read its log while the command runs",
+  "worker-no-doctor":
+    "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Set the environment variable WEIR_ADMIN_TOKEN of this command to the same text, and check that the URL leads to this Worker",
+  "worker-busy":
+    "Wait ten seconds, and run the command again",
+  "worker-binding":
+    "Set the binding, the var or the secret that the text names, in the environment that this Worker was deployed to",
+  "worker-store-failed":
+    "Run weir doctor without --at, with the same database, to find the reason",
+} as const;
+
+/** The cures of warnings. */
+const WARNINGS = {
+  "round-trip-slow":
+    "Raise timeoutMs, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
+  "clock-skewed":
+    'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "redis", a wrong clock of the store moves the start of every window by this time',
+  "keys-left":
+    "Wait: these keys expire without help, and no rule reads them",
+  "worker-mode":
+    "Remove the var WEIR_MODE from the environment that this Worker was deployed to, unless it must not deny requests",
+} as const;
+
+/** What to do if a value could not be measured. */
+const UNKNOWN = {
+  "clock-unknown":
+    "Run the command again on a faster connection, or compare the time of the database (TIME) by hand",
+  "eviction-unknown":
+    "Look at the eviction setting in the console of the database. It must be off",
+} as const;
+
+/** One code: how serious its findings are, and their cure. */
 interface Code {
   readonly severity: Severity;
-  /** The cure. A finding with the severity `ok` needs none. */
+  /** Findings with the severity `ok` have none. */
   readonly advice?: string;
 }
 
+export type FindingCode =
+  | (typeof OK)[number]
+  | keyof typeof FAULTS
+  | keyof typeof WARNINGS
+  | keyof typeof UNKNOWN;
+
 /** Every finding by its stable code. docs/doctor.md explains each of them. */
-export const CODES = {
-  // The connection and the token.
-  "url-ok": { severity: "ok" },
-  "url-not-https": {
-    severity: "fault",
-    advice:
-      "Use the https URL of the database, because http sends the token and all keys without encryption",
-  },
-  "url-invalid": {
-    severity: "fault",
-    advice:
-      "Set UPSTASH_REDIS_REST_URL to the REST URL from the Upstash console, such as https://eu1-name-12345.upstash.io; a URL that begins with redis:// or rediss:// does not work",
-  },
-  unreachable: {
-    severity: "fault",
-    advice:
-      "Compare the host name with the REST URL in the Upstash console, and check that the database exists and that this machine has a network",
-  },
-  "no-answer": {
-    severity: "fault",
-    advice:
-      "Check the status page of the database's provider. Until the database answers, the onError of each rule decides every request",
-  },
-  "not-a-rest-api": {
-    severity: "fault",
-    advice:
-      "Set UPSTASH_REDIS_REST_URL to the REST URL of the database. The answer came from another kind of server or from a proxy in front of the database",
-  },
-  "token-ok": { severity: "ok" },
-  "token-wrong": {
-    severity: "fault",
-    advice:
-      "Copy UPSTASH_REDIS_REST_TOKEN from the same database as the URL, without quotation marks and white space",
-  },
-  "token-malformed": {
-    severity: "fault",
-    advice:
-      "Copy the token again, without line breaks, blanks and quotation marks. A token consists of printable ASCII characters",
-  },
-  "token-read-only": {
-    severity: "fault",
-    advice:
-      "Use the standard token, UPSTASH_REDIS_REST_TOKEN of the Upstash console. With the read-only token, no request can be counted",
-  },
-  "keys-not-permitted": {
-    severity: "fault",
-    advice:
-      "Allow the user of the token to use all keys that begin with the prefix of Weir, such as ~weir:* in the ACL, or set WEIR_PREFIX to the prefix that the user may write",
-  },
-  "write-refused": {
-    severity: "fault",
-    advice: "Follow the error message of the database. While it refuses writes, nothing is counted",
-  },
-  "database-full": {
-    severity: "fault",
-    advice:
-      "Delete data that is not needed, or move to a larger plan. Do not turn eviction on, because it deletes counters",
-  },
-  "quota-used-up": {
-    severity: "fault",
-    advice:
-      "Move to a plan with more commands, or lower the number of commands: docs/cost.md lists the commands of each decision, and leases save most of them",
-  },
+export const CODES = Object.fromEntries([
+  ...OK.map((code) => [code, { severity: "ok" }] as const),
+  ...withSeverity("fault", FAULTS),
+  ...withSeverity("warning", WARNINGS),
+  ...withSeverity("unknown", UNKNOWN),
+]) as Readonly<Record<FindingCode, Code>>;
 
-  // Time: the round trip and the clocks.
-  "round-trip-ok": { severity: "ok" },
-  "round-trip-slow": {
-    severity: "warning",
-    advice:
-      "Raise timeoutMs, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
-  },
-  "round-trip-too-slow": {
-    severity: "fault",
-    advice:
-      "Raise timeoutMs above the worst round trip, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
-  },
-  "clock-ok": { severity: "ok" },
-  "clock-skewed": {
-    severity: "warning",
-    advice:
-      'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "redis", a wrong clock of the store moves the start of every window by this time',
-  },
-  "clock-wrong": {
-    severity: "fault",
-    advice:
-      "Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With such a clock, windows do not begin when the clients' minutes, hours and days begin",
-  },
-  "clock-unknown": {
-    severity: "unknown",
-    advice:
-      "Run the command again on a faster connection, or compare the time of the database (TIME) by hand",
-  },
-
-  // Scripts, memory and keys.
-  "scripts-refused": {
-    severity: "fault",
-    advice:
-      "Use a token whose user may run EVAL and EVALSHA. Weir makes every decision with a script",
-  },
-  "script-flag-refused": {
-    severity: "fault",
-    advice:
-      'Set clock: "redis". With clock: "edge", the first line of the script is a flag of Upstash, which this server refuses',
-  },
-  "script-cache-off": {
-    severity: "warning",
-    advice:
-      "Use a database that keeps scripts. Without its cache, each decision takes two calls and sends the whole script",
-  },
-  "eviction-off": { severity: "ok" },
-  "eviction-on": {
-    severity: "fault",
-    advice:
-      "Turn eviction off in the Upstash console, or set maxmemory-policy noeviction in Redis. An evicted counter starts again from zero, so clients get their limit a second time",
-  },
-  "eviction-unknown": {
-    severity: "unknown",
-    advice: "Look at the eviction setting in the console of the database. It must be off",
-  },
-  "memory-ok": { severity: "ok" },
-  "memory-low": {
-    severity: "warning",
-    advice:
-      "Delete data that is not needed, or move to a larger plan. A full database refuses to count new clients",
-  },
-  "memory-unknown": {
-    severity: "unknown",
-    advice: "Look at the data size and its maximum in the console of the database",
-  },
-  "keys-ok": { severity: "ok" },
-  "keys-partial": {
-    severity: "unknown",
-    advice:
-      "Nothing needs to be done if other programs use this database too. The scan stops early, so that it stays cheap; a database of its own for Weir can be scanned completely",
-  },
-  "keys-unknown": {
-    severity: "unknown",
-    advice: "Use a token whose user may run SCAN, TYPE and PTTL, or ignore this finding",
-  },
-  "key-foreign": {
-    severity: "fault",
-    advice:
-      "Find out which program writes these keys, and give that program or Weir another prefix. If no program needs them, delete them",
-  },
-  "key-wrong-type": {
-    severity: "fault",
-    advice:
-      "Delete these keys, or set another prefix. Each decision about such a key fails with WRONGTYPE, so the onError of the rule decides",
-  },
-  "key-without-expiry": {
-    severity: "warning",
-    advice:
-      "Delete these keys, because Weir lets every key expire and these stay forever. Another program has written or changed them",
-  },
-  "vectors-ok": { severity: "ok" },
-  "vector-differs": {
-    severity: "fault",
-    advice:
-      "Do not use this database. Its commands return other results than Redis, so limits would not hold. Report the output of this command at https://github.com/edge-weir/edge-weir/issues",
-  },
-  "vectors-failed": {
-    severity: "fault",
-    advice:
-      "Follow the error message of the database, and then run the command again. Scripts need Upstash Redis, or Redis 6.2 or later that does not rename commands with rename-command. While decisions fail, the onError of each rule decides",
-  },
-  "cleaned-up": { severity: "ok" },
-  "keys-left": {
-    severity: "warning",
-    advice: "Wait: these keys expire without help, and no rule reads them",
-  },
-  "not-finished": {
-    severity: "fault",
-    advice: "Run the command again. The checks that are missing from this list were not made",
-  },
-
-  // A run with `--at`. Such a run may also have the findings about time.
-  "worker-ok": { severity: "ok" },
-  "worker-url-invalid": {
-    severity: "fault",
-    advice:
-      "Set --at to a URL of the deployed Worker, such as https://api.example.com, without a user and a password",
-  },
-  "worker-url-not-https": {
-    severity: "fault",
-    advice:
-      "Use the https URL of the Worker, because http sends the token without encryption. The token was not sent",
-  },
-  "worker-unreachable": {
-    severity: "fault",
-    advice:
-      "Compare the host name of --at with the routes and domains of the Worker, and check that the Worker is deployed, that its name has a DNS record, and that this machine has a network",
-  },
-  "worker-no-answer": {
-    severity: "fault",
-    advice:
-      "Run the command again. If the Worker still does not answer, run npx wrangler tail, with --env NAME if the URL belongs to an environment, to read its log while the command runs",
-  },
-  "worker-no-doctor": {
-    severity: "fault",
-    advice:
-      "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Set the environment variable WEIR_ADMIN_TOKEN of this command to the same text, and check that the URL leads to this Worker",
-  },
-  "worker-busy": { severity: "fault", advice: "Wait ten seconds, and run the command again" },
-  "worker-binding": {
-    severity: "fault",
-    advice:
-      "Set the binding, the var or the secret that the text names, in the environment that this Worker was deployed to",
-  },
-  "worker-mode": {
-    severity: "warning",
-    advice:
-      "Remove the var WEIR_MODE from the environment that this Worker was deployed to, unless it must not deny requests",
-  },
-  "worker-store-failed": {
-    severity: "fault",
-    advice: "Run weir doctor without --at, with the same database, to find the reason",
-  },
-} as const satisfies Record<string, Code>;
-
-export type FindingCode = keyof typeof CODES;
+function withSeverity(severity: Severity, cures: Readonly<Record<string, string>>) {
+  return Object.entries(cures).map(([code, advice]) => [code, { severity, advice }] as const);
+}
 
 /** One result of a check. */
 export interface Finding {

@@ -22,7 +22,7 @@ export class CallFailure extends Error {
   }
 }
 
-/** An answer with more bytes than allowed. A command that asks for less may get a smaller answer. */
+/** An answer with more bytes than allowed. */
 export class AnswerTooLarge extends CallFailure {
   constructor(maxBytes: number) {
     super("not-a-rest-api", `the answer is larger than ${maxBytes} bytes`);
@@ -136,8 +136,6 @@ export interface RestClient {
   readonly unconfirmed: readonly string[];
   /** @throws {CallFailure} if there is no usable answer, or if the quota of commands is used up */
   run(command: Command): Promise<Answer>;
-  /** Sends several commands in one HTTP request. @throws {CallFailure} as `run` */
-  runAll(commands: readonly Command[]): Promise<Answer[]>;
 }
 
 interface RestOptions {
@@ -148,8 +146,8 @@ interface RestOptions {
   readonly stop: AbortSignal;
 }
 
-/** The maximum size of an answer. The largest answer is a page of SCAN with 1000 long names. */
-const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+/** The maximum size of an answer. The largest one is that of INFO. */
+const MAX_ANSWER_BYTES = 256 * 1024;
 /** How long a stopped run waits for the answer to its last call, in milliseconds. */
 const LAST_CALL_MS = 1000;
 /** The commands of the doctor that change keys. */
@@ -159,8 +157,8 @@ export function createRestClient({ url, token, callTimeoutMs, stop }: RestOption
   const base = url.replace(/\/+$/, "");
   const unconfirmed: string[] = [];
 
-  async function send(path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
-    const response = await fetch(`${base}${path}`, {
+  async function send(body: unknown, signal: AbortSignal): Promise<unknown> {
+    const response = await fetch(`${base}/`, {
       method: "POST",
       // A redirect would send the token to another server.
       redirect: "manual",
@@ -171,11 +169,11 @@ export function createRestClient({ url, token, callTimeoutMs, stop }: RestOption
     return readJson(response, await readBounded(response, MAX_ANSWER_BYTES), token);
   }
 
-  async function post(path: string, body: unknown, write?: string): Promise<unknown> {
+  async function post(body: unknown, write?: string): Promise<unknown> {
     if (stop.aborted) throw new CallFailure("not-finished", String(stop.reason));
     const closing = new AbortController();
     try {
-      return await withinDeadline(send(path, body, closing.signal));
+      return await withinDeadline(send(body, closing.signal));
     } catch (error) {
       closing.abort();
       if (write !== undefined && mayHaveRun(error)) unconfirmed.push(write);
@@ -212,15 +210,7 @@ export function createRestClient({ url, token, callTimeoutMs, stop }: RestOption
     async run(command) {
       const [name] = command;
       const write = WRITES.test(name) ? name.toUpperCase() : undefined;
-      return toAnswer(await post("/", command, write), token);
-    },
-    async runAll(commands) {
-      const answer = await post("/pipeline", commands);
-      if (!Array.isArray(answer)) return commands.map(() => toAnswer(answer, token));
-      if (answer.length !== commands.length) {
-        throw new CallFailure("not-a-rest-api", "the answer has the wrong number of entries");
-      }
-      return answer.map((entry) => toAnswer(entry, token));
+      return toAnswer(await post(command, write), token);
     },
   };
 }

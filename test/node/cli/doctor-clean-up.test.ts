@@ -22,7 +22,7 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
   test.for([
     ["SET", 2],
     ["EVAL", 10],
-    ["EVALSHA", 20],
+    ["EVALSHA", 14],
   ] as const)(
     "but reports a call that the database may run after its deadline: %s",
     async ([slow, from]) => {
@@ -68,13 +68,13 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
   ])("but reports that a write call may still run after %s", async ([, fail]) => {
     let hasFailed = false;
     database.intercept((name, response, call) => {
-      if (hasFailed || call < 20 || name !== "EVALSHA") return false;
+      if (hasFailed || call < 14 || name !== "EVALSHA") return false;
       hasFailed = true;
       return fail?.(name, response, call) ?? false;
     });
     const { code, value } = await last(database);
     expect(code).toBe("keys-left");
-    expect(value).toContain("did not confirm 1 call (EVALSHA), which may still write keys");
+    expect(value).toContain("did not confirm 1 call (EVALSHA), so keys may be left");
     expect(value).toContain("they expire within 5 minutes");
   });
 
@@ -92,7 +92,7 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
     database.intercept((name, response) => name === "DEL" && answerJson(response, 400, { error }));
     const { code, value } = await last(database);
     expect(code).toBe("keys-left");
-    expect(value).toContain(`DEL was refused (${error}), so up to`);
+    expect(value).toContain(`DEL was refused (${error}), so`);
   });
 
   test("with a token that is limited to Weir's prefix", async () => {
