@@ -1,6 +1,5 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { ExplainOptions } from "./explain/explanation.ts";
-import type { BodyPart } from "./explain/request.ts";
 import { withoutNodeEnv } from "./process.ts";
 
 const HELP = `
@@ -8,7 +7,6 @@ Examples:
   explain POST https://api.example.com/login --ip 203.0.113.7
   explain /search?q=a -H 'x-api-key: abc' --cf country=DE
   explain 'https://api.example.com/graphql' -b 'session=abc' --data-raw '{}'
-  explain --har session.har --entry 3
   explain GET /search --ip 203.0.113.7 --against https://api.example.com
 
 The options that describe the request are those of curl. So in a curl command, such as a browser's Copy as cURL (bash),
@@ -22,7 +20,7 @@ WEIR_ADMIN_READ_TOKEN.
 
 Exit codes:
   0    explained, whatever the verdict is
-  1    wrong input: an option, the URL or the HAR file; or the Worker has refused the request
+  1    wrong input: an option or the URL; or the Worker has refused the request
   2    not explained: no valid configuration, its code fails, no token, or the Worker does not answer
 
 docs/explain.md shows an explanation and describes all options.`;
@@ -58,9 +56,9 @@ const IGNORED = [
 
 /** Adds the command `explain`, which shows which rules apply to a request, why, and what they would do. */
 export function addExplainCommand(program: Command): void {
-  // Different options add to the same body, in their order.
-  const body: BodyPart[] = [];
-  const bodyPart = (kind: BodyPart["kind"]) => (text: string) => void body.push({ kind, text });
+  // Different options add to the same body, in their order. A file after @ is not read.
+  const body: (string | undefined)[] = [];
+  const bodyPart = (text: string) => void body.push(text.startsWith("@") ? undefined : text);
   const command = program
     .command("explain")
     .description(
@@ -70,24 +68,14 @@ export function addExplainCommand(program: Command): void {
     .argument("[url]", "a URL, or a path")
     .option("-X, --request <method>", "the method")
     .option("-H, --header <field>", "a header field, such as 'x-api-key: abc'; repeatable", listed)
-    .option("-d, --data <text>", "a part of the body; repeatable", bodyPart("text"))
-    .option("--data-raw <text>", "the same, but @ names no file", bodyPart("raw"))
-    .option("--data-urlencode <pair>", "the same, but encoded", bodyPart("pair"))
-    .option("-F, --form <part>", "a form, whose body stays unknown", bodyPart("form"))
-    .option("-G, --get", "add the body to the URL")
-    .option("--url-query <pair>", "a parameter of the URL that is encoded; repeatable", listed)
+    .option("-d, --data <text>", "a part of the body; repeatable", bodyPart)
+    .option("--data-raw <text>", "the same, but @ names no file", (text) => void body.push(text))
     .option("-b, --cookie <pairs>", "cookies, such as 'session=abc'; repeatable", listed)
     .option("-u, --user <user:password>", "the field authorization, with the scheme Basic")
-    .option("--oauth2-bearer <token>", "the field authorization, with the scheme Bearer")
-    .option("-A, --user-agent <text>", "the field user-agent")
-    .option("-e, --referer <url>", "the field referer")
     .option("-I, --head", "the method HEAD")
-    .option("--url <url>", "the URL")
     .option("--ip <address>", "the client's IP address")
     .option("--cf <name=value>", "Cloudflare's data, such as country=DE; repeatable", listed)
     .option("--host <host>", "the host of the request, instead of the URL's")
-    .option("--har <file>", "a HAR file, as browsers export it")
-    .option("--entry <n>", "the number of the entry in the HAR file; the first is 1", entryNumber)
     .option("--against <url>", "let the Worker at this URL explain it, with its live counters")
     .option("--at-time <time>", "the time of the request, such as 2026-12-01T08:00:00Z")
     .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
@@ -108,16 +96,11 @@ export function addExplainCommand(program: Command): void {
       await runExplain(options);
     });
   for (const flags of ["--data-binary <text>", "--data-ascii <text>"]) {
-    command.addOption(new Option(flags).argParser(bodyPart("text")).hideHelp());
+    command.addOption(new Option(flags).argParser(bodyPart).hideHelp());
   }
   for (const flags of IGNORED) command.addOption(new Option(flags).hideHelp());
 }
 
 function listed(each: string, others: readonly string[] = []): string[] {
   return [...others, each];
-}
-
-function entryNumber(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("Allowed: a whole number; the first entry is 1.");
 }

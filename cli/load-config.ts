@@ -1,5 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { extname, resolve } from "node:path";
+import { formatCount } from "../src/admin/format.ts";
 import {
   type ConfigError,
   defineConfig,
@@ -10,7 +11,8 @@ import {
 import type { Fault } from "../src/config/faults.ts";
 import * as config from "../src/config/index.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
-import { explainLoadError, parseJson } from "./load-error.ts";
+import { CommandFailure } from "./command-failure.ts";
+import { explainLoadError, parseJson, textError } from "./load-error.ts";
 import { runGuarded, withoutNodeEnv } from "./process.ts";
 
 /** The longest time that a file may take to load, in milliseconds. */
@@ -178,5 +180,34 @@ function isConfigError(error: unknown): error is ConfigError {
     error.name === "ConfigError" &&
     "faults" in error &&
     Array.isArray(error.faults)
+  );
+}
+
+/** How many faults of a configuration are printed. `weir check` prints all. */
+const LISTED_FAULTS = 5;
+
+/**
+ * Reads a configuration that a command needs.
+ *
+ * @param option the option that names the file, for messages
+ * @throws {CommandFailure} if it has faults, or if its file cannot be read
+ */
+export async function requireConfig(
+  file: string,
+  option: "--config" | "--against" = "--config",
+): Promise<Config> {
+  const loaded = await loadConfig(file, option);
+  if (loaded.kind === "valid") return loaded.config;
+  if (loaded.kind === "unreadable") throw new CommandFailure(2, textError(file, loaded.error));
+  const { faults } = loaded;
+  const listed = faults.slice(0, LISTED_FAULTS).map(({ path, message }) => `  ${path}: ${message}`);
+  const more = faults.length > LISTED_FAULTS ? [`  and ${faults.length - LISTED_FAULTS} more`] : [];
+  throw new CommandFailure(
+    2,
+    [
+      `${file} has ${formatCount(faults.length, "fault")}. weir check --config ${file} explains them.`,
+      ...listed,
+      ...more,
+    ].join("\n"),
   );
 }

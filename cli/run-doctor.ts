@@ -7,7 +7,7 @@ import { exitCodeOf, jsonReport, type Subject, textReport } from "./doctor/findi
 import { readSettings, type Setting, type Settings } from "./doctor/settings.ts";
 import { examineWorker } from "./doctor/worker.ts";
 import { onInterruption } from "./interruption.ts";
-import { loadConfig } from "./load-config.ts";
+import { requireConfig } from "./load-config.ts";
 
 /** The options of the command `doctor`. */
 export interface DoctorOptions {
@@ -28,7 +28,7 @@ const MAX_RUN_MS = 120_000;
  * @returns the exit code
  */
 export async function runDoctor(options: DoctorOptions): Promise<number> {
-  const config = await readConfig(options.config);
+  const config = await requireConfig(options.config);
   const settings = await readSettings(options.config, options.env, options.wrangler);
   const stopping = new AbortController();
   const timer = setTimeout(
@@ -46,14 +46,6 @@ export async function runDoctor(options: DoctorOptions): Promise<number> {
     clearTimeout(timer);
     interruption[Symbol.dispose]();
   }
-}
-
-async function readConfig(file: string): Promise<Config> {
-  const loaded = await loadConfig(file);
-  if (loaded.kind === "valid") return loaded.config;
-  const reason =
-    loaded.kind === "unreadable" ? loaded.error : "It has faults; weir check prints them.";
-  throw new CommandFailure(2, `${file} could not be used. ${reason}`);
 }
 
 async function doctorDatabase(config: Config, settings: Settings, stop: AbortSignal) {

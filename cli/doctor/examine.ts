@@ -94,5 +94,7 @@ async function cleanUp(examination: Examination): Promise<Finding> {
   const { unconfirmed } = rest;
   return unconfirmed.length === 0
     ? finding("cleaned-up", `no key is left under "${ownPrefix}"`)
-    : left(`the database did not confirm ${formatCount(unconfirmed.length, "call")} (${unconfirmed.join(", ")})`);
+    : left(
+        `the database did not confirm ${formatCount(unconfirmed.length, "call")} (${unconfirmed.join(", ")})`,
+      );
 }

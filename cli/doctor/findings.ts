@@ -59,8 +59,7 @@ const FAULTS = {
     "Do not use this database. Its commands return other results than Redis, so limits would not hold. Report the output of this command at https://github.com/edge-weir/edge-weir/issues",
   "vectors-failed":
     "Follow the error message of the database, and then run the command again. Scripts need Upstash Redis, or Redis 6.2 or later that does not rename commands with rename-command. While decisions fail, the onError of each rule decides",
-  "not-finished":
-    "Run the command again. The checks that are missing from this list were not made",
+  "not-finished": "Run the command again. The checks that are missing from this list were not made",
   "worker-url-invalid":
     "Set --at to a URL of the deployed Worker, such as https://api.example.com, without a user and a password",
   "worker-url-not-https":
@@ -71,12 +70,10 @@ const FAULTS = {
     "Run the command again. If the Worker still does not answer, run npx wrangler tail, with --env NAME if the URL belongs to an environment, to read its log while the command runs",
   "worker-no-doctor":
     "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Set the environment variable WEIR_ADMIN_TOKEN of this command to the same text, and check that the URL leads to this Worker",
-  "worker-busy":
-    "Wait ten seconds, and run the command again",
+  "worker-busy": "Wait ten seconds, and run the command again",
   "worker-binding":
     "Set the binding, the var or the secret that the text names, in the environment that this Worker was deployed to",
-  "worker-store-failed":
-    "Run weir doctor without --at, with the same database, to find the reason",
+  "worker-store-failed": "Run weir doctor without --at, with the same database, to find the reason",
 } as const;
 
 /** The cures of warnings. */
@@ -85,8 +82,7 @@ const WARNINGS = {
     "Raise timeoutMs, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
   "clock-skewed":
     'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "redis", a wrong clock of the store moves the start of every window by this time',
-  "keys-left":
-    "Wait: these keys expire without help, and no rule reads them",
+  "keys-left": "Wait: these keys expire without help, and no rule reads them",
   "worker-mode":
     "Remove the var WEIR_MODE from the environment that this Worker was deployed to, unless it must not deny requests",
 } as const;
@@ -95,8 +91,7 @@ const WARNINGS = {
 const UNKNOWN = {
   "clock-unknown":
     "Run the command again on a faster connection, or compare the time of the database (TIME) by hand",
-  "eviction-unknown":
-    "Look at the eviction setting in the console of the database. It must be off",
+  "eviction-unknown": "Look at the eviction setting in the console of the database. It must be off",
 } as const;
 
 /** One code: how serious its findings are, and their cure. */

@@ -1,7 +1,6 @@
 import { formatCount, formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type {
   ExplainedCondition,
-  ExplainedCounter,
   ExplainedKeyElement,
   ExplainedRequest,
   ExplainedResponse,
@@ -73,7 +72,7 @@ function verdict(
         `? Undecided${code}: ${name}. The store failed, so onError applies.`,
       );
     default:
-      return headline("green", `✓ Allowed: ${name}. ${leastQuota(applied)}`);
+      return headline("green", `✓ Allowed: ${name}.`);
   }
 }
 
@@ -99,42 +98,11 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
   if (full?.limit === 0) return `${name} has a limit of 0 (${full.policy}).`;
   const [shown = full] = full ? [full] : quotas;
   if (!shown) return `${name} has no quota left.`;
-  const left = `${name} has ${leftOf(shown)} left`;
+  const { policy, limit, remaining } = shown;
+  const left = `${name} has ${formatCount(Math.max(0, remaining))} of ${formatCount(Math.max(limit, remaining))} (${policy}) left`;
   return full
     ? `${left}, and the request costs ${formatCount(Math.max(1, cost))}.`
     : `${left}, but not enough in the shard that the request draws.`;
-}
-
-/** A quota of a rule, with the counts of all its shards. */
-interface QuotaLeft {
-  readonly policy: string;
-  readonly limit: number;
-  readonly remaining: number;
-}
-
-function leftOf({ policy, limit, remaining }: QuotaLeft): string {
-  return `${formatCount(Math.max(0, remaining))} of ${formatCount(Math.max(limit, remaining))} (${policy})`;
-}
-
-/** Returns which enforced limit has the smallest part left after the request. */
-function leastQuota(applied: readonly ExplainedRule[]): string {
-  const enforced = applied.filter(({ mode }) => mode === "enforce");
-  const quotas = enforced.flatMap(({ quotas = [], counters = [] }) =>
-    quotas.map((quota) => {
-      const charged = counters.filter(({ policy }) => policy === quota.policy).map(chargeOf);
-      const after = quota.remaining - charged.reduce((sum, each) => sum + each, 0);
-      return { ...quota, limit: Math.max(quota.limit, quota.remaining), remaining: after };
-    }),
-  );
-  const partLeft = ({ limit, remaining }: QuotaLeft) => remaining / Math.max(1, limit);
-  const [least] = quotas.toSorted((one, other) => partLeft(one) - partLeft(other));
-  if (least)
-    return `After it, the least quota is ${leftOf(least)}, for ${formatDuration(least.resetMs)}.`;
-  return enforced.length > 0 ? "" : "No enforced limit counts it.";
-}
-
-function chargeOf({ count: before, countAfter = before }: ExplainedCounter): number {
-  return countAfter - before;
 }
 
 function requestText(request: ExplainedRequest): string {

@@ -11,19 +11,15 @@ import type { KeyExpression } from "../../src/config/key.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { DescriptionError } from "../../src/explain/described-request.ts";
 import { explain as explanationOf } from "../../src/explain/explain.ts";
-import type {
-  DescribedRequest,
-  ExplainedRule,
-  Explanation,
-} from "../../src/explain/explanation.ts";
+import type { DescribedRequest, Explanation } from "../../src/explain/explanation.ts";
 import { readClients } from "../../src/limiter/clients.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { connect, EXIT, wrongOptions } from "../admin/connection.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { readSettings, type Settings } from "../doctor/settings.ts";
-import { loadConfig } from "../load-config.ts";
-import { explainLoadError, textError } from "../load-error.ts";
-import { jsonText, printable } from "../print/text.ts";
+import { requireConfig } from "../load-config.ts";
+import { explainLoadError } from "../load-error.ts";
+import { jsonText } from "../print/text.ts";
 import { runGuarded } from "../process.ts";
 import { explanationText } from "./explanation-text.ts";
 import { type DefaultHost, describeRequest, type RequestOptions } from "./request.ts";
@@ -37,18 +33,6 @@ interface LocalOptions {
   readonly env?: string | undefined;
   readonly wrangler?: string | undefined;
   readonly json?: true;
-}
-
-/** @throws {CommandFailure} if the file has no valid configuration */
-async function readConfig({ config: file }: LocalOptions): Promise<Config> {
-  const loaded = await loadConfig(file);
-  if (loaded.kind === "valid") return loaded.config;
-  throw new CommandFailure(
-    EXIT.unavailable,
-    loaded.kind === "unreadable"
-      ? textError(file, loaded.error)
-      : `${file} could not be used. It has faults; weir check prints them.`,
-  );
 }
 
 /** Returns the host for a path. @throws {CommandFailure} if a rule depends on the host */
@@ -132,15 +116,9 @@ async function withoutHarm<T>(run: () => Promise<T>): Promise<T> {
     if (error instanceof DescriptionError) throw error;
     throw new CommandFailure(
       EXIT.unavailable,
-      `The request cannot be explained, because code of the configuration failed.\n${printableLines(explainLoadError(error))}`,
+      `The request cannot be explained, because code of the configuration failed.\n${explainLoadError(error).split("\n", 2).join("\n")}`,
     );
   }
-}
-
-/** Returns the error, and the place where the configuration threw it. */
-function printableLines(text: string): string {
-  const [error = "", place] = text.split("\n");
-  return [error, ...(place === undefined ? [] : [place])].map((line) => printable(line)).join("\n");
 }
 
 const NO_COUNTERS =
@@ -194,26 +172,7 @@ async function explainLive(
     ...(env !== undefined && { env }),
     ...(wrangler !== undefined && { wrangler }),
   });
-  const answer = await api.call<Explanation>("POST", "explain", "outcome", request);
-  const { rules } = answer;
-  if (Array.isArray(rules) && rules.every(hasNumbers)) return answer;
-  throw otherForm();
-}
-
-const QUOTA_NUMBERS = ["limit", "remaining", "resetMs"];
-const COUNTER_NUMBERS = ["limit", "capacity", "count", "cost", "windowStart", "windowEnd"];
-
-/** Whether the counts and times of a rule in an answer are numbers. */
-function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {
-  const { cost = 0, banMs = 0, quotas = [], counters = [] } = rule ?? {};
-  const areNumbers = (rows: unknown, fields: readonly string[]) =>
-    Array.isArray(rows) &&
-    rows.every((row) => fields.every((field) => Number.isFinite(row?.[field])));
-  return (
-    areNumbers(quotas, QUOTA_NUMBERS) &&
-    areNumbers(counters, COUNTER_NUMBERS) &&
-    Number.isFinite(cost + banMs)
-  );
+  return await api.call<Explanation>("POST", "explain", "outcome", request);
 }
 
 /** Returns the error for an answer without a field that this version needs. */
@@ -252,7 +211,7 @@ async function byConfig(options: ExplainOptions, now: number): Promise<Explained
   // The request is read first, because its faults are found sooner, and only a path needs the configuration.
   let config: Promise<Config> | undefined;
   const load = () => {
-    config ??= readConfig(options);
+    config ??= requireConfig(options.config);
     return config;
   };
   const { request, notes } = await describeRequest(options, async () => hostFor(await load()));

@@ -1,40 +1,24 @@
-import { readFile } from "node:fs/promises";
-import * as v from "valibot";
 import { parseAddress } from "../../src/config/address.ts";
 import { parseHeaderName } from "../../src/config/key.ts";
 import { BODYLESS, MAX_BODY } from "../../src/explain/described-request.ts";
 import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "../../src/explain/explanation.ts";
 import { wrongOptions } from "../admin/connection.ts";
-import { printable, quoted } from "../print/text.ts";
-
-/** A part of a body, as curl's options describe it. */
-export interface BodyPart {
-  /** `text`: a text, or a file after `@`. `pair`: encoded as {@link encodedPair} does. `form`: of a multipart form. */
-  readonly kind: "text" | "raw" | "pair" | "form";
-  readonly text: string;
-}
+import { quoted } from "../print/text.ts";
 
 /** The options that describe a request. Most are those of curl, with the same meaning. */
 export interface RequestOptions {
   /** The method and the URL, or only the URL. */
   readonly words: readonly string[];
-  readonly body: readonly BodyPart[];
+  /** The parts of the body in their order; undefined for a file, which is not read. */
+  readonly body: readonly (string | undefined)[];
   readonly request?: string;
-  readonly url?: string;
   readonly header?: readonly string[];
-  readonly get?: true;
   readonly head?: true;
-  readonly urlQuery?: readonly string[];
   readonly cookie?: readonly string[];
   readonly user?: string;
-  readonly oauth2Bearer?: string;
-  readonly userAgent?: string;
-  readonly referer?: string;
   readonly ip?: string;
   readonly cf?: readonly string[];
   readonly host?: string;
-  readonly har?: string;
-  readonly entry?: number;
   readonly json?: true;
 }
 
@@ -51,7 +35,7 @@ export interface DefaultHost {
   readonly note: string;
 }
 
-/** A request as the words, curl's options or a HAR file describe it. */
+/** A request as the words and curl's options describe it. */
 interface Source {
   readonly method: string;
   /** A URL, or what the user wrote instead. */
@@ -73,7 +57,7 @@ export async function describeRequest(
 ): Promise<Described> {
   const notes: string[] = [];
   const { own, removed } = readHeaderOptions(options.header);
-  const { method, url: given, headers, body } = await readSource(options, notes);
+  const { method, url: given, headers, body } = curlRequest(options, notes);
   for (const name of removed) headers.delete(name);
   const host = options.host ?? own.get("host") ?? undefined;
   own.delete("host");
@@ -92,15 +76,12 @@ export async function describeRequest(
   }
   // Browsers and curl do not send it.
   url.hash = "";
-  const query = [url.search.slice(1), ...(options.urlQuery ?? []).map(urlParameter)];
-  if (options.get && body) query.push(body);
-  url.search = query.filter(Boolean).join("&");
   const request = {
     method: checkedMethod(method),
     url: url.href,
     ...([...headers].length > 0 && { headers: Object.fromEntries(headers) }),
     ...(cf && { cf }),
-    ...(options.get ? {} : carried(body, method, notes)),
+    ...carried(body, method, notes),
   };
   return { request, notes };
 }
@@ -118,76 +99,53 @@ function carried(body: string | undefined, method: string, notes: string[]): { b
   return {};
 }
 
-function readSource(options: RequestOptions, notes: string[]): Source | Promise<Source> {
-  const { words, url, har, entry } = options;
-  const sources = [
-    words.length > 0 && "a URL",
-    url !== undefined && "--url",
-    har !== undefined && "--har",
-  ].filter(Boolean);
-  if (sources.length === 0) {
-    throw wrongOptions(
-      "There is no request. Write METHOD URL, such as POST https://api.example.com/login; weir explain --help has examples.",
-    );
-  }
-  if (sources.length > 1) {
-    throw wrongOptions(`The request is described twice: by ${sources.join(" and by ")}.`);
-  }
-  if (entry !== undefined && har === undefined) throw wrongOptions("--entry is only for --har.");
-  return har === undefined ? curlRequest(options, notes) : readHar(har, entry);
-}
-
 /** Returns the request that curl would send for these options, without curl's own user-agent and accept. */
 function curlRequest(options: RequestOptions, notes: string[]): Source {
-  const { words, request, get, head, body: parts } = options;
+  const { words, request, head, body: parts, user, cookie } = options;
   const [word, url] = wordsOf(options);
   if (word !== undefined && request !== undefined) {
     throw wrongOptions(`The method is given twice: -X ${quoted(request)} and ${words[0]}.`);
   }
-  const isSent = parts.length > 0 && !get;
-  const body = parts.length === 0 ? undefined : bodyOf(parts);
-  const method = word ?? request ?? (head ? "HEAD" : isSent ? "POST" : "GET");
+  const isSent = parts.length > 0;
+  const body = isSent && !parts.includes(undefined) ? parts.join("&") : undefined;
   const headers = new Headers();
-  const { user, oauth2Bearer, cookie, userAgent, referer } = options;
   if (user !== undefined) {
     const pair = Buffer.from(user.includes(":") ? user : `${user}:`, "utf8").toString("base64");
     addHeader(headers, "authorization", `Basic ${pair}`, "-u");
-  }
-  if (oauth2Bearer !== undefined) {
-    addHeader(headers, "authorization", `Bearer ${oauth2Bearer}`, "--oauth2-bearer");
   }
   for (const pairs of cookie ?? []) {
     if (pairs.includes("=")) addHeader(headers, "cookie", pairs, "-b");
     else notes.push("Cookies in a file (-b file) were not read.");
   }
-  if (userAgent) addHeader(headers, "user-agent", userAgent, "-A");
-  if (referer) addHeader(headers, "referer", referer.replace(/;auto$/, ""), "-e");
-  if (parts.length > 0 && body === undefined) notes.push(get ? NO_DATA : NO_BODY);
   if (isSent) {
-    const isForm = parts.some(({ kind }) => kind === "form");
-    headers.set("content-type", isForm ? MULTIPART : "application/x-www-form-urlencoded");
-    // A Worker cannot know the length of an unknown body either.
-    if (body === undefined) headers.set("transfer-encoding", "chunked");
-    else headers.set("content-length", String(Buffer.byteLength(body)));
+    headers.set("content-type", "application/x-www-form-urlencoded");
+    if (body === undefined) {
+      notes.push(NO_BODY);
+      // A Worker cannot know the length of an unknown body either.
+      headers.set("transfer-encoding", "chunked");
+    } else headers.set("content-length", String(Buffer.byteLength(body)));
   }
+  const method = word ?? request ?? (head ? "HEAD" : isSent ? "POST" : "GET");
   // Browsers write `\[` for a bracket, because curl takes brackets and braces for several URLs.
   return { method, url: url.replace(/\\([[\]{}])/g, "$1"), headers, body };
 }
 
-const MULTIPART = "multipart/form-data; boundary=------------------------0000000000000000";
-const NO_DATA = "The data of a file (@file) is missing in the URL, because files are not read.";
 const NO_BODY =
-  "The body is unknown, because files are not read and forms are not built. Only functions in custom that read it and rules with a cost of body:bytes depend on it.";
+  "The body is unknown, because files are not read. Only functions in custom that read it and rules with a cost of body:bytes depend on it.";
 
 /** @returns the method, if there is one, and the URL */
-function wordsOf({ words, url, json }: RequestOptions): [string | undefined, string] {
-  const [first = "", second] = words;
+function wordsOf({ words, json }: RequestOptions): [string | undefined, string] {
+  const [first, second] = words;
+  if (first === undefined) {
+    throw wrongOptions(
+      "There is no request. Write METHOD URL, such as POST https://api.example.com/login; weir explain --help has examples.",
+    );
+  }
   if (json && /^\s*[[{@]/.test(first)) {
     throw wrongOptions(
       "--json prints one JSON document here. Write curl's --json as: -d '{…}' -H 'content-type: application/json'",
     );
   }
-  if (url !== undefined) return [undefined, url];
   if (second === undefined && /^[A-Z]{3,10}$/.test(first)) {
     throw wrongOptions(
       `The URL is missing. Write it after the method: ${first} https://api.example.com/login`,
@@ -197,108 +155,6 @@ function wordsOf({ words, url, json }: RequestOptions): [string | undefined, str
     throw wrongOptions("Write the method before the URL: weir explain POST https://…");
   }
   return second === undefined ? [undefined, first] : [first.toUpperCase(), second];
-}
-
-/** @returns undefined if a part is the content of a file or a form, because files are not read */
-function bodyOf(parts: readonly BodyPart[]): string | undefined {
-  const texts: string[] = [];
-  for (const { kind, text } of parts) {
-    if (kind === "form" || (kind === "text" && text.startsWith("@"))) return undefined;
-    const part = kind === "pair" ? encodedPair(text) : text;
-    if (part === undefined) return undefined;
-    texts.push(part);
-  }
-  return texts.join("&");
-}
-
-/** Returns a parameter of `--url-query`; `+` at the start means that it is already encoded. */
-function urlParameter(pair: string): string {
-  return pair.startsWith("+") ? pair.slice(1) : (encodedPair(pair) ?? "");
-}
-
-/**
- * Encodes a parameter as `--data-urlencode` does: `text`, `=text`, `name=text`, or the name of a file after
- * `@` or `name@`.
- *
- * @returns undefined for the content of a file
- */
-function encodedPair(pair: string): string | undefined {
-  const at = /[=@]/.exec(pair);
-  if (at?.[0] === "@") return undefined;
-  const name = at ? pair.slice(0, at.index) : "";
-  const text = encodeURIComponent(at ? pair.slice(at.index + 1) : pair)
-    .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
-    .replaceAll("%20", "+");
-  return name === "" ? text : `${name}=${text}`;
-}
-
-const Har = v.object({
-  log: v.object({
-    entries: v.array(
-      v.object({
-        request: v.object({
-          method: v.string(),
-          url: v.string(),
-          headers: v.array(v.object({ name: v.string(), value: v.string() })),
-          postData: v.optional(v.object({ text: v.optional(v.string()) })),
-        }),
-      }),
-    ),
-  }),
-});
-
-/** The maximum number of entries of a HAR file that a message lists. */
-const MAX_LISTED = 30;
-
-/**
- * Reads one request of a HAR file. The messages quote only methods and URLs without their queries.
- *
- * @param number the number of the entry; the first is 1
- */
-async function readHar(file: string, number: number | undefined): Promise<Source> {
-  const text = await readFile(file, "utf8").catch(({ code }: NodeJS.ErrnoException) => {
-    throw wrongOptions(`${printable(file).slice(0, 200)} could not be read (${code}).`);
-  });
-  const { output, success } = v.safeParse(Har, parseJson(text));
-  if (!success) {
-    throw wrongOptions(
-      "The HAR file needs log.entries, each with request.method, request.url and request.headers. Save all as HAR in the browser.",
-    );
-  }
-  const { entries } = output.log;
-  const chosen = entries[(number ?? (entries.length === 1 ? 1 : 0)) - 1];
-  if (!chosen) {
-    const lines = entries.slice(0, MAX_LISTED).map(({ request: { method, url } }, index) => {
-      const place = url.replace(/[?#].*/s, "").replace(/\/\/[^/@]*@/, "//");
-      return `${String(index + 1).padStart(4)}  ${quoted(`${method} ${place}`)}`;
-    });
-    if (entries.length > MAX_LISTED) lines.push(`and ${entries.length - MAX_LISTED} more`);
-    throw wrongOptions(
-      `The HAR file has ${entries.length} entries. Choose one with --entry:\n${lines.join("\n")}`,
-    );
-  }
-  const { method, url, postData, ...request } = chosen.request;
-  const headers = new Headers();
-  for (const { name, value } of request.headers) {
-    // HTTP/2 sends the method and the URL in fields such as `:authority`. The URL has the host.
-    if (!name.startsWith(":") && !/^host$/i.test(name)) {
-      addHeader(headers, name, value, "The HAR file");
-    }
-  }
-  const body = postData?.text;
-  if (body !== undefined && !headers.has("content-length")) {
-    headers.set("content-length", String(Buffer.byteLength(body)));
-  }
-  return { method, url, headers, body };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\ufeff/, ""));
-  } catch {
-    // The message of the parser quotes the file, which may have credentials.
-    throw wrongOptions("The HAR file is not JSON. Save all as HAR in the browser.");
-  }
 }
 
 /** Reads the options `-H`: `name: value`, `name;` for an empty value, or `name:` to remove a field. */
@@ -400,7 +256,7 @@ function readFacts(options: readonly string[] = []): Record<string, unknown> | u
     }
     const [name, { allowed, form, read }] = found;
     if (!option.includes("=") || !form.test(value.trim())) {
-      throw wrongOptions(`--cf ${name}= must be ${allowed}.`);
+      throw wrongOptions(`--cf ${name} must be ${allowed}. Write --cf ${name}=VALUE.`);
     }
     const [field = name, ofBots] = name.split(".");
     const target = ofBots === undefined ? facts : bots;

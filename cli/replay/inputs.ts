@@ -2,11 +2,10 @@ import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { onInterruption } from "../interruption.ts";
-import { loadConfig } from "../load-config.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type Logs, type OpenOptions, openLogs } from "../logs/open-logs.ts";
 import { type LogSummary, startProgressLine } from "../logs/progress.ts";
-import { jsonText, printable } from "../print/text.ts";
+import { jsonText } from "../print/text.ts";
 
 // What replay and suggest have in common: options about logs, a configuration, a signal that ends the reading, and
 // the printing of the report.
@@ -34,42 +33,10 @@ export function noRequests({
   );
 }
 
-/** How many faults of a configuration are printed. `weir check` prints all. */
-const LISTED_FAULTS = 5;
-
 /** A configuration, and its file as the user has written it. */
 export interface ConfigFile {
   readonly file: string;
   readonly config: Config;
-}
-
-/**
- * Reads a configuration.
- *
- * @param option the option that names the file, for messages
- * @throws {CommandFailure} if it has faults, or if its file cannot be read
- */
-export async function readConfig(
-  file: string,
-  option: "--config" | "--against" = "--config",
-): Promise<ConfigFile> {
-  const loaded = await loadConfig(file, option);
-  if (loaded.kind === "valid") return { file, config: loaded.config };
-  if (loaded.kind === "unreadable") {
-    throw new CommandFailure(2, `${printable(file)} could not be loaded.\n${loaded.error}`);
-  }
-  const name = printable(file);
-  const { faults } = loaded;
-  const listed = faults.slice(0, LISTED_FAULTS).map(({ path, message }) => `  ${path}: ${message}`);
-  const more = faults.length > LISTED_FAULTS ? [`  and ${faults.length - LISTED_FAULTS} more`] : [];
-  throw new CommandFailure(
-    2,
-    [
-      `${name} has ${formatCount(faults.length, "fault")}. weir check --config ${name} explains them.`,
-      ...listed,
-      ...more,
-    ].join("\n"),
-  );
 }
 
 /** How a signal, such as Ctrl-C, ends a command. */

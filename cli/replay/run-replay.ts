@@ -1,6 +1,7 @@
 import { formatCount } from "../../src/admin/format.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
+import { requireConfig } from "../load-config.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { factNotes, logNotes } from "../logs/needs.ts";
 import { checkedLogOptions, type LogOptions } from "../logs/open-logs.ts";
@@ -14,7 +15,6 @@ import {
   type Interruption,
   type LogInput,
   printReport,
-  readConfig,
   runOnLogs,
 } from "./inputs.ts";
 import { markdownReport } from "./markdown-report.ts";
@@ -180,8 +180,11 @@ export async function runReplay(
   const { config, against, html } = options;
   checkPairs(options);
   const logOptions = checkedLogOptions(files, options);
-  const given = await readConfig(config);
-  const compared = against === undefined ? undefined : await readConfig(against, "--against");
+  const given = { file: config, config: await requireConfig(config) };
+  const compared = against !== undefined && {
+    file: against,
+    config: await requireConfig(against, "--against"),
+  };
   if (html !== undefined) await checkHtmlFile(html);
   return runOnLogs({
     ...{ files, logOptions, quiet: options.quiet },
@@ -196,7 +199,7 @@ export async function runReplay(
       checkLeftOut(options, replayed.config, replayed.engine);
       const report = await replayLogs({
         ...input,
-        ...{ replayed, against: compared && withEngine(compared) },
+        ...{ replayed, against: compared ? withEngine(compared) : undefined },
       });
       return { ...report, failed: exceededBounds(report, options) };
     },

@@ -1,6 +1,7 @@
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { CommandFailure } from "../command-failure.ts";
+import { requireConfig } from "../load-config.ts";
 import { logNotes } from "../logs/needs.ts";
 import { checkedLogOptions, type LogOptions } from "../logs/open-logs.ts";
 import { summariseLogs } from "../logs/progress.ts";
@@ -10,7 +11,6 @@ import {
   type LogInput,
   noRequests,
   printReport,
-  readConfig,
   runOnLogs,
 } from "../replay/inputs.ts";
 import { LogRules } from "../replay/rule-applier.ts";
@@ -159,7 +159,10 @@ export async function runSuggest(
 
 async function requestedBy(options: SuggestOptions): Promise<RequestedRule> {
   const { rule, config = DEFAULT_CONFIG, window } = options;
-  if (rule !== undefined) return existingRule(await readConfig(config), rule, window);
+  if (rule !== undefined) {
+    const read = await requireConfig(config);
+    return existingRule({ file: config, config: read }, rule, window);
+  }
   if (options.config === undefined) return requestedRule(options);
   throw new CommandFailure(1, "--config needs --rule: it names the file of the rule.");
 }

@@ -185,17 +185,6 @@ it.each<[string, object, readonly string[], number, RegExp]>([
     2,
     /another form/,
   ],
-  ...[
-    { banMs: "x" },
-    { quotas: [{ policy: "a", limit: "5" }] },
-    { counters: [{ count: null }] },
-  ].map((fields): [string, object, string[], number, RegExp] => [
-    `${Object.keys(fields)[0]} that are no numbers`,
-    { ...EXPLANATION, rules: [{ ...EXPLANATION.rules[0], ...fields }] },
-    ["/a"],
-    2,
-    /another form/,
-  ]),
   ["a failed store", problem(503, "The store failed."), ["/a"], 2, /^The store failed/],
   ["a refusal", problem(400, "url must be shorter."), ["/a"], 1, /^url must be shorter/],
   [

@@ -4,12 +4,6 @@ import { explainWith } from "./explain-command.ts";
 const URL = "https://api.example.com/";
 const RULE = { name: "api", limit: 6, window: "1m", shards: 3 };
 
-it("names the quota of all shards together", async () => {
-  const { text, explanation } = await explainWith({ rules: [RULE] }, [URL]);
-  expect(text).toMatch(/After it, the least quota is 5 of 6 \(api\), for/);
-  expect(explanation.rules[0]).not.toHaveProperty("mayDiffer");
-});
-
 it("names the shards as the reason if they are too small for the cost", async () => {
   const rules = [{ ...RULE, cost: 3 }];
   const { text } = await explainWith({ rules }, [URL]);

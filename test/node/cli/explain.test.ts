@@ -12,9 +12,7 @@ const AT = ["--at-time", "2026-11-23T08:00:15Z", "--ip", "203.0.113.7"];
 it("explains a request with its key, counters, stored keys and response", async () => {
   const { code, stdout, stderr } = await runExplain(CONFIG, ["POST", LOGIN, ...AT]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  expect(
-    stdout,
-  ).toBe(`✓ Allowed: POST api.example.com/login. After it, the least quota is 4 of 5 (login), for 45s.
+  expect(stdout).toBe(`✓ Allowed: POST api.example.com/login.
 
 Request  POST api.example.com/login
 Client   203.0.113.7
@@ -138,8 +136,6 @@ it.each<[string, readonly string[], RegExp]>([
   ["no request", [], /There is no request\. .*--help/],
   ["a method without a URL", ["POST"], /The URL is missing/],
   ["the method after the URL", [LOGIN, "POST"], /method before the URL/],
-  ["a URL and a HAR file", [LOGIN, "--har", "a.har"], /twice: by a URL and by --har/],
-  ["--entry without --har", [LOGIN, "--entry", "1"], /only for --har/],
   ["three words", ["POST", LOGIN, "x"], /too many arguments/],
   [
     "a URL without a scheme",
@@ -169,8 +165,8 @@ it.each<[string, readonly string[], RegExp]>([
     [LOGIN, "--cf", "city=Bonn"],
     /Allowed: country, asn, verifiedBotCategory, botManagement\.ja4/,
   ],
-  ["a country's name", [LOGIN, "--cf", "country=Germany"], /country= must be two letters/],
-  ["a fact without a value", [LOGIN, "--cf", "asn"], /asn= must be a number/],
+  ["a country's name", [LOGIN, "--cf", "country=Germany"], /country must be two letters/],
+  ["a fact without a value", [LOGIN, "--cf", "asn"], /asn must be a number .* Write --cf asn=VALUE/],
   ["a fact twice", [LOGIN, "--cf", "asn=1", "--cf", "ASN=2"], /--cf asn is given twice/],
   ["a word for a boolean", [LOGIN, "--cf", "botManagement.verifiedBot=yes"], /true or false/],
   ["a time without a zone", [LOGIN, "--at-time", "2026-11-23T08:00:00"], /a time with its zone/],
@@ -180,8 +176,6 @@ it.each<[string, readonly string[], RegExp]>([
     /a time with its zone/,
   ],
   ["a host with a path", ["/login", "--host", "example.com/a"], /--host is not a host/],
-  ["a file that does not exist", ["--har", "none.har"], /none\.har could not be read \(ENOENT\)/],
-  ["a folder", ["--har", "."], /could not be read \(EISDIR\)/],
   [
     "a URL of 20 KiB",
     [`https://example.com/${"%41".repeat(7000)}`],
