@@ -5,7 +5,7 @@ import type { DoctorOptions } from "./run-doctor.ts";
 const EXIT_CODES = `
 Exit codes:
   0    no faults; with --strict also no warnings
-  1    faults; with --strict also warnings
+  1    faults; with --strict also warnings; or a wrong option
   2    nothing was examined, for example because there are no credentials
   130  ended by Ctrl-C; 129 by SIGHUP, 143 by SIGTERM. The command removes its keys first
 

@@ -1,17 +1,14 @@
 import { formatCount } from "../src/admin/format.ts";
-import type { Config } from "../src/config/schema.ts";
 import { checkDeployments } from "./deployment/check-deployment.ts";
-import { type Deployment, loadDeployments } from "./deployment/deployment.ts";
+import { loadDeployments } from "./deployment/deployment.ts";
 import {
   areFaultsFatal,
   isSelected,
-  type Selection,
   selectEnvironments,
   unknownEnvironment,
   type WranglerOptions,
   wranglerOptions,
 } from "./deployment/environment.ts";
-import { devModeWarnings } from "./deployment/vars.ts";
 import { type Finding, found } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { jsonError, textError } from "./load-error.ts";
@@ -90,7 +87,12 @@ export async function checkConfig(
       const deployments = "deployments" in read ? read.deployments : [];
       const own = configFindings(config).map((finding): Finding => ({ file, ...finding }));
       const deployed =
-        "fault" in read ? [read.fault] : findingsOf(config, deployments, selection, variables);
+        "fault" in read
+          ? [read.fault]
+          : [
+              ...unknownEnvironment(selection, deployments),
+              ...checkDeployments(config, deployments, (each) => isSelected(selection, each)),
+            ];
       const findings = [...own, ...deployed];
       const faults = findings.filter(({ severity }) => severity === "fault");
       const isFatal = areFaultsFatal(faults, selection, deployments);
@@ -98,20 +100,6 @@ export async function checkConfig(
       return { rules: filedRules(config), findings, isFatal, dev, ...note };
     }
   }
-}
-
-function findingsOf(
-  config: Config,
-  deployments: readonly Deployment[],
-  selection: Selection,
-  variables: NodeJS.ProcessEnv,
-): Finding[] {
-  const selected = deployments.filter((each) => isSelected(selection, each));
-  return [
-    ...unknownEnvironment(selection, deployments),
-    ...checkDeployments(config, deployments, (each) => isSelected(selection, each)),
-    ...devModeWarnings(selected, variables),
-  ];
 }
 
 /**
@@ -166,9 +154,9 @@ export function textReport(
   findings: readonly Finding[],
   note?: string,
 ): string {
-  const faults = findings.filter(({ severity }) => severity === "fault");
-  const table = rules && rules.length > 0 && faults.length === 0 ? [ruleTable(rules)] : [];
-  const headline = headlineOf(file, rules, faults.length, findings.length - faults.length);
+  const hasFaults = findings.some(({ severity }) => severity === "fault");
+  const table = rules && rules.length > 0 && !hasFaults ? [ruleTable(rules)] : [];
+  const headline = headlineOf(file, rules, findings);
   const more = findings.some(({ code }) => code !== "config") ? [`Each code: ${PAGE}`] : [];
   return [headline, ...table, ...sectionsOf(findings), ...more, ...(note ? [note] : [])].join(
     "\n\n",
@@ -178,15 +166,15 @@ export function textReport(
 function headlineOf(
   file: string,
   rules: readonly FiledRule[] | undefined,
-  faults: number,
-  warnings: number,
+  findings: readonly Finding[],
 ): string {
-  const counts = [
-    faults > 0 && formatCount(faults, "fault"),
-    warnings > 0 && formatCount(warnings, "warning"),
-  ].filter((count) => count !== false);
-  if (counts.length > 0) return `${file} has ${counts.join(" and ")}:`;
-  return `${file} is ok: ${formatCount(rules?.length ?? 0, "rule")}.`;
+  const counts = (["fault", "warning"] as const)
+    .map((each) => [findings.filter(({ severity }) => severity === each).length, each] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, each]) => formatCount(count, each));
+  if (counts.length === 0) return `${file} is ok: ${formatCount(rules?.length ?? 0, "rule")}.`;
+  const files = [...new Set(findings.map((each) => each.file))];
+  return `${counts.join(" and ")} in ${files.join(" and ")}:`;
 }
 
 /** Groups the findings by file and environment, with the faults of each group first. */

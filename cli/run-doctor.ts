@@ -1,9 +1,15 @@
 import { readPrefix } from "../src/config/bindings.ts";
 import type { Config } from "../src/config/schema.ts";
-import { TOKEN_NAMES } from "./admin/connection.ts";
+import { findToken, readUrl } from "./admin/connection.ts";
 import { CommandFailure } from "./command-failure.ts";
 import { examine } from "./doctor/examine.ts";
-import { exitCodeOf, jsonReport, type Subject, textReport } from "./doctor/findings.ts";
+import {
+  exitCodeOf,
+  type Finding,
+  jsonReport,
+  type Subject,
+  textReport,
+} from "./doctor/findings.ts";
 import { readSettings, type Setting, type Settings } from "./doctor/settings.ts";
 import { examineWorker } from "./doctor/worker.ts";
 import { onInterruption } from "./interruption.ts";
@@ -28,8 +34,10 @@ const MAX_RUN_MS = 120_000;
  * @returns the exit code
  */
 export async function runDoctor(options: DoctorOptions): Promise<number> {
-  const config = await requireConfig(options.config);
-  const settings = await readSettings(options.config, options.env, options.wrangler);
+  const { at } = options;
+  // A Worker has its own configuration.
+  const examineSubject =
+    at === undefined ? await databaseExaminer(options) : await workerExaminer(at, options);
   const stopping = new AbortController();
   const timer = setTimeout(
     () => stopping.abort(`the run took more than ${MAX_RUN_MS / 1000} s`),
@@ -37,9 +45,7 @@ export async function runDoctor(options: DoctorOptions): Promise<number> {
   );
   const interruption = onInterruption((reason) => stopping.abort(reason));
   try {
-    const { subject, findings } = await (options.at === undefined
-      ? doctorDatabase(config, settings, stopping.signal)
-      : doctorWorker(options.at, settings, stopping.signal));
+    const { subject, findings } = await examineSubject(stopping.signal);
     console.log(options.json ? jsonReport(subject, findings) : textReport(subject, findings));
     return interruption.exitCode() ?? exitCodeOf(findings, options.strict === true);
   } finally {
@@ -48,7 +54,17 @@ export async function runDoctor(options: DoctorOptions): Promise<number> {
   }
 }
 
-async function doctorDatabase(config: Config, settings: Settings, stop: AbortSignal) {
+type Examiner = (stop: AbortSignal) => Promise<{ subject: Subject; findings: Finding[] }>;
+
+async function workerExaminer(at: string, options: DoctorOptions): Promise<Examiner> {
+  const url = readUrl(at, "--at");
+  const token = await findToken(options);
+  return (stop) => examineWorker(url, token, stop);
+}
+
+async function databaseExaminer(options: DoctorOptions): Promise<Examiner> {
+  const config = await requireConfig(options.config);
+  const settings = await readSettings(options.config, options.env, options.wrangler);
   const url = settings("UPSTASH_REDIS_REST_URL");
   const store = config.store ?? (url ? "upstash" : "durable-object");
   if (store !== "upstash") {
@@ -66,13 +82,16 @@ async function doctorDatabase(config: Config, settings: Settings, stop: AbortSig
     );
   }
   const { prefix, source } = effectivePrefix(config, settings);
-  const findings = await examine({
-    url: url.value,
-    token: token.value,
-    config: { ...config, prefix },
-    stop,
+  const subject = databaseSubject(url, token, prefix, source);
+  return async (stop) => ({
+    subject,
+    findings: await examine({
+      url: url.value,
+      token: token.value,
+      config: { ...config, prefix },
+      stop,
+    }),
   });
-  return { subject: databaseSubject(url, token, prefix, source), findings };
 }
 
 function noDatabase({ store: chosen }: Config, store: string): string {
@@ -110,17 +129,4 @@ function databaseSubject(url: Setting, token: Setting, prefix: string, source: s
     },
     secrets: [token.value],
   };
-}
-
-async function doctorWorker(at: string, settings: Settings, stop: AbortSignal) {
-  // As in the commands for operators, an environment variable comes before all files.
-  const name = TOKEN_NAMES.find((each) => process.env[each]?.trim()) ?? TOKEN_NAMES.find(settings);
-  const token = name && settings(name);
-  if (!token) {
-    throw new CommandFailure(
-      2,
-      `${TOKEN_NAMES.join(" is not set, nor is ")}. Set one of them as an environment variable, to the same text as the secret of the deployed Worker.`,
-    );
-  }
-  return await examineWorker({ at, name, token, stop });
 }

@@ -25,10 +25,12 @@ export function wrongOptions(message: string): CommandFailure {
 }
 
 /** The secret with all rights comes first. With the other one, an operator can only read. */
-export const TOKEN_NAMES = ["WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"] as const;
+const TOKEN_NAMES = ["WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"] as const;
 
 /** Where to look for the token. */
 interface CredentialOptions {
+  /** The configuration, beside which wrangler's configuration is. @default "weir.config.ts" */
+  readonly config?: string;
   readonly env?: string;
   readonly wrangler?: string;
 }
@@ -39,8 +41,12 @@ interface CredentialOptions {
  *
  * @throws {CommandFailure} if there is no token, or if it cannot be sent in a header field
  */
-async function findToken({ env, wrangler }: CredentialOptions): Promise<Setting> {
-  const token = fromEnvironment() ?? (await fromFiles(env, wrangler));
+export async function findToken({
+  config = "weir.config.ts",
+  env,
+  wrangler,
+}: CredentialOptions): Promise<Setting> {
+  const token = fromEnvironment() ?? (await fromFiles(config, env, wrangler));
   if (!token) {
     throw new CommandFailure(
       EXIT.unavailable,
@@ -62,8 +68,12 @@ function fromEnvironment(): Setting | undefined {
   return undefined;
 }
 
-async function fromFiles(env?: string, wrangler?: string): Promise<Setting | undefined> {
-  const settings = await readSettings("weir.config.ts", env, wrangler);
+async function fromFiles(
+  config: string,
+  env?: string,
+  wrangler?: string,
+): Promise<Setting | undefined> {
+  const settings = await readSettings(config, env, wrangler);
   for (const name of TOKEN_NAMES) {
     const found = settings(name);
     if (found) return { value: found.value, source: `${name} of ${found.source}` };
@@ -297,7 +307,8 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
   };
 }
 
-function readUrl(at: string, option: string): URL {
+/** @throws {CommandFailure} if a token must not be sent to this URL */
+export function readUrl(at: string, option: string): URL {
   const url = /^https?:\/\//i.test(at) ? URL.parse(at) : null;
   // The URL is not printed, because it may have a password.
   if (!url) {

@@ -18,15 +18,10 @@ export interface ObjectBinding {
   readonly scriptName: string | undefined;
 }
 
-/** The storage of the objects of a class: SQLite, or the older key-value storage. */
-type StorageOfClass = "sqlite" | "key-value";
-
 /** Facts about the Worker's main module, as far as its text shows them. */
 export interface MainModule {
   /** The path of the module; undefined if `main` is not set in wrangler's configuration. */
   readonly path: string | undefined;
-  /** The text of the module; undefined if there is no such file. */
-  readonly text: string | undefined;
   /** Whether the default export is certainly Weir in front of an origin. */
   readonly forwards: boolean;
   /** Whether Weir may forward requests to an origin, as far as the text shows. */
@@ -47,8 +42,6 @@ export interface Deployment {
   /** Whether the file configures a Pages project, which has no main module and no routes. */
   readonly isPages: boolean;
   readonly routes: readonly Route[];
-  /** If there is no route: the path of `route` or `routes` in a table where wrangler ignores them. */
-  readonly misplacedRoutes: string | undefined;
   /** Undefined if it is not set. */
   readonly workersDev: boolean | undefined;
   readonly previewUrls: boolean | undefined;
@@ -67,8 +60,8 @@ export interface Deployment {
   readonly objects: readonly ObjectBinding[];
   /** The names of the top level's bindings of Durable Objects. Environments do not inherit them. */
   readonly topLevelObjects: readonly string[];
-  /** The classes of Durable Objects that the migrations create, with their kinds of storage. */
-  readonly classes: ReadonlyMap<string, StorageOfClass>;
+  /** The classes of Durable Objects that migrations create without SQLite. */
+  readonly keyValueClasses: readonly string[];
 }
 
 /** The name of the secret with the URL of the Redis database. */
@@ -114,10 +107,15 @@ export async function loadDeployments(
     const reading = environments.map((name) => deploymentOf(wranglerFile, top, name));
     return { deployments: await Promise.all(reading) };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const message = `The file cannot be read: ${reason}`;
-    const fault = found("wrangler-unread", "", message, "Correct the file at this place");
-    return { fault: { ...fault, file: basename(wranglerFile) } };
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isMissing = code === "ENOENT";
+    const fault = found(
+      "wrangler-unread",
+      "",
+      isMissing ? "There is no such file" : `The file cannot be read: ${message}`,
+      isMissing ? "Correct the path in --wrangler" : "Correct the file at this place",
+    );
+    return { fault: { ...fault, file: isMissing ? wranglerFile : basename(wranglerFile) } };
   }
 }
 
@@ -154,7 +152,6 @@ async function deploymentOf(
     main: await readMainModule(dirname(path), textOf(inherited("main"))),
     isPages: textOf(inherited("pages_build_output_dir")) !== undefined,
     routes,
-    misplacedRoutes: routes.length === 0 ? routesBelow({ ...own, env: undefined }) : undefined,
     workersDev: booleanOf(inherited("workers_dev")),
     previewUrls: booleanOf(inherited("preview_urls")),
     cache: tableOf(inherited("cache")).enabled === true,
@@ -172,7 +169,7 @@ async function deploymentOf(
     ),
     objects: objectsOf(own),
     topLevelObjects: objectsOf(top).map(({ name }) => name),
-    classes: classesOf(inherited("migrations"), inherited("exports")),
+    keyValueClasses: tablesOf(inherited("migrations")).flatMap((step) => textsOf(step.new_classes)),
   };
 }
 
@@ -191,64 +188,12 @@ function toRoute(route: unknown): Route[] {
   return [{ pattern, customDomain: custom_domain === true }];
 }
 
-/**
- * Returns the path of routes in another table than the top level or the environment. In TOML, a line belongs to the
- * last table above it.
- */
-function routesBelow(table: Table): string | undefined {
-  for (const [name, value] of Object.entries(table)) {
-    const items = Array.isArray(value)
-      ? value.map((each, index) => [`${name}[${index}]`, each])
-      : [];
-    for (const [path, each] of [[name, value], ...items]) {
-      const inner = tableOf(each);
-      const field = ["routes", "route"].find((key) => toRoutePattern(inner[key])?.includes("."));
-      const below = field ?? routesBelow(inner);
-      if (below !== undefined) return `${path}.${below}`;
-    }
-  }
-  return undefined;
-}
-
-function toRoutePattern(value: unknown): string | undefined {
-  return [value].flat().flatMap(toRoute)[0]?.pattern;
-}
-
 function objectsOf(table: Table): ObjectBinding[] {
   return tablesOf(tableOf(table.durable_objects).bindings).map((binding) => ({
     name: textOf(binding.name) ?? "",
     className: textOf(binding.class_name),
     scriptName: textOf(binding.script_name),
   }));
-}
-
-/**
- * Returns the classes of Durable Objects that exist after all migrations.
- *
- * @param migrations the list `migrations` of wrangler's configuration
- * @param exported its table `exports`, which replaces migrations in newer projects
- */
-function classesOf(migrations: unknown, exported: unknown): Map<string, StorageOfClass> {
-  const classes = new Map<string, StorageOfClass>();
-  for (const step of tablesOf(migrations)) {
-    for (const name of textsOf(step.new_classes)) classes.set(name, "key-value");
-    for (const name of textsOf(step.new_sqlite_classes)) classes.set(name, "sqlite");
-    for (const name of textsOf(step.deleted_classes)) classes.delete(name);
-    for (const { from, to } of tablesOf(step.renamed_classes)) {
-      classes.set(String(to), classes.get(String(from)) ?? "sqlite");
-      classes.delete(String(from));
-    }
-    // A class that comes from another Worker keeps its storage. This file does not show the storage.
-    for (const { to } of tablesOf(step.transferred_classes)) classes.set(String(to), "sqlite");
-  }
-  for (const [name, entry] of Object.entries(tableOf(exported))) {
-    const { type, state = "created", storage } = tableOf(entry);
-    if (type !== "durable-object" || !["created", "expecting-transfer"].includes(String(state))) {
-      continue;
-    }
-    classes.set(name, storage === "legacy-kv" ? "key-value" : "sqlite");
-  }
-  return classes;
 }
 
 /**
@@ -259,7 +204,7 @@ function classesOf(migrations: unknown, exported: unknown): Map<string, StorageO
  */
 async function readMainModule(folder: string, path: string | undefined): Promise<MainModule> {
   if (path === undefined) {
-    return { path, text: undefined, forwards: false, mayForward: true };
+    return { path, forwards: false, mayForward: true };
   }
   const file = resolve(folder, path);
   const source = await readFile(file, "utf8").catch(() => undefined);
@@ -267,7 +212,6 @@ async function readMainModule(folder: string, path: string | undefined): Promise
   const text = source?.replace(/\/\*[\s\S]*?\*\/|(^|[^:"'`])\/\/.*$/gm, "$1");
   return {
     path: relative(folder, file),
-    text,
     forwards: text !== undefined && /\bexport\s+default\s+weir\s*\(/.test(text),
     // If the text does not call `weir`, another module may call it, unless the text uses Weir in a different way.
     mayForward:

@@ -1,11 +1,4 @@
-import {
-  contains,
-  hostLookup,
-  type Network,
-  parseAddress,
-  parseNetwork,
-  unwrapIPv4,
-} from "../../src/config/address.ts";
+import { hostLookup } from "../../src/config/address.ts";
 import { ORIGIN_URL, parseOriginUrl } from "../../src/config/origin.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { found, type LocalFinding } from "../finding.ts";
@@ -64,10 +57,9 @@ export function* originFindings(
         each.path ? each.setting : `${each.setting} in weir.config.ts`,
       );
     }
-    const place = isTemplate(deployment, all) ? undefined : privatePlaceOf(each.url);
-    if (place !== undefined) yield privateOrigin(each, place);
+    const { hostname } = new URL(each.url);
+    if (PRIVATE_HOST.test(hostname) && !isTemplate(deployment, all)) yield privateOrigin(each);
   }
-  yield* unroutedHosts(config, deployment);
 }
 
 function urlsOf({ origin, origins }: Config, deployment: Deployment): OriginUrl[] {
@@ -119,16 +111,13 @@ function loop(
   return found("origin-loop", path, message, cure);
 }
 
-function isOwnUrl(url: string, { name, routes, compatibilityFlags }: Deployment): boolean {
-  const { hostname: host } = new URL(url);
-  if (name !== undefined && host.endsWith(".workers.dev") && host.startsWith(`${name}.`)) {
-    return true;
-  }
+function isOwnUrl(url: string, { routes, compatibilityFlags }: Deployment): boolean {
+  const { hostname } = new URL(url);
   // On a route, the platform forwards the Worker's own request to the zone's origin. On a custom
   // domain and with this flag, it calls the Worker again.
   const isPublic = compatibilityFlags.includes("global_fetch_strictly_public");
   return routes.some(
-    (route) => (route.customDomain || isPublic) && coversSome(patternOf(route).host, host),
+    (route) => (route.customDomain || isPublic) && patternOf(route).host === hostname,
   );
 }
 
@@ -155,61 +144,17 @@ function* missingFindings(
   }
 }
 
-/** Warns of each host in `origins` that no route of the Worker matches. */
-function* unroutedHosts({ origins }: Config, { routes }: Deployment): Iterable<LocalFinding> {
-  if (routes.length === 0) return;
-  for (const host of origins?.keys() ?? []) {
-    if (routes.some((route) => coversSome(patternOf(route).host, host))) continue;
-    yield found(
-      "origin-without-route",
-      "routes",
-      `origins has the host ${host}, but no route brings its requests to this Worker`,
-      `Add a route such as ${host}/*, or remove the host from origins`,
-    );
-  }
-}
-
-/** Whether a route's pattern matches a host, or a host below a `*.` name. */
-function coversSome(pattern: string, host: string): boolean {
-  const end = host.replace(/^\*/, "");
-  if (pattern.startsWith("*")) {
-    const routed = pattern.slice(1);
-    return end.endsWith(routed) || (host.startsWith("*") && routed.endsWith(end));
-  }
-  return host.startsWith("*") ? pattern.endsWith(end) : pattern === host;
-}
-
 /** Warns of an origin that only the author's own machine or network can reach, such as `http://localhost:3000`. */
-function privateOrigin({ url, setting, path }: OriginUrl, place: string): LocalFinding {
+function privateOrigin({ url, setting, path }: OriginUrl): LocalFinding {
   const { hostname, origin } = new URL(url);
   return found(
     "private-origin",
     path ?? "",
-    `${path ? setting : `${setting} in weir.config.ts`} names ${hostname}, ${place}, so the deployed Worker cannot reach it`,
+    `${path ? setting : `${setting} in weir.config.ts`} names ${hostname}, which the deployed Worker cannot reach`,
     `Write the public host name of the server. For wrangler dev, write ${VAR}=${origin} in .dev.vars. A server in a private network needs a tunnel`,
   );
 }
 
-/** The networks of one machine: RFC 1122 and RFC 4291. */
-const LOOPBACK = networksOf("127.0.0.0/8", "0.0.0.0/8", "::1", "::");
-/** Private and link-local networks: RFC 1918, 6598, 3927, 4193 and 4291. */
-const PRIVATE = networksOf(
-  ...["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"],
-  ...["169.254.0.0/16", "fc00::/7", "fe80::/10"],
-);
-
-/** Returns words for a host that is not in the Internet; undefined for all other hosts. */
-function privatePlaceOf(url: string): string | undefined {
-  const host = new URL(url).hostname.replace(/^\[|\]$|\.$/g, "");
-  const given = parseAddress(host);
-  const isIn = (networks: readonly Network[]) =>
-    given !== undefined && networks.some((each) => contains(each, unwrapIPv4(given)));
-  if (isIn(LOOPBACK) || /(^|\.)localhost$/.test(host)) return "which is the machine itself";
-  if (isIn(PRIVATE)) return "an address of a private network";
-  const isPrivateName = /^[^.]+$|\.(local|internal|lan|home\.arpa)$/.test(host);
-  return !given && isPrivateName ? "a name of a private network" : undefined;
-}
-
-function networksOf(...texts: readonly string[]): readonly Network[] {
-  return texts.map((text) => parseNetwork(text) as Network);
-}
+/** Hosts that Cloudflare cannot reach: this machine, private addresses (RFC 1918, 6598, 3927, 4193), and local names. */
+const PRIVATE_HOST =
+  /^(?:localhost|127\..+|0\.0\.0\.0|10\..+|192\.168\..+|169\.254\..+|172\.(?:1[6-9]|2\d|3[01])\..+|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\..+|\[(?:::1?|f[cd].+|fe[89ab].+)\]|[^.]+|.+\.(?:localhost|local|internal|lan|home\.arpa))$/;

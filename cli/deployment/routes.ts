@@ -2,7 +2,7 @@ import { type Conditions, splitRoute } from "../../src/config/match.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { found, type LocalFinding } from "../finding.ts";
 import { type Deployment, placeOf, type Route } from "./deployment.ts";
-import { isToml, settingIn } from "./wrangler-file.ts";
+import { settingIn } from "./wrangler-file.ts";
 
 /** The parts of a route's pattern. */
 interface Pattern {
@@ -21,24 +21,7 @@ export function patternOf({ pattern, customDomain }: Route): Pattern {
 }
 
 /** Findings about routes that miss requests, or that match too many requests. */
-export function* routeFindings(
-  { rules }: Config,
-  { file, environment, routes, misplacedRoutes }: Deployment,
-): Iterable<LocalFinding> {
-  if (misplacedRoutes !== undefined) {
-    const [place, table] =
-      environment === undefined
-        ? ["the top level", "first [table] of the file"]
-        : [`env.${environment}`, `first table [env.${environment}.…]`];
-    yield found(
-      "field-misplaced",
-      misplacedRoutes,
-      `The routes are at ${misplacedRoutes}, where wrangler ignores them, and not in ${place}`,
-      isToml(file)
-        ? `Move the line above the ${table}, because a line belongs to the last [table] above it`
-        : `Move it to ${place}`,
-    );
-  }
+export function* routeFindings({ rules }: Config, { routes }: Deployment): Iterable<LocalFinding> {
   const patterns = routes.map(patternOf);
   for (const [index, { host, path }] of patterns.entries()) {
     const pattern = routes[index]?.pattern;

@@ -9,8 +9,7 @@ import {
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
 import { printableSecretName } from "../../src/config/tiers.ts";
-import { localSecrets, type Source } from "../doctor/local-secrets.ts";
-import { type Finding, found, type LocalFinding } from "../finding.ts";
+import { found, type LocalFinding } from "../finding.ts";
 import {
   type Deployment,
   isSecretListed,
@@ -70,64 +69,6 @@ export function* varFindings(_config: Config, deployment: Deployment): Iterable<
       `${MODE_VAR} is "${mode}" here: ${effect}`,
       `Remove ${MODE_VAR} from vars, unless this environment must not deny requests`,
     );
-  }
-}
-
-const ONLY_DEV = "A deployed Worker does not read this file";
-
-/**
- * Warns of the var WEIR_MODE in `.dev.vars` and `.env`, which `wrangler dev` reads. It is no fault,
- * because these files have no effect on a deploy.
- *
- * @param variables the environment variables, which can turn the `.env` files off
- */
-export function devModeWarnings(
-  deployments: readonly Deployment[],
-  variables: NodeJS.ProcessEnv,
-): Finding[] {
-  const all = deployments.flatMap((deployment) => [...modeWarningsOf(deployment, variables)]);
-  // Environments without a file of their own share one file.
-  return all.filter((each, index) => all.findIndex(({ file }) => file === each.file) === index);
-}
-
-function* modeWarningsOf(
-  { folder, environment, requiredSecrets }: Deployment,
-  variables: NodeJS.ProcessEnv,
-): Iterable<Finding> {
-  // With this list, wrangler passes no other names of the files to the Worker.
-  if (requiredSecrets && !requiredSecrets.includes(MODE_VAR)) return;
-  for (const { label, values } of sourcesIn(folder, environment, variables)) {
-    const mode = readDeploymentMode(values);
-    if (mode === "enforce") continue;
-    const effect = mode === "off" ? "no rule applies" : "no request is denied";
-    const finding =
-      mode === undefined
-        ? found(
-            "mode-invalid",
-            MODE_VAR,
-            `${MODE_VAR} is not "enforce", "shadow" or "off", so wrangler dev enforces the rules. ${ONLY_DEV}`,
-            `Write ${MODE_VAR}=shadow or ${MODE_VAR}=off, or remove the line`,
-          )
-        : found(
-            "rules-not-enforced",
-            MODE_VAR,
-            `${MODE_VAR} is "${mode}", so ${effect} in wrangler dev. ${ONLY_DEV}`,
-            "Remove the line, unless the rules shall deny no request in wrangler dev",
-          );
-    yield { ...finding, severity: "warning", file: label(MODE_VAR) };
-  }
-}
-
-/** Returns the vars of the local files; none if a file cannot be read. */
-function sourcesIn(
-  folder: string,
-  environment: string | undefined,
-  variables: NodeJS.ProcessEnv,
-): Source[] {
-  try {
-    return localSecrets(folder, environment, variables);
-  } catch {
-    return [];
   }
 }
 

@@ -104,31 +104,19 @@ function* countersFindings({ store }: Config, deployment: Deployment): Iterable<
   );
 }
 
-/** Findings about the class of a binding, if the class belongs to this Worker. */
+/** Wrangler itself demands a migration. But without SQLite, only the calls of the objects fail. */
 function* classFindings(
-  { name, className, scriptName }: ObjectBinding,
-  deployment: Deployment,
+  { name, className = "", scriptName }: ObjectBinding,
+  { file, name: worker, keyValueClasses }: Deployment,
 ): Iterable<LocalFinding> {
-  if (className === undefined) return;
-  if (scriptName !== undefined && scriptName !== deployment.name) return;
-  const storage = deployment.classes.get(className);
-  const sqlite = settingIn(deployment.file, "new_sqlite_classes", [className]);
-  if (storage === undefined) {
-    yield found(
-      "migration-missing",
-      "migrations",
-      `No migration creates the class ${className} of ${name}`,
-      `Add a migration with a new tag and ${sqlite}`,
-    );
-  }
-  if (storage === "key-value") {
-    yield found(
-      "migration-without-sqlite",
-      "migrations",
-      `new_classes creates the class ${className} of ${name} without SQLite, which Weir needs`,
-      `Write ${sqlite}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
-    );
-  }
+  if (scriptName !== undefined && scriptName !== worker) return;
+  if (!keyValueClasses.includes(className)) return;
+  yield found(
+    "migration-without-sqlite",
+    "migrations",
+    `new_classes creates the class ${className} of ${name} without SQLite, which Weir needs`,
+    `Write ${settingIn(file, "new_sqlite_classes", [className])}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
+  );
 }
 
 const CONTROL_CLASS = "ControlObject";
@@ -150,9 +138,11 @@ export function* controlFindings(_config: Config, deployment: Deployment): Itera
       className === CONTROL_CLASS || nearestName(name, [CONTROL_BINDING]) !== undefined,
   );
   const added = valueIn(file, { name: CONTROL_BINDING, class_name: CONTROL_CLASS });
-  const credential = CREDENTIALS.find(
-    (name) => isSecretListed(deployment, name) || textVarOf(deployment, name) !== undefined,
-  );
+  const reason =
+    CREDENTIALS.find(
+      (name) => isSecretListed(deployment, name) || textVarOf(deployment, name) !== undefined,
+    ) ??
+    (topLevelObjects.includes(CONTROL_BINDING) && `${CONTROL_BINDING} of the top level`);
   if (similar) {
     yield found(
       "control-unbound",
@@ -160,19 +150,12 @@ export function* controlFindings(_config: Config, deployment: Deployment): Itera
       `${similar.name} looks like the binding of ${CONTROL_CLASS}, but Weir reads only ${CONTROL_BINDING}, so there are no statistics and no overrides`,
       `Write ${settingIn(file, "name", CONTROL_BINDING)} in place of ${settingIn(file, "name", similar.name)}`,
     );
-  } else if (topLevelObjects.includes(CONTROL_BINDING)) {
+  } else if (reason) {
     yield found(
       "control-unbound",
       path,
-      `${CONTROL_BINDING} is bound at the top level only, and environments do not inherit bindings, so this environment has no statistics and no overrides`,
-      `Add the binding to the environment too: ${added}`,
-    );
-  } else if (credential !== undefined) {
-    yield found(
-      "control-unbound",
-      path,
-      `${credential} is set, but no namespace is bound as ${CONTROL_BINDING}, so operators see no statistics and cannot set overrides`,
-      `Add ${added} to ${path}, add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [CONTROL_CLASS])}, and write export { ${CONTROL_CLASS} } from "edge-weir" in ${main.path ?? "the main module"}`,
+      `${reason} is set, but no namespace is bound as ${CONTROL_BINDING} here, so operators see no statistics and cannot set overrides`,
+      `Add ${added} to ${path}, which environments do not inherit, add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [CONTROL_CLASS])}, and write export { ${CONTROL_CLASS} } from "edge-weir" in ${main.path ?? "the main module"}`,
     );
   }
 }

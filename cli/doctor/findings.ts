@@ -60,10 +60,6 @@ const FAULTS = {
   "vectors-failed":
     "Follow the error message of the database, and then run the command again. Scripts need Upstash Redis, or Redis 6.2 or later that does not rename commands with rename-command. While decisions fail, the onError of each rule decides",
   "not-finished": "Run the command again. The checks that are missing from this list were not made",
-  "worker-url-invalid":
-    "Set --at to a URL of the deployed Worker, such as https://api.example.com, without a user and a password",
-  "worker-url-not-https":
-    "Use the https URL of the Worker, because http sends the token without encryption. The token was not sent",
   "worker-unreachable":
     "Compare the host name of --at with the routes and domains of the Worker, and check that the Worker is deployed, that its name has a DNS record, and that this machine has a network",
   "worker-no-answer":

@@ -1,5 +1,5 @@
 import { quoted } from "../print/text.ts";
-import { checkTokenForm, clockFinding, isReadableOnTheWay, roundTripFinding } from "./database.ts";
+import { clockFinding, roundTripFinding } from "./database.ts";
 import { type Finding, finding, type Subject } from "./findings.ts";
 import { AnswerTooLarge, networkError, readBounded } from "./rest.ts";
 import type { Setting } from "./settings.ts";
@@ -79,56 +79,32 @@ function findingsOf(report: WorkerReport): Finding[] {
   return findings;
 }
 
-interface WorkerOptions {
-  /** A URL of the Worker. Its path is ignored. */
-  readonly at: string;
-  /** The name of the token: that for all rights, or that for reading. */
-  readonly name: string;
-  readonly token: Setting;
-  readonly stop: AbortSignal;
-}
-
 const PATH = "/_weir/doctor";
 const MAX_ANSWER_BYTES = 64 * 1024;
 /** The deadline of the call, in milliseconds. It is longer than the longest run in the Worker. */
 const CALL_TIMEOUT_MS = 75_000;
 
-/** Calls the endpoint of a deployed Worker, which examines its own store. */
+/**
+ * Calls the endpoint of a deployed Worker, which examines its own store.
+ *
+ * @param at a URL of the Worker. Its path is ignored
+ * @param token the token for all rights, or that for reading
+ */
 export async function examineWorker(
-  options: WorkerOptions,
+  at: URL,
+  token: Setting,
+  stop: AbortSignal,
 ): Promise<{ subject: Subject; findings: Finding[] }> {
-  const { at, name, token } = options;
-  const url = /^https?:\/\//i.test(at) ? URL.parse(PATH, at) : null;
-  const place = url?.origin ?? "(not a URL)";
   const subject: Subject = {
     noun: "The Worker's store",
-    headline: `Worker at ${place} (${name} from ${token.source}).`,
-    fields: { worker: place, tokenSource: token.source },
+    headline: `Worker at ${at.origin} (token from ${token.source}).`,
+    fields: { worker: at.origin, tokenSource: token.source },
     secrets: [token.value],
   };
-  const faults = faultsOf(url, options);
-  return {
-    subject,
-    findings: url && faults.length === 0 ? await callWorker(url, options) : faults,
-  };
+  return { subject, findings: await callWorker(new URL(PATH, at), token, stop) };
 }
 
-/**
- * Checks the URL and the token without a call. The URL is not printed, because it may have a
- * password.
- */
-function faultsOf(url: URL | null, { at, name, token }: WorkerOptions): Finding[] {
-  if (!url) return [finding("worker-url-invalid", "--at is not an http or https URL")];
-  const { username, password } = new URL(at);
-  if (username || password) {
-    return [finding("worker-url-invalid", "the URL has a user or a password")];
-  }
-  if (isReadableOnTheWay(url)) return [finding("worker-url-not-https", `http to ${url.host}`)];
-  const malformed = checkTokenForm(name, token.value);
-  return malformed ? [malformed] : [];
-}
-
-async function callWorker(url: URL, { token, stop }: WorkerOptions): Promise<Finding[]> {
+async function callWorker(url: URL, token: Setting, stop: AbortSignal): Promise<Finding[]> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
   try {
     const response = await fetch(url, {

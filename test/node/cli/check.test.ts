@@ -139,7 +139,7 @@ describe("check of a valid configuration", () => {
 
   test("reports that there are no rules", async () => {
     const { code, stdout } = await check("rules.json", { rules: [] });
-    expect(stdout).toContain("rules.json has 1 warning:");
+    expect(stdout).toContain("1 warning in rules.json:");
     expect(stdout).toContain("There are no rules, so every request passes.");
     expect(code).toBe(0);
   });
@@ -261,7 +261,7 @@ describe("check of a configuration with faults", () => {
       const run = file === "weir.ts" ? checkInNewProcess : check;
       const { code, stdout, stderr } = await run(file, content);
       const [headline, , heading, ...lines] = stderr.trimEnd().split("\n");
-      expect([headline, heading]).toEqual([`${file} has 5 faults:`, file]);
+      expect([headline, heading]).toEqual([`5 faults in ${file}:`, file]);
       expect(lines.map((line) => line.split(": ")[1])).toEqual(FAULTY_PATHS);
       for (const line of lines) expect(line).toContain("allowed: ");
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

@@ -143,7 +143,7 @@ describe("warnings", () => {
   test("are printed below the rules, with their number and the page that explains them", async () => {
     const { code, stdout, stderr } = await check("rules.json", { rules: [open] });
     const [headline, table, list, page] = stdout.split("\n\n");
-    expect(headline).toBe("rules.json has 1 warning:");
+    expect(headline).toBe("1 warning in rules.json:");
     expect(table).toMatch(/^RULE /);
     expect(list?.split("\n")).toEqual([
       "rules.json",

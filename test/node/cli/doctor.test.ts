@@ -45,9 +45,9 @@ describe("weir doctor", () => {
     ["Durable Objects", { store: "durable-object" }, [], "weir doctor --at <url>"],
     ["memory", { store: "memory" }, [], "The store is memory"],
     ["no URL", { store: "upstash" }, [], "UPSTASH_REDIS_REST_URL is not set"],
-    ["a faulty configuration", { store: "redis" }, [], "weir check prints them"],
+    ["a faulty configuration", { store: "redis" }, [], "explains them"],
     ["an environment without wrangler.toml", {}, ["--env", "staging"], "no wrangler.toml"],
-    ["--at without a token", {}, ["--at", "https://a.example"], "WEIR_ADMIN_TOKEN is not set"],
+    ["--at without a token", {}, ["--at", "https://a.example"], "neither WEIR_ADMIN_TOKEN nor"],
   ])("exits with 2 if there is nothing to examine: %s", async ([, config, args, message]) => {
     const files = { "weir.config.json": JSON.stringify({ ...CONFIG, ...config }) };
     const { code, stdout, stderr } = await doctor(files, args);
@@ -163,17 +163,6 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     expect(stderr).toContain("WEIR_PREFIX is not a text of 1 to 64 characters");
     expect(stderr).toContain("(wrangler.jsonc: vars)");
     expect(code).toBe(2);
-  });
-
-  test("with --at prints no password of the URL", async () => {
-    const token = "admin-token-of-more-than-32-characters";
-    for (const format of [[], ["--json"]]) {
-      const args = ["--at", "https://bob:hunter2secret@api.example.com/", ...format];
-      const { code, stdout, stderr } = await doctor({}, args, { WEIR_ADMIN_TOKEN: token });
-      expect(stdout).toContain("worker-url-invalid");
-      expect(`${stdout}${stderr}`).not.toContain("hunter2secret");
-      expect(code).toBe(1);
-    }
   });
 
   test("exits with 1 for warnings only with --strict", async () => {

@@ -41,7 +41,7 @@ describe("the environments of wrangler's configuration", () => {
   test("each have their own section of the report", async () => {
     const { text } = await checkWith(ONE_BROKEN);
     expect(text).toMatch(
-      /^rules\.json has 1 fault:\n\nwrangler\.toml, environment broken\n {2}fault/,
+      /^1 fault in wrangler\.toml:\n\nwrangler\.toml, environment broken\n {2}fault/,
     );
   });
 

@@ -49,25 +49,4 @@ describe("origins by host", () => {
       expect.stringContaining('origin-loop: origins["*.example.com"].url in weir.config.ts names'),
     ]);
   });
-
-  test.each([
-    ["api.example.com", "api.example.com/*", true],
-    ["api.example.com", "*.example.com/*", true],
-    ["api.example.com", "*/*", true],
-    ["*.example.com", "*.example.com/*", true],
-    ["*.example.com", "*example.com/*", true],
-    ["*.example.com", "www.example.com/*", true],
-    ["*.example.com", "*.eu.example.com/*", true],
-    ["*.eu.example.com", "*.example.com/*", true],
-    ["api.example.com", "www.example.com/*", false],
-    ["example.com", "*.example.com/*", false],
-    ["*.example.com", "example.com/*", false],
-    ["*.example.com", "*.example.org/*", false],
-  ])("for %s has a matching route among %s: %s", async (host, route, isRouted) => {
-    const origins = { [host]: { url } };
-    const found = await findingsWith({ origins }, `routes = ["${route}"]`);
-    expect(found.map((line) => line.split(":")[0])).toEqual(
-      isRouted ? [] : ["origin-without-route"],
-    );
-  });
 });
