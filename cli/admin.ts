@@ -152,7 +152,7 @@ function runs(name: keyof typeof import("./run-admin.ts")) {
     const command = args.at(-1) as Command;
     const commands = await withoutNodeEnv(() => import("./run-admin.ts"));
     const rule: string | undefined = command.args[0];
-    process.exitCode = await commands[name]({
+    await commands[name]({
       ...command.opts<object>(),
       ...(rule === undefined ? {} : { rule }),
     } as never);

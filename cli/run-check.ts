@@ -6,8 +6,6 @@ import {
   isSelected,
   selectEnvironments,
   unknownEnvironment,
-  type WranglerOptions,
-  wranglerOptions,
 } from "./deployment/environment.ts";
 import { type Finding, found } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
@@ -58,12 +56,10 @@ export interface CheckResult {
  * Checks a configuration and its deployments.
  *
  * @param variables the environment variables, with which wrangler names its command
- * @param readWranglerOptions returns the options of the wrangler process that runs the check
  */
 export async function checkConfig(
   { config: file, wrangler, env }: CheckOptions,
   variables: NodeJS.ProcessEnv,
-  readWranglerOptions: () => WranglerOptions | undefined = wranglerOptions,
 ): Promise<CheckResult> {
   const loaded = await loadConfig(file);
   const dev = devOutcome(loaded, variables);
@@ -81,9 +77,8 @@ export async function checkConfig(
       if (config.rules.length === 0) {
         return { rules: [], findings: [{ ...NO_RULES, file }], isFatal: false, dev };
       }
-      const started = variables.WRANGLER_COMMAND ? readWranglerOptions() : undefined;
-      const selection = selectEnvironments(env, variables, started);
-      const read = await loadDeployments(file, wrangler ?? started?.config);
+      const selection = selectEnvironments(env, variables);
+      const read = await loadDeployments(file, wrangler);
       const deployments = "deployments" in read ? read.deployments : [];
       const own = configFindings(config).map((finding): Finding => ({ file, ...finding }));
       const deployed =

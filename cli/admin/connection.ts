@@ -99,12 +99,6 @@ interface RawAnswer extends Call {
   readonly text: string;
 }
 
-/** A fault of one field in a body. */
-interface BodyFault {
-  readonly path?: unknown;
-  readonly message?: unknown;
-}
-
 /**
  * Reads the JSON of an answer.
  *
@@ -140,18 +134,12 @@ function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & string): An
 const MAX_MESSAGE = 350;
 
 function refused(
-  { response, token, body, changes }: RawAnswer,
+  { response, token, changes }: RawAnswer,
   detail: string,
-  { faults, changed }: Record<string, unknown>,
+  { changed }: Record<string, unknown>,
 ): CommandFailure {
   const { status } = response;
-  const read = Array.isArray(faults)
-    ? faults.slice(0, 20).map((each) => faultLine(each, body))
-    : [];
-  // The detail has the same faults, but with the names of the API's fields.
-  const lines = (read.length > 0 ? read : [detail]).map((line) =>
-    printable(line, [token.value]).slice(0, MAX_MESSAGE),
-  );
+  const lines = [printable(detail, [token.value]).slice(0, MAX_MESSAGE)];
   if (status === 403) {
     lines.push(
       `The token (${token.source}) may only read. For changes, set WEIR_ADMIN_TOKEN as an environment variable.`,
@@ -163,37 +151,6 @@ function refused(
   }
   const exitCode = status >= 500 || status === 429 ? EXIT.unavailable : EXIT.refused;
   return new CommandFailure(exitCode, lines.join("\n"));
-}
-
-/** The options that set the fields of bodies and queries. */
-const OPTIONS: Readonly<Record<string, string>> = {
-  expiresIn: "--for",
-  reason: "--reason",
-  why: "--reason",
-  client: "--client",
-  "effect.factor": "--factor",
-  "effect.mode": "--mode",
-  from: "--last",
-  until: "--last",
-};
-
-/** Returns a fault with the name of the option that the operator has written. */
-function faultLine(fault: BodyFault | null, body: object | undefined): string {
-  const path = String(fault?.path ?? "");
-  const message = String(fault?.message ?? "");
-  const name = path === "known" ? knownOption(body) : (OPTIONS[path] ?? path);
-  if (name === "") return message;
-  // Most messages continue a sentence that begins with the name.
-  return /^[a-z]/.test(message) ? `${name} ${message}` : `${name}: ${message}`;
-}
-
-function knownOption(body: object | undefined): string {
-  const known = body && "known" in body ? Object.keys(body.known ?? {}) : [];
-  const options = [
-    known.includes("ip") && "--ip",
-    known.some((name) => name !== "ip") && "--known",
-  ];
-  return options.filter(Boolean).join(" and ") || "--known";
 }
 
 function redirected({ response, place, token, atOption }: RawAnswer): CommandFailure {
@@ -209,9 +166,6 @@ function redirected({ response, place, token, atOption }: RawAnswer): CommandFai
   );
 }
 
-/** The minimum length of a token in characters. Weir ignores a shorter secret. */
-const MIN_TOKEN = 32;
-
 /** The admin surface answers a wrong token as if it did not exist, so the reason cannot be known. */
 function notWeir({ response, text, place, token, atOption }: RawAnswer): string {
   const type = response.headers.get("content-type") ?? "";
@@ -219,9 +173,6 @@ function notWeir({ response, text, place, token, atOption }: RawAnswer): string 
     /html/i.test(type) || /^\s*<(?:!doctype|html)/i.test(text)
       ? "a page in HTML"
       : "another answer";
-  if (token.value.length < MIN_TOKEN) {
-    return `The token (${token.source}) has ${token.value.length} characters. Weir accepts only tokens of at least ${MIN_TOKEN}.`;
-  }
   return [
     `${place} answered like any server without Weir's admin API (HTTP ${response.status}, ${kind}).`,
     `With a wrong token, Weir answers as if the API did not exist. Check in this order:`,
@@ -384,4 +335,13 @@ function unreachable(
 export interface Printed {
   readonly json: unknown;
   readonly text: string;
+}
+
+/** Returns the error for an answer without a field that this version needs. */
+export function otherForm(changes = false): CommandFailure {
+  const message =
+    "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.";
+  return changes
+    ? new CommandFailure(EXIT.uncertain, `${message} ${MAYBE_MADE}`)
+    : new CommandFailure(EXIT.unavailable, message);
 }

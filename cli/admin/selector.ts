@@ -1,10 +1,10 @@
-import { isIP } from "node:net";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import leven from "leven";
 import { formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type { ClientReport, ClientSelector, RuleView } from "../../src/admin/operations.ts";
+import { parseAddress } from "../../src/config/address.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Quota } from "../../src/config/custom.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import type { Override } from "../../src/overrides/override.ts";
@@ -62,14 +62,16 @@ export async function readSelector(options: SelectorOptions): Promise<ClientSele
     values[name] = value;
     if (value === "-") hidden.push(name);
   }
-  // The value is not printed: a key that was written here by mistake would be in logs.
-  if (ip !== undefined && !isIP(ip)) {
-    throw wrongOptions(
-      "--ip is not an IP address. Allowed: an address without a port and without a prefix length, such as 203.0.113.7 or 2001:db8::7.",
-    );
-  }
+  if (ip !== undefined && !parseAddress(ip)) throw wrongIp();
   if (hidden.length > 0) Object.assign(values, await readHidden(hidden));
   return Object.keys(values).length === 0 ? undefined : { known: values };
+}
+
+/** The value is not printed: a key that was written as an address by mistake would be in logs. */
+export function wrongIp(): CommandFailure {
+  return wrongOptions(
+    "--ip is not an IP address. Allowed: an address without a port and without a prefix length, such as 203.0.113.7 or 2001:db8::7.",
+  );
 }
 
 /** @throws {CommandFailure} if the options name no client */
@@ -128,13 +130,10 @@ async function fetchRules(api: Connection): Promise<readonly RuleView[]> {
 function ruleNamed(rules: readonly RuleView[], name: string): RuleView {
   const found = rules.find((each) => each.name === name);
   if (found) return found;
-  const [nearest] = rules
-    .map((each) => ({ name: each.name, distance: leven(each.name, name) }))
-    .sort((a, b) => a.distance - b.distance);
-  const isNear = nearest !== undefined && nearest.distance <= Math.max(1, name.length / 3);
-  const cure = isNear
-    ? `Did you mean ${nearest.name}?`
-    : `It has: ${rules.map((each) => each.name).join(", ")}.`;
+  const names = rules.map((each) => each.name);
+  const nearest = nearestName(name, names);
+  const cure =
+    nearest === undefined ? `It has: ${names.join(", ")}.` : `Did you mean ${nearest}?`;
   throw new CommandFailure(EXIT.refused, printable(`The Worker has no rule ${name}. ${cure}`));
 }
 
@@ -176,28 +175,16 @@ export async function reset({ rule, reason, banOnly, ...options }: ResetOptions)
   const selector = await requireSelector(options);
   const api = await connect(options);
   const rules = await fetchRules(api);
-  const { hasBan } = ruleNamed(rules, rule);
+  ruleNamed(rules, rule);
   const json = await api.call<Clients>("POST", banOnly ? "lift-ban" : "reset", "clients", {
     ...selector,
     rule,
     why: reason,
   });
-  const done = banOnly ? liftText(hasBan) : resetText(json.clients);
+  const done = banOnly
+    ? "There is no ban now. The counts are unchanged."
+    : "The counts are removed, and there is no ban.";
   return { json, text: `${done}\n\n${reportText(json.clients, rules)}` };
-}
-
-function liftText(hasBan: boolean): string {
-  return hasBan
-    ? "The ban is lifted. The counts are unchanged."
-    : "The rule has no bans, so there is none to lift. The counts are unchanged.";
-}
-
-function resetText(clients: readonly ClientReport[]): string {
-  // An override can block the client, or set a limit to 0.
-  const hasNone = clients.some(({ quotas }) => quotas.some(({ limit }) => limit === 0));
-  return hasNone
-    ? "The counts are removed, and there is no ban. But a limit is 0, so the client has no quota."
-    : "The client has its whole quota again, and no ban.";
 }
 
 function reportText(clients: readonly ClientReport[], rules: readonly RuleView[]): string {

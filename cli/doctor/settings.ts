@@ -40,7 +40,7 @@ export async function readSettings(
   option: string | undefined,
   wrangler: string | undefined = findWranglerFile(file),
 ): Promise<Settings> {
-  const selection = selectEnvironments(option, process.env, undefined);
+  const selection = selectEnvironments(option, process.env);
   const environment = selection.environment || undefined;
   // This comes first, because it checks that the environment exists. The names of the local files
   // contain its name.

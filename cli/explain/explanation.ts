@@ -14,7 +14,7 @@ import { explain as explanationOf } from "../../src/explain/explain.ts";
 import type { DescribedRequest, Explanation } from "../../src/explain/explanation.ts";
 import { readClients } from "../../src/limiter/clients.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
-import { connect, EXIT, wrongOptions } from "../admin/connection.ts";
+import { connect, EXIT, otherForm, wrongOptions } from "../admin/connection.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { readSettings, type Settings } from "../doctor/settings.ts";
 import { requireConfig } from "../load-config.ts";
@@ -173,14 +173,6 @@ async function explainLive(
     ...(wrangler !== undefined && { wrangler }),
   });
   return await api.call<Explanation>("POST", "explain", "outcome", request);
-}
-
-/** Returns the error for an answer without a field that this version needs. */
-function otherForm(): CommandFailure {
-  return new CommandFailure(
-    EXIT.unavailable,
-    "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
-  );
 }
 
 /** The options of the command `explain`. */

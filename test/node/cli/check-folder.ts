@@ -1,6 +1,5 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { WranglerOptions } from "../../../cli/deployment/environment.ts";
 import { checkConfig, textReport } from "../../../cli/run-check.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
@@ -48,13 +47,11 @@ new_sqlite_classes = ["ControlObject"]
  * Checks the files of a new folder in this process.
  *
  * @param variables the environment variables of the check
- * @param wrangler the options of the wrangler process that runs the check
  */
 export async function checkFolder(
   files: Files,
   options: { readonly config?: string; readonly env?: string } = {},
   variables: NodeJS.ProcessEnv = {},
-  wrangler?: WranglerOptions,
 ) {
   await using folder = await temporaryFolder();
   for (const [name, text] of Object.entries(files)) {
@@ -63,7 +60,7 @@ export async function checkFolder(
     await writeFile(path, text);
   }
   const config = join(folder.path, options.config ?? RULES);
-  const result = await checkConfig({ ...options, config }, variables, () => wrangler);
+  const result = await checkConfig({ ...options, config }, variables);
   const { error, rules, findings, note } = result;
   return { ...result, text: error ?? textReport(RULES, rules, findings, note) };
 }

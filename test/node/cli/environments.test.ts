@@ -101,23 +101,6 @@ describe("the environments of wrangler's configuration", () => {
       expect(text).toContain(note ?? "");
     });
 
-    test.each([
-      ["broken", undefined, true],
-      ["good", undefined, false],
-      ["", undefined, false],
-      ["", "broken", true],
-      ["good", "broken", false],
-    ])(
-      "its option --env %j and CLOUDFLARE_ENV %j select the environment",
-      async (environment, variable, expected) => {
-        const files = filesWith(ONE_BROKEN);
-        const variables = { ...deploy, CLOUDFLARE_ENV: variable };
-        const wrangler = { environment, config: undefined };
-        const { findings, isFatal } = await checkFolder(files, {}, variables, wrangler);
-        expect([findings.length > 0, isFatal]).toEqual([expected, expected]);
-      },
-    );
-
     test("a fault of the rules stops it", async () => {
       const files = {
         [RULES]: JSON.stringify({ rules: [{ ...RULE, cost: 9 }] }),
