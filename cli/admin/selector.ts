@@ -4,8 +4,8 @@ import { text } from "node:stream/consumers";
 import { formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type { ClientReport, ClientSelector, RuleView } from "../../src/admin/operations.ts";
 import { parseAddress } from "../../src/config/address.ts";
-import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Quota } from "../../src/config/custom.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import type { Override } from "../../src/overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../../src/request/identity.ts";
@@ -132,8 +132,7 @@ function ruleNamed(rules: readonly RuleView[], name: string): RuleView {
   if (found) return found;
   const names = rules.map((each) => each.name);
   const nearest = nearestName(name, names);
-  const cure =
-    nearest === undefined ? `It has: ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+  const cure = nearest === undefined ? `It has: ${names.join(", ")}.` : `Did you mean ${nearest}?`;
   throw new CommandFailure(EXIT.refused, printable(`The Worker has no rule ${name}. ${cure}`));
 }
 

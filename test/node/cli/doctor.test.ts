@@ -192,7 +192,7 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let isReached = false;
     database.intercept(async (name, _response, call) => {
-      if (isReached || call < 20 || name !== "EVALSHA") return false;
+      if (isReached || call < 14 || name !== "EVALSHA") return false;
       isReached = true;
       resolve();
       await released;

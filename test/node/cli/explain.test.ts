@@ -166,7 +166,11 @@ it.each<[string, readonly string[], RegExp]>([
     /Allowed: country, asn, verifiedBotCategory, botManagement\.ja4/,
   ],
   ["a country's name", [LOGIN, "--cf", "country=Germany"], /country must be two letters/],
-  ["a fact without a value", [LOGIN, "--cf", "asn"], /asn must be a number .* Write --cf asn=VALUE/],
+  [
+    "a fact without a value",
+    [LOGIN, "--cf", "asn"],
+    /asn must be a number .* Write --cf asn=VALUE/,
+  ],
   ["a fact twice", [LOGIN, "--cf", "asn=1", "--cf", "ASN=2"], /--cf asn is given twice/],
   ["a word for a boolean", [LOGIN, "--cf", "botManagement.verifiedBot=yes"], /true or false/],
   ["a time without a zone", [LOGIN, "--at-time", "2026-11-23T08:00:00"], /a time with its zone/],
