@@ -65,10 +65,29 @@ export const CODES = {
   "private-origin": "warning",
 } as const satisfies Record<string, "fault" | "warning">;
 
-/** A fault or a warning of `weir check`. */
+/** How serious a finding is. `unknown` means that a value could not be measured. */
+export type Severity = "ok" | "unknown" | "warning" | "fault";
+
+/** What `weir check` and `weir doctor` report. No text contains a secret. */
 export interface Finding {
+  /** The stable name, which the page of the command explains. */
+  readonly code: string;
+  readonly severity: Severity;
+  /** The effect of a setting, or what was measured, as a sentence without its full stop. */
+  readonly message: string;
+  /** The recommended change, as a sentence without its full stop; undefined if there is none, or if the message has it. */
+  readonly cure?: string | undefined;
+}
+
+/** A finding of `weir check` in one file. The caller adds the file and the environment. */
+export interface LocalFinding extends Finding {
   readonly code: keyof typeof CODES;
   readonly severity: "fault" | "warning";
+  /** The path of the setting in its file, such as `rules[0].key`; empty for the whole file. */
+  readonly path: string;
+}
+
+export interface CheckFinding extends LocalFinding {
   /**
    * The file with the setting: the path of the configuration as given on the command line, or the
    * name of wrangler's file.
@@ -76,23 +95,11 @@ export interface Finding {
   readonly file: string;
   /** The environment in wrangler's configuration; undefined for its top level. */
   readonly environment?: string | undefined;
-  /** The path of the setting in its file, such as `rules[0].key`; empty for the whole file. */
-  readonly path: string;
-  /** The effect of the setting, as a sentence without its full stop. */
-  readonly message: string;
-  /**
-   * The recommended change, as a sentence without its full stop. Undefined for the code `config`,
-   * whose message contains the allowed values.
-   */
-  readonly cure?: string | undefined;
 }
 
-/** A finding in one file. The caller adds the file and the environment. */
-export type LocalFinding = Omit<Finding, "file" | "environment">;
-
-/** Creates a finding. Its severity comes from {@link CODES}. */
+/** Creates a finding of `weir check`. Its severity comes from {@link CODES}. */
 export function found(
-  code: Finding["code"],
+  code: LocalFinding["code"],
   path: string,
   message: string,
   cure: string,

@@ -7,7 +7,7 @@ import {
   selectEnvironments,
   unknownEnvironment,
 } from "./deployment/environment.ts";
-import { type Finding, found } from "./finding.ts";
+import { type CheckFinding, found } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { jsonError, textError } from "./load-error.ts";
 import { ruleTable, withoutSecrets } from "./rule-table.ts";
@@ -40,7 +40,7 @@ export interface CheckResult {
   readonly error?: string;
   /** The rules of a valid configuration. */
   readonly rules?: readonly FiledRule[];
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CheckFinding[];
   /** Whether the faults must stop a deploy. */
   readonly isFatal: boolean;
   /** Why these faults do not block the deploy, and the setting that makes them block it. */
@@ -68,7 +68,7 @@ export async function checkConfig(
       return { error: loaded.error, findings: [], isFatal: true, dev };
     case "faulty": {
       const findings = loaded.faults.map(
-        (fault): Finding => ({ code: "config", severity: "fault", file, ...fault }),
+        (fault): CheckFinding => ({ code: "config", severity: "fault", file, ...fault }),
       );
       return { findings, isFatal: true, dev };
     }
@@ -80,7 +80,7 @@ export async function checkConfig(
       const selection = selectEnvironments(env, variables);
       const read = await loadDeployments(file, wrangler);
       const deployments = "deployments" in read ? read.deployments : [];
-      const own = configFindings(config).map((finding): Finding => ({ file, ...finding }));
+      const own = configFindings(config).map((finding): CheckFinding => ({ file, ...finding }));
       const deployed =
         "fault" in read
           ? [read.fault]
@@ -106,7 +106,7 @@ export async function checkConfig(
 export function jsonReport(
   file: string,
   rules: readonly FiledRule[] | undefined,
-  findings: readonly Finding[],
+  findings: readonly CheckFinding[],
 ): string {
   const report = {
     ok: findings.length === 0,
@@ -118,7 +118,10 @@ export function jsonReport(
   return JSON.stringify(report, jsonReplacer, 2);
 }
 
-function withoutSeverity(findings: readonly Finding[], wanted: Finding["severity"]): object[] {
+function withoutSeverity(
+  findings: readonly CheckFinding[],
+  wanted: CheckFinding["severity"],
+): object[] {
   return findings
     .filter(({ severity }) => severity === wanted)
     .map(({ severity: _, ...finding }) => finding);
@@ -146,7 +149,7 @@ const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/check.md";
 export function textReport(
   file: string,
   rules: readonly FiledRule[] | undefined,
-  findings: readonly Finding[],
+  findings: readonly CheckFinding[],
   note?: string,
 ): string {
   const hasFaults = findings.some(({ severity }) => severity === "fault");
@@ -161,7 +164,7 @@ export function textReport(
 function headlineOf(
   file: string,
   rules: readonly FiledRule[] | undefined,
-  findings: readonly Finding[],
+  findings: readonly CheckFinding[],
 ): string {
   const counts = (["fault", "warning"] as const)
     .map((each) => [findings.filter(({ severity }) => severity === each).length, each] as const)
@@ -173,8 +176,8 @@ function headlineOf(
 }
 
 /** Groups the findings by file and environment, with the faults of each group first. */
-function sectionsOf(findings: readonly Finding[]): string[] {
-  const groups = new Map<string, Finding[]>();
+function sectionsOf(findings: readonly CheckFinding[]): string[] {
+  const groups = new Map<string, CheckFinding[]>();
   for (const finding of findings) {
     const { file, environment } = finding;
     const heading = environment === undefined ? file : `${file}, environment ${environment}`;
@@ -187,7 +190,7 @@ function sectionsOf(findings: readonly Finding[]): string[] {
   });
 }
 
-function entryOf({ code, severity, path, message, cure }: Finding): string {
+function entryOf({ code, severity, path, message, cure }: CheckFinding): string {
   if (code === "config") return `  ${severity}: ${path || "the configuration"}: ${message}`;
   const place = path && ` at ${path}`;
   return [

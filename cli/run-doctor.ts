@@ -4,8 +4,8 @@ import { findToken, readUrl } from "./admin/connection.ts";
 import { CommandFailure } from "./command-failure.ts";
 import { examine } from "./doctor/examine.ts";
 import {
+  type DoctorFinding,
   exitCodeOf,
-  type Finding,
   jsonReport,
   type Subject,
   textReport,
@@ -54,7 +54,7 @@ export async function runDoctor(options: DoctorOptions): Promise<number> {
   }
 }
 
-type Examiner = (stop: AbortSignal) => Promise<{ subject: Subject; findings: Finding[] }>;
+type Examiner = (stop: AbortSignal) => Promise<{ subject: Subject; findings: DoctorFinding[] }>;
 
 async function workerExaminer(at: string, options: DoctorOptions): Promise<Examiner> {
   const url = readUrl(at, "--at");

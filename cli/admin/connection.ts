@@ -55,7 +55,7 @@ export async function findToken({
   }
   const malformed = checkTokenForm("The token", token.value);
   if (malformed) {
-    throw new CommandFailure(EXIT.unavailable, `${malformed.value} (from ${token.source}).`);
+    throw new CommandFailure(EXIT.unavailable, `${malformed.message} (from ${token.source}).`);
   }
   return token;
 }

@@ -1,5 +1,5 @@
 import type { Config } from "../../src/config/schema.ts";
-import type { Finding, LocalFinding } from "../finding.ts";
+import type { CheckFinding, LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
 import { originFindings } from "./origin.ts";
 import { routeFindings, sameRouteWarnings } from "./routes.ts";
@@ -38,7 +38,7 @@ export function checkDeployments(
   config: Config,
   deployments: readonly Deployment[],
   isChecked: (deployment: Deployment) => boolean,
-): Finding[] {
+): CheckFinding[] {
   return deployments.flatMap((deployment, index) => {
     if (!isChecked(deployment)) return [];
     // Each pair is reported once, unless only one of the two environments is checked.
@@ -50,6 +50,6 @@ export function checkDeployments(
       ...COMPARISONS.flatMap((check) => [...check(config, deployment, others)]),
     ];
     const { file, environment } = deployment;
-    return findings.map((finding): Finding => ({ ...finding, file, environment }));
+    return findings.map((finding): CheckFinding => ({ ...finding, file, environment }));
   });
 }

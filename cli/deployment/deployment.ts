@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, dirname, relative, resolve } from "node:path";
 import { textVar } from "../../src/config/bindings.ts";
-import { type Finding, found } from "../finding.ts";
+import { type CheckFinding, found } from "../finding.ts";
 import { findWranglerFile, isTable, parseWranglerFile, type Table } from "./wrangler-file.ts";
 
 /** A route or a custom domain of the Worker. */
@@ -87,7 +87,7 @@ export function placeOf({ environment }: Deployment): string {
 /** The environments of wrangler's configuration, or a fault if it cannot be read. */
 type LoadedDeployments =
   | { readonly deployments: readonly Deployment[] }
-  | { readonly fault: Finding };
+  | { readonly fault: CheckFinding };
 
 /**
  * Reads wrangler's configuration as wrangler reads it.

@@ -1,4 +1,4 @@
-import { type Finding, found } from "../finding.ts";
+import { type CheckFinding, found } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
 
 /** The environments of wrangler's configuration that a check covers. */
@@ -33,7 +33,7 @@ export function isSelected({ environment }: Selection, deployment: Deployment): 
 export function unknownEnvironment(
   selection: Selection,
   deployments: readonly Deployment[],
-): Finding[] {
+): CheckFinding[] {
   const [first] = deployments;
   if (!first || deployments.some((each) => isSelected(selection, each))) return [];
   const names = deployments.flatMap(({ environment }) => environment ?? []);
@@ -52,7 +52,7 @@ export function unknownEnvironment(
  * that concern every environment stop it: a fault of `staging` must not stop a deploy of `production`.
  */
 export function areFaultsFatal(
-  faults: readonly Finding[],
+  faults: readonly CheckFinding[],
   { isUnnamedBuild }: Selection,
   deployments: readonly Deployment[],
 ): boolean {

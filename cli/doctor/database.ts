@@ -1,7 +1,7 @@
 import { parseOriginUrl } from "../../src/config/origin.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { quoted } from "../print/text.ts";
-import { type Finding, finding } from "./findings.ts";
+import { type DoctorFinding, finding } from "./findings.ts";
 import { isText, type RestClient } from "./rest.ts";
 
 /** The values that all checks of a database use. */
@@ -26,7 +26,7 @@ export interface Examination {
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /** Checks the form of the database's URL without a call. */
-export function checkUrl(text: string): Finding {
+export function checkUrl(text: string): DoctorFinding {
   let url: URL;
   try {
     url = new URL(text);
@@ -59,7 +59,7 @@ export function isReadableOnTheWay({ protocol, hostname }: URL): boolean {
  *
  * @param name the name of the setting
  */
-export function checkTokenForm(name: string, token: string): Finding | undefined {
+export function checkTokenForm(name: string, token: string): DoctorFinding | undefined {
   if (/^[\x21-\x7e]+$/.test(token)) return undefined;
   return finding(
     "token-malformed",
@@ -75,7 +75,7 @@ const NO_KEY = /^NOPERM\b.*\baccess\b.*\bkeys?\b/i;
  *
  * @returns undefined if the error has another reason
  */
-export function refusal(error: string): Finding | undefined {
+export function refusal(error: string): DoctorFinding | undefined {
   if (NO_KEY.test(error)) return finding("keys-not-permitted", error);
   if (/^(?:NOPERM|READONLY)\b/.test(error)) return finding("token-read-only", error);
   if (/capacity quota exceeded|^OOM\b/i.test(error)) return finding("database-full", error);
@@ -83,7 +83,11 @@ export function refusal(error: string): Finding | undefined {
 }
 
 /** Checks that the token may write. It writes one key, which expires after a minute. */
-export async function checkToken({ rest, ownPrefix, writtenKeys }: Examination): Promise<Finding> {
+export async function checkToken({
+  rest,
+  ownPrefix,
+  writtenKeys,
+}: Examination): Promise<DoctorFinding> {
   const key = `${ownPrefix}:write`;
   writtenKeys.add(key);
   const answer = await rest.run(["SET", key, "1", "PX", 60_000]);
@@ -110,13 +114,12 @@ export async function readInfo({ rest, token }: Examination): Promise<Map<string
  *
  * @param info the fields of INFO; empty if the database does not answer this command
  */
-export function checkEviction(info: ReadonlyMap<string, string>): Finding {
+export function checkEviction(info: ReadonlyMap<string, string>): DoctorFinding {
   const policy = info.get("maxmemory_policy");
   if (!policy) return finding("eviction-unknown", "INFO has no maxmemory_policy");
   return finding(
     policy === "noeviction" ? "eviction-off" : "eviction-on",
     `maxmemory_policy is ${quoted(policy)}`,
-    { policy: quoted(policy) },
   );
 }
 
@@ -139,7 +142,7 @@ const MAX_SKEW_MS = 1000;
 const WRONG_CLOCK_MS = 60_000;
 
 /** Measures the round trip and the clock with several calls. */
-export async function checkTiming(examination: Examination): Promise<Finding[]> {
+export async function checkTiming(examination: Examination): Promise<DoctorFinding[]> {
   const tookMs: number[] = [];
   const samples: ClockSample[] = [];
   for (let call = 0; call < SAMPLES; call++) {
@@ -166,7 +169,7 @@ export function timeIn(reply: unknown): number | undefined {
 }
 
 /** @param tookMs the durations of calls; at least one */
-export function roundTripFinding(tookMs: readonly number[], timeoutMs: number): Finding {
+export function roundTripFinding(tookMs: readonly number[], timeoutMs: number): DoctorFinding {
   const sorted = [...tookMs].sort((a, b) => a - b);
   const medianMs = round(sorted[Math.floor(sorted.length / 2)] as number);
   const worstMs = round(sorted.at(-1) as number);
@@ -181,7 +184,7 @@ export function roundTripFinding(tookMs: readonly number[], timeoutMs: number): 
  * Reports the skew of the fastest call, because its uncertainty is the smallest: half of its round
  * trip.
  */
-export function clockFinding(samples: readonly ClockSample[]): Finding {
+export function clockFinding(samples: readonly ClockSample[]): DoctorFinding {
   if (samples.length === 0) return finding("clock-unknown", "the store returned no time");
   const best = samples.reduce((one, other) => (other.tookMs < one.tookMs ? other : one));
   const [skewMs, uncertaintyMs] = [round(best.skewMs), Math.ceil(best.tookMs / 2)];

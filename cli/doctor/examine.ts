@@ -10,7 +10,7 @@ import {
   type Examination,
   readInfo,
 } from "./database.ts";
-import { type Finding, finding } from "./findings.ts";
+import { type DoctorFinding, finding } from "./findings.ts";
 import { CallFailure, createRestClient } from "./rest.ts";
 import { checkVectors } from "./vectors.ts";
 
@@ -28,7 +28,7 @@ const FATAL: ReadonlySet<string> = new Set([
  */
 export async function examine(
   options: Pick<Examination, "url" | "token" | "config" | "stop">,
-): Promise<Finding[]> {
+): Promise<DoctorFinding[]> {
   const { token, config, stop } = options;
   const address = checkUrl(options.url);
   // The Worker uses the URL in this form too.
@@ -57,7 +57,7 @@ export async function examine(
 }
 
 /** @param findings each check adds its findings, so that they are kept if a later check throws */
-async function runChecks(examination: Examination, findings: Finding[]): Promise<void> {
+async function runChecks(examination: Examination, findings: DoctorFinding[]): Promise<void> {
   // The first call also opens the connection, so it is not part of the round trips.
   await examination.rest.run(["PING"]);
   const access = await checkToken(examination);
@@ -73,7 +73,7 @@ const MIN_REMOVAL_MS = 3000;
  * Removes all keys that the doctor may have written. It never throws. It has its own client, because it
  * runs even if the rest of the run was stopped.
  */
-async function cleanUp(examination: Examination): Promise<Finding> {
+async function cleanUp(examination: Examination): Promise<DoctorFinding> {
   const { url, token, rest, ownPrefix, writtenKeys } = examination;
   const callTimeoutMs = Math.max(MIN_REMOVAL_MS, rest.callTimeoutMs);
   const stop = new AbortController().signal;

@@ -1,11 +1,6 @@
 import { formatCount } from "../../src/admin/format.ts";
+import type { Finding, Severity } from "../finding.ts";
 import { printable } from "../print/text.ts";
-
-/**
- * How serious a finding is. `unknown` means that the database did not return the value, so the
- * finding is neither good nor bad.
- */
-type Severity = "ok" | "unknown" | "warning" | "fault";
 
 /** The codes of findings that need no cure. */
 const OK = [
@@ -94,7 +89,7 @@ const UNKNOWN = {
 interface Code {
   readonly severity: Severity;
   /** Findings with the severity `ok` have none. */
-  readonly advice?: string;
+  readonly cure?: string;
 }
 
 export type FindingCode =
@@ -112,25 +107,23 @@ export const CODES = Object.fromEntries([
 ]) as Readonly<Record<FindingCode, Code>>;
 
 function withSeverity(severity: Severity, cures: Readonly<Record<string, string>>) {
-  return Object.entries(cures).map(([code, advice]) => [code, { severity, advice }] as const);
+  return Object.entries(cures).map(([code, cure]) => [code, { severity, cure }] as const);
 }
 
-/** One result of a check. */
-export interface Finding {
-  /** The stable name, which docs/doctor.md explains. */
+/** A finding of `weir doctor`. */
+export interface DoctorFinding extends Finding {
   readonly code: FindingCode;
-  readonly severity: Severity;
-  /** The measured value as a text. Contains no secret. */
-  readonly value: string;
-  /** The measured values as numbers and texts, for programs. */
-  readonly measured?: Readonly<Record<string, number | string | readonly number[]>>;
-  /** The cure. Undefined if the severity is `ok`. */
-  readonly advice?: string;
+  /** The measured values as numbers, for programs. */
+  readonly measured?: Readonly<Record<string, number | readonly number[]>>;
 }
 
-/** Creates a finding. Its severity and its advice come from {@link CODES}. */
-export function finding(code: FindingCode, value: string, measured?: Finding["measured"]): Finding {
-  return { code, ...CODES[code], value, ...(measured && { measured }) };
+/** Creates a finding. Its severity and its cure come from {@link CODES}. */
+export function finding(
+  code: FindingCode,
+  message: string,
+  measured?: DoctorFinding["measured"],
+): DoctorFinding {
+  return { code, ...CODES[code], message, ...(measured && { measured }) };
 }
 
 /** The database or the Worker that the doctor examined, and the settings of the run. */
@@ -146,19 +139,19 @@ export interface Subject {
 }
 
 /** Returns the report as a text for people. */
-export function textReport(subject: Subject, unsafe: readonly Finding[]): string {
+export function textReport(subject: Subject, unsafe: readonly DoctorFinding[]): string {
   const findings = safeFindings(subject, unsafe);
   const width = Math.max(...findings.map(({ code }) => code.length));
-  const lines = findings.flatMap(({ code, severity, value, advice }) => [
-    `  ${severity.padEnd(7)}  ${code.padEnd(width)}  ${value}`,
-    ...(advice ? [`           → ${advice}.`] : []),
+  const lines = findings.flatMap(({ code, severity, message, cure }) => [
+    `  ${severity.padEnd(7)}  ${code.padEnd(width)}  ${message}`,
+    ...(cure ? [`           → ${cure}.`] : []),
   ]);
   const headline = printable(subject.headline);
   return [headline, "", ...lines, "", summaryOf(subject.noun, findings)].join("\n");
 }
 
 /** Returns the report as JSON. */
-export function jsonReport(subject: Subject, unsafe: readonly Finding[]): string {
+export function jsonReport(subject: Subject, unsafe: readonly DoctorFinding[]): string {
   const findings = safeFindings(subject, unsafe);
   // The fields contain no text of a server.
   const fields = Object.entries(subject.fields).map(([name, value]) => [
@@ -172,19 +165,8 @@ export function jsonReport(subject: Subject, unsafe: readonly Finding[]): string
  * Makes all texts of findings safe to print. Servers send parts of these texts, so this is done once
  * for all findings and does not depend on the check that created them.
  */
-function safeFindings({ secrets }: Subject, findings: readonly Finding[]): Finding[] {
-  return findings.map(({ value, measured, ...rest }) => ({
-    ...rest,
-    value: printable(value, secrets),
-    ...(measured && {
-      measured: Object.fromEntries(
-        Object.entries(measured).map(([name, each]) => [
-          name,
-          typeof each === "string" ? printable(each, secrets) : each,
-        ]),
-      ),
-    }),
-  }));
+function safeFindings({ secrets }: Subject, findings: readonly DoctorFinding[]): DoctorFinding[] {
+  return findings.map((each) => ({ ...each, message: printable(each.message, secrets) }));
 }
 
 /** Whether there is neither a fault nor a warning. */

@@ -6,7 +6,7 @@ import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { errors, type UpstashClient } from "../../src/stores/upstash/wire.ts";
 import { quoted } from "../print/text.ts";
 import { type Examination, refusal, timeIn } from "./database.ts";
-import { type Finding, finding } from "./findings.ts";
+import { type DoctorFinding, finding } from "./findings.ts";
 import type { CallFailure, Command, RestClient } from "./rest.ts";
 
 /** The length of the windows, in milliseconds. A run begins in the middle of one, so it does not cross its end. */
@@ -63,7 +63,7 @@ const VECTORS: readonly Vector[] = [
 ];
 
 /** Runs the vectors through Weir's own store, with the clock of the configuration. */
-export async function checkVectors(examination: Examination): Promise<Finding[]> {
+export async function checkVectors(examination: Examination): Promise<DoctorFinding[]> {
   const { url, token, rest, config } = examination;
   const { client, trace } = createScriptClient(rest);
   const { clock } = config;
@@ -97,7 +97,7 @@ function failureFinding(
   { failure, message }: StoreError,
   error: string | undefined,
   { config, token }: Examination,
-): Finding {
+): DoctorFinding {
   const reason = quoted(error ?? message, [token]);
   if (/^NOPERM\b.*\beval(?:sha)?\b/i.test(reason)) return finding("scripts-refused", reason);
   if (config.clock === "edge" && /\b(shebang|flags?)\b/i.test(reason)) {

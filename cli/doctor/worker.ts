@@ -1,6 +1,6 @@
 import { quoted } from "../print/text.ts";
 import { clockFinding, roundTripFinding } from "./database.ts";
-import { type Finding, finding, type Subject } from "./findings.ts";
+import { type DoctorFinding, finding, type Subject } from "./findings.ts";
 import { AnswerTooLarge, networkError, readBounded } from "./rest.ts";
 import type { Setting } from "./settings.ts";
 
@@ -26,7 +26,7 @@ const MAX_DURATION_MS = 86_400_000;
 const MAX_SKEW_MS = 1e13;
 
 /** Reads the answer of the doctor's endpoint, or of any other server. */
-function workerFindings(status: number, text: string): Finding[] {
+function workerFindings(status: number, text: string): DoctorFinding[] {
   const report = reportIn(text);
   if (report) return findingsOf(report);
   const isBusy = status === 503 && text.includes('"busy"');
@@ -58,7 +58,7 @@ function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
   return Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isItem);
 }
 
-function findingsOf(report: WorkerReport): Finding[] {
+function findingsOf(report: WorkerReport): DoctorFinding[] {
   const { store, mode, colo, timeoutMs, decisionsMs, skewMs, faults, error } = report;
   const place = typeof colo === "string" ? `, in Cloudflare's location ${quoted(colo)}` : "";
   const findings = [finding("worker-ok", `the store is ${quoted(store)}${place}`)];
@@ -94,7 +94,7 @@ export async function examineWorker(
   at: URL,
   token: Setting,
   stop: AbortSignal,
-): Promise<{ subject: Subject; findings: Finding[] }> {
+): Promise<{ subject: Subject; findings: DoctorFinding[] }> {
   const subject: Subject = {
     noun: "The Worker's store",
     headline: `Worker at ${at.origin} (token from ${token.source}).`,
@@ -104,7 +104,7 @@ export async function examineWorker(
   return { subject, findings: await callWorker(new URL(PATH, at), token, stop) };
 }
 
-async function callWorker(url: URL, token: Setting, stop: AbortSignal): Promise<Finding[]> {
+async function callWorker(url: URL, token: Setting, stop: AbortSignal): Promise<DoctorFinding[]> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
   try {
     const response = await fetch(url, {

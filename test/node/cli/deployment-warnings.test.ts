@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Finding } from "../../../cli/finding.ts";
+import type { CheckFinding } from "../../../cli/finding.ts";
 import { checkFolder, HEAD, RULES, WORKER } from "./check-folder.ts";
 import { callWeir, check, REPOSITORY } from "./run-weir.ts";
 
@@ -7,7 +7,7 @@ const RULE = { name: "api", limit: 5, window: "1m" } as const;
 const rulesOf = (...rules: object[]) => JSON.stringify({ rules });
 
 /** Returns the warnings about a wrangler.toml, with a configuration of one rule. */
-async function warnings(wrangler: string, match: object = {}): Promise<Finding[]> {
+async function warnings(wrangler: string, match: object = {}): Promise<CheckFinding[]> {
   const { findings } = await checkFolder({
     [RULES]: rulesOf({ ...RULE, match }),
     "worker.ts": WORKER,

@@ -36,7 +36,7 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
       });
       const found = await findingsOf(database, FAST);
       expect(found.slice(-2).map(({ code }) => code)).toEqual(["no-answer", "keys-left"]);
-      expect(found.at(-1)?.value).toContain(`did not confirm 1 call (${slow})`);
+      expect(found.at(-1)?.message).toContain(`did not confirm 1 call (${slow})`);
       // The database runs the call after the removal.
       await delay(400);
     },
@@ -72,10 +72,10 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
       hasFailed = true;
       return fail?.(name, response, call) ?? false;
     });
-    const { code, value } = await last(database);
+    const { code, message } = await last(database);
     expect(code).toBe("keys-left");
-    expect(value).toContain("did not confirm 1 call (EVALSHA), so keys may be left");
-    expect(value).toContain("they expire within 5 minutes");
+    expect(message).toContain("did not confirm 1 call (EVALSHA), so keys may be left");
+    expect(message).toContain("they expire within 5 minutes");
   });
 
   test("on a database that needs longer for the removal than other calls", async () => {
@@ -90,9 +90,9 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
   test("or names the refused command", async () => {
     const error = "NOPERM this user has no permissions to run the 'del' command";
     database.intercept((name, response) => name === "DEL" && answerJson(response, 400, { error }));
-    const { code, value } = await last(database);
+    const { code, message } = await last(database);
     expect(code).toBe("keys-left");
-    expect(value).toContain(`DEL was refused (${error}), so`);
+    expect(message).toContain(`DEL was refused (${error}), so`);
   });
 
   test("with a token that is limited to Weir's prefix", async () => {
@@ -114,7 +114,7 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
     expect(found.at(-1)?.code).toBe("cleaned-up");
     const others = await findingsOf(database, { prefix: "other" });
     const refused = others.find(({ code }) => code === "keys-not-permitted");
-    expect(refused?.advice).toContain("~weir:*");
+    expect(refused?.cure).toContain("~weir:*");
     await database.becomeUser({ username: "default", password: "" });
   });
 });

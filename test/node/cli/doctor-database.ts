@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { examine } from "../../../cli/doctor/examine.ts";
-import type { Finding } from "../../../cli/doctor/findings.ts";
+import type { DoctorFinding } from "../../../cli/doctor/findings.ts";
 import { listen } from "../../../dev/loopback.ts";
 import { connectRedis } from "../../../dev/redis-connection.ts";
 import { startRedisServer } from "../../../dev/redis-server.ts";
@@ -101,7 +101,7 @@ export function findingsOf(
   { url, token }: Pick<TestDatabase, "url" | "token">,
   config: Partial<Parameters<typeof examine>[0]["config"]> = {},
   stop: AbortSignal = new AbortController().signal,
-): Promise<Finding[]> {
+): Promise<DoctorFinding[]> {
   return examine({ url, token, config: { ...DEFAULTS, ...config }, stop });
 }
 

@@ -49,7 +49,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     const token = "wrong-token-7a9f";
     const findings = await findingsOf({ ...database, token });
     expect(findings.map(({ code }) => code)).toEqual(["url-ok", "token-wrong"]);
-    expect(findings[1]?.advice).toContain("UPSTASH_REDIS_REST_TOKEN from the same database");
+    expect(findings[1]?.cure).toContain("UPSTASH_REDIS_REST_TOKEN from the same database");
     expect(JSON.stringify(findings)).not.toContain(token);
   });
 
@@ -61,9 +61,9 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
         result: [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`],
       });
     });
-    const { severity, advice, measured } = await find("clock-skewed", database);
+    const { severity, cure, measured } = await find("clock-skewed", database);
     expect(severity).toBe("warning");
-    expect(advice).toContain("synchronize the wrong one by NTP");
+    expect(cure).toContain("synchronize the wrong one by NTP");
     // The doctor assumes that both ways of a call took equally long. All values are rounded.
     const { skewMs, uncertaintyMs } = measured as { skewMs: number; uncertaintyMs: number };
     expect(Math.abs(skewMs - 5000)).toBeLessThanOrEqual(uncertaintyMs + 2);
@@ -97,8 +97,8 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     expect((await find("round-trip-too-slow", database, { timeoutMs: 50 })).severity).toBe("fault");
     // The other calls keep the median below the timeout, even on a busy machine.
     slow(1600, 1);
-    const { advice } = await find("round-trip-slow", database, { timeoutMs: 3000 });
-    expect(advice).toContain("--at measures it");
+    const { cure } = await find("round-trip-slow", database, { timeoutMs: 3000 });
+    expect(cure).toContain("--at measures it");
   });
 
   test.for([
@@ -110,9 +110,9 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     ["MISCONF Redis is configured to save RDB snapshots", "write-refused"],
   ] as const)("reports the reason of a refused write: %s", async ([error, code]) => {
     database.intercept((name, response) => name === "SET" && answerJson(response, 400, { error }));
-    const { severity, value, advice } = await find(code, database);
-    expect({ severity, value }).toEqual({ severity: "fault", value: error });
-    expect(advice).not.toBe("");
+    const { severity, message, cure } = await find(code, database);
+    expect({ severity, message }).toEqual({ severity: "fault", message: error });
+    expect(cure).not.toBe("");
   });
 
   test("reports scripts that are refused", async () => {
@@ -120,7 +120,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     database.intercept(
       (name, response) => name.startsWith("EVAL") && answerJson(response, 400, { error }),
     );
-    expect((await find("scripts-refused", database)).value).toBe(error);
+    expect((await find("scripts-refused", database)).message).toBe(error);
   });
 
   test('reports that the server refuses the flag of the scripts with clock: "edge"', async () => {
@@ -128,7 +128,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     database.intercept(
       (name, response) => name.startsWith("EVAL") && answerJson(response, 400, { error }),
     );
-    expect((await find("script-flag-refused", database, { clock: "edge" })).value).toBe(error);
+    expect((await find("script-flag-refused", database, { clock: "edge" })).message).toBe(error);
   });
 
   test("reports a database that forgets counts", async () => {
@@ -136,9 +136,9 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
       if (name === "EVALSHA") await database.run("FLUSHALL");
       return false;
     });
-    const { severity, value } = await find("vector-differs", database);
+    const { severity, message } = await find("vector-differs", database);
     expect(severity).toBe("fault");
-    expect(value).toMatch(/^\d of 3 vectors: ".+": step \d: .+, expected /);
+    expect(message).toMatch(/^\d of 3 vectors: ".+": step \d: .+, expected /);
   });
 
   test("reports INFO that is not available as unknown, not as ok", async () => {
@@ -151,7 +151,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     database.intercept(() => true);
     const found = await findingsOf(database, FAST);
     expect(found.map(({ code }) => code)).toEqual(["url-ok", "no-answer"]);
-    expect(found[1]?.advice).toContain("onError");
+    expect(found[1]?.cure).toContain("onError");
   });
 
   test.for([3, 15])(
@@ -162,7 +162,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
       expect(found.map(({ code }) => code).filter((code) => !code.endsWith("-ok"))).toEqual(
         expect.arrayContaining(["keys-left"]),
       );
-      expect(found.at(-1)?.value).toContain("they expire within 5 minutes");
+      expect(found.at(-1)?.message).toContain("they expire within 5 minutes");
       for (const key of await database.keys()) {
         const name = key.split(" ")[0] as string;
         expect(name).toMatch(/^weir:doctor-[0-9a-f]{8}:/);
@@ -178,7 +178,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     database.intercept((name, _response, call) => call >= 15 && name === "EVALSHA");
     const found = await findingsOf(database, FAST);
     expect(found.slice(-2).map(({ code }) => code)).toEqual(["no-answer", "keys-left"]);
-    expect(found.at(-1)?.value).toContain("did not confirm 1 call (EVALSHA)");
+    expect(found.at(-1)?.message).toContain("did not confirm 1 call (EVALSHA)");
   });
 
   test("reports that the run was stopped, and removes its keys", async () => {
@@ -281,8 +281,8 @@ describe.runIf(hasRedisServer)("weir doctor, for settings of redis-server,", () 
     );
     const findings = await findingsOf(database);
     const found = findings.find(({ code }) => code === "eviction-on");
-    expect(found).toMatchObject({ severity: "fault", measured: { policy: "allkeys-lru" } });
-    expect(found?.advice).toContain("Turn eviction off");
+    expect(found).toMatchObject({ severity: "fault", message: "maxmemory_policy is allkeys-lru" });
+    expect(found?.cure).toContain("Turn eviction off");
     expect(await database.keys()).toEqual([]);
   });
 
@@ -291,8 +291,8 @@ describe.runIf(hasRedisServer)("weir doctor, for settings of redis-server,", () 
     const findings = await findingsOf(database);
     const found = findings.find(({ code }) => code === "vectors-failed");
     expect(found?.severity).toBe("fault");
-    expect(found?.value).toMatch(/unknown redis command/i);
-    expect(found?.advice).toContain("rename-command");
+    expect(found?.message).toMatch(/unknown redis command/i);
+    expect(found?.cure).toContain("rename-command");
     expect(await database.keys()).toEqual([]);
   });
 
@@ -316,8 +316,8 @@ describe.runIf(hasRedisServer)("weir doctor, for settings of redis-server,", () 
     const findings = await findingsOf(database);
     const found = findings.find(({ code }) => code === "token-read-only");
     expect(found?.severity).toBe("fault");
-    expect(found?.value).toMatch(/^NOPERM .*set/);
-    expect(found?.advice).toContain("Use the standard token");
+    expect(found?.message).toMatch(/^NOPERM .*set/);
+    expect(found?.cure).toContain("Use the standard token");
     // Nothing was written, so nothing needs to be removed.
     expect(findings.map(({ code }) => code)).not.toContain("keys-left");
     expect(await database.keys()).toEqual([]);

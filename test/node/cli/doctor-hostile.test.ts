@@ -53,8 +53,8 @@ describe.runIf(hasRedisServer)("weir doctor and a hostile database", () => {
   );
 
   test("makes every text of a report safe to print, also the text of a check that does not", () => {
-    const value = `${EVIL}${database.token}`;
-    const finding = { code: "token-ok", severity: "ok", value, measured: { name: value } } as const;
+    const message = `${EVIL}${database.token}`;
+    const finding = { code: "token-ok", severity: "ok", message } as const;
     for (const report of [textReport(subject, [finding]), jsonReport(subject, [finding])]) {
       expect(report).not.toMatch(OBEYED);
       expect(report).not.toContain(database.token);

@@ -10,10 +10,10 @@ test("docs/doctor.md lists every code of weir doctor with its severity", () => {
   expect(documented.sort()).toEqual(actual.sort());
 });
 
-test("every finding of weir doctor that is not ok has advice", () => {
+test("every finding of weir doctor that is not ok has cure", () => {
   for (const [code, each] of Object.entries(CODES)) {
-    const advice = "advice" in each ? each.advice : "";
-    expect(advice.length > 20, code).toBe(each.severity !== "ok");
-    expect(advice, code).not.toMatch(/\.$/);
+    const cure = "cure" in each ? each.cure : "";
+    expect(cure.length > 20, code).toBe(each.severity !== "ok");
+    expect(cure, code).not.toMatch(/\.$/);
   }
 });

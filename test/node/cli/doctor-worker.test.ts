@@ -47,21 +47,21 @@ describe("weir doctor --at", () => {
     const { ok, findings } = JSON.parse(run.stdout);
     const codes = findings.map(({ code }: { code: string }) => code);
     expect(codes).toEqual(["worker-ok", "round-trip-ok", "clock-ok"]);
-    expect(findings[0].value).toContain("the store is durable-object");
+    expect(findings[0].message).toContain("the store is durable-object");
     expect({ ok, code: run.code }).toEqual({ ok: true, code: 0 });
     expect(run.stdout).not.toMatch(/token-of-more/);
   });
 
   test("reports a wrong token as if there were no endpoint", async () => {
     const { findings } = await at(worker.url, `${TOKEN}2`);
-    expect(findings).toMatchObject([{ code: "worker-no-doctor", value: "HTTP 200" }]);
-    expect(findings[0]?.advice).toContain("npx wrangler secret put WEIR_ADMIN_TOKEN");
+    expect(findings).toMatchObject([{ code: "worker-no-doctor", message: "HTTP 200" }]);
+    expect(findings[0]?.cure).toContain("npx wrangler secret put WEIR_ADMIN_TOKEN");
   });
 
   test("reports that nothing listens at the URL", async () => {
     const { findings } = await at("http://127.0.0.1:9");
     expect(findings).toMatchObject([{ code: "worker-unreachable" }]);
-    expect(findings[0]?.advice).not.toContain("Upstash");
+    expect(findings[0]?.cure).not.toContain("Upstash");
   });
 
   test.for([
@@ -94,7 +94,7 @@ describe("weir doctor --at", () => {
       stopping.signal,
     );
     await stop();
-    expect(findings).toMatchObject([{ code: "not-finished", value: "ended by SIGINT" }]);
+    expect(findings).toMatchObject([{ code: "not-finished", message: "ended by SIGINT" }]);
   });
 
   const report = {

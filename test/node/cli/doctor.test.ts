@@ -98,7 +98,7 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     expect(findings).toContainEqual({
       code: "round-trip-ok",
       severity: "ok",
-      value: expect.any(String),
+      message: expect.any(String),
       measured: expect.objectContaining({ timeoutMs: 1000, medianMs: expect.any(Number) }),
     });
   });
