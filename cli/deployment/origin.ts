@@ -157,4 +157,4 @@ function privateOrigin({ url, setting, path }: OriginUrl): LocalFinding {
 
 /** Hosts that Cloudflare cannot reach: this machine, private addresses (RFC 1918, 6598, 3927, 4193), and local names. */
 const PRIVATE_HOST =
-  /^(?:localhost|127\..+|0\.0\.0\.0|10\..+|192\.168\..+|169\.254\..+|172\.(?:1[6-9]|2\d|3[01])\..+|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\..+|\[(?:::1?|f[cd].+|fe[89ab].+)\]|[^.]+|.+\.(?:localhost|local|internal|lan|home\.arpa))$/;
+  /^(?:localhost|127\..+|0\.0\.0\.0|10\..+|192\.168\..+|169\.254\..+|172\.(?:1[6-9]|2\d|3[01])\..+|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\..+|\[(?:::1?|f[cd].+|fe[89ab].+)\]|[^.[]+|.+\.(?:localhost|local|internal|lan|home\.arpa))$/;
