@@ -151,12 +151,11 @@ export function* sharedPrefixWarnings(
     );
   });
   if (!other) return;
-  const isCertain = url !== undefined && textVarOf(other, URL_SECRET) !== undefined;
   const own = `${prefix}-${deployment.environment ?? "production"}`;
   yield found(
     "shared-prefix",
     `vars.${PREFIX_VAR}`,
-    `This environment and ${placeOf(other)} have the prefix ${prefix}. ${isCertain ? "They" : "If both use one database, they"} count the same clients in the same counters`,
+    `This environment and ${placeOf(other)} have the prefix ${prefix}. If both use one database, they count the same clients in the same counters`,
     `Write ${settingIn(deployment.file, PREFIX_VAR, own)} in the vars of this environment`,
   );
 }
