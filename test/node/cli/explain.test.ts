@@ -205,7 +205,12 @@ it("needs a host for a path if a rule depends on the host", async () => {
 });
 
 it.each<[string, string | object, Record<string, string>, RegExp]>([
-  ["a configuration with faults", { rules: [{}] }, {}, /has \d faults?\. weir check .* explains them/],
+  [
+    "a configuration with faults",
+    { rules: [{}] },
+    {},
+    /has \d faults?\. weir check .* explains them/,
+  ],
   ["a configuration that is no JSON", "{", {}, /could not be loaded/],
   [
     "a short key secret",
