@@ -23,7 +23,9 @@ async function collect(...rules: [mode: Mode, readyMs: number][]) {
   const ofModes = rules.map(([mode]) => ({ mode }) as Rule);
   const collected = collectWithinGrace(ofModes, results, onWait);
   await vi.runAllTimersAsync();
-  const applied = (await collected).map(({ rule, later }) => (later ? "pending" : rule.mode));
+  const applied = (await collected).map(({ rule, pendingRules }) =>
+    pendingRules ? "pending" : rule.mode,
+  );
   return { applied, waits: onWait.mock.calls.flat() };
 }
 
