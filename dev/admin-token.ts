@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { localSecrets } from "../cli/doctor/local-secrets.ts";
+import { localSecrets } from "../cli/doctor/settings.ts";
 
 /** The token of the admin surface in a run on this machine. */
 export interface DevToken {

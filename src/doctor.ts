@@ -46,8 +46,8 @@ async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<o
   const bindings = resolveBindings(config, env);
   const { store: binding, mode, limiterFaults, requestFaults } = bindings;
   const identity = crypto.randomUUID();
-  // A token may be limited to Weir's prefix. No key of a rule begins with this text: in such a key,
-  // a window, such as `1m`, comes directly after the rule's name.
+  // The token of the database may be restricted to keys that begin with Weir's prefix, so these keys
+  // begin with it. No key of a rule begins with `doctor-`: a rule's name is followed by a window.
   const prefix = `${bindings.prefix}:doctor-${identity.slice(0, 8)}`;
   const store = createStore(binding, { clock, timeoutMs, prefix });
   const quota = { limit: DECISIONS, ceiling: DECISIONS, windowMs: 60_000, offsetMs: 0, cost: 1 };

@@ -162,7 +162,7 @@ export interface FileOptions {
 export interface LogFile {
   readonly name: string;
   readonly format: LogFormat;
-  /** What its lines state; undefined for an empty file. */
+  /** Which facts its lines can state; undefined for an empty file. */
   readonly facts: LogFacts | undefined;
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;

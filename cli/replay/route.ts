@@ -133,8 +133,8 @@ function isSmall({ place, matches = [] }: Route): boolean {
 
 /** Whether the conditions of a rule read only the host, the method and the path of a request. */
 function matchesByPlace(rule: Rule): boolean {
-  return conditionsOf(rule).every(({ headers, query, ips, countries, asns, bots }) =>
-    [headers, query, ips, countries, asns, bots].every((each) => each === undefined),
+  return conditionsOf(rule).every(({ hosts, methods, paths, ...others }) =>
+    Object.values(others).every((each) => each === undefined),
   );
 }
 

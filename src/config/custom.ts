@@ -113,7 +113,7 @@ export type CustomSettleValue = CustomCostValue | PartialCost;
  * Computes the cost of a request for `cost: "custom:NAME"`: a whole number from 0 to
  * 999999999999999. A request with a cost of 0 is free. The cost counts as unknown if the result is
  * any other value, if the function throws, or if it takes longer than `timeoutMs`. Weir then charges
- * the `default` of the rule's cost, else its `max`, else 1.
+ * the `max` of the rule's cost, else its `default`, but at least 1.
  *
  * A function receives the request that will be forwarded. To read the body, it must clone the
  * request.

@@ -99,8 +99,8 @@ export interface Tally {
   /** Quota used in the current window, including this request's cost if it was charged. */
   readonly count: number;
   /**
-   * Milliseconds until the current window ends, always more than 0. If a counter rolls over, its
-   * current window is never earlier than the window of its last charge. That window can be later than
+   * Milliseconds until the current window ends, always more than 0. If unused quota of the
+   * counter goes to later windows, its current window is never earlier than that of its last charge. That window can be later than
    * the window at the clock's time, if a clock has stepped back or the start of the windows was
    * changed.
    */

@@ -73,7 +73,7 @@ const ALLOW_ORIGIN = "Access-Control-Allow-Origin";
 const ALLOW_CREDENTIALS = "Access-Control-Allow-Credentials";
 const EXPOSE = "Access-Control-Expose-Headers";
 
-/** The headers of a denial that pages need. */
+/** The headers that a page on another origin needs to read from a denial. */
 const EXPOSED = ["Retry-After", ...QUOTA_HEADERS];
 
 /**

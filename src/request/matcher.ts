@@ -370,8 +370,8 @@ class RouteTable {
         else select(selected, index, variant, params);
       }
     }
-    // These variants keep `;parameters`, in which clients can write any text. So these variants
-    // select only rules that no variant in `variants` selects.
+    // Unstripped variants keep `;parameters`, in which clients can write any text. So an unstripped
+    // variant selects a rule only if none of the other variants has selected it.
     const alreadySelected = new Set(selected.keys());
     for (const variant of unstrippedVariants) {
       for (const [{ index, isException }, params] of this.#targetsOf(variant)) {

@@ -55,8 +55,8 @@ local function nextKey(suffix)
 end
 
 -- Sets the current window of a calendar counter. Lua knows no time zones, so the arguments contain the
--- number of the window before the Worker's current one, and the starts of this and the next three
--- windows. If the current time is not in the first three, the counter has a `fault`, because a clock is
+-- number of the previous window (the one before the Worker's current window), and four starts: of the
+-- previous window and of the three windows after it. If the current time is not in the first three, the counter has a `fault`, because a clock is
 -- wrong by a whole window. No command may use such a counter, but the script must go on reading arguments.
 -- `ends` has the ends of the three windows, up to the window `lastEnd`.
 local function readCalendar(c)
