@@ -12,6 +12,7 @@ import { exceeds, verdictsOf } from "../../src/limiter/decision.ts";
 import type { AppliedRule } from "../../src/request/rule-applier.ts";
 import type { Answer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
+import type { CountedClient } from "./client-table.ts";
 
 // The groups of counters of one request, and what their answers mean. The limiter (src/limiter/decider.ts) does the
 // same with promises, and without the windows and the clients that reports show.
@@ -35,6 +36,8 @@ export interface RuleVerdict {
   readonly windowEnd: number;
   /** The policy of this window, such as `search/1m`. */
   readonly policy: string;
+  /** The client, which is the same object for many requests if the rule is plain. */
+  readonly counted: CountedClient;
 }
 
 /** A request with the verdicts of all rules that match it. */
@@ -46,7 +49,7 @@ export interface ReplayedRequest {
 }
 
 /** A rule that counts a request, for one client. */
-export interface AppliedClient {
+export interface AppliedClient extends CountedClient {
   readonly rule: Rule;
   /** The index of the rule among the replayed rules. */
   readonly index: number;
@@ -117,14 +120,15 @@ export function replayedRequestOf(
 
 /** @param first the position of the rule's first counter in its group */
 function verdictOf(
-  { index: rule, text: client, ruleCounters, rule: { spread } }: AppliedClient,
+  counted: AppliedClient,
   answer: GroupAnswer,
   first: number,
   now: number,
 ): RuleVerdict {
+  const { index: rule, text: client, ruleCounters } = counted;
   const denying = answer.admitted ? -1 : denyingPosition(ruleCounters, answer, first);
   const { counter, window } = ruleCounters[Math.max(0, denying)] as RuleCounter;
-  const windows: Windows = spread ? { ...counter, offsetMs: 0 } : counter;
+  const windows: Windows = counted.rule.spread ? { ...counter, offsetMs: 0 } : counter;
   const { index, endsAt: windowEnd } = windowAt(now, windows);
   return {
     rule,
@@ -133,6 +137,7 @@ function verdictOf(
     windowStart: windowStart(windows, index),
     windowEnd,
     policy: window.policy,
+    counted,
   };
 }
 

@@ -108,6 +108,8 @@ export class PlainClient implements AppliedClient {
   readonly plain: PlainRule;
   readonly identity: string;
   readonly text: string;
+  place?: number;
+  generation?: number;
   readonly #used: readonly Used[];
   #keyedCounters: readonly RuleCounter[] | undefined;
 

@@ -21,7 +21,7 @@ const LISTED_CLIENTS = 20;
 /** How many user agents, and how many paths, a client in a report has. */
 const LISTED_TEXTS = 3;
 
-/** How many addresses are counted exactly, and how many clients under all rules together. Each takes 170 bytes. */
+/** The maximum number of clients. */
 const MAX_CLIENTS = 500_000;
 
 function textsOf({ userAgents, paths }: LoudClient<string>): {
@@ -30,6 +30,9 @@ function textsOf({ userAgents, paths }: LoudClient<string>): {
 } {
   return { userAgents: userAgents.top(LISTED_TEXTS), paths: paths.top(LISTED_TEXTS) };
 }
+
+/** The column of the records for all rules together. Those of the rules follow. */
+const ALL_RULES = 0;
 
 /** Numbers of requests. */
 class RequestCounts {
@@ -49,7 +52,8 @@ class RequestCounts {
     if (hasSucceeded(request)) this.#deniedSucceeded++;
   }
 
-  report(clients: ClientTable, clientsDenied: number): Counts {
+  report(clients: ClientTable, column: number, field: "denied" | "deniedBefore"): Counts {
+    const sums = clients.sums(column);
     const [requests, denied] = [this.#requests, this.#denied];
     return {
       requests,
@@ -57,8 +61,8 @@ class RequestCounts {
       denied,
       deniedShare: requests === 0 ? 0 : denied / requests,
       deniedSucceeded: this.#hasStatuses ? this.#deniedSucceeded : undefined,
-      clients: clients.sums().clients,
-      clientsDenied,
+      clients: sums.clients,
+      clientsDenied: sums[field],
       isEstimate: clients.isEstimate,
       isDeniedEstimate: clients.isDeniedEstimate,
     };
@@ -67,7 +71,8 @@ class RequestCounts {
 
 /** Adds up requests by their verdicts: those of one rule, or all of them. */
 class Totals {
-  readonly clients: ClientTable;
+  readonly #clients: ClientTable;
+  readonly #column: number;
   readonly #hasStatuses: boolean;
   readonly #counts: RequestCounts;
   readonly #loud = new LoudClients<string>();
@@ -75,8 +80,10 @@ class Totals {
   readonly #allowed: Uint32Array;
   readonly #denied: Uint32Array;
 
-  constructor(axis: TimeAxis, hasStatuses: boolean, maxClients: number) {
-    this.clients = new ClientTable(maxClients);
+  /** @param column the column of the table that has the records */
+  constructor(axis: TimeAxis, hasStatuses: boolean, clients: ClientTable, column: number) {
+    this.#clients = clients;
+    this.#column = column;
     this.#hasStatuses = hasStatuses;
     this.#counts = new RequestCounts(hasStatuses);
     this.#axis = axis;
@@ -86,16 +93,23 @@ class Totals {
 
   /**
    * @param client undefined if it is unknown
+   * @param place the client's place in the table
    * @param step the step of the request's time
    */
-  add(request: LogRequest, isDenied: boolean, client: string | undefined, step: number): void {
+  add(
+    request: LogRequest,
+    isDenied: boolean,
+    client: string | undefined,
+    place: number | undefined,
+    step: number,
+  ): void {
     this.#counts.add(request, isDenied);
     const series = isDenied ? this.#denied : this.#allowed;
     series[step] = (series[step] as number) + 1;
-    if (client === undefined) return;
-    const record = this.clients.of(client);
-    record.requests++;
+    if (client === undefined || place === undefined) return;
+    this.#clients.addRequest(place, this.#column);
     if (!isDenied) return;
+    const record = this.#clients.recordOf(client, this.#column);
     record.denied++;
     if (record.denied === 1) record.firstDenied = request.at;
     record.lastDenied = request.at;
@@ -106,7 +120,7 @@ class Totals {
   report(): Counts & { mostDenied: DeniedClient[]; timeline: Timeline } {
     const { startMs, stepSeconds, steps } = this.#axis;
     return {
-      ...this.#counts.report(this.clients, this.clients.sums().denied),
+      ...this.#counts.report(this.#clients, this.#column, "denied"),
       mostDenied: this.#loud.top(LISTED_CLIENTS).map((loud) => this.#deniedClient(loud)),
       timeline: {
         start: startMs === undefined ? undefined : new Date(startMs).toISOString(),
@@ -118,12 +132,13 @@ class Totals {
   }
 
   #deniedClient(loud: LoudClient<string>): DeniedClient {
-    const { requests, denied, deniedSucceeded, error, firstDenied, lastDenied } = this.clients.of(
+    const { denied, deniedSucceeded, error, firstDenied, lastDenied } = this.#clients.recordOf(
       loud.id,
+      this.#column,
     );
     return {
       client: loud.client,
-      requests,
+      requests: this.#clients.requestsOf(loud.id, this.#column),
       denied,
       deniedSucceeded: this.#hasStatuses ? deniedSucceeded : undefined,
       error,
@@ -175,7 +190,8 @@ class ComparisonTotals {
       if (denied && counted) counted.denied++;
     }
     const { ip } = request;
-    const record = ip === undefined ? undefined : this.#clients.of(ip);
+    const hasRecord = ip !== undefined && (wasDenied || isDenied);
+    const record = hasRecord ? this.#recordOf(ip) : undefined;
     if (wasDenied && record) record.deniedBefore++;
     if (wasDenied === isDenied) this.#requests[isDenied ? "deniedByBoth" : "allowedByBoth"]++;
     else if (isDenied) this.#addNewlyDenied(request, record);
@@ -200,10 +216,9 @@ class ComparisonTotals {
   }
 
   report(): ComparedTotals {
-    const { newlyDenied, noLongerDenied, deniedMore, deniedLess, deniedBefore } =
-      this.#clients.sums();
+    const { newlyDenied, noLongerDenied, deniedMore, deniedLess } = this.#clients.sums(ALL_RULES);
     return {
-      before: this.#counts.report(this.#clients, deniedBefore),
+      before: this.#counts.report(this.#clients, ALL_RULES, "deniedBefore"),
       requests: {
         ...this.#requests,
         newlyDeniedSucceeded: this.#known(this.#requests.newlyDeniedSucceeded),
@@ -217,15 +232,18 @@ class ComparisonTotals {
     };
   }
 
+  #recordOf(address: string): ClientRecord {
+    return this.#clients.recordOf(address, ALL_RULES);
+  }
+
   #known(value: number): number | undefined {
     return this.#hasStatuses ? value : undefined;
   }
 
   #listed(clients: LoudClients<string>): ComparedClient[] {
     return clients.top(LISTED_CLIENTS).map((loud) => {
-      const { requests, deniedBefore, denied, newlyDeniedSucceeded, error } = this.#clients.of(
-        loud.id,
-      );
+      const requests = this.#clients.requestsOf(loud.id, ALL_RULES);
+      const { deniedBefore, denied, newlyDeniedSucceeded, error } = this.#recordOf(loud.id);
       return {
         ...{ client: loud.client, requests, deniedBefore, denied },
         newlyDeniedSucceeded: this.#known(newlyDeniedSucceeded),
@@ -245,6 +263,7 @@ interface RuleTotals {
 /** Adds up the verdicts of a replay, in bounded memory. */
 export class ReplayTotals {
   readonly #axis = new TimeAxis();
+  readonly #clients: ClientTable;
   readonly #all: Totals;
   readonly #rules: readonly RuleTotals[];
   #unmatched = 0;
@@ -261,15 +280,14 @@ export class ReplayTotals {
     hasStatuses = true,
     maxClients = MAX_CLIENTS,
   ) {
-    const maxOfRule = Math.ceil(maxClients / Math.max(1, rules.length));
-    this.#rules = rules.map((rule) => ({
+    this.#clients = new ClientTable(rules.length + 1, maxClients);
+    this.#rules = rules.map((rule, index) => ({
       rule,
-      totals: new Totals(this.#axis, hasStatuses, maxOfRule),
+      totals: new Totals(this.#axis, hasStatuses, this.#clients, index + 1),
       windows: new WorstWindows(),
     }));
-    this.#all = new Totals(this.#axis, hasStatuses, maxClients);
-    this.comparison =
-      against && new ComparisonTotals(against.rules, this.#all.clients, hasStatuses);
+    this.#all = new Totals(this.#axis, hasStatuses, this.#clients, ALL_RULES);
+    this.comparison = against && new ComparisonTotals(against.rules, this.#clients, hasStatuses);
   }
 
   /**
@@ -280,13 +298,19 @@ export class ReplayTotals {
   add({ request, outcome, verdicts }: ReplayedRequest, before?: ReplayedRequest): void {
     const isDenied = outcome === "limited";
     const step = this.#axis.stepOf(request.at);
-    this.#all.add(request, isDenied, request.ip, step);
-    if (outcome === "unmatched") this.#unmatched++;
+    const { ip } = request;
+    let ofAddress: number | undefined;
     for (const verdict of verdicts) {
+      const { client, denied, counted } = verdict;
+      const place = this.#clients.placeOf(client, counted);
+      ofAddress = client === ip ? place : undefined;
       const { totals, windows } = this.#rules[verdict.rule] as RuleTotals;
-      totals.add(request, verdict.denied, verdict.client, step);
+      totals.add(request, denied, client, place, step);
       windows.add(verdict);
     }
+    if (ip !== undefined) ofAddress ??= this.#clients.placeOf(ip);
+    this.#all.add(request, isDenied, ip, ofAddress, step);
+    if (outcome === "unmatched") this.#unmatched++;
     if (before) this.comparison?.add(before, isDenied);
   }
 

@@ -18,6 +18,7 @@ export function verdictOn(request: LogRequest, fields: Partial<RuleVerdict> = {}
     windowStart,
     windowEnd: windowStart + 60_000,
     policy: "api",
+    counted: {},
     ...fields,
   };
 }
