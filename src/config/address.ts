@@ -218,14 +218,16 @@ export const MAX_NETWORKS = 50_000;
 export class NetworkSet {
   readonly #texts: readonly string[];
   readonly #keys: ReadonlySet<string>;
-  /** The lengths of the prefixes, each once. */
-  readonly #lengths: readonly number[];
+  /** The lengths of the prefixes, each once, by the number of bytes of an address: 4 or 16. */
+  readonly #lengths: ReadonlyMap<number, readonly number[]>;
 
   /** @param texts the networks as users write them, for messages */
   constructor(texts: readonly string[], networks: readonly Network[]) {
     this.#texts = texts;
     this.#keys = new Set(networks.map(([address, bits]) => keyOf(address, bits)));
-    this.#lengths = [...new Set(networks.map(([, bits]) => bits))];
+    const lengthsOf = (size: number) =>
+      networks.flatMap(([{ bytes }, bits]) => (bytes.length === size ? [bits] : []));
+    this.#lengths = new Map([4, 16].map((size) => [size, [...new Set(lengthsOf(size))]]));
   }
 
   /** The number of networks, as the user has written them. */
@@ -234,7 +236,8 @@ export class NetworkSet {
   }
 
   contains(address: Address): boolean {
-    return this.#lengths.some((bits) => this.#keys.has(keyOf(address, bits)));
+    const lengths = this.#lengths.get(address.bytes.length) as readonly number[];
+    return lengths.some((bits) => this.#keys.has(keyOf(address, bits)));
   }
 
   /** Yields the networks in the order in which the user has written them. */

@@ -42,7 +42,7 @@ class OverrideTable {
       "CREATE TABLE IF NOT EXISTS overrides (id TEXT PRIMARY KEY, version INTEGER NOT NULL, value TEXT NOT NULL)",
     );
     const rows = sql.exec<{ id: string; value: string }>(
-      "SELECT id, value FROM overrides ORDER BY version",
+      "SELECT id, value FROM overrides WHERE value IS NOT NULL ORDER BY version",
     );
     for (const { id, value } of rows) this.#overrides.set(id, JSON.parse(value) as Override);
   }

@@ -153,7 +153,7 @@ export class BucketTables {
     for (const resolution of RESOLUTIONS) {
       // SQLite reads the columns of a large row only as far as they are selected: `clients` is last.
       sql.exec(
-        `CREATE TABLE IF NOT EXISTS ${resolution}s (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, clients TEXT)`,
+        `CREATE TABLE IF NOT EXISTS ${resolution}_sums (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, clients TEXT)`,
       );
     }
   }
@@ -169,14 +169,14 @@ export class BucketTables {
       const groups = Map.groupBy(clients, ({ lastAt }) => bucketAt(resolution, lastAt));
       for (const [at, group] of groups) {
         const [row] = this.#sql.exec<{ clients: string | null }>(
-          `SELECT clients FROM ${resolution}s WHERE at = ?`,
+          `SELECT clients FROM ${resolution}_sums WHERE at = ?`,
           at,
         );
         const sketch = new ClientSketch(readClients(row?.clients ?? null));
         for (const client of group) sketch.add(client);
         const stored = JSON.stringify(sketch.top());
         if (row) {
-          this.#sql.exec(`UPDATE ${resolution}s SET clients = ? WHERE at = ?`, stored, at);
+          this.#sql.exec(`UPDATE ${resolution}_sums SET clients = ? WHERE at = ?`, stored, at);
         } else {
           this.#put(resolution, at, emptyRow(), stored);
         }
@@ -187,7 +187,7 @@ export class BucketTables {
   /** Removes the buckets that have ended too long ago. */
   prune(now: number): void {
     for (const resolution of RESOLUTIONS) {
-      this.#sql.exec(`DELETE FROM ${resolution}s WHERE at < ?`, now - RETENTION_MS[resolution]);
+      this.#sql.exec(`DELETE FROM ${resolution}_sums WHERE at < ?`, now - RETENTION_MS[resolution]);
     }
   }
 
@@ -195,7 +195,7 @@ export class BucketTables {
   addTo(resolution: Resolution, time: number, sums: SumsRow): void {
     const at = bucketAt(resolution, time);
     const [stored] = this.#sql.exec<StoredSums>(
-      `SELECT head, rules FROM ${resolution}s WHERE at = ?`,
+      `SELECT head, rules FROM ${resolution}_sums WHERE at = ?`,
       at,
     );
     const row = stored ? readRow(stored) : emptyRow();
@@ -206,7 +206,7 @@ export class BucketTables {
       return;
     }
     this.#sql.exec(
-      `UPDATE ${resolution}s SET head = ?, rules = ? WHERE at = ?`,
+      `UPDATE ${resolution}_sums SET head = ?, rules = ? WHERE at = ?`,
       headOf(row),
       row.rules.toStored(),
       at,
@@ -215,7 +215,7 @@ export class BucketTables {
 
   #put(resolution: Resolution, at: number, row: SumsRow, clients: string | null): void {
     this.#sql.exec(
-      `INSERT INTO ${resolution}s VALUES (?, ?, ?, ?)`,
+      `INSERT INTO ${resolution}_sums VALUES (?, ?, ?, ?)`,
       at,
       headOf(row),
       row.rules.toStored(),
@@ -246,10 +246,10 @@ class TotalsRow {
   constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
     sql.exec(
-      "CREATE TABLE IF NOT EXISTS totals (since INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, state TEXT NOT NULL)",
+      "CREATE TABLE IF NOT EXISTS total_sums (since INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, state TEXT NOT NULL)",
     );
     const [stored] = sql.exec<StoredSums & { since: number; state: string }>(
-      "SELECT * FROM totals",
+      "SELECT * FROM total_sums",
     );
     this.since = stored?.since ?? now;
     this.sums = stored ? readRow(stored) : emptyRow();
@@ -258,7 +258,7 @@ class TotalsRow {
 
   write(sources: readonly StoredSource[]): void {
     this.#sql.exec(
-      "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO total_sums VALUES (?, ?, ?, ?)",
       this.since,
       headOf(this.sums),
       this.sums.rules.toStored(),
@@ -280,8 +280,10 @@ export class RuleSlots {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec("CREATE TABLE IF NOT EXISTS rules (slot INTEGER PRIMARY KEY, name TEXT NOT NULL)");
-    const rows = sql.exec<{ slot: number; name: string }>("SELECT slot, name FROM rules");
+    sql.exec(
+      "CREATE TABLE IF NOT EXISTS rule_slots (slot INTEGER PRIMARY KEY, name TEXT NOT NULL)",
+    );
+    const rows = sql.exec<{ slot: number; name: string }>("SELECT slot, name FROM rule_slots");
     for (const { slot, name } of rows) this.#byName.set(name, slot);
   }
 
@@ -301,7 +303,7 @@ export class RuleSlots {
     if (known !== undefined) return known;
     const slot = this.#byName.size;
     if (slot >= MAX_RULES && name !== OTHER_RULES) return this.slotFor(OTHER_RULES);
-    this.#sql.exec("INSERT INTO rules VALUES (?, ?)", slot, name);
+    this.#sql.exec("INSERT INTO rule_slots VALUES (?, ?)", slot, name);
     this.#byName.set(name, slot);
     return slot;
   }
@@ -331,7 +333,7 @@ export function readReport(
     until: bucketAt(resolution, until - 1) + BUCKET_MS[resolution],
   };
   const rows = sql.exec<{ at: number; head: string }>(
-    `SELECT at, head FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
+    `SELECT at, head FROM ${resolution}_sums WHERE at >= ? AND at < ? ORDER BY at`,
     range.from,
     range.until,
   );
@@ -341,7 +343,7 @@ export function readReport(
   const sums = new RuleArray();
   for (const { resolution: part, from: start, until: end } of coarsest(range)) {
     const stored = sql.exec<{ rules: ArrayBuffer }>(
-      `SELECT rules FROM ${part}s WHERE at >= ? AND at < ?`,
+      `SELECT rules FROM ${part}_sums WHERE at >= ? AND at < ?`,
       start,
       end,
     );
@@ -366,7 +368,7 @@ function readRuleBuckets(
   slot: number | undefined,
 ): RuleSums[] {
   const rows = sql.exec<{ rules: ArrayBuffer | null }>(
-    `SELECT substr(rules, ?, ?) AS rules FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
+    `SELECT substr(rules, ?, ?) AS rules FROM ${resolution}_sums WHERE at >= ? AND at < ? ORDER BY at`,
     slot === undefined ? 1 : slot * RULE_BYTES + 1,
     slot === undefined ? 0 : RULE_BYTES,
     from,
@@ -385,7 +387,7 @@ function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined)
   const sums = new ClientSketch([], Number.POSITIVE_INFINITY);
   for (const { resolution, from, until } of coarsest(range)) {
     const rows = sql.exec<{ clients: string | null }>(
-      `SELECT clients FROM ${resolution}s WHERE at >= ? AND at < ?`,
+      `SELECT clients FROM ${resolution}_sums WHERE at >= ? AND at < ?`,
       from,
       until,
     );

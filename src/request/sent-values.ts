@@ -194,9 +194,13 @@ function foldName(name: string): string {
   return foldText(name, false).replace(BECOMES_UNDERSCORE, "_");
 }
 
-/** Folds the name of a rule, without brackets around it or after it. */
-function foldRuleName(name: string): string {
-  return foldName(name.replace(/(\[\d*\])+$/, "").replace(/^\[(.+)\]$/, "$1"));
+/**
+ * Returns the folded forms in which the name of a rule may be sent: without brackets around it or after it,
+ * and without the last bracket of `user[id]`, which {@link withoutSuffix} removes from sent names too.
+ */
+function foldedRuleNames(name: string): ReadonlySet<string> {
+  const bare = name.replace(/(\[\d*\])+$/, "").replace(/^\[(.+)\]$/, "$1");
+  return new Set([foldName(bare), foldName(withoutSuffix(bare) || bare)]);
 }
 
 /**
@@ -254,9 +258,10 @@ export class NameIndex {
   constructor(names: Iterable<string>) {
     this.all = [...new Set(names)];
     for (const name of this.all) {
-      const folded = foldRuleName(name);
-      this.#byFolded.set(folded, [...(this.#byFolded.get(folded) ?? []), name]);
-      this.#longest = Math.max(this.#longest, folded.length);
+      for (const folded of foldedRuleNames(name)) {
+        this.#byFolded.set(folded, [...(this.#byFolded.get(folded) ?? []), name]);
+        this.#longest = Math.max(this.#longest, folded.length);
+      }
     }
     const initials = new Set([...this.#byFolded.keys()].map((folded) => folded[0]));
     this.#mayBegin = Array.from({ length: 128 }, (_, code) => {
@@ -289,7 +294,7 @@ export class NameIndex {
       if (end > this.#longest) break;
       texts.add(name.slice(0, end));
     }
-    return [...texts].flatMap((text) => this.#byFolded.get(foldName(text)) ?? NONE);
+    return [...new Set([...texts].flatMap((text) => this.#byFolded.get(foldName(text)) ?? NONE))];
   }
 }
 
@@ -463,6 +468,7 @@ export class SentValues {
     const text = this.#search.slice(1);
     let decoded = 0;
     forEachPair(text, AMPERSAND, ({ start, equals, end, after }) => {
+      if (!index.mayBegin(text.charCodeAt(start))) return;
       const sent = text.slice(start, equals);
       if (!PLAIN.test(sent)) decoded += sent.length;
       const names = decoded > MAX_DECODED_NAMES ? index.all : index.find(sent);
@@ -540,7 +546,9 @@ function addPair(
 
 /** Whether lenient servers read a sent name as this name, and not as a part of it. */
 function isWhole(sent: string, name: string): boolean {
-  return foldName(withoutSuffix(withoutPrefix(decodeName(sent)))) === foldRuleName(name);
+  const forms = foldedRuleNames(name);
+  const text = withoutPrefix(decodeName(sent));
+  return forms.has(foldName(text)) || forms.has(foldName(withoutSuffix(text)));
 }
 
 /**

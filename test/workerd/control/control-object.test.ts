@@ -105,7 +105,7 @@ describe("statistics", () => {
     const minutes = [unmatched, minuteAt(NOON + MINUTE_MS, 5), minuteAt(NOW, 2)];
     await object.upload(uploadOf(1, { minutes }));
     await runInDurableObject(object, (_, { storage }) => {
-      storage.sql.exec("UPDATE minutes SET rules = x'010203' WHERE at = ?", NOON + MINUTE_MS);
+      storage.sql.exec("UPDATE minute_sums SET rules = x'010203' WHERE at = ?", NOON + MINUTE_MS);
     });
     const { buckets, ruleBuckets } = await object.statistics({ ...all, rule: "search" });
     expect(buckets).toHaveLength(3);

@@ -59,6 +59,21 @@ describe("overrides", () => {
     expect(update?.version).toBeGreaterThan(version);
   });
 
+  it("of a version that kept removed ones as rows without a value still hold", async () => {
+    const object = globalObject();
+    await object.setOverride(change("one"), "token");
+    await runInDurableObject(object, (_, { storage: { sql } }) => {
+      sql.exec("ALTER TABLE overrides RENAME TO current");
+      sql.exec(
+        "CREATE TABLE overrides (id TEXT PRIMARY KEY, version INTEGER NOT NULL, value TEXT)",
+      );
+      sql.exec("INSERT INTO overrides SELECT * FROM current");
+      sql.exec("INSERT INTO overrides VALUES ('search:removed', 1, NULL)");
+    });
+    await evictDurableObject(object);
+    expect(await object.overrides()).toMatchObject([{ client: idOf("one") }]);
+  });
+
   it("end by themselves", async () => {
     const object = globalObject();
     await object.setOverride(change("short", NOW + 60_000), "token");

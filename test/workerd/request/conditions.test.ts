@@ -173,6 +173,14 @@ describe("a condition on a query parameter", () => {
     [{ query: { q: { prefix: "ä" } } }, "?q=%C3%A4b", "yes"],
     [{ query: { q: { prefix: "a" } } }, `?q=a${"b".repeat(40_000)}`, "unclear"],
     [{ query: { a: true, b: false } }, "?a=1", "yes"],
+    [{ query: { "filter[type]": "export" } }, "?filter[type]=export", "yes"],
+    ...["filter[type]+", "filter[type]%0a", "filter[type", "[filter[type]]"].map(
+      (name): [ConditionsInput, string, Result] => [
+        { query: { "filter[type]": "export" } },
+        `?${name}=export`,
+        "unclear",
+      ],
+    ),
     [{ query: { a: true, b: false } }, "?a=1&b=1", "no"],
   ])("%j and %.60s: %s", (conditions, query, expected) => {
     expect(holds(conditions, { query })).toBe(expected);

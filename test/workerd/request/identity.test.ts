@@ -217,6 +217,33 @@ describe("an identity", () => {
     expect(await identity(key)).toBe(await identity("ip"));
   });
 
+  it("of a parameter with brackets is the same in every spelling, and absent beside a second spelling", async () => {
+    const sent = (query: string) => identity("query:user[id]", { url: `https://x/?${query}` });
+    const expected = await sent("user[id]=7");
+    expect(expected).not.toBe(await sent("user[id]=8"));
+    for (const name of [
+      "user%5Bid%5D",
+      "USER[ID]",
+      "user[id]%20",
+      "user_id_",
+      "user[id",
+      "[user[id]]",
+    ]) {
+      expect(await sent(`${name}=7`), name).toBe(expected);
+      expect(await sent(`user[id]=8&${name}=7`), name).toBe(await identity("ip"));
+    }
+  });
+
+  it("is not affected by many parameters with brackets that begin with another letter", async () => {
+    const url = (query: string) => ({ url: `https://x/?${query}api_key=K1` });
+    const columns = Array.from(
+      { length: 40 },
+      (_, column) => `columns[${column}][search][value]=x&`,
+    );
+    const expected = await identity("query:api_key", url(""));
+    expect(await identity("query:api_key", url(columns.join("").repeat(4)))).toBe(expected);
+  });
+
   it.each<[string, Sent]>([
     ["header:x-api-key", {}],
     ["header:x-api-key", { headers: { "x-api-key": "" } }],
