@@ -55,14 +55,11 @@ export class RateLimitError extends Error {
   }
 }
 
-/** Fields that other results have, so that a program can read each field of every result. */
-type Without<Field extends string> = { readonly [Each in Field]?: undefined };
-
 /**
  * The result if the call may go on, usually because the quota was taken. `check` returns this result
  * if the quota is available.
  */
-export interface LimitGranted extends Without<"undecided"> {
+export interface LimitGranted {
   /** Always true: the call may go on. */
   readonly ok: true;
   /**
@@ -92,10 +89,12 @@ export interface LimitGranted extends Without<"undecided"> {
    * counters since `limit` charged the reserve.
    */
   readonly reserveEnded?: true;
+  /** Always undefined, because the store has decided. */
+  readonly undecided?: undefined;
 }
 
 /** The result if the client has too little quota left. No quota was taken. */
-export interface LimitDenied extends Without<"over" | "reserved" | "reserveEnded" | "undecided"> {
+export interface LimitDenied {
   /** Always false: the call must not go on. */
   readonly ok: false;
   /**
@@ -106,10 +105,18 @@ export interface LimitDenied extends Without<"over" | "reserved" | "reserveEnded
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
+  /** Always undefined, because a rule with `mode: "mark"` denies no call. */
+  readonly over?: undefined;
+  /** Always undefined, because nothing was charged. */
+  readonly reserved?: undefined;
+  /** Always undefined, because `settle` denies no call. */
+  readonly reserveEnded?: undefined;
+  /** Always undefined, because the store has decided. */
+  readonly undecided?: undefined;
 }
 
 /** The result if the store could not decide. This result has no quotas. */
-export interface LimitUndecided extends Without<"retryAfterMs" | "quotas" | "over" | "reserved"> {
+export interface LimitUndecided {
   /**
    * True with `onError: "open"`, and for a rule in shadow mode. False with `onError: "closed"`.
    * With `onError: "local"`, this isolate's own counters decide.
@@ -120,6 +127,14 @@ export interface LimitUndecided extends Without<"retryAfterMs" | "quotas" | "ove
    * `{"weir":"undecided"}` in the log has the details.
    */
   readonly undecided: Undecided["cause"];
+  /** Always undefined, because the time until quota is available is unknown. */
+  readonly retryAfterMs?: undefined;
+  /** Always undefined, because the quotas are unknown. */
+  readonly quotas?: undefined;
+  /** Always undefined, because the quotas are unknown. */
+  readonly over?: undefined;
+  /** Always undefined, because the store has charged nothing that a program could settle. */
+  readonly reserved?: undefined;
   /** True if `settle` could not charge an excess, and a deploy has replaced the counters since. */
   readonly reserveEnded?: true;
 }
