@@ -77,8 +77,8 @@ export function queryValue(text: string): string | undefined {
 export function encodedCookieValue(text: string): string | undefined {
   const trimmed = trimBlanks(text);
   if (trimmed.startsWith('"')) {
-    if (!QUOTED.test(trimmed)) return undefined;
     const bare = trimmed.slice(1, -1);
+    if (bare.length > MAX_ENCODED_LENGTH || !QUOTED.test(trimmed)) return undefined;
     return cookieValue(bare.includes("\\") ? withoutEscapes(bare) : bare);
   }
   return /[\0-\x20\\]/.test(trimmed) ? undefined : cookieValue(trimmed);
