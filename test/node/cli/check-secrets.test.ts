@@ -21,7 +21,6 @@ describe("check prints no secret", () => {
   test("of a valid configuration; it prints only the names of headers", async () => {
     const headers = { "x-internal": SECRET, "x-partner": { secret: "PARTNER" } };
     const text = await printed("rules.json", withHeaders(headers), checkInNewProcess);
-    expect(text).toContain("not x-internal x-partner");
     expect(text).toContain('"name": "x-internal"');
     expect(text).toContain('"secret": "PARTNER"');
     expect(text).toContain("exempt-by-text");
@@ -51,7 +50,6 @@ describe("check prints no secret", () => {
     const tiers = { by, limits: { [SECRET]: { limit: 900, window: "1m" } } };
     const rules = [{ name: "api", ...QUOTA, tiers, match: { paths: ["/:secret"] } }];
     const text = await printed("rules.json", { rules, jwt: { secret: "NAME" } });
-    expect(text).toContain(`${by}: (tier 1) 900 per 1m`);
     expect(text).toContain('"(tier 1)"');
     expect(text).not.toContain(SECRET);
   });
@@ -59,7 +57,7 @@ describe("check prints no secret", () => {
   test("and prints the names of plans, which are not secret", async () => {
     const tiers = { by: "query:plan", limits: { pro: { limit: 900, window: "1m" } } };
     const text = await printed("rules.json", { rules: [{ name: "api", ...QUOTA, tiers }] });
-    expect(text).toContain("query:plan: pro 900 per 1m");
+    expect(text).toContain('"pro"');
   });
 
   const TIER = { limit: 5, window: "1m" };
