@@ -195,7 +195,7 @@ export function markdownText(text: string): string {
       .replace(/(?:<!-- -->)?(&#64;|&#35;)/g, "<code>$1</code>")
       // At the start of a line, they would begin a list.
       .replace(/^[-.]/, reference)
-      .replace(/^(\d+)([.)])/, (_, number, sign) => `${number}${reference(sign)}`)
+      .replace(/^(\d+)([.)])(?!\d)/, (_, number, sign) => `${number}${reference(sign)}`)
   );
 }
 

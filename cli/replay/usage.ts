@@ -107,7 +107,7 @@ export function costReport(
   store: Config["store"],
   periodMs: number,
 ): CostReport | undefined {
-  const cost = storeCost(usage, store);
+  const cost = storeCost(usage, store ?? "upstash");
   if (cost === undefined) return undefined;
   const { unit, count, dollars } = cost;
   const isLong = periodMs >= MIN_PERIOD_MS;

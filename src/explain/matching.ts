@@ -198,7 +198,7 @@ class ShownConditions {
 }
 
 const UNCLEAR = "The request does not show it, or origins may read different values.";
-const UNKNOWN = `${UNCLEAR} So the rule counts the request.`;
+const UNKNOWN = `${UNCLEAR} So this condition counts as fulfilled.`;
 const UNKNOWN_EXCEPTION = `${UNCLEAR} So the exception does not apply.`;
 const PREFLIGHT = "Only rules that name OPTIONS in match.methods count CORS preflights.";
 const HEAD = "A rule for GET also counts HEAD, but a rule for HEAD does not count GET.";

@@ -65,7 +65,7 @@ describe("a condition whose result is unknown counts the request, and says so", 
       applies: true,
       results: ["unknown"],
     });
-    expect(conditions[0]?.note).toContain("So the rule counts the request.");
+    expect(conditions[0]?.note).toContain("So this condition counts as fulfilled.");
   });
 });
 
