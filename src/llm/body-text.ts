@@ -4,6 +4,9 @@
  */
 export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
 /**
  * Parses a stream of server-sent events, whose text arrives in pieces of any length. Each line with the
  * field `data` counts as one event, because the APIs of language models send one such line for each
@@ -11,8 +14,8 @@ export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
  */
 export class EventStreamParser {
   readonly #onData: (data: string) => void;
-  /** The pieces of the current line; empty if the line is too long. */
-  #line: string[] = [];
+  /** The current line so far; empty if it is too long. */
+  #line = "";
   #length = 0;
 
   /** @param onData gets the data of each event */
@@ -22,18 +25,27 @@ export class EventStreamParser {
 
   /** @param text the next piece of the stream, decoded from UTF-8 and without a byte order mark */
   push(text: string): void {
-    for (const [index, piece] of text.split(/[\r\n]/).entries()) {
-      if (index > 0) this.end();
-      this.#length += piece.length;
-      if (this.#length > MAX_EVENT_LENGTH) this.#line = [];
-      else if (piece !== "") this.#line.push(piece);
+    let start = 0;
+    for (let end = 0; end < text.length; end++) {
+      const code = text.charCodeAt(end);
+      if (code !== LINE_FEED && code !== CARRIAGE_RETURN) continue;
+      if (end > start) this.#add(text.slice(start, end));
+      this.end();
+      start = end + 1;
     }
+    if (start < text.length) this.#add(start === 0 ? text : text.slice(start));
+  }
+
+  #add(piece: string): void {
+    this.#length += piece.length;
+    this.#line = this.#length > MAX_EVENT_LENGTH ? "" : this.#line + piece;
   }
 
   /** Ends the current line, and at the end of the stream the last one. */
   end(): void {
-    const line = this.#line.join("");
-    this.#line = [];
+    if (this.#length === 0) return;
+    const line = this.#line;
+    this.#line = "";
     this.#length = 0;
     if (line.startsWith("data:")) this.#onData(line.slice(line[5] === " " ? 6 : 5));
   }
