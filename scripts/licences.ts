@@ -1,4 +1,4 @@
-/** `npm run licences`: writes docs/licences.md, the list of installed packages and their licences. */
+/** `npm run licences`: writes docs/licences.md, the list of the packages at run time and their licences. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -44,49 +44,16 @@ export function licencesPage(packages: readonly Package[]): string {
   const rows = runtime.map(
     ({ name, version, licence }) => `| \`${name}\` | ${version} | ${licence} |`,
   );
-  const byLicence = new Map<string, Set<string>>();
-  for (const { name, licence, isRuntime } of packages) {
-    if (isRuntime) continue;
-    byLicence.set(licence, (byLicence.get(licence) ?? new Set()).add(`\`${name}\``));
-  }
-  const sections = [...byLicence]
-    .sort(([a], [b]) => compare(a, b))
-    .map(([licence, names]) => `### ${licence}\n\n${wrapNames([...names])}`);
   return `# Licences
 
-Weir has the MIT licence. This page lists the packages that Weir uses and their licences, according to
-package-lock.json. \`npm run licences\` writes the page, and a test fails if it is out of date.
-
-## Packages that are deployed or installed
-
-Weir is deployed or installed with these ${rows.length} packages. Their licences require only that you keep their notices.
+Weir has the MIT licence. It is deployed or installed with these packages, whose licences require only that you keep
+their notices. \`npm run licences\` writes this page from package-lock.json, which also names the packages for development
+and tests.
 
 | package | version | licence |
 |---|---|---|
 ${rows.join("\n")}
-
-## Packages for development and tests
-
-The Worker and the npm package contain none of these packages. npm installs only the packages that support your
-platform.
-
-${sections.join("\n\n")}
 `;
-}
-
-const WIDTH = 118;
-
-/** Joins names with commas, in lines of at most {@link WIDTH} characters. */
-function wrapNames(names: readonly string[]): string {
-  let width = 0;
-  const parts = names.map((name, index) => {
-    const part = index < names.length - 1 ? `${name},` : name;
-    const breaks = width > 0 && width + 1 + part.length > WIDTH;
-    const gap = breaks ? "\n" : index === 0 ? "" : " ";
-    width = breaks ? part.length : width + gap.length + part.length;
-    return gap + part;
-  });
-  return parts.join("");
 }
 
 function compare(a: string, b: string): number {
