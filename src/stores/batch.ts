@@ -2,7 +2,7 @@ import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../engine/
 import { Deadline, timedOut } from "./deadline.ts";
 import { type Answer, type Group, isDependent, type Store, StoreError } from "./store.ts";
 
-/** A part of a call that stands or falls alone. Its fields are carried out in their order. */
+/** A part of a call, independent of the other parts. Its fields are carried out in their order. */
 export interface Entry {
   /** The time that determines the windows; undefined for the store's clock. */
   readonly now: number | undefined;
@@ -12,11 +12,11 @@ export interface Entry {
   readonly adjusted: readonly Adjustment[];
   /** Counters to remove: see `Store.reset`. */
   readonly removed: readonly Removal[];
-  /** Groups to decide: the first one, and those that are decided only if it is admitted. */
+  /** Groups to decide. The other groups are decided only if the first one is admitted. */
   readonly groups: readonly Group[];
   /**
-   * How many equal requests ask. The first of them are admitted, as many as have quota. More than 1
-   * only if the entry consists of one group.
+   * The number of equal requests. The store admits the first ones, up to the quota. The number is 1 unless the
+   * entry has exactly one group.
    */
   readonly times: number;
   /** The id of a hold for the charge, for stores that have holds: see `CounterObject.decide`. */
@@ -37,8 +37,8 @@ export interface EntryStore {
   /**
    * Carries out entries, in their order. An entry never depends on another one.
    *
-   * @returns for each entry, the answers for its requests, in the order in which they are admitted
-   * @throws {StoreError} if the call failed as a whole. It may have charged counters
+   * @returns for each entry, one answer for each of its requests, in their order
+   * @throws {StoreError} if the call failed as a whole. The failed call may still have charged counters
    */
   run(entries: readonly Entry[]): Promise<readonly (readonly EntryAnswer[])[]>;
 }
@@ -48,27 +48,27 @@ export interface BatchOptions {
   readonly timeoutMs: number;
   /** Lets a call run to its end although the request that sends it has ended. */
   readonly keepAlive: (task: Promise<unknown>) => void;
-  /** The maximum number of calls on their way, while the store answers. @default 4 */
+  /** The maximum number of calls in flight. @default 4 */
   readonly maxCalls?: number;
 }
 
-/** The maximum number of calls of an isolate on their way, while the store answers. */
+/** The maximum number of calls that an isolate has in flight. */
 const MAX_CALLS = 4;
 
-/** A call has at most so many entries and counters, so that it takes about 1 ms in Redis, and 200 KB. */
+/** The maximum size of a call, so that it takes about 1 ms in Redis, and 200 KB. */
 const MAX_ENTRIES = 256;
 const MAX_COUNTERS = 1024;
 
-/** The part of the deadline after which a batch leaves, although as many calls as allowed are on their way. */
+/** The part of the deadline after which a batch is sent even if the maximum number of calls is in flight. */
 const MAX_DELAY_SHARE = 0.25;
 
 /**
- * Turns a store of entries into a store whose calls travel together: while as many calls as allowed are on
- * their way, what arrives waits and goes together in the next call. So a burst takes a few calls, and equal
- * requests are one entry, whatever their number.
+ * Turns a store of entries into a store whose calls are batched. While the maximum number of calls is in flight,
+ * new requests wait for the next call, which carries all of them. So a burst takes a few calls. Equal requests are
+ * one entry, whatever their number.
  *
- * Each request waits until its own deadline for its own promise. The request that opens a batch sends it, and
- * is kept alive until the answer. If its invocation is killed, another request of the batch sends it.
+ * Each request waits for its own answer until its own deadline. The request that opens a batch sends the batch, and
+ * stays alive until the answer. If its invocation is killed, another request of the batch sends the batch.
  */
 export function withBatches(store: EntryStore, options: BatchOptions): Store {
   const batches = new Batches(store, options);
@@ -92,8 +92,8 @@ export function withBatches(store: EntryStore, options: BatchOptions): Store {
 const NOTHING = { unused: [], adjusted: [], removed: [], groups: [], times: 1 } as const;
 
 /**
- * Decides groups as entries. The first group, the groups that depend on it and the unused quota are one entry.
- * Each other group is an entry of its own.
+ * Decides groups in entries. One entry has the first group, the groups that depend on it, and the unused quota.
+ * Each other group has its own entry.
  */
 export function decideEntries(
   groups: readonly Group[],
@@ -116,7 +116,7 @@ export function decideEntries(
     if (result instanceof StoreError) throw result;
     return result;
   });
-  // Without groups, nobody waits for the results.
+  // Without groups, no code waits for the results.
   results.catch(() => {});
   return answers;
 }
@@ -125,17 +125,17 @@ function isInFirst(groups: readonly Group[], index: number): boolean {
   return index === 0 || isDependent(groups, index);
 }
 
-/**
- * The requests of an entry that one group has admitted or denied together. The first requests are admitted, as many as
- * the parts say.
- */
+/** The answer for successive requests of an entry that a store has admitted together, or denied together. */
 export interface Part<Result = Answer | StoreError> {
   readonly requests: number;
-  /** If several requests were admitted, the counts are those after all of their charges. */
+  /** If several requests were admitted, the counts include all of their charges. */
   readonly answer: Result;
 }
 
-/** Returns the answer for each request: after a charge for several requests, its own count. */
+/**
+ * Returns the answer for each request. If several requests were charged together, each answer has the count after
+ * its own charge.
+ */
 export function answersOf<Result extends object>(
   counters: Group,
   parts: readonly Part<Result>[],
@@ -163,7 +163,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** An entry of a batch, with the requests that ask for it, and its place among the entries of each. */
+/** An entry of a batch, and the requests that asked for it. `place` is the index of the entry in a request. */
 interface Pending {
   entry: Entry;
   readonly requests: { readonly waiter: Waiter; readonly place: number }[];
@@ -171,7 +171,7 @@ interface Pending {
 
 class Batch {
   readonly openedAt = Date.now();
-  /** Resolves when the batch may leave. */
+  /** Resolves when the batch may be sent. */
   readonly left: Promise<void>;
   leave = () => {};
   readonly waiters = new Set<Waiter>();
@@ -229,9 +229,9 @@ export class Batches {
   readonly #timeoutMs: number;
   readonly #keepAlive: BatchOptions["keepAlive"];
   readonly #maxCalls: number;
-  /** The batches that have not left, the oldest first. */
+  /** The batches that were not sent yet, the oldest first. */
   #queue: Batch[] = [];
-  /** The calls on their way, and when each was sent. */
+  /** The calls in flight, with the time at which each was sent. */
   readonly #calls = new Map<Batch, number>();
 
   constructor(store: EntryStore, { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions) {
@@ -241,7 +241,7 @@ export class Batches {
     this.#maxCalls = maxCalls;
   }
 
-  /** Whether no call is on its way and none waits. */
+  /** Whether no call is in flight or waits. */
   get isIdle(): boolean {
     return this.#calls.size === 0 && this.#queue.length === 0;
   }
@@ -280,7 +280,7 @@ export class Batches {
     return batch;
   }
 
-  /** Lets waiting batches leave, as long as calls are free. */
+  /** Lets waiting batches be sent, up to the maximum number of calls. */
   #releaseNext(): void {
     while (this.#queue.length > 0 && this.#hasFreeCall()) {
       const batch = this.#queue.shift() as Batch;
@@ -291,13 +291,13 @@ export class Batches {
 
   #hasFreeCall(): boolean {
     if (this.#calls.size < this.#maxCalls) return true;
-    // If an invocation is killed, nothing ends its call.
+    // The call of a killed invocation never ends, so it is removed after a time.
     const lostBefore = Date.now() - 3 * this.#timeoutMs;
     for (const [batch, sentAt] of this.#calls) if (sentAt < lostBefore) this.#calls.delete(batch);
     return this.#calls.size < this.#maxCalls;
   }
 
-  /** Sends a batch that has waited too long, also if the invocation that opened it was killed. */
+  /** Sends a batch that has waited too long. The invocation that opened the batch may have been killed. */
   #sendIfLate(batch: Batch): void {
     const isLate = Date.now() - batch.openedAt >= this.#timeoutMs * MAX_DELAY_SHARE;
     if (isLate && !batch.isSent) this.#keepAlive(this.#send(batch));
@@ -333,8 +333,8 @@ function sizeOf({ unused, adjusted, removed, groups }: Entry): number {
 }
 
 /**
- * Returns a text that is the same for all entries that can be merged with this one; undefined if it must
- * stay alone. A hold belongs to one request. Quota for later requests (`block`) is asked for once. A refund is no request for quota.
+ * Returns a text that is equal for entries that may be merged; undefined if an entry must not be merged. A hold
+ * belongs to one request. A block is charged once. A refund asks for no quota.
  */
 function mergeKeyOf(entry: Entry): string | undefined {
   const [group] = entry.groups;
@@ -353,7 +353,7 @@ function isEqual(one: Entry, other: Entry): boolean {
   );
 }
 
-/** Requests whose times differ by more, in milliseconds, are not decided at the same time. */
+/** The maximum difference of the times of merged requests, in milliseconds. */
 const MAX_MERGED_MS = 1000;
 
 function isSameCounter(one: Demand, other: Demand | undefined): boolean {

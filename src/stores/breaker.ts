@@ -121,11 +121,11 @@ class ObjectCircuits {
   }
 
   /**
-   * Records that a call to these objects failed. Only the circuit of the object that the failure is
-   * attributed to may open.
+   * Records that a call to these objects failed. The object with the most failures in a row is the culprit. Only
+   * its circuit may open.
    *
-   * @param tickets maps each circuit of the call to the ticket that the call got there
-   * @returns the identity that the failure is attributed to, and whether its circuit opened
+   * @param tickets maps each circuit of the call to the call's ticket there
+   * @returns the culprit's identity, and whether its circuit opened
    */
   fail(
     identities: readonly string[],
@@ -183,20 +183,20 @@ export interface BreakerOptions {
 }
 
 /**
- * A circuit breaker for the calls to a store. After a few failures in a row, the store is not called for
- * a while. An outage then delays only those few requests, and a struggling store can recover.
+ * A circuit breaker for the calls to a store. After a few failures in a row, the store is not called for a while. So
+ * an outage delays only a few requests, and an overloaded store can recover.
  *
- * While the breaker is open, calls fail at once with `circuit-open`. Calls that are already waiting
- * fail too, but the requests that they have sent continue. After a pause, one call goes through as
- * a probe. If the probe succeeds, the breaker closes. If the probe fails, another pause begins.
+ * While the breaker is open, calls fail at once with `circuit-open`. Calls that already wait for an answer fail too,
+ * but the store may still carry them out. After a pause, one call goes through as a probe. If the probe succeeds, the
+ * breaker closes. If the probe fails, another pause begins.
  *
- * If the store is made of objects, each object that fails has its own circuit. A failed call is
- * attributed to only one of its objects, the object with the most failures in a row. So if all
- * calls need the same broken object, only the circuit of this object opens. Failures of that
- * object, or of the shards of one client, do not open the breaker for the whole store.
+ * If the store is made of objects, each object that fails has its own circuit. A failed call is attributed to only
+ * one of its objects, the object with the most failures in a row. So if all calls need the same broken object, only
+ * its circuit opens. The failures of one object, or of the shards of one client, do not open the breaker for the
+ * whole store.
  *
- * A call that missed its deadline because the isolate was busy is no failure of the store. Otherwise
- * a few requests with much work could open the breaker for all clients.
+ * If a call missed its deadline because the isolate was busy, the call does not count as a failure. Otherwise a few
+ * requests with slow code could open the breaker for all clients.
  */
 export class Breaker {
   readonly #clients: number;
@@ -226,8 +226,8 @@ export class Breaker {
     const now = this.#clock();
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];
     if (this.#clients > 1 && identities.length === 0) {
-      // The call only returns unused quota. The store does not wait for these returns, so a success
-      // does not prove that the store works.
+      // This call only returns unused quota. The store does not wait for returns, so a success does not prove that
+      // it works.
       if (this.#store.isOpen) throw circuitOpen(this.#store);
       return await call();
     }
@@ -236,8 +236,7 @@ export class Breaker {
     if (paused) throw circuitOpen(paused);
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
     const attempt = this.#attempt(call, identities, tickets);
-    // The result of a probe decides whether later calls are made, so a probe waits for its whole
-    // deadline.
+    // The result of a probe decides whether later calls are made, so a probe waits until its deadline.
     const isProbe = [...tickets.values()].some((ticket) => ticket > 0);
     return isProbe ? await attempt : await this.#waitWhileClosed(attempt, identities);
   }
@@ -259,7 +258,10 @@ export class Breaker {
     }
   }
 
-  /** Waits for a call until a circuit opens. The call continues, and its outcome is still recorded. */
+  /**
+   * Waits for a call until it ends or a circuit opens. The call continues, and its outcome is recorded in both
+   * cases.
+   */
   async #waitWhileClosed<Result>(
     attempt: Promise<Result>,
     identities: readonly string[],
@@ -276,7 +278,7 @@ export class Breaker {
     }
   }
 
-  /** Returns the circuit of the store, and those of the call's objects that have failed. */
+  /** Returns the circuit of the store, and the circuits of the call's objects that have failed. */
   #circuitsOf(identities: readonly string[]): Circuit[] {
     return [this.#store, ...this.#objects.of(identities)];
   }

@@ -41,8 +41,8 @@ interface CallOptions {
 }
 
 /**
- * Returns a function that makes calls: each has a deadline, is measured, and runs to its end
- * even if the client hangs up. A breaker stops the calls while they fail.
+ * Returns a function that makes calls. Each call has a deadline, is measured, and runs to its end even if the
+ * client hangs up. While calls fail, a breaker stops further calls.
  */
 export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCall {
   return (counters, call, commandsOf = () => 0) =>
@@ -55,9 +55,9 @@ export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCal
 
 /**
  * Keeps the invocation alive until a task has ended, and returns the task. When a client hangs up, the runtime
- * cancels the invocation at its next `await`, unless a promise passed to `waitUntil` is pending. The code
- * around a call (breaker, denial cache, leases) runs synchronously until it starts the next call, so it runs
- * to its end as well.
+ * cancels the invocation at its next `await`, unless a promise passed to `waitUntil` is pending. The code around a
+ * call (breaker, denial cache, leases) runs synchronously until it starts the next call, so this code runs to its
+ * end as well.
  */
 function kept<Result>(task: Promise<Result>): Promise<Result> {
   // The caller handles a failure. Without this `catch`, the platform would also report it as unhandled.
@@ -65,7 +65,10 @@ function kept<Result>(task: Promise<Result>): Promise<Result> {
   return task;
 }
 
-/** Wraps a store whose calls are shared, so that each request is kept alive until its own answers. */
+/**
+ * Wraps a store that sends the calls of several requests together. Each request stays alive until its answers
+ * arrive.
+ */
 export function withKeepAlive({ decide, adjust, reset }: Store): Store {
   return {
     decide: (...args) => decide(...args).map(kept),

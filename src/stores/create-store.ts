@@ -39,7 +39,7 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
   }
 }
 
-/** The calls to Upstash travel together. The breaker counts calls, whatever the number of entries in them. */
+/** The calls to Upstash travel in batches. The breaker counts a batch as one call. */
 function createBatchedUpstash(
   { url, token }: Extract<StoreBinding, { kind: "upstash" }>,
   { clock, timeoutMs, meter, onBreaker: onChange }: StoreOptions,

@@ -1,20 +1,19 @@
 import { StoreError } from "./store.ts";
 
-/** How many times a wait looks, before its deadline, whether it goes on. */
+/** The number of short waits in a deadline. After each wait, the caller can check whether to go on waiting. */
 export const CHECKS_PER_DEADLINE = 10;
 
-/** A timer that is late by less than this, in milliseconds, does not show that the isolate was busy. */
+/** The minimum lateness of a timer, in milliseconds, that shows that the isolate was busy. */
 const MIN_BUSY_MS = 50;
 
 /**
- * A deadline that counts only the time in which the isolate was able to read answers. While code keeps the
- * isolate busy, for example a slow function of a user, answers wait unread, and timers fire late.
+ * A deadline that counts only the time in which the isolate was able to read answers. While code keeps the isolate
+ * busy, for example a slow function of a user, answers wait unread, and timers fire late.
  *
- * So the deadline consists of {@link CHECKS_PER_DEADLINE} short waits. A wait counts only with its own
- * length, however late its timer fires, and during the next waits the isolate reads the answers. A
- * wait does not count at all if its timer is late by more than its length and {@link MIN_BUSY_MS};
- * this happens at most ten times. So the deadline passes after twenty timers at the latest, also
- * where the clock stands still: in production it advances only with I/O.
+ * So the deadline consists of {@link CHECKS_PER_DEADLINE} short waits. However late its timer fires, a wait counts
+ * only with its own length. During the next wait, the isolate can read the answers. A wait is repeated if its timer
+ * is late by more than its length and {@link MIN_BUSY_MS}. There are at most ten repeats, so the deadline passes
+ * after twenty timers at the latest. This also holds in production, where the clock advances only with I/O.
  */
 export class Deadline {
   readonly #timeoutMs: number;
@@ -24,14 +23,14 @@ export class Deadline {
   #leftMs: number;
   #waitMs = 0;
   #startedAt = 0;
-  /** The time by which the timers were late. */
+  /** The total lateness of the timers. */
   #busyMs = 0;
   #repeatsLeft = CHECKS_PER_DEADLINE;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * @param onPassed called once at the deadline. `wasBusy` means that the isolate was busy for so
-   * long that the other side is not to blame
+   * @param onPassed called once at the deadline. `wasBusy` means that the isolate was busy, so the store may be
+   * well
    * @param onCheck called after each short wait before the deadline
    */
   constructor(
@@ -81,7 +80,7 @@ export class Deadline {
 }
 
 /**
- * Runs a call, which fails with `timeout` at a {@link Deadline}. The call may still be carried out.
+ * Runs a call that fails with `timeout` at a {@link Deadline}. The store may still carry out the call afterwards.
  */
 export async function inTime<Result>(
   call: () => Promise<Result>,

@@ -1,4 +1,4 @@
-/** A binary heap: the item that comes before all others is on top. */
+/** A binary heap: its first item comes before all others. */
 export class Heap<Item> {
   readonly #items: Item[] = [];
   readonly #isBefore: (one: Item, other: Item) => boolean;
@@ -11,7 +11,7 @@ export class Heap<Item> {
     return this.#items.length;
   }
 
-  /** The item on top; undefined if the heap is empty. */
+  /** The first item; undefined if the heap is empty. */
   get first(): Item | undefined {
     return this.#items[0];
   }
@@ -28,7 +28,7 @@ export class Heap<Item> {
     items[index] = item;
   }
 
-  /** Removes the item on top. */
+  /** Removes the first item. */
   removeFirst(): void {
     const items = this.#items;
     const last = items.pop();
@@ -56,7 +56,7 @@ interface Expiry {
   readonly expiresAt: number;
 }
 
-/** Keys, of which the one with the earliest expiry is taken first. */
+/** A queue of keys, in the order of their expiry. */
 export class ExpiryQueue {
   readonly #heap = new Heap<Expiry>((one, other) => one.expiresAt < other.expiresAt);
 

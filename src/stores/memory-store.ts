@@ -6,7 +6,7 @@ import { type Answer, isDependent, isOptional, type Store, StoreError, skipped }
 /** The default of the maximum number of counters. That many counters take about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
-/** How many expired counters a call removes in addition to those that it must replace. */
+/** The number of expired rows that a call may remove beyond the number of rows that it adds. */
 const EXTRA_REMOVALS = 64;
 
 /**
@@ -23,7 +23,7 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
   const other = new BoundedRows(maxCounters);
 
-  /** A program reads the counters of all rules as if they were enforced. */
+  /** A program reads the counters of rules in any mode. */
   function rowReader(now: number) {
     return (key: string) => enforced.read(key, now) ?? other.read(key, now);
   }
@@ -77,7 +77,7 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
 /** A table of at most `max` rows. New rows replace expired ones, in the order of expiry. */
 class BoundedRows {
   readonly #rows = new Map<string, Row>();
-  /** The expiry of each row when it was first written. It may have been changed or removed since. */
+  /** The expiry that each row had when it was added. The row may have been changed or removed since. */
   readonly #expiries = new ExpiryQueue();
   readonly #max: number;
 

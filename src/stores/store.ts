@@ -67,22 +67,19 @@ export interface Answer extends Omit<GroupVerdict, "tallies"> {
 /**
  * Stores counters, and decides groups of them.
  *
- * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an
- *   intermediate state.
- * - **Each group stands or falls alone.** It has its own promise. A group that fails, or that is stored
- *   elsewhere and is slow, affects no other group. Only a dependent group (`Counter.dependent`) depends
- *   on the first group of its call: it is decided only after that group was admitted, and is skipped
- *   otherwise. If the first group is itself dependent or in shadow mode, no group depends on it.
+ * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an intermediate state.
+ * - **Independent groups.** Each group has its own promise. A group that fails or is slow affects no other group. A
+ *   dependent group (`Counter.dependent`) is the exception: it is decided only if the first group of its call was
+ *   admitted, and is skipped otherwise. If the first group is itself dependent or in shadow mode, no group depends on
+ *   it.
  * - **Exact.** A decision never raises a count above the counter's ceiling, under any concurrency.
- * - **Own clock.** The store's clock determines the windows. If the caller passes `now`, the
- *   caller's clock determines them. Both clocks count milliseconds since the Unix epoch.
- * - **A denial is not an error.** A promise rejects with a `StoreError` only if a call failed. A failed
- *   call may have charged counters, so callers must not repeat it.
- * - **Keys are not secret.** Keys contain only hashes of clients' values, so a store may keep and
- *   show keys.
+ * - **Own clock.** The store's clock determines the windows, unless the caller passes `now`. All times are
+ *   milliseconds since the Unix epoch.
+ * - **A denial is not an error.** A promise rejects with a `StoreError` only if a call failed. A failed call may have
+ *   charged counters, so callers must not repeat it.
+ * - **Keys are not secret.** Keys contain only hashes of clients' values, so a store may keep and show keys.
  *
- * test/suite/ tests all of this for every store. Its README shows how to run the tests for a new
- * store.
+ * The tests in test/suite/ check these promises for every store. test/suite/README.md shows how to test a new store.
  */
 export interface Store {
   /**
@@ -100,21 +97,18 @@ export interface Store {
   ): readonly Promise<Answer>[];
 
   /**
-   * Denies a group from this isolate's memory if `decide` would certainly deny it. Makes no call and
-   * charges nothing. So a request can be denied before the rest of it is read.
-   *
-   * A store that remembers nothing lacks this method.
+   * Denies a group from this isolate's memory if `decide` would certainly deny it. Makes no call and charges
+   * nothing. So a request can be denied before its body is read. A store without such a memory lacks this method.
    *
    * @returns undefined if only `decide` can tell
    */
   readonly denialOf?: (group: Group, now?: number) => Answer | undefined;
 
   /**
-   * Adds each counter's cost to its count, even if no quota is left. This method charges the actual
-   * cost of a response. A negative cost is a refund and lowers the count. A count stays between 0
-   * and 2^53 − 1.
+   * Adds each counter's cost to its count, even if no quota is left, because a response's actual cost may exceed
+   * the quota. A negative cost is a refund and lowers the count. A count stays between 0 and 2^53 − 1.
    *
-   * @param unused quota to return before: see `decide`
+   * @param unused quota to return first: see `decide`
    * @returns the new state of each counter
    */
   adjust(

@@ -27,8 +27,8 @@ const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
 /**
- * The rows of one Durable Object, in its SQLite database. The table is created with its first row, so an
- * object that was never charged, or has been emptied, stores nothing.
+ * The rows of one Durable Object, in its SQLite database. The table is created with its first row. So an object
+ * that was never charged, or that was emptied, stores nothing.
  */
 export class CounterTable {
   readonly #storage: DurableObjectStorage;
@@ -115,9 +115,9 @@ export class CounterTable {
   }
 
   /**
-   * Makes sure that an alarm removes a new row, at most an hour after its expiry. An alarm costs a call and
-   * a written row, and a busy object removes the rows of ended windows anyway. So an alarm that is set already
-   * is moved only if it is later than the row's expiry and more than an hour ahead.
+   * Makes sure that an alarm removes a new row, at most an hour after its expiry. An alarm costs a call and a
+   * written row. A busy object needs no alarm, because it removes expired rows anyway. So an existing alarm is
+   * moved only if it is later than the row's expiry and more than an hour ahead.
    */
   #ensureAlarm(expiresAt: number, now: number): void {
     const isSet = this.#alarmAt !== undefined;
@@ -126,7 +126,7 @@ export class CounterTable {
       this.#setAlarm(latestAlarm, now);
   }
 
-  /** Sets an alarm, at most a year ahead: a reservation can last for centuries. */
+  /** Sets an alarm, at most a year ahead, because a row may expire only after centuries. */
   #setAlarm(time: number, now: number): void {
     this.#alarmAt = Math.min(time, now + YEAR_MS);
     this.#storage.setAlarm(this.#alarmAt);
@@ -145,7 +145,7 @@ export class CounterTable {
 /** A group's verdict, and the time at which the object decided. */
 export interface TimedVerdict extends GroupVerdict {
   readonly now: number;
-  /** Whether caches must ignore a denial, because an open hold may still release quota. */
+  /** Whether caches must ignore the denial, because an open hold may still release quota. */
   readonly skipCache?: boolean;
 }
 
@@ -154,10 +154,10 @@ export interface HoldVerdict extends TimedVerdict {
   readonly hold?: string;
 }
 
-/** A part of a group; without an answer if an open hold may release the quota that it lacks. */
+/** A part of a group. The answer is undefined if the part lacks quota that an open hold may release. */
 type DecidedPart = Part<TimedVerdict | undefined>;
 
-/** Stores the hold of an admitted group, in the same turn of the event loop as its charges. */
+/** Stores the hold of an admitted group. Must run in the same turn of the event loop as the group's charges. */
 type AddHold = (charges: readonly HeldCharge[], now: number) => void;
 
 /**
@@ -166,7 +166,7 @@ type AddHold = (charges: readonly HeldCharge[], now: number) => void;
  *
  * @example export { CounterObject } from "edge-weir";
  */
-// A row is one counter in one window. During a deploy, caller and object may differ in version.
+// A row is one counter in one window. During a deploy, the versions of caller and object may differ.
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new OpenHolds();
   #rows = new CounterTable(this.ctx.storage, undefined);
@@ -184,8 +184,8 @@ export class CounterObject extends DurableObject<unknown> {
    * @param now the time that determines the windows; undefined for the time of this object's clock
    * @param maxWaitMs the maximum total wait for holds to release quota, in milliseconds
    * @param unused quota to return before the decision
-   * @param holdId the id of a final hold for the charge, so that `endHold` can release the charge.
-   * Callers pass an id if other objects have already charged their parts of the group
+   * @param holdId the id of a final hold, by which `endHold` can release the charge. Passed if other objects have
+   * already charged their parts of the group
    */
   async decide(
     groups: readonly (readonly Demand[])[],
@@ -211,10 +211,10 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Carries out the entries of several requests, one after the other and without waiting. A group that
-   * lacks quota which an open hold may release is not decided: its last part has no answer.
+   * Carries out the entries of several requests, one after the other and without waiting. If a group lacks quota
+   * that an open hold may release, its last part has no answer, and the caller must call `decide`.
    *
-   * @param maxWaitMs as for `decide`, which the caller then calls for such a group
+   * @param maxWaitMs the wait of that call, as for `decide`
    * @returns for each entry, the parts of its groups
    */
   async run(entries: readonly Entry[], maxWaitMs: number): Promise<DecidedPart[][][]> {
@@ -233,7 +233,7 @@ export class CounterObject extends DurableObject<unknown> {
     });
   }
 
-  /** Decides equal requests. The last part is a denial, or lacks an answer, unless all are admitted. */
+  /** Decides equal requests. Unless all of them are admitted, the last part is a denial or has no answer. */
   #decideTimes(
     counters: readonly Demand[],
     times: number,
@@ -262,12 +262,11 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Charges a group and opens a hold. Until `endHold` is called, requests that find no quota left
-   * wait, because this charge may be released. If nobody ends the hold, the charge stays. So the
-   * limit is respected, whatever happens to the Worker.
+   * Charges a group and opens a hold. Until `endHold` is called, requests that find no quota left wait, because
+   * this charge may be released. If nobody ends the hold, the charge stays. So no limit is exceeded, whatever
+   * happens to the Worker.
    *
-   * @param id the id of the hold. The caller chooses it, so that the caller can release the hold
-   * even if no answer arrives
+   * @param id the id of the hold. The caller chooses the id, and so can release the hold even if no answer arrives
    */
   async hold(
     counters: readonly Demand[],
@@ -282,9 +281,9 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Ends a hold: keeps its charge or releases it. A second call for the same hold does nothing. If
-   * the release arrives before the charge, nothing is charged. An object that has stored nothing but
-   * a released charge stores nothing afterwards.
+   * Ends a hold: keeps its charge or releases it. A second call for the same hold does nothing. If the release
+   * arrives before the charge, nothing is charged. If the released charge was the only row, the object's storage is
+   * emptied.
    */
   async endHold(id: string, keep: boolean): Promise<void> {
     const hold = this.#holds.end(id, keep);
@@ -303,7 +302,7 @@ export class CounterObject extends DurableObject<unknown> {
     this.#rows.write(returnUnused(unused, now, this.#rowReader(now)), now);
   }
 
-  /** Returns unused quota, and adds costs even if no quota is left. A negative cost lowers the count. */
+  /** Returns unused quota, and then adds costs even if no quota is left. A negative cost lowers the count. */
   adjust(
     counters: readonly Adjustment[],
     givenNow: number | undefined,
@@ -333,7 +332,9 @@ export class CounterObject extends DurableObject<unknown> {
     return this.#rows.clean(Date.now());
   }
 
-  /** Decides a group, if necessary after waiting for holds to end. */
+  /**
+   * Decides a group. If open holds may release quota that the group lacks, the group waits for the holds to end.
+   */
   async #decideGroup(
     counters: readonly Demand[],
     givenNow: number | undefined,
@@ -348,7 +349,7 @@ export class CounterObject extends DurableObject<unknown> {
         const { hasTimedOut } = waiter;
         const result = this.#tryGroup(counters, now, maxWaitMs, hasTimedOut, holdId, addHold);
         if ("admitted" in result) return result;
-        // Released quota that is too little for this group may be enough for the next waiting call.
+        // If the released quota is too little for this group, it may be enough for the next waiting call.
         if (counters.length > 1 || counters.some(({ cost }) => cost > 1)) waiter.wakeNext();
         await waiter.wait(result);
       }
@@ -358,10 +359,10 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Decides a group and stores the result. The method awaits nothing, so no call to this object can
-   * run in between.
+   * Decides a group and stores the result. The method does not await, so no other call to this object runs in
+   * between.
    *
-   * @returns the verdict, or the quota that the group lacks and that open holds may release
+   * @returns the verdict; or else the quota that the group lacks and that open holds may release
    */
   #tryGroup(
     counters: readonly Demand[],
@@ -381,7 +382,7 @@ export class CounterObject extends DurableObject<unknown> {
         this.#holds.findShortfall(counters, verdict.tallies, now, maxAgeMs);
       const shortfall = hasTimedOut ? undefined : findShortfall(maxWaitMs);
       if (shortfall) return shortfall;
-      // A client is not banned while an open hold, even an old one, may still release the quota.
+      // While an open hold of any age may still release the quota, the client is not banned.
       if (findShortfall(Number.POSITIVE_INFINITY)) {
         return { ...withoutBans(verdict), now, skipCache: true };
       }
@@ -396,7 +397,7 @@ export class CounterObject extends DurableObject<unknown> {
   }
 }
 
-/** Returns a counter for several equal requests. A check costs the same for all of them. */
+/** Returns a counter with the cost of several equal requests. The cost of a check is always that of one request. */
 function costing(counter: Demand, requests: number): Demand {
   return counter.checkOnly ? counter : withCost(counter, requests * counter.cost);
 }

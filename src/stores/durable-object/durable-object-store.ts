@@ -20,13 +20,13 @@ export interface DurableObjectOptions {
   /** The deadline of a decision, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Lets a task run to its end although no response waits for it.
+   * Keeps the Worker alive until a task has ended.
    *
    * @default waitUntil
    */
   readonly background?: (task: Promise<unknown>) => void;
   /**
-   * Makes each call to an object, and each decision that needs several objects.
+   * Makes each call to an object, and each decision with several objects.
    *
    * @default calls without a deadline and without a breaker
    */
@@ -34,9 +34,9 @@ export interface DurableObjectOptions {
 }
 
 /**
- * Creates a store that keeps its counters in Durable Objects, with one object for each identity. Groups that
- * need only the same object share a call. All other groups have calls of their own, so that an object that
- * fails or is slow affects only its own groups. Groups with several objects are decided by two-phase.ts.
+ * Creates a store that keeps its counters in Durable Objects, with one object for each identity. Groups that need
+ * only the same object share a call. Each other group has its own calls, so that an object that fails or is slow
+ * affects only its own groups. two-phase.ts decides groups with several objects.
  */
 export function createDurableObjectStore(options: DurableObjectOptions): Store {
   const { namespace, prefix } = options;
@@ -172,8 +172,8 @@ async function decideAfter(
 }
 
 /**
- * Converts an error of a call into a `StoreError`. The message of an object's error is left out,
- * because it may contain keys.
+ * Converts an error of a call into a `StoreError`. Leaves out the message of an object's error, because it may
+ * contain keys.
  */
 function throwStoreError(error: unknown): never {
   if (error instanceof StoreError) throw error;

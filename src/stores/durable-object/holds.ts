@@ -35,7 +35,7 @@ export function heldChargesOf(
   });
 }
 
-/** Counters with negative costs, which take back the charges of a released hold. */
+/** Returns counters whose negative costs take back the charges of a released hold. */
 export function refundsOf({ charges, now }: Hold, read: ReadRow): Demand[] {
   return charges
     .filter(({ counter }) => !wasChargedLater(counter, now, read))
@@ -43,23 +43,23 @@ export function refundsOf({ charges, now }: Hold, read: ReadRow): Demand[] {
 }
 
 /**
- * Whether a counter that rolls over was charged in a later window than the hold. The grant of that window
- * may have repaid the hold's charge, so taking it back could admit requests above the limit.
+ * Whether a counter with rollover was charged in a later window than the hold. The quota granted since then may
+ * have repaid the hold's charge. Taking back the charge could then admit requests above the limit.
  */
 function wasChargedLater(counter: Counter, heldAt: number, read: ReadRow): boolean {
   const row = counter.rollsOver ? read(storedKey(counter, heldAt)) : undefined;
   return row !== undefined && row.window > windowAt(heldAt, counter).index;
 }
 
-/** Maps the stored key of each full counter to the quota that it lacks for a request. */
+/** Maps the stored key of each full counter to the quota that a request lacks there. */
 export type Shortfall = ReadonlyMap<string, number>;
 
 /** The stored keys of a hold's counters. */
 type Keys = ReadonlyMap<string, unknown>;
 
 /**
- * The calls of one object that wait for holds to end, in the order of arrival. A release wakes a single call.
- * When that call ends, it wakes the next one. So a release causes about two decisions, however many calls wait.
+ * The calls to one object that wait for holds to end, in the order of arrival. A release wakes a single call. When
+ * the woken call ends, it wakes the next one. So a release causes about two decisions, however many calls wait.
  */
 class HoldWaiters {
   readonly #waiters = new Set<HoldWaiter>();
@@ -82,8 +82,8 @@ class HoldWaiters {
   }
 
   /**
-   * Records that a hold was kept. Wakes each call that lacks quota of these keys, unless the holds
-   * that are still open may release enough quota for the call.
+   * Records that a hold was kept. Wakes each call that lacks quota of these keys and cannot be admitted by the
+   * remaining open holds.
    */
   recordKept(keys: Keys, mayAdmit: (shortfall: Shortfall) => boolean): void {
     for (const waiter of this.#waiters) {
@@ -144,10 +144,7 @@ class HoldWaiter {
     this.#resume();
   }
 
-  /**
-   * Lets the next call use released quota that is too little for this call. This call continues to
-   * wait.
-   */
+  /** Wakes the next call, because the released quota is too little for this call. This call continues to wait. */
   wakeNext(): void {
     if (this.wokenBy > 0) this.#waiters.wakeNext(this.shortfall);
   }
@@ -167,32 +164,31 @@ interface StoredHold extends Hold {
 }
 
 /**
- * The time in milliseconds after which a hold can no longer be released. A Worker whose client has
- * hung up lives no longer than this, so nobody ends the hold later. The object cannot know whether
- * the request was admitted, so the charge stays.
+ * The time in milliseconds after which a hold can no longer be released. A Worker lives no longer than this after
+ * its client has hung up, so nobody would end the hold later. The object cannot know whether the request was
+ * admitted, so the charge stays.
  */
 const MAX_HOLD_MS = 30_000;
 
 /**
- * The maximum number of stored holds of each kind, open or final. If there are more, the oldest
- * hold is dropped, and its charge stays.
+ * The maximum number of open holds, and of final holds. Above it, the oldest hold is dropped, and its charge stays.
  */
 const MAX_HOLDS = 4096;
 
 /**
- * The holds of one Durable Object, and the calls that wait for them, in memory. The charges are in storage.
+ * The holds of one Durable Object, and the calls that wait for them, in memory. The charges themselves are in
+ * storage.
  *
- * There are two kinds of holds. An *open* hold is the charge of one object while other objects must
- * still decide. Calls that find no quota left wait for open holds. A *final* hold is the charge of
- * the last object, whose decision is final. No call waits for a final hold, but the hold can be
- * released if the object's answer is lost.
+ * There are two kinds of holds. An *open* hold is the charge of one object while other objects must still decide.
+ * Calls that find no quota left wait for open holds. A *final* hold is the charge of the last object, whose
+ * decision is final. No call waits for a final hold. It can be released if the object's answer is lost.
  */
 export class OpenHolds {
   readonly #open = new Map<string, StoredHold>();
   readonly #final = new Map<string, StoredHold>();
   /**
-   * The ids of holds that were released before their charges arrived, with the time of the release.
-   * A charge that arrives later must not be made.
+   * The holds that were released before their charges arrived: maps a hold's id to the time of its release. A charge
+   * that arrives later must not be made.
    */
   readonly #releasedEarly = new Map<string, number>();
   readonly #waiters = new HoldWaiters();
@@ -229,11 +225,10 @@ export class OpenHolds {
   }
 
   /**
-   * Returns the quota that a denied group lacks. Returns undefined if the open holds cannot release
-   * this much, because waiting would then not change the denial.
+   * Returns the quota that a denied group lacks. Returns undefined if the open holds cannot release this much,
+   * because the group would be denied even after a wait.
    *
-   * @param maxAgeMs holds of this age or older, in milliseconds, are ignored, because the Worker
-   * that opened them has probably ended
+   * @param maxAgeMs the age in milliseconds from which holds are ignored, because their Workers have probably ended
    */
   findShortfall(
     counters: readonly Demand[],
@@ -292,8 +287,8 @@ function addHold(
 }
 
 /**
- * Adds an entry. Removes entries that are too old, and the oldest entries if there are too many.
- * The entries are in the order of their age, with the oldest entry first.
+ * Adds an entry. Removes entries that are too old, and the oldest entries if there are too many. The oldest entry
+ * is the first one.
  */
 function addBounded<Value>(
   entries: Map<string, Value>,

@@ -25,7 +25,7 @@ export class DecisionDeadline {
   }
 
   /**
-   * How long a call waits in one object for holds to release quota, and a denied decision for the releases
+   * The maximum wait in milliseconds: of a call for holds to release quota, or of a denied decision for the release
    * of its own holds. A quarter of the time left, so that a denial arrives well within the deadline.
    */
   get maxWaitMs(): number {
@@ -46,13 +46,12 @@ export interface ObjectPart<Each extends Counter = Demand> {
 }
 
 /**
- * Splits a group into one part for each object. The client's own objects come first, and the objects
- * that most clients share come last. So a client that exceeds a limit of its own is denied before it
- * takes quota, even for a moment, that others share.
+ * Splits a group into one part for each object. The client's own objects come first, and the objects that most
+ * clients share come last. So a client that exceeds its own limit is denied before it takes shared quota, even for
+ * a moment.
  *
- * An identity always has the same reach, so all decisions call objects in the same order. A decision
- * that waits for an object has holds only in objects before it. So no two decisions wait for each
- * other.
+ * An identity always has the same reach, so all decisions call objects in the same order. A decision that waits for
+ * an object has holds only in earlier objects. So no two decisions wait for each other.
  */
 export function partsOf<Each extends Counter>(group: readonly Each[]): ObjectPart<Each>[] {
   const parts = new Map<string, ObjectPart<Each>>();
@@ -68,22 +67,22 @@ export function partsOf<Each extends Counter>(group: readonly Each[]): ObjectPar
   );
 }
 
-/** The maximum number of objects whose calls are remembered while they are on their way. */
+/** The maximum number of objects with a remembered batch. */
 const MAX_OBJECTS = 4096;
 
-/** In place of the answer for a group that must wait for open holds. */
+/** The error of a group that must wait for open holds. */
 const MUST_WAIT = new StoreError("timeout", "an open hold has the quota");
 
 /**
- * Decides groups, or parts of groups, that one object stores. What arrives while a call to the object is on its way goes
- * together in the next one. A group that must wait for a hold has a call of its own, so that no other group
- * waits for the hold.
+ * Decides groups, or parts of groups, that one object stores. While a call to the object is in flight, new groups
+ * wait for the next call, which carries all of them. A group that must wait for a hold has its own call, so that no
+ * other group waits for the hold.
  */
 export class ObjectCalls {
   readonly #objectOf: ObjectOf;
   readonly #timeoutMs: number;
   readonly #background: (task: Promise<unknown>) => void;
-  /** The calls to each object that has calls on their way. */
+  /** The batches of each object with calls in flight. */
   readonly #batches = new Map<string, Batches>();
 
   constructor(objectOf: ObjectOf, timeoutMs: number, background: (task: Promise<unknown>) => void) {
@@ -129,8 +128,8 @@ export class ObjectCalls {
     const run = (entries: readonly Entry[]) => this.#run(this.#objectOf(identity), entries);
     const options = { timeoutMs: this.#timeoutMs, keepAlive: this.#background };
     const batches = new Batches({ run }, options);
-    // If an invocation is killed, nothing ends its call. Without the oldest entry, later calls to that object
-    // only leave sooner.
+    // The call of a killed invocation never ends, so the map could grow. If the oldest entry is removed, later
+    // calls to its object only leave sooner.
     const [oldest] = this.#batches.keys();
     if (oldest !== undefined && this.#batches.size >= MAX_OBJECTS) this.#batches.delete(oldest);
     this.#batches.set(identity, batches);
@@ -160,7 +159,7 @@ export class ObjectCalls {
   }
 }
 
-/** @throws {TypeError} if the object's answer does not have a tally for each counter of the group, or none */
+/** @throws {TypeError} unless the object's answer has one tally for each counter of the group, or no tallies */
 export function answerOf(verdict: TimedVerdict | undefined, group: Group): Answer {
   const { now, admitted, tallies, skipCache } = verdict ?? ({} as Partial<TimedVerdict>);
   const isWhole = tallies?.length === group.length || (!admitted && tallies?.length === 0);

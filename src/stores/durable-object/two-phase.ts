@@ -30,7 +30,7 @@ export class DecisionCalls {
     this.#deadline = deadline;
   }
 
-  /** Charges a part, without a block, and opens a hold. */
+  /** Charges a part and opens a hold. Requests no block. */
   async hold({ identity, counters }: ObjectPart): Promise<PartAnswer> {
     const costs = counters.map(({ block, ...counter }) => counter);
     const { maxWaitMs } = this.#deadline;
@@ -96,20 +96,20 @@ interface PartVerdict {
 }
 
 /**
- * Decides a group whose counters are stored in several objects. Each object except the last one charges
- * its part and opens a hold. Then the last object decides, and the holds are kept or released.
+ * Decides a group whose counters are stored in several objects. All objects except the last one charge their parts
+ * and open holds. Then the last object decides, and the holds are kept or released.
  *
- * The answer's `now` comes from the clock of the first object called. A tally is undefined if another
- * object denied the group before the counter's object was asked, or if that object did not answer in time.
+ * The answer's `now` comes from the clock of the first object called. A tally is undefined if the counter's object
+ * was not asked, because another object denied the group before, or if the counter's object did not answer in time.
  *
- * While a hold is open, other requests may have to wait for its quota. So the client's own objects
- * come first, and before the first hold in an object that others share, the objects after it are
- * asked whether they would deny. So a request that is denied has held only its client's own quota,
- * unless another request took the last shared quota between the check and the charge.
+ * While a hold is open, other requests may have to wait for its quota. So the client's own objects come first.
+ * Before the first hold in a shared object, the objects after it are asked whether they would deny. So a denied
+ * request has held only quota of its own client, unless another request took the last shared quota between the
+ * check and the charge.
  *
- * The decision runs to its end even if the client hangs up, because an open hold would make later requests
- * wait. After the deadline, no further object is called, and all charges are released, even if an object
- * has not answered yet.
+ * The decision runs to its end even if the client hangs up, because an open hold would make later requests wait.
+ * After the deadline, no further object is called, and all charges are released, even if an object has not answered
+ * yet.
  *
  * @param background lets a task run to its end although no response waits for it
  */
@@ -177,10 +177,9 @@ async function runToEnd(
 }
 
 /**
- * Releases the holds of a denied group. The objects that were not asked yet cannot change the
- * denial. They are asked only if the request may start a ban there, and never just for their
- * counts, because a call to a new client's object creates the object. The denial waits at most
- * `maxWaitMs` for these calls, so that the client's next request finds the quota.
+ * Releases the holds of a denied group. The remaining objects are asked only if the request may start a ban there.
+ * They are not asked for their counts alone, because a call to a new client's object creates the object. The denial
+ * waits at most `maxWaitMs` for the releases, so that the client's next request finds the quota.
  */
 async function endDenied(
   calls: DecisionCalls,
@@ -214,7 +213,7 @@ function mayStartBan({ counters }: ObjectPart): boolean {
 }
 
 /**
- * Asks objects whether they would deny their parts.
+ * Asks all of these objects whether they would deny their parts.
  *
  * @returns the first denial that arrives; undefined if no object denies
  * @throws an object's error, if no other object denies
@@ -275,7 +274,7 @@ function timeoutError(wasBusy: boolean): StoreError {
   return new StoreError("timeout", "several Durable Objects did not decide in time", { wasBusy });
 }
 
-/** The promise resolves at a {@link Deadline}, to whether the isolate was busy. */
+/** The promise resolves at a {@link Deadline}. Its value says whether the isolate was busy. */
 function startTimer(ms: number) {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const deadline = new Deadline(ms, resolve);

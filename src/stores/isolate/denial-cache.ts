@@ -25,9 +25,9 @@ import {
 export const MAX_AGE_MS = 10_000;
 
 /**
- * The snapshots of a denied group's counters; undefined for counters that are not cached. One
- * exhausted counter is enough to deny the group. If all counters had to be cached, a client could cause
- * a call with each denied request by varying the key of a second counter, for example the path.
+ * The snapshots of a denied group's counters; undefined for counters that are not cached. A single exhausted counter
+ * is enough to deny the group. If all counters had to be cached, a client could vary the key of a second counter, for
+ * example the path, and so cause a call with each denied request.
  */
 type Denial = readonly (CounterSnapshot | undefined)[];
 
@@ -49,7 +49,10 @@ class DenialCache {
     this.#counters = new FrequencyMap(max);
   }
 
-  /** Notes this isolate's time. If the clock goes back, it is unknown which snapshots are valid. */
+  /**
+   * Notes this isolate's time. Clears the cache if the clock has gone back, because the valid snapshots are then
+   * unknown.
+   */
   observe(now: number): void {
     if (now < this.#latest) this.#counters.clear();
     this.#latest = now;
@@ -58,8 +61,8 @@ class DenialCache {
   /**
    * Returns the snapshots of a group's counters if they show that the group must be denied.
    *
-   * @param isStoreAway whether the store has failed. If it has failed, a denial is returned even if
-   * only the store could start a ban
+   * @param isStoreAway whether the store has failed. A group is then denied even if only the store could start its
+   * ban
    */
   denialOf(group: readonly Demand[], now: number, isStoreAway = false): Denial | undefined {
     if (this.#counters.size === 0 || group.every(isRead)) return undefined;
@@ -83,8 +86,8 @@ class DenialCache {
   }
 
   /**
-   * Updates cached counters by the store's answer, and adds all counters of a denied group, even those with
-   * quota left, so that denials from memory are complete.
+   * Updates cached counters by the store's answer. Adds all counters of a denied group, even counters with quota
+   * left, so that denials from memory have all counts.
    */
   record(group: readonly Demand[], answer: Answer, call: StoreCall): void {
     if (!call.isGiven && call.answeredAt < call.sentAt) return;
@@ -100,7 +103,7 @@ class DenialCache {
     for (const id of counters.map(counterId)) this.#counters.delete(id);
   }
 
-  /** @param isWorthAdding whether to add the counter if it is not cached */
+  /** @param isWorthAdding whether to add the counter if it is missing */
   #put(counter: Demand, tally: Tally, call: StoreCall, isWorthAdding: boolean): void {
     const id = counterId(counter);
     const entry = this.#counters.peek(id);
@@ -129,12 +132,12 @@ class DenialCache {
   }
 }
 
-/** Whether a call only reads the current count, which the cache may not have. */
+/** Whether a counter's demand is only a read of the count. The count in the cache may be old. */
 function isRead({ cost, checkOnly }: Demand): boolean {
   return cost === 0 && checkOnly === true;
 }
 
-/** Whether a counter whose count is certain denies its group. */
+/** Whether a counter with a certain count denies its group. */
 function isDenied(group: readonly Demand[], { admitted, tallies }: Answer): boolean {
   if (admitted) return false;
   return group.some((counter, index) => {
@@ -154,10 +157,9 @@ const MAX_COUNTERS = 4096;
 /**
  * Wraps a store so that requests are denied from memory while a counter is certainly exhausted.
  *
- * The cache contains counts of denied counters, not denials. So the store still decides a request
- * if its cost is small enough for the quota left, and every request after the limit was raised.
- * Within a window, only refunds, returns and resets lower a count. After such a change, a cached
- * count may be too high, but it is used for at most `MAX_AGE_MS`.
+ * The cache contains counts, not denials. So the store still decides requests whose cost fits into the quota left,
+ * and all requests after the limit was raised. Within a window, only refunds, returns and resets lower a count. After
+ * such a change, a cached count may be too high, but it is used for at most `MAX_AGE_MS`.
  */
 export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
   return new CachingStore(store, maxCounters);
@@ -182,7 +184,7 @@ class CachingStore implements Store {
     const answers = groups.map((_, index) =>
       known[0] && isDependent(groups, index) ? skipped(known[0].now) : known[index],
     );
-    // With the returned quota, the next request may be admitted, so it must not be denied from memory.
+    // Because of the returned quota, the next request may be admitted and must not be denied from memory.
     this.#removeReturned(unused);
     const open = groups.filter((_, index) => !answers[index]);
     const sentAt = Date.now();
@@ -242,7 +244,7 @@ class CachingStore implements Store {
 }
 
 function answerOf(denial: Denial, time: number): Answer {
-  // The store's clock minus this isolate's, from the first cached counter.
+  // The store's clock minus this isolate's clock, from the first cached counter.
   const now = time + (denial.find(Boolean)?.clockOffsetMs ?? 0);
   const tallies = denial.map(
     (snapshot) => snapshot && { ...tallyOf(snapshot, now), isUncertain: true as const },

@@ -12,10 +12,13 @@ export const DECAY_MS = 10_000;
 /** The maximum number of entries that an eviction examines. */
 const EVICTION_SCAN = 8;
 
-/** If all examined entries are busier than a new one, only one in this number of new entries is added. */
+/** If all examined entries are busier than a new one, only one of so many new entries is added. */
 const ADMIT_ONE_IN = 8;
 
-/** Returns the weighted number of uses at a time: about the number in the last {@link DECAY_MS}. */
+/**
+ * Returns the number of recent uses at a time, each weighted by its age: about the number of uses in the last
+ * {@link DECAY_MS}.
+ */
 export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
   const ageMs = Math.max(0, now - lastUsedAt);
   return ageMs === 0 ? recentUses : recentUses * Math.exp(-ageMs / DECAY_MS);
@@ -24,12 +27,11 @@ export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number)
 /**
  * A map of at most `max` entries that keeps the most frequently used entries.
  *
- * Entries are in order of use, with the least recently used entry first. If the order alone decided
- * evictions (LRU), an attacker who always uses new keys could evict all entries. So a new entry
- * replaces only an entry whose recent uses have decayed below its own, and an eviction skips busier
- * entries. To evict a client, an attacker needs as many keys as the map has entries, and each key
- * must be busier than the client. If all examined entries are busier, one new entry in
- * {@link ADMIT_ONE_IN} replaces the least used of them, so that a client that keeps sending gets an
+ * Entries are in order of use, with the least recently used entry first. If the order alone decided evictions (LRU),
+ * an attacker who always uses new keys could evict all entries. So an eviction skips busier entries: a new entry
+ * replaces only an entry whose recent uses have decayed below its own. To evict a client, an attacker needs as many
+ * keys as the map has entries, and each key must be busier than the client. If all examined entries are busier, one
+ * new entry in {@link ADMIT_ONE_IN} replaces the least used examined entry. So a client that keeps sending gets an
  * entry in the end.
  */
 export class FrequencyMap<Value extends Frequency> {
@@ -69,9 +71,9 @@ export class FrequencyMap<Value extends Frequency> {
   }
 
   /**
-   * Adds an entry whose key is not in the map.
+   * Adds an entry with a new key.
    *
-   * @returns whether it was added; false if the map is full of busier entries
+   * @returns whether the entry was added; false if the map is full of busier entries
    */
   add(key: string, value: Value): boolean {
     if (this.#entries.size >= this.#max && !this.#evictFor(value)) return false;

@@ -8,7 +8,7 @@ import {
 } from "../../engine/counter.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 
-/** A counter's state in the store's last answer, and how long this isolate may rely on it. */
+/** A counter's state in the store's last answer, and the time for which this isolate may rely on this state. */
 export interface CounterSnapshot {
   readonly count: number;
   /** When the store decided, by the store's clock. */
@@ -29,8 +29,8 @@ export interface CounterSnapshot {
    */
   readonly validUntil: number;
   /**
-   * The store's clock minus this isolate's, in milliseconds. The true difference is higher, by the
-   * milliseconds that the answer took to arrive. The value is 0 if the caller passed the time.
+   * The store's clock minus this isolate's clock, in milliseconds. The true difference is higher by the time that the
+   * answer took to arrive. 0 if the caller passed the time.
    */
   readonly clockOffsetMs: number;
 }
@@ -65,8 +65,8 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
     endsAt,
     bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
     shadow: counter.shadow,
-    // If the caller passed the time, the window's start and end are exact to the millisecond. If
-    // quota rolls over, the window can begin after the time that was passed.
+    // If the caller passed the time, the window's start and end are exact. A window of a counter with rollover can
+    // begin after the passed time.
     validFrom: isGiven ? Math.min(startsAt, decidedAt) : sentAt,
     validUntil: isGiven ? endsAt : sentAt + resetMs,
     clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,
@@ -87,18 +87,18 @@ export function tallyOf(snapshot: CounterSnapshot, storeNow: number): Tally {
   };
 }
 
-/** The time in milliseconds after which an unused lease is returned to the store. */
+/** The time without use, in milliseconds, after which a lease is returned to the store. */
 export const IDLE_MS = 5000;
 
-/** Quota of one counter that the store has already charged, and that only this isolate may use. */
+/** Quota of one counter. The store has already charged this quota, and only this isolate may use it. */
 export interface Lease extends Frequency {
   /** The counter as it was when the quota was charged. */
   counter: Demand;
   /** Quota not used yet, which is valid only in the window of `snapshot`. */
   quota: number;
-  /** The store's last answer; undefined before it, and after the lease was drained. */
+  /** From the store's last answer; undefined before the first answer, and after the lease was drained. */
   snapshot: CounterSnapshot | undefined;
-  /** Until when a requested block counts as pending, by this isolate's clock; 0 if none is pending. */
+  /** The time until which a requested block is expected, by this isolate's clock; 0 if no block is expected. */
   refillPendingUntil: number;
   /** The moving average of the quota that a request takes. */
   meanCost: number;
@@ -151,8 +151,8 @@ function unusedQuotaOf(lease: Lease, now: number): UnusedQuota | undefined {
 }
 
 /**
- * Adds charged quota to a lease and updates its snapshot. If the answer is for an earlier window
- * than the lease's, the answer and its quota are dropped.
+ * Adds charged quota to a lease and updates its snapshot. If the answer is for a window before the lease's window,
+ * the answer and its quota are dropped.
  */
 function addQuota(lease: Lease, quota: number, snapshot: CounterSnapshot, call: StoreCall): void {
   const previous = lease.snapshot;
@@ -168,9 +168,8 @@ function addQuota(lease: Lease, quota: number, snapshot: CounterSnapshot, call: 
 }
 
 /**
- * Whether an answer must be dropped, because it is for an earlier window than the lease's snapshot.
- * If that snapshot has expired, the answer is accepted, because the store's clock may have stepped
- * back. The answer's window is then the current window.
+ * Whether an answer must be dropped, because it is for a window before the window of the lease's snapshot. After that
+ * snapshot has expired, such an answer is accepted: the store's clock may have stepped back.
  */
 function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: StoreCall): boolean {
   if (answer.window >= previous.window) return false;
@@ -196,9 +195,8 @@ export interface LeaseCall extends StoreCall {
 }
 
 /**
- * The leases of an isolate, at most `max` of them. The store has charged all leased quota. If some of it is
- * lost, requests may be denied that could have been admitted, but no limit is exceeded. So in doubt, the
- * book drops quota.
+ * The leases of an isolate, at most `max` of them. The store has charged all leased quota. If leased quota is lost,
+ * Weir may deny too many requests, but no limit is exceeded. So in doubt, the book drops quota.
  */
 export class LeaseBook {
   readonly #leases: FrequencyMap<Lease>;
@@ -217,8 +215,8 @@ export class LeaseBook {
   }
 
   /**
-   * Notes the time of this isolate's clock. If the clock has gone back, Weir does not know by how much, so it
-   * cannot correct the ends of windows. The quota of all leases is then queued, to be returned to the store.
+   * Notes the time of this isolate's clock. If the clock has gone back, the ends of windows by this clock are
+   * unknown. The quota of all leases is then queued, to be returned to the store.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;
@@ -230,18 +228,15 @@ export class LeaseBook {
     }
   }
 
-  /**
-   * Returns the lease of a counter if the lease's quota was charged under the counter's ceiling.
-   * This call does not count as a use.
-   */
+  /** Returns the lease of a counter if the lease's quota was charged under the counter's ceiling. Counts no use. */
   peek(counter: Demand): Lease | undefined {
     const lease = counter.leasable ? this.#leases.peek(counterId(counter)) : undefined;
     return lease?.counter.ceiling === counter.ceiling ? lease : undefined;
   }
 
   /**
-   * Returns the quota of a counter that this isolate has leased and not used, also under the ceiling of
-   * another tier. This call does not count as a use.
+   * Returns the quota of a counter that this isolate has leased and not used, under the ceiling of any tier. Counts
+   * no use.
    */
   quotaOf(counter: Counter, now: number): number {
     const lease = this.#leases.peek(counterId(counter));
@@ -249,8 +244,8 @@ export class LeaseBook {
   }
 
   /**
-   * Returns the lease for a counter's request. A request that takes quota counts as a use of the
-   * lease, and opens a lease if the counter has none, unless the book is full of busier leases.
+   * Returns the lease for a counter's request. A request that takes quota counts as a use. If the counter has no
+   * lease, such a request opens one, unless the book is full of busier leases.
    */
   findOrOpen(counter: Demand, now: number): Lease | undefined {
     const { cost, ceiling, checkOnly, leasable } = counter;
@@ -261,7 +256,7 @@ export class LeaseBook {
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
-      // The quota was charged under another tier. Only the store can check the limit of this one.
+      // The quota was charged under another tier. Only the store can check the limit of the new tier.
       this.#release(lease, now);
       lease.counter = counter;
     }
@@ -271,8 +266,8 @@ export class LeaseBook {
   /**
    * Records a store's answer about a counter.
    *
-   * @param quota the quota charged for later requests. This quota is added to the lease. If the
-   * lease can no longer use the quota, a later call returns it to the store
+   * @param quota the quota charged for later requests. It is added to the lease, or returned to the store with a
+   * later call if the lease can no longer use it
    */
   record(lease: Lease, counter: Demand, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
@@ -342,7 +337,7 @@ export class LeaseBook {
     }
   }
 
-  /** Whether a lease is still in the book, for the tier of this counter. */
+  /** Whether a lease is still in the book, and has the tier of this counter. */
   #isCurrent(lease: Lease, counter: Demand): boolean {
     const isSameTier = lease.counter.ceiling === counter.ceiling;
     return isSameTier && this.#leases.peek(counterId(counter)) === lease;

@@ -23,20 +23,20 @@ import {
   tallyOf,
 } from "./lease-book.ts";
 
-// How much quota a lease requests, and when, follows from its recent use.
+// A lease's recent use determines how much quota it requests, and when.
 
-/** A block is fetched if the lease does not cover the requests expected in so many round trips. */
+/** A block is fetched if the lease does not cover the requests expected in this number of round trips. */
 const REFILL_ROUND_TRIPS = 3;
 
 /**
- * Returns the quota to request as a block. If the result is 0 or less, no block is due.
+ * Returns the quota to request as a block. At 0 or less, no block is due.
  *
- * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the
- *   rest of the window if that is shorter. It is at most twice the recent use. The first request
- *   does not count in this maximum, so that the first blocks are small.
- * - At a high rate of requests, the block covers the requests of several round trips instead, if
- *   these requests need more quota.
- * - The block is at most the quota left, as this isolate knows it, divided by {@link BLOCK_SHARE}.
+ * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the rest of the window if
+ *   that is shorter. It is at most twice the recent use without the first request, so that the first blocks are
+ *   small.
+ * - At a high rate of requests, the block covers the requests of several round trips instead, if these requests need
+ *   more quota.
+ * - The block is at most the quota left, by this isolate's snapshot, divided by {@link BLOCK_SHARE}.
  */
 function blockOf(lease: Lease, counter: Demand, now: number): number {
   const { recentUses, meanCost, snapshot, refillPendingUntil, openedAt } = lease;
@@ -44,7 +44,7 @@ function blockOf(lease: Lease, counter: Demand, now: number): number {
   // No block is requested if the clock has gone back to a time before the snapshot was valid.
   if (snapshot && now < snapshot.validFrom) return 0;
   const leftMs = windowAt(now, counter).endsAt - now;
-  // The uses expected in DECAY_MS. A lease younger than DECAY_MS has counted only a part of them.
+  // The uses expected in DECAY_MS. A lease younger than DECAY_MS has counted only a part of these uses.
   const steadyUses = recentUses / (1 - Math.exp(-(now - openedAt) / DECAY_MS));
   const expectedUses = Math.min(steadyUses, 2 * (recentUses - 1)) * Math.min(1, leftMs / DECAY_MS);
   const burstUses = Math.min(2 * expectedRequests(lease, now), 4 * (recentUses - 4));
@@ -60,13 +60,13 @@ function expectedRequests({ recentUses, openedAt, roundTripMs }: Lease, now: num
   return (recentUses / periodMs) * roundTripMs * REFILL_ROUND_TRIPS;
 }
 
-/** The plan for deciding one counter of a group: from its lease, by the store, or both. */
+/** The plan for deciding one counter of a group: by its lease, by the store, or by both. */
 interface CounterPlan {
   readonly counter: Demand;
   readonly lease?: Lease | undefined;
   /** Quota taken from the lease. */
   readonly takenQuota?: TakenQuota;
-  /** The lease's state when the plan was made, because a refund may drain the lease later. */
+  /** The lease's state when the plan was made. A later refund may drain the lease. */
   readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
   /** The counter to send to the store; undefined if the lease covers the cost. */
   readonly request?: Demand;
@@ -101,7 +101,7 @@ function needsStore(plans: GroupPlan): boolean {
   return plans.some(({ request }) => request);
 }
 
-/** Whether a group was denied only because of counters whose leases cover the cost by now. */
+/** Whether a group was denied only because of counters whose leases now cover the cost. */
 function isCoveredByNow(plans: GroupPlan, answer: Answer, now: number): boolean {
   if (answer.admitted) return false;
   const tallies = answer.tallies.values();
@@ -119,7 +119,7 @@ function isFull(request: Demand, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(request, count);
 }
 
-/** The store's clock minus this isolate's, as stored in the first lease; 0 if unknown. */
+/** The store's clock minus this isolate's clock, from the first lease; 0 if unknown. */
 function clockOffsetOf(plans: GroupPlan | undefined): number {
   return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }
@@ -132,7 +132,7 @@ function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally): numb
 }
 
 /**
- * The answer for the caller: its counts are those of the store minus the unspent quota of the leases.
+ * Returns the answer for the caller. Its counts are the store's counts minus the unspent quota of the leases.
  *
  * @param answer has a tally for each `request` of the plans
  */
@@ -154,7 +154,7 @@ function isStateKnown({ counter, lease, leaseState }: CounterPlan, storeNow: num
   return snapshot !== undefined && snapshot.window === windowAt(storeNow, counter).index;
 }
 
-/** A counter's tally without the quota that its lease has not used yet. */
+/** Returns a counter's tally without the unspent quota of its lease. */
 function clientTally(
   { counter, lease, request, leaseState }: CounterPlan,
   storeTally: Tally | undefined,
@@ -163,18 +163,17 @@ function clientTally(
 ): Tally {
   const snapshot = lease?.snapshot ?? leaseState?.snapshot;
   const unspent = lease?.snapshot ? lease.quota : (leaseState?.unspent ?? 0);
-  // Without a tally of the store, the lease has a snapshot.
+  // If the store sent no tally, the lease has a snapshot.
   const tally = storeTally ?? tallyOf(snapshot as CounterSnapshot, storeNow);
   const { charged: _, ...state } = tally;
   const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;
   const count = Math.max(0, tally.count - (isCurrent ? unspent : 0));
-  // A block may have arrived after the denial, but the reported count must still explain the
-  // denial.
+  // After the denial, a block may have arrived. The reported count must still explain the denial.
   const isDenied = !admitted && storeTally && request && isFull(request, tally);
   return { ...state, count: isDenied && hasQuota(counter, count) ? tally.count : count };
 }
 
-/** For so long, in milliseconds, a counter requests no new block after the answer to a call for one was lost. */
+/** The time in milliseconds for which a counter requests no new block after the answer to a call for one was lost. */
 const LOST_BLOCK_MS = 10_000;
 
 /** A block that a call requests. */
@@ -194,7 +193,7 @@ function pendingBlocksOf(plans: GroupPlan): PendingBlock[] {
 
 /**
  * Notes that the answer to a call for blocks was lost, so that their counters request no block for a while.
- * Otherwise, a store whose answers are lost would charge more and more blocks.
+ * Otherwise, a store whose answers get lost would charge more and more blocks.
  */
 function setLost(blocks: readonly PendingBlock[], now = Date.now()): void {
   setPendingUntil(blocks, now + LOST_BLOCK_MS);
@@ -203,7 +202,7 @@ function setLost(blocks: readonly PendingBlock[], now = Date.now()): void {
 /** @param until the new value of `refillPendingUntil`; 0 if the blocks have arrived */
 function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
   for (const { lease, pendingUntil } of blocks) {
-    // If this block has counted as lost meanwhile, the lease may already wait for a newer block.
+    // If this block counts as lost meanwhile, the lease may already wait for a newer block.
     if (lease.refillPendingUntil === pendingUntil) lease.refillPendingUntil = until;
   }
 }
@@ -214,30 +213,28 @@ const MAX_LEASES = 4096;
 interface LeaseOptions {
   /** The deadline of a call, in milliseconds. A block that arrives later counts as lost. */
   readonly timeoutMs: number;
-  /** Lets a task run to its end although no response waits for it. */
+  /** Keeps the Worker alive until a task has ended. */
   readonly background: (task: Promise<unknown>) => void;
   /** @default 4096 */
   readonly maxLeases?: number;
 }
 
 /**
- * Wraps a store so that blocks of quota are fetched for busy counters. Requests are then admitted
- * from memory until a block is used up.
+ * Wraps a store so that blocks of quota are fetched for busy counters. Until a block is used up, requests are
+ * admitted from memory.
  *
- * The store charges a block when it is taken, so that all isolates in total never admit more than
- * the limit in a window. The price is that the quota in the blocks of idle isolates stays unused.
+ * The store charges a block at once, so that all isolates in total never admit more than the limit in a window. The
+ * price is that the quota in the blocks of idle isolates stays unused.
  *
- * - The size of a block follows the counter's recent use in this isolate (see `blockOf`). A
- *   block is at most an eighth of the quota left. A client's first request, and its last requests
- *   before the limit, are charged without a block.
- * - A new block is fetched in the background before the old one is used up, so that a busy client
- *   does not wait.
+ * - The size of a block follows the counter's recent use in this isolate (see `blockOf`). A block is at most an
+ *   eighth of the quota left. A client's first request, and its last requests before the limit, are charged without a
+ *   block.
+ * - A new block is fetched in the background before the old one is used up, so that a busy client does not wait.
  * - A lease that was not used for five seconds is returned with the next call.
- * - A group is charged as a whole. The call leaves out the counters whose leases cover the cost. If
- *   the store denies the group, the quota taken from leases is put back.
+ * - A group is charged as a whole. The call contains only the counters whose leases do not cover the cost. If the
+ *   store denies the group, the quota taken from leases is put back.
  *
- * Callers see exact counts: the store's count minus the quota that is leased to this isolate and
- * not used yet.
+ * Callers see exact counts: the store's count minus this isolate's unspent quota.
  */
 export function withLeases(store: Store, options: LeaseOptions): Store {
   return new LeaseStore(store, options);
@@ -248,8 +245,8 @@ class LeaseStore implements Store {
   readonly #options: LeaseOptions;
   readonly #book: LeaseBook;
   /**
-   * Whether the last call was answered. If not, calls request no blocks, because a block is lost if
-   * the answer to its call is lost.
+   * Whether the last call was answered. If not, calls request no blocks, because a block is lost with the answer to
+   * its call.
    */
   #isAnswering = true;
 
@@ -277,7 +274,7 @@ class LeaseStore implements Store {
     );
   }
 
-  /** The store's counts contain the quota that this isolate has leased and not used. */
+  /** The store's counts include the unspent quota of this isolate's leases. */
   denialOf(group: Group, now?: number): Answer | undefined {
     const time = this.#timeOf(now);
     const plans: CounterPlan[] = [];
@@ -304,7 +301,7 @@ class LeaseStore implements Store {
     // The unspent quota of the leases is returned first, so that the store's counts contain only used quota.
     const drained = this.#book.drain(counters, now ?? Date.now());
     const tallies = await this.#store.adjust(counters, now, [...unused, ...drained]);
-    // A block may have arrived during the call. Callers must see counts without its unspent quota.
+    // A block may have arrived during the call. Callers must see counts without the block's unspent quota.
     const time = this.#timeOf(now);
     return tallies.map((tally, index) => {
       const lease = this.#book.peek(counters[index] as Demand);
@@ -329,7 +326,7 @@ class LeaseStore implements Store {
     return now;
   }
 
-  /** Admits all groups from memory if possible. Nearly all requests of busy clients take this path. */
+  /** Admits all groups from memory if possible, as for nearly all requests of busy clients. */
   #admitFromLeases(
     groups: readonly Group[],
     now: number | undefined,
@@ -358,8 +355,8 @@ class LeaseStore implements Store {
   }
 
   /**
-   * Decides groups with at most one call to the store, which contains only the counters that leases
-   * do not cover. The quota taken from the leases of a group goes back to them if the group is not admitted.
+   * Decides groups with at most one call to the store. The call contains only the counters that leases do not cover.
+   * If a group is not admitted, the quota taken from its leases goes back there.
    */
   #decideOnce(
     groups: readonly Group[],
@@ -383,7 +380,7 @@ class LeaseStore implements Store {
     });
   }
 
-  /** @param first the answer for the group on which this one depends */
+  /** @param first the answer for the group on which this group depends */
   async #putBackUnlessAdmitted(
     plans: GroupPlan,
     own: Promise<Answer>,
@@ -401,12 +398,12 @@ class LeaseStore implements Store {
   }
 
   /**
-   * Decides a denied group again if leases cover it by now. If they cover all of its counters, this needs no
-   * call, and also happens after the deadline, which a busy isolate can miss.
+   * Decides a denied group again if its leases now cover the cost. The missing quota may have arrived during the
+   * call, in a block that another request had requested. Without this step, only 49 of 200 simultaneous requests pass
+   * a limit of 50 (test/node/http/limits.test.ts).
    *
-   * The quota for this group arrived during the call, in a block for which another request had
-   * asked the store. Without this step, only 49 of 200 simultaneous requests pass a limit of 50
-   * (test/node/http/limits.test.ts).
+   * If leases cover all counters, this needs no call. It is then done even after the deadline, which a busy isolate
+   * can miss.
    */
   async #retryIfCovered(
     group: Group,
@@ -432,7 +429,7 @@ class LeaseStore implements Store {
     return answerOf(plans, answer);
   }
 
-  /** Decides a dependent group if the group on which it depends was admitted only by a second decision. */
+  /** Decides a dependent group if the group on which it depends was admitted only by the second decision. */
   async #retryIfSkipped(
     group: Group,
     first: Promise<Answer>,
@@ -452,7 +449,7 @@ class LeaseStore implements Store {
     return answerOf(plans, decided);
   }
 
-  /** Plans a counter, and requests a block for its lease if a block is due. */
+  /** Plans a counter's decision, and requests a block for its lease if a block is due. */
   #plan(counter: Demand, now: number): CounterPlan {
     const lease = this.#book.findOrOpen(counter, now);
     const plan = planCounter(counter, lease, now);
@@ -485,7 +482,7 @@ class LeaseStore implements Store {
         this.#record(plans, answer, call);
         return answer;
       } catch (error) {
-        // A group in another mode may be stored elsewhere, and says nothing about the other groups.
+        // A group in another mode may be stored elsewhere, so its failure says nothing about the other groups.
         if (index === 0) this.#isAnswering = false;
         setLost(blocks, now);
         throw error;

@@ -3,13 +3,13 @@ import type { Entry, EntryAnswer } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
 import type { Clock } from "./wire.ts";
 
-/** The number of counters that one DEL removes, each with its keys in both modes. */
+/** The number of counters that one DEL removes. Each counter has its keys in both modes. */
 const COUNTERS_PER_DEL = 166;
 
 /**
- * Estimates the commands that Upstash bills for a call: the call of the script, and each command in
- * it. docs/cost.md lists them. The estimate does not include calls that are sent twice, because Redis
- * has lost its scripts, and returned leases whose count is then 0.
+ * Estimates the commands that Upstash bills for a call: the call of the script, and each command of the script.
+ * docs/cost.md lists these commands. Two rare cases are not included: a call that is sent twice because Redis has
+ * lost its scripts, and a return of quota after which the count is 0.
  */
 export function billedCommands(
   clock: Clock,
@@ -50,8 +50,8 @@ function commandsOfEntry(
 }
 
 /**
- * Returns the commands for equal requests: a trial for all of them, a charge for those that are admitted if
- * some are not, and a denial.
+ * Returns the commands for equal requests. If not all of them are admitted, these are the commands of a trial charge
+ * for all, of a charge for the admitted ones, and of a denial.
  */
 function commandsOfTimes(
   group: readonly Demand[],
@@ -64,12 +64,12 @@ function commandsOfTimes(
   return first + (denied ? group.length + commandsOfGroup(group, denied) : 0);
 }
 
-/** Returns the commands for one group of a call, without those for the call itself. */
+/** Returns the commands for one group, without the commands of the call itself. */
 export function commandsOfGroup(
   group: Group,
   { admitted, tallies }: Pick<Answer, "admitted" | "tallies">,
 ): number {
-  // A group that was skipped has no tallies.
+  // A skipped group has no tallies.
   if (tallies.length === 0) return 0;
   let commands = 0;
   let index = 0;
@@ -86,7 +86,7 @@ export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boole
   const { cost, ceiling, rollsOver, checkOnly, block = 0 } = counter;
   const ban = counter.banMs === undefined ? 0 : 1;
   if (tally.banMs > 0) {
-    // A ban that has just begun still has its whole length.
+    // A remaining time of a whole ban means that the ban has just begun.
     const lengths = counter.escalation?.lengthsMs ?? [counter.banMs];
     const writes = lengths.includes(tally.banMs) ? (counter.escalation ? 2 : 1) : 0;
     return ban + 1 + writes;
@@ -100,13 +100,13 @@ export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boole
     const isReduced = charged < Math.min(block, Math.floor(ceiling / 8));
     return ban + 1 + Number(isNew) + Number(isReduced);
   }
-  // The group was denied. A counter with quota left was charged first, and then the charge was undone.
+  // The group was denied. If this counter had quota left, it was charged first, and the charge was then undone.
   const wasCharged = tally.count + cost <= ceiling;
   const wasNew = wasCharged && tally.count === 0;
   return ban + 1 + Number(wasCharged) + Number(wasNew);
 }
 
-/** Returns the commands that adjust counters, without those for the call itself. */
+/** Returns the commands that adjust counters, without the commands of the call itself. */
 export function commandsOfAdjustment(
   counters: readonly Adjustment[],
   tallies: readonly (Tally | undefined)[],

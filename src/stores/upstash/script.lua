@@ -1,6 +1,6 @@
--- Counts in fixed windows, with the algorithm of engine/fixed-window.ts. `npm run assets` puts this file without
--- its comments into script.generated.ts; upstash-store.ts adds a first line with the constants USES_REDIS_TIME,
--- MAX_COUNT, EXPIRY_GRACE_MS and BLOCK_SHARE, and wire.ts writes the arguments and reads the reply.
+-- Counts in fixed windows, with the algorithm of engine/fixed-window.ts. `npm run assets` puts this file without its
+-- comments into script.generated.ts. upstash-store.ts adds a first line with the constants USES_REDIS_TIME,
+-- MAX_COUNT, EXPIRY_GRACE_MS and BLOCK_SHARE. wire.ts writes the arguments and reads the reply.
 --
 -- KEYS   For each counter, in the order of ARGV: its key, the key of its ban if it has one, and the key of its
 --        strikes if its bans become longer. With the clock `edge`, these are the keys as stored, so that every
@@ -8,28 +8,29 @@
 -- ARGV   The Worker's time in ms with the clock `edge`, otherwise 0; the number of entries; and for each entry:
 --        - with the clock `edge`, the entry's time in ms
 --        - the counters to return quota to, each followed by the quota and the window in which it was charged
---        - the counters to adjust, each followed by 1 or 0, and a number. With 1, the number is that of the
---          window to which the cost belongs
+--        - the counters to adjust, each followed by 1 and the number of the window to which the cost belongs;
+--          or by 0 and an unused number
 --        - the counters to remove, each followed by 1 if its count is kept
 --        - the number of equal requests, which is 1 unless the entry has only one group; and the groups
 --        A list begins with its length. A counter is ten integers: limit, window in ms, offset in ms, cost,
 --        ceiling, 1 if it rolls over, 1 if it is only checked, block, ban in ms, 1 if it never bans. If bans
---        become longer, the negative number of their lengths replaces the ban in ms; after the ten integers come
---        the lengths, and the time after which strikes are forgotten, all in ms. A calendar counter has the
---        window 0, the longest length of its windows as the offset, and five more integers: see `readCalendar`.
--- Reply  Integers only, except the messages of errors. The time in ms; for each entry the reply of `adjust`,
---        if it adjusts counters, and of `remove`, if it removes counters; then for each group its parts. A
---        part is the number of requests that were admitted together, and for each counter the count, the ms
---        until its window ends, the ms until its ban ends, and the quota charged. A part with the number 0 is
---        a denial, and the last one, as is the message of an error. If the first group of an entry is not
---        admitted, there is only the number -1 for each of the others.
+--        become longer, the negative number of their lengths replaces the ban in ms. The ten integers are then
+--        followed by the lengths, and by the time after which strikes are forgotten, all in ms. A calendar
+--        counter has the window 0, the longest length of its windows as the offset, and five more integers:
+--        see `readCalendar`.
+-- Reply  Integers only, except the messages of errors. The time in ms; and for each entry:
+--        - the reply of `adjust` if the entry adjusts counters, and of `remove` if it removes counters
+--        - for each group its parts. A part is the number of requests that were admitted together, and for each
+--          counter the count, the ms until its window ends, the ms until its ban ends, and the quota charged.
+--          The last part is a denial, with the number 0, or the message of an error, unless all are admitted
+--        - if the first group is not admitted, the number -1 in place of each later group
 --
--- A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and charge such a
--- field (see `chargeField`), and Upstash bills each command.
+-- A counter is stored as an unsigned 63-bit field. One BITFIELD command can check and charge such a field (see
+-- `chargeField`), and Upstash bills each command.
 --
--- A counter that rolls over is stored as a string, `W:count:limit`. `W` is the number of the window in which
--- the counter was last written, `count` is its count at that time, and `limit` is the limit by which its key
--- expires. When the script reads the counter, it subtracts the quota granted since then.
+-- A counter that rolls over is stored as a string, `W:count:limit`. `W` is the number of the window in which the
+-- counter was last written, `count` is its count at that time, and `limit` is the limit that determined the expiry of
+-- its key. When the script reads the counter, it subtracts the quota granted since then.
 
 local now = tonumber(ARGV[1])
 if USES_REDIS_TIME then
@@ -39,7 +40,7 @@ end
 
 local argAt, keyAt = 1, 0
 
--- Writes an integer so that Redis can read it. Lua itself would write 1e+15.
+-- Writes an integer so that Redis can read it. Lua itself would write 10^15 as 1e+15.
 local function digits(number)
   return string.format('%.0f', number)
 end
@@ -54,11 +55,12 @@ local function nextKey(suffix)
   return USES_REDIS_TIME and KEYS[keyAt] .. suffix or KEYS[keyAt]
 end
 
--- Sets the current window of a calendar counter. Lua knows no time zones, so the arguments contain the
--- number of the previous window (the one before the Worker's current window), and four starts: of the
--- previous window and of the three windows after it. If the current time is not in the first three, the counter has a `fault`, because a clock is
--- wrong by a whole window. No command may use such a counter, but the script must go on reading arguments.
--- `ends` has the ends of the three windows, up to the window `lastEnd`.
+-- Sets the current window of a calendar counter. Lua knows no time zones, so the arguments contain the number of a
+-- window and four starts. This window is the one before the Worker's current window. The starts are its own and those
+-- of the next three windows. `ends` has the ends of the first three windows, up to the window `lastEnd`.
+--
+-- If the current time is in none of the three windows, a clock is wrong by a whole window, and the counter gets a
+-- `fault`. No command may use such a counter, but the script must go on reading arguments.
 local function readCalendar(c)
   local window, start = nextArg(), nextArg()
   c.windowMs, c.ends, c.lastEnd = c.offsetMs, {}, window + 2
@@ -75,8 +77,8 @@ local function readCalendar(c)
   end
 end
 
--- Returns the next counter from KEYS and ARGV. Its fields have the names of `Counter` in TypeScript, and
--- `window` and `resetMs` of its current window.
+-- Returns the next counter from KEYS and ARGV. Its fields have the names of `Counter` in TypeScript. `window` and
+-- `resetMs` are those of its current window.
 local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
     ceiling = nextArg() }
@@ -113,9 +115,8 @@ local function refuseFault(c)
   return c
 end
 
--- Sets `window` and `resetMs` for a window that is later than the one that the clock shows. If the
--- script does not know the end of a calendar window, `resetMs` is too long, so that no client retries
--- too early.
+-- Sets `window` and `resetMs` for a window after the window that the clock shows. If the script does not know the end
+-- of a calendar window, `resetMs` is too long, so that no client retries too early.
 local function enterWindow(c, window)
   local known = c.window
   if c.ends then
@@ -126,10 +127,12 @@ local function enterWindow(c, window)
   c.window = window
 end
 
--- Returns the counter's count, and the number of the window that this count belongs to. If the last
--- charge was made in a later window than the one that the clock shows, because a clock has stepped back or
--- the start of the windows was changed, that window becomes the counter's current window. `debt` is what is
--- left to repay of a stored count, with the limit by which its key expires. Old values name no limit.
+-- Returns the counter's count, and the number of the window of this count. The last charge may be in a later window
+-- than the clock shows, because a clock has stepped back or the start of the windows was changed. That window then
+-- becomes the counter's current window.
+--
+-- `debt` is the unpaid rest of a stored count, with the limit that determined the expiry of its key. Old values have
+-- no limit.
 local function readCount(c)
   if not c.rollsOver then
     return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window
@@ -148,8 +151,8 @@ local function readCount(c)
   return left, c.window
 end
 
--- Stores a count of a window. The key expires when the grants of later windows have repaid what is left
--- of the count. The value has the limit too, so that a later call sees that a lower limit needs more time.
+-- Stores a count of a window. The key expires when the grants of later windows have repaid the rest of the count. The
+-- value includes the limit. A later call with a lower limit then knows that the key must live longer.
 local function storeRolling(c, left, window, count)
   local windows = 1
   if c.limit > 0 then
@@ -166,10 +169,10 @@ end
 
 -- Returns the milliseconds until the client's ban ends; 0 if there is no ban.
 --
--- The key of a ban expires when the ban ends, so Redis ends every ban, with both clocks. If bans become
--- longer, one command reads the ban and the strikes. The value of such a ban is the time of its end,
--- which saves PTTL. If a ban began when the rule had one length, its value is 1, and the script reads
--- the remaining time with PTTL.
+-- The key of a ban expires when the ban ends, so with both clocks Redis ends the ban. If bans become longer, one
+-- command reads the ban and the strikes. The value of such a ban is the time of its end, which saves the command
+-- PTTL. A ban that began while the rule had a single length has the value 1, so the script reads its remaining time
+-- with PTTL.
 local function readBanMs(c)
   if c.banMs == 0 then
     return 0
@@ -188,10 +191,10 @@ local function readBanMs(c)
   return math.max(0, redis.call('PTTL', c.banKey))
 end
 
--- With the next functions, the script makes all writes of a piece of work or none. A command fails if its
--- key stores a value of the wrong type, and Redis then keeps the script's earlier writes. So each
--- charge adds a function to `undoSteps` that takes the charge back. A write that cannot be taken back
--- waits in `finalSteps` until no command of the work can fail any more.
+-- Each piece of work makes all of its writes or none. A command fails if its key stores a value of the wrong type,
+-- and Redis then keeps the script's earlier writes. So each charge adds a function to `undoSteps` that takes the
+-- charge back. A write that cannot be taken back waits in `finalSteps` until no command of the work can fail any
+-- more.
 local reply, undoSteps, finalSteps = {}, {}, {}
 
 local function undo()
@@ -215,8 +218,8 @@ local function truncate(size)
   end
 end
 
--- Runs the work, which must end with `commit()`. If it fails, takes its charges back, and replaces what it has
--- added to the reply by the error's message: a table since Redis 7, and a string before.
+-- Runs a piece of work, which must end with `commit()`. If the work fails, its charges are taken back, and the
+-- error's message replaces its part of the reply. An error is a table since Redis 7, and a string before.
 local function try(work, ...)
   local size = #reply
   local succeeded, failure = pcall(work, ...)
@@ -228,16 +231,16 @@ local function try(work, ...)
   return succeeded
 end
 
--- `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the ceiling.
--- Returns whether the amount was charged, and the count.
+-- `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the ceiling. Returns
+-- whether the amount was charged, and the count.
 --
--- A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first step
--- adds `amount` and `headroom` to the count, which overflows, and changes nothing, if and only if
--- count + amount > ceiling. The second step subtracts `headroom`. If the first step has failed, this would be
--- negative, because no count comes near 2^63, so it fails too.
+-- A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first step adds `amount`
+-- and `headroom` to the count. If and only if count + amount > ceiling, this sum overflows, and the step changes
+-- nothing. The second step subtracts `headroom`. After an overflow, this step fails too: its result would be
+-- negative, because no count comes near 2^63.
 --
--- `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, in two halves, because Lua's numbers are exact only
--- up to 2^53.
+-- `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, in two halves, because Lua's numbers are exact only up to
+-- 2^53.
 local function fieldMaxMinus(number)
   local high, low = 9223372036 - math.floor(number / 1e9), 854775807 - number % 1e9
   if low < 0 then
@@ -253,13 +256,13 @@ local function chargeField(c, amount, ceiling)
   return results[1] and true or false, results[3]
 end
 
--- `chargeFixed(c)`: charges a counter that does not roll over. Returns whether it was charged, its
--- count, and the amount charged.
+-- `chargeFixed(c)`: charges a counter that does not roll over. Returns whether it was charged, its count, and the
+-- amount charged.
 --
--- The first attempt charges the block that an unused counter would grant. The ceiling of this attempt
--- is lowered, so that it succeeds only if the quota left still allows a block of this size. If it fails
--- although the cost itself fits, a second command charges the smaller block that the count allows. An
--- attempt never fails on an unused counter, whose key a failed BITFIELD would create.
+-- The first attempt charges the block that an unused counter would grant. The ceiling of this attempt is lowered, so
+-- that it succeeds only if the quota left still allows a block of this size. If this attempt fails although the cost
+-- itself fits, a second command charges the smaller block that the count allows. A failed BITFIELD would create the
+-- key of an unused counter, but no attempt fails on such a counter.
 local function blockFor(quotaLeft)
   return math.floor(quotaLeft / BLOCK_SHARE)
 end
@@ -291,8 +294,8 @@ local function chargeFixed(c)
   return true, count, amount
 end
 
--- Does the same as `chargeFixed(c)` for a counter that rolls over. The fourth result is a function that
--- stores the new count. It must run only if the whole group is admitted.
+-- Like `chargeFixed(c)`, for a counter that rolls over. Also returns a function that stores the new count. This
+-- function must run only if the whole group is admitted.
 local function chargeRolling(c)
   local count = readCount(c)
   if count + c.cost > c.ceiling then
@@ -302,8 +305,8 @@ local function chargeRolling(c)
   return true, count + amount, amount, function() writeRolling(c, count + amount) end
 end
 
--- Charges any counter, and returns the same values as `chargeRolling`. A counter that this request
--- cannot charge is only read, because BITFIELD would create its key.
+-- Charges any counter, and returns the same values as `chargeRolling`. A cost above the ceiling is only compared with
+-- the count, because BITFIELD would create the counter's key.
 local function chargeCounter(c)
   if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
     local count = readCount(c)
@@ -315,8 +318,8 @@ local function chargeCounter(c)
   return chargeFixed(c)
 end
 
--- Returns the length of the ban that begins now, and a function that stores it. The counter is not
--- banned, and `readBanMs` has read it. If bans become longer, the ban adds one strike.
+-- Returns the length of a new ban, and a function that stores the ban. Must run after `readBanMs`, and only for a
+-- counter without a ban. If bans become longer, the ban adds one strike.
 local function newBan(c)
   if not c.lengthsMs then
     return c.banMs, function() redis.call('SET', c.banKey, 1, 'PX', digits(c.banMs)) end
@@ -328,8 +331,8 @@ local function newBan(c)
   end
 end
 
--- Returns unused quota to a counter whose window has not ended and whose count is at least that quota.
--- A failed return is ignored, and the quota stays charged. Lua would write `-quota` as -0 for a quota of 0.
+-- Returns unused quota to a counter in the window of the charge. If the count is lower than the quota, the return
+-- fails without an error, and the quota stays charged. `0 - quota` is never -0, as `-quota` would be.
 local function returnUnused(c, quota)
   local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
     'INCRBY', 'u63', 0, digits(0 - quota), 'GET', 'u63', 0)
@@ -338,7 +341,7 @@ local function returnUnused(c, quota)
   end
 end
 
--- Lets a debt live longer if the limit was lowered: see `keepDebt` in fixed-window.ts.
+-- Extends the expiry of a debt if the limit was lowered: see `keepDebt` in fixed-window.ts.
 local function keepDebt(c)
   local debt = c.debt
   if debt and debt.left > 0 and c.cost ~= 0 and c.limit > 0 and c.limit < debt.limit then
@@ -348,9 +351,9 @@ local function keepDebt(c)
   end
 end
 
--- Charges all counters of a group or none, and adds the verdict to `reply`. Counters that do not roll
--- over are charged at once, and the charges are taken back if any counter denies the group. Bans and
--- counters that roll over are written in the final steps: a debt first, because a charge replaces it.
+-- Charges all counters of a group or none, and adds the verdict to `reply`. Counters that do not roll over are
+-- charged at once. If any counter denies the group, these charges are taken back. Bans and counters that roll over
+-- are written in the final steps: a debt first, because a charge replaces it.
 local function decideGroup(counters, isTrial)
   local verdictAt = #reply + 1
   reply[verdictAt] = 1
@@ -397,14 +400,13 @@ local function decideGroup(counters, isTrial)
   end
 end
 
--- `decideTimes(counters, times)`: decides equal requests as if they came one after the other. Returns
--- whether all of them are admitted. `decidePart` first tries to charge all of them at once. If they do
--- not all fit, the counts of that trial tell how many do.
+-- `decideTimes(counters, times)`: decides equal requests as if they came one after the other. Returns whether all of
+-- them are admitted. `decidePart` first tries to charge all of them at once. If they do not all fit, the counts of
+-- this trial show how many of them fit.
 --
--- `takeTimes(counters, times)`: sets the cost of this number of requests, or of the highest number that
--- could fit into an unused counter, and returns the number. So no cost is above 2^53 - 1, and no
--- counter is charged that this request alone could not charge. A counter that is only checked keeps its
--- cost.
+-- `takeTimes(counters, times)`: sets the cost for several requests together, and returns their number. This number is
+-- at most the number that fits into an unused counter. So no cost is above 2^53 - 1, and no counter is charged that a
+-- single request could not charge. A counter that is only checked keeps its cost.
 local function takeTimes(counters, times)
   for _, c in ipairs(counters) do
     if c.unit > 0 and not c.checkOnly then
@@ -463,7 +465,7 @@ local function decideTimes(counters, times)
   return true
 end
 
--- `costIn(c, window)`: the cost, or 0 if the count belongs to another window than the charge.
+-- `costIn(c, window)`: the cost; 0 if the charge belongs to another window than the count.
 local function costIn(c, window)
   return (not c.chargedIn or c.chargedIn == window) and c.cost or 0
 end
@@ -495,7 +497,7 @@ local function addFixed(c)
   return count
 end
 
--- Does the same as `addFixed(c)` for a counter that rolls over.
+-- Like `addFixed(c)`, for a counter that rolls over.
 local function addRolling(c)
   local before, window = readCount(c)
   local count = math.min(MAX_COUNT, math.max(0, before + costIn(c, window)))
@@ -505,7 +507,7 @@ local function addRolling(c)
   return count
 end
 
--- Adds the cost of each counter. A counter occurs only once.
+-- Adds the cost of each counter. Each counter must occur only once.
 local function adjust(counters)
   reply[#reply + 1] = 1
   for _, c in ipairs(counters) do
@@ -517,9 +519,9 @@ local function adjust(counters)
   commit()
 end
 
--- Removes the counts, unless a counter has `keepsCount`, and the bans and strikes. Replies 1. Upstash
--- bills a DEL of many keys as one command. Lua passes at most some thousand values to a function, so
--- each DEL has at most a thousand keys.
+-- Removes the counters' bans, strikes and counts, except counts with `keepsCount`. Replies 1. Upstash bills a DEL of
+-- many keys as one command. Each DEL has at most a thousand keys, because a Lua function takes only some thousand
+-- values.
 local function remove(counters)
   local keys = {}
   for _, c in ipairs(counters) do
@@ -544,7 +546,7 @@ local function readGroup()
   return counters
 end
 
--- Runs all entries. The arguments of an entry are read even if a group is skipped or fails.
+-- Runs all entries. The script reads the arguments of every entry, even if a group is skipped or fails.
 reply[1] = now
 for _ = 1, nextArg() do
   if not USES_REDIS_TIME then

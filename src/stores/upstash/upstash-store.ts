@@ -24,9 +24,9 @@ import {
 } from "./wire.ts";
 
 /**
- * Returns a function that runs a Lua script in Upstash Redis, by its digest (EVALSHA). Redis does nothing
- * and answers NOSCRIPT if it does not have the script yet. Then the script is sent as text (EVAL).
- * Other failures are not retried, because a failed call may have charged counters.
+ * Returns a function that runs a Lua script in Upstash Redis, by its digest (EVALSHA). If Redis does not have the
+ * script yet, it does nothing and answers NOSCRIPT. The script is then sent as text (EVAL). Other failures are not
+ * retried, because a failed call may have charged counters.
  */
 function scriptRunner(client: UpstashClient, text: string) {
   let digest: string | undefined;
@@ -43,14 +43,13 @@ function scriptRunner(client: UpstashClient, text: string) {
 
 /** Returns the text of script.lua with its constants. */
 function createScript(clock: Clock): string {
-  // Without this flag Upstash locks the whole database while a script runs. With the flag, Upstash
-  // locks only the declared keys.
+  // Without this flag, Upstash locks the whole database while a script runs; with the flag, only the declared keys.
   const flags = clock === "edge" ? "#!lua flags=allow-key-locking\n" : "";
   const constants = [clock === "redis", MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE];
   return `${flags}local USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE = ${constants}\n${SCRIPT}`;
 }
 
-/** Only the start of the message comes from Redis, because the client appends the command. */
+/** Only the start of the message comes from Redis, because the client appends the command to the message. */
 function isNoScript(error: unknown): boolean {
   return error instanceof errors.UpstashError && error.message.startsWith("NOSCRIPT");
 }
@@ -72,15 +71,12 @@ interface UpstashOptions {
   readonly client?: UpstashClient;
 }
 
-/** Creates the store for a program that needs no wrappers. */
+/** Creates the store for a program that needs no wrappers around the store. */
 export function createUpstashStore(options: UpstashOptions & Partial<BatchOptions>): Store {
   return withBatches(createUpstashEntries(options), { keepAlive: () => {}, ...options });
 }
 
-/**
- * Creates a store that keeps its counters in Upstash Redis. Each call is one REST call, which runs a
- * script.
- */
+/** Creates a store that keeps its counters in Upstash Redis. Each call is a REST call that runs a script. */
 export function createUpstashEntries({
   url,
   token,
@@ -149,7 +145,8 @@ function countersOf({ unused, adjusted, removed, groups }: Entry): Counter[] {
 }
 
 /**
- * If every entry has failed, so has the call: a database that is read-only fails each command of the script.
+ * If every entry has failed, the call has failed as a whole. For example, a read-only database fails each command of
+ * the script.
  *
  * @throws {StoreError} the first failure
  */

@@ -21,7 +21,7 @@ import { type Answer, type Group, StoreError, skipped } from "../store.ts";
  */
 export type Clock = "redis" | "edge";
 
-/** A counter. Without a demand, for example for a removal, its cost is 0. */
+/** A counter. Without a demand, its cost is 0: for example, a removal has no demand. */
 type MaybeDemand = Counter & Partial<Demand>;
 
 /** The KEYS of a counter, in the order that script.lua describes. */
@@ -33,8 +33,8 @@ export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
 }
 
 /**
- * Returns the counter in both modes, with the keys of a ban and of strikes. A reset removes them even if the
- * rule has no ban or another mode now. It ignores the lengths.
+ * Returns the counter in both modes, each with the keys of a ban and of strikes. A reset removes these keys even if
+ * the rule now has no ban or another mode. A removal ignores the lengths.
  */
 export function withBanKeys(counter: Removal): Removal[] {
   const escalation = { lengthsMs: [1], forgetAfterMs: 1 };
@@ -52,7 +52,7 @@ export function argumentsOf(counter: MaybeDemand, now: number): number[] {
   return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar];
 }
 
-/** Returns the number of the previous window, and the starts of this and the next three windows. */
+/** Returns the number of the previous window, and the starts of that window and of the next three windows. */
 function calendarArguments(counter: Counter, now: number): number[] {
   const previous = windowAt(now, counter).index - 1;
   return [previous, ...[0, 1, 2, 3].map((number) => windowStart(counter, previous + number))];
@@ -64,10 +64,10 @@ function banArguments({ banMs = 0, escalation }: Counter, neverBans: number): nu
   return [-lengthsMs.length, neverBans, ...lengthsMs, forgetAfterMs];
 }
 
-// Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL
-// may belong to a server that is not Redis.
+// Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL may belong to a
+// server other than Redis.
 
-/** The number in place of a dependent group that was skipped. */
+/** The number in place of a skipped dependent group. */
 const SKIPPED_GROUP = -1;
 
 /** Turns the message of a command's error into an error. */
@@ -149,9 +149,9 @@ function readChargedTally(counter: Demand, admitted: number, integers: ReplyRead
 }
 
 function readTally(counter: Counter, integers: ReplyReader): Tally {
-  // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
+  // A ban keeps its length even if the rule now has a shorter ban, so a longer time is accepted.
   const longestBanMs = counter.banMs ? MAX_COUNT : 0;
-  // If a counter rolls over, its reset can be the end of a window after the current one.
+  // If quota rolls over, the reset can be the end of a later window than the current one.
   return {
     count: integers.next(0, MAX_COUNT),
     resetMs: integers.next(1, counter.rollsOver ? MAX_COUNT : longestWindowMs(counter)),
@@ -178,7 +178,7 @@ class ReplyReader {
     return value as number;
   }
 
-  /** Reads the message of an error, or else an integer. */
+  /** Reads an integer or the message of an error. */
   nextOrError(min: number, max: number): number | StoreError {
     const value = this.#values[this.#at];
     if (typeof value !== "string") return this.next(min, max);
@@ -205,14 +205,14 @@ interface UpstashClientOptions {
   /** The database's REST endpoint. */
   readonly url: string;
   readonly token: string;
-  /** The deadline of a decision, in milliseconds. A call is aborted some time after it. */
+  /** The deadline of a decision, in milliseconds. A call is aborted some time after the deadline. */
   readonly timeoutMs: number;
 }
 
 /**
- * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and
- * returns the reply unchanged. The whole class takes 17 KiB of the bundle after gzip. A reduced copy
- * would be a client of our own, which neither Upstash nor other projects test.
+ * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and returns the reply
+ * unchanged. The client takes 17 KiB of the bundle after gzip. Weir uses the whole client, because neither Upstash
+ * nor other projects would test a reduced copy.
  */
 export function createUpstashClient({
   url,
@@ -222,8 +222,8 @@ export function createUpstashClient({
   return new Redis({
     url,
     token,
-    // These options turn off the client's defaults, such as five retries over 4.3 s, batches of
-    // calls from several requests, base64 replies, and guesses at the type of each value.
+    // Turns off the client's defaults, such as five retries over 4.3 s, batches of calls from several requests,
+    // base64 replies, and guesses at the type of each value.
     retry: { retries: 0 },
     enableAutoPipelining: false,
     enableTelemetry: false,
@@ -234,7 +234,10 @@ export function createUpstashClient({
   });
 }
 
-/** Frees the connection of a call that hangs, after the deadline of the decision. */
+/**
+ * Returns a signal that aborts a call that hangs, after the deadline of the decision. This frees the call's
+ * connection.
+ */
 function abortAfter(ms: number): AbortSignal {
   const controller = new AbortController();
   new Deadline(ms, () => controller.abort(new DOMException("no answer", "TimeoutError")));
@@ -269,21 +272,16 @@ export function replyError(message: string, secrets: readonly string[]): StoreEr
   return new StoreError("error-reply", publicMessage({ message }, secrets));
 }
 
-/**
- * The identities that the counters' keys contain. A shard's identity consists of the client's identity, `#` and a
- * number.
- */
+/** The identities in the counters' keys. A shard's identity consists of the client's identity, `#` and a number. */
 export function identitiesOf(counters: readonly Counter[]): string[] {
   const identities = counters.map(({ identity }) => identity);
-  // The shards come first, because `#1` would be left over if the client's identity were replaced
-  // first.
+  // The shards come first. Otherwise, the replacement of the client's identity would leave `#1`.
   return [...identities, ...identities.map((identity) => identity.replace(/#\d+$/, ""))];
 }
 
 /**
- * The error message of Redis, such as `WRONGPASS invalid password`, without the command that the
- * client appends. Redis, or a proxy in front of it, may quote the call that it received. So the
- * token and the identities are replaced by `…`.
+ * The error message of Redis, such as `WRONGPASS invalid password`, without the command that the client appends.
+ * Redis, or a proxy in front of it, may quote the call. So the token and the identities are replaced by `…`.
  */
 function publicMessage({ message }: Pick<Error, "message">, secrets: readonly string[]): string {
   const reply = message.replace(/, command was:.*$/s, "");
