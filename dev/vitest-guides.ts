@@ -1,55 +1,83 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import type { Plugin } from "vite";
 
-const GUIDES = join(import.meta.dirname, "../docs/guides");
+const DOCS = join(import.meta.dirname, "../docs");
+
+/** Matches the name under which tests import a configuration: `guide:PAGE` or `guide:PAGE/SECTION`. */
+const NAME = /^guide:([\w-]+)(?:\/([\w-]+))?$/;
 
 /**
- * Matches the name of a guide's module. With the ending .ts, Vite compiles the module. No file has this
- * name, so the plugin itself must resolve the paths that lead to it.
+ * Matches the path of such a module. With the ending .ts, Vite compiles the module. No file has this name, so
+ * the plugin itself must resolve the paths that lead to it.
  */
-const MODULE = /^(?:guide:|.*\/docs\/guides\/)([\w-]+?)(?:\.md\.ts)?$/;
+const MODULE = /^.*\/docs\/((?:guides\/)?[\w-]+\.md)(?:\.([\w-]+))?\.ts$/;
 
-/** Matches the name of another file on a guide's page. Vite sees it as a file in a folder `NAME.md`. */
-const FILE = /^.*\/docs\/guides\/([\w-]+)\.md\/(.+)$/;
+/** Matches the path of another file on a page. Vite sees it as a file in a folder `PAGE.md`. */
+const FILE = /^.*\/docs\/((?:guides\/)?[\w-]+\.md)\/(.+)$/;
 
 /**
- * A plugin for vitest. `guide:NAME` is the configuration on the page docs/guides/NAME.md, as a
- * module. So tests run the code that readers see, and there is no copy that could differ.
+ * A plugin for vitest. `guide:PAGE` is the configuration on the page docs/guides/PAGE.md or docs/PAGE.md, as a
+ * module; `guide:PAGE/SECTION` is the configuration below the heading of level 2 with this anchor. So tests run
+ * the code that readers see, and there is no copy that could differ.
  */
 export function guideConfigs(): Plugin {
   return {
     name: "guide-configs",
     enforce: "pre",
     resolveId(id, importer = "") {
-      const [, page = MODULE.exec(importer)?.[1], file = ""] = FILE.exec(importer) ?? [];
+      const [, name, ofSection] = NAME.exec(id) ?? [];
+      if (name !== undefined) return moduleOf(pageNamed(name), ofSection);
+      const [, page, file = ""] = FILE.exec(importer) ?? MODULE.exec(importer) ?? [];
       if (page !== undefined && id.startsWith(".")) {
-        return join(GUIDES, `${page}.md`, posix.join(posix.dirname(file), id));
+        const folder = MODULE.test(importer) ? "" : posix.dirname(file);
+        return join(DOCS, page, posix.join(folder, id));
       }
       if (FILE.test(id)) return id;
-      const name = MODULE.exec(id)?.[1];
-      return name === undefined ? undefined : join(GUIDES, `${name}.md.ts`);
+      const [, known, section] = MODULE.exec(id) ?? [];
+      return known === undefined ? undefined : moduleOf(known, section);
     },
     load(id) {
-      const [, page, file] = FILE.exec(id) ?? [];
+      const [, page = "", file] = FILE.exec(id) ?? [];
       if (file !== undefined) {
-        const blocks = blocksOf(readFileSync(join(GUIDES, `${page}.md`), "utf8"));
-        return blocks.find((code) => code.startsWith(`// ${file}\n`));
+        return blocksOf(textOf(page)).find((code) => code.startsWith(`// ${file}\n`));
       }
-      const name = MODULE.exec(id)?.[1];
+      const [, name, section] = MODULE.exec(id) ?? [];
       if (name === undefined) return undefined;
-      const path = join(GUIDES, `${name}.md`);
-      this.addWatchFile(path);
-      return configOf(readFileSync(path, "utf8"));
+      this.addWatchFile(join(DOCS, name));
+      return configOf(textOf(name), section);
     },
   };
 }
 
-/** Returns the first code block that calls `defineConfig`. */
-export function configOf(page: string): string {
-  const config = blocksOf(page).find((code) => code.includes("defineConfig("));
-  if (config === undefined) throw new Error("The page has no configuration.");
+function pageNamed(name: string): string {
+  return existsSync(join(DOCS, `guides/${name}.md`)) ? `guides/${name}.md` : `${name}.md`;
+}
+
+function moduleOf(page: string, section: string | undefined): string {
+  return join(DOCS, section === undefined ? `${page}.ts` : `${page}.${section}.ts`);
+}
+
+function textOf(page: string): string {
+  return readFileSync(join(DOCS, page), "utf8");
+}
+
+/** Returns the first code block of a page, or of one of its sections, that calls `defineConfig`. */
+function configOf(page: string, section?: string): string {
+  const text =
+    section === undefined
+      ? page
+      : page.split(/^## /m).find((part) => anchorOf(part.split("\n", 1)[0] ?? "") === section);
+  const config = blocksOf(text ?? "").find((code) => code.includes("defineConfig("));
+  if (config === undefined) throw new Error("The page or the section has no configuration.");
   return config;
+}
+
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_ -]/gu, "")
+    .replaceAll(" ", "-");
 }
 
 function blocksOf(page: string): string[] {

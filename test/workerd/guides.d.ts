@@ -1,4 +1,4 @@
-/** The configuration on the page docs/guides/NAME.md. See dev/vitest-guides.ts. */
+/** The configuration of a page or of one of its sections. See dev/vitest-guides.ts. */
 declare module "guide:*" {
   const config: import("../../src/config/index.ts").Config;
   export default config;

@@ -6,44 +6,43 @@ import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { unstable_readConfig } from "wrangler";
 import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
-import { createProjects, filesOf, type GuideProjects, isForProduction, isGuide } from "./guides.ts";
-import { inlineCodeOf, PAGES, type Page, readPage } from "./pages.ts";
+import {
+  createProjects,
+  filesOf,
+  GUIDES,
+  type GuideProjects,
+  guide,
+  isForProduction,
+} from "./guides.ts";
+import { inlineCodeOf, readPage } from "./pages.ts";
 
-const MAX_LINES = 120;
-const guides = PAGES.filter(isGuide);
-const withFiles = guides.filter((path) => filesOf(readPage(path)).size > 0);
+/** The guide about plans, which describes a second version of its configuration. */
+const PLANS = "docs/guides/saas-plans.md";
 
-describe.each(guides)("%s", (path) => {
-  it(`has at most ${MAX_LINES} lines`, () => {
-    expect(readPage(path).lines.length).toBeLessThanOrEqual(MAX_LINES);
-  });
-});
-
-describe("the files on the pages of docs/guides/", () => {
+describe("the complete files on the pages of docs/", () => {
   let projects: GuideProjects;
 
   beforeAll(async () => {
-    projects = await createProjects(withFiles);
+    projects = await createProjects();
   });
 
   afterAll(() => projects.remove());
 
-  it.each(withFiles)("pass weir check --strict without a warning: %s", async (path) => {
-    const env = isForProduction(readPage(path)) ? ["--env", "production"] : [];
-    const check = await callWeir(["check", "--strict", ...env], projects.folderOf(path));
+  it.each(GUIDES)("pass weir check --strict without a warning: $title", async (each) => {
+    const env = isForProduction(each) ? ["--env", "production"] : [];
+    const check = await callWeir(["check", "--strict", ...env], projects.folderOf(each));
     expect(check).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining("is ok") });
   });
 
   it("compile", async () => {
-    const saas = "docs/guides/saas-plans.md";
-    await writeFile(join(projects.folderOf(saas), "d1.config.ts"), withD1(readPage(saas)));
+    await writeFile(join(projects.folderOf(guide(PLANS)), "d1.config.ts"), withD1());
     const compiler = join(import.meta.dirname, "../../../node_modules/.bin/tsc");
     expect(await run(compiler, ["-p", "."], projects.path)).toEqual({ code: 0, output: "" });
   });
 
   it("pass their own tests: docs/guides/testing.md", async () => {
     const vitest = join(projects.path, "node_modules/vitest/vitest.mjs");
-    const folder = projects.folderOf("docs/guides/testing.md");
+    const folder = projects.folderOf(guide("docs/guides/testing.md"));
     const { code, output } = await run(process.execPath, [vitest, "run"], folder);
     expect(output).toContain("3 passed");
     expect(code).toBe(0);
@@ -51,20 +50,20 @@ describe("the files on the pages of docs/guides/", () => {
 });
 
 /** Returns the configuration of the guide about plans, with D1 instead of KV as the page describes. */
-function withD1(page: Page): string {
+function withD1(): string {
+  const page = readPage(PLANS.replace(/#.*/, ""));
   const statement = inlineCodeOf(page).find((code) => code.includes("env.DB"));
-  const config = filesOf(page).get("weir.config.ts") ?? "";
+  const config = filesOf(guide(PLANS)).get("weir.config.ts") ?? "";
   const lookup = /return await env\.PLANS.*/;
   expect(config).toMatch(lookup);
   return config.replace("PLANS: KVNamespace", "DB: D1Database").replace(lookup, `${statement}`);
 }
 
-it.each(withFiles)("%s calls only rules that its configuration has", (path) => {
-  const page = readPage(path);
-  const config = filesOf(page).get("weir.config.ts") ?? "";
-  const code = [...page.blocks.map((block) => block.code), ...inlineCodeOf(page)].join("\n");
+it.each(GUIDES)("$title calls only rules that its configuration has", (each) => {
+  const config = filesOf(each).get("weir.config.ts") ?? "";
+  const code = each.blocks.map((block) => block.code).join("\n");
   for (const [call, rule] of code.matchAll(/\blimit\("([^"]+)"/g)) {
-    expect(config, `${call} …) on ${path}`).toContain(`name: "${rule}"`);
+    expect(config, `${call} …)`).toContain(`name: "${rule}"`);
   }
 });
 

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { type Page, readPage } from "./pages.ts";
+import { type CodeBlock, PAGES, readPage } from "./pages.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
@@ -11,30 +11,59 @@ const PACKAGES = ["@cloudflare", "hono", "vite", "vitest", "wrangler"];
 /** The first line of a code block that is a complete file: a comment with the file's name. */
 const FILE_NAME = /^(?:\/\/|#) ([\w./-]+\.(?:ts|toml))\n/;
 
-/** Whether a page belongs to docs/guides/. */
-export function isGuide(path: string): boolean {
-  return path.startsWith("docs/guides/");
+/** A project that a page describes: the page has complete files of it. */
+export interface Guide {
+  /** The page, and the section if several sections of the page have a weir.config.ts. */
+  readonly title: string;
+  readonly blocks: readonly CodeBlock[];
+}
+
+/** The guides of all pages in docs/. */
+export const GUIDES: readonly Guide[] = PAGES.filter((path) => path.startsWith("docs/")).flatMap(
+  guidesOf,
+);
+
+function guidesOf(title: string): Guide[] {
+  const { blocks } = readPage(title);
+  if (!blocks.some(({ code }) => isFile(code))) return [];
+  const configs = blocks.filter(({ code }) => nameOf(code) === "weir.config.ts");
+  if (configs.length < 2) return [{ title, blocks }];
+  return configs.map(({ section }) => ({
+    title: `${title}#${section}`,
+    blocks: blocks.filter((block) => block.section === section),
+  }));
+}
+
+/** Returns the guide with this title. */
+export function guide(title: string): Guide {
+  const found = GUIDES.find((each) => each.title === title);
+  if (!found) throw new Error(`There is no guide ${title}.`);
+  return found;
 }
 
 /** Whether a code block is a complete file. */
 export function isFile(code: string): boolean {
-  return FILE_NAME.test(code);
+  return nameOf(code) !== undefined;
 }
 
-/** Returns the complete files on a page, by name. */
-export function filesOf({ blocks }: Page): Map<string, string> {
+function nameOf(code: string): string | undefined {
+  return FILE_NAME.exec(code)?.[1];
+}
+
+/** Returns the complete files of a guide, by name. */
+export function filesOf({ blocks }: Guide): Map<string, string> {
   return new Map(
     blocks.flatMap(({ code }) => {
-      const name = FILE_NAME.exec(code)?.[1];
+      const name = nameOf(code);
       return name === undefined ? [] : [[name, code]];
     }),
   );
 }
 
-/** Whether a page has lines for the environment production, and no complete wrangler.toml. */
-export function isForProduction(page: Page): boolean {
-  const parts = page.blocks.filter(({ code }) => code.startsWith("[env.production."));
-  return parts.length > 0 && !filesOf(page).has("wrangler.toml");
+/** Whether a guide has lines for the environment production, and no complete wrangler.toml. */
+export function isForProduction(guide: Guide): boolean {
+  const parts = guide.blocks.filter(({ code }) => code.startsWith("[env.production."));
+  return parts.length > 0 && !filesOf(guide).has("wrangler.toml");
 }
 
 /** The start of a wrangler.toml. On a page, a reader finds only the lines that the page needs. */
@@ -92,24 +121,24 @@ const TSCONFIG = {
   exclude: ["**/vitest.config.ts"],
 };
 
-/** A folder that has Weir installed, with one project for each page. */
+/** A folder that has Weir installed, with one project for each guide. */
 export interface GuideProjects {
   readonly path: string;
-  /** Returns the folder of a page's project. */
-  folderOf(page: string): string;
+  /** Returns the folder of a guide's project. */
+  folderOf(guide: Guide): string;
   remove(): Promise<void>;
 }
 
-/** Creates a project with the files of each page. */
-export async function createProjects(pages: readonly string[]): Promise<GuideProjects> {
+/** Creates a project with the files of each guide. */
+export async function createProjects(): Promise<GuideProjects> {
   const path = await mkdtemp(join(tmpdir(), "weir-guides-"));
-  const folderOf = (page: string) => join(path, basename(page, ".md"));
+  const folderOf = ({ title }: Guide) => join(path, basename(title).replace(".md", ""));
   await writeFile(join(path, "package.json"), JSON.stringify({ type: "module" }));
   await writeFile(join(path, "tsconfig.json"), JSON.stringify(TSCONFIG));
-  for (const page of pages) {
-    await mkdir(folderOf(page));
-    for (const [name, content] of projectOf(readPage(page))) {
-      const path = join(folderOf(page), name);
+  for (const each of GUIDES) {
+    await mkdir(folderOf(each));
+    for (const [name, content] of projectOf(each)) {
+      const path = join(folderOf(each), name);
       await mkdir(dirname(path), { recursive: true });
       await writeFile(path, content);
     }
@@ -118,12 +147,12 @@ export async function createProjects(pages: readonly string[]): Promise<GuidePro
   return { path, folderOf, remove: () => rm(path, { recursive: true }) };
 }
 
-/** Returns the files of a page's project, by name. Files that the page leaves out are added. */
-function projectOf(page: Page): Map<string, string> {
-  const toml = page.blocks.filter(({ language, code }) => language === "toml" && !isFile(code));
-  const files = filesOf(page);
+/** Returns the files of a guide's project, by name. Files that the page leaves out are added. */
+function projectOf(guide: Guide): Map<string, string> {
+  const toml = guide.blocks.filter(({ language, code }) => language === "toml" && !isFile(code));
+  const files = filesOf(guide);
   const parts = [WRANGLER_START, ...toml.map(({ code }) => code), WRANGLER_END];
-  if (isForProduction(page)) parts.push(PRODUCTION);
+  if (isForProduction(guide)) parts.push(PRODUCTION);
   return new Map([
     ["wrangler.toml", parts.join("\n")],
     ["weir.config.ts", CONFIG],

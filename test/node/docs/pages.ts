@@ -15,6 +15,8 @@ export interface CodeBlock {
   readonly language: string;
   /** The code. If the block is part of a list, the list's indentation is removed. */
   readonly code: string;
+  /** The anchor of the heading of level 2 above the block; empty if there is none. */
+  readonly section: string;
 }
 
 export interface Page {
@@ -28,9 +30,10 @@ export interface Page {
 export function readPage(path: string): Page {
   const text = readFileSync(path, "utf8");
   const blocks = [...text.matchAll(/^( *)```(\w*)\n(.*?)^ *```$/gms)].map(
-    ([, indent = "", language = "", code = ""]) => ({
+    ({ index, 1: indent = "", 2: language = "", 3: code = "" }) => ({
       language,
       code: code.replace(new RegExp(`^${indent}`, "gm"), ""),
+      section: slugOf(/.*^## ([^\n]*)/ms.exec(text.slice(0, index))?.[1] ?? ""),
     }),
   );
   const prose = text.replace(/^ *```\w*\n.*?^ *```$/gms, "").split("\n");
@@ -65,12 +68,16 @@ function anchorsOf({ prose }: Page): string[] {
   return prose
     .flatMap((line) => /^#+ (.*)$/.exec(line)?.[1] ?? [])
     .map((heading) => {
-      const slug = heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N}_ -]/gu, "")
-        .replaceAll(" ", "-");
+      const slug = slugOf(heading);
       const count = seen.get(slug) ?? 0;
       seen.set(slug, count + 1);
       return count === 0 ? slug : `${slug}-${count}`;
     });
+}
+
+function slugOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_ -]/gu, "")
+    .replaceAll(" ", "-");
 }

@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { unstable_readConfig } from "wrangler";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import { isFile, isGuide } from "./guides.ts";
+import { isFile } from "./guides.ts";
 import { inlineCodeOf, PAGES, readPage } from "./pages.ts";
 
 // The tests of this file check every configuration on the pages. All other code on the pages must
 // be part of an example, or of a file in test/types. test/node/examples/ runs the examples, and
 // `npm run types` compiles test/types. So all code on the pages is tested. Complete files on the
-// pages of docs/guides/ have their own tests: ./guides.test.ts checks them, and
-// test/workerd/guides.test.ts runs their configurations.
+// pages of docs/ have their own tests: ./guides.test.ts checks them, and test/workerd/guides.test.ts
+// runs their configurations.
 
 /**
  * The pages for users. test/suite/README.md is left out, because its test needs a store that the
@@ -111,7 +111,7 @@ function configsOf(code: string): ConfigInput[] {
 }
 
 describe("code on the pages", () => {
-  const parts = snippets.filter(({ path, code }) => !(isGuide(path) && isFile(code)));
+  const parts = snippets.filter(({ path, code }) => !(path.startsWith("docs/") && isFile(code)));
   const code = parts.filter(({ language }) => language === "ts");
   const programs = code.filter(({ code }) => !isConfig(code));
   const configs = code.filter(({ code }) => isConfig(code));
