@@ -3,7 +3,7 @@ import { defineConfig } from "../../src/config/index.ts";
 import type { Limited } from "../../src/limiter/decision.ts";
 import { figuresOf, HOUR, onEveryStore } from "./on-every-store.ts";
 
-// docs/fixed-window.md has a table of boundary cases. These tests check the table with the smallest
+// docs/how-it-counts.md has a table of boundary cases. These tests check the table with the smallest
 // and largest values of each field.
 
 const WEEK = 7 * 24 * HOUR;

@@ -3,7 +3,7 @@ import { limitedResponse } from "../../src/http/responses.ts";
 import type { Limited } from "../../src/limiter/decision.ts";
 import { onEveryStore } from "./on-every-store.ts";
 
-// docs/fixed-window.md lists remedies for a burst at the boundary of two windows. These tests run
+// docs/how-it-counts.md lists remedies for a burst at the boundary of two windows. These tests run
 // the rule of each remedy.
 
 onEveryStore("five requests at 00:58 and five at 01:02", (open) => {

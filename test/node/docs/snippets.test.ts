@@ -132,10 +132,9 @@ describe("code on the pages", () => {
   });
 });
 
-describe("rules on docs/fixed-window.md", () => {
-  const rules = inlineCodeOf(readPage("docs/fixed-window.md")).filter((code) =>
-    /^(key|limits?|match): /.test(code),
-  );
+describe("rules in the tables and lists about fixed windows", () => {
+  const pages = ["docs/how-it-counts.md", "test/seeds/README.md"].map(readPage);
+  const rules = pages.flatMap(inlineCodeOf).filter((code) => /^(key|limits?|match): /.test(code));
 
   it("are many", () => {
     expect(rules.length).toBeGreaterThan(20);
