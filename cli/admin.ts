@@ -21,8 +21,8 @@ function helpWith(...examples: string[]): string {
 }
 
 /**
- * Adds the commands for operators, which call the admin API of a Worker: they show who is limited,
- * and change limits without a deploy.
+ * Adds the commands for operators. They call a Worker's admin API to show limited clients, and to change limits
+ * without a deploy.
  */
 export function addAdminCommands(program: Command): void {
   addPeek(program);

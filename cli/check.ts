@@ -3,11 +3,10 @@ import { withoutNodeEnv } from "./process.ts";
 import type { RunOptions } from "./run-check.ts";
 
 /**
- * Adds the command `check`, which checks a configuration and its deployments. It prints all faults
- * and warnings. If there are no faults, it prints the rules as Weir reads them, because a valid rule
- * may still differ from the intention of its author. It exits with 1 if there is a fault. Warnings
- * change the exit code only with `--strict`, so that they do not stop a deploy. In `wrangler dev`,
- * `devOutcome` chooses the exit code.
+ * Adds the command `check`, which prints all faults and warnings of a configuration and its deployments. Without
+ * faults, the command also prints the rules as Weir reads them, because a valid rule may still differ from its
+ * author's intention. With a fault, the exit code is 1. Warnings change the exit code only with `--strict`, so that
+ * they do not stop a deploy. In `wrangler dev`, `devOutcome` chooses the exit code.
  */
 export function addCheckCommand(program: Command): void {
   program

@@ -44,6 +44,6 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     } else if (isFailure) {
       console.error(printableLines(error.message));
     }
-    // The parser has already printed its error to the standard error, or the help.
+    // The parser has already printed its error or the help.
   }
 }

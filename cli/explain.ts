@@ -56,7 +56,7 @@ const IGNORED = [
 
 /** Adds the command `explain`, which shows which rules apply to a request, why, and what they would do. */
 export function addExplainCommand(program: Command): void {
-  // Different options add to the same body, in their order. A file after @ is not read.
+  // Several options add to one body, in their order. A file after @ is not read.
   const body: (string | undefined)[] = [];
   const bodyPart = (text: string) => void body.push(text.startsWith("@") ? undefined : text);
   const command = program

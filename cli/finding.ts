@@ -73,9 +73,12 @@ export interface Finding {
   /** The stable name, which the page of the command explains. */
   readonly code: string;
   readonly severity: Severity;
-  /** The effect of a setting, or what was measured, as a sentence without its full stop. */
+  /** The effect of a setting, or a measured value, as a sentence without its full stop. */
   readonly message: string;
-  /** The recommended change, as a sentence without its full stop; undefined if there is none, or if the message has it. */
+  /**
+   * The recommended change, as a sentence without its full stop; undefined if the message has it, or if there is
+   * none.
+   */
   readonly cure?: string | undefined;
 }
 

@@ -19,8 +19,8 @@ import { runGuarded, withoutNodeEnv } from "./process.ts";
 const TIMEOUT_MS = 30_000;
 
 /**
- * The modules that exist only in a Worker, and the cure if a file uses one of their names while it is
- * loaded. A file may import them for its functions, because a check does not call these functions.
+ * The modules that exist only in a Worker. A file may import them for its functions, which a check does not call. If
+ * the file uses an exported name while it is loaded, the function in this table returns the cure.
  */
 const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
   "edge-weir": (name) =>
@@ -32,11 +32,11 @@ const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
 };
 
 /**
- * Loads a module in JavaScript or TypeScript, on any Node that the package supports, and returns its
- * exports. Each call runs the module again.
+ * Loads a module in JavaScript or TypeScript, on any Node that the package supports, and returns its exports. Each
+ * call runs the module again.
  *
- * An import of `edge-weir/config` always loads the copy of this command. So the project needs no copy
- * of its own, and one version both checks the file and reads its faults.
+ * An import of `edge-weir/config` always loads the command's own copy. So the project needs no copy, and one version
+ * both checks the file and reads its faults.
  *
  * @param path an absolute path
  * @param timeoutMs the longest time to wait, in milliseconds
@@ -46,11 +46,11 @@ export async function loadModule(path: string, timeoutMs = TIMEOUT_MS): Promise<
   // A JSON document needs no loader, so the loader is imported only here.
   const { createJiti } = await import("jiti");
   const jiti = createJiti(path, {
-    // The cache would keep copies of the file, which may contain secrets, in a folder of its own.
+    // The cache would keep copies of the file on disk, although the file may contain secrets.
     fsCache: false,
     moduleCache: false,
     tsconfigPaths: true,
-    // Errors have the line of the source.
+    // Errors then have the lines of the source.
     transformOptions: { retainLines: true },
     virtualModules: {
       "edge-weir/config": exactly(
@@ -78,8 +78,8 @@ function unavailable(id: string, cure: (name: string) => string): object {
 }
 
 /**
- * Returns a module that throws an error if a file uses a name that the module does not export.
- * Otherwise the name would be undefined, and the file would fail later with a less clear error.
+ * Returns a module that throws an error if a file uses a name that the module does not export. Otherwise, the file
+ * would fail later with a less clear error.
  */
 function exactly(module: object, explain: (name: string) => string): object {
   // The loader reads these names from every module.
@@ -100,8 +100,8 @@ export type LoadedConfig =
   | { readonly kind: "valid"; readonly config: Config }
   | { readonly kind: "faulty"; readonly faults: readonly Fault[] }
   /**
-   * The file has no configuration to check. `error` gives the reason and the remedy. `throws` is true
-   * if the code of the file threw the error.
+   * The file has no configuration to check. `error` gives the reason and the remedy; `throws` says whether the file's
+   * own code threw the error.
    */
   | { readonly kind: "unreadable"; readonly error: string; readonly throws?: boolean };
 

@@ -60,7 +60,7 @@ export async function parseJson(text: string, isJsonc = false): Promise<unknown>
   const options = { allowTrailingComma: isJsonc, disallowComments: !isJsonc };
   const value: unknown = parse(source, errors, options);
   const [first] = errors;
-  // In the result of JSON.parse, a field with the name __proto__ is a field like any other.
+  // Only JSON.parse reads the name __proto__ as a plain field.
   if (first === undefined) return isJsonc ? value : JSON.parse(source);
   const before = source.slice(0, first.offset).split("\n");
   // The code of an error becomes words: CommaExpected becomes "comma expected".

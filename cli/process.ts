@@ -9,15 +9,15 @@ export interface OutputErrors {
 }
 
 /**
- * Watches for errors of the standard output. Otherwise they would be lost, or end the process with a stack trace.
- * The command goes on, because it may have to remove what it has created elsewhere.
+ * Watches for errors of the standard output. Without a listener, they would be lost, or end the process with a stack
+ * trace. The command goes on, because it may have to remove keys from a database.
  */
 export function watchOutput(): OutputErrors {
   let first: NodeJS.ErrnoException | undefined;
   process.stdout.on("error", (error) => {
     first ??= error;
   });
-  // There is no other place to report an error of the standard error.
+  // An error of the standard error cannot be reported anywhere.
   process.stderr.on("error", () => {});
   return {
     report() {
@@ -33,11 +33,10 @@ export function watchOutput(): OutputErrors {
 const EXIT_CODE = 2;
 
 /**
- * The last resort against code of a configuration that runs after its file is loaded, such as a timer. If it throws
- * an error or calls `process.exit`, the command ends with the exit code 2 and a message, and with `--json` with one
- * JSON document.
+ * Guards against code of a configuration that runs after its file is loaded, such as a timer. If this code throws an
+ * error or calls `process.exit`, the command prints a message, or with `--json` one JSON document, and exits with 2.
  *
- * @returns a function to call when the command has ended. Errors after that change nothing
+ * @returns a function to call when the command has ended. Later errors change nothing
  */
 export function guardProcess(isJson: boolean): () => void {
   let hasEnded = false;
@@ -63,9 +62,9 @@ export function guardProcess(isJson: boolean): () => void {
   };
 }
 
-/** How code of a configuration is guarded. */
+/** The options for guarding code of a configuration. */
 export interface GuardOptions {
-  /** The code, as the start of a sentence: `The file`. */
+  /** The name of the code, as the start of a sentence: `The file`. */
   readonly subject: string;
   /** The message for code that does not return in time. */
   readonly unsettled: string;
@@ -74,9 +73,9 @@ export interface GuardOptions {
 }
 
 /**
- * Runs a function that runs code of a configuration. It keeps the code from ending this process, from
- * writing to the standard output, which may be JSON for a program, and from making the process wait forever. A loop
- * without an end blocks the thread, and so the command, too.
+ * Runs a function that calls code of a configuration. This code cannot end the process or keep it waiting forever.
+ * Nor can the code write to the standard output, which may be JSON for a program. But an endless loop still blocks
+ * the command.
  *
  * @throws the error that the code throws, also in a timer or in a promise that nothing awaits
  */
@@ -97,16 +96,16 @@ export async function runGuarded<T>(run: () => Promise<T>, options: GuardOptions
   };
   const fail = () => reject(new Error(unsettled));
   const timer = setTimeout(fail, timeoutMs);
-  // If nothing else is pending, Node would end without a message. It emits this event first.
+  // If nothing else is pending, Node emits this event, and then ends without a message.
   timer.unref();
   process.once("beforeExit", fail);
-  // Promises that nothing handles end up here too. The listener of the whole command would end the process.
+  // Unhandled rejections come here too. The listener of the whole command would end the process.
   const others = process.listeners("uncaughtException");
   process.removeAllListeners("uncaughtException");
   process.on("uncaughtException", reject);
   try {
     const result = await Promise.race([run(), failed]);
-    // Node reports a rejection that nothing handles only when the turn ends.
+    // Node reports an unhandled rejection only at the end of the event loop's turn.
     await Promise.race([new Promise((resolve) => setImmediate(resolve)), failed]);
     return result;
   } finally {

@@ -8,10 +8,7 @@ import { table } from "./print/text.ts";
 import type { FiledRule } from "./warnings/rules.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
-/**
- * How many items of a long list are printed. This maximum keeps a row readable even if a rule has
- * fifty paths.
- */
+/** The maximum number of list items in a row, so that a rule with fifty paths stays readable. */
 const LISTED = 3;
 
 /** Returns a table with one line for each rule. */
@@ -123,8 +120,7 @@ function shortList(list: readonly string[]): string[] {
     : [...list.slice(0, LISTED), `and ${list.length - LISTED} more`];
 }
 
-// The output of `check` appears in build logs. More people can read these logs than the
-// configuration.
+// More people can read build logs, which have the output of `check`, than the configuration.
 
 /**
  * Returns a rule without the values in `exempt` and in conditions, and without tier names that may

@@ -44,10 +44,7 @@ export interface CheckResult {
   readonly isFatal: boolean;
   /** Why these faults do not block the deploy, and the setting that makes them block it. */
   readonly note?: string;
-  /**
-   * The exit code and the notice if the check fails in `wrangler dev`; undefined if `wrangler dev` does
-   * not run it.
-   */
+  /** The exit code and the notice of a failed check in `wrangler dev`; undefined outside of `wrangler dev`. */
   readonly dev?: DevOutcome | undefined;
 }
 
@@ -126,7 +123,7 @@ function withoutSeverity(
     .map(({ severity: _, ...finding }) => finding);
 }
 
-/** A replacer for JSON. Without it, a Map would become an empty object. */
+/** A replacer for JSON, because a Map would become an empty object. */
 function jsonReplacer(_key: string, value: unknown): unknown {
   if (value instanceof Map) return Object.fromEntries(value);
   return value;
@@ -235,13 +232,12 @@ interface DevOutcome {
 }
 
 /**
- * Decides how `check` ends if it fails while `wrangler dev` runs it as the command of `[build]`.
+ * Decides how a failed `check` ends, if `wrangler dev` runs it as the command of `[build]`.
  *
- * If the command exits with 1, wrangler prints more than 120 lines about the process, and delays all
- * requests. So the command exits with 0 if the rest of the build deals with the problem: if the
- * configuration has faults, the Worker answers with 503 and the faults; if it has a wrong syntax or a
- * wrong import, esbuild reports this in a few lines. But if the file itself throws an error, the Worker
- * could not start, and `wrangler dev` would end. Then the command must exit with 1.
+ * After the exit code 1, wrangler prints more than 120 lines about the process, and delays all requests. So the
+ * command exits with 0 if a later step reports the problem: the Worker answers with 503 and the faults, and esbuild
+ * reports a wrong syntax or import in a few lines. An error that the file itself throws would keep the Worker from
+ * starting and end `wrangler dev`, so the command exits with 1.
  *
  * @param variables the environment variables, with which wrangler names its command
  * @returns undefined if `wrangler dev` does not run the command
@@ -254,7 +250,7 @@ function devOutcome(
   if (loaded.kind === "valid") {
     return { notice: "These findings stop a deploy, but not wrangler dev.", exitCode: 0 };
   }
-  // With another NODE_ENV, wrangler's bundle is not for development, and defineConfig throws in it.
+  // With any other NODE_ENV, `defineConfig` throws in wrangler's bundle.
   const isDevelopment = NODE_ENV === "" || NODE_ENV === "development";
   if (loaded.kind === "faulty" && isDevelopment) {
     return {

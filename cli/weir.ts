@@ -18,7 +18,6 @@ outputErrors.report();
 await written(process.stderr);
 process.exit();
 
-/** Waits until everything has been written. */
 function written(stream: NodeJS.WriteStream): Promise<unknown> {
   return new Promise((resolve) => stream.write("", resolve));
 }

@@ -24,7 +24,7 @@ export function wrongOptions(message: string): CommandFailure {
   return new CommandFailure(EXIT.refused, message);
 }
 
-/** The secret with all rights comes first. With the other one, an operator can only read. */
+/** The first secret gives all rights, the second one only the right to read. */
 const TOKEN_NAMES = ["WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"] as const;
 
 /** Where to look for the token. */
@@ -36,8 +36,8 @@ interface CredentialOptions {
 }
 
 /**
- * Finds the token of an operator. An environment variable comes before all files, also if it is the
- * token for reading: an operator who sets it for a deployment must not send the token of `.dev.vars` there.
+ * Finds the token of an operator. An environment variable comes before all files, even if it has only the token for
+ * reading: the token of `.dev.vars` must not reach a deployment that has a token of its own.
  *
  * @throws {CommandFailure} if there is no token, or if it cannot be sent in a header field
  */
@@ -166,7 +166,7 @@ function redirected({ response, place, token, atOption }: RawAnswer): CommandFai
   );
 }
 
-/** The admin surface answers a wrong token as if it did not exist, so the reason cannot be known. */
+/** With a wrong token, Weir answers as if it had no admin API. So the true reason is unknown. */
 function notWeir({ response, text, place, token, atOption }: RawAnswer): string {
   const type = response.headers.get("content-type") ?? "";
   const kind =
@@ -212,7 +212,7 @@ export interface Connection {
    * Calls the API, and never repeats a call.
    *
    * @param path below `/_weir/api/`, such as `rules`
-   * @param field the field that a complete answer has. Origins also answer with JSON.
+   * @param field a field that the answer must have, because origins answer with JSON too
    * @throws {CommandFailure} with a reason that helps an operator
    */
   call<Answer>(
@@ -223,7 +223,6 @@ export interface Connection {
   ): Promise<Answer>;
 }
 
-/** The options that all commands for operators have. */
 export interface ConnectionOptions extends CredentialOptions {
   readonly at: string;
   /** The option that has the URL, for messages. @default "--at" */
@@ -233,7 +232,7 @@ export interface ConnectionOptions extends CredentialOptions {
 /** Calls that change nothing, although their method is POST. */
 const READING = new Set(["peek", "explain"]);
 
-/** A report of a year has fewer bytes. */
+/** The maximum size of an answer. A report of a year has fewer bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** The deadline of a call, in milliseconds. It is longer than the longest `timeoutMs`. */
 const CALL_TIMEOUT_MS = 20_000;
@@ -241,7 +240,7 @@ const CALL_TIMEOUT_MS = 20_000;
 /**
  * Reads the URL and the token. Makes no call.
  *
- * @throws {CommandFailure} if the token could be read on its way, or if there is none
+ * @throws {CommandFailure} if the URL would send the token without encryption, or if there is no token
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const { at, atOption = "--at" } = options;
@@ -331,7 +330,7 @@ function unreachable(
   return `${origin} could not be reached: ${printed}.`;
 }
 
-/** What a command prints: the answer of the API for `--json`, and the same as text. */
+/** The output of a command: the API's answer for `--json`, and a text for people. */
 export interface Printed {
   readonly json: unknown;
   readonly text: string;

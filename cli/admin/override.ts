@@ -19,7 +19,6 @@ import {
 } from "./connection.ts";
 import { type Clients, findRule, readSelector, type SelectorOptions } from "./selector.ts";
 
-/** The options that say what an override changes. */
 interface EffectOptions {
   readonly limit?: number;
   readonly limits?: string;
@@ -58,7 +57,7 @@ function clientEffect(options: EffectOptions, rule: RuleView): ClientEffect {
 /**
  * Reads the effect of an override for all clients of a rule.
  *
- * @throws {CommandFailure} if an option is only for one client, or if there is none
+ * @throws {CommandFailure} if an option is only for one client, or if no option is given
  */
 function ruleEffect({ mode, factor, ...others }: EffectOptions): RuleEffect {
   const [wrong] = (["limit", "limits", "unlimited", "block"] as const).filter(
@@ -108,13 +107,11 @@ export interface OverrideOptions extends ConnectionOptions, SelectorOptions, Eff
   readonly remove?: true;
 }
 
-/** Sets or removes an override. */
 export async function override(options: OverrideOptions): Promise<Printed> {
   const { rule: name, reason, for: end, remove } = options;
   if (remove) return await removeOverride(options);
   const expiresIn = readExpiry(end);
   const selector = await readSelector(options);
-  // This finds wrong options without a call.
   const all = selector ? undefined : ruleEffect(options);
   const api = await connect(options);
   const rule = await findRule(api, name);
@@ -149,7 +146,7 @@ function readExpiry(given: string | undefined): string | number {
   );
 }
 
-/** The answer to a change. Values that an operator knows can identify several clients of one rule. */
+/** The answer to a change. The values that an operator gives can fit several clients of one rule. */
 interface Changed {
   readonly override: Override;
   readonly overrides?: readonly Override[];
@@ -197,7 +194,7 @@ function removedLines(overrides: readonly Override[]): string[] {
   return overrides.map((each) => printable(`Removed: ${whoseText(each)}.`));
 }
 
-/** Only the Worker can compute identities, because it may need the Worker's secret. */
+/** Only the Worker can compute identities, because their hash may need its secret. */
 async function identitiesOf(
   api: Connection,
   selector: ClientSelector,

@@ -28,10 +28,10 @@ export interface SelectorOptions {
 }
 
 /**
- * Reads which client the options name. Values of clients are sent only in the body of a request, and
- * never printed.
+ * Reads the options that name a client. Clients' values are sent only in the body of a request, and are never
+ * printed.
  *
- * @returns undefined if the options name none
+ * @returns undefined if the options name no client
  * @throws {CommandFailure} if the options contradict each other
  */
 export async function readSelector(options: SelectorOptions): Promise<ClientSelector | undefined> {
@@ -67,7 +67,7 @@ export async function readSelector(options: SelectorOptions): Promise<ClientSele
   return Object.keys(values).length === 0 ? undefined : { known: values };
 }
 
-/** The value is not printed: a key that was written as an address by mistake would be in logs. */
+/** The message leaves out the value, which may be an API key that was given as an address by mistake. */
 export function wrongIp(): CommandFailure {
   return wrongOptions(
     "--ip is not an IP address. Allowed: an address without a port and without a prefix length, such as 203.0.113.7 or 2001:db8::7.",
@@ -97,7 +97,7 @@ async function readHidden(names: readonly string[]): Promise<Record<string, stri
   );
 }
 
-/** Asks at the terminal. The terminal does not show what the operator types. */
+/** Asks at the terminal, and hides the operator's input. */
 async function askHidden(names: readonly string[]): Promise<string[]> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines: string[] = [];
@@ -120,7 +120,6 @@ export async function findRule(api: Connection, name: string): Promise<RuleView>
   return ruleNamed(await fetchRules(api), name);
 }
 
-/** Returns all rules of the Worker, with their overrides. */
 async function fetchRules(api: Connection): Promise<readonly RuleView[]> {
   const { rules } = await api.call<{ rules: readonly RuleView[] }>("GET", "rules", "rules");
   return rules;

@@ -24,7 +24,7 @@ const DAY_MS = 86_400_000;
 /** The maximum number of bars in the chart of the requests. */
 const CHART_WIDTH = 60;
 
-/** Shows the sums of all rules, and with `--by` those of each minute, hour or day. */
+/** Shows the sums of all rules. With `--by`, shows the sums of each minute, hour or day. */
 export async function statistics(options: StatisticsOptions): Promise<Printed> {
   const report = await fetchReport(options, options.by);
   const parts = [summary(report, options.last), rulesTable(report)];
@@ -37,7 +37,7 @@ export async function top(options: TopOptions): Promise<Printed> {
   const clients = report.clients.slice(0, options.count);
   const { clientsFrom } = report;
   const json = { clients, ...(clientsFrom !== undefined && { clientsFrom }) };
-  // Clients are counted by hour, so a short time begins earlier than asked for.
+  // Clients are counted by hour, so the report may begin before the requested time.
   const since =
     clientsFrom === undefined ? `in the last ${options.last}` : `since ${formatTime(clientsFrom)}`;
   if (clients.length === 0) {
@@ -130,7 +130,7 @@ function sumCells({
   marked,
   undecided,
   shadowLimited,
-  // The Worker may have an older version, which does not report it.
+  // A Worker with an older version does not report the peak.
   peak = 0,
 }: RuleSums): Cell[] {
   return [
@@ -163,7 +163,6 @@ function bucketTable({ buckets, ruleBuckets }: StatisticsReport): string {
   return table(["TIME", "REQUESTS", "ALLOWED", "LIMITED", "UNDECIDED", "NO RULE"], rows);
 }
 
-/** Returns the cell of a number, in colour if it is above 0. */
 function coloured(count: number, style: "red" | "yellow" | "magenta"): Cell {
   return count > 0 ? { text: count, style } : 0;
 }

@@ -32,7 +32,7 @@ const COMPARISONS: readonly Check[] = [sameRouteWarnings, sharedPrefixWarnings];
  * Checks whether a configuration can work in each of its deployments.
  *
  * @param deployments all environments of wrangler's configuration
- * @param isChecked selects the environments to check; the others are only compared with these
+ * @param isChecked selects the environments to check; the remaining environments are only compared with them
  */
 export function checkDeployments(
   config: Config,
@@ -41,7 +41,7 @@ export function checkDeployments(
 ): CheckFinding[] {
   return deployments.flatMap((deployment, index) => {
     if (!isChecked(deployment)) return [];
-    // Each pair is reported once, unless only one of the two environments is checked.
+    // A pair is reported once, even if both environments are checked.
     const others = deployments.filter(
       (each, position) => position < index || (position > index && !isChecked(each)),
     );

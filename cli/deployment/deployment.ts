@@ -42,7 +42,7 @@ export interface Deployment {
   /** Whether the file configures a Pages project, which has no main module and no routes. */
   readonly isPages: boolean;
   readonly routes: readonly Route[];
-  /** Undefined if it is not set. */
+  /** The field `workers_dev`; undefined if it is not set. */
   readonly workersDev: boolean | undefined;
   readonly previewUrls: boolean | undefined;
   readonly cache: boolean;
@@ -79,7 +79,7 @@ export function isSecretListed({ requiredSecrets }: Deployment, name: string): b
   return requiredSecrets?.includes(name) === true;
 }
 
-/** Returns words for the environment of a deployment, for messages. */
+/** Names the environment of a deployment in messages. */
 export function placeOf({ environment }: Deployment): string {
   return environment === undefined ? "the top level" : `the environment ${environment}`;
 }
@@ -93,7 +93,7 @@ type LoadedDeployments =
  * Reads wrangler's configuration as wrangler reads it.
  *
  * @param file the path of Weir's configuration
- * @param wranglerFile the path of wrangler's configuration; by default, the file that belongs to `file`
+ * @param wranglerFile the path of wrangler's configuration; by default, the file that `findWranglerFile` finds
  * @returns one deployment for the top level and for each environment; none if there is no file
  */
 export async function loadDeployments(
@@ -128,7 +128,7 @@ async function deploymentOf(
   environment: string | undefined,
 ): Promise<Deployment> {
   const own = environment === undefined ? top : tableOf(tableOf(top.env)[environment]);
-  // Wrangler's environments inherit the fields that are read with this function, and no others.
+  // Wrangler's environments inherit only the fields that are read with this function.
   const inherited = (field: string) => own[field] ?? top[field];
   const routes = [inherited("routes") ?? [], inherited("route") ?? []].flat().flatMap(toRoute);
   const services = tablesOf(own.services).map(({ binding, service }) => ({
@@ -197,8 +197,7 @@ function objectsOf(table: Table): ObjectBinding[] {
 }
 
 /**
- * Reads the main module of a Worker. It does not run or bundle the module, because that takes
- * longer than all other checks.
+ * Reads the text of a Worker's main module. Bundling the module would take longer than all other checks.
  *
  * @param folder the folder of wrangler's configuration, from which wrangler resolves the path
  */
@@ -208,12 +207,12 @@ async function readMainModule(folder: string, path: string | undefined): Promise
   }
   const file = resolve(folder, path);
   const source = await readFile(file, "utf8").catch(() => undefined);
-  // A comment-like part of a text literal may be lost too, which does no harm.
+  // A part of a string that looks like a comment may be lost too, which does no harm.
   const text = source?.replace(/\/\*[\s\S]*?\*\/|(^|[^:"'`])\/\/.*$/gm, "$1");
   return {
     path: relative(folder, file),
     forwards: text !== undefined && /\bexport\s+default\s+weir\s*\(/.test(text),
-    // If the text does not call `weir`, another module may call it, unless the text uses Weir in a different way.
+    // Another module may call `weir`, unless the text uses Weir in a different way.
     mayForward:
       text === undefined || /\bweir\s*\(/.test(text) || !/\b(rateLimit|WeirService)\b/.test(text),
   };

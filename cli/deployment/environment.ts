@@ -5,7 +5,7 @@ import type { Deployment } from "./deployment.ts";
 export interface Selection {
   /** The name of the only environment to check; undefined to check all of them. `""` is the top level. */
   readonly environment: string | undefined;
-  /** Whether wrangler runs the check before a deploy, and the check does not know the deployed environment. */
+  /** Whether wrangler runs the check before the deploy of an unknown environment. */
   readonly isUnnamedBuild: boolean;
 }
 
@@ -66,8 +66,8 @@ export function areFaultsFatal(
 }
 
 /**
- * Whether a deployment is the top level of a file from which only environments are deployed. Such a top
- * level has neither a route nor a host on workers.dev, so it gets no requests.
+ * Whether a deployment is a top level that only has settings for environments. It gets no requests, because it has
+ * neither a route nor a host on workers.dev.
  */
 export function isTemplate(deployment: Deployment, all: readonly Deployment[]): boolean {
   const { environment, workersDev, routes } = deployment;

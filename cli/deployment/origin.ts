@@ -12,17 +12,17 @@ const VAR = "ORIGIN_URL";
 /** A URL to which a deployment forwards requests. */
 interface OriginUrl {
   readonly url: string;
-  /** The setting, for messages. */
+  /** The name of the setting, for messages. */
   readonly setting: string;
   /** The path of the setting in wrangler's configuration; undefined if it is in Weir's configuration. */
   readonly path?: string;
 }
 
 /**
- * Returns findings about the server to which Weir forwards requests. If there is a fault, requests get
- * 502, or come back to the Worker in a loop.
+ * Returns findings about the server to which Weir forwards requests. With a fault, requests get 502, or return to the
+ * Worker in a loop.
  *
- * @param all all environments, for messages that name the environment with a binding
+ * @param all all environments: a message may name one that has the missing setting
  */
 export function* originFindings(
   config: Config,
@@ -113,8 +113,8 @@ function loop(
 
 function isOwnUrl(url: string, { routes, compatibilityFlags }: Deployment): boolean {
   const { hostname } = new URL(url);
-  // On a route, the platform forwards the Worker's own request to the zone's origin. On a custom
-  // domain and with this flag, it calls the Worker again.
+  // On a route, the platform sends a Worker's own request to the zone's origin. On a custom domain, or with this
+  // flag, the platform calls the Worker again.
   const isPublic = compatibilityFlags.includes("global_fetch_strictly_public");
   return routes.some(
     (route) => (route.customDomain || isPublic) && patternOf(route).host === hostname,

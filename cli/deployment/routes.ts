@@ -4,7 +4,6 @@ import { found, type LocalFinding } from "../finding.ts";
 import { type Deployment, placeOf, type Route } from "./deployment.ts";
 import { settingIn } from "./wrangler-file.ts";
 
-/** The parts of a route's pattern. */
 interface Pattern {
   /** In lower case. A `*` at the start matches any text, even an empty text. */
   readonly host: string;
@@ -55,7 +54,7 @@ export function* routeFindings({ rules }: Config, { routes }: Deployment): Itera
   }
 }
 
-/** Returns a host and a path that conditions name and no route matches; undefined if there are none. */
+/** Returns a host and a path of the conditions that no route matches; undefined if the routes match all of them. */
 function missedRequest(match: Conditions, patterns: readonly Pattern[]): string | undefined {
   const hosts = match.hosts?.map((host) => host.replace(/^\*/, "any")) ?? [undefined];
   const paths = match.paths?.flatMap(samplePaths) ?? [undefined];

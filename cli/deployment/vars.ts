@@ -72,7 +72,7 @@ export function* varFindings(_config: Config, deployment: Deployment): Iterable<
   }
 }
 
-/** Secrets that Weir reads with any rules. */
+/** The secrets that Weir reads whatever the rules are. */
 const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"];
 
 /** Warns of secrets that may be missing, and of secrets that are written in the file. */
@@ -128,8 +128,8 @@ function listOf(names: readonly string[]): string {
 }
 
 /**
- * Warns of an environment that would count in the same keys of one Redis database as another one. Durable
- * Objects cannot collide, because each environment is a Worker with its own objects.
+ * Warns of two environments that would count in the same keys of one Redis database. Durable Objects cannot collide,
+ * because each environment is a Worker with its own objects.
  *
  * @param others the environments that this one is compared with
  */

@@ -56,7 +56,7 @@ export function storeOf({ store }: Config, deployment: Deployment): Config["stor
   return hasUrl ? "upstash" : "durable-object";
 }
 
-/** Findings about the place where Weir counts. */
+/** Findings about the store. */
 export function* storeFindings(config: Config, deployment: Deployment): Iterable<LocalFinding> {
   const store = storeOf(config, deployment);
   if (store === "durable-object") yield* countersFindings(config, deployment);
@@ -104,7 +104,7 @@ function* countersFindings({ store }: Config, deployment: Deployment): Iterable<
   );
 }
 
-/** Wrangler itself demands a migration. But without SQLite, only the calls of the objects fail. */
+/** Wrangler reports a missing migration itself, but not a class without SQLite, whose calls fail. */
 function* classFindings(
   { name, className = "", scriptName }: ObjectBinding,
   { file, name: worker, keyValueClasses }: Deployment,
@@ -121,10 +121,10 @@ function* classFindings(
 
 const CONTROL_CLASS = "ControlObject";
 
-/** With one of these, operators can read statistics. */
+/** Each of these vars and secrets lets operators read statistics. */
 const CREDENTIALS = [ADMIN_TOKEN, ADMIN_READ_TOKEN, ACCESS_TEAM];
 
-/** Findings about the Durable Object with the statistics and the overrides. It is optional. */
+/** Findings about the control object, the optional Durable Object with statistics and overrides. */
 export function* controlFindings(_config: Config, deployment: Deployment): Iterable<LocalFinding> {
   const { objects, file, topLevelObjects, main } = deployment;
   const path = "durable_objects.bindings";

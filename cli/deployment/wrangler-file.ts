@@ -10,8 +10,8 @@ export type Table = Readonly<Record<string, unknown>>;
 const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 /**
- * Finds wrangler's configuration in the folder of Weir's configuration. If there is none, looks in the
- * current folder, but only if the current folder contains the folder of Weir's configuration.
+ * Finds wrangler's configuration in the folder of Weir's configuration. Otherwise, looks in the current folder if
+ * that folder contains Weir's configuration.
  *
  * @param file the path of Weir's configuration
  */
@@ -76,7 +76,6 @@ export function valueIn(file: string, value: unknown): string {
   return `{ ${fields.join(", ")} }`;
 }
 
-/** Whether wrangler's file is in TOML, and not in JSON. */
 export function isToml(file: string): boolean {
   return file.endsWith(".toml");
 }

@@ -11,9 +11,9 @@ export interface Examination {
   readonly token: string;
   readonly config: Pick<Config, "clock" | "prefix" | "timeoutMs">;
   /**
-   * The first part of all keys that the doctor writes. It begins with Weir's prefix, because a token
-   * may be limited to this prefix. It is random, so no other program uses it. No key of a rule begins
-   * with it: in such a key, a window, such as `1m`, comes directly after the rule's name.
+   * The start of all keys that the doctor writes: Weir's prefix, because a token may be limited to it, and a random
+   * name, which no other program uses. No key of a rule starts like this, because a rule's name is followed by a
+   * window, such as `1m`.
    */
   readonly ownPrefix: string;
   /** All keys that the doctor may have written. A check adds a key before it writes the key. */
@@ -71,7 +71,7 @@ export function checkTokenForm(name: string, token: string): DoctorFinding | und
 const NO_KEY = /^NOPERM\b.*\baccess\b.*\bkeys?\b/i;
 
 /**
- * Returns the finding for an error with which a database refuses to write.
+ * Returns the finding for a database's error after a refused write.
  *
  * @returns undefined if the error has another reason
  */
@@ -110,9 +110,9 @@ export async function readInfo({ rest, token }: Examination): Promise<Map<string
 }
 
 /**
- * Checks the eviction policy. It comes from INFO, because CONFIG GET does not return it on Upstash.
+ * Checks the eviction policy. INFO has the policy, because CONFIG GET does not return it on Upstash.
  *
- * @param info the fields of INFO; empty if the database does not answer this command
+ * @param info the fields of INFO; empty if the database does not answer INFO
  */
 export function checkEviction(info: ReadonlyMap<string, string>): DoctorFinding {
   const policy = info.get("maxmemory_policy");
@@ -136,7 +136,7 @@ interface ClockSample {
 
 const SAMPLES = 7;
 
-/** A skew up to this value is normal, because one second is the grace time of a key. */
+/** A skew up to this value does no harm, because keys live one second longer than their windows. */
 const MAX_SKEW_MS = 1000;
 /** Above this skew, the store and the caller are in different windows of one minute. */
 const WRONG_CLOCK_MS = 60_000;
@@ -180,10 +180,7 @@ export function roundTripFinding(tookMs: readonly number[], timeoutMs: number): 
   return finding("round-trip-ok", value, measured);
 }
 
-/**
- * Reports the skew of the fastest call, because its uncertainty is the smallest: half of its round
- * trip.
- */
+/** Reports the skew of the fastest call. Its uncertainty is the smallest: half of its round trip. */
 export function clockFinding(samples: readonly ClockSample[]): DoctorFinding {
   if (samples.length === 0) return finding("clock-unknown", "the store returned no time");
   const best = samples.reduce((one, other) => (other.tookMs < one.tookMs ? other : one));

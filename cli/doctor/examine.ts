@@ -23,8 +23,8 @@ const FATAL: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks a database. It reads keys, and writes only keys that begin with a random name, which it removes
- * even if a check fails or the run is stopped. A failure of the database is a finding, not an error.
+ * Checks a database. Writes only keys with a random prefix, and removes them even if a check fails or the run is
+ * stopped. A failure of the database is a finding, not an error.
  */
 export async function examine(
   options: Pick<Examination, "url" | "token" | "config" | "stop">,
@@ -70,8 +70,8 @@ async function runChecks(examination: Examination, findings: DoctorFinding[]): P
 const MIN_REMOVAL_MS = 3000;
 
 /**
- * Removes all keys that the doctor may have written. It never throws. It has its own client, because it
- * runs even if the rest of the run was stopped.
+ * Removes all keys that the doctor may have written. Never throws. Its own client works even after the run was
+ * stopped.
  */
 async function cleanUp(examination: Examination): Promise<DoctorFinding> {
   const { url, token, rest, ownPrefix, writtenKeys } = examination;

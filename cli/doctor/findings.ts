@@ -78,7 +78,7 @@ const WARNINGS = {
     "Remove the var WEIR_MODE from the environment that this Worker was deployed to, unless it must not deny requests",
 } as const;
 
-/** What to do if a value could not be measured. */
+/** The cures of findings about values that could not be measured. */
 const UNKNOWN = {
   "clock-unknown":
     "Run the command again on a faster connection, or compare the time of the database (TIME) by hand",
@@ -88,7 +88,7 @@ const UNKNOWN = {
 /** One code: how serious its findings are, and their cure. */
 interface Code {
   readonly severity: Severity;
-  /** Findings with the severity `ok` have none. */
+  /** Undefined for the severity `ok`. */
   readonly cure?: string;
 }
 
@@ -162,14 +162,12 @@ export function jsonReport(subject: Subject, unsafe: readonly DoctorFinding[]): 
 }
 
 /**
- * Makes all texts of findings safe to print. Servers send parts of these texts, so this is done once
- * for all findings and does not depend on the check that created them.
+ * Makes all texts of findings safe to print, because servers send parts of them. So no check can forget this step.
  */
 function safeFindings({ secrets }: Subject, findings: readonly DoctorFinding[]): DoctorFinding[] {
   return findings.map((each) => ({ ...each, message: printable(each.message, secrets) }));
 }
 
-/** Whether there is neither a fault nor a warning. */
 function isGood(findings: readonly Finding[]): boolean {
   return count(findings, "fault") + count(findings, "warning") === 0;
 }

@@ -132,7 +132,7 @@ export type Command = readonly [name: string, ...args: (string | number)[]];
 /** Sends commands to a database over REST. Every call is bounded in time and in size. */
 export interface RestClient {
   readonly callTimeoutMs: number;
-  /** The names of the commands that write and that the database has not answered. It may still run them. */
+  /** The names of writing commands without an answer. The database may still run them. */
   readonly unconfirmed: readonly string[];
   /** @throws {CallFailure} if there is no usable answer, or if the quota of commands is used up */
   run(command: Command): Promise<Answer>;
@@ -146,7 +146,7 @@ interface RestOptions {
   readonly stop: AbortSignal;
 }
 
-/** The maximum size of an answer. The largest one is that of INFO. */
+/** The maximum size of an answer. INFO has the largest answer. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 /** How long a stopped run waits for the answer to its last call, in milliseconds. */
 const LAST_CALL_MS = 1000;

@@ -8,7 +8,7 @@ import { loadDeployments } from "../deployment/deployment.ts";
 import { selectEnvironments } from "../deployment/environment.ts";
 import { findWranglerFile } from "../deployment/wrangler-file.ts";
 
-/** A value, and the place that it comes from. */
+/** A value and its place. */
 export interface Setting<Value = string> {
   readonly value: Value;
   /** The environment variable, or the name of the file. */
@@ -19,7 +19,7 @@ export interface Setting<Value = string> {
 export interface Settings {
   /** Returns a text as the Worker reads it; undefined if it is not set, blank or no text. */
   (name: string): Setting | undefined;
-  /** Returns a value as it is set, for example a number in `vars`. */
+  /** Returns a value without conversion, such as a number in `vars`. */
   raw(name: string): Setting<unknown> | undefined;
 }
 
@@ -44,8 +44,7 @@ export async function readSettings(
 ): Promise<Settings> {
   const selection = selectEnvironments(option, process.env);
   const environment = selection.environment || undefined;
-  // This comes first, because it checks that the environment exists. The names of the local files
-  // contain its name.
+  // The first step checks that the environment exists, because local files have its name.
   const vars = await wranglerVars(file, wrangler, environment);
   const sources: Source[] = [
     { label: () => "the environment", values: withoutBlanks(process.env) },
@@ -98,7 +97,7 @@ async function wranglerVars(
 
 /** Values from one place. */
 export interface Source {
-  /** Returns where the value of a variable comes from: the name of a file or of another place. */
+  /** Returns the place of a variable, such as the name of a file. */
   label(name: string): string;
   readonly values: Readonly<Record<string, unknown>>;
 }
@@ -125,7 +124,7 @@ export function localSecrets(
   return dotEnvFiles(folder, environment);
 }
 
-/** A value of a later file replaces the value of an earlier file, also if it is empty. */
+/** A value of a later file, even an empty one, replaces the value of an earlier file. */
 function dotEnvFiles(folder: string, environment: string | undefined): Source[] {
   const own = environment === undefined ? [] : [`.env.${environment}`, `.env.${environment}.local`];
   const values: Record<string, string> = {};

@@ -9,7 +9,10 @@ import { type Examination, refusal, timeIn } from "./database.ts";
 import { type DoctorFinding, finding } from "./findings.ts";
 import type { CallFailure, Command, RestClient } from "./rest.ts";
 
-/** The length of the windows, in milliseconds. A run begins in the middle of one, so it does not cross its end. */
+/**
+ * The length of the windows, in milliseconds. A run begins in the middle of a window, so that no window ends during
+ * the run.
+ */
 const WINDOW_MS = 120_000;
 
 /** The database as the vectors use it. */
@@ -67,7 +70,7 @@ export async function checkVectors(examination: Examination): Promise<DoctorFind
   const { url, token, rest, config } = examination;
   const { client, trace } = createScriptClient(rest);
   const { clock } = config;
-  // The client's own deadline comes first, because its failure says more.
+  // The client's own deadline is shorter, because the failure of the client says more.
   const timeoutMs = 3 * rest.callTimeoutMs;
   const store = createUpstashStore({ url, token, clock, timeoutMs, client });
   const differences: string[] = [];
@@ -146,7 +149,7 @@ async function liveStore(
   };
 }
 
-/** What a client for scripts has seen. */
+/** The failures that a client for scripts has met. */
 interface Trace {
   /** The first call without a usable answer. */
   failure?: CallFailure;
@@ -155,8 +158,8 @@ interface Trace {
 }
 
 /**
- * Creates the client with which Weir's own store runs the vectors. Its calls have the form of
- * Upstash's client, but their answers are bounded, and their failures keep their reasons.
+ * Creates the client with which Weir's own store runs the vectors. It is called like Upstash's client, but bounds its
+ * answers, and keeps the reasons of failures.
  */
 function createScriptClient(rest: RestClient): { client: UpstashClient; trace: Trace } {
   const trace: Trace = {};

@@ -77,7 +77,7 @@ const CALL_TIMEOUT_MS = 75_000;
  * Calls the endpoint of a deployed Worker, which examines its own store.
  *
  * @param at a URL of the Worker. Its path is ignored
- * @param token the token for all rights, or that for reading
+ * @param token the token with all rights, or the token for reading
  */
 export async function examineWorker(
   at: URL,

@@ -11,7 +11,7 @@ import { type Cell, fitted, printable, styled, table, WIDTH, wrapped } from "../
 
 /** The maximum length of a text with `--verbose`, in characters. */
 const MAX_TEXT = 2000;
-/** What a request has is shortened to no fewer characters than these. */
+/** The minimum length to which a request's value is shortened, in characters. */
 const MIN_ACTUAL = 44;
 /** The maximum number of variants of a path that are listed. */
 const MAX_VARIANTS = 8;
@@ -21,11 +21,11 @@ const MAX_BODY_LINES = 6;
 const LABEL = 12;
 
 interface TextOptions {
-  /** Whether all conditions of the rules that do not apply are shown, and long texts in full. */
+  /** Whether to show long texts in full, and all conditions of the rules that do not apply. */
   readonly isVerbose: boolean;
   /** The time of the explanation, in milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Sentences about what was assumed or left out. */
+  /** Sentences about assumptions and omissions. */
   readonly notes: readonly string[];
 }
 
@@ -93,7 +93,7 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
     return `An override of the rule ${rule} blocks the client.`;
   }
   if (banMs > 0) return `${name} has banned the client for another ${formatDuration(banMs)}.`;
-  // A request that only its response charges needs a quota of 1.
+  // A request that is charged only by its response needs a quota of 1.
   const full = quotas.find(({ remaining }) => remaining < Math.max(1, cost));
   if (full?.limit === 0) return `${name} has a limit of 0 (${full.policy}).`;
   const [shown = full] = full ? [full] : quotas;
@@ -124,7 +124,7 @@ function requestText(request: ExplainedRequest): string {
   return lines.join("\n");
 }
 
-/** Describes a rule that applies: its conditions, the client's key, the counters and what would be stored. */
+/** Describes a rule that applies: its conditions, the client's key, the counters and the values to store. */
 function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: number): string {
   return [
     heading(rule),
@@ -138,7 +138,7 @@ function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: number): 
 
 function heading({ rule, mode, exceeds, why }: ExplainedRule): string {
   const name = styled("bold", printable(rule));
-  // The conditions show why it matches.
+  // The conditions below already show why the rule matches.
   const more = why.replace(/^It matches[^.]*\.\s*/, "");
   const rest = more === "" ? "" : `: ${fitted(more, WIDTH)}`;
   if (!exceeds) return `${styled("green", "✓")} ${name} applies (${printable(mode)})${rest}`;
@@ -171,7 +171,7 @@ function otherRulesText(rules: readonly ExplainedRule[], isVerbose: boolean): st
 /**
  * Returns the lines about the conditions of a rule.
  *
- * @param applies whether the rule applies. Then some exceptions may hold, but not all of them
+ * @param applies whether the rule applies. Some of its exceptions may then hold, but not all of them
  */
 function conditionLines(
   conditions: readonly ExplainedCondition[],
@@ -191,7 +191,7 @@ function noteLines({ note }: ExplainedCondition, indent: number): string[] {
   return note === undefined ? [] : [paragraph(" ".repeat(indent), note)];
 }
 
-/** Returns a green mark if the condition lets the rule apply, and a red one if it prevents that. */
+/** Returns a green mark for a condition that lets the rule apply, and a red mark for one that prevents it. */
 function markOf({ field, result }: ExplainedCondition, applies: boolean): string {
   if (result === "unknown") return styled("yellow", "?");
   if (!isException(field)) return result === "holds" ? styled("green", "✓") : styled("red", "✗");
@@ -199,16 +199,16 @@ function markOf({ field, result }: ExplainedCondition, applies: boolean): string
   return applies ? styled("dim", "–") : styled("red", "✗");
 }
 
-/** Whether a rule does not count a request if this condition and all others like it hold. */
+/** Whether a condition is part of an exception: if all its parts hold, the rule does not count the request. */
 function isException(field: string): boolean {
   return /^(?:match\.except|exempt)\b/.test(field);
 }
 
-/** Describes what a request has and what a rule demands, in at most `max` characters. */
+/** Describes the value in a request and the value that a rule demands, in at most `max` characters. */
 function conditionText({ field, actual, expected }: ExplainedCondition, max: number): string {
   const label = isException(field) ? "excepted" : "expected";
   const demanded = `(${label}: ${fitted(expected, MAX_TEXT)})`;
-  // What the request has is shortened first, but only as far as it leaves room.
+  // The request's value is shortened first, but not below MIN_ACTUAL.
   const room = Math.max(MIN_ACTUAL, max - demanded.length - 1);
   return fitted(`${fitted(actual, room)} ${demanded}`, max);
 }

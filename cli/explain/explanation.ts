@@ -24,7 +24,7 @@ import { runGuarded } from "../process.ts";
 import { explanationText } from "./explanation-text.ts";
 import { type DefaultHost, describeRequest, type RequestOptions } from "./request.ts";
 
-/** The host of a path without a host, if no rule depends on the host. */
+/** The host for a request without one, if no rule depends on the host. */
 const ANY_HOST = "example.com";
 
 /** The files with the configuration and the bindings. */
@@ -101,7 +101,7 @@ async function explainLocally(
 const TIMEOUT_MS = 10_000;
 
 /**
- * Runs an explanation, whose functions in `custom` may do anything.
+ * Runs an explanation, and guards against the functions in `custom`.
  *
  * @throws {CommandFailure} if a function ends the process, or throws an error that nothing catches
  */
@@ -158,7 +158,7 @@ function environmentOf(settings: Settings): Record<string, unknown> {
 }
 
 /**
- * Lets a Worker explain a request, with its counters and overrides. Takes no quota.
+ * Lets a Worker explain a request by its own counters and overrides. Takes no quota.
  *
  * @throws {CommandFailure} if the Worker cannot be called, or refuses the request
  */
@@ -182,7 +182,7 @@ export interface ExplainOptions extends RequestOptions, LocalOptions {
   readonly verbose?: true;
 }
 
-/** An explanation, and what was assumed or left out, as sentences. */
+/** An explanation, with sentences about assumptions and omissions. */
 interface Explained {
   readonly explanation: Explanation;
   readonly notes: readonly string[];
@@ -200,7 +200,8 @@ export async function runExplain(options: ExplainOptions): Promise<void> {
 }
 
 async function byConfig(options: ExplainOptions, now: number): Promise<Explained> {
-  // The request is read first, because its faults are found sooner, and only a path needs the configuration.
+  // The request is read first, because its faults are found sooner. Only a path without a host needs the
+  // configuration.
   let config: Promise<Config> | undefined;
   const load = () => {
     config ??= requireConfig(options.config);
@@ -251,7 +252,7 @@ function printed(explained: Explained, options: ExplainOptions, now: number): st
   }
 }
 
-/** Returns how to complete the description of a request that lacks what rules depend on, as sentences. */
+/** Returns sentences with the options that supply missing facts about the client. */
 function hintsFor({ request, rules }: Explanation): string[] {
   const hints: string[] = [];
   if (request.client === "unknown") {

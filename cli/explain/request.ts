@@ -6,7 +6,7 @@ import { wrongOptions } from "../admin/connection.ts";
 import { wrongIp } from "../admin/selector.ts";
 import { quoted } from "../print/text.ts";
 
-/** The options that describe a request. Most are those of curl, with the same meaning. */
+/** The options that describe a request. Most are options of curl, with curl's meaning. */
 export interface RequestOptions {
   /** The method and the URL, or only the URL. */
   readonly words: readonly string[];
@@ -23,26 +23,26 @@ export interface RequestOptions {
   readonly json?: true;
 }
 
-/** A request, and what was assumed or left out, as sentences. */
+/** A request, with sentences about assumptions and omissions. */
 export interface Described {
   readonly request: DescribedRequest;
   readonly notes: readonly string[];
 }
 
-/** The host of a request that is described by a path only. */
+/** The host for a request that only a path describes. */
 export interface DefaultHost {
   readonly host: string;
-  /** Why this host was taken, for the user. */
+  /** The reason for this host, as a sentence for the user. */
   readonly note: string;
 }
 
 /** A request as the words and curl's options describe it. */
 interface Source {
   readonly method: string;
-  /** A URL, or what the user wrote instead. */
+  /** The text that the user gave as a URL. */
   readonly url: string;
   readonly headers: Headers;
-  /** Undefined if there is none, or if it is unknown. */
+  /** Undefined for a request without a body, or with an unknown one. */
   readonly body: string | undefined;
 }
 
@@ -75,7 +75,7 @@ export async function describeRequest(
   if (url.username || url.password) {
     throw wrongOptions("The URL has a user or a password. Write them as -u 'user:password'.");
   }
-  // Browsers and curl do not send it.
+  // Browsers and curl do not send the fragment.
   url.hash = "";
   const request = {
     method: checkedMethod(method),
@@ -87,7 +87,7 @@ export async function describeRequest(
   return { request, notes };
 }
 
-/** @param notes receives why the body is left out, if it is */
+/** @param notes receives the reason if the body is left out */
 function carried(body: string | undefined, method: string, notes: string[]): { body?: string } {
   if (body === undefined) return {};
   const cause = BODYLESS.includes(method)
@@ -127,7 +127,7 @@ function curlRequest(options: RequestOptions, notes: string[]): Source {
     } else headers.set("content-length", String(Buffer.byteLength(body)));
   }
   const method = word ?? request ?? (head ? "HEAD" : isSent ? "POST" : "GET");
-  // Browsers write `\[` for a bracket, because curl takes brackets and braces for several URLs.
+  // Browsers copy a bracket as `\[`, because curl expands brackets and braces into several URLs.
   return { method, url: url.replace(/\\([[\]{}])/g, "$1"), headers, body };
 }
 

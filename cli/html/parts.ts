@@ -37,7 +37,7 @@ export function filesText(files: readonly string[], count = 3): string {
   return rest > 0 ? `${listed.join(", ")} and ${formatCount(rest)} more` : listed.join(", ");
 }
 
-/** What a reader must know about the numbers. Nothing without notes. */
+/** A notice with the notes about the numbers; undefined without notes. */
 export function notes(
   all: readonly ReportNote[],
   heading = "What these numbers assume",
@@ -46,7 +46,7 @@ export function notes(
   return list("warning", heading, items);
 }
 
-/** The rules about which a report says nothing. Nothing without such rules. */
+/** A notice with the rules that were left out; undefined if there are none. */
 export function leftOutRules(all: ReplayReport["leftOut"]): Html | undefined {
   const items = all.map(({ rule, reason }) => {
     return html`<b>${shown(rule)}:</b> ${shown(reason, MAX_SENTENCE_LENGTH)}`;
@@ -67,7 +67,7 @@ function list(kind: "warning" | "bad", heading: string, items: readonly Html[]):
   );
 }
 
-/** Whether the log states the facts without which numbers of a report are not 0 but unknown. */
+/** Whether the log states addresses and statuses. Without them, some numbers are unknown, not 0. */
 export interface StatedFacts {
   readonly addresses: boolean;
   readonly statuses: boolean;
@@ -165,7 +165,7 @@ function frequent(name: string, all: readonly Frequent[]): Html | false {
   );
 }
 
-/** What was read from the logs, and what could not be read. */
+/** The numbers of lines that were read or skipped, and the first broken lines. */
 export function logCard({ log, config }: ReplayReport): Html {
   const skipped = [
     [log.broken, "could not be read"],

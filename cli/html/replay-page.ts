@@ -88,8 +88,8 @@ const POLICY = [
 ].join("; ");
 
 /**
- * Returns the report of `weir replay` as one HTML file: its style sheet, script and icon are in it. The same report
- * has the same page.
+ * Returns the report of `weir replay` as one HTML file with style sheet, script and icon. Equal reports have equal
+ * pages.
  */
 export function replayPage(report: ReplayReport): string {
   const sections = sectionsOf(report);
@@ -128,7 +128,7 @@ ${lead.map((text) => html`<p>${shown(text, 1000)}</p>`)}</div>
 ${verdictNotices(report)}${leftOutRules(leftOut)}${notes(withoutReasons(report.notes, leftOut))}`;
 }
 
-/** What a reader of a failed or interrupted replay must know first. */
+/** The warnings of a failed or interrupted replay. */
 function verdictNotices({ failed, isPartial }: ReplayReport): Html[] {
   const notices = failed.map(({ option, allowed, clients }) => {
     const kind = option === "--max-newly-denied" ? "newly denied" : "denied";
@@ -215,7 +215,7 @@ function totalTiles(report: ReplayReport): Tile[] {
   return all;
 }
 
-/** What changes between two configurations. */
+/** The section about the differences between two configurations. */
 function comparisonSection(comparison: Comparison, report: ReplayReport): Html {
   const { against, mostNewlyDenied, mostNewlyAllowed } = comparison;
   const stated = statedFacts(report);
@@ -348,7 +348,7 @@ const MAX_RULE_ROWS = 20;
 /** How many rules have a chart. */
 const MAX_CHARTS = 40;
 
-/** All rules as a table, and the details of those that denied requests. */
+/** All rules as a table, and the details of the rules that denied requests. */
 export function rulesSection(rules: readonly RuleReport[], stated: StatedFacts): Html {
   const listed = [...rules]
     .sort((a, b) => b.denied - a.denied)
@@ -371,11 +371,11 @@ ${cards.map(({ rule, id = "" }, index) => ruleCard(rule, { id, rows, hasChart: i
 /** A rule with the place of its card in the report. */
 interface ListedRule {
   readonly rule: RuleReport;
-  /** The id of its card; undefined if it has none, because it denied nothing. */
+  /** The id of its card; undefined for a rule without denials, which has no card. */
   readonly id: string | undefined;
 }
 
-/** What happens to requests over the limit in each mode. */
+/** The names and colours of requests over the limit, by mode. */
 const MODES: Readonly<Record<RuleReport["mode"], { tone: Tone; denied: string }>> = {
   enforce: { tone: "limited", denied: "Denied" },
   shadow: { tone: "shadow", denied: "Would deny" },
@@ -489,16 +489,16 @@ const MAX_TIME = 8.64e15;
 const VISIBLE_SHARE = 0.2;
 
 interface TimelineNames {
-  /** What the charts are about, such as `of the rule login`. */
+  /** The subject of the charts, such as `of the rule login`. */
   readonly context: string;
-  /** What happens to requests over the limit. */
+  /** The name of requests over the limit, such as `Denied`. */
   readonly denied: string;
   readonly tone: Tone;
 }
 
 /**
- * The requests over time, and beside them the denied requests alone if they are too few to be seen. Nothing
- * for a timeline with less than two steps.
+ * Charts of the requests over time. If the denied requests are too few to be seen, a second chart has only these.
+ * Undefined for a timeline with less than two steps.
  */
 export function timelineCharts(timeline: Timeline, names: TimelineNames): Html | undefined {
   const start = Date.parse(timeline.start ?? "");

@@ -20,8 +20,8 @@ const OPENING_BRACKET = 91;
 const BACKSLASH = 92;
 
 /**
- * Returns the index of the quote that ends a quoted field. A quote inside the field has a backslash before it.
- * Servers that escape nothing exist too, so a quote counts only with a space or the line's end after it.
+ * Returns the index of the quote that ends a quoted field. A quote inside the field has a backslash before it. But
+ * some servers escape nothing, so a space or the line's end must follow the quote.
  *
  * @param from the index of the field's first character
  * @returns -1 if the line ends inside the field
@@ -43,7 +43,10 @@ function isEscaped(line: string, index: number, from: number): boolean {
   return (index - start) % 2 === 1;
 }
 
-/** Escapes of Apache and nginx: `\"`, `\\` and `\xHH`. One match is a run, so that it may contain UTF-8. */
+/**
+ * Escapes of Apache and nginx: `\"`, `\\` and `\xHH`. A match is a run of escapes, because several may form one
+ * character of UTF-8.
+ */
 const ESCAPES = /(?:\\x[\dA-Fa-f]{2}|\\["\\])+/g;
 
 /** Returns the text of a quoted field without its escapes. */
@@ -64,7 +67,8 @@ interface Target {
 /**
  * Reads a request line such as `GET /search?q=1 HTTP/1.1`.
  *
- * @returns undefined if it is no request with a path, such as `-` after a timeout; a text if it cannot be read: why
+ * @returns undefined for a text without a path, such as `-` after a timeout; the reason as a text if the line cannot
+ *   be read
  */
 export function readRequestLine(text: string): Target | string | undefined {
   if (text === "" || text === "-") return undefined;
@@ -87,7 +91,7 @@ export function readRequestLine(text: string): Target | string | undefined {
   return { method: ownText(method), target: ownText(absolute.target) };
 }
 
-/** A request, and where the length of its response begins in its line. */
+/** A request, and the index of its response's length in its line. */
 interface AccessLine extends Omit<LogRequest, "headers" | "length"> {
   readonly line: string;
   readonly lengthAt: number;
@@ -129,7 +133,7 @@ class AccessRequest implements LogRequest {
 
 /**
  * Reads the header fields that Combined Log Format adds to Common Log Format. Some servers cut off long lines, so the
- * line may end inside of them: all that rules need comes before.
+ * line may end within these fields.
  *
  * @returns undefined if the line is not in Combined Log Format
  */
@@ -153,15 +157,15 @@ function headersOf(line: string, lengthAt: number): ReadonlyMap<string, string> 
 /** The distance from the opening bracket to the closing one, in the usual format of times. */
 const TIME_DISTANCE = 27;
 
-/** The number of cached addresses that are not IPv4, and of cached hosts. */
+/** The maximum number of cached hosts, and of cached addresses other than IPv4. */
 const CACHED = 65_536;
 
-/** An address or a host of a log; undefined for a text that is none. */
+/** An address or a host of a log; undefined for any other text. */
 type Name = { readonly text: string | undefined };
 
 /**
- * Parses lines of Apache and nginx in Common or Combined Log Format, also with a virtual host before them, and
- * with other fields after them:
+ * Parses lines of Apache and nginx in Common or Combined Log Format. A virtual host may stand before the other
+ * fields, and unknown fields after them:
  *
  *     [HOST[:PORT] ]ADDRESS IDENTITY USER [TIME] "REQUEST" STATUS BYTES[ "REFERER" "USER AGENT"[ …]]
  *
@@ -173,7 +177,7 @@ export class AccessLineParser implements LineParser {
   readonly #ips = new LruCache<Name>(CACHED);
   readonly #hosts = new LruCache<Name>(CACHED);
 
-  /** @param host the host of requests whose lines state none */
+  /** @param host the host of requests whose lines have no host */
   constructor(host: string | undefined) {
     this.#host = host;
   }
@@ -210,7 +214,7 @@ export class AccessLineParser implements LineParser {
     });
   }
 
-  /** @returns the client, the host, and the index after the address; or why there is none */
+  /** @returns the client, the host, and the index after the address; the reason as a text if there is no address */
   #clientOf(line: string): { ip: string; host: string | undefined; end: number } | string {
     const firstEnd = line.indexOf(" ");
     if (firstEnd === -1) return "has no fields";
@@ -229,7 +233,7 @@ export class AccessLineParser implements LineParser {
     return { ip, host: this.#host, end: firstEnd };
   }
 
-  /** Most addresses are IPv4. Finding these in a cache would take longer. */
+  /** Reading an IPv4 address takes less time than finding it in a cache. */
   #ipOf(text: string): string | undefined {
     return isIPv4(text) ? ownText(text) : cached(this.#ips, text, clientIp);
   }
@@ -249,7 +253,7 @@ export class AccessLineParser implements LineParser {
 /** The maximum length of a cached text, in characters. Longer texts would need much memory. */
 const MAX_CACHED = 300;
 
-/** Returns what a function makes of a text, for texts that repeat. */
+/** Returns a function's result for a text, from the cache if the text repeats. */
 function cached(
   cache: LruCache<Name>,
   text: string,

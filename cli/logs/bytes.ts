@@ -7,7 +7,7 @@ import { CommandFailure } from "../command-failure.ts";
 /** The first bytes of a log. */
 export interface Head {
   readonly bytes: Buffer;
-  /** Whether there are no more. */
+  /** Whether the log has no more bytes. */
   readonly isWhole: boolean;
 }
 
@@ -17,14 +17,14 @@ interface Input {
   readonly name: string;
   /** The size as stored, in bytes; undefined for a stream, which can be read only once. */
   readonly size: number | undefined;
-  /** Ends the waiting for bytes. */
+  /** Ends a wait for bytes. */
   readonly signal: AbortSignal | undefined;
   readonly open: () => Readable;
 }
 
 /**
  * The bytes of one log, decompressed. A file is closed between `head` and `chunks`, so that many files can wait for
- * their turn. Of a stream, `head` keeps what it has read.
+ * their turn. For a stream, `head` keeps its bytes.
  */
 export class ByteSource {
   readonly name: string;
@@ -33,7 +33,7 @@ export class ByteSource {
   #stream: Readable | undefined;
   #bytesRead = 0;
   #onRead: (bytes: number) => void = () => {};
-  /** What `head` has read from a stream, and its other bytes. */
+  /** The bytes that `head` has read from a stream, and the rest of the stream. */
   #kept: Buffer[] = [];
   #rest: AsyncGenerator<Buffer> | undefined;
   /** The error after the bytes that are kept. */
@@ -48,8 +48,8 @@ export class ByteSource {
   /**
    * Reads the first bytes. `chunks` returns them again.
    *
-   * @param bytes how many are enough. If the signal is aborted, there may be fewer
-   * @throws an error before the first byte. An error after it is for the reader of `chunks`
+   * @param bytes the number of bytes to read; after an abort, the result may have fewer
+   * @throws an error before the first byte. `chunks` throws later errors
    */
   async head(bytes: number): Promise<Head> {
     const chunks = this.#open();
@@ -109,7 +109,7 @@ export class ByteSource {
 
 /**
  * @param name the path of a file; `-` is the standard input
- * @param signal ends the waiting for bytes of a stream
+ * @param signal ends a wait for bytes of a stream
  * @throws {CommandFailure} if there is no such file
  */
 export async function openByteSource(
@@ -141,7 +141,7 @@ export function reasonOf(error: unknown): string {
   return message.endsWith(".") ? message : `${message}.`;
 }
 
-/** The bytes by which compression is recognised. */
+/** The number of bytes that tell how a log is compressed. */
 const MAGIC_BYTES = 4;
 
 /** Decompresses gzip and zstd, which it recognises by the first bytes. Other bytes stay as they are. */
@@ -168,8 +168,8 @@ async function* joined(first: Buffer, input: AsyncIterator<Buffer>): AsyncGenera
 }
 
 /**
- * The readable side has space for one byte, so a decompressor goes on only when each of its chunks has been read. An
- * error discards the chunks that wait. And a small input that becomes very large needs little memory.
+ * With space for one byte, a decompressor goes on only after its last chunk has been read. So an error, which
+ * discards unread chunks, loses none, and a small input that becomes very large needs little memory.
  */
 const ONE_BY_ONE = { highWaterMark: 1, chunkSize: 64 * 1024 };
 
@@ -197,9 +197,9 @@ async function* through(
     given += length;
   });
   source.on("error", (error) => decompressor.destroy(error));
-  // After its last chunk is read, because an early end of the data is an error too.
+  // The end waits until the last chunk is read, because an early end of the data is an error too.
   source.on("end", () => decompressor.write(NOTHING, () => decompressor.end()));
-  // An error after the end of the compressed data has no reader.
+  // Without this listener, an error after the end of the compressed data would end the process.
   decompressor.on("error", () => {});
   source.pipe(decompressor, { end: false });
   try {

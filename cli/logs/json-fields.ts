@@ -45,7 +45,7 @@ export function valueAt(record: unknown, path: FieldPath): unknown {
 }
 
 /**
- * Returns a field as a text. A list of texts is joined as fields of HTTP are, and an object as cookies are.
+ * Returns a field as a text. A list of texts is joined like a field of HTTP, and an object like cookies.
  *
  * @returns undefined if the field is missing, empty, `-`, or no text or number
  */
@@ -60,7 +60,7 @@ export function textAt(record: unknown, path: FieldPath | undefined): string | u
   return isText(value) && value !== "" && value !== "-" ? String(value) : undefined;
 }
 
-/** Returns a field as a number that is not negative; undefined if it is none. */
+/** Returns a field as a number from 0 on; undefined for any other value. */
 export function numberAt(record: unknown, path: FieldPath | undefined): number | undefined {
   const value = Number(textAt(record, path) ?? Number.NaN);
   return Number.isFinite(value) && value >= 0 ? value : undefined;
@@ -70,14 +70,14 @@ function isText(value: unknown): value is string | number {
   return typeof value === "string" || typeof value === "number";
 }
 
-/** Reads an address. Of several, as in X-Forwarded-For, the first is the client's. */
+/** Reads an address. In a list, as of X-Forwarded-For, the first one is the client's. */
 export function ipAt(record: LogRecord, path: FieldPath): string | undefined {
   return clientIp(textAt(record, path)?.split(",", 1)[0]?.trim() ?? "");
 }
 
 /**
- * Where nginx, Caddy, pino, Cloudflare Logpush and programs with plain names write facts, in the order in which the
- * paths are tried. Cloudflare's ClientRequestBytes includes the header, so it is no length of a body.
+ * The fields in which nginx, Caddy, pino, Cloudflare Logpush and programs with plain names write facts, in the order
+ * of trial. Cloudflare's ClientRequestBytes includes the header, so it is no length of a body.
  */
 const KNOWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   time: [
@@ -107,7 +107,7 @@ const KNOWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "header:cookie": ["Cookies"],
 };
 
-/** Objects with header fields. Those of Cloudflare have the fields that the zone's custom fields name. */
+/** Objects with header fields. Cloudflare's objects have only the zone's custom fields. */
 const HEADER_OBJECTS = [
   ["header:", ["request.headers", "req.headers", "RequestHeaders"]],
   ["response-header:", ["resp_headers", "res.headers", "ResponseHeaders"]],
@@ -116,7 +116,7 @@ const HEADER_OBJECTS = [
 /** Names of facts for header fields. */
 const HEADER = /^(?:response-)?header:[\w!#$%&'*+.^`|~-]{1,100}$/;
 
-/** Other names of the same facts. */
+/** Other names of facts. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   path: "url",
   target: "url",
@@ -124,7 +124,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   "body-bytes": "header:content-length",
 };
 
-/** What the fields of JSON lines can state. The same list is in docs/logs.md. */
+/** The facts that JSON lines can state. docs/logs.md lists them too. */
 const FACTS = [
   ...Object.keys(KNOWN_FIELDS).filter((fact) => !fact.includes(":")),
   ...Object.keys(SYNONYMS),
@@ -167,7 +167,7 @@ const MAX_NAMES = 200;
 const REDACTED = "REDACTED";
 
 /**
- * Returns the fields of the facts of a file.
+ * Returns the field of each fact that a file states.
  *
  * @param records the first records of the file
  * @param given the fields that `--map` names
@@ -191,14 +191,14 @@ export function fieldsOf(records: readonly LogRecord[], given: FieldMap): FieldM
       }
     }
   }
-  // A given URL replaces a request line, and the other way round.
+  // A given URL replaces a known request line, and a given request line replaces a known URL.
   if (given.has("url") || given.has("method")) fields.delete("request");
   if (given.has("request")) for (const fact of ["url", "method", "query"]) fields.delete(fact);
   if (given.has("url")) fields.delete("query");
   return new Map([...fields, ...given]);
 }
 
-/** Facts that each request has, with what their values look like, because programs use the same names for other facts. */
+/** The facts of every request, each with a check of values, because programs use these names for other facts too. */
 const OF_EACH_REQUEST: Readonly<Record<string, (text: string, value: unknown) => boolean>> = {
   time: (_, value) => !Number.isNaN(parseLogTime(value)),
   method: () => true,
@@ -220,7 +220,7 @@ function haveFact(records: readonly LogRecord[], fact: string, path: FieldPath):
   });
 }
 
-/** Returns the object that a line is; undefined if it is none. There may be a comma after it. */
+/** Parses a line that is a JSON object, perhaps with a comma after it; undefined for any other line. */
 export function parseRecord(line: string): LogRecord | undefined {
   const text = line.trimEnd();
   try {
@@ -231,7 +231,7 @@ export function parseRecord(line: string): LogRecord | undefined {
   }
 }
 
-/** The first records by which fields are found. */
+/** The number of records in which fields are searched. */
 const MAX_RECORDS = 200;
 
 /** Returns the records of the first lines. */
@@ -245,17 +245,18 @@ export function recordsOf(lines: readonly string[], max = MAX_RECORDS): LogRecor
 /** A field that `--map` names, and that none of the first records has. */
 export interface AbsentField {
   readonly fact: string;
-  /** What is wrong, and which fields there are. */
+  /** The mistake, and the fields that exist. */
   readonly reason: string;
 }
 
 /**
- * Finds misspelt fields of `--map`. Their facts would otherwise count as stated, so that a report would show
- * guesses as results.
+ * Finds misspelt fields of `--map`. Otherwise, their facts would count as stated, and a report would show guesses as
+ * results.
  *
  * @param file the name of the log
  * @param lines its first lines. A program may write messages before its first request
- * @returns the fields of facts that only some requests have, such as a header field: another file may have them
+ * @returns the absent fields of facts that only some requests have, such as a header field: another file may have
+ *   them
  * @throws {CommandFailure} if none of the records has the field of a fact that each request has
  */
 export function absentFields(
@@ -287,14 +288,14 @@ export function noRequestsError(file: string, lines: readonly string[]): Command
   );
 }
 
-/** The records whose fields are listed, and how deep objects in objects are read. */
+/** The number of records whose fields are listed, and the maximum depth of nested objects. */
 const LISTED_RECORDS = 20;
 const MAX_DEPTH = 5;
-/** How many names a message lists, and the maximum length of a listed name. */
+/** The maximum number and length of the names that a message lists. */
 const MAX_LISTED = 40;
 const MAX_NAME_LENGTH = 80;
 
-/** Returns the paths of the fields of the first records, those of nested objects too. */
+/** Returns the paths of the fields in the first records, also of fields in nested objects. */
 function fieldNames(records: readonly LogRecord[]): string[] {
   return [...new Set(records.slice(0, LISTED_RECORDS).flatMap((record) => namesIn(record, [])))];
 }

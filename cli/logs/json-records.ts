@@ -21,7 +21,7 @@ import {
 } from "./log-request.ts";
 import { parseLogTime } from "./log-time.ts";
 
-/** The start and the end of a list around all records. */
+/** A line with only the bracket of a list around all records. */
 const BRACKET = /^\s*[[\]]\s*$/;
 
 type Paths = readonly (readonly [name: string, path: FieldPath])[];
@@ -33,7 +33,7 @@ export class RecordParser implements LineParser {
   readonly #headers: Paths;
   readonly #responseHeaders: Paths;
 
-  /** @param host the host of requests whose records state none */
+  /** @param host the host of requests whose records have no host */
   constructor(fields: FieldMap, host: string | undefined) {
     this.#fields = fields;
     this.#host = host;

@@ -31,7 +31,7 @@ export function recogniseFormat(lines: readonly string[]): LogFormat | undefined
  *
  * @param lines the first lines of the file
  * @param fields the fields that `--map` names
- * @param host the host of requests whose lines state none
+ * @param host the host of requests whose lines have no host
  */
 export function createParser(
   format: LogFormat,
@@ -47,20 +47,17 @@ const NEWLINE = 10;
 const RETURN = 13;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Lines of one file, and how to read them. */
+/** The parser and the bounds for the lines of one file. */
 interface LineInput {
   /** The name of the file, for the report. */
   readonly file: string;
   readonly parser: LineParser;
   readonly counts: LogCounts;
-  /** The maximum length of a line, in bytes. Of longer lines, the rest is not held in memory. */
+  /** The maximum length of a line, in bytes. The rest of a longer line is not kept in memory. */
   readonly maxBytes: number;
 }
 
-/**
- * Reads requests from the lines of one file, and counts the lines that are none. Bytes that are no UTF-8 become
- * U+FFFD.
- */
+/** Reads requests from the lines of one file, and counts all other lines. Bytes that are no UTF-8 become U+FFFD. */
 export class LineReader {
   readonly #input: LineInput;
   /** The start of the line that the next bytes continue. */
@@ -87,7 +84,7 @@ export class LineReader {
     return this.#take();
   }
 
-  /** Returns the request that the end of the file completes: the last line may have no line end. */
+  /** Returns the request of a last line without a line end. */
   end(): LogRequest[] {
     if (this.#pendingBytes > 0) this.#readLines(Buffer.concat(this.#pending));
     return this.#take();
@@ -99,7 +96,7 @@ export class LineReader {
     return requests;
   }
 
-  /** Keeps the start of a line, with up to two bytes more than allowed: one may belong to the line end. */
+  /** Keeps the start of a line, with two bytes more than allowed: one for the line end, one that shows the excess. */
   #keep(bytes: Buffer): void {
     const kept = bytes.subarray(0, this.#input.maxBytes + 2 - this.#pendingBytes);
     if (kept.length === 0) return;
@@ -141,20 +138,20 @@ export class LineReader {
   }
 }
 
-/** The bytes by which a format is recognised. */
+/** The number of bytes that are read to recognise a format. */
 const HEAD_BYTES = 256 * 1024;
 
 const MAX_LINE_BYTES = 64 * 1024;
-/** Records may have many fields, which are not all read. */
+/** Records may be longer than lines, because they may have many fields that no rule reads. */
 const MAX_RECORD_BYTES = 1024 * 1024;
 
-/** How logs are opened. */
+/** The options for opening a log. */
 export interface FileOptions {
   /** @default recognised by each file's content */
   readonly format: LogFormat | undefined;
   readonly fields: FieldMap;
   readonly host: string | undefined;
-  /** Ends the reading, even while the next bytes do not come. */
+  /** Ends the reading, even during a wait for bytes. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -162,16 +159,16 @@ export interface FileOptions {
 export interface LogFile {
   readonly name: string;
   readonly format: LogFormat;
-  /** Which facts its lines can state; undefined for an empty file. */
+  /** The facts that its lines can state; undefined for an empty file. */
   readonly facts: LogFacts | undefined;
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;
   readonly size: number | undefined;
-  /** Fields that `--map` names, and that none of its first records has; undefined for other files. */
+  /** Fields of `--map` that none of its first records has; undefined for a file that is not JSON. */
   readonly absent: readonly AbsentField[] | undefined;
   /**
-   * Reads the requests in the order of the file. A read error after the first bytes ends them, and becomes a note.
-   * An interruption ends them after the lines that have been read.
+   * Reads the requests in the order of the file. A read error after the first bytes becomes a note, and ends the
+   * requests. An interruption ends the requests after the lines that have been read.
    *
    * @throws {CommandFailure} if the file can no longer be read at all
    */
@@ -275,7 +272,7 @@ async function* readGroups(
   } catch (error) {
     // After an interruption, the last line may be incomplete.
     if (signal?.aborted) return;
-    // Since it was opened first, the file was removed or replaced: a report without it would mislead.
+    // The file was removed or replaced after its first lines were read. A report without the file would mislead.
     if (!hasStarted)
       throw new CommandFailure(2, `${source.name} cannot be read: ${reasonOf(error)}`);
     counts.addIncomplete(`${source.name} was read only up to an error: ${reasonOf(error)}`);

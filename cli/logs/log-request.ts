@@ -1,8 +1,8 @@
 import { parseAddress } from "../../src/config/address.ts";
 
 /**
- * A request that a log records. A field is undefined if the log does not state it in this line. Each text has
- * memory of its own, so that keeping one does not keep the line that it is from.
+ * A request that a log records. A field is undefined if the log does not state it in this line. Each text is a copy,
+ * so that keeping a text does not keep its whole line in memory.
  */
 export interface LogRequest {
   /** When the request arrived, in milliseconds since the Unix epoch. */
@@ -47,7 +47,7 @@ export interface LogClientFacts {
  */
 export type LogFacts = ReadonlySet<string>;
 
-/** Labels, or an IPv6 address in brackets; then a port. */
+/** A host name or an IPv6 address in brackets, with or without a port. */
 const HOST = /^([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
@@ -89,7 +89,6 @@ export function requestTarget(url: string, query?: string): RequestTarget | unde
 /** A method is a token (RFC 9110). Registered methods have at most 17 characters. */
 const METHOD = /^[\w!#$%&'*+.^`|~-]{1,32}$/;
 
-/** Whether a text can be the method of a request. */
 export function isHttpMethod(text: string): boolean {
   return METHOD.test(text);
 }
@@ -123,18 +122,18 @@ export function clientIp(text: string): string | undefined {
 export const LOG_FORMATS = ["combined", "json"] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
-/** What a line is: a request, the reason why it cannot be read, or `undefined` if it is no request. */
+/** The content of a line: a request, the reason why it cannot be read, or undefined for a line without a request. */
 export type LineContent = LogRequest | string | undefined;
 
 /** Reads the lines of one file. */
 export interface LineParser {
   /** Parses a line, without its line end. */
   parse(line: string): LineContent;
-  /** Returns what the lines state, given the first requests. */
+  /** Returns the facts that the lines state, by the first requests. */
   facts(first: readonly LogRequest[]): LogFacts;
 }
 
-/** V8 copies shorter parts. */
+/** The length from which a part of a text is not a copy in V8. */
 const MIN_PART = 13;
 
 /**

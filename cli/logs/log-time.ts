@@ -1,7 +1,7 @@
 import { parseIsoTime } from "../../src/config/calendar.ts";
 import { ownText } from "./log-request.ts";
 
-/** A number with this size or more is in the finer unit: 10¹¹ seconds are 3,000 years, and 10¹¹ ms are 3 years. */
+/** From these numbers on, a time is in the finer unit: 10¹¹ seconds are 3,000 years, and 10¹¹ ms are 3 years. */
 const MILLISECONDS_FROM = 1e11;
 const MICROSECONDS_FROM = 1e14;
 const NANOSECONDS_FROM = 1e17;
@@ -45,7 +45,7 @@ function inMilliseconds(value: number): number {
 /** The places of the time of day and of the zone in `17/May/2015:10:05:03 +0000`, and its length. */
 const [CLOCK_AT, ZONE_AT, USUAL_LENGTH] = [12, 20, 26];
 
-/** Reads the times of access logs. Remembers the last day, because parsing would take most of the time of a line. */
+/** Reads the times of access logs. Remembers the last day, because parsing a day takes most of a line's time. */
 export class AccessTime {
   // No line has these texts. An empty text would be a part of every line.
   #day = "\n";

@@ -6,13 +6,13 @@ import type { Rule } from "../../src/config/rule.ts";
 import type { LogFacts } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
-/** Something that the reader of a report must know. */
+/** A remark for the reader of a report. */
 export interface ReportNote {
   /** A stable name, such as `not-logged`. */
   readonly code: string;
   /** The rule that the note is about; undefined for the whole report. */
   readonly rule?: string;
-  /** What was assumed or left out, why, and how to change that. */
+  /** An assumption or an omission, its reason, and how to avoid it. */
   readonly text: string;
 }
 
@@ -59,19 +59,19 @@ const NAMES: Readonly<Record<string, string>> = {
   ja4: "the client's JA4 fingerprint",
 };
 
-/** Something that a rule needs and that a replay does not have. */
+/** A fact that a rule needs and a replay lacks. */
 export interface UnmetNeed {
   /** A stable name of the reason why the rule is left out. */
   readonly code: "not-logged" | "custom-function" | "token-not-verified" | "programs-only";
-  /** What is missing and for which field of the rule, as a sentence. */
+  /** The missing fact and the field of the rule that needs it, as a sentence. */
   readonly reason: string;
-  /** The option that makes the log state it; undefined if there is none. */
+  /** The option that supplies the fact; undefined if there is none. */
   readonly cure?: string | undefined;
-  /** Whether a request without it is possible, so that it may be treated as absent in each request. */
+  /** Whether requests can lack the fact, so that it may count as absent in each request. */
   readonly canBeAbsent: boolean;
 }
 
-/** Returns what a rule needs and the log does not state. An empty list: the rule can be replayed. */
+/** Returns the facts that a rule needs and the log lacks. With an empty list, the rule can be replayed. */
 export function unmetNeedsOf(rule: Rule, facts: LogFacts): UnmetNeed[] {
   if (rule.for === "programs") return [PROGRAMS_ONLY];
   const { match, key, tiers, count, cost } = rule;
@@ -89,7 +89,7 @@ export function unmetNeedsOf(rule: Rule, facts: LogFacts): UnmetNeed[] {
   });
 }
 
-/** Returns what makes up for a need, to complete a sentence; undefined if nothing does. */
+/** Returns the options that make up for a missing fact, as the end of a sentence; undefined if there are none. */
 export function cureText({ cure, canBeAbsent }: UnmetNeed): string | undefined {
   const options = [cure, canBeAbsent && "--missing-as-absent"].filter(Boolean);
   return options.length === 0 ? undefined : `add ${options.join(" or ")}`;
@@ -141,7 +141,7 @@ function conditionNeeds(conditions: Conditions, path: string): NeededFact[] {
   ];
 }
 
-/** Kinds of key that every request has, so that no later alternative is used. */
+/** Kinds of key that every request has. Alternatives after such a kind are never used. */
 const IN_EVERY_REQUEST: readonly KeyPart["kind"][] = ["ip", "host", "method", "global"];
 
 function keyNeeds(alternatives: readonly KeyPart[], field: string): (NeededFact | UnmetNeed)[] {
@@ -182,7 +182,7 @@ function costNeed(
 
 // Notes that only the end of a replay shows.
 
-/** @param fate what becomes of such requests in the report */
+/** @param fate the report's treatment of these requests, as the end of a sentence */
 export function refusedNote(number: number, fate = "count as undecided"): ReportNote {
   const text = `${requestsHave(number)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. Such requests ${fate}.`;
   return { code: "refused-requests", text };
@@ -202,7 +202,7 @@ function requestsHave(number: number): string {
   return number === 1 ? "1 request has" : `${formatCount(number)} requests have`;
 }
 
-/** Returns the notes about facts without which parts of the report are empty. */
+/** Returns the notes about missing facts that leave parts of the report empty. */
 export function factNotes(facts: LogFacts): ReportNote[] {
   const notes: ReportNote[] = [];
   if (!facts.has("ip")) {

@@ -22,13 +22,13 @@ export interface LogOptions {
   readonly format?: LogFormat | undefined;
   /** For JSON lines: the path of the field of each fact, such as `ip` → `client.address`. */
   readonly map?: ReadonlyMap<string, string> | undefined;
-  /** Whether a field of `map` may be missing in all first records, if requests can lack its fact. */
+  /** Whether all first records may lack a field of `map`, if requests can lack its fact. */
   readonly missingAsAbsent?: boolean | undefined;
   /** The host of all requests, for logs that do not state it. */
   readonly host?: string | undefined;
   /** How far lines may be out of order, in milliseconds. Later lines are counted in `late`. */
   readonly maxDelay: number;
-  /** Only requests from this time, and before that time, in milliseconds since the Unix epoch. */
+  /** Only requests from the time `from` on, and before the time `to`; in milliseconds since the Unix epoch. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
@@ -36,10 +36,7 @@ export interface LogOptions {
 export interface OpenOptions extends LogOptions {
   /** Paths of files; `-` is the standard input. */
   readonly files: readonly string[];
-  /**
-   * Ends the reading, even while the next lines do not come. The batches then end with the requests of all lines that
-   * have been read.
-   */
+  /** Ends the reading, even during a wait for lines. The batches then end with the requests that have been read. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -47,7 +44,7 @@ export interface OpenOptions extends LogOptions {
 export interface Logs {
   /** The format of each file, in the order of the files. */
   readonly formats: readonly LogFormat[];
-  /** What all files can state. */
+  /** The facts that all files can state. */
   readonly facts: LogFacts;
   readonly progress: LogCounts;
   /** The requests of all files, in the order of their times. Call it once. */
@@ -57,8 +54,8 @@ export interface Logs {
 /**
  * Opens logs and recognises their formats.
  *
- * @throws {CommandFailure} if a file cannot be read, or if none of its first lines is in a known format, or if no file
- * has a field of `map`, or if the signal is aborted before the first line
+ * @throws {CommandFailure} if a file cannot be read or has no line in a known format at its start, if no file has a
+ *   field of `map`, or if the signal is aborted before the first line
  */
 export async function openLogs(options: OpenOptions): Promise<Logs> {
   const { format, host, signal, map = [] } = options;
@@ -181,7 +178,7 @@ export function checkedLogOptions(files: readonly string[], options: LogOptions)
   return { ...options, files };
 }
 
-/** Adds the pairs of one `--map` to those of the ones before it. */
+/** Adds the pairs of one `--map` to the pairs of earlier ones. */
 function fieldOfFact(
   text: string,
   before: ReadonlyMap<string, string> = new Map(),

@@ -1,12 +1,12 @@
 import { formatCount, formatDuration } from "../../src/admin/format.ts";
 import type { LogFormat } from "./log-request.ts";
 
-/** A line that could not be read. Its text is not shown, because it may have secrets anywhere. */
+/** A line that could not be read. Its text is left out, because any part may be a secret. */
 interface BrokenLine {
   readonly file: string;
   /** The number of the line; the first is 1. */
   readonly line: number;
-  /** What is wrong, and what is expected. Contains no control characters. */
+  /** The mistake, and the expected form. Contains no control characters. */
   readonly reason: string;
 }
 
@@ -15,7 +15,7 @@ const MAX_BROKEN_LINES = 10;
 /** The maximum number of notes. Each file can add one or two. */
 const MAX_NOTES = 50;
 
-/** How far logs have been read, and what was found. */
+/** Counts of the bytes, lines and requests that have been read, and notes about the files. */
 export class LogCounts {
   /** Bytes of the files, as stored, that have been read. */
   bytesRead = 0;
@@ -32,11 +32,11 @@ export class LogCounts {
   late = 0;
   /** Requests before `--from` or not before `--to`. */
   outside = 0;
-  /** Lines that are no requests, such as comments and blank entries of a format. */
+  /** Lines without a request, such as comments and blank entries of a format. */
   ignored = 0;
   /** Whether a file could not be read to its end. */
   isIncomplete = false;
-  /** What a reader must know about the files, such as that one ends within a compressed block. */
+  /** Notes about the files, such as one about a compressed block that is cut off. */
   readonly notes: string[] = [];
   /** The times of the first request and of the last one, in milliseconds since the Unix epoch. */
   firstAt: number | undefined;
@@ -53,7 +53,6 @@ export class LogCounts {
     this.addNote(note);
   }
 
-  /** Adds a note, unless it is known. */
   addNote(note: string): void {
     if (this.notes.length < MAX_NOTES && !this.notes.includes(note)) this.notes.push(note);
   }
@@ -71,7 +70,7 @@ const REDRAW_MS = 200;
 /** Moves to the start of the line, and clears it. */
 const CLEAR = "\r\u001b[K";
 
-/** Starts a line with the rate and the time left. Standard output has only the report. */
+/** Starts a line with the rate and the time left, on the standard error. */
 export function startProgressLine(
   progress: LogCounts,
   quiet = false,
@@ -93,7 +92,7 @@ export function startProgressLine(
   };
 }
 
-/** Returns such as `45% · 1,234,567 lines · 182,000 per second · 12s left`. */
+/** Returns a text such as `45% · 1,234,567 lines · 182,000 per second · 12s left`. */
 export function progressText(
   { bytesRead, bytesTotal, lines }: Pick<LogCounts, "bytesRead" | "bytesTotal" | "lines">,
   elapsedMs: number,
@@ -104,7 +103,7 @@ export function progressText(
   return `${Math.floor((bytesRead / bytesTotal) * 100)}% · ${count} · ${left} left`;
 }
 
-/** What was read from logs, for reports. Times are in ISO 8601, UTC. */
+/** The summary of a report about its logs. Times are in ISO 8601, UTC. */
 export interface LogSummary
   extends Readonly<
     Pick<
@@ -123,7 +122,7 @@ export interface LogSummary
 }
 
 /**
- * Returns what has been read from logs.
+ * Returns the summary of the logs that have been read.
  *
  * @param files the files as the user has written them
  */

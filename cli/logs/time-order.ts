@@ -9,7 +9,7 @@ const BOUNDS: WaitingBounds = { requests: 250_000, length: 128 * 1024 * 1024 };
 const EARLY =
   "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
 
-/** The number of requests from which a batch is handed out. */
+/** A batch is handed out when it has about this many requests. */
 const BATCH = 4096;
 
 /** Bounds of the requests that wait. */
@@ -30,14 +30,14 @@ export class TimeOrder {
   #waiting: LogRequest[] = [];
   #length = 0;
   #isSorted = true;
-  /** Requests that no longer wait, because too many did. */
+  /** Requests that were released before their time, because too many waited. */
   #early: LogRequest[] = [];
-  /** How many requests still waited after the last call of `take`. */
+  /** The number of requests that still waited after the last call of `take`. */
   #left = 0;
   #newestAt = Number.NEGATIVE_INFINITY;
-  /** The time of the last request that no longer waits. */
+  /** The time of the last request that was released. */
   #releasedAt = Number.NEGATIVE_INFINITY;
-  /** How far the latest line was out of order. */
+  /** How far lines were out of order, at most. */
   #maxLateMs = 0;
 
   constructor(maxDelayMs: number, counts: LogCounts, bounds = BOUNDS) {
@@ -67,13 +67,13 @@ export class TimeOrder {
     );
   }
 
-  /** Whether so many requests may no longer wait that sorting all of them is worth its time. */
+  /** Whether enough requests have come for a sort of all waiting requests to be worth its time. */
   get isFull(): boolean {
     const { length } = this.#waiting;
     return length >= BATCH + 2 * this.#left || this.#early.length >= BATCH;
   }
 
-  /** Returns the requests that no longer wait, in order. */
+  /** Releases the requests that no later line can precede, in the order of their times. */
   take(): LogRequest[] {
     const ready = this.#early;
     this.#early = [];
@@ -83,7 +83,7 @@ export class TimeOrder {
     return ready;
   }
 
-  /** Returns all other requests, in order. */
+  /** Releases all remaining requests, in the order of their times. */
   finish(): LogRequest[] {
     if (this.#maxLateMs > 0) {
       this.#counts.addNote(
@@ -98,7 +98,7 @@ export class TimeOrder {
   /**
    * Moves the earliest requests to a list.
    *
-   * @param isEnd whether a request stays, with all later ones, given how many then wait
+   * @param isEnd whether this request and all later ones stay; `left` is their number
    */
   #release(isEnd: (left: number, request: LogRequest) => boolean, ready: LogRequest[]): void {
     const waiting = this.#waiting;
@@ -122,15 +122,15 @@ interface Reading {
   readonly groups: AsyncGenerator<readonly LogRequest[]>;
   requests: readonly LogRequest[];
   index: number;
-  /** The time of its next request. Before the next group is read, that of its last known request. */
+  /** The time of its next request; until the next group is read, the time of the last known request. */
   nextAt: number;
 }
 
 /**
- * Reads files side by side, always the one whose next request is the earliest. So rotated files may be given in
- * any order, and requests are out of order by no more than within one file. A file is opened when the
- * time of its first request comes, so files that follow each other are not open at the same time. Sorting all
- * files by their first times would not do: the logs of several servers have the same times.
+ * Reads several files at once, always from the file with the earliest next request. So rotated files may be given in
+ * any order, and no request is more out of order than within its file. A file is opened at the time of its first
+ * request, so rotated files are open one at a time. Reading whole files in the order of their first requests would
+ * fail for logs of several servers, which overlap.
  *
  * Yields after each group of requests that was read, so that the caller can hand out requests.
  */
@@ -182,7 +182,10 @@ function earliest(readings: readonly Reading[]): Reading | undefined {
   return first;
 }
 
-/** Reads the requests of all files, in the order of their times. Those before `from` and not before `to` are left out. */
+/**
+ * Reads the requests of all files, in the order of their times. Leaves out requests before `from`, and requests from
+ * `to` on.
+ */
 export async function* readBatches(
   files: readonly LogFile[],
   counts: LogCounts,

@@ -6,8 +6,8 @@ type Style = Parameters<typeof styleText>[0];
 /** The maximum length of a text that a server sent, in characters. */
 const MAX_QUOTED = 160;
 /**
- * The length from which a secret is hidden, in characters. A shorter secret is not hidden: it may be
- * part of common words, and it protects nothing.
+ * The length from which a secret is hidden, in characters. A shorter secret protects nothing, and may be part of
+ * common words.
  */
 const MIN_SECRET = 4;
 /** The maximum length of any text of a report, in characters. */
@@ -48,7 +48,7 @@ export function printableLines(text: string): string {
 /** Characters that JSON leaves as they are, but that a terminal obeys or that change the direction of a text. */
 const UNSAFE = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** Returns a value as JSON that is safe to print to a terminal. It has the same value when it is parsed. */
+/** Returns a value as JSON that is safe to print to a terminal. Parsing the JSON returns an equal value. */
 export function jsonText(value: unknown): string {
   return JSON.stringify(value, undefined, 2).replace(
     UNSAFE,
@@ -56,7 +56,7 @@ export function jsonText(value: unknown): string {
   );
 }
 
-/** The width of reports, in columns: that of the terminal, but from 60 to 120; 120 for files and pipes. */
+/** The width of reports, in columns: the terminal's width within 60 and 120; 120 for files and pipes. */
 export const WIDTH = process.stdout.isTTY
   ? Math.min(120, Math.max(60, process.stdout.columns))
   : 120;
@@ -166,13 +166,13 @@ function isNumeric(cell: Cell | undefined): boolean {
 /** The maximum length of a text from a log in a table, in characters. */
 const MAX_LENGTH = 100;
 
-/**
- * Characters that Markdown or HTML may read as more than themselves. A colon before a space or in a time begins no
- * link.
- */
+/** Characters that may have a meaning in Markdown or HTML. A colon before a space or in a time begins no link. */
 const SPECIAL = /(?!: |(?<=\d):\d\d(?::\d\d)?(?![\d:]))[^\p{L}\p{N} ./,;()%'"-]/gu;
 
-/** Splits a text. Without it, GitHub's Markdown finds mail addresses and URLs even in references and in `<code>`. */
+/**
+ * Splits a text, because GitHub's Markdown finds mail addresses and URLs even in character references and in
+ * `<code>`.
+ */
 const SPLIT = "<!-- -->";
 
 /**
@@ -187,13 +187,13 @@ export function markdownCode(text: string, maxLength = MAX_LENGTH): string {
   return shown === "" ? "" : `<code>${escaped(shown)}</code>`;
 }
 
-/** Returns a sentence in which Markdown and HTML read no character as more than itself. */
+/** Escapes a sentence, so that no character has a meaning in Markdown or HTML. */
 export function markdownText(text: string): string {
   return (
     escaped(printable(text))
       // Outside of code, GitHub links @names and #numbers.
       .replace(/(?:<!-- -->)?(&#64;|&#35;)/g, "<code>$1</code>")
-      // At the start of a line, they would begin a list.
+      // At the start of a line, these characters would begin a list.
       .replace(/^[-.]/, reference)
       .replace(/^(\d+)([.)])(?!\d)/, (_, number, sign) => `${number}${reference(sign)}`)
   );

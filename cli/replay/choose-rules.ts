@@ -11,7 +11,7 @@ import {
 import { formatKey, formatMatch, formatQuota } from "../rule-table.ts";
 import type { ReplayedRule, ReplayReport } from "./report.ts";
 
-/** The rules that a log suffices for, and why the others are left out. */
+/** The rules to replay, and the rules that are left out, with reasons. */
 export interface RuleChoice {
   readonly rules: readonly Rule[];
   readonly leftOut: ReplayReport["leftOut"];
@@ -57,7 +57,7 @@ function absentNote({ name }: Rule, { reason }: UnmetNeed): ReportNote {
   return { code: "treated-as-absent", rule: name, text };
 }
 
-/** Exemptions by header fields that the log lacks, or whose value is a secret of the Worker. */
+/** Notes about exemptions by header fields that the log lacks, or by secrets of the Worker. */
 function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
   const notes: ReportNote[] = [];
   const add = (text: string) => notes.push({ code: "exemption-not-logged", rule: name, text });
@@ -87,7 +87,6 @@ function assumptionsAbout({ name, spread, shards }: Rule): ReportNote[] {
   return notes;
 }
 
-/** Describes a rule for reports. */
 export function replayedRuleOf({ name, mode, key, windows, match }: Rule): ReplayedRule {
   return {
     name,

@@ -1,4 +1,4 @@
-/** What is counted about a client with denied requests. */
+/** The counts of a client with denied requests. */
 export interface ClientRecord {
   denied: number;
   deniedSucceeded: number;
@@ -10,11 +10,10 @@ export interface ClientRecord {
   newlyDenied: number;
   newlyDeniedSucceeded: number;
   newlyAllowed: number;
-  /** How many more denied requests the client may have, because clients have been dropped before it came. */
+  /** How many denied requests of this client may be missing, because an earlier record was dropped. */
   readonly error: number;
 }
 
-/** Numbers of clients. */
 interface ClientSums {
   clients: number;
   denied: number;
@@ -45,11 +44,11 @@ export interface CountedClient {
 const FIRST_CLIENTS = 1024;
 
 /**
- * Counts about each client, in bounded memory. When there are too many clients, the half with the fewest denied
- * requests is dropped. A dropped client that returns counts as a new one, so the numbers of clients are then estimates.
+ * Counts the requests of clients in bounded memory. When there are too many clients, the half with the fewest denied
+ * requests is dropped. A dropped client that returns counts as a new one, so the numbers of clients become estimates.
  *
  * Each client has a column for all rules together, and one for each rule. All rules share one table, because most of
- * them count by address, and looking up a text takes long. Requests are counted in one array, because most clients are
+ * them count by address, and looking up a text takes long. Only denied clients have records, because most clients are
  * never denied.
  */
 export class ClientTable {
@@ -61,9 +60,9 @@ export class ClientTable {
   readonly #records: readonly Map<string, ClientRecord>[];
   /** The sums of the clients that were dropped, for each column. */
   readonly #dropped: readonly ClientSums[];
-  /** The most requests of one dropped client that were denied. */
+  /** The most denied requests of one dropped client. */
   #mostDropped = 0;
-  /** How often clients were dropped, which moves the places of others. */
+  /** How often clients were dropped. Each time, the remaining clients get new places. */
   #generation = 0;
 
   constructor(columns: number, maxClients: number) {
@@ -86,7 +85,7 @@ export class ClientTable {
   }
 
   /**
-   * Returns the place of a client, which may be a new one. The place is valid until the next call.
+   * Returns the place of a client, and adds an unknown client. The place is valid until the next call.
    *
    * @param counted remembers the place for later calls
    */
@@ -102,7 +101,6 @@ export class ClientTable {
     return place;
   }
 
-  /** Counts a request of the client at a place. */
   addRequest(place: number, column: number): void {
     const cell = place + column;
     this.#requests[cell] = (this.#requests[cell] as number) + 1;
@@ -113,7 +111,7 @@ export class ClientTable {
     return place === undefined ? 0 : (this.#requests[place + column] as number);
   }
 
-  /** Returns the record of a client, which may be a new one. */
+  /** Returns the record of a client, and creates a missing one. */
   recordOf(client: string, column: number): ClientRecord {
     const records = this.#records[column] as Map<string, ClientRecord>;
     const known = records.get(client);

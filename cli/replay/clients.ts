@@ -48,14 +48,14 @@ const MAX_IDENTITY = 128;
 
 export interface ClientOptions {
   readonly ipv6Prefix: number;
-  /** Whether clients without an address are one client, as in the Worker. Otherwise they are skipped. */
+  /** Whether all clients without an address count as one, as in the Worker. Otherwise they are skipped. */
   readonly countsUnknownAddress: boolean;
   readonly addresses: CanonicalAddresses;
 }
 
 /** Finds the clients of the requests that one rule matches. */
 export class RuleClients {
-  /** The number of requests without an identity, because their address is needed and unknown. */
+  /** The number of requests without an identity: the rule needs their address, which is unknown. */
   withoutAddress = 0;
   readonly #rule: Rule;
   readonly #options: ClientOptions;
@@ -76,7 +76,7 @@ export class RuleClients {
     this.#isByAddress = key.length === 1 && key[0]?.[0]?.kind === "ip" && !spread;
   }
 
-  /** Returns a text that is different for each client; undefined if the address is needed and unknown. */
+  /** Returns a text that is different for each client; undefined if the rule needs an unknown address. */
   identityOf({ path, params }: PathMatch, request: LoggedRequest): string | undefined {
     const { ipv6Prefix } = this.#options;
     const identity = this.#isByAddress
@@ -109,7 +109,7 @@ export class RuleClients {
     if (isUnknown && !this.#options.countsUnknownAddress) return undefined;
     this.#values = values;
     const encoded = encodeValues(values);
-    // Only the windows of a rule with `start: "spread"` depend on the identity that the Worker computes: a hash.
+    // The Worker's identity is a hash. Only the windows of `start: "spread"` depend on it.
     return this.#rule.spread || encoded.length > MAX_IDENTITY ? identityHash(encoded) : encoded;
   }
 }
@@ -119,10 +119,10 @@ const CACHED_ADDRESSES = 65_536;
 /** The longest address that is cached, in characters. */
 const MAX_CACHED = 45;
 
-/** Reads the canonical addresses of clients, as the Worker does, but with a cache for many more clients. */
+/** Reads the canonical addresses of clients like the Worker, but with a cache for many more clients. */
 export class CanonicalAddresses {
   readonly #ipv6Prefix: number;
-  /** The canonical addresses of addresses as logged. */
+  /** The canonical addresses, by the logged ones. */
   readonly #cache = new LruCache<string>(CACHED_ADDRESSES);
 
   constructor(ipv6Prefix: number) {
@@ -137,7 +137,7 @@ export class CanonicalAddresses {
     const cached = this.#cache.get(logged);
     if (cached !== undefined) return cached;
     const address = clientAddress(headers, this.#ipv6Prefix);
-    // The zone of a Worker is in another header.
+    // The address `worker:ZONE` depends on another header.
     const isCached = logged.length <= MAX_CACHED && !address.startsWith("worker:");
     if (isCached) this.#cache.set(ownText(logged), address);
     return address;
@@ -153,7 +153,7 @@ export function identityHash(encodedValues: string): string {
   return bytes.toString("base64url", 0, IDENTITY_BYTES);
 }
 
-/** Headers that every browser sends, and that are no credentials. A referer may have them in its path or query. */
+/** Headers of browsers that never have credentials. A referer may have some in its path or query. */
 const HARMLESS_HEADERS = /^(?:user-agent|origin|host|dnt|accept(?:-[a-z]+)*|sec-[a-z-]+)$/;
 /** The maximum length of a value in a report, in characters. */
 const MAX_LENGTH = 80;
@@ -161,8 +161,8 @@ const MAX_LENGTH = 80;
 const HASH_LENGTH = 10;
 
 /**
- * Returns a value of a key as reports show it. Values that may be credentials are cut to a few characters
- * and a hash, and long values to their start and a hash.
+ * Returns a value of a key as reports show it. A hash replaces most of a value that may be a credential, and the end
+ * of a long value.
  */
 export function clientText(part: KeyPart, value: string): string {
   if (isSecret(part)) return shortened(value, Math.min(4, Math.floor(value.length / 4)));

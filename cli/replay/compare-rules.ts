@@ -29,7 +29,7 @@ function contentsOf({ rules, ipv6Prefix, caseSensitivePaths }: Config): Map<stri
   );
 }
 
-/** Without it, a map, a set of networks and a pattern would become an empty object. */
+/** Without this function, maps, sets of networks and patterns would become empty objects. */
 function replacer(_key: string, value: unknown): unknown {
   if (value instanceof RegExp || typeof value === "function") return String(value);
   const isList = typeof value === "object" && value !== null && Symbol.iterator in value;
@@ -72,10 +72,7 @@ function deniedIn(mode: ComparedRule["mode"], overLimit: number | undefined): nu
   return mode === "enforce" || overLimit === undefined ? overLimit : 0;
 }
 
-/**
- * Returns a note for each rule that was left out under one configuration and replayed under the other one, or that
- * only one of them has: the comparison is not fair then.
- */
+/** Returns a note for each rule that was replayed under only one configuration, which makes the comparison unfair. */
 function unfairNotes(
   now: ComparedConfig,
   before: ComparedConfig,

@@ -23,12 +23,11 @@ import { evenShares, LogRuleApplier } from "./rule-applier.ts";
 import { type StoreUsage, UsageMeter } from "./usage.ts";
 
 /**
- * Replays requests through the rules of one configuration, one by one, as one store without delays and with the clock
- * of the log.
+ * Decides requests one by one by the rules of one configuration, like a store without delays and with the clock of
+ * the log.
  */
 export class ReplayEngine {
   readonly rules: readonly ReplayedRule[];
-  /** The rules that are left out. `notes` has the reasons too. */
   readonly leftOut: RuleChoice["leftOut"];
   /** The rows of rules that are not plain. */
   readonly rows = new RowTable();
@@ -39,7 +38,7 @@ export class ReplayEngine {
   readonly #dependOnResponse: boolean;
 
   /**
-   * @param missingAsAbsent treat values that the log does not state as absent, instead of leaving the rule out
+   * @param missingAsAbsent whether values that the log lacks count as absent; otherwise, their rules are left out
    * @param random returns a number from 0 to less than 1, to choose between shards
    */
   constructor(config: Config, facts: LogFacts, missingAsAbsent = false, random = evenShares()) {
@@ -54,7 +53,7 @@ export class ReplayEngine {
     this.#dependOnResponse = rules.some(dependsOnResponse);
   }
 
-  /** What is assumed, and what is left out. Some notes appear only after the requests that they are about. */
+  /** The assumptions and omissions. Some notes appear only after the requests that cause them. */
   get notes(): ReportNote[] {
     return [...this.#notes, ...this.applier.rules.notes()];
   }

@@ -14,8 +14,8 @@ import type { Answer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import type { CountedClient } from "./client-table.ts";
 
-// The groups of counters of one request, and what their answers mean. The limiter (src/limiter/decider.ts) does the
-// same with promises, and without the windows and the clients that reports show.
+// The groups of counters of one request, and the verdicts of their answers. The limiter (src/limiter/limiter.ts)
+// needs promises for this, and does not return the windows and clients that reports show.
 
 /** The verdict of one rule on one request. */
 export interface RuleVerdict {
@@ -26,24 +26,24 @@ export interface RuleVerdict {
    * `203.0.113.7, /login`. Values that may be credentials are shortened to a few characters and a hash.
    */
   readonly client: string;
-  /** Whether the request exceeds a limit of this rule. For a rule in shadow mode: would exceed. */
+  /** Whether the request exceeds a limit of this rule, in whatever mode. */
   readonly denied: boolean;
   /**
-   * The first window that denied, or the rule's first window; milliseconds since the Unix epoch. With
-   * `start: "spread"`, each client has windows of its own. Then this is the one that begins at a multiple of its length.
+   * The first window that denied, or the rule's first window; milliseconds since the Unix epoch. With `start:
+   * "spread"`, each client has windows of its own, so the window at a multiple of its length stands for all.
    */
   readonly windowStart: number;
   readonly windowEnd: number;
   /** The policy of this window, such as `search/1m`. */
   readonly policy: string;
-  /** The client, which is the same object for many requests if the rule is plain. */
+  /** The client. Under a plain rule, many requests share this object. */
   readonly counted: CountedClient;
 }
 
 /** A request with the verdicts of all rules that match it. */
 export interface ReplayedRequest {
   readonly request: LogRequest;
-  /** What the client gets: only enforced rules deny. `unmatched`: no rule applies. */
+  /** The outcome for the client: only enforced rules deny. `unmatched`: no rule applies. */
   readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
   readonly verdicts: readonly RuleVerdict[];
 }
@@ -88,7 +88,7 @@ function isEnforced({ rule }: AppliedClient): boolean {
   return rule.mode === "enforce";
 }
 
-/** Whether a group consists of the enforced rules. Only such a group denies the request. */
+/** Whether a group has the enforced rules. Only this group denies the request. */
 export function isEnforcedGroup([first]: ClientGroup): boolean {
   return first !== undefined && isEnforced(first);
 }
@@ -157,8 +157,8 @@ function denyingPosition(
 const NO_STATUS = 0;
 
 /**
- * Returns the counters that the response of an admitted request charges, for each call of the Worker: the enforced rules
- * and those with the mode `mark` in one call, the rules in shadow mode in another.
+ * Returns the counters that the response of an admitted request charges, in one list for each call of the Worker. One
+ * call has the rules with the modes enforce and mark, the other has the rules in shadow mode.
  */
 export function responseCountersOf(
   request: LogRequest,
@@ -181,7 +181,7 @@ export function responseCountersOf(
 function finalCostOf(appliedRule: AppliedRule, request: LogRequest): FinalCost {
   const { status = NO_STATUS, responseHeaders } = request;
   const headers = { get: (name: string) => responseHeaders?.get(name) ?? null };
-  // A cost that a function of the user would read from the response is unknown.
+  // The cost is unknown if a function of the user would compute it.
   const cost = costOfHead(appliedRule, { status, headers }) ?? "missing";
   return status === NO_STATUS ? withCause(cost, "no-response") : cost;
 }

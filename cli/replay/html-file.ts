@@ -5,8 +5,8 @@ import { CommandFailure } from "../command-failure.ts";
 import { printable } from "../print/text.ts";
 
 /**
- * Checks that a page can be written, so that a long replay does not fail at its end. The name must be that of a page:
- * `--html access.log` without the name of a page would replace the log.
+ * Checks that a page can be written, so that a long replay does not fail at its end. The name must end like the name
+ * of a page, because `--html access.log` would replace the log.
  *
  * @throws {CommandFailure}
  */

@@ -7,10 +7,10 @@ import { type Logs, type OpenOptions, openLogs } from "../logs/open-logs.ts";
 import { type LogSummary, startProgressLine } from "../logs/progress.ts";
 import { jsonText } from "../print/text.ts";
 
-// What replay and suggest have in common: options about logs, a configuration, a signal that ends the reading, and
-// the printing of the report.
+// The parts that replay and suggest share: options about logs, a configuration, interruptions, and the printing of a
+// report.
 
-/** Returns the error for logs without a request to replay. A pipeline must not take them for a success. */
+/** Returns the error for logs without a request to replay. In a pipeline, such a run must not succeed. */
 export function noRequests({
   files,
   lines,
@@ -58,7 +58,6 @@ export interface LogInput {
   readonly onProgress?: () => void;
 }
 
-/** Calls a function for each request. */
 export async function forEachRequest(
   { logs, onProgress }: LogInput,
   visit: (request: LogRequest) => void,
@@ -117,7 +116,7 @@ export async function runOnLogs<Report extends LogReport>({
   }
 }
 
-/** Even the first bytes of a standard input may not come for long. */
+/** A signal also ends the wait for the first bytes of a standard input. */
 async function openUntilInterrupted(
   options: OpenOptions,
   { signal, exitCode }: Interruption,

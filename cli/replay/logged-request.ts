@@ -12,12 +12,10 @@ import type { LogRequest } from "../logs/log-request.ts";
 /** The host in URLs of requests whose host is unknown. No rule sees it. */
 const NO_HOST = "host.invalid";
 
-/** Returns a URL for a path of a log. */
 export function urlOf(host: string | undefined, target: string): string {
   return `https://${host ?? NO_HOST}${target}`;
 }
 
-/** The header fields of a request in a log. */
 class LoggedFields implements ReadonlyHeaders {
   request: LogRequest | undefined;
 
@@ -151,7 +149,7 @@ const NO_PLACE: Place = {
   host: "",
 };
 
-/** A request in place of none. */
+/** The initial value of a field for a request. */
 export const NO_REQUEST: LogRequest = {
   at: 0,
   method: "GET",

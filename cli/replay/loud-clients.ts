@@ -13,12 +13,12 @@ interface Entry {
 }
 
 /**
- * The most frequent of many texts, with a bounded number of entries: the algorithm Space-Saving (Metwally, Agrawal
- * and El Abbadi, 2005). A new text replaces the rarest one and takes over its count, as the error.
+ * Finds the most frequent texts with a bounded number of entries, by the algorithm Space-Saving (Metwally, Agrawal
+ * and El Abbadi, 2005). A new text replaces the rarest one, and takes over its count as an error.
  *
  * A text with a count of n is replaced only by every n-th unknown text. This keeps texts that are really frequent,
- * and saves the time of copying a text for each request of a client that never repeats one (Random Admission
- * Policy: Ben-Basat, Einziger, Friedman and Kassner, 2017).
+ * and saves the time of copying a text for each request of a client that never repeats one (Random Admission Policy:
+ * Ben-Basat, Einziger, Friedman and Kassner, 2017).
  */
 export class FrequentTexts {
   readonly #entries: Entry[] = [];
@@ -48,7 +48,7 @@ export class FrequentTexts {
     rarest.error = rarest.count++;
   }
 
-  /** Returns the most frequent texts, each with the number of times that it was seen at least. */
+  /** Returns the most frequent texts, each with the minimum number of its occurrences. */
   top(count: number): Frequent[] {
     return this.#entries
       .map((entry) => ({ text: entry.text, count: entry.count - entry.error }))
@@ -83,12 +83,12 @@ function pathOf(target: string): string {
   return target;
 }
 
-/** How many clients are observed, at least, and at most twice as many. */
+/** The minimum number of observed clients. The maximum is twice as high. */
 const OBSERVED = 256;
 /** The maximum length of a client's text in a report. */
 const MAX_CLIENT = 200;
 
-/** A client that was among the loudest at some time. */
+/** A client whose count was once among the highest ones. */
 export interface LoudClient<Id> {
   readonly id: Id;
   /** The client as reports show it. */
@@ -101,12 +101,12 @@ export interface LoudClient<Id> {
 }
 
 /**
- * Observes the clients with the highest counts. The user agents and paths miss the requests that a client sent before
- * it was among the 256 loudest.
+ * Observes the clients with the highest counts. A client's user agents and paths come only from requests after its
+ * count was among the 256 highest.
  */
 export class LoudClients<Id> {
   readonly #clients = new Map<Id, LoudClient<Id>>();
-  /** A client whose count is not above this one is not among the loudest. */
+  /** Only clients with a count above this number are observed. */
   #threshold = 0;
 
   /**
@@ -125,12 +125,12 @@ export class LoudClients<Id> {
     client.paths.add(methodAndPath(request));
   }
 
-  /** Returns the clients with the highest counts, the loudest first. */
+  /** Returns the clients with the highest counts, the highest first. */
   top(count: number): LoudClient<Id>[] {
     return this.#sorted().slice(0, count);
   }
 
-  /** @returns undefined if the client is not among the loudest */
+  /** @returns undefined if the count is too low */
   #insert(id: Id, count: number, shown: () => string): LoudClient<Id> | undefined {
     if (count <= this.#threshold) return undefined;
     if (this.#clients.size >= 2 * OBSERVED) this.#shrink();

@@ -10,13 +10,13 @@ import {
 import type { AppliedClient, GroupAnswer } from "./groups.ts";
 import { FIRST_SWEEP } from "./row-table.ts";
 
-// Plain rules, as most rules are: the counters of all clients differ only in their keys, in all requests. Then
-// each client has its counts itself. A decision by `decideGroup` of the engine takes 2 to 3 µs, most of it for the
-// keys of rows and for the table of rows. This takes a tenth of it, and a replay decides millions of requests.
+// Most rules are plain: the counters of their clients always differ only in their keys. So the object of a client can
+// hold its counts. A decision by `decideGroup` of the engine takes 2 to 3 µs, mostly for the keys and the table of
+// rows. A decision here takes a tenth of this time, and a replay makes millions of decisions.
 
 /**
- * Whether a rule is plain. With tiers, it is not: a client that changes its tier keeps its counts if the windows have
- * the same length. A limit of 0 denies without a call to the store.
+ * Whether a rule is plain. A rule with tiers is not, because a client keeps its counts in a new tier with equal
+ * windows. Nor is a rule with a limit of 0, which denies without a call to the store.
  */
 export function isPlainRule(rule: Rule): boolean {
   const { banMs, cost, shards, spread, tiers, windows } = rule;
@@ -26,8 +26,8 @@ export function isPlainRule(rule: Rule): boolean {
 }
 
 /**
- * Returns the plain rules that can be decided as such. The enforced rules of a request are decided together, so they
- * all must be plain.
+ * Returns the rules that can be decided here. The enforced rules of a request are decided together, so one of them
+ * that is not plain excludes all.
  */
 export function plainRulesOf(rules: readonly Rule[]): Rule[] {
   const areEnforcedPlain = rules.every((rule) => rule.mode !== "enforce" || isPlainRule(rule));
@@ -42,13 +42,13 @@ interface CurrentWindow {
   endsAt: number;
 }
 
-/** What the clients of a plain rule have in common. */
+/** The state that the clients of a plain rule share. */
 export class PlainRule {
   readonly rule: Rule;
   /** The index of the rule among the replayed rules. */
   readonly index: number;
   readonly prefix: string;
-  /** The counters of a client with an empty identity, which ends their keys. */
+  /** The counters for an empty identity. Their keys lack only the client's identity at the end. */
   readonly ruleCounters: readonly RuleCounter[];
   readonly #windows: readonly CurrentWindow[];
   readonly #clients = new Map<string, PlainClient>();
@@ -94,13 +94,13 @@ export class PlainRule {
   }
 }
 
-/** What a client has used of one limit, in the window with this number. */
+/** The quota of one limit that a client has used in a window. */
 interface Used {
   window: number;
   count: number;
 }
 
-/** In place of the number of a window, if there is none. */
+/** Stands for the window of a client that has used nothing. */
 const NO_WINDOW = Number.MIN_SAFE_INTEGER;
 
 /** A client under a plain rule, with its counts. */
@@ -174,7 +174,7 @@ export class PlainClient implements AppliedClient {
   }
 }
 
-/** Decides one group, as `decideGroup` of the engine does: the counters of several clients of one request. */
+/** Decides the counters of one group, as `decideGroup` of the engine does. */
 export function decidePlain(clients: readonly PlainClient[], now: number): GroupAnswer {
   let admitted = true;
   for (const client of clients) if (!client.hasQuota(now)) admitted = false;

@@ -16,7 +16,7 @@ import {
 
 /**
  * A word of Weir, a number, or a text of a log or a configuration with its maximum width on a terminal. Texts without
- * a width share the columns that the others leave.
+ * a width share the remaining columns.
  */
 export type ReportCell = string | number | { readonly code: string; readonly width?: number };
 
@@ -24,7 +24,7 @@ export interface ReportTable {
   readonly title?: string;
   readonly headings: readonly string[];
   readonly rows: readonly (readonly ReportCell[])[];
-  /** How many rows are left out. */
+  /** The number of rows that are left out. */
   readonly more?: number;
 }
 
@@ -80,7 +80,6 @@ function markdownCell(cell: ReportCell): string {
   return typeof cell === "number" ? formatCount(cell) : markdownText(cell);
 }
 
-/** Puts the parts of a report below each other. */
 export function joined(parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join("\n\n");
 }
@@ -98,7 +97,7 @@ export function markdownNotes(notes: readonly string[]): string {
   return notes.map((text) => `- ${markdownText(text)}`).join("\n");
 }
 
-/** Returns the first lines of the logs that could not be read, with the reasons. */
+/** Lists the first lines that could not be read, with the reasons. */
 export function brokenLinesText({ brokenLines }: LogSummary): string {
   if (brokenLines.length === 0) return "";
   const shown = brokenLines.flatMap(({ file, line, reason }) =>

@@ -73,8 +73,8 @@ export interface TotalReport extends Counts {
 }
 
 /**
- * One rule. `denied` counts the requests that exceed its limits; `allowed` are the others, also if another rule
- * denied them. A client is what the rule's key tells apart.
+ * One rule. `denied` counts the requests that exceed its limits; `allowed` counts all others, even if another rule
+ * denied them. The rule's key tells clients apart.
  */
 export interface RuleReport extends Counts, ReplayedRule {
   /** The windows with the most denied requests, over all clients; at most 10. */
@@ -97,10 +97,7 @@ export interface DeniedClient {
   readonly requests: number;
   readonly denied: number;
   readonly deniedSucceeded: number | undefined;
-  /**
-   * How many more requests of this client may have been denied, which were not counted because there are very many
-   * clients; usually 0. All fields are without them.
-   */
+  /** How many denied requests may be missing in all fields, because there are very many clients; usually 0. */
   readonly error: number;
   readonly firstDenied: string;
   readonly lastDenied: string;
@@ -155,7 +152,7 @@ export interface Comparison {
   };
   /** Clients, by their addresses. */
   readonly clients: {
-    /** Denied at least once, but never before. */
+    /** Denied at least once, but never under the other configuration. */
     readonly newlyDenied: number;
     readonly noLongerDenied: number;
     readonly deniedMore: number;
@@ -168,7 +165,7 @@ export interface Comparison {
   readonly mostNewlyAllowed: readonly ComparedClient[];
 }
 
-/** One rule under both configurations. A number is undefined if the rule is missing or left out there. */
+/** One rule under both configurations. A number is undefined if its configuration lacks the rule or leaves it out. */
 export interface ComparedRule {
   readonly rule: string;
   readonly change: "added" | "removed" | "changed" | "same";
@@ -178,7 +175,7 @@ export interface ComparedRule {
   /** Requests that exceed the limits of the rule, in any mode. */
   readonly overLimitBefore: number | undefined;
   readonly overLimit: number | undefined;
-  /** Requests that the rule denies: those over the limit if it is enforced, otherwise 0. */
+  /** Requests that the rule denies: `overLimit` if the rule is enforced, otherwise 0. */
   readonly deniedBefore: number | undefined;
   readonly denied: number | undefined;
 }

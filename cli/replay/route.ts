@@ -6,16 +6,15 @@ import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/m
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
 
-/** What one path means under one method and host. */
+/** The rules that match one path, for one method and host. */
 interface Route {
   readonly place: Place;
   /** Undefined if the matching rules depend on more than host, method and path. */
   readonly matches: readonly RuleMatch[] | undefined;
-  /** Whether the request counts as a preflight because the log does not show whether it is one. */
+  /** Whether a request counts as a preflight only because the log does not show its kind. */
   readonly isAssumedPreflight: boolean;
 }
 
-/** The method and the host of requests. */
 interface Source {
   readonly method: string;
   readonly host: string | undefined;
@@ -33,7 +32,7 @@ const CACHED_ROUTES = 4096;
 const CACHED_SOURCES = 32;
 /** The longest path of a cached route, in characters. */
 const MAX_CACHED_LENGTH = 256;
-/** No path up to this length, in characters, is too long for the Worker. */
+/** The Worker accepts every path up to this length, in characters. */
 const NEVER_TOO_LONG = 128;
 
 /** Finds the rules that match the requests of a log, with the matcher of the Worker. */
@@ -48,7 +47,7 @@ export class RouteCache {
   readonly #isCacheable: boolean;
   readonly #sources = new LruCache<Source>(CACHED_SOURCES);
   #lastSource: Source | undefined;
-  /** The number of OPTIONS requests that count as preflights because the log does not show more. */
+  /** The number of OPTIONS requests that count as preflights because the log does not show their kind. */
   assumedPreflights = 0;
 
   /**
@@ -113,7 +112,7 @@ export class RouteCache {
     return route;
   }
 
-  /** Sets the request, too. @returns undefined if the Worker refuses the request before it reads the rules */
+  /** Also sets `request`. @returns undefined if the Worker refuses the request before it reads the rules */
   #createRoute(request: LogRequest, path: string): Route | undefined {
     const place = placeOf(urlOf(request.host, path), this.#caseSensitivePaths);
     if (!place) return undefined;
@@ -125,7 +124,6 @@ export class RouteCache {
   }
 }
 
-/** Whether a route takes little memory. */
 function isSmall({ place, matches = [] }: Route): boolean {
   const variants = place.variants.length + place.unstrippedVariants.length;
   return variants <= MAX_CACHED_VARIANTS && matches.length <= MAX_CACHED_RULES;

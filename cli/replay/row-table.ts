@@ -1,12 +1,12 @@
 import type { Row, Writes } from "../../src/engine/counter.ts";
 
-/** A table with fewer rows or clients than this is not searched for those that have expired. */
+/** Only a table with at least this many rows or clients is searched for expired ones. */
 export const FIRST_SWEEP = 4096;
 
 /**
- * The rows of counters. It removes the rows that have expired by the clock of the log, so its size follows from
- * the live counters and not from the length of the log. The store in memory (src/stores/memory-store.ts) removes
- * rows only when it is full, and returns promises.
+ * The rows of counters. It removes rows that have expired by the clock of the log, so its size depends on the live
+ * counters, and not on the log's length. The store in memory (src/stores/memory-store.ts) removes rows only when it
+ * is full, and returns promises.
  */
 export class RowTable {
   readonly #rows = new Map<string, Row>();

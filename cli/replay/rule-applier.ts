@@ -62,9 +62,9 @@ export class LogRules {
   }
 
   /**
-   * Returns what only the end of a log shows.
+   * Returns the notes that only the end of a log shows.
    *
-   * @param fate what becomes of requests that the Worker refuses
+   * @param fate the report's treatment of refused requests, as the end of a sentence
    */
   notes(fate?: string): ReportNote[] {
     const notes: ReportNote[] = [];
@@ -124,7 +124,7 @@ export class LogRuleApplier {
     return applied;
   }
 
-  /** @returns undefined if the request is exempt, or if its address is needed and unknown */
+  /** @returns undefined if the request is exempt, or if the rule needs its address and the address is unknown */
   #clientOf(match: RuleMatch, at: number): AppliedClient | undefined {
     const { rule, path, params } = match;
     const { request } = this.rules;
@@ -146,7 +146,10 @@ export class LogRuleApplier {
 
 const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2;
 
-/** Returns what replaces random numbers: multiples of the golden ratio, which choose each shard about equally often. */
+/**
+ * Returns a substitute for random numbers: multiples of the golden ratio, which choose all shards about equally
+ * often.
+ */
 export function evenShares(): () => number {
   let share = 0;
   return () => {
@@ -169,8 +172,8 @@ function windowsFor({ tiers, windows }: Rule, context: RequestContext): readonly
 }
 
 /**
- * Returns the cost of a request that the request itself determines; undefined if it does not. A cost that a
- * function determines is unknown.
+ * Returns a cost that depends only on the request; undefined if the response determines it. The cost of a function is
+ * unknown.
  */
 function requestCostOf(
   rule: Rule,

@@ -37,7 +37,7 @@ export interface ReplayInput extends LogInput {
   readonly against?: ReplayedConfig | undefined;
 }
 
-/** Replays logs under one or two configurations, reading them once, and adds up the verdicts. */
+/** Reads logs once, replays them under one or two configurations, and adds up the verdicts. */
 export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   const { files, logs, replayed, against, signal } = input;
   const totals = new ReplayTotals(replayed.engine, against?.engine, logs.facts.has("status"));
@@ -103,7 +103,7 @@ function checkPairs({ maxNewlyDenied, against }: ReplayCommandOptions): void {
 }
 
 /**
- * Checks that clients can be counted, because otherwise no bound could ever be exceeded.
+ * Checks that clients can be counted, because a bound on unknown clients could never be exceeded.
  *
  * @throws {CommandFailure} if there is a bound, and the log does not state addresses
  */
@@ -161,7 +161,7 @@ function exceededBounds(
   );
 }
 
-/** Returns why the bounds cannot be checked; undefined if they can be, or if there is none. */
+/** Returns the reason why the bounds cannot be checked; undefined if there is none. */
 function uncheckedBounds({ log }: Pick<ReplayReport, "log">, bounds: Bounds): string | undefined {
   if (!log.isIncomplete || !hasBound(bounds)) return;
   return "--max-denied and --max-newly-denied need the whole log, but a file could not be read to its end. The rest may have more denied clients. The notes of the report name the file.";
@@ -208,8 +208,8 @@ export async function runReplay(
 }
 
 /**
- * Prints a report after its page is written, so that the exit code is known before a reader of the report could
- * end the command. Without the page, the report itself is still complete.
+ * Writes the page, and then prints the report, because the report's reader may end the command. An error of the page
+ * does not prevent the report.
  *
  * @returns the exit code
  */
@@ -235,7 +235,7 @@ async function print(
   return unchecked === undefined ? 0 : 2;
 }
 
-/** @returns why the page could not be written */
+/** @returns the reason why the page could not be written */
 async function writePage(
   file: string,
   report: ReplayReport,

@@ -40,7 +40,7 @@ export function hasNoRules({ rules, leftOut }: ReplayReport): boolean {
   return rules.length === 0 && leftOut.length > 0;
 }
 
-/** Returns such as `412 of 10,000 requests (4.1%), from 23 of 1,753 clients`. */
+/** Returns a text such as `412 of 10,000 requests (4.1%), from 23 of 1,753 clients`. */
 export function deniedOf(counts: Counts): string {
   const { denied, clients, clientsDenied, isDeniedEstimate, deniedShare } = counts;
   const requests = `${formatCount(denied)} of ${requestsOf(counts)} (${formatPercent(deniedShare)})`;
@@ -48,7 +48,7 @@ export function deniedOf(counts: Counts): string {
   return `${requests}, from ${formatEstimate(clientsDenied, isDeniedEstimate)} of ${estimatedClients(counts)}`;
 }
 
-/** Returns such as `none of 10,000 requests from 1,753 clients`. */
+/** Returns a text such as `none of 10,000 requests from 1,753 clients`. */
 export function noneOf(counts: Counts): string {
   return `none of ${requestsOf(counts)}${clientsOf(counts)}`;
 }
@@ -88,18 +88,18 @@ export function differenceOf({ against, requests, clients }: Comparison): string
   ];
 }
 
-/** Whether the two configurations treat a rule differently. */
+/** Whether a rule or its verdicts differ between the two configurations. */
 export function isDifferent({ change, overLimitBefore, overLimit }: ComparedRule): boolean {
   return change !== "same" || overLimitBefore !== overLimit;
 }
 
-/** Returns the mode of a rule, and the mode before if it was another one. */
+/** Returns the mode of a rule, and its mode in the other configuration if that differs. */
 export function modesOf({ modeBefore, mode }: ComparedRule): string {
   const isChanged = modeBefore !== undefined && mode !== undefined && modeBefore !== mode;
   return isChanged ? `${mode} (before: ${modeBefore})` : (mode ?? modeBefore ?? "");
 }
 
-/** Returns what a reader must know: first the rules that are left out, then all other notes. */
+/** Returns the notes of a report: first the rules that are left out, then all others. */
 export function notesOf({ notes, leftOut, comparison }: ReplayReport): string[] {
   const { against, leftOut: leftOutBefore = [], notes: notesBefore = [] } = comparison ?? {};
   const reasonOf = ({ rule, reason }: ReplayReport["leftOut"][number]) =>
@@ -118,7 +118,7 @@ export function notesOf({ notes, leftOut, comparison }: ReplayReport): string[] 
   ];
 }
 
-/** Leaves out the notes that have the same reasons as the rules that are left out. */
+/** Removes notes that only repeat why rules are left out. */
 export function withoutReasons(
   notes: readonly ReportNote[],
   leftOut: ReplayReport["leftOut"],
@@ -140,7 +140,10 @@ export function deniedClients(clients: readonly DeniedClient[]): ReportTable {
   return clientTable("Clients denied most", headings, clients, deniedNumbers);
 }
 
-/** Returns the numbers of a client: its requests, those denied, and those of them that had succeeded. */
+/**
+ * Returns the numbers of a client's requests, of its denied requests, and of those denied requests that had
+ * succeeded.
+ */
 export function deniedNumbers(client: DeniedClient): (number | string)[] {
   const { requests, denied, error, deniedSucceeded = "unknown" } = client;
   const certain = error === 0 ? denied : `${formatCount(denied)} to ${formatCount(denied + error)}`;
@@ -165,7 +168,7 @@ type ListedClient = Pick<DeniedClient, "client" | "userAgents" | "paths">;
 /**
  * Returns a table of clients, with their most frequent user agents and paths.
  *
- * @param headings those of the numbers
+ * @param headings the headings of the columns with numbers
  */
 export function clientTable<Client extends ListedClient>(
   title: string,
@@ -209,7 +212,6 @@ export function comparedRules({ against, rules }: Comparison): ReportTable {
   };
 }
 
-/** Returns all rules with their numbers. */
 export function replayedRules(rules: readonly RuleReport[]): ReportTable {
   const rows = rules
     .slice(0, LISTED_RULES)
@@ -239,7 +241,6 @@ export function failureOf({ option, allowed, clients }: FailedBound): string {
   return `FAILED: ${formatCount(clients, "client")} ${clients === 1 ? "is" : "are"} ${kind}. ${option} allows ${formatCount(allowed)}.`;
 }
 
-/** Returns the log's files, times and lines. */
 export function logOf({ log }: ReplayReport): string[] {
   const { files, formats, from, to, lines, requests, broken, late, outside, ignored } = log;
   const kinds = [...new Set(formats)].join(", ");

@@ -31,9 +31,9 @@ import {
   summaryOf,
 } from "./summary.ts";
 
-/** Beside a chart are its title and its highest value. */
+/** Leaves space for the title of a chart and its highest value. */
 const CHART_WIDTH = WIDTH - 40;
-/** How many windows and clients of a rule are listed. `--json` has more. */
+/** How many windows and clients of a rule the report lists. `--json` has more. */
 const LISTED = 5;
 const INDENT = "  ";
 

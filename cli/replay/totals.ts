@@ -16,9 +16,9 @@ import type {
 import { TimeAxis } from "./time-axis.ts";
 import { WorstWindows } from "./worst-windows.ts";
 
-/** How many clients a list of a report has. */
+/** The maximum number of clients in a list of a report. */
 const LISTED_CLIENTS = 20;
-/** How many user agents, and how many paths, a client in a report has. */
+/** The maximum number of user agents of a client in a report, and of its paths. */
 const LISTED_TEXTS = 3;
 
 /** The maximum number of clients. */
@@ -31,10 +31,9 @@ function textsOf({ userAgents, paths }: LoudClient<string>): {
   return { userAgents: userAgents.top(LISTED_TEXTS), paths: paths.top(LISTED_TEXTS) };
 }
 
-/** The column of the records for all rules together. Those of the rules follow. */
+/** The column for all rules together. The columns of single rules follow. */
 const ALL_RULES = 0;
 
-/** Numbers of requests. */
 class RequestCounts {
   readonly #hasStatuses: boolean;
   #requests = 0;
@@ -69,7 +68,7 @@ class RequestCounts {
   }
 }
 
-/** Adds up requests by their verdicts: those of one rule, or all of them. */
+/** Adds up the requests of one rule, or of all rules, by their verdicts. */
 class Totals {
   readonly #clients: ClientTable;
   readonly #column: number;

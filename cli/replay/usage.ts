@@ -41,8 +41,8 @@ function decisionCalls(groups: readonly Group[], answers: readonly GroupAnswer[]
 }
 
 /**
- * Returns the calls that one group takes. With several objects, each one except the last is called a second
- * time after an admission. After a denial, it depends on the object that denied: this is the minimum.
+ * Returns the calls that one group takes. With several objects, each one except the last is called a second time
+ * after an admission. After a denial, the number depends on the object that denied; the result is the minimum.
  *
  * @param objects the number of objects with counters of the group
  */
@@ -74,7 +74,7 @@ export class UsageMeter {
   addClients(groups: readonly ClientGroup[], answers: readonly GroupAnswer[]): void {
     if (groups.length === 0) return;
     const isObject = this.#store === "durable-object";
-    // Only Durable Objects depend on the identities.
+    // Only calls to Durable Objects depend on the identities.
     const field = isObject ? "keyedCounters" : "ruleCounters";
     const countersIn = () =>
       groups.map((group) => countersOf(group.flatMap((client) => client[field])));

@@ -1,10 +1,8 @@
 import type { RuleVerdict } from "./groups.ts";
 import type { WorstWindow } from "./report.ts";
 
-/** How many windows of a rule are reported. */
 const REPORTED = 10;
 
-/** A window of one policy. */
 interface CountedWindow extends Pick<RuleVerdict, "policy" | "windowStart" | "windowEnd"> {
   requests: number;
   denied: number;
@@ -30,7 +28,7 @@ export class WorstWindows {
 
   /** Returns the windows with the most denied requests, the worst first. */
   top(): WorstWindow[] {
-    // Each verdict names one window. If a rule has several limits, the others have counted the request too.
+    // Each verdict names one window, although the windows of the rule's other limits count the request too.
     const isComplete = this.#current.size === 1;
     return worst([...this.#worst, ...this.#current.values()]).map(
       ({ policy, windowStart, windowEnd, requests, denied }) => ({

@@ -26,22 +26,21 @@ export function roundUpToMemorable(limit: number): number {
   return digits * factor;
 }
 
-/** The shares of clients that the suggested limits touch, each as a divisor of their number. */
+/** The suggested limits deny at most 1 %, 0.1 % and 0.01 % of the clients. */
 const DIVISORS = [100, 1000, 10_000];
 
 /**
- * The share of the proposed limit: 0.1 % of the clients. Of fewer than 1,000 clients, this is less than one client,
- * so the limit would be that of the busiest client, who may be an attacker. Then it is 1 %.
+ * The proposed limit denies at most 0.1 % of the clients. Of fewer than 1,000 clients, this share is less than one
+ * client, so the limit would admit the busiest client, who may be an attacker. The share is then 1 %.
  */
 const PROPOSED_DIVISOR = 1000;
 const PROPOSED_DIVISOR_OF_FEW = 100;
 
 /**
- * Returns the lowest limits that deny at most 1 %, 0.1 % and 0.01 % of clients, each in at least one window;
- * nothing without clients.
+ * Returns the lowest limits that deny at most 1 %, 0.1 % and 0.01 % of clients, each in at least one window; nothing
+ * without clients.
  *
- * A window with more requests than the limit has as many denials as it has requests above the limit, because
- * denied requests do not count.
+ * In each window, all requests above the limit are denied, because denied requests do not count.
  *
  * @param busiest the number of requests in the busiest window of each client, in ascending order
  * @param counts the requests of all pairs of a client and a window
@@ -63,7 +62,7 @@ function proposedLimit(busiest: Uint32Array, counts: NumberCounts): ProposedLimi
 }
 
 function lowestLimit(busiest: Uint32Array, divisor: number): number {
-  // This number of the busiest clients may be denied, but not the one before them.
+  // This number of the busiest clients may be denied, but not the next client.
   const deniable = Math.floor(busiest.length / divisor);
   return busiest[busiest.length - 1 - deniable] as number;
 }

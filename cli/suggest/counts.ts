@@ -32,7 +32,7 @@ export class NumberCounts {
     return 0;
   }
 
-  /** Returns the sum of what each number exceeds the limit by. */
+  /** Returns the sum of the amounts by which the numbers exceed the limit. */
   excessOver(limit: number): number {
     let excess = 0;
     for (const [value, times] of this.#times) excess += Math.max(0, value - limit) * times;
@@ -41,11 +41,11 @@ export class NumberCounts {
 }
 
 /**
- * Counts the requests of each client in windows of one length. The windows begin and end at the times at which those
- * of Weir do. Clients are numbers from 0 on.
+ * Counts the requests of each client in windows of one length. The windows begin and end like Weir's. Clients have
+ * numbers from 0 on.
  */
 class WindowCounter {
-  /** How many requests the pairs of a client and a window had. */
+  /** The requests of each pair of a client and a window. */
   readonly counts = new NumberCounts();
   /** The most requests of each client in one window. */
   readonly busiest: number[] = [];
@@ -95,20 +95,20 @@ class WindowCounter {
   }
 }
 
-/** How many clients are counted. With two windows, each takes about 250 bytes. */
+/** The maximum number of clients. With two windows, each takes about 250 bytes. */
 const MAX_CLIENTS = 2_000_000;
 
 /** Counts requests by client and window. */
 export class ClientCounts {
   requests = 0;
-  /** Requests of clients that came when two million clients were counted already. */
+  /** Requests of clients that came after the first two million. */
   leftOut = 0;
   /** The requests of each client, and those that succeeded. */
   readonly requestsOf: number[] = [];
   readonly succeededOf: number[] = [];
   /** One for each window; the shortest window first. */
   readonly windows: readonly WindowCounter[];
-  /** By their requests in the busiest of the shortest windows. */
+  /** The clients with the most requests in one of the shortest windows. */
   readonly loud = new LoudClients<number>();
   readonly #maxClients: number;
   /** The number of each client, by its identity. */
@@ -119,7 +119,6 @@ export class ClientCounts {
     this.#maxClients = maxClients;
   }
 
-  /** How many clients are counted. */
   get clients(): number {
     return this.#numbers.size;
   }

@@ -6,10 +6,10 @@ import type { LogRules } from "../replay/rule-applier.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
 
-/** Below this number of clients, 0.1 % of them are less than one. */
+/** The smallest number of clients of which 0.1 % is at least one client. */
 const ENOUGH_CLIENTS = 1000;
 
-/** Returns what a reader must know about the numbers. */
+/** Returns the notes about the numbers of a suggestion. */
 export function notesAbout(
   requested: RequestedRule,
   suggestion: Suggestion,
@@ -53,7 +53,7 @@ function statusNotes({ requests }: Suggestion, facts: LogFacts): ReportNote[] {
   return [{ code: "status-not-logged", text }];
 }
 
-/** A window that the log does not cover can have more requests than the log shows. */
+/** A window that is longer than the log may have more requests than the log shows. */
 function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReportNote[] {
   if (log.from === undefined || log.to === undefined) return [];
   const lengthMs = Date.parse(log.to) - Date.parse(log.from);
@@ -82,7 +82,7 @@ function ruleNotes({ rule, input, name }: RequestedRule): ReportNote[] {
 
 /** Whether a log suffices for a rule. */
 interface LogNeeds {
-  /** What the log lacks, with the cures; undefined if it suffices. */
+  /** The facts that the log lacks, with the cures; undefined if it suffices. */
   readonly refusal: string | undefined;
   /** Notes about values that count as absent. */
   readonly notes: readonly ReportNote[];

@@ -17,7 +17,7 @@ import { neverBinds } from "../warnings/limits.ts";
 import { hasHiddenValue, literal, type RequestedRule, withoutValues } from "./requested-rule.ts";
 import type { HistogramBar, ProposedLimit, Suggestion, WindowSuggestion } from "./suggestion.ts";
 
-/** Formats the range of a bar: `3-4`. */
+/** Formats the range of a bar, such as `3 - 4`. */
 function rangeText({ from, to }: HistogramBar): string {
   return from === to ? formatCount(from) : `${formatCount(from)} - ${formatCount(to)}`;
 }
@@ -27,12 +27,11 @@ function shareText(share: number): string {
   return `${Number((share * 100).toPrecision(12))}%`;
 }
 
-/** Returns the title of what users paste: for a rule that exists already, only its limits. */
+/** Returns the title of the text to paste, which has only the limits of a rule that exists already. */
 function pasted({ config }: Pick<Suggestion, "config">): string {
   return `${config === undefined ? "The rule" : "The limits"}, ready to paste`;
 }
 
-/** A window, and the limit that the rule has for it. */
 interface Limit {
   readonly window: Window;
   readonly proposed: ProposedLimit;
@@ -78,7 +77,7 @@ function matchLines(match: MatchInput): string[] {
   ];
 }
 
-/** A comment ends at the end of its line. */
+/** Removes line breaks, which would end the comment with the file's name. */
 function printableFile(file = ""): string {
   return literal(file).slice(1, -1);
 }
@@ -128,7 +127,7 @@ function figures({ window, proposed }: Limit, clients: number): string {
 const BAR_WIDTH = 60;
 const BAR = "█";
 
-/** Returns a suggestion as a report for a terminal, at most 120 columns wide, but for the rule. */
+/** Returns a suggestion as a report for a terminal, at most 120 columns wide, except for the rule. */
 export function suggestionText(suggestion: Suggestion): string {
   const { match, key, windows, rule, notes, log } = suggestion;
   const title = wrapped(`Limits for ${match}, counted by ${key}`, WIDTH);
@@ -231,7 +230,7 @@ function loudestTable({ loudest, windows }: Suggestion): ReportTable {
   );
 }
 
-/** The rule is ASCII, and backquotes end no block that begins with more of them. */
+/** Begins the block with more backquotes than the rule has, so that the rule cannot end it. */
 function fenced(rule: string): string {
   const longest = Math.max(2, ...[...rule.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);

@@ -12,7 +12,7 @@ const MAX_LENGTH = 64;
 
 /** Returns a name for a rule: the words of its first path, such as `api-login`, or `all-requests`. */
 function defaultName(match: MatchInput | undefined): string {
-  // JSON may have anything here. The check of the configuration reports it.
+  // JSON may have any value here. `defineConfig` reports a wrong one.
   const [path] = [match?.paths as unknown].flat();
   const name = (typeof path === "string" ? path : "")
     .slice(0, 500)
@@ -30,8 +30,8 @@ function defaultName(match: MatchInput | undefined): string {
 const NOTATION = `Allowed: methods, hosts and paths, such as 'POST /login', 'GET,HEAD api.example.com /search/*' or '/a, /b'; or the JSON of a rule's match.`;
 
 /**
- * Reads the value of `--match`: methods, hosts and paths, separated by spaces or commas, or the JSON of a
- * rule's `match`. It only tells the three apart; `defineConfig` checks each of them.
+ * Reads the value of `--match`: methods, hosts and paths, separated by spaces or commas, or the JSON of a rule's
+ * `match`. Only tells methods, hosts and paths apart; `defineConfig` checks them.
  *
  * @throws {CommandFailure}
  */
@@ -98,7 +98,7 @@ export interface RuleOptions {
 /** The rule for which limits are wanted. */
 export interface RequestedRule {
   readonly name: string;
-  /** As texts, for reports. */
+  /** The match as a text, for reports. */
   readonly match: string;
   readonly key: string;
   /** The rule with its windows. Its limits mean nothing. */
@@ -115,8 +115,8 @@ export interface RequestedRule {
 const DEFAULT_WINDOWS = ["1m", "1h"];
 
 /**
- * Returns the rule that the options describe. `defineConfig` checks it, so everything that a configuration may
- * have is allowed here.
+ * Returns the rule that the options describe. `defineConfig` checks this rule, so each value of a configuration is
+ * allowed here.
  *
  * @throws {CommandFailure}
  */

@@ -15,10 +15,10 @@ export interface Suggestion {
   readonly match: string;
   readonly key: string;
   readonly notes: readonly ReportNote[];
-  /** Requests that match, without those that are left out. */
+  /** Requests that match, without `requestsLeftOut`. */
   readonly requests: number;
   readonly clients: number;
-  /** Requests of clients that came after two million others. They are not counted. */
+  /** Requests of clients that came after the first two million, which are not counted. */
   readonly requestsLeftOut: number;
   readonly windows: readonly WindowSuggestion[];
   /** The clients with the most requests in one of the shortest windows, the loudest first; at most 10. */

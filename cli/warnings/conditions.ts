@@ -3,7 +3,7 @@ import type { Conditions, Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { found, type LocalFinding } from "../finding.ts";
 
-/** What to write in place of a header field with data about the client. */
+/** The replacement for a header field with data about the client. */
 interface ClientHeader {
   /** The cure for a condition. */
   readonly condition: string;
@@ -74,9 +74,8 @@ function withoutChosen({ headers: _, query: __, ...match }: Match): Match {
 }
 
 /**
- * Whether one of these rules applies to each request that `rule` applies to: it has the same conditions, or it leaves
- * some of them out, or it names more hosts, methods and paths. Other proofs are not tried, so the result may be
- * false for a rule that is covered.
+ * Whether one of the other rules certainly applies to each request of `rule`: it has equal or fewer conditions, or
+ * names more hosts, methods and paths. Other proofs are not tried, so the result may be wrongly false.
  *
  * @param caseSensitive whether upper and lower case differ in paths
  */
@@ -110,7 +109,7 @@ function includes(wide: Conditions, narrow: Conditions, caseSensitive: boolean):
   );
 }
 
-/** Whether no request can meet both, by their paths, hosts or methods alone. */
+/** Whether the paths, hosts or methods alone show that no request can meet both. */
 function isApart(except: Conditions, { paths, hosts, methods }: Conditions): boolean {
   // Patterns could overlap in ways that this comparison does not see.
   const isPlain = (path: string) => !/[:*]/.test(path.replace(/\/\*$/, ""));
@@ -124,7 +123,7 @@ function isApart(except: Conditions, { paths, hosts, methods }: Conditions): boo
   );
 }
 
-/** Whether one of these paths or hosts contains another one, in any case of letters. */
+/** Whether a path or host of one list contains one of the other list, ignoring the case of letters. */
 function overlap(some: readonly string[] = [], others: readonly string[]): boolean {
   return some.some((each) =>
     others.some((other) => {
@@ -150,7 +149,7 @@ function hostCovers(all: string, host: string): boolean {
   return all === host || (all.startsWith("*.") && host.endsWith(all.slice(1)));
 }
 
-/** HEAD counts as GET, for a rule that names GET. */
+/** A rule that names GET also matches HEAD. */
 function asGet(method: string): string {
   return method === "HEAD" ? "GET" : method;
 }
@@ -174,9 +173,8 @@ function conditionTextsOf(conditions: Conditions): ConditionTexts {
 }
 
 /**
- * Whether every request that meets the narrow conditions certainly also meets the wide ones. Two
- * different conditions on one field count as not included, because this function does not compare
- * values.
+ * Whether every request that meets the narrow conditions certainly also meets the wide ones. Different conditions on
+ * one field count as not included, because values are not compared.
  */
 function areIncluded(wide: ConditionTexts, narrow: ConditionTexts): boolean {
   return [...wide].every(([field, text]) => narrow.get(field) === text);
@@ -229,7 +227,10 @@ function ownWarnings(rule: string, conditions: Conditions, place: string): Local
   ];
 }
 
-/** Whether the cure for another warning removes all conditions on what the client sends. */
+/**
+ * Whether all conditions that clients choose are header fields about the client. Another warning already has the cure
+ * for these.
+ */
 function isOnlyClientHeaders({ headers = [], query }: Conditions): boolean {
   return query === undefined && headers.every(({ name }) => CLIENT_HEADERS.has(name));
 }

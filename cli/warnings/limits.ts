@@ -22,9 +22,9 @@ export function banWarnings({ name, banMs, escalation, windows }: Rule, place: s
 }
 
 /**
- * Whether a limit can never deny a request, because another limit for the same requests denies earlier.
- * The calculation is exact if windows begin at the same time. Otherwise the result is true only if it
- * is certain.
+ * Whether a limit can never deny a request, because another limit for the same requests denies earlier. The
+ * calculation is exact if windows begin at the same time. Otherwise, the result may be false for a limit that never
+ * denies.
  *
  * @param spread whether each client's windows begin at a time of their own
  */
@@ -38,7 +38,7 @@ export function neverBinds(idle: Window, other: Window, spread: boolean): boolea
   const step = spread || idle.calendar || other.calendar ? 1 : gcd(length, otherLength);
   const isSame = idle.calendar !== undefined && idle.calendar.id === other.calendar?.id;
   const overlapping = isSame ? 1 : Math.ceil((length + otherLength - step) / otherLength);
-  // The first overlapping window may begin with saved quota, and the last one may reserve some.
+  // The first overlapping window may begin with saved quota, and the last one may have reservations.
   const admitted =
     BigInt(other.capacity) +
     BigInt(overlapping - 1) * BigInt(other.limit) +
@@ -93,7 +93,7 @@ export function zeroLimitWarnings(rule: Rule, place: string): LocalFinding[] {
   const { name, windows, mode, tiers, exempt } = rule;
   const zero = windows.findIndex(({ limit }) => limit === 0);
   if (zero === -1 || rule.for === "programs") return [];
-  // If some clients have a tier or an exemption, the rule admits these clients on purpose.
+  // A rule with tiers or exemptions admits some clients on purpose.
   if (mode !== "enforce" || !matchesEverybody(rule.match) || tiers || exempt) return [];
   return [
     found(
@@ -119,10 +119,10 @@ const HOUR = 3600;
 const DAY = 86_400;
 
 /**
- * Whether a number in a configuration was probably meant in milliseconds, as in `window: 60000`. Weir
- * reads numbers as seconds. So a number is suspicious if it is an unusual length of time in seconds
- * (60000 s are 16 h 40 min) and a usual one in milliseconds (60000 ms are one minute). It is not
- * suspicious if it is usual in both units (18000 s are five hours) or in none.
+ * Whether a number in a configuration was probably meant in milliseconds, as in `window: 60000`. Weir reads numbers
+ * as seconds. So a number is suspicious if it is an unusual length of time in seconds (60000 s are 16 h 40 min) and a
+ * usual one in milliseconds (60000 ms are one minute). A number that is usual in both units (18000 s are five hours)
+ * or in none is not suspicious.
  *
  * @param value a number of whole seconds, as Weir reads it
  */
@@ -153,8 +153,7 @@ const LENGTHS = /\.(?:window|retryJitter|ban|ban\.lengths|ban\.forgetAfter)(?:\[
 /**
  * Warnings about lengths of time that were probably meant in milliseconds.
  *
- * @param input the argument of `defineConfig`, which shows whether a length is a number or a text.
- *   Weir has accepted it
+ * @param input the valid argument of `defineConfig`, which shows whether a length is a number or a text
  */
 export function millisecondWarnings(input: unknown): LocalFinding[] {
   return placedRules(recordOf(input)).flatMap(({ rule, path }) =>
@@ -171,7 +170,6 @@ export function millisecondWarnings(input: unknown): LocalFinding[] {
   );
 }
 
-/** Returns all numbers in a value with their paths. */
 function* numbersIn(value: unknown, place: string): Iterable<[place: string, value: number]> {
   if (typeof value === "number") yield [place, value];
   const isList = Array.isArray(value);

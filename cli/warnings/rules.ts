@@ -59,8 +59,8 @@ export function filedRules(config: Config): readonly FiledRule[] {
 const { METHODS } = process.getBuiltinModule("node:http");
 
 /**
- * Warnings about methods that are probably misspelt. HTTP allows a method with any name, so they are
- * no faults. Node's list contains all methods that IANA has registered and that are in use.
+ * Warnings about methods that are probably misspelt. These are no faults, because HTTP allows a method with any name.
+ * Node's list contains all methods that IANA has registered and that are in use.
  */
 function methodWarnings({ name, match }: Rule, place: string): LocalFinding[] {
   return [
@@ -260,7 +260,7 @@ const RULE_CHECKS: readonly ((
   conditionWarnings,
 ];
 
-/** A rule for programs counts no HTTP requests, and programs pass its keys. */
+/** Skips a check for rules that count no HTTP requests: programs pass their keys. */
 function forRequests(check: (rule: Rule, place: string, remedies: Remedies) => LocalFinding[]) {
   return (rule: Rule, place: string, remedies: Remedies) =>
     rule.for === "programs" ? [] : check(rule, place, remedies);

@@ -30,7 +30,7 @@ function dottedClaim(claim: ClaimPart, rule: string, path: string): LocalFinding
   );
 }
 
-/** Words in a path that show that clients send credentials there. */
+/** Words of paths to which clients send credentials. */
 const CREDENTIAL_WORDS = new Set(
   "login logon signin auth authenticate oauth token password passwd passcode otp totp 2fa mfa passkey webauthn reset forgot".split(
     " ",
@@ -54,7 +54,7 @@ export function isForCredentials({ match, mode }: Rule): boolean {
   });
 }
 
-/** The words of a literal segment or of a parameter's pattern. A parameter's name is not part of any path. */
+/** The words of a literal segment, or of a parameter's pattern. The parameter's name is no part of a path. */
 function wordsOf(segment: string): string[] {
   const text = segment.startsWith(":") ? (/\{(.+)\}/s.exec(segment)?.[1] ?? "") : segment;
   return (

@@ -1,6 +1,6 @@
 import { showValues } from "../../../src/admin/dashboard/client/charts.ts";
 
-/** Opens everything that is folded while the page is printed. */
+/** Opens all folded details while the page is printed. */
 function prepareForPrint(window: Window): void {
   let opened: HTMLDetailsElement[] = [];
   window.addEventListener("beforeprint", () => {
