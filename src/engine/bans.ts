@@ -1,8 +1,8 @@
 import type { Counter, ReadRow, Row } from "./counter.ts";
 
 /**
- * The fields of a counter that determine where its ban is stored. A rule in shadow mode has its own bans and
- * strikes, so that no client is banned already when the rule is enforced.
+ * The fields of a counter that determine where its ban is stored. A rule in shadow mode has its own bans and strikes.
+ * So no client is already banned when the rule is enforced.
  */
 type BannedCounter = Pick<Counter, "key" | "shadow">;
 
@@ -16,23 +16,23 @@ export function strikesKey({ key, shadow }: BannedCounter): string {
   return shadow ? `${key}:shadow-strikes` : `${key}:strikes`;
 }
 
-/** Returns the counter as an enforced rule and as a rule in shadow mode would have it. */
+/** Returns the counter twice: as the counter of an enforced rule and of a rule in shadow mode. */
 export function inBothModes<Each extends Counter>(counter: Each): Each[] {
   return [false, true].map((shadow) => ({ ...counter, shadow }));
 }
 
-/** A ban that begins, and the rows to store for it. */
+/** A new ban, and the rows to store for it. */
 interface NewBan {
   readonly banMs: number;
   readonly rows: readonly (readonly [key: string, row: Row])[];
 }
 
 /**
- * Begins a ban of a counter that is not banned. If bans become longer, the stored number of strikes
- * determines the length, and this ban adds one strike.
+ * Begins a ban of a client that is not banned. If bans become longer, the stored number of strikes determines the
+ * length, and this ban adds one strike.
  *
- * The row of a ban expires when the ban ends, whether or not bans become longer. So a deploy can
- * change a rule from one length to several lengths, or back, while clients are banned.
+ * The row of a ban always expires when the ban ends. So a deploy can change a rule from one length to several
+ * lengths, or back, while clients are banned.
  *
  * @param counter a counter with `banMs`
  */

@@ -1,16 +1,15 @@
 import { type Calendar, DAY_MS, localTimeAt, offsetAt, unitLengthMs } from "../config/calendar.ts";
 
-// Windows of a calendar. A window begins at the first moment at which the clocks of its time zone
-// show its start or a later time:
+// Calendar windows. A window begins when the clocks of its time zone first show its start or a later time:
 //
 // - If the clocks skip the start, the window begins when they skip it.
 // - If the clocks show the start twice, the window begins the first time.
 //
-// So every window begins once, and the windows cover the time line in order. A window is empty if
-// the clocks skip it as a whole: in Samoa there was no 30 December 2011.
+// So every window begins once, and the windows follow one another without gaps. If the clocks skip a window as a
+// whole, the window is empty: in Samoa there was no 30 December 2011.
 //
-// The number of a window counts local days, weeks, months or years since 1970. So the number does
-// not depend on the rules of a time zone, which can change.
+// The number of a window counts local days, weeks, months or years since 1970. So a change of a time zone's rules
+// does not change the numbers.
 
 /** A window, with its number and its bounds in milliseconds since the Unix epoch. */
 export interface WindowBounds {
@@ -20,8 +19,8 @@ export interface WindowBounds {
 }
 
 /**
- * The latest time for which windows follow the calendar: about the year 5100. All later windows
- * have the longest length of their unit. Reservations can be for windows that late.
+ * The latest time for which windows follow the calendar: about the year 5100. Reservations can go beyond this time.
+ * All later windows have the longest length of their unit.
  */
 const MAX_TIME = 1e14;
 
@@ -31,7 +30,7 @@ const MAX_CALENDARS = 4096;
 /** The maximum number of cached starts for each calendar. */
 const MAX_STARTS = 256;
 
-/** The last window that was returned, and the computed starts of windows by their numbers. */
+/** The last returned window, and the computed starts of windows by their numbers. */
 interface CachedCalendar {
   last: WindowBounds | undefined;
   readonly starts: Map<number, number>;
@@ -81,7 +80,7 @@ function cachedFor({ id }: Calendar): CachedCalendar {
   return empty;
 }
 
-/** Returns the number of the window that contains a time, or a number that differs from it by 1. */
+/** Returns the number of the window that contains a time, with an error of at most 1. */
 function estimatedIndex(calendar: Calendar, now: number): number {
   const { unit, timeZone } = calendar;
   if (now > MAX_TIME) {
@@ -108,7 +107,7 @@ function localStartOf({ unit, month, day, weekday, timeMs }: Calendar, index: nu
   return Date.UTC(1970, months, Math.min(day, lastDay)) + timeMs;
 }
 
-/** Returns the first instant whose local time in a zone is `local` or later. A change of the clocks may skip `local`. */
+/** Returns the first instant whose local time in a zone is `local` or later. The clocks may skip `local`. */
 function firstTimeAt(timeZone: string, local: number): number {
   // The clocks of a zone change at most once in these two days.
   const before = offsetAt(timeZone, local - DAY_MS);

@@ -15,9 +15,9 @@ export interface Counter {
   /** The part of the key that identifies the client. */
   readonly identity: string;
   /**
-   * How widely the identity is shared. A store that cannot decide all counters at once asks for the
-   * client's own counters first. Values below `SHARED_REACH` belong to one client: see
-   * request/identity.ts. All counters with the same identity have the same reach.
+   * The number of clients that share the identity, as a rank. A store that cannot decide all counters at once asks
+   * for the client's own counters first. Values below `SHARED_REACH` belong to one client: see request/identity.ts.
+   * All counters with the same identity have the same reach.
    *
    * @default 0
    */
@@ -25,15 +25,15 @@ export interface Counter {
   /** The quota that each window grants. */
   readonly limit: number;
   /**
-   * The length of the windows. For calendar windows, it is the longest possible length without
-   * changes of the clocks.
+   * The length of the windows in milliseconds. For calendar windows, the longest possible length without changes of
+   * the clocks.
    */
   readonly windowMs: number;
   /** Windows begin at whole multiples of `windowMs` since the Unix epoch, plus this offset. */
   readonly offsetMs: number;
   /** The calendar of the windows, if they begin with a unit of the calendar. */
   readonly calendar?: Calendar;
-  /** Whether unused quota rolls over. Used quota then stays used until later windows repay it. */
+  /** Whether unused quota rolls over. Used quota then counts until later windows repay it. */
   readonly rollsOver?: boolean;
   /** Whether isolates may take blocks of this quota. Stores ignore this field. */
   readonly leasable?: boolean;
@@ -44,19 +44,19 @@ export interface Counter {
    * is admitted: see `Store`.
    */
   readonly dependent?: boolean;
-  /** How long a client is banned after exceeding the limit, in milliseconds; the first ban. */
+  /** The length of a client's first ban after exceeding the limit, in milliseconds. */
   readonly banMs?: number;
-  /** Present if a client's later bans are longer than its first one. Then `banMs` is set too. */
+  /** Present if later bans are longer than the first ban. `banMs` is then set too. */
   readonly escalation?: Escalation;
 }
 
-/** A counter, and the quota that one request wants of it. */
+/** A counter, and the quota that one request takes. */
 export interface Demand extends Counter {
   /** The quota that this request takes. */
   readonly cost: number;
   /**
-   * The maximum count after this request. Usually it is the limit. It is higher if unused quota
-   * rolls over, and even higher if this request may reserve quota of later windows.
+   * The maximum count after this request. Usually this is the limit. It is higher if unused quota rolls over, and
+   * even higher if this request may reserve quota of later windows.
    */
   readonly ceiling: number;
   /** Whether the store only checks that quota is left, and never charges the counter. */
@@ -81,16 +81,15 @@ export interface Adjustment extends Counter {
   /** The quota to add; negative for a refund. */
   readonly cost: number;
   /**
-   * The number of the window that was charged with the quota that the cost changes. If the count
-   * belongs to another window, it stays unchanged, because quota of an ended window cannot be given
-   * back.
+   * The number of the window in which the changed quota was charged. If the count belongs to another window, the
+   * count stays unchanged, because quota of an ended window cannot be given back.
    */
   readonly chargedIn?: number;
 }
 
 /** A counter whose count, ban and strikes are removed. */
 export interface Removal extends Counter {
-  /** Whether the count stays, and only the ban and the strikes are removed. */
+  /** Whether the count stays, so that only the ban and the strikes are removed. */
   readonly keepsCount?: boolean;
 }
 
@@ -99,10 +98,9 @@ export interface Tally {
   /** Quota used in the current window, including this request's cost if it was charged. */
   readonly count: number;
   /**
-   * Milliseconds until the current window ends, always more than 0. If unused quota of the
-   * counter goes to later windows, its current window is never earlier than that of its last charge. That window can be later than
-   * the window at the clock's time, if a clock has stepped back or the start of the windows was
-   * changed.
+   * Milliseconds until the current window ends, always more than 0. A counter with rollover cannot return to a window
+   * before its last charge. So if a clock has stepped back, or the start of the windows was changed, its current
+   * window can be later than the window at the clock's time.
    */
   readonly resetMs: number;
   /** Milliseconds until the client's ban ends; 0 if there is no ban. */
@@ -113,8 +111,8 @@ export interface Tally {
    */
   readonly charged?: number;
   /**
-   * Whether the count comes from a cache, or includes charges that may be returned soon. Caches must not
-   * remember it.
+   * Whether the count comes from a cache, or includes charges that may be returned soon. Caches must not store such a
+   * count.
    */
   readonly isUncertain?: true;
   /**
@@ -135,9 +133,7 @@ export interface UnusedQuota {
   readonly window: number;
 }
 
-/**
- * The decision on a group of counters. Either all counters of the group are charged, or none.
- */
+/** The decision on a group of counters. */
 export interface GroupVerdict {
   readonly admitted: boolean;
   /** One tally for each counter, in the group's order. */
@@ -159,7 +155,7 @@ export type ReadRow = (key: string) => Row | undefined;
 /** The rows to store, by their keys. The value `undefined` means that the store removes the key. */
 export type Writes = ReadonlyMap<string, Row | undefined>;
 
-/** The maximum count, 2^53 - 1. JavaScript and Lua represent all integers up to it exactly. */
+/** The maximum count, 2^53 - 1. JavaScript and Lua represent all integers up to this number exactly. */
 export const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 
 /** The fields of a counter that determine its windows. */
@@ -184,8 +180,8 @@ export function windowStart(windows: Windows, index: number): number {
 }
 
 /**
- * Returns the window that ends nearest to a time. A caller may have computed the time from two
- * clocks, so it can differ a little from the exact end.
+ * Returns the window whose end is nearest to a time. A time that was computed from two clocks may differ a little
+ * from the exact end.
  */
 export function windowEndingNear(time: number, windows: Windows): WindowBounds {
   const { windowMs, offsetMs, calendar } = windows;
@@ -202,7 +198,7 @@ export function windowEndingNear(time: number, windows: Windows): WindowBounds {
   return isBefore ? calendarWindowAt(calendar, window.startsAt - 1) : window;
 }
 
-/** The longest length that a counter's windows can have. Clocks are changed by at most a day. */
+/** Returns the longest length that a counter's windows can have. Clocks are changed by at most a day. */
 export function longestWindowMs({ windowMs, calendar }: Windows): number {
   return calendar ? windowMs + DAY_MS : windowMs;
 }
@@ -216,9 +212,9 @@ export function storedKey(counter: Counter, now: number): string {
 }
 
 /**
- * Returns a text that identifies a stored counter, whatever its window. A counter that rolls over and
- * one that does not are stored separately, although they can have the same `key`: for example if only
- * one of a rule's tiers has a `capacity`. Everything that remembers counters must use this text.
+ * Returns a text that identifies a stored counter in all windows. A counter with rollover and a counter without it
+ * are stored separately, although they can have the same `key`: for example if only one of a rule's tiers has a
+ * `capacity`. Code that remembers counters must use this text.
  */
 export function counterId({ key, rollsOver }: Pick<Counter, "key" | "rollsOver">): string {
   return rollsOver ? `${key}+` : key;

@@ -21,9 +21,9 @@ import {
 interface CounterState {
   /** The quota used in this window, and quota of earlier windows that is not repaid yet. */
   readonly count: number;
-  /** The window that `count` belongs to; never earlier than the window of the last charge. */
+  /** The window of `count`; never earlier than the window of the last charge. */
   readonly window: number;
-  /** Milliseconds until that window ends. */
+  /** Milliseconds until `window` ends. */
   readonly resetMs: number;
   readonly banMs: number;
   /** The stored row; undefined if there is none. */
@@ -36,8 +36,7 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
   if (!row) return { count: 0, window: index, resetMs: endsAt - now, banMs, row };
-  // The window never goes back, because otherwise it would grant its quota twice after a clock is
-  // set back.
+  // The window never goes back. Otherwise a clock that is set back would grant a window's quota twice.
   const window = Math.max(index, row.window);
   const granted = counter.rollsOver ? (window - row.window) * counter.limit : 0;
   const windowEndsAt = window === index ? endsAt : windowStart(counter, window + 1);
@@ -45,21 +44,18 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   return { count: Math.max(0, row.count - granted), window, resetMs, banMs, row };
 }
 
-// The fixed-window algorithm, as pure functions without a clock, I/O or `this`. Callers pass in
-// `now` and the stored rows. The Lua scripts in stores/upstash/ do the same, and test/suite/
-// compares both.
+// The fixed-window algorithm, as pure functions without a clock, I/O or `this`. Callers pass in `now` and the stored
+// rows. The Lua script in stores/upstash/ has the same algorithm, and test/suite/ compares both.
 //
-// Policy: a request is admitted if and only if every counter of its group has quota for its cost,
-// and the client is not banned. In this case all counters are charged. A denied request charges no
-// counter.
+// Policy: a request is admitted if and only if every counter of its group has quota for its cost, and the client is
+// not banned. All counters are then charged. A denied request charges no counter.
 
-/** Rows are kept this long after their window, in milliseconds, because clocks differ slightly. */
+/** The time in milliseconds for which rows are kept after their window, because clocks differ slightly. */
 export const EXPIRY_GRACE_MS = 1000;
 
 /**
- * A block is at most the quota left divided by this number. So blocks shrink as quota runs out, the
- * last requests are charged one at a time, and a caller takes at most an eighth of the quota left
- * at once.
+ * A block is at most the quota left divided by this number. So blocks shrink as quota runs out, and the last requests
+ * are charged one at a time.
  */
 export const BLOCK_SHARE = 8;
 
@@ -69,8 +65,8 @@ export function hasQuota({ ceiling, cost }: Demand, count: number): boolean {
 }
 
 /**
- * Returns the quota to charge for an admitted counter. It is the counter's block or the maximum
- * that `BLOCK_SHARE` allows, whichever is smaller, but at least the counter's cost.
+ * Returns the quota to charge for an admitted counter: its block, but at most the part that `BLOCK_SHARE` allows, and
+ * at least its cost.
  */
 export function chargeOf(counter: Demand, count: number): number {
   const { cost, ceiling, checkOnly, block = 0 } = counter;
@@ -79,8 +75,8 @@ export function chargeOf(counter: Demand, count: number): number {
 }
 
 /**
- * Returns the time until a counter has quota for its cost. Usually this is the time until the
- * window ends. If the counter rolls over, several windows may be needed to repay the used quota.
+ * Returns the time until a counter has quota for its cost. Usually the window's end is enough. If the counter rolls
+ * over, several windows may be needed to repay the used quota.
  *
  * @param capacity the maximum count without a reservation
  * @param now the time to which `resetMs` is relative
@@ -138,10 +134,7 @@ export function decideGroup(
   return { verdict: { admitted, tallies }, writes };
 }
 
-/**
- * Returns how many equal requests have quota now, at most `times`. If they are decided one after the other,
- * exactly these are admitted.
- */
+/** Returns how many equal requests are admitted, of at most `times`, if they are decided one after the other. */
 export function countFitting(
   counters: readonly Demand[],
   times: number,
@@ -159,9 +152,9 @@ export function countFitting(
 }
 
 /**
- * Adds each counter's cost to its count, even if no quota is left. Weir charges the cost of a
- * response with this function. A negative cost refunds quota. Counts stay from 0 to {@link
- * MAX_COUNT}. Quota of an ended window is not refunded (see {@link Adjustment.chargedIn}).
+ * Adds each counter's cost to its count, even if no quota is left, because a response may cost more than
+ * the quota left. A negative cost refunds quota. Counts stay from 0 to {@link MAX_COUNT}. Quota of an ended window is not
+ * refunded (see {@link Adjustment.chargedIn}).
  */
 export function adjustGroup(
   counters: readonly Adjustment[],
@@ -181,15 +174,15 @@ export function adjustGroup(
 }
 
 /**
- * Subtracts unused quota from its counter, if the window of this quota has not ended and the count
- * is at least this quota.
+ * Subtracts unused quota from its counter, if the window of this quota has not ended and the count is at least this
+ * quota.
  */
 export function returnUnused(unused: readonly UnusedQuota[], now: number, read: ReadRow): Writes {
   const writes = new Map<string, Row | undefined>();
   for (const { counter, quota, window } of unused) {
     if (windowAt(now, counter).index !== window) continue;
     const key = storedKey(counter, now);
-    // A counter may occur twice, for example if two tiers took blocks of it.
+    // A counter may occur twice, for example if two tiers took blocks.
     const row = writes.has(key) ? writes.get(key) : read(key);
     if (!row || row.count < quota) continue;
     writes.set(key, row.count === quota ? undefined : { ...row, count: row.count - quota });
@@ -198,8 +191,8 @@ export function returnUnused(unused: readonly UnusedQuota[], now: number, read: 
 }
 
 /**
- * Removes the rows of counters, and their bans and strikes in every mode. So no quota is used, the
- * client is not banned, and its next ban is the first one. A counter with `keepsCount` keeps its row.
+ * Removes the rows of counters, and their bans and strikes in every mode. Keeps the row of a counter with
+ * `keepsCount`.
  */
 export function resetGroup(counters: readonly Removal[], now: number): Writes {
   const keys = counters
@@ -213,9 +206,8 @@ export function resetGroup(counters: readonly Removal[], now: number): Writes {
 }
 
 /**
- * Returns the row to store for a count. The row expires after the end of its window. If the counter
- * rolls over, the row expires after the window that repays the whole count, because no row is
- * needed after that.
+ * Returns the row to store for a count. The row expires after its window, or after the window that repays the whole
+ * count if the counter rolls over.
  */
 function rowOf(counter: Counter, count: number, window: number): Row {
   const { limit, rollsOver } = counter;
@@ -225,9 +217,9 @@ function rowOf(counter: Counter, count: number, window: number): Row {
 }
 
 /**
- * Lets the row of a counter that rolls over live longer, if the limit was lowered since the row was
- * written. Otherwise the row would expire before the lower limit has repaid the debt, and the client would
- * get its whole capacity at once. A request that costs 0 only reads.
+ * Extends the expiry of a row with rollover, if the limit was lowered since the row was written. Otherwise the row
+ * would expire before the lower limit has repaid the debt, and the client would get its whole capacity at once. A
+ * cost of 0 writes nothing.
  */
 function keepDebt(counter: Demand, row: Row | undefined, writes: Map<string, Row | undefined>) {
   if (!row || !counter.rollsOver || counter.cost === 0) return;

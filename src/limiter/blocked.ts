@@ -2,9 +2,8 @@ import { type Tally, windowAt, withCost } from "../engine/counter.ts";
 import type { RuleCounter } from "./counters.ts";
 import { decisionOf, type Limited, type RuleVerdict, verdictsOf } from "./decision.ts";
 
-// Requests that no counter can admit: the limit is 0, or an operator has blocked the client under the rule
-// (see `blockedUntil` of AppliedRule). They are denied without a call to the store. Nothing is charged, and no
-// ban begins.
+// Denies requests that no counter can admit: the limit is 0, or an operator has blocked the client under the rule
+// (see `blockedUntil` of AppliedRule). Makes no call to the store, charges nothing, and begins no ban.
 
 /** Whether the client is blocked under the rule of these counters. */
 export function isBlocked([first]: readonly RuleCounter[]): boolean {
@@ -19,8 +18,8 @@ export function blockedVerdictOf(ruleCounters: readonly RuleCounter[], now: numb
 }
 
 /**
- * Denies a request if one of its enforced counters certainly denies it, also while the store fails. The
- * denial has only the quotas of such counters.
+ * Denies a request if one of its enforced counters certainly denies it, also while the store fails. The denial has
+ * the quotas of these counters only.
  *
  * @param now this isolate's time; the store's clock is unknown
  * @returns undefined if the store must decide
@@ -40,7 +39,7 @@ export function certainDenialOf(
 }
 
 /**
- * Returns the states of the counters that certainly deny a request, and `undefined` for all others.
+ * Returns the states of the counters that certainly deny a request, and `undefined` for all other counters.
  *
  * @returns undefined if no counter certainly denies the request
  */
@@ -70,8 +69,8 @@ function isBlockedCounter({ appliedRule }: RuleCounter): boolean {
 }
 
 /**
- * Returns the state of a blocked client's counter. The client should retry when the window ends, as with
- * a limit of 0, or when the block ends, if that is sooner.
+ * Returns the state of a blocked client's counter. The client should retry when the block or the window ends,
+ * whichever is sooner.
  */
 function blockedTally({ appliedRule, counter }: RuleCounter, now: number): Tally {
   const { blockedUntil = now } = appliedRule;
@@ -79,7 +78,7 @@ function blockedTally({ appliedRule, counter }: RuleCounter, now: number): Tally
   return { count: 0, resetMs, banMs: Math.max(1, Math.min(resetMs, blockedUntil - now)) };
 }
 
-/** Returns the counter with a cost of 0. Otherwise its cost could make the time to retry longer. */
+/** Returns the counter with a cost of 0. With a cost, the time until a retry could be longer. */
 function withoutCost(ruleCounter: RuleCounter): RuleCounter {
   return { ...ruleCounter, counter: withCost(ruleCounter.counter, 0) };
 }

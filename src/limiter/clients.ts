@@ -18,7 +18,7 @@ import { type Quota, quotasOf } from "./decision.ts";
 export interface ClientState {
   /** One quota for each window of the applied rule. `violated`: a request that costs 1 is denied. */
   readonly quotas: readonly Quota[];
-  /** The same for each tier of the rule, by its name. */
+  /** The quotas under each tier of the rule, by the tier's name. */
   readonly tiers: ReadonlyMap<string, readonly Quota[]>;
   /** Milliseconds until the client's ban ends; 0 if there is none. */
   readonly banMs: number;
@@ -60,7 +60,7 @@ export async function readClients(
   const all = [...counters];
   for (let at = 0; at < all.length; at += MAX_COUNTERS) {
     const part = all.slice(at, at + MAX_COUNTERS);
-    // An adjustment by 0 returns all counts. A decision that is denied may omit some of them.
+    // An adjustment by 0 returns all counts. A denied decision may lack some of the counts.
     const read = await store.adjust(
       part.map(([, { counter }]) => withCost(counter, 0)),
       now,
@@ -118,8 +118,8 @@ function quotaOf(appliedRule: AppliedRule, window: Window, tally: Tally, now: nu
 }
 
 /**
- * Reads and changes the stored states of clients, for operators and programs. All methods throw a
- * `StoreError` if the call to the store failed; it may have changed the counters anyway.
+ * Reads and changes the stored states of clients, for operators and programs. All methods throw a `StoreError` if the
+ * call to the store failed. The store may have changed the counters anyway.
  */
 export class Clients {
   readonly #config: Pick<Config, "clock" | "prefix">;

@@ -25,12 +25,12 @@ export interface ResponseCharge {
 }
 
 /**
- * Why a cost is unknown. `no-response`: there is no response of the origin that a function could
- * read. `broken-off`: the response has broken off before it stated the cost.
+ * The reason why a cost is unknown. `no-response`: the origin has sent no response that a function could read.
+ * `broken-off`: the response broke off before it stated the cost.
  */
 export type UnknownCost = CostFailure | "no-response" | "broken-off";
 
-/** An unknown cost of which a settle function knows a part. */
+/** A cost of which a settle function knows only a minimum. */
 interface MinimumCost {
   readonly atLeast: number;
   readonly cause: UnknownCost;
@@ -55,7 +55,7 @@ export function withCause(cost: FinalCost, cause: UnknownCost): FinalCost {
 }
 
 /**
- * Returns the charges that remain after a response. A rule is charged only if it alone has admitted the
+ * Returns the charges that remain after a response. A rule is charged only if the rule itself has admitted the
  * request, and if its final cost is known.
  */
 export function responseChargesOf(
@@ -72,8 +72,8 @@ export function responseChargesOf(
 }
 
 /**
- * Returns the counters to change: those of the shard that has decided. A refund changes them only in the windows
- * that the decision charged.
+ * Returns the counters to change, in the shard that has decided. A refund changes them only in the windows that the
+ * decision charged.
  */
 export function chargedCountersOf(
   { verdict, cost }: ResponseCharge,
@@ -95,15 +95,15 @@ function remainingCharge(
   const atLeast = typeof finalCost === "object" ? finalCost.atLeast : 0;
   if (isChargedByResponse(rule)) {
     if (typeof finalCost === "number") return Math.min(max, finalCost);
-    // A client can break off the response, so `default` never lowers the cost of such a response.
+    // A client can break off the response, so `default` never lowers the cost in this case.
     if (causeOf(finalCost) === "broken-off" && max < Number.POSITIVE_INFINITY) return max;
     return Math.min(max, Math.max(atLeast, standard ?? 1));
   }
   // If the decision has charged nothing, there is nothing to settle.
   if (!reserve) return 0;
   if (typeof finalCost === "number") return Math.min(max, finalCost) - reserve.cost;
-  // If a response breaks off, the reserve stays charged. Otherwise a client could break off the
-  // response to pay only `default`.
+  // If a response breaks off, the reserve stays charged. Otherwise clients would break off responses to pay only
+  // `default`.
   const cause = causeOf(finalCost);
   const isWhole = cause !== "no-response" && cause !== "broken-off";
   const cost = isWhole && standard !== undefined ? standard : reserve.cost;
@@ -111,8 +111,7 @@ function remainingCharge(
 }
 
 /**
- * Returns the final cost of a request under a rule, if the head of the response determines this
- * cost.
+ * Returns the final cost of a request under a rule, if the head of the response determines this cost.
  *
  * @returns undefined if a function determines the cost
  */

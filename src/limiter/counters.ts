@@ -10,7 +10,7 @@ export function timeOf({ clock }: Pick<Config, "clock">, now = Date.now()): numb
   return clock === "edge" ? now : undefined;
 }
 
-/** The number of digits of an identity, which is a hash, that determine the offset: 48 uniform bits. */
+/** The number of digits of an identity (a hash) that determine the offset: 48 uniform bits. */
 const SPREAD_DIGITS = 8;
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -44,8 +44,8 @@ export function isChargedByResponse({ cost, count }: Rule): boolean {
 }
 
 /**
- * Returns what a rule charges before the response, unless a value of the request determines it. If
- * only the response determines the cost, the client needs a quota of at least 1.
+ * Returns the cost that a rule charges before the response, unless a value of the request determines it. If only the
+ * response determines the cost, the client needs a quota of at least 1.
  */
 export function costBefore(cost: Cost): number {
   if (typeof cost === "number") return cost;
@@ -57,7 +57,7 @@ export function shardQuota(quota: number, shards: number, shard: number): number
   return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
 }
 
-/** Options of a decision. The defaults are for a request. A program's call may set different values. */
+/** Options of a decision. The defaults are those of a request; a program's call may set other values. */
 export interface DecideOptions {
   /**
    * Quota to take. A negative cost gives quota back.
@@ -101,8 +101,7 @@ export interface RuleCounter {
  * Returns the counters of a request, one for each window of the rule. If the rule has several shards, one shard
  * counts the request in all windows.
  *
- * @param decidedBy the shard that has decided the request, if the counters are for a later charge. This shard
- * had quota left, and other shards may have none
+ * @param decidedBy the shard that has decided the request, for a later charge. Other shards may have no quota left
  */
 export function ruleCountersOf(
   appliedRule: AppliedRule,
@@ -119,8 +118,8 @@ export function ruleCountersOf(
 }
 
 /**
- * Returns how many of a rule's shards have a part of every limit. Only a live override can make a limit
- * smaller than the number of shards. The other shards would deny requests although quota is left.
+ * Returns the number of a rule's shards that have a part of every limit. Only a live override can make a limit
+ * smaller than the number of shards. A shard without a part of the limit would deny requests although quota is left.
  */
 function usedShards({ rule, windows }: AppliedRule): number {
   let used = rule.shards;
@@ -129,15 +128,15 @@ function usedShards({ rule, windows }: AppliedRule): number {
 }
 
 /**
- * Returns the windows of a rule and of all its tiers. Windows of the same length share one counter, unless one of
- * them rolls over and the other does not. If several windows share a counter, returns only the last of them.
+ * Returns the windows of a rule and of all its tiers. Windows of the same length share a counter if both or neither
+ * of them roll over. Of the windows that share a counter, returns only the last one.
  */
 export function allWindowsOf({ windows, tiers }: Pick<Rule, "windows" | "tiers">): Window[] {
   const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
   return [...new Map(all.map((window) => [counterNameOf(window), window])).values()];
 }
 
-/** Returns a text that differs between the counters of a rule. */
+/** Returns a name that is unique among the counters of a rule. */
 export function counterNameOf(window: Window): string {
   return formatWindow(window) + (rollsOver(window) ? "+" : "");
 }
@@ -180,8 +179,8 @@ export function ruleCounterOf(
     cost: options.cost ?? cost ?? costBefore(rule.cost),
     ceiling: capacity + reservable,
   };
-  // These fields are assigned one by one, because a spread into the literal takes time. Most
-  // counters have at most one of these fields.
+  // These fields are assigned one by one, because a spread takes more time. Most counters have at most one of these
+  // fields.
   if (reach !== undefined) counter.reach = reach;
   if (window.calendar) counter.calendar = window.calendar;
   if (isLeasable(rule, rolls)) counter.leasable = true;
@@ -200,7 +199,7 @@ export function ruleCounterOf(
 
 const labels = new Map<number, string>();
 
-/** Returns the length of a window as a text for keys. Each length is formatted only once. */
+/** Returns the length of a window as a text for keys. Formats each length only once. */
 function labelOf(window: Window): string {
   const { windowMs, calendar } = window;
   if (calendar) return calendar.unit;
@@ -212,9 +211,9 @@ function labelOf(window: Window): string {
 }
 
 /**
- * Whether isolates may take quota of a rule in blocks. They must not do so if a ban must apply in
- * all isolates at once, if the count carries over to later windows, if the rule already spreads its
- * quota over shards, or if the cost depends on the response.
+ * Whether isolates may take quota of a rule in blocks. They must not if a ban must apply in all isolates at once, if
+ * the count carries over to later windows, if the rule already spreads its quota over shards, or if the cost depends
+ * on the response.
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, banMs, shards } = rule;
@@ -226,7 +225,7 @@ export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
   return capacity > limit || maxReserved > 0;
 }
 
-/** The counters of a request, in the groups in which a store decides them. */
+/** The counters of a request, in groups that a store decides. */
 export interface CounterGroups {
   /** The counters of all enforced rules form one group, which is charged as a whole or not at all. */
   readonly enforced: RuleCounter[];
@@ -256,8 +255,8 @@ export function storeGroupsOf({ enforced, shadow, marks }: CounterGroups): Deman
 }
 
 /**
- * Quota that a decision has charged under one rule, and that is settled when the true cost is known.
- * A reserve is plain data, because `WeirService` returns it to other Workers.
+ * Quota that a decision has charged under one rule. The reserve is settled when the true cost is known. It is plain
+ * data, because `WeirService` returns it to other Workers.
  */
 export interface Reserve {
   /** The quota that was charged in each window of the rule. */
@@ -267,8 +266,8 @@ export interface Reserve {
   /** The charged shard, for each window of the rule. Missing if the rule has no shards. */
   readonly shards?: readonly number[];
   /**
-   * The first characters of the charged client's identity, which is a hash. Only the reserve of a
-   * program's call has this field and the next ones. `settle` refuses the reserve of another client.
+   * The first characters of the charged client's identity, which is a hash. `settle` refuses the reserve of another
+   * client. This field and the next fields exist only after a program's call.
    */
   readonly client?: string;
   /** The name of the rule. `settle` refuses the reserve of another rule. */
@@ -276,16 +275,15 @@ export interface Reserve {
   /** The option `tier` of the call. */
   readonly tier?: string;
   /**
-   * The prefix of the charged counters, the length of each window, and `+` if its quota rolls over.
-   * If a deploy has changed one of them, `settle` gives nothing back, because the new counters were
-   * never charged.
+   * The prefix of the charged counters, and the length of each window, with `+` if its quota rolls over. If a deploy
+   * has changed this text, `settle` gives nothing back, because the new counters were never charged.
    *
    * @example "weir,1h,1d+"
    */
   readonly counters?: string;
 }
 
-/** Returns the counters so that `adjust` changes them only in the windows of a reserve. */
+/** Returns counters that `adjust` changes only in the windows of a reserve. */
 export function inWindowsOf(
   { windows }: Reserve,
   ruleCounters: readonly RuleCounter[],

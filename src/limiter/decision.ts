@@ -19,35 +19,35 @@ import {
   type RuleCounter,
 } from "./counters.ts";
 
-/** What one rule says about a request, whatever its mode, and what the decision has charged under it. */
+/** The verdict of one rule on a request, in any mode, and the quota that the decision has charged under the rule. */
 export interface RuleVerdict {
   readonly appliedRule: AppliedRule;
   /**
-   * `denied`: the group of the rule denies the request. The group of an enforced rule consists of all
-   * enforced rules; other rules stand alone.
+   * `denied`: the group of the rule denies the request. All enforced rules form one group. Each other rule forms its
+   * own group.
    */
   readonly says: "admitted" | "denied" | "undecided";
-  /** One quota for each window. A denial from memory may lack some of them; an undecided rule has none. */
+  /** One quota for each window. A denial from memory may lack some quotas. An undecided rule has no quotas. */
   readonly quotas: readonly Quota[];
   /** The quota that the request takes, or would have taken. */
   readonly cost: number;
   /** The shard that has decided; undefined if the rule has no shards. */
   readonly shard?: number;
-  /** The quota that was charged before the response; undefined if there is none to settle. */
+  /** The quota that was charged before the response and must be settled; undefined if there is none. */
   readonly reserve?: Reserve;
   /** Why a rule in shadow mode or with the mode `mark` is undecided. */
   readonly failure?: Pick<Undecided, "cause" | "detail">;
   /**
-   * Set only for a rule in shadow mode, because no request waits for it. It resolves to the verdict, or
-   * to an empty list if the request is exempt, and never rejects. Until then, the rule is `undecided`.
+   * Resolves to the verdict, or to an empty list if the request is exempt. Never rejects. Only a rule in shadow mode
+   * has this field, because no request waits for it. Until the promise resolves, the rule is `undecided`.
    */
   readonly pendingVerdict?: Promise<readonly RuleVerdict[]>;
 }
 
 /**
- * Returns the verdict of each rule of a group, in their order.
+ * Returns the verdict of each rule of a group, in the order of the rules.
  *
- * @param ruleCounters the counters of a rule follow one another, one for each window
+ * @param ruleCounters one counter for each window, rule by rule
  */
 export function verdictsOf(ruleCounters: readonly RuleCounter[], answer: Answer): RuleVerdict[] {
   const verdicts: RuleVerdict[] = [];
@@ -62,7 +62,7 @@ export function verdictsOf(ruleCounters: readonly RuleCounter[], answer: Answer)
   return verdicts;
 }
 
-/** Returns the verdict of a rule whose group consists of it alone. Never rejects. */
+/** Returns the verdict of a rule that forms its own group. Never rejects. */
 export async function singleVerdictOf(
   ruleCounters: readonly RuleCounter[],
   answered: Promise<Answer>,
@@ -77,13 +77,13 @@ export async function singleVerdictOf(
   }
 }
 
-/** Returns the verdict of a rule that could not be decided. This does not affect the enforced rules. */
+/** Returns the verdict of a rule in another mode that could not be decided. The enforced rules are not affected. */
 export function undecidedVerdict(appliedRule: AppliedRule, error: unknown): RuleVerdict {
   const { cause, detail } = toUndecided(error, []);
   return { ...withoutVerdict(appliedRule), failure: { cause, detail } };
 }
 
-/** Returns the verdict of a rule in shadow mode until it is decided. */
+/** Returns the verdict of a rule in shadow mode that is not decided yet. */
 export function pendingVerdictOf(
   appliedRule: AppliedRule,
   pendingVerdict: Promise<readonly RuleVerdict[]>,
@@ -101,14 +101,14 @@ function withoutVerdict(appliedRule: AppliedRule) {
   return { appliedRule, says: "undecided", quotas: [], cost } as const;
 }
 
-/** Whether a rule is charged for the response, as far as is known. */
+/** Whether a rule may still be charged for the response. */
 export function mayBeCharged({ appliedRule, says, pendingVerdict }: RuleVerdict): boolean {
   return (
     dependsOnResponse(appliedRule.rule) && (says === "admitted" || pendingVerdict !== undefined)
   );
 }
 
-/** Returns the quota that a rule reserves. If the rule is decided later, returns what it will reserve. */
+/** Returns the quota that a rule reserves, or will reserve if the rule is decided later. */
 export function reservedBy({ appliedRule, reserve, cost, pendingVerdict }: RuleVerdict): number {
   return pendingVerdict && isSettled(appliedRule.rule) ? cost : (reserve?.cost ?? 0);
 }
@@ -161,15 +161,15 @@ export type Decision = Allowed | Limited | Undecided;
 /** The fields of decisions with quotas. */
 interface DecidedFields {
   /**
-   * The verdict of each applied rule. After a denial, the rules with the mode `mark` are missing, because
-   * they were not decided. If this isolate decided alone, there are only the rules that it has counted.
+   * The verdict of each applied rule. A denial lacks the rules with the mode `mark`, because they were not decided.
+   * If this isolate decided alone, there are only the rules that it has counted.
    */
   readonly verdicts: readonly RuleVerdict[];
   /** The store's failure, if this isolate decided alone (`onError: "local"`). */
   readonly storeFailure?: Undecided;
   /**
-   * Whether no call to the store was needed for the enforced rules, because this isolate decided
-   * from leases or from remembered denials.
+   * Whether the enforced rules needed no call to the store, because this isolate decided from leases or from cached
+   * denials.
    */
   readonly fromMemory?: true;
 }
@@ -202,9 +202,7 @@ export interface Undecided {
   readonly cause: StoreFailure | "internal";
   /** Details for an operator. Contains no key and no secret. */
   readonly detail: string;
-  /**
-   * Whether the request passes. It passes if all enforced rules that apply have `onError: "open"`.
-   */
+  /** Whether the request passes, because all enforced rules that apply have `onError: "open"`. */
   readonly open: boolean;
 }
 
@@ -217,11 +215,8 @@ export const NO_ENFORCED_RULE = {
 } as const;
 
 /**
- * Turns an error into a decision, because an error in Weir must not cause a response with status
- * 500.
- *
- * The detail of an unexpected error is only its name, because its message could contain a key or a
- * secret.
+ * Turns an error into a decision, because an error in Weir must not cause a response with status 500. The detail of
+ * an unexpected error is only its name, because its message could contain a key or a secret.
  *
  * @param rules the rules that apply to the request
  */
@@ -245,7 +240,7 @@ export function quotasOf(
     const tally = tallies[index];
     if (!tally) return [];
     const { count, resetMs, banMs } = tally;
-    // The store's clock may differ from `now`, and a window ends only at its own end.
+    // The store's clock may differ from `now`, so the end of the window is computed from `resetMs`.
     const { startsAt, endsAt } = windowEndingNear(now + resetMs, counter);
     const after = admitted ? count + checkedCost(ruleCounter) : count;
     return {
@@ -268,14 +263,13 @@ export function quotasOf(
 }
 
 /**
- * Returns the cost that a program has only checked. A check says how long the reservation would take that
- * it does not make.
+ * Returns the cost that a program has only checked. The answer to a check says how long the reservation would last.
  */
 function checkedCost({ rule, counter }: RuleCounter): number {
   return counter.checkOnly && !isChargedByResponse(rule) ? counter.cost : 0;
 }
 
-/** Whether a counter has denied its group: the client is banned, or no quota is left for the cost. */
+/** Whether a counter has denied its group, because the client is banned or too little quota is left for the cost. */
 export function exceeds(counter: Demand, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(counter, count);
 }
@@ -284,7 +278,7 @@ export function isViolated({ violated }: Quota): boolean {
   return violated;
 }
 
-/** Adds the verdicts of the rules with the mode `mark` to a decision. The origin gets their quotas. */
+/** Adds the verdicts of the rules with the mode `mark` to a decision, because the origin gets their quotas. */
 export function withMarks(decision: Allowed, marks: readonly RuleVerdict[]): Allowed {
   if (marks.length === 0) return decision;
   const quotas = marks.flatMap((mark) => mark.quotas);

@@ -22,7 +22,7 @@ import {
   type Undecided,
 } from "./decision.ts";
 
-/** Returns the counters of a request in this isolate. All shards of a rule share one counter. */
+/** Returns the counters of a request in this isolate. One counter stands for all shards of a rule. */
 function localCountersOf(
   appliedRule: AppliedRule,
   prefix: string,
@@ -36,14 +36,14 @@ function localCountersOf(
 }
 
 /**
- * Returns the counter with this isolate's share of the limit, without reservations. No quota rolls over,
- * because the share is also the capacity. But a counter that rolls over stays one, so that it is not the
- * counter of a tier without rollover.
+ * Returns the counter with this isolate's share of the limit. No quota is reserved or rolls over, because the
+ * capacity is also this share. A counter with rollover still has `rollsOver`, to differ from the counter of a tier
+ * without rollover.
  */
 function localCounterOf(ruleCounter: RuleCounter): RuleCounter {
   const { counter, window, rule } = ruleCounter;
-  // The share is at least 1 (unless the limit is 0). If the request's cost fits into the whole
-  // limit, it also fits into the share.
+  // The share is at least 1 (unless the limit is 0). A request whose cost fits into the whole limit also fits into
+  // the share.
   const share = Math.max(
     localQuota(window.limit, rule.localShare),
     Math.min(counter.cost, window.limit),
@@ -52,8 +52,7 @@ function localCounterOf(ruleCounter: RuleCounter): RuleCounter {
 }
 
 /**
- * Returns a share of a limit, rounded up. Floating-point errors are removed first, so that 100 ×
- * 0.07 is 7 and not 8.
+ * Returns a share of a limit, rounded up. Removes floating-point errors first, so that 100 × 0.07 is 7 instead of 8.
  */
 function localQuota(limit: number, share: number): number {
   return Math.ceil(Number((limit * share).toPrecision(15)));
@@ -62,23 +61,23 @@ function localQuota(limit: number, share: number): number {
 /** Cloudflare's rate limiting binding. The binding counts per location, and only approximately. */
 export type NativeLimiter = Pick<RateLimit, "limit">;
 
-/** The longest period of Cloudflare's limiter, in milliseconds. Then it has quota again. */
+/** The longest period of Cloudflare's limiter, in milliseconds. After this time, the limiter has quota again. */
 const NATIVE_PERIOD_MS = 60_000;
 
 /**
- * Returns how long a decision waits for the native limiter, in milliseconds. It is meant to run on the same
- * machine, and shares the deadline with the store.
+ * Returns how long a decision waits for the native limiter, in milliseconds. The native limiter should run on the
+ * same machine. It shares the deadline with the store.
  */
 function nativeTimeoutMs(timeoutMs: number): number {
   return Math.min(20, timeoutMs / 2);
 }
 
-/** After a timeout, Weir does not call the native limiter for this long, in milliseconds. */
+/** The time in milliseconds for which Weir does not call the native limiter after a timeout. */
 const PAUSE_MS = 1000;
 
 /**
- * Creates a function that checks a client against the native limiter. If there is none, or if it fails or times
- * out, the isolate's own counters decide alone.
+ * Creates a function that asks the native limiter whether a client may pass. Without a native limiter, or if it fails
+ * or times out, the isolate's own counters decide alone.
  */
 function createNativeGuard(
   nativeLimiter: NativeLimiter | undefined,
@@ -88,8 +87,7 @@ function createNativeGuard(
 
   return async function isWithinNativeLimit({ rule, identity }) {
     const now = Date.now();
-    // If more than PAUSE_MS is left of the pause, the clock was set back, and the pause counts as
-    // ended.
+    // If more than PAUSE_MS is left, the clock was set back, and the pause has ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
     try {
@@ -105,7 +103,7 @@ function createNativeGuard(
 
 /** Decides requests in this isolate while the store is unavailable, for rules with `onError: "local"`. */
 export interface Fallback {
-  /** Whether this isolate decides a request to which these rules apply, if the store fails. */
+  /** Whether this isolate decides a request with these rules if the store fails. */
   covers(rules: readonly Rule[]): boolean;
 
   /** Returns the part of a decision's deadline that is reserved for the native limiter, in milliseconds. */
@@ -125,10 +123,9 @@ export interface Fallback {
 /**
  * Creates a limiter that counts in this isolate only.
  *
- * Cloudflare runs many isolates, and each of them counts alone. Each isolate admits a share of the
- * limit (`localShare`). If n isolates receive requests of a client, they admit up to n times this
- * share in total. A native limiter reduces this total, because it counts the requests of a whole
- * location.
+ * Each of Cloudflare's many isolates counts alone, and admits a share of the limit (`localShare`). So n isolates
+ * admit up to n times this share of a client's requests. A native limiter reduces this total, because it counts the
+ * requests of a whole location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
@@ -154,7 +151,7 @@ export function createFallback(
         const answer = (await answered) as Answer;
         const decision = decisionOf({ ...answer, fromMemory: false }, ruleCounters);
         if (decision.outcome === "limited") return { ...decision, storeFailure: failure };
-        // A check must take no quota, but each call to the native limiter takes some.
+        // A check must take no quota, but a call to the native limiter takes quota.
         if (options?.checkOnly) return allowed(failure);
         const { verdicts } = decision;
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
@@ -167,8 +164,8 @@ export function createFallback(
         );
         return limitedBy(denying, verdicts, failure);
       } catch (error) {
-        // Most likely the memory is full. A request that is not counted must not pass. So it is
-        // answered as with `onError: "closed"`.
+        // Probably the memory is full. A request that is not counted must not pass, so it is answered as with
+        // `onError: "closed"`.
         const cause = error instanceof StoreError ? error.failure : "internal";
         return { ...failure, cause, detail: "this isolate cannot count either", open: false };
       }
@@ -182,8 +179,7 @@ export function createFallback(
           return reserve && cost < 0 ? inWindowsOf(reserve, local) : local;
         });
       if (ruleCounters.length === 0) return;
-      // If the memory is full, this call fails. The next decision then fails too, and denies its
-      // request.
+      // This call fails if the memory is full. The next decision then fails too, and denies its request.
       await store.adjust(countersOf(ruleCounters), Date.now()).catch(() => {});
     },
   };
@@ -199,7 +195,7 @@ function allowed(storeFailure: Undecided, verdicts: readonly RuleVerdict[] = [])
   return { ...NO_ENFORCED_RULE, verdicts, storeFailure };
 }
 
-/** The denial by the native limiter, which does not say when it has quota again. */
+/** Returns the denial by the native limiter. This limiter does not say when it has quota again. */
 function limitedBy(
   denying: RuleVerdict,
   verdicts: readonly RuleVerdict[],

@@ -37,15 +37,15 @@ import {
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 
 /**
- * If identifying the client takes at most this part of the deadline, the store's deadline stays the
- * same. So most requests need no wrapper that shortens the deadline.
+ * The part of the deadline that identifying the client may take without shortening the store's deadline. So most
+ * requests need no wrapper with a shorter deadline.
  */
 const NEGLIGIBLE_SHARE = 0.05;
 
 /**
- * The maximum number of calls in {@link SHADOW_PERIOD_MS} that an isolate makes for rules in shadow mode
- * although the request is denied without a call. Otherwise a denied client could cause a call with each
- * request, by varying the key of a rule in shadow mode.
+ * The maximum number of calls in {@link SHADOW_PERIOD_MS} that an isolate makes for rules in shadow mode after
+ * denials without a call. Otherwise a denied client could cause a call with each request, by varying the key of a
+ * rule in shadow mode.
  */
 const SHADOW_CALLS = 20;
 const SHADOW_PERIOD_MS = 10_000;
@@ -55,7 +55,7 @@ type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 interface LimiterOptions {
   /** Called for rules with `onError: "local"` if the store fails. */
   readonly nativeLimiter?: NativeLimiter | undefined;
-  /** Lets a task run to its end although no response waits for it. */
+  /** Keeps the Worker alive until a task has ended. */
   readonly background?: (task: Promise<unknown>) => void;
   /** Returns this isolate's time, in milliseconds since the Unix epoch. @default Date.now */
   readonly time?: () => number;
@@ -73,7 +73,7 @@ export class Limiter {
   readonly #fallback: Fallback;
   readonly #background: (task: Promise<unknown>) => void;
   readonly #time: () => number;
-  /** The number of the period in which `#shadowCalls` were made. */
+  /** The number of the period that `#shadowCalls` counts. */
   #shadowPeriod = 0;
   #shadowCalls = 0;
 
@@ -91,11 +91,11 @@ export class Limiter {
   }
 
   /**
-   * Decides a request by all rules that apply to it. Never rejects. One call to the store decides
-   * all rules, except for rules in shadow mode whose client is identified later.
+   * Decides a request by all rules that apply to it. Never rejects. One call to the store decides all rules whose
+   * client is known. Rules in shadow mode may identify the client later.
    *
-   * @param spentMs the time that Weir needed to identify the client, in milliseconds. If this time
-   * is long, the store gets less time
+   * @param spentMs the time that Weir needed to identify the client, in milliseconds. If this time is long, the store
+   * gets less time
    */
   async decide(
     appliedRules: readonly AppliedRule[],
@@ -103,7 +103,7 @@ export class Limiter {
     spentMs = 0,
   ): Promise<Decision> {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
-    // A denial from memory must be known before the store is called for rules in shadow mode.
+    // A denial from memory must be known first, because rules in shadow mode are then decided separately.
     const denial =
       groups.shadow.length > 0 || pendingRules.length > 0
         ? this.#certainDenialOf(groups.enforced)
@@ -127,11 +127,11 @@ export class Limiter {
   }
 
   /**
-   * Denies a request without waiting, if some of its rules certainly deny it: by a limit of 0, by an
-   * operator's block, or from memory. Never throws.
+   * Denies a request without waiting, if some of its rules certainly deny it: by a limit of 0, by an operator's
+   * block, or from memory. Never throws.
    *
-   * @param appliedRules the rules whose client and tier are known. The cost may be the lowest possible one
-   * @param options with `random` of the later decision, so that both ask the same shards
+   * @param appliedRules the rules with a known client and tier. Their cost may be the lowest possible cost
+   * @param options with the `random` of the later decision, so that both decisions choose the same shards
    * @returns undefined if the request must be decided by all of its rules
    */
   denialOf(appliedRules: readonly AppliedRule[], options?: DecideOptions): Limited | undefined {
@@ -146,13 +146,13 @@ export class Limiter {
   }
 
   /**
-   * Charges the rules that have admitted the request, with one call to the store. If a reserve was
-   * charged, charges or gives back only the difference. A rule in shadow mode is charged after the store
-   * has decided it, because its reserve is not known before.
+   * Charges the rules that have admitted the request, with one call to the store. After a reserve, charges or gives
+   * back only the difference. A rule in shadow mode is charged once the store has decided it, because its reserve is
+   * unknown before.
    *
    * @param decision if this isolate decided alone, only the counters in its memory are charged
    * @returns the updated quotas of the enforced rules that were charged in the store
-   * @throws {StoreError} if the call to the store failed; it may have charged the counters anyway
+   * @throws {StoreError} if the call to the store failed. The store may have charged the counters anyway
    */
   async chargeResponse(
     { verdicts, storeFailure }: Pick<Allowed, "verdicts" | "storeFailure">,
@@ -174,7 +174,7 @@ export class Limiter {
     try {
       return await this.#charge(charges);
     } catch (error) {
-      // This isolate has not charged the reserves, so it gives nothing back.
+      // This isolate did not charge the reserves, so it gives none of them back.
       await this.#fallback.charge(charges.filter(({ cost }) => cost > 0));
       throw error;
     }
@@ -196,8 +196,8 @@ export class Limiter {
   }
 
   /**
-   * Returns the counters of the rules in groups, the verdicts of other rules than the enforced ones that block
-   * the client, and the rules whose client is identified later.
+   * Returns the counters of the rules, in groups. Also returns the rules whose client is identified later, and the
+   * verdicts of rules in other modes under which the client is blocked.
    */
   #groupsOf(appliedRules: readonly AppliedRule[], options?: DecideOptions) {
     const groups = emptyGroups();
@@ -242,10 +242,9 @@ export class Limiter {
   }
 
   /**
-   * Decides groups with at most one call. Waits only for the enforced rules, and for the rules with the mode
-   * `mark`.
+   * Decides groups with at most one call. Waits only for the enforced rules and the rules with the mode `mark`.
    *
-   * @param restMs the deadline, if it is shorter than the store's own
+   * @param restMs the deadline, if it is shorter than the store's own deadline
    * @throws {StoreError} if the enforced rules could not be decided
    */
   async #decideGroups(
@@ -263,7 +262,7 @@ export class Limiter {
     const next = () => timed.next().value as Promise<Answer>;
     const own = enforced.length > 0 ? next() : undefined;
     const shadowVerdicts = shadow.map((each) => shadowVerdictOf(each, next()));
-    // After a denial, nobody waits for the marks.
+    // After a denial, no code waits for the marks.
     const markVerdicts = marks.map((each) => singleVerdictOf(each, next()));
     const decision = own ? decisionOf(await own, enforced) : NO_ENFORCED_RULE;
     const others = [...blocked.filter(isShadow), ...shadowVerdicts, ...pending];
@@ -274,8 +273,8 @@ export class Limiter {
   }
 
   /**
-   * Returns the time that is left until the decision's deadline, but at least half of the whole time;
-   * undefined if nearly the whole time is left.
+   * Returns the time left until the decision's deadline, but at least half of the whole time. Returns undefined if
+   * nearly the whole time is left.
    */
   #restMs(appliedRules: readonly AppliedRule[], spentMs: number): number | undefined {
     const { timeoutMs } = this.#config;
@@ -302,8 +301,8 @@ export class Limiter {
   /**
    * Decides rules in shadow mode in a separate call.
    *
-   * @param isDenied whether the request is denied without a call. Then the rules are decided only while
-   * the isolate has made few such calls: see {@link SHADOW_CALLS}
+   * @param isDenied whether the request is denied without a call. The rules are then decided only within
+   * {@link SHADOW_CALLS}
    */
   #decideShadowGroups(
     groups: readonly (readonly RuleCounter[])[],
@@ -329,7 +328,7 @@ export class Limiter {
     return quotasOf(ruleCounters, { admitted: true, tallies, now: now ?? this.#time() });
   }
 
-  /** Charges rules in shadow mode in a separate call. Its failure affects no enforced rule. */
+  /** Charges rules in shadow mode in a separate call, so that its failure affects no enforced rule. */
   async #chargeShadowRules(verdicts: readonly RuleVerdict[], costOf: CostOf): Promise<void> {
     const charges = responseChargesOf(await settledVerdictsOf(verdicts), costOf);
     if (charges.length > 0) await this.#charge(charges);
@@ -356,7 +355,7 @@ function isShadow({ appliedRule }: RuleVerdict): boolean {
   return appliedRule.rule.mode === "shadow";
 }
 
-/** Returns the verdict of a rule in shadow mode, whose store answers later. */
+/** Returns the verdict of a rule in shadow mode before the store has answered. */
 function shadowVerdictOf(
   ruleCounters: readonly RuleCounter[],
   answered: Promise<Answer>,
