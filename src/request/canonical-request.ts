@@ -11,9 +11,9 @@ interface PreflightParts {
 }
 
 /**
- * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
- * never has a body or credentials, and never changes the protocol or the method. So a request with one of
- * these counts as an ordinary OPTIONS request, even if it has the headers of a preflight.
+ * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight has no body and no
+ * credentials, and never changes the protocol or the method. A request with the headers of a preflight but a
+ * different form counts as an ordinary OPTIONS request.
  */
 export function isPreflight(method: string, request: PreflightParts): boolean {
   if (method !== "OPTIONS") return false;
@@ -22,8 +22,7 @@ export function isPreflight(method: string, request: PreflightParts): boolean {
     Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
     !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
     headersNamed(OTHER_METHODS, headers).length === 0 &&
-    // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body. So a length
-    // of 0 counts as no body.
+    // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body.
     (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
   );
 }
@@ -36,35 +35,33 @@ const NOT_IN_PREFLIGHTS = [
   "upgrade",
 ];
 
-/** Headers whose values some origins use as the method, so that rules must count such a request. */
+/** Headers whose values some origins use as the method. Rules must count a request with such a header. */
 const OTHER_METHODS = namePattern("x-http-method-override", "x-http-method", "x-method-override");
 
-/**
- * A request in its canonical form, in which different spellings of one host, path or method are equal.
- */
+/** A request in its canonical form. Different spellings of a host, a path or a method have the same form. */
 export interface CanonicalRequest extends CanonicalPath {
   /** The method in upper case. HEAD becomes GET, because an origin does the same work for both. */
   readonly method: string;
   /** The method that the client sent, in upper case, for rules that name HEAD. */
   readonly sentMethod: string;
-  /** Whether the request is a CORS preflight. Only rules that name OPTIONS count these. */
+  /** Whether the request is a CORS preflight. Only rules that name OPTIONS count preflights. */
   readonly isPreflight: boolean;
   /** The host name in lower case, without a port and without trailing dots. */
   readonly host: string;
   /** The query with its question mark; empty if there is none. */
   readonly search: string;
   /**
-   * Whether the path has an escaped question mark, or the query begins with a second one. Some
-   * origins then read parameters that the query does not have.
+   * Whether the path has an escaped question mark, or the query begins with a second question mark. Some origins then
+   * read parameters that the query lacks.
    */
   readonly hasHiddenQuery: boolean;
   readonly headers: ReadonlyHeaders;
   /** The headers, cookies and query parameters, each read once. */
   readonly sent: SentValues;
   /**
-   * The variants that an app certainly uses: first the one by which its router has routed the
-   * request, then the one of the parsed URL, which the app forwards. Undefined if no app routes the
-   * request, or if the path has only one variant.
+   * The variants that an app certainly uses: the variant by which its router has routed the request, and then the
+   * variant of the parsed URL, which the app forwards. Undefined if no app routes the request, or if the path has
+   * only one variant.
    */
   readonly routed?: readonly string[] | undefined;
   /** Whether the request has a body, which may be empty. */
@@ -74,7 +71,7 @@ export interface CanonicalRequest extends CanonicalPath {
 }
 
 /**
- * Cloudflare's data that keys and conditions use. Tests compile this module for Node, without
+ * Cloudflare's data that keys and conditions use. Declared here, because tests compile this module for Node, without
  * Cloudflare's types.
  */
 export interface ClientFacts {
@@ -90,9 +87,9 @@ export interface Place extends CanonicalPath {
 }
 
 /**
- * The caches store the host and the canonical path of short URLs, because computing these takes longer
- * than a decision from memory. Each cache takes approximately half a megabyte. The cache key is the URL
- * without its query. Only unambiguous paths are cached, because they have one variant.
+ * The caches store the hosts and canonical paths of short URLs, because computing a path takes longer than a decision
+ * from memory. Each cache takes approximately half a megabyte. The cache key is the URL without its query. Only
+ * unambiguous paths are cached, because such a path has one variant.
  */
 const CACHED_PLACES = 512;
 const MAX_CACHED_LENGTH = 256;
@@ -102,12 +99,11 @@ const caseSensitivePlaces = new LruCache<Place>(CACHED_PLACES);
 /**
  * Brings a request into its canonical form.
  *
- * @param routedPath the path that an app's router has used, if any. A router may use the URL as the
- * client sent it, while Weir uses the parsed URL. If these paths differ, the request has the
- * variants of both paths
+ * @param routedPath the path that an app's router has used, if any. A router may use the URL as the client sent it,
+ * while Weir uses the parsed URL. If the paths differ, the request has the variants of both paths
  * @param names the cookies and query parameters that the rules read
- * @returns undefined if the host and the path of the request are unclear (see {@link namesPlace}),
- * or if the path is too long to compute its variants
+ * @returns undefined if the host and the path of the request are unclear (see {@link namesPlace}), or if the path is
+ * too long to compute its variants
  */
 export function canonicalRequest(
   request: Request,
@@ -121,14 +117,14 @@ export function canonicalRequest(
     return new RequestReader(request, place, names);
   }
   const { pathname } = new URL(request.url);
-  // Both paths in total must not exceed the maximum size of one path.
+  // The maximum size of one path applies to the sum of both paths.
   if (isTooLong(pathname, routedPath)) return undefined;
   const other = canonicalPath(routedPath, caseSensitivePaths);
   const routed = [routedPath, pathname].map((path) => readAsRouter(path, caseSensitivePaths));
   return new RequestReader(request, mergePath(place, other, routed), names);
 }
 
-/** Adds the variants of a second path, and those that an app uses, to the variants of a URL's path. */
+/** Adds the variants of a second path, and the variants that an app uses, to the variants of a URL's path. */
 function mergePath(place: Place, other: CanonicalPath, routed: readonly string[]) {
   const variants = [...new Set([...place.variants, ...other.variants, ...routed])];
   return {
@@ -142,8 +138,7 @@ function mergePath(place: Place, other: CanonicalPath, routed: readonly string[]
 
 /** @returns undefined under the same conditions as {@link canonicalRequest} */
 export function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
-  // The cache key omits the query, because a query never changes the host or the path, and never
-  // makes a URL invalid.
+  // The query never changes the host or the path, and never makes a URL invalid. So the cache key omits it.
   const queryIndex = url.indexOf("?");
   const text = queryIndex === -1 ? url : url.slice(0, queryIndex);
   // A cached slice keeps its whole URL in memory, so the maximum length applies to the whole URL.
@@ -183,7 +178,7 @@ function parse(url: string): URL | undefined {
   return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) ? (URL.parse(url) ?? undefined) : undefined;
 }
 
-/** The query and Cloudflare's data are read only if needed, because the runtime creates them at each access. */
+/** Reads the query and Cloudflare's data only if needed, because the runtime creates them at each access. */
 class RequestReader implements CanonicalRequest {
   readonly path: string;
   readonly isUnambiguous: boolean;

@@ -8,7 +8,7 @@ import { withTimeout } from "./timeout.ts";
 /** The reason why a function in `custom` has no result. */
 export type CustomFailure = "timeout" | "threw";
 
-/** What the functions for one request get, and share. */
+/** The input of the functions for one request. */
 interface CallOptions {
   readonly functions: CustomFunctions;
   readonly request: Request;
@@ -16,10 +16,7 @@ interface CallOptions {
   readonly timeoutMs: number;
   /** When the request arrived, in milliseconds since the Unix epoch. */
   readonly arrivedAt: number;
-  /**
-   * Reports that a function in `custom.keys` failed. The error is not passed, because it may contain a
-   * secret.
-   */
+  /** Reports that a function in `custom.keys` failed. Does not pass the error, because it may contain a secret. */
   readonly onKeyFailure: (name: string, cause: CustomFailure) => void;
 }
 
@@ -33,14 +30,14 @@ const TIMEOUT = Symbol("timeout");
 /**
  * Calls the functions for keys and costs `custom:NAME`, for one request.
  *
- * All functions of a request share one deadline: `timeoutMs` after the request has arrived. If a
- * function takes longer, its key counts as absent, or its cost as unknown, and the request is decided
- * without its value. Otherwise a client could send its body slowly to a function that reads the body.
- * The request would then be undecided, and an open rule would let it pass.
+ * All functions of a request share one deadline: `timeoutMs` after the request has arrived. If a function takes
+ * longer, its key counts as absent, or its cost as unknown, and the request is decided without its value. Otherwise a
+ * client could send its body slowly to a function that reads the body. The request would then be undecided, and a
+ * rule with `onError: "open"` would let it pass.
  */
 export class CustomCalls {
   readonly #options: CallOptions;
-  /** The results by the names of the functions, each of which is called once. */
+  /** The results by the names of the functions. Each function is called once. */
   readonly #results = new Map<string, Promise<CallResult>>();
   #firstStartAt: number | undefined;
   #lastEndAt = 0;
@@ -49,10 +46,7 @@ export class CustomCalls {
     this.#options = options;
   }
 
-  /**
-   * The milliseconds from the start of the first call to the end of the last call; at most
-   * `timeoutMs`.
-   */
+  /** The milliseconds from the start of the first call to the end of the last call; at most `timeoutMs`. */
   get spentMs(): number {
     if (this.#firstStartAt === undefined) return 0;
     return Math.min(this.#options.timeoutMs, Math.max(0, this.#lastEndAt - this.#firstStartAt));
@@ -94,10 +88,7 @@ export class CustomCalls {
     return { failure };
   }
 
-  /**
-   * Waits for a result until the deadline. A rejection after the deadline needs no handler, because
-   * `Promise.race` has already added one.
-   */
+  /** Waits for a result until the deadline. `Promise.race` handles a rejection after the deadline. */
   #inTime(result: PromiseLike<unknown>): Promise<unknown> {
     const { arrivedAt, timeoutMs } = this.#options;
     const elapsedMs = Math.max(0, Date.now() - arrivedAt);
@@ -114,10 +105,9 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 export type CostFailure = CustomFailure | "missing" | "invalid";
 
 /**
- * Reports that the cost under a rule could not be read. The value is not passed, because a client
- * may have chosen it.
+ * Reports that the cost under a rule could not be read. Does not pass the value, because a client may have chosen it.
  *
- * @param source what determines the cost, in the notation of the configuration
+ * @param source the value that determines the cost, in the notation of the configuration
  */
 export type OnUnreadableCost = (rule: string, source: string, cause: CostFailure) => void;
 
@@ -128,7 +118,7 @@ export function hasCustomCost({ cost }: Rule): boolean {
   return customNameIn(cost) !== undefined;
 }
 
-/** @returns undefined unless the cost of the rule is the length of the body */
+/** @returns undefined unless the length of the body determines the cost of the rule */
 export function bodyCostOf(
   rule: Rule,
   windows: readonly Window[],
@@ -161,8 +151,8 @@ export async function customCostOf(
 }
 
 /**
- * Returns the lowest cost that the function of a rule's cost may return: 0, which is free, unless the
- * function states more. The rule's `max` bounds it, as it bounds the function's result.
+ * Returns the lowest cost that the function of a rule's cost may return: its `atLeast`, or else 0. The rule's `max`
+ * also bounds this cost.
  */
 export function lowestCost(cost: Cost, functions: CustomFunctions["costs"]): number {
   const atLeast = functions?.get(customNameIn(cost) ?? "")?.atLeast;
@@ -170,8 +160,8 @@ export function lowestCost(cost: Cost, functions: CustomFunctions["costs"]): num
 }
 
 /**
- * Returns the cost of a request whose true cost is unknown. A client can cause this, so `default`
- * never lowers the cost.
+ * Returns the cost of a request whose true cost is unknown. `default` never lowers this cost, because a client can
+ * make a cost unknown.
  *
  * @param withoutMax the cost if the configuration has neither `max` nor a higher `default`
  */
@@ -197,9 +187,9 @@ function capped(value: number, { max = MAX_LIMIT }: ComputedCost): number {
   return Math.min(Math.abs(value), max);
 }
 
-/** In bytes. The runtime forwards at most as many bytes as Content-Length states. */
+/** Returns the length in bytes. The runtime forwards at most as many bytes as Content-Length states. */
 function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
-  // The coding determines where such a body ends, and Content-Length has no effect.
+  // The coding determines where such a body ends; Content-Length has no effect.
   if (headers.has("transfer-encoding")) return "missing";
   const length = headers.get("content-length");
   if (length === null) return hasBody ? "missing" : 0;
@@ -207,9 +197,8 @@ function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
 }
 
 /**
- * Returns the cost of a body of unknown length: the whole limit of the client's smallest window, or
- * of the smallest shard of this window. The cost is at least 1, because a request that costs 0
- * passes even with a limit of 0.
+ * Returns the cost of a body of unknown length: the whole limit of the client's smallest window, or of the smallest
+ * shard of this window. The cost is at least 1, because a cost of 0 passes even a limit of 0.
  */
 function smallestLimit(windows: readonly Window[], shards: number): number {
   const smallest = Math.min(...windows.map(({ limit }) => limit));

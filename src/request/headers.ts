@@ -3,8 +3,8 @@ import { LruCache } from "./lru-cache.ts";
 import { removeTrailing } from "./text-folding.ts";
 
 /**
- * The headers of a request or of a response, with names in lower case. `Headers` has this form.
- * The headers of a log have it too, and need no validation and no copy.
+ * The headers of a request or of a response, with names in lower case. `Headers` has this form. So have the headers
+ * of a log, without validation and copies.
  */
 export interface ReadonlyHeaders {
   get(name: string): string | null;
@@ -16,9 +16,8 @@ const SEPARATOR = "[^a-z\\d]";
 const SEPARATORS = new RegExp(SEPARATOR, "g");
 
 /**
- * Returns the form in which servers may see the name of a header. Servers that pass headers as
- * variables, as CGI does, do not distinguish `_` from `-`, and some of them replace every character that is
- * no letter or digit.
+ * Returns the form in which servers may see the name of a header. CGI and similar interfaces do not distinguish `_`
+ * from `-`. Some servers replace every character other than letters and digits.
  *
  * @param name a name in lower case
  */
@@ -27,8 +26,8 @@ export function foldHeaderName(name: string): string {
 }
 
 /**
- * Returns a pattern that matches each name with the folded form of one of the given names. Testing it is
- * faster than folding a name.
+ * Returns a pattern that matches each name with the folded form of one of the given names. This is faster than
+ * folding each name.
  *
  * @param names names in lower case, with `-` as the only separator
  */
@@ -39,25 +38,24 @@ export function namePattern(...names: readonly string[]): RegExp {
 /** Returns the names of the headers that match a pattern of {@link namePattern}. */
 export function headersNamed(pattern: RegExp, headers: ReadonlyHeaders): string[] {
   const found: string[] = [];
-  // Every request is searched, and a loop takes half the time of a filtered copy of all names.
+  // This code runs for every request. The loop takes half the time of a filtered copy of all names.
   for (const name of headers.keys()) if (pattern.test(name)) found.push(name);
   return found;
 }
 
 /**
- * The address in CF-Connecting-IP if a Worker of another zone sends the request. All such Workers
- * share this address. So Weir uses their zone as the key instead. Cloudflare writes the zone into
- * CF-Worker.
+ * The address in CF-Connecting-IP if a Worker of another zone sends the request. All such Workers share this address.
+ * So Weir uses their zone as the key instead, which Cloudflare writes into CF-Worker.
  * https://developers.cloudflare.com/fundamentals/reference/http-headers/#cf-connecting-ip
  */
 const WORKERS_ADDRESS = parseAddress("2a06:98c0:3600::103") as Address;
 
 /**
- * The canonical addresses by the prefix length and the text of CF-Connecting-IP. Parsing an address takes
- * longer than all other work for a key. The cache takes less than 200 KB.
+ * The canonical addresses by the prefix length and the text of CF-Connecting-IP. Without this cache, parsing an
+ * address would take longer than all other work for a key. The cache takes less than 200 KB.
  */
 const addresses = new LruCache<string>(1024);
-/** The length of the longest address, which is an IPv6 address with an IPv4 address at its end. */
+/** The length of the longest address: an IPv6 address with an IPv4 address at its end. */
 const MAX_CACHED_LENGTH = 45;
 
 /** The sender of a request, as far as Cloudflare reports it. */
@@ -85,12 +83,11 @@ export function readClient(headers: ReadonlyHeaders): Client {
 }
 
 /**
- * Returns the text that identifies a client. An IPv6 client is identified by its network, because
- * the client can choose any address in this network.
+ * Returns the text that identifies a client. An IPv6 client is identified by its network, because it can choose any
+ * address there.
  *
  * @param ipv6Prefix the number of leading bits of an IPv6 address that distinguish clients
- * @returns `203.0.113.7`, `2001:db8::/64` or `worker:ZONE`; `unknown` for all requests without an
- * address
+ * @returns `203.0.113.7`, `2001:db8::/64` or `worker:ZONE`; `unknown` for all requests without an address
  */
 export function clientAddress(headers: ReadonlyHeaders, ipv6Prefix: number): string {
   const text = headers.get("cf-connecting-ip") ?? "";
@@ -101,7 +98,7 @@ export function clientAddress(headers: ReadonlyHeaders, ipv6Prefix: number): str
     case "unknown":
       return "unknown";
     case "worker":
-      // This text is not cached, because the cache key does not contain CF-Worker.
+      // Not cached, because the cache key does not contain CF-Worker.
       return `worker:${client.zone}`;
     case "address": {
       const address = canonicalAddress(client.address, ipv6Prefix);
@@ -119,8 +116,8 @@ function canonicalAddress(address: Address, ipv6Prefix: number): string {
 }
 
 /**
- * Returns the zone in CF-Worker. If a Worker has sent this header too, the runtime joins both values
- * by a comma. Weir cannot know which value Cloudflare has written, so the result is then empty.
+ * Returns the zone in CF-Worker. If a Worker has sent this header too, the runtime joins both values by a comma. The
+ * result is then empty, because Weir cannot know Cloudflare's value.
  */
 function readZone(header: string | null): string {
   const zone = removeTrailing(".", header?.trim().toLowerCase() ?? "");

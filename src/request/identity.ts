@@ -4,13 +4,13 @@ import { clientAddress } from "./headers.ts";
 import { LruCache } from "./lru-cache.ts";
 import { type Claims, readClaim } from "./token.ts";
 
-/** Exactly the form of identities. */
+/** Matches exactly the texts with the form of an identity. */
 export const IDENTITY_PATTERN = /^[A-Za-z0-9_-]{22}$/;
 
-/** What is allowed, for messages. */
+/** The allowed form, for messages. */
 export const IDENTITY_FORM = "an identity: 22 characters of A-Z, a-z, 0-9, - and _";
 
-/** Whether a value has the form of a client's identity, so that no address and no key is stored instead. */
+/** Whether a value has the form of a client's identity. So no address or API key is stored as an identity. */
 export function isIdentity(value: unknown): value is string {
   return typeof value === "string" && IDENTITY_PATTERN.test(value);
 }
@@ -72,11 +72,10 @@ export async function identityOf(
 }
 
 /**
- * Returns the same identity as {@link identityOf}, if it is available without waiting, decoding or
- * hashing.
+ * Returns the same identity as {@link identityOf}, if this takes no waiting, decoding or hashing.
  *
- * @returns undefined if the hash is not cached, or if the value of a part must be awaited or
- * decoded. The caller then calls {@link identityOf} only once for all rules with the same key
+ * @returns undefined if the hash is not cached, or if a value must be awaited or decoded. The caller then calls
+ * {@link identityOf} once for all rules with the same key
  */
 export function cachedIdentityOf(
   key: KeyExpression,
@@ -97,9 +96,9 @@ export function cachedIdentityOf(
 }
 
 /**
- * The kinds of keys, from the client's own values to values that all clients share. Nobody else can
- * send a claim of the client's verified token, or send from its address. Anybody can send a header,
- * a cookie, a query parameter or a path that names somebody else.
+ * The kinds of keys, from the client's own values to values that all clients share. Only the client itself can send a
+ * claim of its verified token, or send from its address. Anybody can send a header, a cookie, a query parameter or a
+ * path of somebody else.
  */
 const KINDS_BY_REACH: readonly KeyPart["kind"][] = [
   "jwt",
@@ -121,18 +120,17 @@ const RANKS = new Map<string, number>(KINDS_BY_REACH.map((kind, rank) => [kind, 
 const OWN_RANK = KINDS_BY_REACH.indexOf("ip");
 const LAST_RANK = KINDS_BY_REACH.length - 1;
 
-/** An identity with less than this reach belongs to one client. Others cannot use its quota. */
+/** An identity with a lower reach belongs to one client. Other clients cannot use its quota. */
 export const SHARED_REACH = (OWN_RANK + 1) * KINDS_BY_REACH.length;
 
 /**
- * Returns how widely an identity is shared, from 0 for a verified user to 182 for all clients. Only
- * the kinds of the values determine it, and the identity is a hash of these kinds too. So an
- * identity always has the same reach.
+ * Returns a number for the clients that share an identity: from 0 for a verified user to 182 for all clients. Only
+ * the kinds of the values determine the number. The identity is a hash of these kinds too, so it always has the same
+ * reach.
  *
- * If several values make up an identity, only clients with all of them can use its quota, so the
- * value with the lowest rank counts. Among the client's own identities, those with a value that the
- * client can vary come later. Among shared identities, those with more values come earlier, because
- * fewer clients share them.
+ * Only clients with all values of an identity can use its quota, so the value with the lowest rank counts. Among the
+ * client's own identities, identities with a value that the client can vary come later. Among shared identities,
+ * identities with more values come earlier, because fewer clients share them.
  */
 function reachOf(values: readonly NamedValue[]): number {
   let [lowest, highest] = [LAST_RANK, 0];
@@ -149,9 +147,9 @@ function reachOf(values: readonly NamedValue[]): number {
 /**
  * Computes an identity from the values of a key: 22 characters of base64url.
  *
- * The hashed text contains the length of each name and value before the name or value. So a value
- * cannot look like two values or like a value of another name. The hash limits the length of the
- * identity, and keeps addresses and API keys out of the store.
+ * In the hashed text, the length of each name or value stands before it. So a value cannot look like two values or
+ * like a value of another name. Because of the hash, identities are short, and the store contains no addresses or API
+ * keys.
  */
 export function hashValues(values: readonly NamedValue[], secret?: string): Promise<string> {
   return hasherFor(secret).hash(encodeValues(values));
@@ -166,7 +164,7 @@ export function encodeValues(values: readonly NamedValue[]): string {
   return text;
 }
 
-/** @returns undefined if the request does not have the value; a promise only if Weir must wait for it */
+/** @returns undefined if the request lacks the value; a promise only if Weir must wait for the value */
 export function readPart(
   part: KeyPart,
   context: KeyContext,
@@ -191,7 +189,7 @@ export function valueIn(part: KeyPart, context: RequestContext): NamedValue | un
   return part.kind === "ip" ? addressIn(context) : namedValue(part, readValue(part, context));
 }
 
-/** @returns undefined if the value is empty or too long, because such a value counts as absent */
+/** @returns undefined if the value counts as absent, because it is empty or too long */
 function namedValue(part: KeyPart, value: string | null | undefined): NamedValue | undefined {
   if (!value || value.length > MAX_KEY_LENGTH) return undefined;
   return { name: keyPartName(part), value };
@@ -244,9 +242,9 @@ async function readAsync(
   return readClaim(await readClaims(), part);
 }
 
-/** With 128 bits, it is practically impossible that two clients get the same identity by chance. */
+/** With 128 bits, the chance that two clients get the same identity is practically zero. */
 const IDENTITY_BYTES = 16;
-/** Hashes are cached because hashing is the costliest work for a key. */
+/** Hashes are cached because hashing is the slowest work for a key. */
 const CACHED_HASHES = 2048;
 const MAX_CACHED_LENGTH = 128;
 const encoder = new TextEncoder();
@@ -276,13 +274,13 @@ class Hasher {
   }
 }
 
-/** The hashers by their secrets, because hashes with different secrets must not share a cache. */
+/** The hashers by their secrets. Hashes with different secrets must not share a cache. */
 const hashers = new Map<string, Hasher>();
 
 /**
- * Returns the hasher that computes identities. It uses HMAC-SHA-256 with the secret, or SHA-256 if
- * there is no secret, and cuts the result to 128 bits. Anyone who can read the store can guess a
- * value and compare its SHA-256 with an identity. For an HMAC, they also need the secret.
+ * Returns the hasher that computes identities. It uses HMAC-SHA-256, or SHA-256 if there is no secret, and cuts the
+ * result to 128 bits. A reader of the store can guess a value and compare its SHA-256 with an identity. With HMAC,
+ * the reader also needs the secret.
  */
 function hasherFor(secret = ""): Hasher {
   let hasher = hashers.get(secret);
@@ -298,14 +296,13 @@ function sha256(bytes: Uint8Array): Promise<ArrayBuffer> {
 }
 
 /**
- * Compares two texts in a time that does not reveal how many characters of a guess are right. It
- * compares digests, because `timingSafeEqual` needs equal lengths, and the length of a secret must
- * stay unknown.
+ * Compares two texts in a time that does not show how many characters of a guess are right. Compares digests, because
+ * `timingSafeEqual` needs equal lengths, and the length of a secret must stay unknown.
  */
 export async function isSameText(sent: string, expected: string): Promise<boolean> {
   const [one, other] = [await sha256(encoder.encode(sent)), await sha256(encoder.encode(expected))];
   if ("timingSafeEqual" in crypto.subtle) return crypto.subtle.timingSafeEqual(one, other);
-  // Node, in which `weir explain` runs, does not have that function.
+  // Node, in which `weir explain` runs, lacks that function.
   const bytes = new Uint8Array(other);
   return new Uint8Array(one).reduce((sum, byte, at) => sum | (byte ^ (bytes[at] ?? 0)), 0) === 0;
 }
@@ -317,8 +314,8 @@ export function importHmacKey(secret: string): Promise<CryptoKey> {
 }
 
 /**
- * Returns a function that computes HMACs. It stores the imported key, and not the promise of the import,
- * because a request must not wait for another request's promise.
+ * Returns a function that computes HMACs. Stores the imported key instead of the import's promise, because a request
+ * must not wait for another request's promise.
  */
 function createHmac(secret: string): Digest {
   let key: CryptoKey | undefined;

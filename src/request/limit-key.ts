@@ -16,10 +16,10 @@ import { createMatcher, type RuleMatch } from "./matcher.ts";
 import { removeTrailing, trimBlanks } from "./text-folding.ts";
 import { cookieValue, headerValue, queryValue } from "./values.ts";
 
-// This module brings the values of a program's call into the canonical form of the values of requests. If
-// the forms differed, a program would use a counter that no request uses.
+// Brings the values of a program's call into the canonical form of the values of requests. With another form, a
+// program would use a counter that no request uses.
 
-/** The fields of a configuration that affect the canonical form of values. */
+/** The fields of a configuration that determine the canonical form of values. */
 type ValueOptions = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
 
 /** The maximum length of a path that Cloudflare accepts, in characters. */
@@ -34,7 +34,7 @@ function canonicalValue(
   rule: Rule,
   config: ValueOptions,
 ): string | undefined {
-  // Requests are encoded in UTF-8, which cannot encode lone surrogates.
+  // Requests are encoded in UTF-8, which has no lone surrogates.
   if (!value.isWellFormed()) return undefined;
   switch (part.kind) {
     case "ip": {
@@ -75,7 +75,7 @@ function canonicalValue(
   }
 }
 
-/** The values that {@link canonicalValue} accepts, for error messages. The other kinds accept any text. */
+/** The values that {@link canonicalValue} accepts, for error messages. Every other kind accepts any text. */
 const EXPECTED: Partial<Record<KeyPart["kind"], string>> = {
   ip: "an IP address",
   header: 'a text without commas and line breaks, or one credential, such as "Bearer …"',
@@ -102,7 +102,7 @@ function canonicalHeader(name: string, value: string): string | undefined {
 }
 
 function canonicalHost(host: string): string | undefined {
-  // DNS does not allow longer names, and converting a very long name to ASCII takes much time.
+  // DNS allows no longer names. Converting a very long name to ASCII takes much time.
   if (host.length > MAX_HOST || !/^[^/?#\\@\s]+$/.test(host)) return undefined;
   return removeTrailing(".", URL.parse(`http://${host}/`)?.hostname ?? "");
 }
@@ -110,14 +110,13 @@ function canonicalHost(host: string): string | undefined {
 function matchedPath(path: string, rule: Rule, config: ValueOptions): string | undefined {
   if (!path.startsWith("/") || /[?#]/.test(path)) return undefined;
   const match = matchPath(path, rule.match.paths, rule, config);
-  // Paths outside the rule's routes are valid too, because an app can apply a rule to any path by
-  // naming the rule in the middleware.
+  // A path outside the rule's routes is valid too, because an app can name the rule in its middleware for any path.
   return match ? match.path : matchPath(path, undefined, rule, config)?.path;
 }
 
 /**
- * Writes a parameter's value into a route of the rule, and `x` into all other segments. Matches this path
- * against the route, and returns the parameter that the route has read.
+ * Writes a parameter's value into a route of the rule, and `x` into all other segments. Matches this path against the
+ * route, and returns the parameter's value.
  */
 function matchedParam(
   name: string,
@@ -141,7 +140,7 @@ function matchedParam(
   return undefined;
 }
 
-/** Ignores all conditions of the rule except the given routes. */
+/** Matches a path by the given routes only, without the rule's other conditions. */
 function matchPath(
   path: string,
   paths: readonly string[] | undefined,
@@ -158,13 +157,12 @@ function matchPath(
 }
 
 /**
- * Identifies the client in a program's call, by the values of the rule's key. A `LimitKey` is one
- * value, or a list with one value for each element of the key. If an element of the key has one
- * alternative, the value is a text, such as `"abc"` for `header:x-api-key`. If the element has
- * several alternatives, the value is an object with the name of one alternative, for example `{ ip:
- * "203.0.113.7" }` or `{ "header:x-api-key": "abc" }` for `header:x-api-key | ip`. `{ ip }` is
- * allowed for every element, because Weir uses the client's address if a request has none of the
- * alternatives.
+ * Identifies the client in a program's call, by the values of the rule's key. A `LimitKey` is one value, or a list
+ * with one value for each element of the key. For an element with one alternative, the value is a text, such as
+ * `"abc"` for `header:x-api-key`. For an element with several alternatives, the value is an object with the name of
+ * one alternative, for example `{ ip: "203.0.113.7" }` or `{ "header:x-api-key": "abc" }` for
+ * `header:x-api-key | ip`. Every element accepts `{ ip }`, because Weir uses the client's address if a request has
+ * none of the alternatives.
  *
  * @example
  * await env.LIMITS.limit("api", { key: { "header:x-api-key": "abc" } }); // header:x-api-key | ip
@@ -175,16 +173,15 @@ export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 /** A text, or an object with the name of one alternative and its value. */
 export type LimitKeyValue = string | Readonly<Record<string, string>>;
 
-/** The value for a call without a key. If the rule's key is `global`, such calls share the requests' counter. */
+/** The value for a call without a key. If the rule's key is `global`, the call uses the same counter as requests. */
 const GLOBAL: NamedValue = { name: "global", value: "global" };
 
 /**
- * Returns the identity of the client in a program's call. A request with the same values has the
- * same identity in the gateway, so the call and the request use the same counter.
+ * Returns the identity of the client in a program's call. A request with the same values has the same identity in the
+ * gateway, so the call and the request use the same counter.
  *
  * @param key undefined for one counter that all calls without a key share
- * @throws {TypeError} if the values do not fit the rule's key. The error's message contains none of
- * these values
+ * @throws {TypeError} if the values do not fit the rule's key. The error's message contains no values
  */
 export async function identityOfLimitKey(
   rule: Rule,
@@ -202,7 +199,7 @@ export async function identityOfLimitKey(
   return hashValues(values, secret);
 }
 
-/** @throws {TypeError} if no alternative can have the value, or if no request can contain it */
+/** @throws {TypeError} if no alternative can have the value, or if no request can contain the value */
 function namedValue(rule: Rule, index: number, given: unknown, config: ValueOptions): NamedValue {
   const { part, value } = findAlternative(rule, index, given);
   const name = keyPartName(part);
@@ -219,7 +216,7 @@ function describeExpected(part: KeyPart, value: string): string {
   return EXPECTED[part.kind] ?? "a text of whole Unicode characters";
 }
 
-/** @throws {TypeError} if the element has several alternatives and the value does not name one of them */
+/** @throws {TypeError} if the element has several alternatives and the value names none of them */
 function findAlternative(
   rule: Rule,
   index: number,
@@ -229,7 +226,7 @@ function findAlternative(
   const [first, ...others] = alternatives;
   if (isRecord(given)) {
     const [[name = "", value] = [], ...more] = Object.entries(given);
-    // Programs may use any spelling of the name that a configuration may use.
+    // Programs may use every spelling that a configuration may use.
     const [named] = parseAlternatives(name) ?? [];
     const canonical = named && keyPartName(named);
     const part = [...alternatives, ADDRESS].find((each) => keyPartName(each) === canonical);

@@ -1,6 +1,6 @@
 /**
- * A cache of at most `max` results by the texts from which they were computed. When it is full, it drops
- * the less recently used half. A cache miss takes hardly any time.
+ * A cache of at most `max` results, by the texts from which they were computed. A full cache drops the less recently
+ * used half of its results. A cache miss takes hardly any time.
  */
 export class LruCache<Result> {
   readonly #half: number;

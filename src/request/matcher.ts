@@ -24,13 +24,13 @@ export interface RuleMatch extends PathMatch {
 export interface TestedCondition extends Pick<Condition, "field" | "named"> {
   /** Whether it is a condition of `match.except`. */
   readonly isException: boolean;
-  /** Undefined if it is unknown: see `ConditionTest`. */
+  /** Undefined if unknown: see `ConditionTest`. */
   readonly holds: boolean | undefined;
 }
 
 /**
- * Receives each condition that was tested, up to the one that decides. Of a rule without a route that matches the
- * path, no condition is tested.
+ * Receives each tested condition of a rule, up to the one that decides. If no route of the rule matches the path, no
+ * condition is tested.
  */
 export type MatchTrace = (rule: Rule, tested: TestedCondition) => void;
 
@@ -53,7 +53,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
         trace(rule, { ...PATHS, holds: request.isUnambiguous || undefined });
       }
       if (request.isPreflight && isRefusedPreflight(rule, trace)) continue;
-      // If it is unknown whether a condition holds, `match` counts the request, and `except` does not except it.
+      // If the result is unknown, `match` counts the request, and `except` does not except it.
       if (conditions.length > 0 && !allHold(rule, conditions, request, false, trace)) continue;
       if (exceptions) {
         const isExceptedPath = excepted.has(index);
@@ -67,7 +67,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
 
 const PATHS = { field: "paths", isException: false } as const;
 
-/** Whether a rule ignores preflights. Only rules that name OPTIONS count them. */
+/** Whether a rule ignores a preflight. Only rules that name OPTIONS count preflights. */
 function isRefusedPreflight(rule: Rule, trace: MatchTrace | undefined): boolean {
   if (rule.match.methods?.includes("OPTIONS")) return false;
   trace?.(rule, { field: "methods", isException: false, holds: false });
@@ -82,8 +82,8 @@ function isExcepted(
   trace: MatchTrace | undefined,
 ): boolean {
   if (rule.match.except?.paths) {
-    // An origin may read an ambiguous path differently than Weir. If an exception matched such a
-    // path, clients could bypass the rule.
+    // An origin may read an ambiguous path differently than Weir. If exceptions applied to such a path, clients could
+    // bypass the rule.
     const holds = matchesPath && (request.isUnambiguous || undefined);
     trace?.(rule, { ...PATHS, isException: true, holds });
     if (!holds) return false;
@@ -91,7 +91,7 @@ function isExcepted(
   return allHold(rule, conditions, request, true, trace);
 }
 
-/** Tests conditions up to the first that does not hold. If it is unknown, only an exception does not hold. */
+/** Tests conditions up to the first failing one. An unknown result fails only in an exception. */
 function allHold(
   rule: Rule,
   conditions: readonly Condition[],
@@ -110,10 +110,9 @@ function allHold(
 // The conditions of a rule, except those on paths.
 
 /**
- * Whether a condition holds for a request; undefined if this is unknown, because the request lacks
- * a value, or because origins may read different values. A client must not be able to avoid a rule
- * by an unknown result. So if the result is unknown, `match` counts the request, and `except` does
- * not except it.
+ * Whether a condition holds for a request. The result is unknown (undefined) if the request lacks a value, or if
+ * origins may read different values. A client must not avoid a rule by an unknown result. So `match` then counts the
+ * request, and `except` does not except it.
  */
 export type ConditionTest = (request: CanonicalRequest) => boolean | undefined;
 
@@ -143,8 +142,8 @@ function isAsSent(expected: boolean, { isPresent }: SentValue): boolean | undefi
 }
 
 /**
- * Creates the test for a text. The condition holds only if every origin reads exactly the expected
- * text. If some origins may read the expected text and others may not, the result is unknown.
+ * Creates the test for a text. The condition holds only if every origin reads exactly the expected text. If only some
+ * origins may read the expected text, the result is unknown.
  *
  * @param isCredential whether the value has a scheme, which many origins ignore
  */
@@ -184,8 +183,8 @@ function mapPattern(pattern: ValuePattern, map: (text: string) => string): Value
 }
 
 /**
- * Returns the part of an expected value after the scheme. For a prefix that is only a scheme, such
- * as `Bearer`, the result matches every credential, because many origins ignore the scheme.
+ * Returns the part of an expected value after the scheme. If a prefix is only a scheme, such as `Bearer`, the result
+ * matches every credential, because many origins ignore the scheme.
  */
 function credentialPattern(pattern: ValuePattern): ValuePattern {
   const text = patternText(pattern);
@@ -195,7 +194,9 @@ function credentialPattern(pattern: ValuePattern): ValuePattern {
 
 /** One condition of a rule. */
 export interface Condition {
-  /** The field that demands it: `hosts`, or with the name of a header or a parameter, such as `query.export`. */
+  /**
+   * The field of the condition: `hosts`, or a field with the name of a header or a parameter, such as `query.export`.
+   */
   readonly field: string;
   /** The header or the query parameter. */
   readonly named?: NamedCondition;
@@ -229,7 +230,7 @@ function methodTest(methods: readonly string[]): ConditionTest {
   return ({ method, sentMethod }) => methods.includes(method) || methods.includes(sentMethod);
 }
 
-/** Requests from Workers of other zones all have one address, so this address does not identify the client. */
+/** All requests from Workers of other zones have the same address, so it does not identify the client. */
 function isInNetworks({ headers }: CanonicalRequest, networks: NetworkSet): boolean | undefined {
   const client = readClient(headers);
   if (client.kind === "unknown") return undefined;
@@ -237,7 +238,7 @@ function isInNetworks({ headers }: CanonicalRequest, networks: NetworkSet): bool
   return client.kind === "worker" && contains ? undefined : contains;
 }
 
-/** Cloudflare's codes for an unknown country, and for Tor, which hides the country of its users. */
+/** Cloudflare's codes for an unknown country, and for Tor, where the user's country is hidden. */
 const UNKNOWN_COUNTRY = "XX";
 const TOR = "T1";
 
@@ -253,8 +254,8 @@ function asnTest(asns: ReadonlySet<number>): ConditionTest {
 }
 
 /**
- * On every plan, Cloudflare reports the category of a verified bot, and an empty text for any other
- * client. Only with Bot Management does Cloudflare report `verifiedBot`.
+ * Tests the category of a verified bot. Cloudflare reports this category on every plan, with an empty text for any
+ * other client. Cloudflare reports `verifiedBot` only with Bot Management.
  */
 function botTest(bots: NonNullable<Conditions["bots"]>): ConditionTest {
   return ({ cf: { botManagement, verifiedBotCategory: category } = {} }) => {
@@ -272,8 +273,8 @@ type Params = Readonly<Record<string, string>>;
 /** The path that matched a rule's routes, and the parameters in it. */
 export interface PathMatch {
   /**
-   * Undefined if several variants match, because the client chooses how they differ. A variant that an
-   * app certainly uses has a match of its own.
+   * Undefined if several variants match, because a client chooses between them. A variant that an app certainly uses
+   * has its own match.
    */
   readonly path: string | undefined;
   /** The parameters of that path, without the parameters that differ between matching variants. */
@@ -283,16 +284,16 @@ export interface PathMatch {
 /** The rules whose routes match a path, before Weir compares hosts and methods. */
 interface RoutedPath {
   /**
-   * The index of each selected rule, in ascending order, and the path that selected the rule. A rule
-   * occurs more than once only if an app routes the request, and the rule's key differs between the
-   * variants: see {@link CanonicalRequest.routed}.
+   * The index of each selected rule, in ascending order, and the path that selected the rule. A rule occurs several
+   * times only if an app routes the request and the rule's key differs between the variants: see
+   * {@link CanonicalRequest.routed}.
    */
   readonly selected: readonly (readonly [index: number, match: PathMatch])[];
   /** The indices of the rules whose exceptions match the path. */
   readonly excepted: ReadonlySet<number>;
 }
 
-/** The rule that a route selects, or to whose exceptions it belongs. */
+/** The rule that has a route among its routes or exceptions. */
 interface Target {
   readonly index: number;
   readonly isException: boolean;
@@ -311,18 +312,20 @@ interface PathReads {
 
 const NO_PARAMS = Object.freeze({});
 
-/** With these maximums, the cache of paths takes at most approximately 1 MB. */
+/** With these maximums, the cache of paths takes about 1 MB. */
 const CACHED_PATHS = 512;
 const MAX_CACHED_LENGTH = 256;
 const MAX_CACHED_RULES = 16;
 
-/** With one trie router for all rules, the time for a request hardly depends on the number of rules. */
+/**
+ * The routes of all rules in one trie router, so that the time for a request hardly depends on the number of rules.
+ */
 class RouteTable {
   readonly #router = new TrieRouter<Target>();
   /** The indices of the rules without paths, which match every path. */
   readonly #pathless: number[] = [];
   readonly #cache = new LruCache<RoutedPath>(CACHED_PATHS);
-  /** By the rule's index. Undefined for rules that need no value of the path. */
+  /** By the rule's index; undefined for rules that need no value of the path. */
   readonly #reads: readonly (PathReads | undefined)[];
 
   constructor(rules: readonly Rule[], caseSensitivePaths: boolean) {
@@ -339,7 +342,7 @@ class RouteTable {
     }
   }
 
-  /** Caches only unambiguous paths, which have one variant. */
+  /** Caches only unambiguous paths, because such a path has one variant. */
   find(request: CanonicalRequest): RoutedPath {
     const { path, isUnambiguous } = request;
     const cached = isUnambiguous ? this.#cache.get(path) : undefined;
@@ -370,8 +373,8 @@ class RouteTable {
         else select(selected, index, variant, params);
       }
     }
-    // Unstripped variants keep `;parameters`, in which clients can write any text. So an unstripped
-    // variant selects a rule only if none of the other variants has selected it.
+    // Unstripped variants keep `;parameters`, in which clients can write any text. So an unstripped variant selects a
+    // rule only if no other variant selects it.
     const alreadySelected = new Set(selected.keys());
     for (const variant of unstrippedVariants) {
       for (const [{ index, isException }, params] of this.#targetsOf(variant)) {
@@ -382,8 +385,8 @@ class RouteTable {
   }
 
   /**
-   * Replaces the match of a rule by one match for each value that its key may have. A client must
-   * not reach the handler of one key by a path that counts for another key, or for none.
+   * Replaces the match of a rule by one match for each value that its key may have. Otherwise a client could reach a
+   * handler by a path that counts for another key, or for none.
    */
   #addRouted(
     sorted: readonly (readonly [index: number, match: PathMatch])[],
@@ -406,7 +409,7 @@ class RouteTable {
         add(isPathless ? { path, params: NO_PARAMS } : selected.get(index));
       }
       const other = isPathless ? others.length > 0 && match : byOthers.get(index);
-      // If another variant may have another value, the request counts like one that no app routes.
+      // If another variant may have another value, the request counts as if no app had routed it.
       if (other && !matches.some((known) => readsSame(reads, known, other))) add(match);
       return matches.map((each) => [index, each]);
     });
@@ -426,7 +429,7 @@ function select(
 ): void {
   const before = selected.get(index);
   if (!before) selected.set(index, { path: variant, params, variant });
-  // If two routes of a rule match the same variant, the parameters of the first route are used.
+  // If two routes of a rule match the same variant, the first route determines the parameters.
   else if (before.variant !== variant) {
     selected.set(index, { ...intersect(before, variant, params), variant });
   }
@@ -455,12 +458,12 @@ function intersect({ path, params }: PathMatch, otherPath: string, otherParams: 
   return { path: path === otherPath ? path : undefined, params: Object.fromEntries(equal) };
 }
 
-/** Brings a route into the form of canonical paths. Parameters and `*` stay unchanged. */
+/** Brings a route into the form of canonical paths. Leaves parameters and `*` unchanged. */
 function canonicalRoute(route: string, caseSensitivePaths: boolean): string {
   const segments = splitRoute(route).map((segment) => {
     if (segment === "*") return segment;
     if (!segment.startsWith(":")) return canonicalPath(`/${segment}`, caseSensitivePaths).path;
-    // The pattern becomes a group, because Hono would anchor `a|b` as `^a|b$`.
+    // The pattern is put into a group, because Hono would anchor `a|b` as `^a|b$`.
     return segment.replace(/\{(.+)\}/, (_, pattern: string) => {
       return `{(?:${caseSensitivePaths ? pattern : withLowerCase(pattern)})}`;
     });
@@ -479,8 +482,8 @@ const PATTERN_PART =
 const CLASS_PART = /\\.|([^\\])-([^\\\]])|./gsu;
 
 /**
- * Lets a pattern ignore case for paths that are folded to lower case: its upper-case letters match lower-case
- * ones. The modifier `(?i:…)` would do the same, but Node has it only since version 23.
+ * Lets a pattern match paths in lower case: its upper-case letters match lower-case letters. The modifier `(?i:…)`
+ * would do the same, but Node has it only since version 23.
  */
 export function withLowerCase(pattern: string): string {
   return pattern.replace(PATTERN_PART, (part) => {
@@ -489,7 +492,7 @@ export function withLowerCase(pattern: string): string {
   });
 }
 
-/** Adds the lower-case letters of the upper-case ones that a class contains. */
+/** Adds the lower-case forms of the upper-case letters in a class. */
 function withLowerCaseClass(text: string): string {
   const added = [...text.slice(1, -1).matchAll(CLASS_PART)].map(([part, first, last]) => {
     if (!first || !last) return /^\p{Lu}$/u.test(part) ? part.toLowerCase() : "";

@@ -10,12 +10,12 @@ import {
   removeInvalidUtf8,
 } from "./text-folding.ts";
 
-/** The maximum number of times that escapes are decoded. Careless origins decode twice. */
+/** The maximum number of decoding rounds. Careless origins decode twice. */
 const DECODE_ROUNDS = 3;
 
 /**
- * Decodes one level of escapes. Repeated `%25`, as in `%2525252f`, counts as one level, however
- * often it is repeated, because decoding many levels one by one would take long.
+ * Decodes one level of escapes. A repeated `%25`, as in `%2525252f`, counts as one level, because decoding many
+ * levels one by one would take long.
  */
 export function decodeLevel(text: string): string {
   if (!text.includes("%25")) return decodeEscapes(text);
@@ -24,7 +24,7 @@ export function decodeLevel(text: string): string {
   );
 }
 
-/** Decodes a path until nothing changes, but at most `DECODE_ROUNDS` times. */
+/** Decodes a path until nothing changes, in at most `DECODE_ROUNDS` rounds. */
 function decodeAll(text: string): string {
   let decoded = text;
   for (let round = 0; round < DECODE_ROUNDS && decoded.includes("%"); round++) {
@@ -36,7 +36,7 @@ function decodeAll(text: string): string {
 }
 
 /**
- * Decodes a path as lenient decoders do, in rounds, because the result of a round may contain new
+ * Decodes a path as lenient decoders do. There are several rounds, because the result of a round may contain new
  * escapes. Also folds compatible characters, but not case.
  *
  * @param once the path after one call of {@link decodeLevel}
@@ -44,9 +44,8 @@ function decodeAll(text: string): string {
 export function decodeLeniently(once: string): string {
   let decoded = once;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
-    // Later rounds use `decodeLevel`, because folding may have created new escapes from a
-    // full-width `％`. If these escapes are invalid, `decodeLevel` writes them in upper case, and
-    // `decodeNextLevel` would not.
+    // Folding may have created new escapes from a full-width `％`. If these escapes are invalid, `decodeLevel` writes
+    // them in upper case, and `decodeNextLevel` would not.
     const standard = round === 0 ? decodeNextLevel(decoded) : decodeLevel(decoded);
     const next = foldText(decodeNonStandard(standard), true);
     if (next === decoded) break;
@@ -61,11 +60,9 @@ function decodeNextLevel(text: string): string {
 }
 
 /**
- * Returns the variants of a decoded path for origins that strip path parameters. These origins
- * differ in three ways: whether they read `\` as a slash, whether they resolve dots, and whether
- * they strip parameters before they resolve dots. If an origin strips parameters afterwards, a
- * segment `;x` still exists when dots are resolved. Then `..` may remove this segment instead of
- * the segment before it.
+ * Returns the variants of a decoded path for origins that strip path parameters. These origins differ in three ways:
+ * whether they read `\` as a slash, whether they resolve dots, and whether they strip parameters before they resolve
+ * dots. If an origin resolves dots first, `..` may remove a segment `;x` instead of the segment before it.
  *
  * @param fold a function that folds the characters of a segment, if the text is not folded yet
  */
@@ -82,12 +79,11 @@ function strippedVariants(decoded: string, fold: (text: string) => string): stri
 }
 
 /**
- * Returns the variants of a decoded path for origins that do not know path parameters. For these
- * origins, `;x`, a NUL and blanks are part of a segment's text. In one variant, semicolons, NULs
- * and blanks are removed from the start of each segment, because a program may strip them before it
- * uses the segment.
+ * Returns the variants of a decoded path for origins that do not know path parameters. For these origins, `;x`, a NUL
+ * and blanks are part of a segment's text. One variant lacks semicolons, NULs and blanks at the start of each
+ * segment, because programs may strip them from a segment.
  *
- * @param fold the same function as for {@link strippedVariants}
+ * @param fold as for {@link strippedVariants}
  */
 function unstrippedVariants(decoded: string, fold: (text: string) => string): string[] {
   return separatorsIn(decoded).flatMap((separator) => {
@@ -102,7 +98,7 @@ function unstrippedVariants(decoded: string, fold: (text: string) => string): st
   });
 }
 
-/** Returns the canonical form of a decoded path. Of all variants, it makes the most paths equal. */
+/** Returns the canonical form of a decoded path: the variant that makes the most paths equal. */
 function canonicalVariant(decoded: string): string {
   const segments = cutAtNul(decoded).split(/[/\\]/).filter(Boolean);
   return join(resolveDots(segments.map(removeParameters)));
@@ -131,7 +127,7 @@ function cutAtNul(decoded: string): string {
   return decoded.split("\0", 1)[0] ?? "";
 }
 
-/** Removes a segment's parameters, and escapes its slashes, because the origin does not split it again. */
+/** Removes a segment's parameters, and escapes its slashes, because the origin has already split the path. */
 function stripSegment(segment: string): string {
   return escapeSlashes(removeParameters(segment));
 }
@@ -168,24 +164,23 @@ export interface CanonicalPath {
    */
   readonly isUnambiguous: boolean;
   /**
-   * All forms in which an origin may read the path. The canonical form is the first. A rule matches
-   * the request if it matches any of these forms.
+   * All forms in which an origin may read the path, the canonical form first. A rule matches the request if it
+   * matches any of these forms.
    */
   readonly variants: readonly string[];
   /**
-   * Further forms. Origins that do not know path parameters may read the path in these forms, in
-   * which `;x`, a NUL and blanks are part of a segment's text. These forms can select a rule only
-   * if no form in `variants` selects it.
+   * Further forms, for origins that do not know path parameters. In these forms, `;x`, a NUL and blanks are part of a
+   * segment's text. These forms can select a rule only if no form in `variants` selects it.
    */
   readonly unstrippedVariants: readonly string[];
 }
 
-/** A decoded path without these characters is the same for all decoders. */
+/** All decoders read a decoded path without these characters in the same way. */
 const LENIENT_DIFFERS = /[^ -~]|%/;
 
 /**
- * Reads a path as the router of an app does: it splits the path, then decodes each segment, and
- * resolves no dots. The segments are stripped and folded like those of the variants.
+ * Reads a path as the router of an app does: it splits the path, and then decodes each segment. It resolves no dots.
+ * Strips and folds the segments like those of the variants.
  */
 export function readAsRouter(path: string, caseSensitive: boolean): string {
   return joinStripped(
@@ -207,9 +202,9 @@ class PathReader {
   readonly #strict: string;
   /** The path as lenient decoders decode it, folded and cut at `?` or `#`. */
   readonly #lenient: string;
-  /** Whether folding changes separators, so that it matters whether an origin folds before it splits. */
+  /** Whether folding changes separators. The variants then include origins that split before they fold. */
   readonly #foldsSeparators: boolean;
-  /** The segments for origins that split before they decode; undefined if this order has no effect. */
+  /** The segments for origins that split before they decode; undefined if this makes no difference. */
   readonly #splitFirst: readonly string[] | undefined;
 
   constructor(pathname: string, caseSensitive: boolean) {
@@ -257,7 +252,7 @@ class PathReader {
     if (this.#foldsSeparators) add(this.#decoded, this.#fold);
     for (const text of this.#lessDecoded()) {
       for (const variant of strippedVariants(text, this.#fold)) {
-        // A variant that still has escapes is left out, because no route matches it.
+        // No route matches a variant that still has escapes.
         if (!variant.includes("%")) variants.add(variant);
       }
     }
@@ -278,7 +273,7 @@ class PathReader {
 
   #unstrippedVariants(): Set<string> {
     const variants = new Set<string>();
-    // Without these characters, the variants are those of origins that strip them.
+    // Without these characters, an origin that does not strip has the same variants.
     if (!/[;\0\s]/.test(this.#strict)) return variants;
     const add = (text: string, fold: (text: string) => string) => {
       for (const variant of unstrippedVariants(text, fold)) variants.add(variant);
@@ -291,7 +286,7 @@ class PathReader {
     return variants;
   }
 
-  /** Whether the path differs from its canonical form only in one level of escapes, case and a last slash. */
+  /** Whether the path needs only one level of decoding, a change of case and no last slash to become canonical. */
   #isWrittenPlainly(path: string): boolean {
     return (
       !this.#pathname.includes("%25") &&
@@ -309,8 +304,8 @@ function separatorsOf(text: string): string {
 }
 
 /**
- * Returns the path of a network-path reference, such as `/login` for `//host/login`. An origin that
- * resolves the request's target as a URL reads both `//host/login` and `///host/login` as `/login`.
+ * Returns the path of a network-path reference, such as `/login` for `//host/login`. An origin that resolves the
+ * target of the request as a URL reads both `//host/login` and `///host/login` as `/login`.
  *
  * @returns undefined if the text does not begin with two slashes
  */
@@ -330,32 +325,28 @@ function countSlashes(text: string): number {
 const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
 /**
- * The maximum numbers of characters and segments in the path of a request, if the path matches
- * `NEEDS_WORK`. Such a path has up to 44 variants, and up to 31 further variants for origins that
- * do not know path parameters. Computing each variant takes time in proportion to the path's
- * length. Without these maximums, one request could delay the other requests of its isolate. The
- * maximums allow 450 Chinese characters (each takes nine characters when it is escaped), and any
- * key of S3 or R2 (1,024 bytes).
+ * The maximum numbers of characters and segments in the path of a request, if the path matches `NEEDS_WORK`. Such a
+ * path has up to 44 variants, and up to 31 variants for origins that do not know path parameters. The time for each
+ * variant grows with the path's length. So without maximums, one request could delay the other requests of its
+ * isolate. The maximums allow 450 Chinese characters (nine characters each when escaped), and any key of S3 or R2
+ * (1,024 bytes).
  */
 export const MAX_CHARACTERS = 4096;
 export const MAX_SEGMENTS = 128;
 
-/**
- * Matches the short spellings of segment separators. The longer spellings are not matched, because
- * `MAX_CHARACTERS` limits their number.
- */
+/** Matches the short spellings of segment separators. `MAX_CHARACTERS` limits the number of longer spellings. */
 const SEPARATORS = /[/\\]|%(?:25)*(?:2f|5c|u|c0|ef%bc)/gi;
 
 /**
- * Brings a URL's path into the canonical form. Weir matches rules against this form and uses it in
- * keys. Escapes are decoded, including nested escapes. `\` becomes `/`. A NUL ends the path.
- * `;parameters` and white space at the end of a segment are removed. `.`, `..` and empty segments
- * are resolved, and a trailing slash is removed. Compatible characters become equal, and upper case
- * becomes lower case unless `caseSensitive` is true. Bytes that are not UTF-8 stay escaped.
+ * Brings a URL's path into the canonical form. Weir matches rules against this form and uses it in keys. Escapes are
+ * decoded, including nested escapes. `\` becomes `/`. A NUL ends the path. `;parameters` and white space at the end
+ * of a segment are removed. `.`, `..` and empty segments are resolved, and a trailing slash is removed. Compatible
+ * characters become equal, and upper case becomes lower case unless `caseSensitive` is true. Bytes that are not UTF-8
+ * stay escaped.
  *
- * If origins read a path in different ways, the canonical form is the reading that makes the most
- * paths equal, so that these paths share a counter. The variants contain the other readings too.
- * The computation takes time in proportion to the length of the path.
+ * If origins read a path in different ways, the canonical form is the reading that makes the most paths equal, so
+ * that these paths share a counter. The variants contain all readings. The time grows in proportion to the length of
+ * the path.
  *
  * @param pathname the path as the WHATWG URL parser returns it
  */

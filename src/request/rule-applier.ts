@@ -30,7 +30,7 @@ import type { RuleMatch } from "./matcher.ts";
 import { withTimeout } from "./timeout.ts";
 import { type Claims, type ClaimsReader, readClaimList } from "./token.ts";
 
-/** A rule that counts a request, together with the client's identity and quotas under this rule. */
+/** A rule that counts a request, with the client's identity and quotas under this rule. */
 export interface AppliedRule {
   readonly rule: Rule;
   /** The quotas of the client's tier, or the rule's own quotas if the client has no tier. */
@@ -39,20 +39,19 @@ export interface AppliedRule {
   /** How widely the identity is shared: see `Counter.reach`. */
   readonly reach?: number;
   /**
-   * The cost that a value of the request determines; undefined if the rule's cost is constant, or
-   * if only the response determines it.
+   * The cost that a value of the request determines; undefined if the rule's cost is constant or depends on the
+   * response only.
    */
   readonly cost?: number;
   /**
-   * Set only if an operator has blocked the client under this rule: when the block ends, in milliseconds
-   * since the Unix epoch. Then `windows` have no quota, so each request of the client is denied, even one
-   * that costs 0. No store is called for the rule.
+   * The end of an operator's block of the client under this rule, in milliseconds since the Unix epoch; otherwise
+   * missing. `windows` then have no quota, so every request of the client is denied, even with a cost of 0. No store
+   * is called for the rule.
    */
   readonly blockedUntil?: number;
   /**
-   * Set only if the rule is in shadow mode and the identity is not ready in time. Then `windows`
-   * and `identity` are empty. The promise resolves to the complete applied rule, or to an empty
-   * list if the request is exempt.
+   * Set only if the rule is in shadow mode and the identity is not ready in time. `windows` and `identity` are then
+   * empty. The promise resolves to the complete applied rule, or to an empty list if the request is exempt.
    */
   readonly pendingRules?: Promise<readonly AppliedRule[]>;
 }
@@ -65,11 +64,10 @@ export function isExemptAddress(networks: NetworkSet, headers: ReadonlyHeaders):
 
 /**
  * Returns the entry of `exempt` because of which a rule does not count a request: `ips`, or a header such as
- * `headers.x-probe`; undefined if the rule counts the request.
+ * `headers.x-probe`. Returns undefined if the rule counts the request.
  *
- * The networks are compared with the client's full address, and not with the first `ipv6Prefix`
- * bits of it. Workers of other zones share one address, so an address never exempts them. A header
- * whose secret is missing exempts no request.
+ * The networks are compared with the client's full address, without `ipv6Prefix`. Workers of other zones share one
+ * address, so an address never exempts them. A header without a configured secret exempts no request.
  */
 async function exemptionOf(
   { networks, headers }: Exempt,
@@ -80,7 +78,7 @@ async function exemptionOf(
   for (const { name, value } of headers) {
     const sent = request.headers.get(name);
     const expected = typeof value === "string" ? value : secrets.get(value.secret);
-    // No secret is that long, and hashing a header of 64 KiB for each rule would take long.
+    // No secret is that long. Hashing a header of 64 KiB for each rule would take long.
     if (!sent || sent.length > MAX_KEY_LENGTH) continue;
     if (expected && (await isSameText(sent, expected))) return `headers.${name}`;
   }
@@ -88,8 +86,8 @@ async function exemptionOf(
 }
 
 /**
- * Returns the quotas of the client's tier, or the rule's own quotas if it has no such tier. The
- * tier's name is the first alternative of `tiers.by` that the request has.
+ * Returns the quotas of the client's tier, or the rule's own quotas if the rule lacks this tier. The tier's name is
+ * the first alternative of `tiers.by` in the request.
  */
 export async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
   if (!rule.tiers) return rule.windows;
@@ -107,18 +105,18 @@ export async function windowsFor(rule: Rule, context: KeyContext): Promise<reado
 }
 
 /**
- * The maximum time that a request waits for its shadow rules after its enforced rules are ready, in
- * milliseconds. Hashing a key takes less time. A custom function that calls another service takes longer.
+ * The maximum time in milliseconds that a request waits for its shadow rules after its enforced rules are ready.
+ * Hashing a key takes less time. A custom function that calls another service takes longer.
  */
 const SHADOW_GRACE_MS = 2;
 
 /**
- * Collects the applied rules of a request. Shadow rules delay the other rules by at most
- * `SHADOW_GRACE_MS`, and errors of shadow rules do not affect the other rules.
+ * Collects the applied rules of a request. Shadow rules delay the other rules by at most `SHADOW_GRACE_MS`. Errors of
+ * shadow rules do not affect the other rules.
  *
  * @param results the result of each rule
- * @param onWait called with the time for which the enforced rules have waited for rules with the
- * mode `mark`, in milliseconds
+ * @param onWait called with the time in milliseconds that the enforced rules have waited for rules with the mode
+ * `mark`
  */
 export async function collectWithinGrace(
   rules: readonly Rule[],
@@ -145,10 +143,7 @@ export async function collectWithinGrace(
   );
 }
 
-/**
- * Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the
- * request.
- */
+/** Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the request. */
 export type RuleApplier = (
   canonical: CanonicalRequest,
   matches: readonly RuleMatch[],
@@ -160,9 +155,9 @@ interface ApplyOptions {
   /** See {@link collectWithinGrace}. This time must not shorten the deadline of the enforced rules. */
   readonly onWait?: (waitedMs: number) => void;
   /**
-   * Called before a function in `custom` is called, and before a token is verified, with the rules
-   * that are known without it. If it returns true, only these rules are returned. If a function
-   * determines the cost of a rule, the rule has the lowest cost that the function may return.
+   * Called before a token is verified, and before a function in `custom` is called, with the rules that are known by
+   * then. If it returns true, only these rules are returned. A rule whose cost a function determines has the lowest
+   * cost that the function may return.
    */
   readonly isDenied?: (known: readonly AppliedRule[]) => boolean;
   /** Called for each rule, for an explanation. */
@@ -178,25 +173,24 @@ export interface ClientTrace {
   readonly values?: readonly NamedValue[];
 }
 
-/** Where the values come from that are not in the request itself. */
+/** The sources of the values that are not in the request itself. */
 interface Sources extends Pick<KeyContext, "readClaims" | "computeCustom"> {
   /** Returns the cost of a request under a rule whose cost a function determines. */
   readonly costOf: (rule: Rule) => Promise<number | undefined>;
 }
 
 /**
- * The maximum time in milliseconds that a token may take before the functions in `custom` are called.
- * Verifying takes less time. Fetching an issuer's keys takes longer.
+ * The maximum time in milliseconds that a request waits for its claims before the functions in `custom` are called.
+ * Verifying a token takes less time. Fetching an issuer's keys takes longer.
  */
 const CLAIMS_GRACE_MS = 5;
 
 /**
  * Returns a function that checks exemptions and computes identities and tiers.
  *
- * Costly work happens at most once for a request, even if several rules need it. A token is
- * verified once, a custom function is called once, and an identity is hashed once. Later requests
- * reuse an issuer's keys and the hashes of identities, but no claims and no results of custom
- * functions.
+ * Slow work happens at most once for a request: a token is verified once, a custom function is called once, and an
+ * identity is hashed once. Later requests reuse an issuer's keys and the hashes of identities. They never reuse
+ * claims or results of custom functions.
  */
 export function createRuleApplier(
   { ipv6Prefix, jwt, custom }: Pick<Config, "ipv6Prefix"> & Partial<Pick<Config, "jwt" | "custom">>,
@@ -225,7 +219,7 @@ export function createRuleApplier(
   };
 }
 
-/** What the requests of a configuration share. */
+/** The parts that all requests share. */
 interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
   readonly ipv6Prefix: number;
   readonly keySecret: string | undefined;
@@ -242,7 +236,7 @@ class IdentifiedMatches {
   readonly #matches: readonly RuleMatch[];
   readonly #sources: Sources;
   readonly #trace: ApplyTrace | undefined;
-  /** The rules that are known so far, by the index of their match. */
+  /** The applied rules known so far, by the index of their match. */
   readonly #known: (AppliedRule[] | undefined)[] = [];
 
   constructor(
@@ -266,8 +260,8 @@ class IdentifiedMatches {
   }
 
   /**
-   * Returns the rules that are known without a function in `custom`, if they deny the request. If they
-   * do not even need the token, it is not verified.
+   * Returns the rules that are known without the functions in `custom`, if they deny the request. If some of them
+   * deny it even without the token, the token is not verified.
    */
   async denied(isDenied: NonNullable<ApplyOptions["isDenied"]>) {
     const needsFunction = this.#matches.some(({ rule }) => needs(rule, "custom"));
@@ -277,7 +271,7 @@ class IdentifiedMatches {
     if (isDenied(rules)) return rules;
     if (!needsFunction || !needsToken) return undefined;
     const claims = withTimeout(this.#sources.readClaims(), CLAIMS_GRACE_MS, notYet);
-    // Possibly no rule reads the claims after all.
+    // No rule may read the claims after all.
     claims.catch(() => {});
     const rulesWithToken = await this.#applyKnown(() => claims);
     return isDenied(rulesWithToken) ? rulesWithToken : undefined;
@@ -295,21 +289,21 @@ class IdentifiedMatches {
     return collectWithinGrace(rules, results, onWait);
   }
 
-  /** Applies the rules that need neither a function in `custom` nor other claims than these. */
+  /** Applies the rules that need no function in `custom` and no other claims than the given ones. */
   async #applyKnown(readClaims: Sources["readClaims"]): Promise<AppliedRule[]> {
     const { costs } = this.#shared;
     const costOf = async ({ cost }: Rule) => lowestCost(cost, costs);
     const apply = this.#applierWith({ readClaims, computeCustom: notYet, costOf });
     await Promise.all(
       this.#matches.map(async (match, index) => {
-        // A rule that fails is applied again, and then fails or is identified later.
+        // If a rule fails here, it is applied again later.
         this.#known[index] ??= await apply(match).catch(() => undefined);
       }),
     );
     return this.#known.flatMap((each) => each ?? []);
   }
 
-  /** Returns a function that applies one rule. Rules with the same key share their identity. */
+  /** Returns a function that applies one rule. Rules with the same key share an identity. */
   #applierWith(sources: Sources) {
     const { secrets, keyTexts, onUnreadableCost, ipv6Prefix, keySecret } = this.#shared;
     const request = this.#canonical;
@@ -327,8 +321,7 @@ class IdentifiedMatches {
         return [];
       }
       const context = { request, ipv6Prefix, keySecret, ...sources, path, params };
-      // The cost's function starts before the functions of keys, because all functions of a request
-      // share one deadline.
+      // The cost's function starts before the functions of keys, because they all share one deadline.
       const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
       const identified = known ?? (await identify(rule.key, context));
       if ("values" in identified) this.#trace?.(rule, { values: identified.values });
@@ -344,7 +337,7 @@ class IdentifiedMatches {
 
 const NOT_YET = new Error("not yet");
 
-/** The value of a source that is not read yet. */
+/** Stands for a source that is not read yet. */
 function notYet(): Promise<never> {
   return Promise.reject(NOT_YET);
 }
@@ -357,11 +350,10 @@ function needs(rule: Rule, kind: "jwt" | "custom"): boolean {
 }
 
 /**
- * Applies rules whose identities are all cached, which is the usual case, without the objects with
- * which `applyAll` shares work between rules.
+ * Applies rules whose identities are all cached, which is the usual case. Avoids the objects with which `applyAll`
+ * shares work between rules.
  *
- * @returns undefined if any identity is not cached, or if a rule has exemptions, tiers or a function
- * for its cost
+ * @returns undefined if any identity is not cached, or if a rule has exemptions, tiers or a function for its cost
  */
 function applyFromCache(
   request: CanonicalRequest,
@@ -393,7 +385,7 @@ function appliedRuleOf(
 }
 
 /**
- * Returns a text that is equal for the keys of two rules only if their identities are equal. It includes
+ * Returns a text for a rule's key. Two rules have the same text only if their identities are equal. The text includes
  * the path and its parameters if the key reads them, because these can differ between rules.
  *
  * @param keyTexts a cache of the keys as JSON

@@ -24,27 +24,27 @@ import {
 
 /** A header or a query parameter, with all texts that origins may read from it. */
 export interface SentValue {
-  /** Undefined if some origins may read the value as absent, for example because it is empty. */
+  /** Undefined if some origins may read the value as absent, for example as empty. */
   readonly isPresent: boolean | undefined;
-  /** Undefined if the value is absent, or if the texts that origins may read are not known. */
+  /** Undefined if the value is absent, or if the texts that origins may read are unknown. */
   readonly text?: SentText;
 }
 
-/** In characters. Reading a shorter header again for each rule is faster than looking it up. */
+/** In characters. Reading a header of at most this length again for each rule is faster than a look-up. */
 const MAX_REREAD = 64;
 
 const ABSENT: SentValue = { isPresent: false };
 const PRESENT: SentValue = { isPresent: true };
 const UNCLEAR: SentValue = { isPresent: undefined };
 
-/** The maximum length of a text to fold, in characters, unless it is ASCII. Folding takes long. */
+/** The maximum length of a text to fold, in characters, unless the text is ASCII. Folding takes long. */
 const MAX_FOLDED_LENGTH = 2048;
-/** The characters that lenient servers ignore: white space, quotes, characters without a width. */
+/** The characters that lenient servers ignore: white space, quotes, and characters without a width. */
 const IGNORED = String.raw`\s+"'${"`"}\ufffd\p{Cc}\p{Default_Ignorable_Code_Point}`;
 const ALL_IGNORED = new RegExp(`[${IGNORED}]+`, "gu");
 const NOT_IGNORED = new RegExp(`[^${IGNORED}]`, "u");
 
-/** Returns a text without the differences that a lenient server may ignore. */
+/** Removes the differences that a lenient server may ignore. */
 export function foldValue(text: string): string {
   return foldText(text, false).replace(ALL_IGNORED, "");
 }
@@ -52,12 +52,11 @@ export function foldValue(text: string): string {
 /** The texts that origins may read from one value. */
 export class SentText {
   /**
-   * The texts that origins may read if they follow the standards. The list is empty if the
-   * standards do not determine the text. Only a plus sign in a query has two meanings, so the list
-   * has both texts.
+   * The texts that origins may read if they follow the standards. A plus sign in a query has two meanings, so the
+   * list then has two texts. If the standards do not determine the text, the list is empty.
    */
   readonly exact: readonly string[];
-  /** The folded text after the scheme; an empty text if the value is not a credential. */
+  /** The folded text after the scheme; empty if the value is not a credential. */
   readonly credential: string;
   readonly #lenient: string;
   #folded: readonly string[] | undefined;
@@ -73,7 +72,7 @@ export class SentText {
     return !isAscii(this.#lenient);
   }
 
-  /** The folded texts that lenient origins may read. Some of them cut a text at the first NUL. */
+  /** The folded texts that lenient origins may read. Some lenient origins cut a text at the first NUL. */
   get folded(): readonly string[] {
     this.#folded ??= [...new Set([this.#lenient, beforeNul(trimBlanks(this.#lenient))])].map(
       foldValue,
@@ -82,9 +81,7 @@ export class SentText {
   }
 }
 
-/**
- * Reads a header. If a header was sent twice, the runtime has joined both values with a comma.
- */
+/** Reads a header. If a header was sent twice, the runtime joins the values with a comma. */
 function sentHeader(name: string, value: string): SentValue {
   const isPresent = value.split(",").every((part) => NOT_IGNORED.test(part)) || undefined;
   if (hasUnclearCommas(name, value) || isTooLong(value)) return { isPresent };
@@ -104,12 +101,12 @@ function sentParameter(encoded: string): SentValue {
   return { isPresent, text: new SentText(exactTexts(encoded), lenient) };
 }
 
-/** Whether no origin reads an encoded value as empty; undefined if some origin may do so. */
+/** Whether no origin reads an encoded value as empty; undefined if some origins may. */
 function isClearlyPresent(lenient: string): true | undefined {
   return NOT_IGNORED.test(beforeNul(lenient).replace(ESCAPES, "")) || undefined;
 }
 
-/** Returns the texts that the standards allow. */
+/** Returns the texts that the standards allow for an encoded value. */
 function exactTexts(encoded: string): string[] {
   // No standard defines escapes such as `%u0071`, or a percent sign without two digits.
   if (/%(?![\da-f]{2})/i.test(encoded)) return [];
@@ -129,8 +126,8 @@ function beforeNul(text: string): string {
 const ESCAPE = /%u?[\da-f]{2}/i;
 const ESCAPES = /%(?:u[\da-f]{4}|[\da-f]{2})/gi;
 
-// These functions find names and texts in queries and cookies. They create no text, because thousands
-// of pairs would create thousands of texts. Generators would take twice as long.
+// The next functions find names and texts in queries and cookies by their positions, because thousands of pairs would
+// create thousands of texts. Generators would take twice as long.
 
 const AMPERSAND = 0x26;
 const COMMA = 0x2c;
@@ -141,7 +138,7 @@ const EQUALS = 0x3d;
 /** The positions of a name and its encoded text in a query or in cookies. */
 interface Pair {
   readonly start: number;
-  /** The position of the first `=`; the end of the pair if it has none. */
+  /** The position of the first `=`, or of the end of the pair if it has no `=`. */
   readonly equals: number;
   readonly end: number;
   /** The separator before the pair, as a UTF-16 code unit; `NaN` at the start. */
@@ -150,7 +147,7 @@ interface Pair {
   readonly after: number;
 }
 
-/** Pairs are separated by semicolons or by the given separator. */
+/** Visits the pairs, which are separated by semicolons or by the given separator. */
 function forEachPair(text: string, separator: number, visit: (pair: Pair) => void): void {
   let start = 0;
   let equals = -1;
@@ -168,26 +165,26 @@ function forEachPair(text: string, separator: number, visit: (pair: Pair) => voi
   }
 }
 
-/** Matches white space inside a pair and the name after it. Python's http.cookies starts a new pair there. */
+/** Matches white space inside a pair and the name after it, where Python's http.cookies starts a new pair. */
 const NAME_AFTER_SPACE = /[^\0-\x20;,][\0-\x20]+([^\0-\x20;,=]+)(?=[\0-\x20]*=)/g;
 
 /**
- * The maximum number of values of one parameter that are decoded. If a request repeats a parameter more
- * often, it is unclear whether the parameter is present. Decoding thousands of values would take long.
+ * The maximum number of values of one parameter that are decoded, because decoding thousands of values would take
+ * long. If a request repeats a parameter more often, its presence is unknown.
  */
 const MAX_DECODED_VALUES = 16;
 /**
- * The maximum total length of the names with escapes or other special characters that are decoded in a
- * query or in the cookies. If they are longer, all parameters or cookies of the request are unclear.
+ * The maximum total length of the names to decode in a query or in the cookies: names with escapes or other special
+ * characters. Above it, all parameters or cookies of the request are unclear.
  */
 const MAX_DECODED_NAMES = 4096;
 
 const OPEN = 0x5b;
 const CLOSE = 0x5d;
 const NONE: readonly string[] = [];
-/** Matches names in which lenient servers ignore only case. */
+/** Matches names whose only possible difference is case. */
 const PLAIN = /^[\w-]+$/;
-/** Matches what PHP replaces by an underscore in a name: the dot, brackets and blanks. */
+/** Matches the characters that PHP replaces by an underscore in a name: the dot, brackets and blanks. */
 const BECOMES_UNDERSCORE = /[\0-\x20\x7f-\xa0.[\]\s\ufffd\p{Default_Ignorable_Code_Point}]/gu;
 
 function foldName(name: string): string {
@@ -195,8 +192,8 @@ function foldName(name: string): string {
 }
 
 /**
- * Returns the folded forms in which the name of a rule may be sent: without brackets around it or after it,
- * and without the last bracket of `user[id]`, which {@link withoutSuffix} removes from sent names too.
+ * Returns the folded forms in which the name of a rule may be sent: without brackets around it or after it, and
+ * without the last bracket of `user[id]`. {@link withoutSuffix} removes this bracket from sent names too.
  */
 function foldedRuleNames(name: string): ReadonlySet<string> {
   const bare = name.replace(/(\[\d*\])+$/, "").replace(/^\[(.+)\]$/, "$1");
@@ -204,8 +201,8 @@ function foldedRuleNames(name: string): ReadonlySet<string> {
 }
 
 /**
- * Decodes a name once: plus signs and escapes, also `%u0071` and ASCII characters that are encoded in more
- * bytes than necessary. Bytes that are not UTF-8 become spaces, because some servers remove them.
+ * Decodes a name once: plus signs and escapes, including `%u0071` and overlong ASCII characters. Bytes that are not
+ * UTF-8 become spaces, because some servers remove them.
  */
 function decodeName(sent: string): string {
   const escapes = decodeOverlong(decodeUnicodeEscapes(sent.replaceAll("+", " ")));
@@ -213,7 +210,7 @@ function decodeName(sent: string): string {
 }
 
 /**
- * Cuts a decoded name at a NUL, and removes blanks and brackets from its start. Rack 2 reads `]name` as
+ * Cuts a decoded name at a NUL, and removes blanks and brackets from its start, because Rack 2 reads `]name` as
  * `name`.
  */
 function withoutPrefix(name: string): string {
@@ -223,7 +220,7 @@ function withoutPrefix(name: string): string {
   return text.slice(start);
 }
 
-/** Removes what lenient servers ignore after a name: blanks, and brackets that are empty or have digits. */
+/** Removes the end of a name that lenient servers ignore: blanks, and brackets that are empty or have digits. */
 function withoutSuffix(name: string): string {
   let end = name.length;
   let isBeforeDigit = false;
@@ -242,16 +239,16 @@ function isIgnoredAtEnds(code: number): boolean {
 }
 
 /**
- * Finds the names that lenient servers may read in a sent name. Such servers ignore case, decode
- * escapes, cut the name at a NUL and remove blanks from its ends. PHP, Rails and qs read `[name]`,
- * `name[]` and `name[0]` as `name`. PHP reads `.`, blanks, `+` and other brackets as `_`.
+ * Finds the names that lenient servers may read in a sent name. Lenient servers ignore case, decode escapes, cut the
+ * name at a NUL and remove blanks from its ends. PHP, Rails and qs read `[name]`, `name[]` and `name[0]` as `name`.
+ * PHP reads `.`, blanks, `+` and other brackets as `_`.
  */
 export class NameIndex {
-  /** All names of the index. {@link find} returns this list itself if a sent name may be any name. */
+  /** All names of the index; {@link find} returns exactly this list if a sent name may be any name. */
   readonly all: readonly string[];
   /** The names by their folded form. Different names may have the same folded form. */
   readonly #byFolded = new Map<string, string[]>();
-  /** Whether a name may be read in a sent name that begins with an ASCII character, by its code. */
+  /** Whether a sent name with this first ASCII character may be read as a name, by the character's code. */
   readonly #mayBegin: readonly boolean[];
   #longest = 0;
 
@@ -274,14 +271,14 @@ export class NameIndex {
     return this.all.includes(name);
   }
 
-  /** Whether a name of the index may be read in a sent name that begins with this UTF-16 code unit. */
+  /** Whether a sent name that begins with this UTF-16 code unit may be read as a name of the index. */
   mayBegin(code: number): boolean {
     return this.#mayBegin[code] ?? true;
   }
 
   /**
-   * Returns the names that some server may read in a sent name. For example, some servers read
-   * `name[key]` as a part of `name`. If the sent name is encoded twice, the result is {@link all}.
+   * Returns the names that some server may read in a sent name. For example, some servers read `name[key]` as a part
+   * of `name`. For a sent name that is encoded twice, returns {@link all}.
    */
   find(sent: string): readonly string[] {
     if (PLAIN.test(sent)) return this.#byFolded.get(sent.toLowerCase()) ?? NONE;
@@ -289,7 +286,7 @@ export class NameIndex {
     if (decoded.includes("%")) return this.all;
     const name = withoutPrefix(decoded);
     const texts = new Set([name, withoutSuffix(name)]);
-    // A bracket after the name begins a key, or ends the name.
+    // A bracket inside the name begins a key, or ends the name.
     for (let end = name.indexOf("["); end !== -1; end = name.indexOf("[", end + 1)) {
       if (end > this.#longest) break;
       texts.add(name.slice(0, end));
@@ -300,7 +297,7 @@ export class NameIndex {
 
 /** The names that a configuration reads. */
 export interface SentNames {
-  /** The other spellings of each name of a header in a key. */
+  /** The further spellings of each header in a key. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly cookies: NameIndex;
   readonly parameters: NameIndex;
@@ -323,9 +320,9 @@ export function sentNamesOf(rules: readonly Rule[]): SentNames {
 }
 
 /**
- * Returns the names with underscores in place of some hyphens, which CGI does not distinguish. Of a name
- * with more than two hyphens, only the name without hyphens is returned, because each name takes a
- * look-up in each request.
+ * Returns the names with underscores in place of some hyphens, because CGI does not distinguish these characters. For
+ * a name with more than two hyphens, returns only the name without hyphens, because each name takes a look-up in each
+ * request.
  */
 function spellingsWithUnderscores(name: string): string[] {
   const [first = "", ...rest] = name.split("-");
@@ -352,15 +349,15 @@ interface SentPairs {
   count: number;
   /** Whether a pair has another name that some servers read as this name. */
   hasOtherSpelling: boolean;
-  /** The encoded value of the first of these pairs. */
+  /** The encoded value of the first pair with this name in any spelling. */
   readonly first: string;
-  /** Whether servers disagree about where the first pair ends, or whether it has this name. */
+  /** Whether servers disagree about the end of the first pair, or about whether it has this name. */
   isUnclear: boolean;
 }
 
 /**
- * The headers, the cookies and the query parameters of one request. Each value is read at most once, and
- * the query and the cookies are split once, even if many rules read them.
+ * The headers, cookies and query parameters of one request. Each value is read at most once. The query and the
+ * cookies are split once, even if many rules read them.
  */
 export class SentValues {
   readonly #source: ValueSource;
@@ -371,8 +368,7 @@ export class SentValues {
   readonly #known = new Map<string, unknown>();
 
   /**
-   * @param names the names that the configuration reads. Each other name takes a pass over the query
-   * or the cookies
+   * @param names the names that the configuration reads. Any other name takes a pass over the query or the cookies
    */
   constructor(source: ValueSource, names?: SentNames) {
     this.#source = source;
@@ -429,7 +425,7 @@ export class SentValues {
 
   #readHeader(name: string): SentValue {
     const value = this.#source.headers.get(name);
-    // Servers may confuse a name with other names only if it contains a separator.
+    // Servers may confuse a name with another name only if it contains a separator.
     if (/[^a-z\d]/.test(name)) {
       this.#spellings ??= countSpellings(this.#source.headers);
       const count = this.#spellings.get(foldHeaderName(name)) ?? 0;
@@ -442,7 +438,7 @@ export class SentValues {
     const sent = this.#pairsOf("parameters", name);
     if (this.#hasAnyName) return UNCLEAR;
     if (!sent) return ABSENT;
-    // Most servers read `;` as a part of a value, and others read it as a separator.
+    // Most servers read `;` as a part of a value, but some read it as a separator.
     if (sent.hasOtherSpelling || this.#search.includes(";")) return UNCLEAR;
     const [single = ""] = sent.values;
     if (sent.count === 1) return sentParameter(single);
@@ -487,7 +483,7 @@ export class SentValues {
     const text = this.#source.headers.get("cookie");
     if (!text) return cookies;
     let decoded = 0;
-    /** Most cookies have other names, and the first letter is enough to see this. */
+    /** Returns the names of a cookie. The first letter excludes most cookies. */
     const namesIn = (start: number, end: number): readonly string[] => {
       if (decoded > MAX_DECODED_NAMES) return NONE;
       const first = text.charCodeAt(start) === SPACE ? start + 1 : start;
@@ -539,22 +535,19 @@ function addPair(
     count: 1,
     hasOtherSpelling: !isExact,
     first: value,
-    // The index finds `name[key]` too, which no server reads as a text.
+    // The index also finds `name[key]`, but no server reads this as a text.
     isUnclear: isUnclear || !(isExact || isWhole(sent, name)),
   });
 }
 
-/** Whether lenient servers read a sent name as this name, and not as a part of it. */
+/** Whether lenient servers read a sent name as exactly this name. They may read it as a part of the name. */
 function isWhole(sent: string, name: string): boolean {
   const forms = foldedRuleNames(name);
   const text = withoutPrefix(decodeName(sent));
   return forms.has(foldName(text)) || forms.has(foldName(withoutSuffix(text)));
 }
 
-/**
- * Returns the value of a name that was sent once. If it was sent twice, servers read the first value
- * or the last one.
- */
+/** Returns the value of a name that was sent once. Servers differ in which value they read if it was sent twice. */
 function readSingle(
   { count, isUnclear, first }: SentPairs,
   read: (encoded: string) => string | undefined,
@@ -562,7 +555,7 @@ function readSingle(
   return count > 1 || isUnclear ? undefined : read(first);
 }
 
-/** Counts the headers whose names servers may take for the same name. */
+/** Counts the headers that servers may take for the same name. */
 function countSpellings(headers: ReadonlyHeaders): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of new Set(headers.keys())) {

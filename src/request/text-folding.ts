@@ -1,10 +1,10 @@
-// Each of these functions removes a difference between texts that some origins ignore.
+// These functions remove differences between texts that some origins ignore.
 
 /**
- * Replaces each character by one representative of all characters that a server may treat as equal.
- * Compatible forms (NFKC: `ｌ`, `ﬁ`, `K`) become plain characters. Upper case becomes lower case,
- * letter by letter. Letters whose case mapping has only one direction (`ı`, `İ`, `ς`) are folded
- * too. `ß` stays, because no server treats `ß` and `ss` as equal in routes.
+ * Replaces each character by one representative of all characters that a server may treat as equal. Compatible forms
+ * (NFKC: `ｌ`, `ﬁ`, `K`) become plain characters. Upper case becomes lower case, letter by letter. Letters with a case
+ * mapping in only one direction (`ı`, `İ`, `ς`) are folded too. `ß` stays, because no server treats `ß` and `ss` as
+ * equal in routes.
  */
 export function foldText(text: string, caseSensitive: boolean): string {
   if (isAscii(text)) return caseSensitive ? text : text.toLowerCase();
@@ -15,8 +15,7 @@ export function foldText(text: string, caseSensitive: boolean): string {
 export function foldNormalized(normalized: string, caseSensitive: boolean): string {
   if (caseSensitive) return normalized;
   const lower = foldCase(normalized);
-  // NFKC is applied again, because a letter whose case has changed may combine with the accent
-  // after it.
+  // After the change of case, a letter may combine with the accent after it, so NFKC is applied again.
   return lower === normalized ? normalized : lower.normalize("NFKC");
 }
 
@@ -73,16 +72,16 @@ export function isAscii(text: string): boolean {
 }
 
 /**
- * Decodes one level of percent escapes, like a server that decodes once. If the bytes are not
- * UTF-8, only the ASCII characters among them are decoded.
+ * Decodes one level of percent escapes, like a server that decodes once. In bytes that are not UTF-8, decodes only
+ * the ASCII characters.
  */
 export function decodeEscapes(text: string): string {
   if (!text.includes("%")) return text;
   try {
     return decodeURIComponent(text);
   } catch {
-    // The replacement function never throws, so a text causes at most one exception. Thousands of
-    // exceptions would take long.
+    // The replacement function never throws. So a text causes at most one exception, and thousands of exceptions
+    // would take long.
     return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeEscapeRun);
   }
 }
@@ -93,8 +92,7 @@ export function hasDecodableEscapes(text: string): boolean {
 }
 
 /**
- * Decodes consecutive escapes. If they are not UTF-8, only ASCII is decoded, and the other escapes
- * are written in upper case.
+ * Decodes consecutive escapes. If they are not UTF-8, decodes only ASCII, and writes the other escapes in upper case.
  *
  * @param escapes a text that consists of percent escapes
  */
@@ -142,11 +140,10 @@ const QUOTE = 0x22;
 /** Matches white space above ASCII, the replacement character, and characters without a width. */
 const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
 /**
- * Matches nine or more combining marks, which is more than any language puts on one letter. These
- * marks become a single mark, because NFKC sorts marks in quadratic time. Unicode's stream-safe
- * text format allows 30 marks, which would take too long in up to 44 variants of a path. One mark
- * stays, because a segment that consists only of marks must not become empty. The pattern includes
- * the half-width sound marks, because NFKC turns them into combining marks.
+ * Matches nine or more combining marks. No language puts that many marks on one letter. They become a single mark,
+ * because NFKC sorts marks in quadratic time: the 30 marks of Unicode's stream-safe text format would take too long
+ * in up to 44 variants of a path. One mark stays, because a segment of marks only must not become empty. The pattern
+ * includes the half-width sound marks, because NFKC turns them into combining marks.
  */
 const LONG_MARKS = /[\p{M}\uff9e\uff9f]{9,}/gu;
 /** A pattern for the escapes that decodeURIComponent accepts as UTF-8 (RFC 3629, section 4). */
@@ -164,9 +161,9 @@ const UTF8_ANYWHERE = new RegExp(UTF8, "i");
 const UTF8_RUN = new RegExp(`^${UTF8}$`, "i");
 const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
 /**
- * Matches the remaining letters in NFKC that change when they are upper-cased and then lower-cased.
- * {@link foldCase} replaces the other such letters by name.
+ * Matches the letters in NFKC that change when they are upper-cased and then lower-cased, except the letters that
+ * {@link foldCase} replaces by name.
  */
 const ONE_WAY = /[\u1c80-\u1c88]/g;
-/** Not NUL, see {@link decodeNonStandard}. */
+/** Does not match NUL: see {@link decodeNonStandard}. */
 const INVISIBLE = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;

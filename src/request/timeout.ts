@@ -1,8 +1,8 @@
 /**
- * Waits for a task, but only for a time. The task goes on afterwards: whoever started it keeps it alive.
+ * Waits for a task, but only for a time. The task continues after this time, and its caller must keep it alive.
  *
  * @param ms the maximum time, in milliseconds
- * @param onTimeout returns the result if the time is over, or throws the error
+ * @param onTimeout returns the result after this time, or throws the error
  */
 export async function withTimeout<Result, Late>(
   task: Promise<Result>,

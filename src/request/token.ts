@@ -9,17 +9,17 @@ import { withTimeout } from "./timeout.ts";
 export type Claims = Readonly<Record<string, unknown>>;
 
 /**
- * Returns a claim as a key's value. A claim is present only if it is a whole number or a text that
- * is not empty. A number that a double cannot hold exactly counts as absent. JSON.parse rounds such
- * a number, so two clients with different numbers could share a counter.
+ * Returns a claim as a key's value. A claim is present only if it is a whole number or a text that is not empty. A
+ * number that a double cannot hold exactly counts as absent: JSON.parse would round it, so two clients with different
+ * numbers could share a counter.
  */
 export function readClaim(claims: Claims | undefined, part: ClaimPart): string | undefined {
   return keyText(findClaim(claims, part));
 }
 
 /**
- * Returns the elements of a claim that is a list, such as a list of roles; undefined if it is none.
- * Omits each element that would count as absent if it were the claim.
+ * Returns the elements of a claim that is a list, such as a list of roles; undefined if the claim is not a list.
+ * Omits elements that would count as absent as a claim.
  */
 export function readClaimList(
   claims: Claims | undefined,
@@ -35,7 +35,7 @@ function findClaim(claims: Claims | undefined, { name, pointer = [name] }: Claim
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, each)) {
       return undefined;
     }
-    // A list has properties that are not elements, such as `length`.
+    // Besides its elements, a list has other properties, such as `length`.
     if (Array.isArray(value) && !/^\d+$/.test(each)) return undefined;
     value = (value as Claims)[each];
   }
@@ -47,27 +47,28 @@ function keyText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-// Weir verifies tokens with Hono, which is a dependency already, and caches an issuer's keys itself. Verification
-// adds 2.4 KiB after gzip. The package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and
-// its createRemoteJWKSet does not suit Workers: it starts a fetch for each waiting request, and does not use
-// `waitUntil` to continue a fetch after its request has ended. It has no cool-down after a failed fetch, so an issuer
-// that is down receives a fetch for each token. It does not use keys that are older than their maximum age, even if
-// it cannot fetch new keys. With it, a request waits for the whole duration of its fetch.
+// Weir verifies tokens with Hono, which is a dependency anyway, and caches an issuer's keys itself. Verification adds
+// 2.4 KiB after gzip. The package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone.
+//
+// Its createRemoteJWKSet does not suit Workers. It starts a fetch for each waiting request, and a fetch ends with its
+// request, without `waitUntil`. A request waits for the whole fetch. After a failed fetch, there is no cool-down, so
+// an issuer that is down receives a fetch for each token. Keys above their maximum age are not used, even if no new
+// keys can be fetched.
 
-/** The maximum age of keys that are used without a new fetch. */
+/** The maximum age of keys that are used without a new fetch, in milliseconds. */
 const FRESH_MS = 10 * 60_000;
-/** The maximum age of keys that are used if fetches fail. */
+/** The maximum age of keys that are used if fetches fail, in milliseconds. */
 const STALE_MS = 60 * 60_000;
 /**
- * After a fetch, an unknown `kid` causes no new fetch for this time. Clients choose the `kid`, so
- * random values must not each cause a fetch.
+ * The time after a fetch, in milliseconds, in which an unknown `kid` causes no new fetch. Clients choose the `kid`,
+ * so random values must not each cause a fetch.
  */
 const REFETCH_MS = 60_000;
-/** After a failed fetch, no new fetch starts for this time. */
+/** The time after a failed fetch, in milliseconds, in which no new fetch starts. */
 const BACKOFF_MS = 10_000;
-/** A fetch is aborted after this time. Requests can stop waiting earlier: see `maxWaitMs`. */
+/** The time after which a fetch is aborted, in milliseconds. Requests can stop waiting earlier: see `maxWaitMs`. */
 const TIMEOUT_MS = 2000;
-/** The interval at which a request checks whether another request's fetch has ended. */
+/** The interval in milliseconds at which a request checks whether another request's fetch has ended. */
 const POLL_MS = 10;
 /** The maximum size of a key set, in bytes. Larger key sets are refused. */
 const MAX_BYTES = 256 * 1024;
@@ -75,10 +76,10 @@ const MAX_BYTES = 256 * 1024;
 /**
  * Caches an issuer's keys in this isolate. Only one request at a time fetches the keys.
  *
- * The fetch continues if the client of that request hangs up, and it counts as running for at most
- * `TIMEOUT_MS`. So no client can prevent later fetches. During a fetch, other requests use the
- * cached keys, or check the cache at intervals if their key is not cached. They cannot wait for the
- * promise of another request, because the runtime may never settle it.
+ * The fetch continues if the client of this request hangs up, and counts as running for at most `TIMEOUT_MS`. So no
+ * client can prevent later fetches. During a fetch, other requests use the cached keys. If its key is not cached, a
+ * request checks the cache at intervals. It cannot wait for the promise of another request, because the runtime may
+ * never settle this promise.
  */
 class KeyCache {
   readonly #url: string;
@@ -102,8 +103,8 @@ class KeyCache {
   }
 
   /**
-   * Returns the key with a name; undefined if there is none, if the keys cannot be fetched, or if they
-   * are too old. The keys stay usable if the clock is set back by less than `STALE_MS`.
+   * Returns the key with this name. Returns undefined if there is none, if the keys cannot be fetched, or if they are
+   * too old. The keys stay usable if the clock is set back by less than `STALE_MS`.
    */
   async keyFor(kid: string): Promise<HonoJsonWebKey | undefined> {
     const now = Date.now();
@@ -144,8 +145,8 @@ class KeyCache {
 
   /** Waits until another request's fetch has ended, but at most `maxWaitMs`. */
   async #waitForFetch(since: number): Promise<void> {
-    // The loop limits the number of polls, because the clock of a Worker can stand still. It also
-    // limits the time, because in a busy isolate each poll takes longer than `POLL_MS`.
+    // The number of polls is limited, because the clock of a Worker can stand still. The time is limited too, because
+    // in a busy isolate each poll takes longer than `POLL_MS`.
     let polls = Math.ceil(this.#maxWaitMs / POLL_MS);
     while (
       polls-- > 0 &&
@@ -161,7 +162,7 @@ class KeyCache {
   }
 }
 
-/** Infinity if the time is in the future, because the clock was then set back. */
+/** Returns infinity for a time in the future, because the clock was then set back. */
 function elapsedMs(since: number, now: number): number {
   return now < since ? Number.POSITIVE_INFINITY : now - since;
 }
@@ -170,7 +171,7 @@ function elapsedMs(since: number, now: number): number {
 async function fetchKeys(url: string): Promise<HonoJsonWebKey[]> {
   const response = await fetch(url, {
     headers: { accept: "application/jwk-set+json, application/json" },
-    // Redirects are not followed, because only the configuration decides where the keys come from.
+    // Redirects are not followed: only the configuration decides where the keys come from.
     redirect: "manual",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
@@ -191,7 +192,7 @@ async function readText(response: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
-    // An exception in the loop cancels the rest of the body.
+    // This exception cancels the rest of the body.
     if (bytes > MAX_BYTES) throw new Error("too long");
     text += decoder.decode(chunk, { stream: true });
   }
@@ -201,20 +202,18 @@ async function readText(response: Response): Promise<string> {
 /** @returns the claims of a request's token; undefined if the request has no valid token */
 export type ClaimsReader = (headers: ReadonlyHeaders) => Promise<Claims | undefined>;
 
-/** The maximum length of a header that is read, in characters. Verifying takes CPU time. */
+/** The maximum length of a header with a token, in characters, because verifying takes CPU time. */
 const MAX_FIELD_LENGTH = 16 * 1024;
 
 /**
  * Returns a function that verifies tokens.
  *
- * Only the configuration sets the allowed algorithms, and a token cannot change them. So the
- * algorithm `none` is refused, and a public key is never used as the secret of a symmetric
- * algorithm.
+ * Only the configuration, and never a token, sets the allowed algorithm. So the algorithm `none` is refused, and a
+ * public key is never used as the secret of a symmetric algorithm.
  *
- * @param timeoutMs the time limit of a decision, in milliseconds. A request waits for an issuer's
- * keys for at most half of this time
- * @param keepAlive keeps the invocation alive until a fetch of the keys has ended, even if the client
- * hangs up
+ * @param timeoutMs the time limit of a decision, in milliseconds. A request waits for an issuer's keys for at most
+ * half of this time
+ * @param keepAlive keeps the invocation alive until a fetch of the keys has ended, even if the client hangs up
  * @param onInvalid called with the error if a token is invalid. The error may quote the token
  */
 export function createClaimsReader(
@@ -257,14 +256,14 @@ function createSecretVerifier(
   const secret = secrets.get(jwt.secret);
   let key: CryptoKey | undefined;
   return async function verifyToken(token) {
-    // If the key is empty, anyone can sign a token.
+    // With an empty key, anyone could sign a token.
     if (!secret) return undefined;
     key ??= await importSecret(secret, jwt.alg);
     return verify(token, key, { alg: jwt.alg, ...requirements(jwt, decode(token).header.typ) });
   };
 }
 
-/** If Hono received a text instead of a key, it would search the text for the words of a PEM document. */
+/** Imports the secret, because Hono would search a text for the words of a PEM document. */
 function importSecret(secret: string, alg: string): Promise<CryptoKey> {
   const algorithm = { name: "HMAC", hash: alg.replace("HS", "SHA-") };
   return crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, [
@@ -277,13 +276,12 @@ function createJwksVerifier(
   timeoutMs: number,
   keepAlive: (task: Promise<void>) => void,
 ): Verifier {
-  // The other half of the time is for the store. Otherwise a slow issuer would leave requests
-  // undecided.
+  // The other half is for the store. Otherwise a slow issuer would leave requests undecided.
   const keys = new KeyCache(jwt.url, timeoutMs / 2, keepAlive);
   return async function verifyToken(token) {
     const { alg: sentAlg, kid, typ } = decode(token).header;
     const alg = jwt.algs.find((allowed) => allowed === sentAlg);
-    // A token that cannot be valid must not cause a fetch of the keys.
+    // A token that cannot be valid must cause no fetch of the keys.
     if (typeof kid !== "string" || kid === "" || alg === undefined) return undefined;
     const key = await keys.keyFor(kid);
     // An issuer may restrict a key to one algorithm (RFC 7517, section 4.4).
@@ -292,14 +290,14 @@ function createJwksVerifier(
   };
 }
 
-/** Returns Hono's options for all checks of a token except those of `alg`, `exp` and `nbf`. */
+/** Returns Hono's options for checking a token, except those for `alg`, `exp` and `nbf`. */
 function requirements({ issuer, audience }: JwtConfig, typ: unknown) {
   return {
     // `iat` is not checked, because an issuer's clock may be a second ahead of Cloudflare's clock.
     iat: false,
     ...(issuer !== undefined && { iss: issuer }),
     ...(audience !== undefined && { aud: audience }),
-    // The type of OAuth access tokens (RFC 9068). Without this option, Hono accepts only "JWT".
+    // The type of OAuth access tokens (RFC 9068). By default, Hono accepts only "JWT".
     ...(typeof typ === "string" && /^(application\/)?at\+jwt$/i.test(typ) && { typ: "at+jwt" }),
   };
 }

@@ -7,28 +7,27 @@ import {
   trimBlanks,
 } from "./text-folding.ts";
 
-// These functions bring a value that identifies a client into one spelling, as the origin reads it.
-// All spellings of one value become the same text. Otherwise each spelling of a valid API key or
-// session would count as a new client. If origins may read different values, the value counts as
+// Brings a value that identifies a client into one spelling, as the origin reads it. Otherwise each spelling of a
+// valid API key or session would count as a new client. If origins may read different values, the value counts as
 // absent, and the functions return undefined.
 
-/**
- * Matches the names of headers that may contain commas and that no origin accepts as
- * credentials.
- */
+/** Matches the names of headers that may contain commas and that no origin accepts as credentials. */
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
 const CREDENTIALS = /^(proxy-)?authorization$/;
 /**
- * The maximum length of an encoded value, in characters. A longer value counts as absent. An escape such
- * as `\141` takes four characters for one.
+ * The maximum length of an encoded value, in characters. A longer value counts as absent. An escape such as `\141`
+ * takes four characters.
  */
 export const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
 /**
- * The maximum number of times that escapes are decoded. Careless origins decode twice. A value that still
- * has escapes counts as absent.
+ * The maximum number of decoding rounds. Careless origins decode twice. A value that still has escapes counts as
+ * absent.
  */
 const MAX_DECODINGS = 3;
-/** Matches a byte that is not UTF-8, in a decoded text, and a NUL. Some servers drop either, or cut there. */
+/**
+ * Matches a NUL, or a byte that is not UTF-8, in a decoded text. Some servers drop these characters, or cut the text
+ * there.
+ */
 const UNCLEAR = /%[89a-f][\da-f]|[\0\ufffd]/i;
 /** Matches a quoted string of RFC 2109, as Python, Java and werkzeug write it. */
 const QUOTED = /^"(?:[^"\\]|\\.)*"$/s;
@@ -42,13 +41,13 @@ export function hasUnclearCommas(name: string, value: string): boolean {
  * Returns the value of a header in one spelling.
  *
  * @param name the name of the header, in lower case
- * @returns undefined if origins may read different values, for example because the header was sent
- * twice. In that case, the runtime joins both values by a comma
+ * @returns undefined if origins may read different values, for example because the runtime has joined the values of a
+ * header that was sent twice
  */
 export function headerValue(name: string, value: string): string | undefined {
   if (hasUnclearCommas(name, value)) return undefined;
   const bare = trimBlanks(value);
-  // Origins that drop bytes that are not UTF-8 read the same value whatever these bytes are.
+  // Some origins drop bytes that are not UTF-8, so different bytes would give them the same value.
   if (bare.includes("\ufffd")) return undefined;
   return hasCredential(name) ? readCredential(bare) : bare;
 }
@@ -67,12 +66,12 @@ export function queryValue(text: string): string | undefined {
 }
 
 /**
- * Returns the value of a cookie in one spelling, from its encoded text. A text in quotes may have the
- * escapes that Python writes.
+ * Returns the value of a cookie in one spelling, from its encoded text. A text in quotes may have the escapes that
+ * Python writes.
  *
- * @returns undefined if servers disagree about the value. Python ends it at white space outside quotes.
- * If a quote opens it and none closes it, `cookie` of npm before 0.7 drops the first and the last
- * character, whatever the last one is. Servers that know escapes read `\x` as `x`, and others keep it
+ * @returns undefined if servers disagree about the value. Python ends a value at white space outside quotes. If a
+ * value has only an opening quote, `cookie` of npm before 0.7 drops its first and its last character. Some servers
+ * read `\x` as `x`, and other servers keep `\x`
  */
 export function encodedCookieValue(text: string): string | undefined {
   const trimmed = trimBlanks(text);
@@ -105,33 +104,31 @@ function decodeAll(text: string): string | undefined {
   return undefined;
 }
 
-/** Decodes once. A plus sign becomes a space, as in PHP, and `%u0061` is decoded, as some servers still do. */
+/** Decodes once. A plus sign becomes a space, as in PHP. `%u0061` is decoded, as by some old servers. */
 export function decodeLeniently(text: string): string {
   return decodeEscapes(decodeUnicodeEscapes(text.replaceAll("+", " ")));
 }
 
 function withoutEscapes(text: string): string {
-  // If there are no octal escapes, the faster replacement without a function is enough.
+  // Without octal escapes, the faster replacement by a text is enough.
   if (!/\\[0-3]/.test(text)) return text.replace(/\\(.)/gs, "$1");
   return text.replace(/\\([0-3][0-7]{2}|.)/gs, (_, escaped: string) =>
     escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped,
   );
 }
 
-/** In characters. A header may be longer than a key, because base64 makes a credential longer by a third. */
+/** In characters. Longer than a key, because base64 makes a credential longer by a third. */
 const MAX_CREDENTIAL_LENGTH = 2 * MAX_KEY_LENGTH;
 
 /**
- * Returns the credential of an Authorization header in one spelling. It omits the scheme, because
- * many origins accept any scheme or none. It decodes the signature of a JWT, because base64 has
- * many spellings of the same bytes. A `Basic` credential counts as absent if a base64 encoder would
- * write it differently.
+ * Returns the credential of an Authorization header in one spelling. Omits the scheme, because many origins accept
+ * any scheme or none. Decodes the signature of a JWT, because base64 has many spellings of the same bytes. A `Basic`
+ * credential counts as absent if a base64 encoder would write it differently.
  *
  * @param value the header's value without blanks at its ends
- * @returns undefined if origins may read different credentials. If a header has a scheme and more
- * than one word after it, some origins take the first word, some the last word, and some all words.
- * If the credential itself contains `bearer`, the result is undefined too, because some origins
- * remove this word wherever it is
+ * @returns undefined if origins may read different credentials. If there are several words after the scheme, origins
+ * differ in whether they take the first word, the last word or all words. If the credential itself contains `bearer`,
+ * some origins remove this word
  */
 export function readCredential(value: string): string | undefined {
   if (value.length > MAX_CREDENTIAL_LENGTH) return undefined;
@@ -157,21 +154,19 @@ function splitWords(text: string, max: number): string[] {
   return words;
 }
 
-/** Reads the word after `Bearer`, `Token` or a similar scheme. Rails also writes `token="…"`. */
+/** Reads the word after `Bearer`, `Token` or a similar scheme, also in the form `token="…"` of Rails. */
 function readToken(word: string): string | undefined {
-  // A word with a semicolon is a list of parameters. Each origin may read a different parameter.
+  // A word with a semicolon is a list of parameters, of which each origin may read a different one.
   if (word.includes(";")) return undefined;
   const bare = removeTrailing("=", word.replaceAll('"', "").replace(/^token=/i, ""));
   if (!isJwt(bare)) return bare;
-  // Some decoders stop at padding inside a text, and others skip it. So such a text counts as
-  // absent.
+  // A text with padding inside counts as absent, because some decoders stop there, and others skip it.
   return bare.includes("=") ? undefined : decodeJwtParts(bare);
 }
 
 /**
- * Returns the credential of the scheme `Basic`, without padding. Some decoders skip characters that
- * other decoders do not skip, and some stop earlier than others. So the credential counts as absent
- * if an encoder would write it differently.
+ * Returns the credential of the scheme `Basic`, without padding. It counts as absent if an encoder would write it
+ * differently, because decoders differ in the characters that they skip and in where they stop.
  */
 function readBasic(word: string): string | undefined {
   const letters = removeTrailing("=", word);
@@ -185,13 +180,16 @@ function isJwt(word: string): boolean {
   return /^e[yw]/.test(word) && (parts === 3 || parts === 5);
 }
 
-/** The first part stays unchanged, because the signature covers its exact text. */
+/**
+ * Decodes all parts of a JWT except the first one. The first part must stay unchanged, because the signature covers
+ * its exact text.
+ */
 function decodeJwtParts(jwt: string): string {
   const [header, ...parts] = jwt.split(".");
   return [header, ...parts.map(decodeBase64)].join(".");
 }
 
-/** Like lenient decoders, skips characters that are not base64, and unused bits at the end. */
+/** Decodes like lenient decoders: skips characters that are not base64, and unused bits at the end. */
 function decodeBase64(base64: string): string {
   const letters = base64.replace(/[^\w+/-]/g, "");
   // A single letter after the last group of four letters encodes no byte.
