@@ -17,11 +17,11 @@ import { decodeLeniently, decodeLevel } from "./request/path.ts";
 /** The first part of all paths of operators. */
 const PATH = "/_weir";
 /**
- * Matches every URL whose path an origin may read as one below `PATH`. Any escape and any character that is not
- * ASCII may be a spelling of `_weir`.
+ * Matches every URL whose path an origin may read as a path below `PATH`. Escapes and characters outside ASCII may be
+ * a spelling of `_weir`.
  */
 const MAY_BE_BELOW = /^[^?#]*?(?:_weir|%|[^!-~])/i;
-/** Matches URLs whose path is below `PATH` before dot segments are resolved, as some apps read it. */
+/** Matches URLs whose path is below `PATH` before dot segments are resolved, because some apps read the path so. */
 const BEGINS_BELOW = /^https?:[/\\]+[^/\\?#]*[/\\]+_weir(?:[/\\?#]|$)/i;
 /** The page with the form for a token, and the first part of the paths of its assets. */
 const LOG_IN = `${PATH}/login`;
@@ -30,14 +30,13 @@ const LOG_IN = `${PATH}/login`;
 export type AdminHandler = (request: Request, operator: Operator | undefined) => Promise<Response>;
 
 /**
- * Answers a request below `/_weir/` that has a valid credential. Every other request has to continue like any
- * request, so that nobody can find out whether there is anything, and its body is not read. The only exception
- * is the log-in page. A request that continues has no credential of Weir if any origin could read its path as one
- * below `/_weir/`.
+ * Answers a request below `/_weir/` that has a valid credential, or that is for the log-in page. Every other request
+ * continues like any request, with an unread body, so that nobody can find out whether Weir runs here. If any origin
+ * could read its path as a path below `/_weir/`, the request continues without Weir's credential.
  *
- * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the
- * origin matters to the doctor
- * @returns undefined if the request has to continue; a request if that one has to continue instead
+ * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the origin matters to
+ * the doctor
+ * @returns undefined if the request must continue; a request if this other request must continue instead
  */
 export type AdminEntry = (
   request: Request,
@@ -45,11 +44,11 @@ export type AdminEntry = (
 ) => Promise<Response | Request> | undefined;
 
 /**
- * Creates the entry for operators. If a credential is faulty, logs the fault.
+ * Creates the entry for operators. Logs a faulty credential.
  *
- * @param load creates the handler of all paths except the doctor's. It is called when an operator needs
- * it, so that it does not slow down the Worker's start. Omit it to serve only the doctor: then the bundles
- * of Hono apps do not contain the dashboard
+ * @param load creates the handler of all paths except the doctor's. It is called at an operator's first request, so
+ * that the Worker starts sooner. Without it, the entry serves only the doctor, so that the bundles of Hono apps do
+ * not contain the dashboard
  * @returns undefined if no valid credential is configured, so that requests cost nothing extra
  */
 export function createAdminEntry(
@@ -80,7 +79,7 @@ export function createAdminEntry(
     }
     const operator = await operatorOf(request);
     if (!operator || operator === "refused") return continued(request, operator);
-    // A page of another site cannot send a request without a CSRF token, which is one of a program.
+    // A program has no CSRF token. A page of another site cannot send a request without one.
     const isProgram = operator.csrf === "";
     if (path === DOCTOR_PATH && request.method === "POST" && isProgram) {
       return withSecurityFields(await runDoctor(request, config, env, usesOrigin));
@@ -89,7 +88,7 @@ export function createAdminEntry(
     return handle ? handle(request, operator) : continued(request, operator);
   }
 
-  /** If a credential cannot be checked, it is not valid. */
+  /** Returns undefined if a credential cannot be checked, because it is then not valid. */
   function operatorOf(request: Request): Promise<Operator | "refused" | undefined> {
     return gate.operatorOf(request).catch(() => undefined);
   }
@@ -106,7 +105,7 @@ export function createAdminEntry(
     if (parsed && isBelow(parsed.pathname)) {
       return answer(withParsedUrl(request, parsed), parsed.pathname, usesOrigin);
     }
-    // Weir answers no other spelling of these paths, but an origin may resolve it.
+    // Weir answers no other spelling of these paths, but an origin may read one as such a path.
     if (!mayHaveCredential(request.headers) || !isReadAsBelow(url)) return undefined;
     return operatorOf(request).then((operator) => continued(request, operator));
   };
@@ -116,25 +115,25 @@ function isBelow(path: string): boolean {
   return path === PATH || path.startsWith(`${PATH}/`);
 }
 
-/** Whether an origin may read the path of a URL as one below `PATH`. */
+/** Whether an origin may read the path of a URL as a path below `PATH`. */
 function isReadAsBelow(url: string): boolean {
   if (BEGINS_BELOW.test(url)) return true;
   const place = placeOf(url, false);
   if (place) return [...place.variants, ...place.unstrippedVariants].some(isBelow);
-  // Without this test, a path that is too long would pass in shadow mode with a credential.
+  // Without this test, a request with a too long path would pass with its credential in shadow mode.
   return /_weir/i.test(decodeLeniently(decodeLevel(url)));
 }
 
 /**
- * Returns a request whose URL is the parsed one, because the app of operators routes by the text of the URL. A
- * client may have sent `/x\..\_weir/`.
+ * Returns a request with the parsed URL, because the operators' app routes by the text of the URL. A client may have
+ * sent `/x\..\_weir/`.
  */
 function withParsedUrl(request: Request, { origin, pathname, href }: URL): Request {
   if (request.url.startsWith(origin + pathname)) return request;
   return request.bodyUsed ? withoutBody(request, href) : new Request(href, request);
 }
 
-/** Returns a copy of a request whose body stays unread, because the request may have to continue. */
+/** Returns a copy of a request without its body, which stays unread, because the request may have to continue. */
 function withoutBody({ url, method, headers }: Request, target = url): Request {
   return new Request(target, { method, headers });
 }

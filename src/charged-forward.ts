@@ -28,12 +28,11 @@ import { withTimeout } from "./request/timeout.ts";
 /**
  * Calls the functions for `settle: "custom:NAME"`, each at most once.
  *
- * A function may take as long as the body takes, and another `timeoutMs` after the body has ended. If it
- * returns no cost, the reason for the unknown cost is determined after the end of the body, because
- * the body may break off.
+ * A function has time until the end of the body, and `timeoutMs` more. If it returns no cost, the reason for the
+ * unknown cost is determined after the end of the body, because the body may break off.
  *
  * @param names the names of the functions to call
- * @returns the response for the client, and the final costs by these names, a promise that never rejects
+ * @returns the response for the client, and a promise of the final costs by the functions' names, which never rejects
  */
 function callSettleFunctions(
   functions: ReadonlyMap<string, CustomSettle> | undefined,
@@ -80,10 +79,9 @@ async function readCost(
 /**
  * Forwards a request to the origin or to an app, and returns the response.
  *
- * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
- * undecided
- * @param isRaw whether an origin's response must have a raw body: see http/body-tee.ts; undefined if
- * no settle function reads the response
+ * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is undecided
+ * @param isRaw whether an origin's response must have a raw body (see http/body-tee.ts); undefined if no settle
+ * function reads the response
  */
 export type ForwardWithQuotas = (
   request: Request,
@@ -103,8 +101,8 @@ interface AdmittedRequest {
   /** The duration of the decision in milliseconds. */
   readonly decidedInMs: number;
   /**
-   * Whether a server sends the response, so that Content-Length is the length of its body. An app or
-   * another Worker may state a wrong length, which the runtime ignores.
+   * Whether a server sends the response, so that Content-Length is the length of its body. An app or another Worker
+   * may state a wrong length, which the runtime ignores.
    */
   readonly isLengthExact: boolean;
 }
@@ -113,7 +111,7 @@ interface AdmittedRequest {
 export class ChargedForward {
   readonly #config: ChargeConfig;
   readonly #limiter: Limiter;
-  /** Whether an origin has sent Brotli although Weir had asked for gzip. No body is raw after that. */
+  /** Whether an origin has sent Brotli although Weir had asked for gzip. After that, no body is raw. */
   #sendsBrotli = false;
 
   constructor(config: ChargeConfig, limiter: Limiter) {
@@ -131,8 +129,8 @@ export class ChargedForward {
     try {
       response = await forward(request, decision.quotas, isRaw);
     } catch (error) {
-      // The app has thrown an error. Frameworks and the runtime answer such a request with 500. The
-      // request is charged, because otherwise a client that makes the app fail would have no limit.
+      // The app has thrown an error, and frameworks and the runtime answer with 500. The request is charged, because
+      // otherwise a client that makes the app fail would have no limit.
       const failure = { status: 500, headers: new Headers() };
       await this.#chargeInTime(admitted, (each) =>
         withoutResponse(costOfHead(each, failure) ?? "no-response"),
@@ -140,8 +138,7 @@ export class ChargedForward {
       throw error;
     }
     const final = isBadGateway(response) ? withoutResponse : (cost: Cost) => cost;
-    // If settle functions determine all costs, nothing can be charged yet, so the first byte does
-    // not wait.
+    // If settle functions determine all costs, the first byte waits for no charge.
     const isChargedNow = charged.some((rule) => !settleFunctionOf(rule, response.status));
     const quotas = isChargedNow
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
@@ -151,8 +148,8 @@ export class ChargedForward {
   }
 
   /**
-   * Calls the settle functions. Their costs are charged when all of them are known, which can be
-   * after the end of the body.
+   * Calls the settle functions. Their costs are charged when all of them are known, possibly after the end of the
+   * body.
    */
   async #settleByBody(
     { request, context, isLengthExact, ...admitted }: AdmittedRequest,
@@ -178,7 +175,7 @@ export class ChargedForward {
       { ...context, request, reserved },
       { timeoutMs, isLengthExact, isRaw },
     );
-    // The settlement must also happen if the client hangs up.
+    // The charge must also be made if the client hangs up.
     waitUntil(
       settled.costs.then((costs) =>
         this.#charge(admitted.decision, ({ rule }) => {
@@ -190,15 +187,15 @@ export class ChargedForward {
     return settled.response;
   }
 
-  /** Charges the rules, and returns the quotas, which are updated if the charge is in time. */
+  /** Charges the rules, and returns the quotas. The quotas include the charge if it is in time. */
   async #chargeInTime(
     { decision, decidedInMs }: Pick<AdmittedRequest, "decision" | "decidedInMs">,
     costOf: CostOf,
   ): Promise<readonly Quota[]> {
     const { quotas } = decision;
     const charge = this.#charge(decision, costOf);
-    // The charge may take the store's whole deadline, even if the decision was slow. But the
-    // decision and the charge delay the response by at most one deadline in total.
+    // The charge may take the store's whole deadline, even if the decision was slow. But together, the decision and
+    // the charge delay the response by at most one deadline.
     waitUntil(charge);
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
     const updatedQuotas = await withTimeout(charge, restMs, (): Quota[] => []);
@@ -216,7 +213,7 @@ export class ChargedForward {
   }
 }
 
-/** An unknown cost gets the reason `no-response`, because the origin sent none that could state the cost. */
+/** Gives an unknown cost the reason `no-response`, because no response of the origin could state the cost. */
 function withoutResponse(cost: Cost): Cost {
   return cost === undefined ? undefined : withCause(cost, "no-response");
 }

@@ -4,20 +4,22 @@ import type { Demand } from "./engine/counter.ts";
 import { createStore } from "./stores/create-store.ts";
 import type { Store } from "./stores/store.ts";
 
-// The endpoint that `weir doctor --at <url>` calls. cli/doctor/worker.ts reads its answers.
+// The endpoint that `weir doctor --at <url>` calls. cli/doctor/worker.ts reads its responses.
 
 export const DOCTOR_PATH = "/_weir/doctor";
 
 const DECISIONS = 5;
-/** A run makes no more decisions after this time, in milliseconds. */
+/** The time in milliseconds after which a run makes no more decisions. */
 const MAX_RUN_MS = 10_000;
-/** The calls after this time: the last decision, and the removal of the counter, with the script or without. */
+/**
+ * The maximum number of later calls: the last decision, and the removal of the counter with or without the script.
+ */
 const LAST_CALLS = 3;
 
-/** The time until which a run may last. A run that was cancelled does not reset it. */
+/** The end of the current run at the latest. A cancelled run does not reset this time. */
 let busyUntil = 0;
 
-/** Answers a request of an operator: measures the store. One run at a time in an isolate. */
+/** Measures the store, for a request of an operator. An isolate has one run at a time. */
 export async function runDoctor(
   request: Request,
   config: Config,
@@ -31,7 +33,7 @@ export async function runDoctor(
   try {
     return respond({ ...(await examine(config, env, usesOrigin)), colo: request.cf?.colo });
   } finally {
-    // A run that was cancelled may end while the next run lasts.
+    // A cancelled run may end during the next run.
     if (busyUntil === until) busyUntil = 0;
   }
 }
@@ -40,14 +42,14 @@ function respond(body: object, status = 200): Response {
   return Response.json(body, { status, headers: { "Cache-Control": "no-store" } });
 }
 
-/** Makes decisions about a counter of its own, one after the other, and then removes the counter. */
+/** Makes decisions about a new counter, one after the other, and then removes the counter. */
 async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<object> {
   const { clock, timeoutMs } = config;
   const bindings = resolveBindings(config, env);
   const { store: binding, mode, limiterFaults, requestFaults } = bindings;
   const identity = crypto.randomUUID();
-  // The token of the database may be restricted to keys that begin with Weir's prefix, so these keys
-  // begin with it. No key of a rule begins with `doctor-`: a rule's name is followed by a window.
+  // The database's token may be restricted to keys with Weir's prefix, so these keys have this prefix. They differ
+  // from all keys of rules, in which a window follows the rule's name.
   const prefix = `${bindings.prefix}:doctor-${identity.slice(0, 8)}`;
   const store = createStore(binding, { clock, timeoutMs, prefix });
   const quota = { limit: DECISIONS, ceiling: DECISIONS, windowMs: 60_000, offsetMs: 0, cost: 1 };
@@ -88,7 +90,7 @@ async function measure(store: Store, counter: Demand) {
     error = String(failure);
   }
   try {
-    // A decision that failed may have charged the counter.
+    // A failed decision may have charged the counter.
     await store.reset([counter]);
   } catch (failure) {
     error ??= String(failure);

@@ -43,10 +43,10 @@ interface DecidedRequest {
 const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 
 /**
- * Handles a request from start to end. It finds the matching rules, computes the keys, decides, and
- * then forwards or answers the request.
+ * Handles a request from start to end: finds the matching rules, computes the keys, decides, and then forwards or
+ * answers the request.
  *
- * An isolate creates one gateway per handler. Between requests, a gateway keeps plain values only.
+ * An isolate creates one gateway for each handler. Between requests, a gateway keeps plain values only.
  */
 export class Gateway {
   readonly #config: Config;
@@ -58,9 +58,9 @@ export class Gateway {
   readonly #applyRules: RuleApplier;
   readonly #forwardToOrigin: ForwardWithQuotas;
   readonly #chargedForward: ChargedForward;
-  /** Whether every configured origin is a server, and not another Worker. */
+  /** Whether every configured origin is a server, instead of another Worker. */
   readonly #isOriginServer: boolean;
-  /** Whether the deployment's mode lets every request pass, even one that Weir cannot read. */
+  /** Whether the deployment's mode lets every request pass, even a request that Weir cannot read. */
   readonly #neverDenies: boolean;
 
   /** @param control undefined if the Worker has no control object */
@@ -91,8 +91,7 @@ export class Gateway {
    *
    * @param context the second argument of the functions in `custom`
    * @param send replaces the configured origin
-   * @param routedPath the path by which an app has routed the request; undefined if no app routes
-   * requests
+   * @param routedPath the path by which an app has routed the request; undefined if no app routes requests
    */
   async handle(
     request: Request,
@@ -116,12 +115,11 @@ export class Gateway {
   /**
    * Looks up the rules for a request and decides the request. Never rejects.
    *
-   * A decision takes at most twice `timeoutMs` from the request's arrival: once to identify the client,
-   * and once for the store. docs/failure.md adds it up.
+   * A decision takes at most twice `timeoutMs` from the request's arrival: once to identify the client, and once for
+   * the store (see docs/failure.md).
    *
    * @param arrivedAt when the request arrived, in milliseconds since the Unix epoch
-   * @returns undefined if the rules cannot be looked up, because the request names no host and
-   * path, or because the path is too long
+   * @returns undefined if the request names no host and path, or if the path is too long
    */
   async #decideRequest(
     request: Request,
@@ -149,7 +147,7 @@ export class Gateway {
         });
       let waitedMs = 0;
       let denial: Limited | undefined;
-      // A request is counted in one shard, so both calls of the limiter draw the same.
+      // Both calls of the limiter must choose the same shard.
       const draw = Math.random();
       const options = { random: () => draw };
       const applied = this.#applyRules(canonical, matches, customCalls, {
@@ -159,14 +157,13 @@ export class Gateway {
           return denial !== undefined;
         },
       });
-      // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
-      // even if there is no promise, so only promises are awaited.
+      // Most identities are cached, so `applied` is rarely a promise. Awaiting another value would cost a microtask.
       const identified = applied instanceof Promise ? await applied : applied;
       const appliedRules = this.#overrides?.clientsOf(identified) ?? identified;
       if (appliedRules.length === 0) return NO_RULES;
-      // Time that passes in functions of `custom`, or while rules with the mode `mark` are awaited, does
-      // not count towards the deadlines of the decision and of the charge. Otherwise a client that makes a
-      // function slow, or that sends a token with an unknown key, could leave its request undecided.
+      // The deadlines do not include time in functions of `custom` and waits for rules with the mode `mark`.
+      // Otherwise a client could leave its request undecided: by making a function slow, or by a token with an
+      // unknown key.
       const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
       const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
@@ -204,8 +201,7 @@ export class Gateway {
           isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,
         };
         const response = this.#chargedForward.send(admitted, forward);
-        // The rules are charged by the response even if the client hangs up, because the origin has
-        // done the work.
+        // The origin has done the work, so the charge is made even if the client hangs up.
         waitUntil(response.catch(() => {}));
         return await response;
       }

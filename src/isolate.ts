@@ -29,7 +29,7 @@ import { createStore } from "./stores/create-store.ts";
 /**
  * Creates an isolate's connection with the control object.
  *
- * @returns undefined if the Worker has no binding for it. Then there are no statistics and no overrides
+ * @returns undefined if the Worker lacks the binding. There are then no statistics and no overrides
  */
 function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undefined {
   const object = controlObject(env);
@@ -44,15 +44,12 @@ function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undef
   return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
 }
 
-/**
- * Returns the global control object, which all requests of the isolate may call; undefined if the Worker
- * has no binding for it.
- */
+/** Returns the global control object, for all requests of the isolate; undefined if the Worker lacks the binding. */
 export function controlObject(env: Env): ControlApi | undefined {
   const namespace = env[CONTROL_BINDING] as DurableObjectNamespace | undefined;
   if (typeof namespace?.getByName !== "function") return undefined;
   type Methods = Record<string, (...args: readonly unknown[]) => unknown>;
-  // The runtime lets only the request that creates a stub call it, so each call creates one.
+  // Only the request that creates a stub can call it, so each call creates a stub.
   return new Proxy({} as ControlApi, {
     get:
       (_target, method: string) =>
@@ -61,22 +58,21 @@ export function controlObject(env: Env): ControlApi | undefined {
   });
 }
 
-/** Outside tests, an isolate has one set of bindings. If there are more sets, the oldest value is dropped. */
+/** Outside tests, an isolate has one set of bindings. With more sets, the oldest value is dropped. */
 const MAX_VALUES = 8;
 
 const NO_BINDINGS: Env = {};
 
 /**
- * Returns a function that creates one value for each set of bindings. A caller may pass no bindings
- * first, or pass a new object for each request, as some frameworks do. So the function compares only the
- * bindings that Weir reads.
+ * Returns a function that creates one value for each set of bindings. Compares only the bindings that Weir reads,
+ * because some frameworks pass a new object for each request, or no bindings at first.
  */
 export function perBindings<Value>(
   config: Config,
   create: (env: Env) => Value,
 ): (env: object | null | undefined) => Value {
   const names = bindingNames(config);
-  /** The values, and the bindings for which they were created, in the order of `names`. */
+  /** The values, and the bindings of each value in the order of `names`. */
   let entries: readonly { readonly bindings: readonly unknown[]; readonly value: Value }[] = [];
   let lastEnv: Env | undefined;
   let lastValue: Value;
@@ -104,11 +100,11 @@ interface SharedLimiter extends Pick<ResolvedBindings, "mode" | "prefix"> {
 const limiters = new WeakMap<Config, (env: Env) => SharedLimiter>();
 
 /**
- * Returns the limiter of a configuration. All gateways, middlewares and services of an isolate
- * share it, so that they use the same leases, cached denials and breaker.
+ * Returns the limiter of a configuration. All gateways, middlewares and services of an isolate share it, and so share
+ * leases, cached denials and the breaker.
  *
- * Between requests the limiter keeps plain values and no promise, because workerd cancels a request
- * that waits for the I/O of another request.
+ * Between requests, the limiter keeps plain values and no promise, because workerd cancels a request that waits for
+ * the I/O of another request.
  *
  * @param config the object that `defineConfig` returned, not a copy
  */
@@ -144,10 +140,10 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
 export type RequestHandler = Pick<Gateway, "handle">;
 
 /**
- * Creates a gateway for this isolate, and logs which bindings cannot work.
+ * Creates a gateway for this isolate, and logs the bindings that cannot work.
  *
- * @param appRules the rules of a gateway in an app. Such a gateway has no origin, because the app answers
- * requests. If it is undefined, the gateway has all rules, and forwards requests to its origin
+ * @param appRules the rules of a gateway in an app, which has no origin, because the app answers requests. If
+ * undefined, the gateway has all rules, and forwards requests to its origin
  */
 export function prepareGateway(
   config: Config,
@@ -176,7 +172,7 @@ export function createCustomContext(
   env: Env,
   ctx: CustomContext["ctx"] | null | undefined,
 ): CustomContext {
-  // Only the user's own code knows the type of the bindings.
+  // The bindings have a type that only the user's own code knows.
   return { env: env as unknown as WorkerBindings, ctx: ctx ?? { waitUntil } };
 }
 
@@ -186,7 +182,7 @@ export function createHonoContext(env: Env, c: Context): CustomContext {
   try {
     ctx = c.executionCtx;
   } catch {
-    // The caller of the app has passed no context, as many tests do.
+    // The caller of the app has passed no context, as in many tests.
   }
   return { ...createCustomContext(env, ctx), c };
 }

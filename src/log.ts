@@ -13,11 +13,11 @@ import {
 import type { CustomFailure } from "./request/custom-calls.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
-/** An isolate logs outages at most once in this many milliseconds. */
+/** The minimum time between two logged outages, in milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;
-/** The minimum time between two logged failures about the same key, response or rule, in milliseconds. */
+/** The minimum time between two logged failures of the same key, response or rule, in milliseconds. */
 const FAILURE_INTERVAL_MS = 1000;
-/** A program can create configurations at run time, so the number of names is bounded. */
+/** The maximum number of names, because a program can create configurations at run time. */
 const MAX_SUBJECTS = 1000;
 
 /** Writes a line of JSON. The lines contain no keys, addresses or secrets. */
@@ -32,12 +32,12 @@ export function logLine(
 /** The times at which this isolate last logged an outage, or a failure of a key, response or rule. */
 const lastTimes = new Map<string, number>();
 
-/** Whether to log an outage or a failure now. If so, records the time. */
+/** Whether to log an outage or a failure now. If so, stores the time. */
 function isDue(subject: string, intervalMs: number): boolean {
   if (lastTimes.size >= MAX_SUBJECTS && !lastTimes.has(subject)) lastTimes.clear();
   const now = Date.now();
   const last = lastTimes.get(subject);
-  // A time in the future does not count as recent, because it shows that the clock was set back.
+  // A time in the future is not recent, because the clock was then set back.
   if (last !== undefined && last <= now && now - last < intervalMs) return false;
   lastTimes.set(subject, now);
   return true;
@@ -46,9 +46,9 @@ function isDue(subject: string, intervalMs: number): boolean {
 // Operators read these log lines in `wrangler tail` and Workers Logs. docs/responses.md describes them.
 
 /**
- * Logs which rule denied a request, which rules in shadow mode would have denied it, why the
- * decision or one of its rules is undecided, and why this isolate decided alone. In all other cases
- * nothing is logged. A mark is not logged, because the origin gets it.
+ * Logs which rule denied a request, which rules in shadow mode would have denied it, why the decision or one of its
+ * rules is undecided, and why this isolate decided alone. Logs nothing else, and no mark, because the origin gets the
+ * marks.
  *
  * @param denialsPerSecond the maximum number of lines about denials: the field `denialLog`
  * @param request undefined for calls of programs
@@ -73,7 +73,9 @@ export function logDecision(
   if (storeFailure) logUndecided(storeFailure, "counted locally");
 }
 
-/** Logs the denials of rules in shadow mode, and why rules in other modes than `enforce` are undecided. */
+/**
+ * Logs the denials of rules in shadow mode, and the reasons why rules in other modes than `enforce` are undecided.
+ */
 function logOtherRules(
   verdicts: readonly RuleVerdict[],
   denialsPerSecond: number,
@@ -96,29 +98,29 @@ function logOtherRules(
   }
 }
 
-/** The parts of a request that a log line contains. Both values may be anything. */
+/** The parts of a request that a log line contains. Both may have any value. */
 interface RequestPlace {
   readonly headers: Pick<Headers, "get">;
   readonly cf?: unknown;
 }
 
 /**
- * Cloudflare sets `cf-ray` and `cf.colo`. Without Cloudflare in front, a client can send any
- * `cf-ray`, so the log leaves out other texts.
+ * Match the form that Cloudflare gives to `cf-ray` and `cf.colo`. Without Cloudflare in front, a client can send any
+ * `cf-ray`, so the log omits other texts.
  */
 const RAY = /^[0-9a-f]{8,32}(-[A-Z]{3})?$/i;
 const COLO = /^[A-Z0-9]{1,8}$/i;
 
-/** The second of the last denial, since the Unix epoch. All configurations of an isolate share it. */
+/** The time of the last denial, in seconds since the Unix epoch, for all configurations of an isolate. */
 let denialSecond = 0;
 /** The lines about denials in this second. */
 let denialLines = 0;
-/** The denials without a line since the last report of them. */
+/** The denials without a line since they were last reported. */
 let omittedDenials = 0;
 
 /**
- * Logs a line for a denial, but at most `denialsPerSecond` lines in each second of the clock. The
- * first denial of a later second reports how many denials got no line.
+ * Logs a line for a denial, but at most `denialsPerSecond` lines in each second of the clock. The first denial of a
+ * later second reports the number of denials without a line.
  *
  * @param mode `local`: this isolate counted alone, because the store failed (`onError: "local"`)
  */
@@ -159,7 +161,7 @@ function fieldsOf({ headers, cf }: RequestPlace): { colo?: string; ray?: string 
 /**
  * Logs why the store could not decide a request or make a charge, at most once in ten seconds.
  *
- * @param requests how the request was handled; by default, as `failure` says
+ * @param requests how the request was handled; by default, by the field `open` of `failure`
  */
 export function logUndecided(
   failure: Undecided,
@@ -179,7 +181,7 @@ export function logMisconfigured(fault: string): void {
   logLine("error", "misconfigured", { fault });
 }
 
-/** Logs that all rules are in shadow mode or off. The level is error, so that operators notice. */
+/** Logs that all rules are in shadow mode or off, as an error, so that operators notice. */
 export function logMode(mode: DeploymentMode): void {
   logLine("error", "mode", { mode });
 }

@@ -20,24 +20,23 @@ export interface RateLimitOptions<RuleName extends string = string> {
 }
 
 /**
- * The variables that {@link rateLimit} sets on Hono's context. For handlers that are not chained to the
- * middleware, declare the types: `new Hono<{ Variables: RateLimitVariables }>()`.
+ * The variables that {@link rateLimit} sets on Hono's context. Handlers that are not chained to the middleware need
+ * the declaration `new Hono<{ Variables: RateLimitVariables }>()`.
  */
 export interface RateLimitVariables {
   /**
-   * The quotas of the decision, one for each window of each enforced rule, and of each rule with
-   * `mode: "mark"`. If the request exceeds a quota of such a rule, the quota's `violated` is true.
-   * The list is empty if no such rule applies, if the request is undecided, or if this isolate decided it alone
-   * (`onError: "local"`).
+   * The quotas of the decision: one for each window of each enforced rule, and of each rule with `mode: "mark"`. If
+   * the request exceeds the quota of a rule with `mode: "mark"`, `violated` is true. The list is empty if no such
+   * rule applies, if the request is undecided, or if this isolate decided it alone (`onError: "local"`).
    *
-   * If several middlewares decide a request, the list has the quotas of all of them, in the order
-   * in which the middlewares run. Changing the list has no effect on the response. It does not include
-   * charges by the response (`count`, `cost: "header:NAME"`), which the RateLimit headers include.
+   * If several middlewares decide a request, the list has the quotas of all of them, in the order in which the
+   * middlewares run. Changing the list has no effect on the response. The RateLimit headers include charges by the
+   * response (`count`, `cost: "header:NAME"`), but the list does not.
    */
   readonly rateLimit: readonly Quota[];
 }
 
-/** Hono middleware that also fits apps with their own types of bindings and variables. */
+/** Hono middleware for apps with any types of bindings and variables. */
 export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
   c: Context<AppEnv>,
   next: Next,
@@ -49,14 +48,12 @@ export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
 const quotasSet = new WeakMap<object, readonly Quota[]>();
 
 /**
- * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
- * the limit, the middleware answers with 429, and the app does not run. The middleware adds the
- * RateLimit headers to the app's responses. The middleware sets `c.var.rateLimit` before the app
- * runs, see {@link RateLimitVariables}. If the configuration has rules that tell the origin,
- * the app reads `Weir-Over` and `Weir-Remaining` with `c.req.header`.
+ * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds the limit, the
+ * middleware answers with 429, and the app does not run. Otherwise the middleware sets `c.var.rateLimit` before the
+ * app runs (see {@link RateLimitVariables}), and adds the RateLimit headers to the app's response. If a rule has
+ * `tellOrigin` or `mode: "mark"`, the app reads `Weir-Remaining` and `Weir-Over` with `c.req.header`.
  *
- * The configuration's `origin` has no effect. If two middlewares apply the same rule, the rule is
- * charged twice.
+ * The configuration's `origin` has no effect. If two middlewares apply the same rule, the rule is charged twice.
  *
  * @example
  * const app = new Hono<{ Variables: RateLimitVariables }>();
@@ -66,8 +63,8 @@ const quotasSet = new WeakMap<object, readonly Quota[]>();
  *
  * @param config the configuration that `defineConfig` returned, or the argument of `defineConfig`
  * @throws {ConfigError} if `config` is a plain object that has faults
- * @throws {RangeError} if the configuration has no such rule, if the rule is only for programs, or
- * if it reads a parameter of the paths in its `match`
+ * @throws {RangeError} if the configuration lacks the rule, if the rule is only for programs, or if the rule reads a
+ * parameter of the paths in its `match`
  */
 export function rateLimit<const RuleName extends string = never>(
   config: Config<RuleName> | ConfigInput<RuleName>,
@@ -88,14 +85,13 @@ export function rateLimit<const RuleName extends string = never>(
     const env: Env = c.env ?? {};
     const { doctor, gateway } = preparedFor(c.env);
     const examined = doctor?.(c.req.raw, false);
-    // An `await` costs a microtask even if there is no promise, so only promises are awaited.
+    // Awaiting another value than a promise would cost a microtask.
     const result = examined && (await examined);
     if (result instanceof Response) return result;
     if (result) c.req.raw = result;
     let appResponse: Response | undefined;
     const runApp = async (request: Request, quotas: readonly Quota[]) => {
-      // If Weir has changed headers that tell the app about quotas, `request` is a new
-      // object.
+      // If Weir has changed the headers that tell the app about quotas, `request` is a new object.
       c.req.raw = request;
       const all = [...(quotasSet.get(c) ?? []), ...quotas];
       quotasSet.set(c, all);
@@ -104,20 +100,19 @@ export function rateLimit<const RuleName extends string = never>(
       appResponse = c.res;
       return appResponse;
     };
-    // Hono matches routes against the URL as the client sent it. The path of the parsed URL may
-    // differ, so the gateway gets Hono's path too.
+    // Hono matches routes against the URL as the client sent it. The path of the parsed URL may differ, so the
+    // gateway gets Hono's path too.
     const context = createHonoContext(env, c);
     const response = await gateway.handle(c.req.raw, context, runApp, c.req.path);
     if (appResponse === undefined) {
-      // Reading `c.res` creates it, and only pages of other origins need this.
+      // Reading `c.res` creates it. Only pages of other origins need it.
       if (c.req.raw.headers.has("origin")) {
         mergeAppHeaders(c.req.raw, response.headers, c.res.headers);
       }
       return response;
     }
     if (response !== appResponse) {
-      // If `c.res` is set already, Hono copies the headers of the old response over those of
-      // the new response. So `c.res` is cleared first.
+      // Hono copies the headers of an existing `c.res` over those of the new response, so `c.res` is cleared first.
       c.res = undefined;
       c.res = response;
     }

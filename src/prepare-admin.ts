@@ -1,4 +1,4 @@
-// The gateway loads this file only when somebody calls the admin API, so that a Worker starts sooner.
+// The gateway loads this file only when the admin API is called, so that a Worker starts sooner.
 
 import { waitUntil } from "cloudflare:workers";
 import { createAdminApp } from "./admin/admin-app.ts";
@@ -11,10 +11,10 @@ import type { Config } from "./config/schema.ts";
 import { controlObject, createCustomContext, sharedLimiter } from "./isolate.ts";
 import { withTimeout } from "./request/timeout.ts";
 
-/** How long a log-in waits for its entry in the audit list, in milliseconds. */
+/** The maximum time that a log-in waits for its entry in the audit list, in milliseconds. */
 const MAX_RECORD_MS = 1000;
 
-/** Creates the handler of everything below `/_weir/`, for one set of bindings. */
+/** Creates the handler of all paths below `/_weir/`, for one set of bindings. */
 export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
   const { limiter, control: link } = sharedLimiter(config, env);
   const control = controlObject(env);
@@ -28,14 +28,14 @@ export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler
   });
   const app = createAdminApp();
 
-  /** Operators need the log-in most while something fails, so it waits only a short time for its entry. */
+  /** Waits for the entry only a short time, because operators need the log-in most while something fails. */
   async function recordLogIn(by: string): Promise<void> {
     const entry = recordEntry(by).catch(() => {});
     waitUntil(entry);
     await withTimeout(entry, MAX_RECORD_MS, () => {});
   }
 
-  // An async function, because the control object can be missing, so that the call throws at once.
+  // The call throws at once if the control object is missing. An async function turns this into a rejection.
   async function recordEntry(by: string): Promise<void> {
     await control?.addAuditEntry({ by, action: "log-in" });
   }
@@ -43,7 +43,7 @@ export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler
   const context: AdminBindings["context"] = { operations, config, gate, recordLogIn };
   return async (request, operator) => {
     const answer = Promise.resolve(app.fetch(request, { context, operator }));
-    // A change runs to its end although the client hangs up, so that its entry in the audit list is true.
+    // A change runs to its end even if the client hangs up, so that its entry in the audit list is true.
     if (request.method !== "GET" && request.method !== "HEAD") waitUntil(answer.catch(() => {}));
     return answer;
   };

@@ -5,12 +5,12 @@ import type { Config, ConfigInput } from "./config/schema.ts";
 import { perBindings } from "./isolate.ts";
 import { prepareAdmin } from "./prepare-admin.ts";
 
-/** The app that {@link weirAdmin} creates. It fits apps with any type of bindings. */
+/** The app that {@link weirAdmin} creates, for apps with any type of bindings. */
 export type AdminApp = Hono<{ Bindings: object }>;
 
 /**
- * Creates a Hono app with the dashboard and the API of operators, below `/_weir/`. It is for apps that use
- * `rateLimit` without `weir`, which has both already. Mount it before all other routes.
+ * Creates a Hono app with the dashboard and the API of operators, below `/_weir/`. Only apps that use `rateLimit`
+ * without `weir` need it, because `weir` has both already. Mount it before all other routes.
  *
  * A request without a valid credential continues to the app's other routes.
  *
@@ -21,8 +21,8 @@ export type AdminApp = Hono<{ Bindings: object }>;
  * app.route("/", weirAdmin(config));
  * app.use(rateLimit(config));
  *
- * @param config the configuration that `defineConfig` returned, or the argument of `defineConfig`. If it is
- * the same object as that of `rateLimit`, both share one connection with the store
+ * @param config the configuration that `defineConfig` returned, or the argument of `defineConfig`. If `rateLimit`
+ * gets the same object, both share one connection with the store
  * @throws {ConfigError} if `config` is a plain object that has faults
  */
 export function weirAdmin(config: Config | ConfigInput): AdminApp {
@@ -33,7 +33,7 @@ export function weirAdmin(config: Config | ConfigInput): AdminApp {
     ),
   }));
   const app: AdminApp = new Hono();
-  // The entry knows all spellings of its paths, and Hono's router only one.
+  // Hono's router knows only one spelling of the paths, and the entry knows all spellings.
   app.use(async (c, next) => {
     const result = await entryFor(c.env ?? {}).answer?.(c.req.raw, false);
     if (result instanceof Response) return result;

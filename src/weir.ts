@@ -10,8 +10,8 @@ import {
 } from "./isolate.ts";
 
 /**
- * A handler that answers admitted requests instead of an origin. It is a framework's next handler,
- * or an app's own handler. Its request may be a changed copy, which has taken over the body.
+ * A handler that answers admitted requests instead of an origin: a framework's next handler, or an app's own handler.
+ * Its request may be a changed copy, which has taken over the body.
  */
 export type Next = (request: Request) => Response | Promise<Response>;
 
@@ -20,10 +20,10 @@ export interface WeirHandler {
   /**
    * Decides a request, and returns the response of the origin, of `next`, or of Weir.
    *
-   * With `next`, Weir fits into every framework: it calls `next(request)` for each request that it
-   * admits, and does not read the configuration's `origin`. It adds the RateLimit headers to the response
-   * of `next`, and charges the rules with `count` or `cost: "header:NAME"` by this response. An error that
-   * `next` throws reaches the caller unchanged, and these rules are charged as for a 500.
+   * With `next`, Weir fits into every framework. It calls `next(request)` for each admitted request, and ignores the
+   * configuration's `origin`. It adds the RateLimit headers to the response of `next`, and charges the rules with
+   * `count` or `cost: "header:NAME"` by this response. If `next` throws an error, the error reaches the caller
+   * unchanged, and these rules are charged as for a 500.
    *
    * @example
    * const limiter = weir(config);
@@ -33,7 +33,7 @@ export interface WeirHandler {
    *
    * @param env the Worker's bindings. Without them, only `store: "memory"` can decide requests
    * @param ctx the context of the request, which the functions in `custom` get
-   * @param next answers admitted requests; if it is not set, Weir forwards them to the origin
+   * @param next answers admitted requests; without it, Weir forwards them to the origin
    */
   fetch(
     request: Request,
@@ -45,7 +45,7 @@ export interface WeirHandler {
 
 type FetchArguments = Parameters<WeirHandler["fetch"]>;
 
-/** What answers requests with one set of bindings. */
+/** The parts that answer requests with one set of bindings. */
 interface Prepared {
   readonly env: Env;
   /** Undefined if no credential of operators is set. */
@@ -83,7 +83,7 @@ export function weir(config: Config | ConfigInput): WeirHandler {
       prepared.gateway ??= prepareGateway(checkedConfig, prepared.env);
       return prepared.gateway.handle(request, context);
     }
-    // This gateway has no origin, so it does not log that the origin is missing.
+    // This gateway needs no origin, so it does not log that the origin is missing.
     prepared.nextGateway ??= prepareGateway(checkedConfig, prepared.env, checkedConfig.rules);
     return prepared.nextGateway.handle(request, context, async (admitted) => {
       const response: unknown = await next(admitted);
@@ -92,9 +92,8 @@ export function weir(config: Config | ConfigInput): WeirHandler {
     });
   };
 
-  // This is not a Hono app with a single route, because Hono's context and routing took a fifth of
-  // the CPU time that Weir adds. Weir uses Hono's router to match rules, and Hono's middleware
-  // interface.
+  // This is no Hono app with a single route, because Hono's context and routing took a fifth of the CPU time that
+  // Weir adds. Weir uses Hono's router to match rules, and Hono's middleware interface.
   return {
     fetch(request, env, ctx, next) {
       const prepared = preparedFor(env);
@@ -107,7 +106,7 @@ export function weir(config: Config | ConfigInput): WeirHandler {
   };
 }
 
-/** A framework may have a class of its own for responses, so the class is not checked. */
+/** Does not check the class, because a framework may have its own class for responses. */
 function isResponse(value: unknown): value is Response {
   return typeof value === "object" && value !== null && "status" in value && "headers" in value;
 }

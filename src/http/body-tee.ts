@@ -1,12 +1,12 @@
-/** The bytes of a body that the reader of a copy may lag behind the client: 1 MiB. */
+/** The maximum number of bytes by which the reader of a copy may lag behind the client: 1 MiB. */
 export const MAX_LAG_BYTES = 1024 * 1024;
 
-/** What an unread chunk counts in addition to its length. This bounds the number of tiny chunks. */
+/** The bytes that an unread chunk counts in addition to its length, to bound the number of tiny chunks. */
 const CHUNK_OVERHEAD_BYTES = 128;
 
 /**
- * A copy of a body, for a reader that may be slow. All chunks that a reader has not read yet become
- * one chunk, because decoding takes a fixed time for each chunk.
+ * A copy of a body, for a reader that may be slow. Unread chunks are merged into one, because decoding takes a fixed
+ * time for each chunk.
  */
 export class BodyCopy {
   readonly stream = new ReadableStream<Uint8Array>(
@@ -17,10 +17,10 @@ export class BodyCopy {
   #unreadBytes = 0;
   #isClosed = false;
   #error: unknown;
-  /** Set while the reader waits. Passes a chunk to the reader, or nothing at the end of the body. */
+  /** Set while the reader waits. Passes a chunk to the reader; without an argument, ends the body. */
   #deliver: ((chunk?: Uint8Array) => void) | undefined;
 
-  /** Copies the bytes, because the reader may change its chunks. */
+  /** Adds a copy of the bytes, because the reader may change its chunks. */
   push(chunk: Uint8Array): void {
     if (this.#isClosed) return;
     if (this.#deliver) {
@@ -29,8 +29,7 @@ export class BodyCopy {
       return;
     }
     this.#unreadBytes += chunk.byteLength + CHUNK_OVERHEAD_BYTES;
-    // A single unread chunk is not a lag, however long it is, because the reader may be about to
-    // read it.
+    // A single unread chunk of any length is no lag, because the reader may be about to read it.
     if (this.#unread.length > 0 && this.#unreadBytes > MAX_LAG_BYTES) {
       this.fail(new Error(`The reader lags behind by more than ${MAX_LAG_BYTES} bytes.`));
       return;
@@ -43,13 +42,13 @@ export class BodyCopy {
     this.#deliver?.();
   }
 
-  /** After the reader has read all chunks up to now, the next read throws the error. */
+  /** Lets the reader read all chunks up to now, and then throws the error at the next read. */
   fail(error: unknown): void {
     if (!this.#isClosed) this.#error = error ?? new Error("The body has broken off.");
     this.end();
   }
 
-  /** Drops all chunks, because nobody reads them. */
+  /** Drops all chunks, because no code reads them. */
   #close(): void {
     this.#unread = [];
     this.end();
@@ -90,11 +89,10 @@ function joined(chunks: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-// A raw body has the bytes that a server has sent, even if they are compressed. The client gets these
-// bytes, and only the copies for settle functions are decoded. So the client gets a body that cannot
-// be decoded as the server has sent it.
+// A raw body has the bytes that a server has sent, even if they are compressed. The client gets these bytes, and only
+// the copies for settle functions are decoded. So the client gets even a body that cannot be decoded.
 
-/** Whether a raw body cannot be decoded for copies, although the runtime could decode it. */
+/** Whether the copies of a raw body cannot be decoded, although the runtime could decode the body. */
 export function isBrotli(headers: Headers): boolean {
   return encodingIn(headers) === "br";
 }
@@ -106,7 +104,7 @@ function encodingIn(headers: Headers): string {
 }
 
 /**
- * The encoded bytes that are decoded at once. They can become about a thousand times as many bytes,
+ * The maximum number of encoded bytes that are decoded at once. Decoded, they can be about a thousand times as many,
  * which the decoder keeps until they are read.
  */
 const MAX_DECODED_AT_ONCE = 16 * 1024;
@@ -115,8 +113,8 @@ const MAX_DECODED_AT_ONCE = 16 * 1024;
 const MAX_CHUNK_BYTES = 64 * 1024;
 
 /**
- * Decodes a body in gzip while it is read. `DecompressionStream` does not slow down its writer, so
- * this stream writes to it only when there is nothing more to read.
+ * Decodes a body in gzip while it is read. `DecompressionStream` does not slow down its writer, so it gets more bytes
+ * only when all decoded bytes have been read.
  *
  * @param onFault called if the body cannot be decoded, or breaks off
  */
@@ -131,7 +129,7 @@ function gunzip(
   let rest = new Uint8Array();
   let hasEnded = false;
 
-  /** Writes some of the encoded bytes, or the end. A fault rejects the next read, too. */
+  /** Writes some of the encoded bytes, or the end. After a fault, the next read is rejected too. */
   async function writeMore(): Promise<void> {
     while (rest.length === 0) {
       const { done, value } = await source.read();
@@ -151,9 +149,9 @@ function gunzip(
     {
       async pull(controller) {
         try {
-          // By default, a chunk has 4 KiB, and reading many chunks takes long.
+          // By default, a chunk has 4 KiB. Reading many chunks takes long.
           const read = reader.read(new Uint8Array(MAX_CHUNK_BYTES));
-          // If writing fails, nothing else handles this promise.
+          // If writing fails, no other code handles this promise.
           read.catch(() => {});
           let result: Awaited<typeof read> | undefined;
           while (!result) {
@@ -185,17 +183,16 @@ export function isEmptyEncoded({ headers }: Response): boolean {
   return isEncoded(headers) && /^0+$/.test(headers.get("content-length") ?? "");
 }
 
-/** The chunks and bytes that are merged into one chunk. */
+/** The maximum numbers of chunks and of bytes that are merged into one chunk. */
 const MAX_MERGED_CHUNKS = 100;
 const MAX_MERGED_BYTES = 16 * 1024;
 
 /**
- * Returns the stream for the client, which also writes to the copies. When the client hangs up, the
- * runtime cancels such a stream at once, even if the origin sends nothing. An identity stream would
- * be cancelled only at the origin's next chunk.
+ * Returns the stream for the client, which also writes to the copies. When the client hangs up, the runtime cancels
+ * such a stream at once. It would cancel an identity stream only at the origin's next chunk.
  *
- * For the runtime, writing a chunk of such a stream is much more work than reading one. So chunks
- * that follow each other within two milliseconds are merged. A chunk after a pause does not wait.
+ * For the runtime, writing a chunk of such a stream is much more work than reading a chunk. So chunks that follow
+ * each other within two milliseconds are merged. A chunk after a pause does not wait.
  */
 function passThrough(
   body: ReadableStream<Uint8Array>,
@@ -204,12 +201,12 @@ function passThrough(
   const reader = body.getReader();
   const { promise: started, resolve: onStart } = Promise.withResolvers<void>();
   const { promise: ended, resolve: onEnd } = Promise.withResolvers<boolean>();
-  /** The chunks that have been read, but not passed on. */
+  /** The chunks that have been read but not passed on yet. */
   let held: Uint8Array[] = [];
-  /** A read whose chunk has not been taken. */
+  /** A read whose chunk has not been used yet. */
   let next: ReturnType<typeof reader.read> | undefined;
   let readAt = 0;
-  /** Passes the chunks on to the copies, and returns them as one. */
+  /** Passes the chunks on to the copies. Returns them as one chunk. */
   const passOn = () => {
     const [first = new Uint8Array()] = held;
     const bytes = held.length > 1 ? joined(held) : first;
@@ -271,7 +268,7 @@ function passThrough(
   return { stream, started, ended };
 }
 
-/** The streams of apps may also have other chunks than Uint8Array. */
+/** Returns the bytes of a chunk. The streams of apps may have other chunks than Uint8Array. */
 function bytesOf(chunk: ArrayBuffer | ArrayBufferView): Uint8Array {
   return ArrayBuffer.isView(chunk)
     ? new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength)
@@ -282,40 +279,38 @@ interface TeedResponse {
   /** The response for the client. The readers of copies do not delay its body. */
   readonly response: Response;
   /**
-   * One response for each reader, with the same head. Its body ends when the client's body ends. If
-   * the client's body breaks off, or the reader lags behind by more than `MAX_LAG_BYTES`, reading
-   * it throws an error.
+   * One response for each reader, with the same head. Its body ends when the client's body ends. A read throws an
+   * error if the client's body breaks off, or if the reader lags behind by more than `MAX_LAG_BYTES`.
    */
   readonly copies: readonly Response[];
   /**
-   * Resolves when the first bytes have been passed on to the client. Work for copies that begins
-   * after this cannot delay these bytes.
+   * Resolves when the first bytes have been passed on to the client. Later work for copies cannot delay these bytes.
    */
   readonly started: Promise<void>;
-  /** Resolves to true when the body has ended, and to false when it has broken off. Never rejects. */
+  /** Resolves to true when the body ends, and to false when it breaks off. Never rejects. */
   readonly ended: Promise<boolean>;
   /** Whether a copy could not be decoded up to now. */
   hasFault(): boolean;
 }
 
 export interface TeeOptions {
-  /** Whether the header Content-Length is surely the length of the body. */
+  /** Whether Content-Length is certainly the length of the body. */
   readonly isLengthExact: boolean;
   /** Whether the body has the bytes that the server has sent, even if they are compressed. */
   readonly isRaw: boolean;
 }
 
 /**
- * Copies the body of a response while the client receives it. A chunk is read from the origin when
- * the client is ready for it. So a slow client slows down the origin, as without copies, and
- * nothing is buffered for the client.
+ * Copies the body of a response while the client receives it. A chunk is read from the origin when the client is
+ * ready for this chunk. So a slow client slows down the origin, as without copies, and no bytes are buffered for the
+ * client.
  *
- * The client gets a raw body unchanged, and only the copies are decoded. The runtime decodes another
- * compressed body when it is read, and encodes it again for the client.
+ * The client gets a raw body unchanged, and only the copies are decoded. The runtime decodes any other compressed
+ * body when it is read, and encodes it again for the client.
  *
  * @param count the number of copies
- * @returns undefined if a response of this kind cannot be copied: a WebSocket, or a status that
- * `new Response` refuses
+ * @returns undefined if a response of this kind cannot be copied: a WebSocket, or a status that `new Response`
+ * refuses
  */
 export function teeResponse(
   response: Response,
@@ -336,7 +331,7 @@ export function teeResponse(
   if (!response.body || response.bodyUsed || isEmptyEncoded(response)) {
     return unchanged(Array(count).fill(null), true);
   }
-  // A part of an encoded body begins anywhere in it, so it cannot be decoded.
+  // A part of an encoded body may begin anywhere, so it cannot be decoded.
   const isReadable = !isEncoded(headers) || (status !== 206 && !(isRaw && isBrotli(headers)));
   if (!isReadable) {
     for (const copy of copies) copy.fail(new Error("The body cannot be decoded."));
@@ -348,7 +343,7 @@ export function teeResponse(
   const { stream, started, ended } = passThrough(response.body, copies);
   const isLengthKept = isLengthExact && (isRaw || !headers.has("content-encoding"));
   const passed = isLengthKept ? withFixedLength(stream, headers) : stream;
-  // An encoding that nothing decodes: the function cannot read the copy, even if it is complete.
+  // In an encoding that no code here decodes, the function cannot read even a complete copy.
   let hasFault = !isEncoded(headers) && encodingIn(headers) !== "";
   const decoded = ({ stream: copy }: BodyCopy) => {
     if (!isRaw || !isEncoded(headers)) return copy;
@@ -357,8 +352,7 @@ export function teeResponse(
     });
   };
   return {
-    // The second argument is the response itself, so that a body that an app has encoded is not
-    // encoded again.
+    // With the response as the second argument, a body that an app has encoded is not encoded again.
     response: new Response(passed, response),
     copies: copies.map((copy) => new Response(decoded(copy), copyHead)),
     started,
@@ -367,7 +361,7 @@ export function teeResponse(
   };
 }
 
-/** Keeps Content-Length. */
+/** Returns the stream with a fixed length, so that the response keeps its Content-Length. */
 function withFixedLength(
   stream: ReadableStream<Uint8Array>,
   headers: Headers,
@@ -375,8 +369,7 @@ function withFixedLength(
   const length = headers.get("content-length") ?? "";
   if (!/^\d{1,15}$/.test(length)) return stream;
   const { readable, writable } = new FixedLengthStream(Number(length));
-  // If the client hangs up, `pipeTo` cancels the stream and rejects. The rejection needs no
-  // handling.
+  // If the client hangs up, `pipeTo` cancels the stream and rejects. No code needs this rejection.
   stream.pipeTo(writable).catch(() => {});
   return readable;
 }

@@ -7,20 +7,19 @@ import { isAccessHeader } from "./response-headers.ts";
 import { limitedResponse, retrySecondsOf, setDenialHeaders } from "./responses.ts";
 
 /**
- * The reason why a function in `custom.responses` has no usable response: it took too long, it threw
- * an error, its result is no response with an allowed status, its body failed, or its body is too
- * long.
+ * The reason why a function in `custom.responses` has no usable response: it took too long, it threw an error, its
+ * result is no response with an allowed status, its body failed, or its body is too long.
  */
 export type CustomResponseFailure = "timeout" | "threw" | "invalid" | "body-failed" | "too-long";
 
-/** Reports that a function failed. The error is not passed, because it may contain a secret. */
+/** Reports that a function failed. Does not pass the error, because it may contain a secret. */
 type OnCustomResponseFailure = (name: string, cause: CustomResponseFailure) => void;
 
-/** The maximum length of a body, in bytes. The whole body is in memory before it is sent. */
+/** The maximum length of a body, in bytes, because the whole body is in memory before it is sent. */
 const MAX_BODY = 1024 * 1024;
 /**
- * The maximum number of chunks of a body. While a stream in JavaScript supplies one chunk after
- * another, timers do not run, so the deadline cannot end such a body.
+ * The maximum number of chunks of a body. While a stream in JavaScript supplies chunks without a pause, no timer
+ * runs, so the deadline cannot end the body.
  */
 const MAX_CHUNKS = 4096;
 
@@ -42,11 +41,10 @@ export function denialResponse(
 type DenialConfig = Pick<Config, "headers" | "custom" | "timeoutMs">;
 
 /**
- * Answers a denied request with the response of a function, or with the default response if the
- * function fails.
+ * Answers a denied request with the response of a function, or with the default response if the function fails.
  *
- * The body is read before the response begins. So a body that fails or stalls cannot spoil a response
- * that the client has begun to receive.
+ * Reads the body before the response begins. Otherwise a body that fails or stalls could spoil a response that the
+ * client already receives.
  */
 async function customDenial(
   request: Request,
@@ -73,7 +71,7 @@ async function customDenial(
   return response;
 }
 
-/** Returns the response of a function with its whole body, or the reason why there is none. Never rejects. */
+/** Returns the response of a function with its whole body, or the reason why there is no response. Never rejects. */
 async function readResponse(
   create: () => unknown,
   isHead: boolean,
@@ -88,10 +86,7 @@ async function readResponse(
   }
 }
 
-/**
- * Returns the argument of the function. Its quotas are copies, because the function may change
- * them.
- */
+/** Returns the argument of the function. The function may change the quotas, so they are copies. */
 function denialOf({ deniedBy, quotas, retryAfterMs }: Limited, seconds: number): Denial {
   const copies = quotas.map((quota) => ({ ...quota }));
   return {
@@ -104,11 +99,11 @@ function denialOf({ deniedBy, quotas, retryAfterMs }: Limited, seconds: number):
 }
 
 /**
- * Whether a value is a response that can deny a request. A framework may have a class of its own for
- * responses, so the class is not checked.
+ * Whether a value is a response that can deny a request. Its class is not checked, because a framework may have its
+ * own class for responses.
  *
- * JSON-RPC reports errors with status 200. Other statuses below 400 would promise a success, and with
- * a redirect, Retry-After would delay the redirect instead of the next request.
+ * The status 200 is allowed for JSON-RPC, which reports errors with it. Other statuses below 400 would promise a
+ * success. A redirect would also let Retry-After delay the redirect instead of the next request.
  */
 function isUsable(value: unknown): value is Response {
   if (typeof value !== "object" || value === null || !("headers" in value)) return false;

@@ -13,15 +13,15 @@ const REMAINING = "Weir-Remaining";
 const FORGEABLE = namePattern(OVER.toLowerCase(), REMAINING.toLowerCase());
 
 /**
- * The requests that `withOriginHeaders` has created. If an app applies several configurations or rules one
- * after the other, the later ones add to the headers of the earlier ones. All other requests come from
- * clients, so such headers in them are forged.
+ * The requests that `withOriginHeaders` has created. An app may apply several configurations or rules, one after the
+ * other. The later ones add to the headers of the earlier ones. In all other requests, such headers come from
+ * clients, so they are forged.
  */
 const created = new WeakSet<Request>();
 
 /**
- * Returns the request with the headers that tell the origin about quotas, and without such headers
- * from the client. If a header changes, the result is a new request, which has taken over the body.
+ * Returns the request with the headers that tell the origin about quotas, and without such headers from the client.
+ * If a header changes, returns a new request, which has taken over the body.
  *
  * @param quotas the quotas of an admitted request; empty if the request is undecided
  */
@@ -51,7 +51,7 @@ export function copyRequest(request: Request): Request {
   try {
     return new Request(request);
   } catch {
-    // The app has read the body already, so the copy has none. Hono keeps a body that it has read.
+    // The app has already read the body, so the copy has none. Hono keeps a body that it has read.
     const { url, method, headers, redirect, signal, cf } = request;
     return new Request(url, {
       method,
@@ -66,15 +66,15 @@ export function copyRequest(request: Request): Request {
 /**
  * Sends a request to the origin and returns its response, or a 502. Never rejects.
  *
- * @param isRaw whether a program reads the response as the server has encoded it; undefined if no
- * program reads it. The responses of bound Workers are never raw
+ * @param isRaw whether a program reads the response with the server's encoding; undefined if no program reads the
+ * response. The responses of bound Workers are never raw
  */
 type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
 
 /**
- * Creates a function that forwards requests with the platform's `fetch`. It changes the URL, removes the
- * headers that servers may use instead of the URL, and changes Accept-Encoding if a program reads the
- * response. Streams, WebSockets, compressed bodies, redirects and repeated headers pass unchanged.
+ * Creates a function that forwards requests with the platform's `fetch`. Changes the URL, removes headers that
+ * servers may use instead of the URL, and changes Accept-Encoding if a program reads the response. Streams,
+ * WebSockets, compressed bodies, redirects and repeated headers pass unchanged.
  */
 export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
   const send = senderByHost(bindings);
@@ -88,7 +88,7 @@ export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origi
   };
 }
 
-/** Selects the origin by the same canonical host by which rules match requests. */
+/** Selects the origin by the canonical host, by which rules match requests too. */
 function senderByHost({ origin, origins }: Pick<ResolvedBindings, "origin" | "origins">): Forward {
   const byDefault = sender(origin);
   if (origins.size === 0) return byDefault;
@@ -122,9 +122,8 @@ async function passThrough(request: Request, isRaw?: boolean): Promise<Response>
 }
 
 function toBase(base: string): Forward {
-  // If the base has no path, the origin can resolve dot segments itself, and it gets the path that
-  // Weir matched. If the base has a path, dot segments could leave that path, so Weir resolves them
-  // first.
+  // Without a path in the base, the origin resolves dot segments itself, and gets the path that Weir matched. With a
+  // path in the base, Weir resolves dot segments first, because they could leave this path.
   const hasPath = new URL(base).pathname !== "/";
   return (request, isRaw) => {
     const url = hasPath ? new URL(request.url).href : request.url;
@@ -137,35 +136,34 @@ function fetchFrom(request: Request, url: string, isRaw?: boolean): Promise<Resp
 }
 
 /**
- * Headers whose values IIS, Symfony and other servers use instead of the URL's path. Weir removes these
- * headers, because it has not matched rules against the paths in them, and clients do not need the headers.
+ * Headers whose values IIS, Symfony and other servers use instead of the URL's path. Weir removes them, because it
+ * has not matched rules against these paths. Clients do not need them.
  */
 const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
 
 /**
- * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the URL as the
- * client sent it, with dot segments and backslashes. An origin may read a different path from such
- * a URL.
+ * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the client's own spelling, with
+ * dot segments and backslashes, from which an origin may read a different path.
  */
 function outgoing(request: Request, url: string, isRaw: boolean | undefined): Request {
   const changed = new Request(url, request);
-  // The names come from the original request, because workerd has created its headers already.
-  // Reading them from the new request would create them only for the search.
+  // The names come from the original request, because workerd has already created its headers. Reading them from the
+  // new request would create its headers only for the search.
   const { headers } = request;
   for (const name of headersNamed(OTHER_PATHS, headers)) changed.headers.delete(name);
-  // An origin answers this header with `100 Continue`, which workerd takes for the response.
+  // An origin answers this header with `100 Continue`, and workerd takes this for the response.
   if (headers.has("expect")) changed.headers.delete("expect");
   if (isRaw !== undefined) acceptGzip(changed.headers);
   return changed;
 }
 
 /**
- * Returns the request in a form that the runtime sends with the method that rules have matched. The runtime
- * sends each request with `Upgrade: websocket` as GET, whatever its method is. A handshake is a GET
- * (RFC 6455, section 4.1), so any other request loses the header. It also loses lists that contain `websocket`,
- * which today's runtime sends without a change of the method. Other protocols never change the method.
+ * Returns the request in a form that the runtime sends with the matched method. The runtime sends each request with
+ * `Upgrade: websocket` as GET. A handshake is a GET (RFC 6455, section 4.1), so a request with any other method loses
+ * the header. It also loses a list that contains `websocket`, although today's runtime then keeps the method. Other
+ * protocols never change the method.
  *
- * @returns the given request if it keeps its method, or else a copy, which has taken over the body
+ * @returns the given request if it keeps its method; otherwise a copy, which has taken over the body
  */
 export function withItsMethod(request: Request): Request {
   if (request.method === "GET" || !/websocket/i.test(request.headers.get("upgrade") ?? "")) {
@@ -180,15 +178,15 @@ function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname);
 }
 
-/** Parsing and serializing a URL's path and query could change escapes. */
+/** Cuts the URL's text, because parsing and serializing a path and a query could change escapes. */
 function afterHost(url: string): string {
   const path = url.indexOf("/", url.indexOf("//") + 2);
   return path === -1 ? "/" : url.slice(path);
 }
 
 /**
- * Asks for gzip at most, because `DecompressionStream` decodes no other encoding that servers use.
- * Otherwise a client could choose an encoding that no function can read.
+ * Asks for gzip at most. A client could otherwise choose an encoding that `DecompressionStream` cannot decode, so
+ * that no function could read the response.
  */
 function acceptGzip(headers: Headers): void {
   const accepted = headers.get("accept-encoding");

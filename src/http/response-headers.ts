@@ -13,9 +13,9 @@ const NO_HEADERS: readonly string[] = [];
 /**
  * Adds quotas to the headers of a response, and returns the names of the added headers.
  *
- * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because
- * an intermediary must not change the origin's items. The X-RateLimit-* headers cannot be lists, and
- * describe one quota. So Weir adds them only if the origin sends none of them.
+ * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because an intermediary
+ * must not change those. An X-RateLimit-* header describes one quota and cannot be a list. So Weir adds these headers
+ * only if the origin sends none of them.
  */
 export function appendQuotaHeaders(
   headers: Headers,
@@ -38,9 +38,8 @@ export function appendQuotaHeaders(
   return isDraft ? QUOTA_HEADERS : LEGACY_HEADERS;
 }
 
-// In draft-ietf-httpapi-ratelimit-headers-11, both headers are lists of Strings (RFC 9651) with
-// Integer parameters. Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /,
-// so it needs no escaping.
+// In draft-ietf-httpapi-ratelimit-headers-11, both headers are lists of Strings (RFC 9651) with Integer parameters.
+// Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /, so it needs no escaping.
 
 function policyItem({ policy, limit, windowMs }: Quota): string {
   return `"${policy}";q=${limit};w=${windowMs / 1000}`;
@@ -63,9 +62,8 @@ export function toSeconds(ms: number): number {
 }
 
 /**
- * Matches an `Origin` as browsers send it: the ASCII serialization of RFC 6454, or `null`. Weir
- * copies no other value into a response, because workerd logs a warning for header values that are
- * not ASCII.
+ * Matches an `Origin` as browsers send it: the ASCII serialization of RFC 6454, or `null`. Weir copies no other value
+ * into a response, because workerd logs a warning for header values outside ASCII.
  */
 const ORIGIN = /^(null|[a-z][a-z0-9+.-]*:\/\/[!#-;=?-[\]-~]{1,255})$/i;
 
@@ -77,12 +75,12 @@ const EXPOSE = "Access-Control-Expose-Headers";
 const EXPOSED = ["Retry-After", ...QUOTA_HEADERS];
 
 /**
- * Lets a page on another origin read a response that Weir creates. Without these headers, a browser
- * reports a network error to the page instead of a 429, and hides Retry-After.
+ * Lets a page on another origin read a response that Weir creates. Otherwise a browser reports a network error to the
+ * page instead of a 429, and hides Retry-After.
  *
- * Any page may read such a response, but not with the cookies of its visitor: the quotas in it would
- * show to any site what a visitor has done on this one. Only a function or an app knows which pages
- * may send cookies, so its decision stands: see {@link decidesAccess}.
+ * Any page may read such a response, but only without its visitor's cookies. With cookies, the quotas would show to
+ * any site what the visitor has done on this site. Only a function or an app knows which pages may send cookies, so
+ * its decision stands: see {@link decidesAccess}.
  */
 export function allowOrigin(request: Request, headers: Headers): void {
   const origin = request.headers.get("origin");
@@ -97,19 +95,16 @@ export function allowOrigin(request: Request, headers: Headers): void {
 }
 
 /**
- * Whether a function or an app has decided which pages may read a response. A response that allows
- * credentials but no origin is a refusal: with an origin that Weir adds, any site could read it.
+ * Whether a function or an app has decided which pages may read a response. Credentials without an origin are a
+ * refusal: if Weir added an origin, any site could read the response.
  */
 function decidesAccess(headers: Headers): boolean {
   return headers.has(ALLOW_ORIGIN) || headers.has(ALLOW_CREDENTIALS);
 }
 
-/**
- * Prepares the headers that an app has set before Weir answers, because Hono then replaces the headers of
- * Weir's response by those of the app.
- */
+/** Prepares the headers of an app, because Hono will copy them over the headers of Weir's response. */
 export function mergeAppHeaders(request: Request, response: Headers, app: Headers): void {
-  // The app's own Cache-Control must not replace that of a denial.
+  // The app's Cache-Control must not replace the denial's.
   for (const name of response.keys()) if (!isAccessHeader(name)) app.delete(name);
   if (!decidesAccess(app)) return;
   response.delete(ALLOW_ORIGIN);
@@ -124,16 +119,16 @@ export function isAccessHeader(name: string): boolean {
 /**
  * Lets a page on another origin read the given headers of a response that allows pages to read it.
  *
- * The function does not add `Vary: Origin`, because the given headers are valid only for this
- * response. A client must not use them if they come from a cache.
+ * Adds no `Vary: Origin`, because the given headers are valid only for this response: a client must not use them from
+ * a cache.
  */
 function exposeHeaders(request: Request, headers: Headers, names: readonly string[]): void {
   if (names.length === 0 || !request.headers.has("origin")) return;
   if (!headers.has(ALLOW_ORIGIN)) return;
   const list = headers.get(EXPOSE)?.toLowerCase().split(",") ?? [];
   const exposed = list.map((name) => name.trim());
-  // `*` exposes all headers, but not for requests with credentials. Pages can send such requests
-  // only if the response allows credentials.
+  // `*` exposes all headers, except to requests with credentials. Pages can send such requests only if the response
+  // allows credentials.
   const exposesAll = exposed.includes("*");
   if (exposesAll && headers.get(ALLOW_CREDENTIALS) !== "true") return;
   const missing = names.filter((name) => !exposed.includes(name.toLowerCase()));
@@ -141,9 +136,8 @@ function exposeHeaders(request: Request, headers: Headers, names: readonly strin
 }
 
 /**
- * Returns a copy of a response with the quota headers, which pages of other origins may read if they
- * may read the response. Returns the same object if there is nothing to add, or if its headers cannot be
- * changed.
+ * Returns a copy of a response with the quota headers. Pages of other origins may read these headers if they may read
+ * the response. Returns the same response if there is nothing to add, or if its headers cannot be changed.
  */
 export function withQuotaHeaders(
   request: Request,
@@ -152,12 +146,11 @@ export function withQuotaHeaders(
   style: HeaderStyle,
 ): Response {
   if (quotas.length === 0 || style === "none") return response;
-  // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the
-  // status 0 of `Response.error()`. So Weir adds no headers to such a response, except to WebSockets.
+  // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the status 0 of
+  // `Response.error()`. Only WebSockets are copied with such a status.
   const { status, webSocket } = response;
   if (status > 599 || (status < 200 && !webSocket)) return response;
-  // The headers of a fetched response are immutable. The headers of a copy with the same body can
-  // be changed.
+  // The headers of a fetched response are immutable, but the headers of a copy can be changed.
   const copy = new Response(response.body, response);
   exposeHeaders(request, copy.headers, appendQuotaHeaders(copy.headers, quotas, style));
   return copy;

@@ -23,9 +23,8 @@ interface Problem {
 const REGISTRY = "https://iana.org/assignments/http-problem-types";
 
 /**
- * Creates a response with a problem as its body. Its type is application/problem+json, unless
- * `headers` has another Content-Type. No cache may store the response, as RFC 6585, section 4
- * requires for a 429.
+ * Creates a response with a problem as its body. Its type is application/problem+json, unless `headers` has another
+ * Content-Type. No cache may store the response, as RFC 6585, section 4 requires for a 429.
  */
 export function problemResponse(problem: Problem, headers: HeadersInit = {}): Response {
   const text = JSON.stringify(problem);
@@ -41,9 +40,9 @@ function responseWith(status: number, body: string, type: string, headers: Heade
 }
 
 /**
- * Returns the response to every request under `wrangler dev` if the configuration has faults. Its
- * status is 503. Its body lists the faults, so that a developer need not look at the terminal.
- * `faultsOf` removes secrets from the values in faults.
+ * Returns the response with status 503 to every request under `wrangler dev` while the configuration has faults. Its
+ * body lists the faults, so that a developer need not look at the terminal. `faultsOf` has removed secrets from the
+ * faults.
  */
 export function faultyConfigResponse(faults: readonly Fault[]): Response {
   const problem = {
@@ -54,31 +53,27 @@ export function faultyConfigResponse(faults: readonly Fault[]): Response {
       "Weir's configuration has faults. Correct the file; wrangler dev then loads it, without a restart.",
     faults: faults.map(({ path, message }) => ({ path, message })),
   };
-  // The response has no CORS headers, so pages of other origins cannot read the faults.
+  // Without CORS headers, pages of other origins cannot read the faults.
   return problemResponse(problem);
 }
 
-/**
- * Retry-After during an outage, in seconds. Nobody knows when an outage ends, so clients may retry
- * soon, but not at once.
- */
+/** Retry-After during an outage, in seconds: soon, but not at once, because the end of an outage is unknown. */
 const OUTAGE_RETRY_SECONDS = 5;
 
 /**
- * The maximum Retry-After, in seconds. It is the largest integer in a structured field (RFC 9651,
- * section 3.3.1). Reservations of a very small limit can last longer, and JavaScript would write
- * such a time as 3.1e+22.
+ * The maximum Retry-After, in seconds: the largest integer in a structured field (RFC 9651, section 3.3.1).
+ * Reservations of a very small limit can last longer, and JavaScript would write their time as 3.1e+22.
  */
 const MAX_RETRY_SECONDS = 999_999_999_999_999;
 
-/** Returns the seconds for Retry-After, with a new random part of up to `retryJitterMs` in each call. */
+/** Returns the seconds for Retry-After. Each call adds a new random part of up to `retryJitterMs`. */
 export function retrySecondsOf({ retryAfterMs, deniedBy }: Limited): number {
   const { rule } = deniedBy.appliedRule;
   const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
   return Math.min(MAX_RETRY_SECONDS, wanted);
 }
 
-/** 429, unless the rule that denied the request replaces the status and the body. */
+/** 429, unless the denying rule replaces the status and the body. */
 export function limitedResponse(
   request: Request,
   limited: Limited,
@@ -88,7 +83,7 @@ export function limitedResponse(
   const { quotas, deniedBy } = limited;
   const violated = quotas.filter((quota) => quota.violated);
   const { rule } = deniedBy.appliedRule;
-  // If the rule has a function, this is the response if the function fails.
+  // If the rule has a function, this is the response after the function has failed.
   const fixed: DenialResponse = rule.response && !("custom" in rule.response) ? rule.response : {};
   const { status = 429, body, headers = {} } = fixed;
   const response =
@@ -109,7 +104,7 @@ export function limitedResponse(
   return withoutBodyForHead(request, response);
 }
 
-/** Sets the headers that every denial has, whether Weir or a function creates its response. */
+/** Sets the headers of every denial, from Weir or from a function. */
 export function setDenialHeaders(
   request: Request,
   headers: Headers,
@@ -139,7 +134,7 @@ function customResponse(
     : responseWith(status, JSON.stringify(body), "application/json", headers);
 }
 
-/** 503: the request is undecided, and a matching rule does not let undecided requests pass. */
+/** 503: the request is undecided, and a matching rule lets no undecided request pass. */
 export function undecidedResponse(request: Request): Response {
   const response = problemResponse({
     // draft-ietf-httpapi-ratelimit-headers-11, section 6.2.
@@ -152,13 +147,13 @@ export function undecidedResponse(request: Request): Response {
   return finish(request, response);
 }
 
-/** 400: without a valid host and path, Weir cannot match rules, so it does not forward the request. */
+/** 400: Weir cannot match rules without a valid host and path, so the request is not forwarded. */
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
   return plainProblem(request, 400, "Bad Request", detail);
 }
 
-/** 414: Weir would need too much CPU time to match rules against the path, so it does not forward it. */
+/** 414: matching rules against the path would take too much CPU time, so the request is not forwarded. */
 export function pathTooLongResponse(request: Request): Response {
   const detail = "The path is too long for a path with escapes or other special characters.";
   return plainProblem(request, 414, "URI Too Long", detail);
@@ -173,7 +168,7 @@ export function badGatewayResponse(request: Request, detail: string): Response {
 
 const badGateways = new WeakSet<Response>();
 
-/** Whether Weir has created this response because it got none from the origin. */
+/** Whether Weir has created this response because the origin sent none. */
 export function isBadGateway(response: Response): boolean {
   return badGateways.has(response);
 }

@@ -56,11 +56,9 @@ export interface LimitOptions extends CheckOptions {
 type OptionType = "string" | "boolean" | "any";
 type OptionTypes = Readonly<Record<string, OptionType>>;
 
-/**
- * The options of every method. "any" means that the code that reads an option also checks its type.
- */
+/** The types of the options of every method. "any" means that the code that reads an option checks its type. */
 export const CLIENT_OPTIONS: OptionTypes = { key: "any", tier: "string" };
-/** The options of `limit` and `check`. */
+/** The types of the options of `limit` and `check`. */
 export const CHARGED_OPTIONS: OptionTypes = {
   ...CLIENT_OPTIONS,
   cost: "any",
@@ -69,12 +67,10 @@ export const CHARGED_OPTIONS: OptionTypes = {
 };
 
 /**
- * Checks the options of a call, because TypeScript does not check the calls over a service binding.
- * A wrong call such as `limit("login", userId)` has no key. Without this check, such a call would
- * charge the counter that all calls without a key share.
+ * Checks the options of a call, because TypeScript does not check calls over a service binding. For example,
+ * `limit("login", userId)` has no key, and would charge the counter of all calls without a key.
  *
- * @throws {TypeError} unless `options` is a plain object that has only these options, with these
- * types
+ * @throws {TypeError} unless `options` is a plain object with only these options and types
  */
 export function checkOptions(options: unknown, types: OptionTypes): void {
   const allowed = Object.keys(types).join(", ");
@@ -94,8 +90,7 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
       throw new TypeError(`The option ${name} must be a ${type}, not a ${given}.`);
     }
   }
-  // A program may pass a variable that was never set as the key. Without this check, such a call
-  // would charge the counter that all calls without a key share.
+  // The key may be a variable that was never set. Such a call would charge the counter of all calls without a key.
   if (Object.hasOwn(options, "key") && (options as { key?: unknown }).key === undefined) {
     throw new TypeError(
       "The option key is undefined. Leave it out to use the counter that all calls without a key share.",
@@ -106,9 +101,8 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
 /**
  * Checks the cost of a call.
  *
- * @param minimum the smallest cost that is allowed
- * @throws {RangeError} unless the cost is undefined or a whole number from `minimum` to the largest
- * limit
+ * @param minimum the smallest allowed cost
+ * @throws {RangeError} unless the cost is undefined or a whole number from `minimum` to the largest limit
  */
 export function checkCost(cost: unknown, minimum: number): void {
   if (cost === undefined) return;
@@ -121,15 +115,12 @@ export function checkCost(cost: unknown, minimum: number): void {
 }
 
 /**
- * Matches the names of unknown options that an error message may repeat. A longer name, or a name
- * with different characters, may be a client's key, and Weir does not print keys.
+ * Matches the names of unknown options that an error message may repeat. Any other name may be a client's key, and
+ * Weir prints no keys.
  */
 const PRINTABLE_NAME = /^[a-z_]\w{0,15}$/i;
 
-/**
- * Describes a value for an error message. The description repeats only numbers and short texts of
- * digits.
- */
+/** Describes a value for an error message. Repeats only numbers and short texts of digits. */
 function describe(value: unknown): string {
   if (typeof value === "number" || value === null) return String(value);
   if (typeof value !== "string") return `a value of type ${typeof value}`;

@@ -31,7 +31,7 @@ interface AllClients {
   readonly client?: undefined;
 }
 
-/** When an override ends: after a length of time, or at a time. */
+/** The end of an override: after a length of time, or at a time. */
 type OverrideExpiry =
   | {
       /** The override ends after this length of time, from 1 second to 365 days. @example "2h" */
@@ -48,13 +48,13 @@ type OverrideExpiry =
     };
 
 interface Reason {
-  /** Why, for the list of changes: 1 to 500 characters. */
+  /** The reason, for the list of changes: 1 to 500 characters. */
   readonly reason: string;
 }
 
 /**
- * Options of the method `override` of `WeirService`. With `key` or `client`, the override is for one
- * client, else for all clients of the rule.
+ * Options of the method `override` of `WeirService`. With `key` or `client`, the override is for one client;
+ * otherwise for all clients of the rule.
  */
 export type OverrideOptions = OverrideExpiry &
   Reason &
@@ -66,7 +66,7 @@ export type OverrideOptions = OverrideExpiry &
 /** Options of the method `removeOverride` of `WeirService`. */
 export type RemoveOverrideOptions = Reason & (OverriddenClient | AllClients);
 
-/** Who made the changes, in the list of changes. */
+/** The author of the changes, in the list of changes. */
 const ACTOR = "rpc";
 
 const CLIENT_OPTIONS = { key: "any", client: "string", reason: "any" } as const;
@@ -77,7 +77,7 @@ const OVERRIDE_OPTIONS = {
   expiresAt: "any",
 } as const;
 
-/** Sets an override, which replaces the one of the same rule and client. */
+/** Sets an override. Replaces an override of the same rule and client. */
 export async function setOverride(
   config: Config,
   env: Env,
@@ -124,7 +124,7 @@ export async function removeOverride(
   const client = await clientIdentity(config, env, rule, options);
   const id = overrideId({ rule, client });
   const removed = await control.removeOverride(id, ACTOR, reason);
-  // The rule may be gone although its override is still there. Without an override, the name is wrong.
+  // A removed rule may still have an override. Otherwise the name is wrong.
   if (!removed) findRule(config, rule);
   await loadHere(config, env);
   return removed;
@@ -136,8 +136,8 @@ export async function listOverrides(env: Env): Promise<readonly Override[]> {
 }
 
 /**
- * Loads the overrides after a change, so that the next call in this isolate finds the change. The change
- * itself is not applied: its answer may be late, and others may have changed the same override meanwhile.
+ * Loads the overrides after a change, so that the next call in this isolate finds the change. The answer to the
+ * change is not enough: it may be late, and another program may have changed the override since.
  */
 async function loadHere(config: Config, env: Env): Promise<void> {
   await sharedLimiter(config, env).control?.loadNewest();

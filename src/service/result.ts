@@ -2,9 +2,8 @@ import type { Reserve } from "../limiter/counters.ts";
 import { type Decision, isViolated, type Quota, type Undecided } from "../limiter/decision.ts";
 
 /**
- * Matches the message of the error. `RateLimitError.from` reads the fields from the message.
- * Reservations of a very small limit can last so long that JavaScript writes the number with an
- * exponent, such as 3e+24.
+ * Matches the message of the error, from which `RateLimitError.from` reads the fields. If reservations of a very
+ * small limit last long, JavaScript writes their time with an exponent, such as 3e+24.
  */
 const MESSAGE =
   /^(?:RateLimitError: )?The rule "([a-z0-9_-]+)" is over its limit for another (\d+(?:\.\d+)?(?:e\+\d+)?) ms\.$/;
@@ -12,19 +11,17 @@ const MESSAGE =
 /**
  * Thrown by the methods of `WeirService` with the option `throws`, if a client is over the limit.
  *
- * An error that crosses a service binding loses its class, so `instanceof` does not recognize it in
- * the calling Worker. `RateLimitError.from` recognizes it.
+ * An error loses its class over a service binding. So in the calling Worker, `RateLimitError.from` recognizes it, but
+ * `instanceof` does not.
  */
 export class RateLimitError extends Error {
   override readonly name = "RateLimitError";
   /** The name of the rule that denied the call. */
   readonly rule: string;
-  /**
-   * Milliseconds that the caller should wait before it makes the same call again; a whole number.
-   */
+  /** The time in milliseconds after which the caller can make the same call again; a whole number. */
   readonly retryAfterMs: number;
 
-  /** @param retryAfterMs the wait in milliseconds, which is rounded up to a whole number */
+  /** @param retryAfterMs the wait in milliseconds; it is rounded up to a whole number */
   constructor(rule: string, retryAfterMs: number) {
     const wholeMs = Math.ceil(retryAfterMs);
     super(`The rule "${rule}" is over its limit for another ${wholeMs} ms.`);
@@ -33,11 +30,10 @@ export class RateLimitError extends Error {
   }
 
   /**
-   * Recognizes the error, even after it has crossed a service binding.
+   * Recognizes the error, also after it has crossed a service binding.
    *
-   * This method reads the error's message, because RPC transfers the fields of an error only if the
-   * compatibility flag `enhanced_error_serialization` is set. Older compatibility dates do not
-   * include this flag.
+   * Reads the fields from the error's message. RPC transfers the fields of an error only with the compatibility flag
+   * `enhanced_error_serialization`, which older compatibility dates do not include.
    *
    * @example
    * catch (error) {
@@ -55,38 +51,35 @@ export class RateLimitError extends Error {
   }
 }
 
-/**
- * The result if the call may go on, usually because the quota was taken. `check` returns this result
- * if the quota is available.
- */
+/** The result if the call may go on. `limit` has usually taken the quota; `check` has only found it available. */
 export interface LimitGranted {
   /** Always true: the call may go on. */
   readonly ok: true;
   /**
-   * Milliseconds until the start of the window whose quota covers the whole reservation. The caller
-   * should wait this long. Missing if no quota was reserved.
+   * The time in milliseconds that the caller should wait until the window whose quota covers the whole reservation.
+   * Missing if no quota was reserved.
    */
   readonly retryAfterMs?: number;
   /**
-   * The policies whose quota the call exceeds. Present only for a rule with `mode: "mark"` that has
-   * too little quota left. Then no quota was taken.
+   * The policies whose quota the call exceeds. Present only for a rule with `mode: "mark"` that has too little quota
+   * left. No quota was then taken.
    *
    * @example ["plan"]
    */
   readonly over?: readonly string[];
   /**
-   * One quota for each window of the rule. Empty for a rule in shadow mode, if rules are off, and if
-   * `settle` had nothing to charge or to give back.
+   * One quota for each window of the rule. Empty for a rule in shadow mode, if rules are off, and if `settle` had
+   * nothing to charge or to give back.
    */
   readonly quotas: readonly Quota[];
   /**
-   * The charge of `limit`. Present if the rule's `cost` has a `reserve`. Pass it to `settle` when
-   * the used quota is known.
+   * The charge of `limit`. Present if the rule's `cost` has a `reserve`. Pass it to `settle` when the used quota is
+   * known.
    */
   readonly reserved?: Reserve;
   /**
-   * True if `settle` gave nothing back, and charged only an excess, because a deploy has replaced the
-   * counters since `limit` charged the reserve.
+   * True if `settle` charged only an excess and gave nothing back, because a deploy has replaced the counters since
+   * `limit` charged the reserve.
    */
   readonly reserveEnded?: true;
   /** Always undefined, because the store has decided. */
@@ -98,9 +91,8 @@ export interface LimitDenied {
   /** Always false: the call must not go on. */
   readonly ok: false;
   /**
-   * Milliseconds that the caller should wait before it makes the same call again. That call may be
-   * denied too, because other calls may use the quota in the meantime. A cost above the limit is
-   * always denied.
+   * The time in milliseconds that the caller should wait before it makes the same call again. Other calls may use the
+   * quota in the meantime, and a cost above the limit is always denied.
    */
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */
@@ -123,8 +115,8 @@ export interface LimitUndecided {
    */
   readonly ok: boolean;
   /**
-   * The reason why the store could not decide, such as `"timeout"`. The line
-   * `{"weir":"undecided"}` in the log has the details.
+   * The reason why the store could not decide, such as `"timeout"`. The log line `{"weir":"undecided"}` has the
+   * details.
    */
   readonly undecided: Undecided["cause"];
   /** Always undefined, because the time until quota is available is unknown. */
@@ -153,8 +145,7 @@ export type LimitResult = LimitGranted | LimitDenied | LimitUndecided;
  *
  * @param throws whether to throw an error instead of returning `ok: false`
  * @throws {RateLimitError} if `throws` is set and the client is over the limit
- * @throws {Error} if `throws` is set, the rule is undecided, and its `onError` does not let calls
- * pass
+ * @throws {Error} if `throws` is set, the rule is undecided, and its `onError` lets no call pass
  */
 export function toLimitResult(decision: Decision, rule: string, throws: boolean): LimitResult {
   switch (decision.outcome) {

@@ -19,11 +19,11 @@ import { CLIENT_OPTIONS, type ClientOptions, checkCost } from "./options.ts";
  * A rule that is applied to the client in a program's call, and the limiter that decides this call.
  */
 export interface ServiceRule {
-  /** The rule as the configuration has it. Reserves and resets do not depend on overrides. */
+  /** The rule as configured, without overrides, because reserves and resets do not depend on overrides. */
   readonly configured: AppliedRule;
   /**
-   * The rule with the overrides of the rule and of the client. Undefined if the rule does not limit the
-   * client: the rule or the deployment is off, or the client has no limit.
+   * The rule with the overrides of the rule and of the client. Undefined if the rule does not limit the client: the
+   * rule or the deployment is off, or the client has no limit.
    */
   readonly limiting: AppliedRule | undefined;
   readonly limiter: Limiter;
@@ -75,8 +75,9 @@ export function findRule({ rules }: Config, name: string): Rule {
 }
 
 /**
- * Returns the rule whose counters a refund or a settlement changes. It has the overrides, so that the
- * returned quotas show them. But a limit of 0 can have other counters than the configured limit.
+ * Returns the rule whose counters a refund or a settlement changes: the rule with the overrides, so that the returned
+ * quotas include them. A limit of 0 can have other counters than the configured limit, so the configured rule is then
+ * returned.
  */
 export function adjustedRuleOf({ configured, limiting }: ServiceRule): AppliedRule {
   const hasSameCounters = limiting?.windows.every(({ limit }) => limit > 0);
@@ -84,9 +85,9 @@ export function adjustedRuleOf({ configured, limiting }: ServiceRule): AppliedRu
 }
 
 /**
- * Returns the rule with a constant cost and without `count`, because a call has no request and no
- * response. If the rule has a reserve, the caller settles the constant cost. If requests take no leases,
- * because the response determines their cost, calls take none either: they share the counters.
+ * Returns the rule with a constant cost and without `count`, because a call has no request and no response. If the
+ * rule has a reserve, the caller settles the constant cost. Calls and requests share their counters. So if requests
+ * take no leases, because the response determines their cost, calls take no leases either.
  */
 function withoutHttp(rule: Rule): Rule {
   const { cost } = rule;
@@ -106,7 +107,7 @@ function constantCost(cost: Cost): number {
   return typeof cost.before === "number" ? cost.before : (cost.default ?? 1);
 }
 
-/** Options of the method `settle` of `WeirService`. `key` and `tier` are those of the call `limit`. */
+/** Options of the method `settle` of `WeirService`. `key` and `tier` must be the same as for `limit`. */
 export interface SettleOptions extends ClientOptions {
   /** The field `reserved` of the result of `limit`. Settle it once. */
   readonly reserved: Reserve;
@@ -117,12 +118,12 @@ export interface SettleOptions extends ClientOptions {
 export const SETTLE_OPTIONS = { ...CLIENT_OPTIONS, reserved: "any", used: "any" } as const;
 
 /**
- * The number of characters in the field `client` of a reserve. Four characters have 24 bits: enough
- * to notice a mistake, and too few to find out the client.
+ * The number of characters in the field `client` of a reserve. Four characters have 24 bits: enough to notice a
+ * mistake, and too few to identify the client.
  */
 const CLIENT_DIGITS = 4;
 
-/** Returns the fields of a program's reserve that identify the counters that it charges. */
+/** Returns the fields that identify the charged counters in a program's reserve. */
 export function reserveOriginOf({ configured, tier, prefix }: ServiceRule) {
   const { rule, windows, identity } = configured;
   return {
@@ -136,11 +137,10 @@ export function reserveOriginOf({ configured, tier, prefix }: ServiceRule) {
 /**
  * Checks the options of a call, and returns the quota to charge in addition to the reserve.
  *
- * @returns `cost`, which is negative if quota is given back, and `hasEnded`: whether a deploy has
- * replaced the counters that were charged. Then nothing is given back
+ * @returns `cost`, which is negative if quota is given back; and `hasEnded`: whether nothing is given back, because a
+ * deploy has replaced the charged counters
  * @throws {RangeError} if the rule has no reserve, or if `used` is not a whole number
- * @throws {TypeError} if `reserved` is not the reserve of a call with this rule, tier and
- * key
+ * @throws {TypeError} if `reserved` is not the reserve of a call with this rule, tier and key
  */
 export function settlementOf(
   serviceRule: ServiceRule,
@@ -158,7 +158,7 @@ export function settlementOf(
     );
   }
   const current = reserveOriginOf(serviceRule);
-  // A reserve that an earlier version of Weir returned may lack these fields.
+  // The reserve of an earlier version of Weir may lack these fields.
   const { rule: name = current.rule, client = current.client } = reserved;
   if (name !== current.rule) throw belongsTo("rule", "the name of the rule");
   if (client !== current.client) throw belongsTo("client", "the key");
@@ -202,12 +202,12 @@ function isInteger(value: unknown, min: number, max: number): boolean {
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/** The checked configurations of classes whose field `config` is a plain object. */
+/** The checked configurations of classes with a plain object in the field `config`. */
 const plainConfigs = new WeakMap<object, Config>();
 
 /**
- * Returns the checked configuration of a service. A plain object is checked at the first call, for all instances
- * of the class: each call to a service has a new instance, which may create a new object with the same content.
+ * Returns the checked configuration of a service. A plain object is checked at the first call, once for the class,
+ * because each call has a new instance, which may create a new object with the same content.
  *
  * @throws {ConfigError} if the configuration has faults, at every call
  */

@@ -40,10 +40,9 @@ import {
   settlementOf,
 } from "./rule.ts";
 
-// These functions are not methods of the class `WeirService`, because other Workers could then call
-// them over RPC.
+// These functions are no methods of `WeirService`, because other Workers could call methods over RPC.
 
-/** The result of a call while the rule does not limit the client. */
+/** The result of a call that the rule does not limit. */
 const GRANTED: LimitResult = { ok: true, quotas: [] };
 
 /** Decides a call, and takes the quota unless `checkOnly` is set. */
@@ -67,15 +66,14 @@ async function decideCall(
     return { ok: true, undecided: verdict.failure.cause };
   }
   const result = toLimitResult(decision, limiting.rule.name, throws);
-  // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
-  // settle.
+  // If this isolate has decided alone, the store has charged nothing, so no reserve must be settled.
   if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;
   const reserved = verdict?.reserve;
   if (!reserved) return result;
   return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
 }
 
-/** Charges a client or gives quota back, also above the limit. */
+/** Charges a client, even above the limit, or gives quota back. */
 async function adjustQuota(
   { configured, limiting }: ServiceRule,
   call: () => Promise<readonly Quota[]>,
@@ -87,24 +85,24 @@ async function adjustQuota(
   } catch (error) {
     const undecided = toUndecided(error, [rule]);
     logUndecided(undecided);
-    // The result is `ok` even with `onError: "closed"`, because an adjustment needs no permission.
+    // An adjustment needs no permission, so the result is `ok` even with `onError: "closed"`.
     return { ok: true, undecided: undecided.cause };
   }
 }
 
 /**
- * A rate limiter that other Workers call over a service binding. Extend this class, and export the
- * subclass as an entrypoint of the Worker that has the rules.
+ * A rate limiter that other Workers call over a service binding. Extend this class, and export the subclass as an
+ * entrypoint of the Worker that has the rules.
  *
- * `match` and `exempt` have no effect, because a call has no request. A rule that is charged by the
- * response (`count`, or `cost: "header:NAME"`) is charged at once, because a call has no response
- * either. If the cost has a reserve, the caller settles it with `settle`.
+ * `match` and `exempt` have no effect, because a call has no request. A charge that depends on the response (`count`,
+ * or `cost: "header:NAME"`) is made at once, because a call has no response either. If the cost has a reserve, the
+ * caller settles it with `settle`.
  *
- * With the var `WEIR_MODE`, `limit` and `check` grant every call: `"shadow"` decides and logs, and
- * `"off"` takes no quota. Refunds, `settle`, `getValue` and `reset` work in every mode.
+ * With the var `WEIR_MODE`, `limit` and `check` grant every call: `"shadow"` decides and logs, and `"off"` takes no
+ * quota. Refunds, `settle`, `getValue` and `reset` work in every mode.
  *
- * Every method throws a `RangeError` for an unknown rule or an invalid cost, and a `TypeError` for an
- * invalid option or a key that does not fit the rule's key.
+ * Every method throws a `RangeError` for an unknown rule or an invalid cost, and a `TypeError` for an invalid option
+ * or a key that does not fit the rule's key.
  *
  * @example
  * export class Limits extends WeirService<typeof config> {
@@ -114,16 +112,14 @@ async function adjustQuota(
  * // In the Worker that binds this entrypoint as LIMITS:
  * const { ok } = await env.LIMITS.limit("sign-up");
  *
- * @typeParam C the type of the configuration. If it is `typeof config`, a call that names an
- * unknown rule does not compile.
+ * @typeParam C the type of the configuration. With `typeof config`, a call with an unknown rule does not compile.
  */
 export abstract class WeirService<
   C extends Config | ConfigInput = Config | ConfigInput,
 > extends WorkerEntrypoint<Env> {
   /**
-   * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
-   * argument is checked at the first call, for all instances of the class. If it has faults, every call
-   * throws a `ConfigError` that lists them.
+   * The configuration that `defineConfig` returned, or the argument of `defineConfig`. An argument is checked at the
+   * first call, once for the class. If it has faults, every call throws a `ConfigError` that lists the faults.
    */
   abstract readonly config: C;
 
@@ -152,16 +148,15 @@ export abstract class WeirService<
   }
 
   /**
-   * Returns the result that `limit` would return, but takes no quota. A different call may take the
-   * quota before your next `limit`.
+   * Returns the result that `limit` would return, but takes no quota. Another call may take the quota before your
+   * next `limit`.
    *
    * @example const { ok } = await env.LIMITS.check("reports", { key: account, cost: 5 });
    *
    * @param rule the name of a rule
    * @param options the client, the cost, and what happens if too little quota is left
    * @throws {RateLimitError} if `throws` is set and the client is over the limit
-   * @throws {Error} if `throws` is set, the store could not decide, and the rule has
-   * `onError: "closed"`
+   * @throws {Error} if `throws` is set, the store could not decide, and the rule has `onError: "closed"`
    */
   async check(rule: RuleNameOf<C>, options: CheckOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
@@ -171,10 +166,9 @@ export abstract class WeirService<
   }
 
   /**
-   * Replaces the quota that `limit` has charged under a rule whose `cost` has a `reserve` by the
-   * quota that was used. Charges the difference even if too little quota is left, so that later
-   * calls wait. Gives quota back only in windows that have not ended, and only if no deploy has
-   * replaced the counters since. If nothing differs, makes no call to the store.
+   * Replaces the reserve that `limit` has charged by the quota that was used. Charges an excess even if too little
+   * quota is left, so that later calls wait. Gives quota back only in windows that have not ended, and only if no
+   * deploy has replaced the counters since. Without a difference, makes no call to the store.
    *
    * @example
    * const { ok, reserved } = await env.LIMITS.limit("tokens", { key: account, cost: 1200 });
@@ -215,8 +209,7 @@ export abstract class WeirService<
     const counted = limiting ?? configured;
     const enforced = { ...counted, rule: { ...counted.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([enforced], { cost: 0, checkOnly: true });
-    // If this isolate counted alone, the method throws an error, because the isolate's counters
-    // lack the quota that the client has used in other isolates.
+    // The counters of an isolate that counts alone lack the quota that the client has used in other isolates.
     const failure = decision.outcome === "undecided" ? decision : decision.storeFailure;
     if (failure) {
       throw new Error(`The rule "${rule}" could not be read: ${failure.cause}, ${failure.detail}.`);
@@ -225,8 +218,8 @@ export abstract class WeirService<
   }
 
   /**
-   * Removes a client's counts and reservations under a rule, in every tier, and its ban. If the
-   * client has reserves that are not settled, `settle` gives quota back that later calls have taken.
+   * Removes a client's counts and reservations under a rule, in every tier, and its ban. If the client has an
+   * unsettled reserve, its later `settle` gives back quota that later calls have taken.
    *
    * @example await env.LIMITS.reset("reports", { key: account });
    *
@@ -247,9 +240,9 @@ export abstract class WeirService<
   }
 
   /**
-   * Changes what a rule does, for one client or for all of them, until a time. The override holds in all
-   * isolates within 15 seconds, and in this isolate at once. It replaces the override of the same rule
-   * and client. Needs the binding `WEIR_CONTROL`.
+   * Changes the effect of a rule, for one client or for all clients, until a time. The override holds in this isolate
+   * at once, and in all isolates within 15 seconds. It replaces an earlier override of the same rule and client.
+   * Needs the binding `WEIR_CONTROL`.
    *
    * @example
    * await env.LIMITS.override("api", {
@@ -274,9 +267,9 @@ export abstract class WeirService<
    * @example
    * await env.LIMITS.removeOverride("api", { key: { ip: "203.0.113.7" }, reason: "Import done" });
    *
-   * @param rule the name of a rule. It may be missing in the configuration, if the override is still there
-   * @param options the client, unless the override is for all clients, and the reason. Under a missing rule,
-   *   name the client by its identity
+   * @param rule the name of a rule, which the configuration may have lost since
+   * @param options the reason, and the client unless the override is for all clients. Under a missing rule, name the
+   * client by its identity
    * @returns the removed override; undefined if there was none
    * @throws {Error} if there is no binding, or if the control object fails
    */
