@@ -10,13 +10,13 @@ import {
   UPLOAD_INTERVAL_MS,
 } from "./protocol.ts";
 
-/** What a call to the control object was for. */
+/** The purpose of a call to the control object. */
 export type ControlTask = "upload" | "load-overrides";
 
 /** Sums that an isolate uploads. */
 type Batch = Pick<StatisticsUpload, "sequence" | "minutes" | "clients">;
 
-/** A call with this batch only loads the overrides. */
+/** The batch of a call that only loads the overrides. */
 const NO_SUMS: Batch = { sequence: 0, minutes: [], clients: [] };
 
 interface ControlLinkOptions {
@@ -24,9 +24,9 @@ interface ControlLinkOptions {
   readonly upload: ControlApi["upload"];
   /** The deadline of decisions, in milliseconds. */
   readonly timeoutMs: number;
-  /** Lets a task run to its end although no response waits for it. */
+  /** Keeps the Worker alive until a task has ended. */
   readonly background: (task: Promise<unknown>) => void;
-  /** Called with each call that fails. The cause contains no key and no secret. */
+  /** Called with each failed call. The cause contains no key and no secret. */
   readonly onFailure: (task: ControlTask, cause: string) => void;
   /** Returns the time in milliseconds. @default Date.now */
   readonly clock?: () => number;
@@ -35,58 +35,57 @@ interface ControlLinkOptions {
 }
 
 /**
- * The time in milliseconds after which a call counts as failed. It is shorter than the interval of
- * uploads, so that an isolate has at most one of them in progress.
+ * The time in milliseconds after which a call counts as failed. It is shorter than the interval of uploads, so that
+ * an isolate has at most one upload in progress.
  */
 export const CALL_TIMEOUT_MS = 4000;
 
 /**
- * A request waits for the overrides if this isolate's copy is older than this, in milliseconds, and older
- * than its interval with the time of a call. The uploads of a busy isolate load the changes more often, so
- * its requests never wait.
+ * A request waits for the overrides if this isolate's copy is older than both `STALE_MS` and the isolate's interval
+ * plus `SLOW_CALL_MS`. In milliseconds. The uploads of a busy isolate load changes more often, so its requests never
+ * wait.
  */
 const STALE_MS = 10_000;
 const SLOW_CALL_MS = 500;
 
 /**
- * The maximum time that a request waits for the overrides, in milliseconds. It is also at most a quarter
- * of the deadline, so that enough of it is left to identify the client.
+ * The maximum time that a request waits for the overrides, in milliseconds. The wait is also at most a quarter of the
+ * deadline, so that enough time is left to identify the client.
  */
 const MAX_WAIT_MS = 250;
 
-/** After a failure, no request loads the overrides for this time, in milliseconds. */
+/** The time after a failure, in milliseconds, in which no request loads the overrides. */
 const PAUSE_AFTER_FAILURE_MS = 5000;
 
-/** How often a request checks whether another request has loaded the overrides, in milliseconds. */
+/** The interval in milliseconds at which a request checks whether another request has loaded the overrides. */
 const CHECK_EVERY_MS = 5;
 
 /**
- * The minimum time between the first request and its upload, in milliseconds, so that requests
- * that belong together are uploaded together.
+ * The minimum time between the first request and its upload, in milliseconds, so that a few requests share an upload.
  */
 const MIN_DELAY_MS = 1000;
 
 /**
- * If an isolate has uploaded nothing for this number of intervals, its next upload begins at a random
- * time within the interval. Many isolates may start at once, or get the first requests after a pause,
- * and this spreads their calls. Later uploads follow at the exact interval, so they stay spread: a longer
- * one would let a killed isolate lose more, and a shorter one would make more calls. An isolate that was
- * idle for a shorter time does not wait, because its overrides would become too old.
+ * If an isolate has uploaded nothing for this number of intervals, its next upload begins at a random time within the
+ * interval. This spreads the calls of isolates that start at the same time, or that get requests after the same
+ * pause. Later uploads follow at the exact interval, so they stay spread. With a longer interval, a killed isolate
+ * would lose more sums. With a shorter one, isolates would make more calls. After a shorter pause, an isolate does
+ * not wait, because its overrides would become too old.
  */
 const IDLE_INTERVALS = 2;
 
-/** While uploads fail, the interval doubles up to this many times. */
+/** The maximum number of times that the interval doubles while uploads fail. */
 const MAX_DOUBLINGS = 4;
 
 /**
- * An upload that has not begun this long after its time never will, in milliseconds: its
- * request has ended.
+ * The time in milliseconds after which a planned upload that has not begun counts as lost, because its request has
+ * ended.
  */
 const OVERDUE_MS = 2000;
 
 /**
- * Connects an isolate with the control object: uploads sums, and loads overrides. No method throws,
- * because a request must not fail with the statistics.
+ * Connects an isolate with the control object: uploads sums, and loads overrides. No method throws, because a failure
+ * of the statistics must not fail a request.
  *
  * Between requests, this object keeps only times and sums, and no promise.
  */
@@ -97,28 +96,28 @@ export class ControlLink {
   readonly #clock: () => number;
   /** Created with the first call, because a Worker has no random numbers while it starts. */
   #source: string | undefined;
-  /** How long after the newest answered call this isolate calls again, in milliseconds. */
+  /** The time after the newest answered call at which this isolate calls again, in milliseconds. */
   #answeredIntervalMs = UPLOAD_INTERVAL_MS;
   /**
-   * When the newest answered call was sent, in milliseconds since the Unix epoch. The overrides are at
-   * least as new.
+   * When the newest answered call was sent, in milliseconds since the Unix epoch. The overrides are at least that
+   * new.
    */
   #loadedAt = Number.NEGATIVE_INFINITY;
   /** When a request last began to load the overrides. */
   #loadStartedAt = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
-  /** Whether a call has failed since the last one that was answered. */
+  /** Whether a call has failed since the last answered call. */
   #hasFailed = false;
-  /** When the next upload begins; undefined if none is planned. */
+  /** When the next upload begins; undefined if no upload is planned. */
   #dueAt: number | undefined;
   #uploadedAt = Number.NEGATIVE_INFINITY;
   #isUploading = false;
-  /** The number of the newest plan. Earlier plans are void. */
+  /** The number of the newest plan, which makes earlier plans void. */
   #plan = 0;
   #sequence = 0;
-  /** The number of uploads that have failed one after the other. */
+  /** The number of failed uploads in a row. */
   #failures = 0;
-  /** The batch that the object has not accepted yet. It is repeated, and the recorder keeps all later sums. */
+  /** The batch that the object has not accepted yet, which is uploaded again. The recorder keeps all later sums. */
   #pending: Batch | undefined;
 
   constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
@@ -156,10 +155,11 @@ export class ControlLink {
   }
 
   /**
-   * Loads the overrides if this isolate's copy is too old. One request at a time calls the control object. The
-   * others do not wait for its promise, because its client may hang up: they look at the time of the last load.
+   * Loads the overrides if this isolate's copy is too old. One request at a time calls the control object. Other
+   * requests do not wait for its promise, because its client may hang up. They check the time of the last load
+   * instead.
    *
-   * @returns a promise if the request must wait for the overrides, else undefined. It never rejects
+   * @returns a promise that never rejects if the request must wait for the overrides; undefined otherwise
    */
   loadIfStale(now: number): Promise<void> | undefined {
     const mustWait = this.overrides.haveEffect && this.#isStale(now);
@@ -170,8 +170,8 @@ export class ControlLink {
   }
 
   /**
-   * Loads the overrides, so that a change that the object has answered holds in this isolate. Never
-   * rejects: after a failure, the isolate loads them later.
+   * Loads the overrides, so that a change that the object has accepted holds in this isolate. Never rejects: after a
+   * failure, the isolate loads the overrides later.
    */
   async loadNewest(): Promise<void> {
     try {
@@ -184,8 +184,7 @@ export class ControlLink {
   /**
    * Uploads a batch, and applies the overrides of the answer.
    *
-   * @throws {Error} if the object has not answered in time, or has thrown an error. It may have added
-   * the sums
+   * @throws {Error} if the object has not answered in time, or has thrown an error. It may still have added the sums
    */
   async #call(batch: Batch): Promise<void> {
     const sentAt = this.#clock();
@@ -193,7 +192,7 @@ export class ControlLink {
     const { version: overridesVersion } = this.overrides;
     const { breakerOpen } = this.recorder;
     const upload = { ...batch, source: this.#source, breakerOpen, overridesVersion };
-    // An async function, because the object can be missing, so that the call throws at once.
+    // The call throws at once if the object is missing. An async function turns this into a rejection.
     const call = (async () => this.#options.upload(upload))();
     const answer = await withTimeout(call, CALL_TIMEOUT_MS, () => {
       throw new Error("timeout");
@@ -202,7 +201,7 @@ export class ControlLink {
     if (overrides) this.overrides.update(overrides, overridesVersion);
     this.#loadedAt = sentAt;
     this.#hasFailed = false;
-    // The object may have another version during a deploy.
+    // During a deploy, the object may have another version.
     this.#answeredIntervalMs = Number.isFinite(callAgainMs)
       ? Math.min(Math.max(callAgainMs, UPLOAD_INTERVAL_MS), MAX_UPLOAD_INTERVAL_MS)
       : UPLOAD_INTERVAL_MS;
@@ -214,7 +213,7 @@ export class ControlLink {
     this.#options.onFailure(task, cause);
   }
 
-  /** How long a request waits for the overrides, in milliseconds. */
+  /** The maximum time that a request waits for the overrides, in milliseconds. */
   get #waitMs(): number {
     return Math.min(MAX_WAIT_MS, this.#options.timeoutMs / 4);
   }
@@ -235,14 +234,14 @@ export class ControlLink {
       this.#fail("load-overrides", cause);
     };
     const call = this.#call(NO_SUMS).catch((error) => noteFailure(causeOf(error)));
-    // The call continues if the client hangs up, or if it takes longer than the request may wait.
+    // The call continues if the client hangs up, or if the request stops waiting.
     background(call);
     const waited = withTimeout(call, this.#waitMs, () => noteFailure("timeout"));
     background(waited);
     return waited;
   }
 
-  /** The number of checks is bounded, because a clock may stand still or go back. */
+  /** Limits the number of checks, because a clock may stand still or go back. */
   async #waitForOther(): Promise<void> {
     for (let waitedMs = 0; waitedMs < this.#waitMs; waitedMs += CHECK_EVERY_MS) {
       if (!this.#isStale(this.#clock()) || this.#hasFailed) return;
@@ -250,13 +249,13 @@ export class ControlLink {
     }
   }
 
-  /** Plans an upload, unless one is planned already. Uploads begin at most once in an interval. */
+  /** Plans an upload, unless an upload is already planned. Uploads begin at most once in an interval. */
   #planUpload(now: number): void {
-    // An upload plans the next one when its answer has said when. The runtime may have ended it before.
+    // The answer to an upload in progress determines the next upload. The runtime may have ended an old upload.
     if (this.#isUploading && isWithin(this.#uploadedAt, CALL_TIMEOUT_MS, now)) return;
     const dueAt = this.#dueAt;
     if (dueAt !== undefined && now < dueAt + OVERDUE_MS && dueAt - now <= this.#intervalMs) return;
-    // The clock may have gone back, so the delay has a maximum too.
+    // The delay has a maximum, because the clock may have gone back.
     const calledAt = Math.max(this.#uploadedAt, this.#loadedAt);
     const restMs = calledAt + this.#intervalMs - now;
     const delayMs = Math.min(Math.max(restMs, this.#minDelayMs(now)), this.#intervalMs);
@@ -296,7 +295,7 @@ export class ControlLink {
       this.#fail("upload", causeOf(error));
     }
     this.#isUploading = false;
-    // There may be sums although no further request comes.
+    // There may be new sums, but no further request that plans an upload.
     if (this.#pending || !this.recorder.isEmpty) this.#planUpload(this.#clock());
   }
 
@@ -307,23 +306,23 @@ export class ControlLink {
   }
 }
 
-/** Describes a failure for operators. An unexpected message could contain a secret. */
+/** Describes a failure for operators. Omits an unexpected message, because it could contain a secret. */
 function causeOf(error: unknown): string {
   const isTimeout = error instanceof Error && error.message === "timeout";
   if (isTimeout) return "timeout";
   return error instanceof Error ? error.name : typeof error;
 }
 
-/** Whether a time is at most this long ago. A time in the future shows that the clock was set back. */
+/** Whether a time is at most this long ago. A time in the future is not, because the clock was then set back. */
 function isWithin(then: number, ms: number, now: number): boolean {
   return then <= now && now - then < ms;
 }
 
-/** Runs a task of the statistics. Its error is dropped, because a request must not fail with it. */
+/** Runs a task of the statistics. Drops its error, because a failure of the statistics must not fail a request. */
 function withoutFailing(task: () => void): void {
   try {
     task();
   } catch {
-    // There is nothing to undo, and a log line for each request would cost more than the lost count.
+    // A log line for each request would cost more than the lost count.
   }
 }

@@ -23,15 +23,15 @@ import { Statistics } from "./statistics.ts";
 import { CallSlots } from "./uploads.ts";
 
 /**
- * The overrides in SQLite. All of them are also in memory, because every upload asks for them. The last ones are the
- * newest.
+ * The overrides in SQLite. All of them are also in memory, because every upload asks for them. The newest override is
+ * the last one.
  */
 class OverrideTable {
   readonly #sql: SqlStorage;
   readonly #overrides = new Map<string, Override>();
   /**
-   * The number of the newest change. It begins at the time of creation, so after a restart of the object, every
-   * isolate has another version, and loads the overrides again.
+   * The number of the newest change. It begins at the object's time of creation. So after a restart of the object,
+   * the version of every isolate is different, and the isolate loads the overrides again.
    */
   #version: number;
 
@@ -85,7 +85,10 @@ class OverrideTable {
     return before;
   }
 
-  /** Returns all overrides, unless an isolate with this version has them. They end by the isolate's own clock. */
+  /**
+   * Returns all overrides, unless an isolate with this version already has them. The isolate ends them by its own
+   * clock.
+   */
   since(version: number, now: number): OverrideUpdate | undefined {
     return version === this.#version ? undefined : { version: this.#version, all: this.all(now) };
   }
@@ -96,7 +99,7 @@ class OverrideTable {
   }
 }
 
-/** The newest entries are kept. At ten changes an hour, this many take more than ten years. */
+/** The maximum number of entries, the newest ones. At ten changes an hour, they cover more than ten years. */
 export const MAX_AUDIT_ENTRIES = 1_000_000;
 
 /** The maximum number of entries that one call returns. */
@@ -114,7 +117,7 @@ export class AuditTable {
   }
 
   add(entry: Omit<AuditEntry, "id" | "at">, now: number): void {
-    // SQLite gives a new row the largest id plus 1, and the newest rows are never removed.
+    // SQLite gives a new row the largest id plus 1. The newest rows are never removed, so no id occurs twice.
     const { id } = this.#sql
       .exec<{ id: number }>(
         "INSERT INTO audit (at, entry) VALUES (?, ?) RETURNING id",
@@ -147,8 +150,7 @@ export class AuditTable {
  *
  * @example export { ControlObject } from "edge-weir";
  */
-// All calls go to the object with the name "global". During a deploy, caller and object may differ in
-// version.
+// All calls go to the object with the name "global". During a deploy, the versions of caller and object may differ.
 export class ControlObject extends DurableObject<Env> implements ControlApi {
   readonly #slots = new CallSlots();
   readonly #statistics = new Statistics(this.ctx.storage, Date.now());
@@ -205,7 +207,7 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
   }
 }
 
-/** Whatever the caller has checked, no address and no key of a client is stored. */
+/** Makes sure that no address and no key of a client is stored, even if a caller has not checked this. */
 function checkClient(client: unknown): void {
   if (client !== undefined && !isIdentity(client)) {
     throw new TypeError(`client must be ${IDENTITY_FORM}.`);

@@ -7,51 +7,51 @@ import type {
   StoreSums,
 } from "../statistics/sums.ts";
 
-// The calls between isolates and the Durable Object `ControlObject`. During a deploy, the caller and the
-// object may differ in version.
+// The calls between isolates and the Durable Object `ControlObject`. During a deploy, the versions of caller and
+// object may differ.
 
-/** What an isolate uploads, at most once in {@link UPLOAD_INTERVAL_MS}. */
+/** An isolate's upload, sent at most once in {@link UPLOAD_INTERVAL_MS}. */
 export interface StatisticsUpload {
   /** A random id of the isolate. */
   readonly source: string;
   /**
-   * The number of this upload of the source; each is greater than the one before. An upload that is
-   * repeated, because the caller does not know whether it arrived, has the same number and the same
-   * content. An upload without sums has the number 0.
+   * The number of this upload of the source, greater than that of the previous upload. A caller repeats an upload if
+   * it does not know whether the upload arrived. A repetition has the same number and content. An upload without sums
+   * has the number 0.
    */
   readonly sequence: number;
   readonly minutes: readonly MinuteSums[];
   readonly clients: readonly LimitedClient[];
-  /** Whether the source's breaker is open, so that it does not call the store. */
+  /** Whether the source's breaker is open, so that the source does not call the store. */
   readonly breakerOpen: boolean;
   /** The version of the overrides that the source has; 0 if it has none. */
   readonly overridesVersion: number;
 }
 
-/** How often an isolate calls, in milliseconds, unless an answer says otherwise. */
+/** The interval at which an isolate calls, in milliseconds, unless an answer says otherwise. */
 export const UPLOAD_INTERVAL_MS = 5000;
 
 /**
- * The longest time until an isolate calls again, in milliseconds. It bounds the age of overrides. The
- * runtime ends a waiting upload 30 s after the last response.
+ * The longest time until an isolate calls again, in milliseconds. It bounds the age of overrides. The runtime ends a
+ * waiting upload 30 s after the last response.
  */
 export const MAX_UPLOAD_INTERVAL_MS = 25_000;
 
 export interface UploadAnswer {
   /** Undefined if the source has the newest overrides. */
   readonly overrides?: OverrideUpdate;
-  /** How long after this call the isolate calls again, in milliseconds. */
+  /** The time after this call at which the isolate calls again, in milliseconds. */
   readonly callAgainMs: number;
 }
 
 export type Resolution = "minute" | "hour" | "day";
 
-/** Which statistics to read. */
+/** The selection of statistics to read. */
 export interface StatisticsQuery {
   readonly resolution: Resolution;
   /** The start of the first bucket, in milliseconds since the Unix epoch. */
   readonly from: number;
-  /** The end of the last bucket, exclusive. */
+  /** The end of the last bucket, in milliseconds since the Unix epoch; exclusive. */
   readonly until: number;
   /** Only the sums of this rule. */
   readonly rule?: string;
@@ -71,14 +71,14 @@ export interface StatisticsReport {
   readonly buckets: readonly Bucket[];
   /** The sums of each rule over the whole time, by the rule's name. */
   readonly rules: Readonly<Record<string, RuleSums>>;
-  /** The same for each bucket, in the order of `buckets`; only if the query names a rule. */
+  /** The sums of the query's rule in each bucket, in the order of `buckets`; missing if the query names no rule. */
   readonly ruleBuckets?: readonly RuleSums[];
   /** The clients most limited since `clientsFrom`, the most limited first; at most 100. */
   readonly clients: readonly LimitedClient[];
   /**
-   * From when on `clients` are counted, in milliseconds since the Unix epoch. Clients are kept by hour, so
-   * with minutes this is the start of the hour that contains the query's `from`. Undefined if the control
-   * object has an older version.
+   * The time from which `clients` are counted, in milliseconds since the Unix epoch. Clients are stored by hour. So
+   * with minutes, this is the start of the hour that contains the query's `from`. Undefined if the control object has
+   * an older version.
    */
   readonly clientsFrom?: number;
   /** The number of isolates that uploaded sums in the last seconds. */
@@ -87,7 +87,7 @@ export interface StatisticsReport {
   readonly openBreakers: number;
 }
 
-/** The sums since the control object exists. They never decrease, as metrics require. */
+/** The sums since the control object was created. They never decrease, as metrics require. */
 export interface Totals {
   readonly since: number;
   readonly requests: RequestSums;
@@ -98,7 +98,7 @@ export interface Totals {
   readonly overrides: number;
 }
 
-/** Who makes a change: `token`, `access:EMAIL`, or `rpc` for a call of `WeirService`. */
+/** The author of a change: `token`, `access:EMAIL`, or `rpc` for a call of `WeirService`. */
 export type Actor = string;
 
 /** A change that an operator has made. Entries of the list are never changed or removed. */
@@ -125,7 +125,7 @@ export type OverrideChange<Each extends Override = Override> = Each extends Over
   ? Omit<Each, "by" | "setAt">
   : never;
 
-/** The result of a change; `full`: there are {@link MAX_OVERRIDES} already. */
+/** The result of a change; `full`: {@link MAX_OVERRIDES} overrides already exist. */
 export type ChangeResult =
   | { readonly ok: true; readonly override: Override }
   | { readonly ok: false; readonly fault: "full" };
@@ -136,9 +136,8 @@ export const GLOBAL_OBJECT = "global";
 /** The methods of the `ControlObject`. */
 export interface ControlApi {
   /**
-   * Adds sums, and returns the overrides that have changed. A repeated upload adds nothing.
-   *
-   * An upload without minutes only loads the overrides.
+   * Adds sums, and returns the overrides that have changed. A repeated upload adds nothing. An upload without minutes
+   * only loads the overrides.
    */
   upload(upload: StatisticsUpload): Promise<UploadAnswer>;
   statistics(query: StatisticsQuery): Promise<StatisticsReport>;
@@ -148,8 +147,8 @@ export interface ControlApi {
   setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult>;
   /** @returns the override that was removed; undefined if there was none */
   removeOverride(id: string, by: Actor, why: string): Promise<Override | undefined>;
-  /** Adds an entry about a change that the object did not make itself, such as a reset. */
+  /** Adds an entry about a change, such as a reset, that the object did not make itself. */
   addAuditEntry(entry: Omit<AuditEntry, "id" | "at">): Promise<void>;
-  /** @param before only entries with a smaller id; the newest first */
+  /** Returns entries, the newest first. @param before only entries with a smaller id */
   audit(limit: number, before?: number): Promise<readonly AuditEntry[]>;
 }

@@ -21,8 +21,8 @@ import type {
 } from "./protocol.ts";
 import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
 
-// A row of the statistics: JSON with the sums of requests and of the store, and the sums of all rules as 64-bit
-// numbers. With the rules as JSON, it took too long to read and add up a year of 200 rules.
+// A row of the statistics has the sums of requests and of the store as JSON, and the sums of all rules as 64-bit
+// numbers. With rules as JSON, reading and adding up a year of 200 rules took too long.
 
 /** The sums of one bucket of time. */
 interface SumsRow {
@@ -31,10 +31,10 @@ interface SumsRow {
   readonly rules: RuleArray;
 }
 
-/** The columns of a row. In a bucket in which no rule applied, `rules` is empty. */
+/** The columns of a row. `rules` is empty if no rule applied in the bucket. */
 type StoredSums = { readonly head: string; readonly rules: ArrayBuffer };
 
-/** The order of the numbers of a rule. A changed order or number of fields needs new tables. */
+/** The order of the numbers of a rule. If the order or the number of fields changes, new tables are needed. */
 const RULE_FIELDS = [
   "requests",
   "allowed",
@@ -51,13 +51,13 @@ const PEAK = RULE_FIELDS.indexOf("peak");
 /** The number of bytes of one rule in the column `rules`. */
 const RULE_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
 
-/** The sums of rules by slot. */
+/** The sums of rules, by the rules' slots. */
 class RuleArray {
   #numbers: Float64Array;
 
-  /** @param stored the column `rules`, or a part of it; null is no rule, as substr() of an empty blob */
+  /** @param stored the column `rules`, or a part of it; null for no rule, as substr() returns for an empty blob */
   constructor(stored: ArrayBuffer | null = null) {
-    // A rule at the end that lacks some of its numbers is left out.
+    // The last rule is omitted if some of its numbers are missing.
     const count = Math.floor((stored?.byteLength ?? 0) / RULE_BYTES);
     this.#numbers = stored ? new Float64Array(stored, 0, count * FIELDS) : new Float64Array(0);
   }
@@ -115,7 +115,7 @@ function headOf({ requests, store }: SumsRow): string {
   return JSON.stringify({ requests, store });
 }
 
-/** Adds the sums of a row, or of a minute without its rules. */
+/** Adds the sums of a row, or of a minute, except those of rules. */
 function addHead(to: SumsRow, { requests, store }: Omit<SumsRow, "rules">): void {
   addRequests(to.requests, requests);
   addStoreSums(to.store, store);
@@ -131,7 +131,7 @@ export const BUCKET_MS: Readonly<Record<Resolution, number>> = {
   day: DAY_MS,
 };
 
-/** How long buckets are kept. Sums that arrive late need the minutes of a day and a little more. */
+/** The time for which buckets are kept. Sums of a day that arrive late need the minutes a little longer. */
 export const RETENTION_MS: Readonly<Record<Resolution, number>> = {
   minute: 25 * HOUR_MS,
   hour: 31 * DAY_MS,
@@ -141,9 +141,9 @@ export const RETENTION_MS: Readonly<Record<Resolution, number>> = {
 const RESOLUTIONS = ["minute", "hour", "day"] as const satisfies readonly Resolution[];
 
 /**
- * The statistics in SQLite: a table for minutes, one for hours and one for days, each with a row for each
- * bucket that has sums. The sums of a day are the sums of its hours, and those of an hour are the sums
- * of its minutes. Rows of hours and days also have the clients most limited.
+ * The statistics in SQLite, in three tables: for minutes, hours and days. Each bucket with sums has a row. The sums
+ * of a day are the sums of its hours. The sums of an hour are the sums of its minutes. Rows of hours and days also
+ * have the most limited clients.
  */
 export class BucketTables {
   readonly #sql: SqlStorage;
@@ -151,14 +151,14 @@ export class BucketTables {
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     for (const resolution of RESOLUTIONS) {
-      // SQLite reads the columns of a large row only as far as they are selected: `clients` is last.
+      // SQLite reads a large row only up to the last selected column, so `clients` is last.
       sql.exec(
         `CREATE TABLE IF NOT EXISTS ${resolution}_sums (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, clients TEXT)`,
       );
     }
   }
 
-  /** Adds sums to the buckets of all three tables at a time. */
+  /** Adds sums to the bucket of each of the three tables that contains a time. */
   add(at: number, sums: SumsRow): void {
     for (const resolution of RESOLUTIONS) this.addTo(resolution, at, sums);
   }
@@ -184,7 +184,7 @@ export class BucketTables {
     }
   }
 
-  /** Removes the buckets that have ended too long ago. */
+  /** Removes the buckets that ended too long ago. */
   prune(now: number): void {
     for (const resolution of RESOLUTIONS) {
       this.#sql.exec(`DELETE FROM ${resolution}_sums WHERE at < ?`, now - RETENTION_MS[resolution]);
@@ -234,13 +234,13 @@ export function bucketAt(resolution: Resolution, time: number): number {
   return Math.floor(time / BUCKET_MS[resolution]) * BUCKET_MS[resolution];
 }
 
-/** The sums since the object exists, in a table with one row, and the state of the object. */
+/** The sums since the object was created, and the state of the object, in a table with one row. */
 class TotalsRow {
   readonly #sql: SqlStorage;
   /** When the object was created, in milliseconds since the Unix epoch. */
   readonly since: number;
   readonly sums: SumsRow;
-  /** The sources whose last upload must not be added again after the object was evicted from memory. */
+  /** The sources whose last upload must not be added again after the object was removed from memory. */
   readonly sources: readonly StoredSource[];
 
   constructor(sql: SqlStorage, now: number) {
@@ -267,13 +267,13 @@ class TotalsRow {
   }
 }
 
-/** The name under which the sums of rules appear for which there was no slot left. */
+/** The name for the sums of the rules that have no slot, because all slots are taken. */
 const OTHER_RULES = "(other)";
 
-/** The maximum number of names of rules that have sums of their own. */
+/** The maximum number of rules with their own sums. */
 const MAX_RULES = 999;
 
-/** The number of each rule, under which a row of the statistics has the rule's sums. */
+/** The slot of each rule: the position of its sums in a row of the statistics. */
 export class RuleSlots {
   readonly #sql: SqlStorage;
   readonly #byName = new Map<string, number>();
@@ -312,14 +312,14 @@ export class RuleSlots {
 /** The maximum number of clients of a report. */
 const MAX_CLIENTS = 100;
 
-/** Rows of one table in a range of time. */
+/** The rows of one table in a range of time. */
 interface Range {
   readonly resolution: Resolution;
   readonly from: number;
   readonly until: number;
 }
 
-/** Reads and adds up the rows that a query asks for. */
+/** Reads and adds up the rows for a query. */
 export function readReport(
   sql: SqlStorage,
   slots: RuleSlots,
@@ -328,7 +328,7 @@ export function readReport(
 ): Omit<StatisticsReport, "isolates" | "openBreakers"> {
   const range = {
     resolution,
-    // Older rows of this table may be removed, while those of hours or days still have their sums.
+    // Older rows of this table may be removed while the rows of hours or days still have their sums.
     from: bucketAt(resolution, Math.max(from, now - RETENTION_MS[resolution])),
     until: bucketAt(resolution, until - 1) + BUCKET_MS[resolution],
   };
@@ -377,7 +377,9 @@ function readRuleBuckets(
   return rows.toArray().map(({ rules }) => new RuleArray(rules).read(0) ?? noRuleSums());
 }
 
-/** Returns the rows that have the clients of a range. Rows of minutes have none, so their hours are read. */
+/**
+ * Returns the rows with the clients of a range. Rows of minutes have no clients, so the rows of their hours are read.
+ */
 function clientRangeOf(range: Range): Range {
   if (range.resolution !== "minute") return range;
   return { ...range, resolution: "hour", from: bucketAt("hour", range.from) };
@@ -403,8 +405,8 @@ function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined)
 const COARSER = { minute: "hour", hour: "day", day: undefined } as const;
 
 /**
- * Covers a range with as few rows as possible: a day's row in place of the rows of its hours, and an
- * hour's row in place of the rows of its minutes.
+ * Covers a range with as few rows as possible: the row of a day instead of its hours, and of an hour instead of its
+ * minutes.
  */
 function coarsest({ resolution, from, until }: Range): Range[] {
   const coarser = COARSER[resolution];
@@ -420,22 +422,22 @@ function coarsest({ resolution, from, until }: Range): Range[] {
   ];
 }
 
-/** Returns the sums of all rules that have any, by their names. */
+/** Returns the sums of all rules with sums, by their names. */
 function readRules(sums: RuleArray, slots: RuleSlots): Record<string, RuleSums> {
   const rules = [...slots.all()].flatMap(([name, slot]): [string, RuleSums][] => {
     const ruleSums = sums.read(slot);
     return ruleSums ? [[name, ruleSums]] : [];
   });
-  // Unlike an assignment, fromEntries creates a field also for the name __proto__.
+  // Unlike an assignment, fromEntries also creates a field for the name __proto__.
   return Object.fromEntries(rules);
 }
 
-/** Sums are written at most once in this time, because every written row is billed. */
+/** The minimum time between two writes, in milliseconds, because every written row is billed. */
 const WRITE_INTERVAL_MS = 1000;
-/** How often rows that are too old are removed. */
+/** The interval at which too old rows are removed, in milliseconds. */
 const PRUNE_INTERVAL_MS = 60 * MINUTE_MS;
 
-/** The statistics of the global object: sums in memory that are written once a second, and tables. */
+/** The statistics of the global object: tables, and sums in memory that are written once a second. */
 export class Statistics {
   readonly #storage: DurableObjectStorage;
   readonly #buckets: BucketTables;
@@ -445,7 +447,7 @@ export class Statistics {
   readonly #gathered = new GatheredSums();
   #writtenAt = Number.NEGATIVE_INFINITY;
   #prunedAt = Number.NEGATIVE_INFINITY;
-  /** The next write, for which calls wait; undefined if no sums wait. */
+  /** The next write, for which calls wait; undefined if no sums wait for it. */
   #nextWrite: Promise<void> | undefined;
 
   constructor(storage: DurableObjectStorage, now: number) {
@@ -457,10 +459,10 @@ export class Statistics {
   }
 
   /**
-   * Adds the sums of an upload, unless it is a repetition.
+   * Adds the sums of an upload, unless the upload is a repetition.
    *
-   * @returns a promise that resolves when the sums are written. If the object is lost before, the
-   *   source gets no answer, and repeats the upload
+   * @returns a promise that resolves when the sums are written. If the object is lost before, the source gets no
+   * answer, and repeats the upload
    */
   async add(upload: StatisticsUpload, now: number): Promise<void> {
     const isNew = this.#sources.see(upload, now);
@@ -477,7 +479,7 @@ export class Statistics {
   }
 
   totals(now: number): Omit<Totals, "overrides"> {
-    // Numbers that have been read must not decrease if the object is lost, so they are written first.
+    // The sums are written first, because a sum that was read must not decrease if the object is lost.
     this.#write(now);
     const { since, sums } = this.#totals;
     return {
@@ -492,7 +494,7 @@ export class Statistics {
   #writeSoon(now: number): Promise<void> {
     if (this.#nextWrite) return this.#nextWrite;
     const waitMs = this.#writtenAt + WRITE_INTERVAL_MS - now;
-    // A clock that was set back must not delay the write for longer than the interval.
+    // If the clock was set back, the wait must not be longer than the interval.
     if (waitMs <= 0 || waitMs > WRITE_INTERVAL_MS) {
       this.#write(now);
       return Promise.resolve();

@@ -7,15 +7,14 @@ import {
 } from "../statistics/sums.ts";
 import { MAX_UPLOAD_INTERVAL_MS, type StatisticsUpload, UPLOAD_INTERVAL_MS } from "./protocol.ts";
 
-// The uploads of isolates in the memory of the control object. All isolates call this one object, and
-// each answer says when to call again. `npm run simulate:fan-in` shows the calls, and how old overrides
-// become.
+// The uploads of isolates in the memory of the control object. All isolates call this one object, and each answer
+// says when to call again. `npm run simulate:fan-in` shows the number of calls and the age of overrides.
 
-/** The calls that isolates may plan for one second, unless there are too many isolates. */
+/** The maximum number of calls that isolates plan for one second, unless there are too many isolates. */
 const CALLS_PER_SECOND = 90;
 
 /**
- * Spreads the calls of isolates evenly over time, however they start. With more than 2,250 isolates, the
+ * Spreads the calls of isolates evenly over time, whenever the isolates start. With more than 2,250 isolates, the
  * longest interval is too short for {@link CALLS_PER_SECOND}.
  */
 export class CallSlots {
@@ -24,23 +23,26 @@ export class CallSlots {
   /** Returns the milliseconds until a free time for the next call of an isolate. */
   take(now: number): number {
     const latest = now + MAX_UPLOAD_INTERVAL_MS;
-    // If the last slot is later than this, the clock has gone back.
+    // If the last slot is later than `latest`, the clock has gone back.
     const next = this.#lastAt > latest ? now : this.#lastAt + 1000 / CALLS_PER_SECOND;
     this.#lastAt = Math.min(Math.max(next, now + UPLOAD_INTERVAL_MS), latest);
     return this.#lastAt - now;
   }
 }
 
-/** An isolate counts as running if it has called in this time. */
+/** The time in milliseconds for which an isolate counts as running after a call. */
 const SEEN_MS = MAX_UPLOAD_INTERVAL_MS + UPLOAD_INTERVAL_MS;
 
-/** More sources than this are not remembered; the one seen longest ago is forgotten first. */
+/** The maximum number of remembered sources. Above it, the source seen longest ago is forgotten. */
 const MAX_SOURCES = 20_000;
 
-/** How many sources are stored, so that an upload is not added again after the object was evicted. */
+/**
+ * The maximum number of stored sources. The uploads of these sources are not added again after the object was removed
+ * from memory.
+ */
 const MAX_STORED = 1000;
 
-/** The isolates that have called lately, in the order in which they were last seen. */
+/** The isolates that have called recently, in the order of their last call. */
 export class Sources {
   readonly #sources = new Map<string, Source>();
 
@@ -53,7 +55,7 @@ export class Sources {
   /**
    * Remembers an upload.
    *
-   * @returns whether its sums must be added: false if they were added before, or if it has none
+   * @returns whether its sums must be added: false if they were added before, or if the upload has no sums
    */
   see(upload: StatisticsUpload, now: number): boolean {
     const { source, sequence, minutes, clients } = upload;
@@ -74,7 +76,7 @@ export class Sources {
     return isNew;
   }
 
-  /** Returns the number of isolates that were seen lately, and how many of them have an open breaker. */
+  /** Returns the number of running isolates, and the number of these isolates with an open breaker. */
   running(now: number): { readonly isolates: number; readonly openBreakers: number } {
     let [isolates, openBreakers] = [0, 0];
     for (const { at, breakerOpen } of [...this.#sources.values()].reverse()) {
@@ -85,7 +87,7 @@ export class Sources {
     return { isolates, openBreakers };
   }
 
-  /** Returns the sequence numbers of the sources that were seen last. */
+  /** Returns the sequence numbers of the sources that called last. */
   toStored(): StoredSource[] {
     return [...this.#sources]
       .filter(([, { sequence }]) => Number.isFinite(sequence))
@@ -103,12 +105,12 @@ interface Source {
   readonly breakerOpen: boolean;
 }
 
-/** Sums of minutes longer ago than this are added to the oldest accepted minute. */
+/** The maximum age of a minute, in milliseconds. Older sums are added to the oldest accepted minute. */
 const MAX_AGE_MS = 24 * 60 * MINUTE_MS;
-/** Sums of minutes further ahead than this, by a fast clock, are added to the last accepted minute. */
+/** The maximum time by which a minute is ahead, by a fast clock. Later sums are added to the last accepted minute. */
 const MAX_AHEAD_MS = MINUTE_MS;
 
-/** Sums that an object has received and has not yet stored or passed on. */
+/** Sums that an object has received but not yet stored or passed on. */
 export class GatheredSums {
   readonly #minutes = new Map<number, MinuteRecord>();
   readonly #clients = new ClientSketch();

@@ -21,7 +21,7 @@ import {
 } from "./explanation.ts";
 import { shownAddress, shownNetworks } from "./matching.ts";
 
-/** A client under a rule that matches, or the exemption because of which the rule does not apply. */
+/** A client under a matching rule, or the exemption because of which the rule does not apply. */
 export interface ExplainedClient {
   /** The entries of `exempt`, up to the one that exempts the request. */
   readonly conditions: readonly ExplainedCondition[];
@@ -34,7 +34,7 @@ export interface ExplainedClient {
   readonly costSource: string;
 }
 
-/** What was found out while the clients of a request were identified. */
+/** The facts that were found while the clients of a request were identified. */
 interface Findings {
   readonly clients: Map<Rule, ClientTrace>;
   readonly costFailures: Map<string, CostFailure>;
@@ -44,9 +44,9 @@ interface Findings {
 }
 
 /**
- * Identifies the clients of a request by the function that identifies them for the gateway.
+ * Identifies the clients of a request, with the same function as the gateway.
  *
- * @returns the clients by the rules of the matches
+ * @returns the clients, by their rules
  */
 export async function identifyClients(
   request: Request,
@@ -126,9 +126,9 @@ function lacksBody({ body, method }: Request): boolean {
 }
 
 /**
- * Returns the entries of `exempt` in the order in which they are tested. The texts contain no secret.
+ * Returns the entries of `exempt` in the order in which Weir tests them. The texts contain no secret.
  *
- * @param exemption the entry that exempts the request, if one does
+ * @param exemption the entry that exempts the request; undefined if no entry does
  */
 function exemptionsOf(
   { networks, headers }: Exempt,
@@ -161,10 +161,10 @@ function shownSecret(name: string, secrets: ReadonlyMap<string, string>): string
 }
 
 /**
- * Returns where the values of a key come from, in the order in which Weir looks for them.
+ * Returns the sources of a key's values, in the order in which Weir looks for values.
  *
  * @param values the value of each element
- * @param absenceOf returns why the request does not have an alternative, as a part of a sentence
+ * @param absenceOf returns the reason why the request lacks an alternative, as a part of a sentence
  */
 function explainKey(
   key: KeyExpression,
@@ -222,7 +222,7 @@ interface AbsenceFacts {
   readonly lacksBody: boolean;
 }
 
-/** Returns why the request does not have a part of a key, as a part of a sentence. */
+/** Returns the reason why the request lacks a part of a key, as a part of a sentence. */
 function absence(part: KeyPart, found: Findings, facts: AbsenceFacts): string {
   switch (part.kind) {
     case "header":
@@ -250,14 +250,16 @@ function functionFault(
   { timeoutMs, lacksBody }: AbsenceFacts,
 ): string {
   if (failure === "timeout") return `custom.keys.${name} took longer than ${timeoutMs} ms`;
-  // A function that reads the body finds none. A description often lacks it.
+  // The function may need the body, which descriptions often lack.
   const note = lacksBody ? "; this request is explained without a body" : "";
   return failure === "threw"
     ? `custom.keys.${name} threw an error${note}`
     : `custom.keys.${name} returned no text, or an empty or too long one${note}`;
 }
 
-/** The reasons why a token is invalid, by the names of Hono's errors, whose messages quote the token. */
+/**
+ * The reasons why a token is invalid, by the names of Hono's errors. The messages of these errors quote the token.
+ */
 const FAULTS: Readonly<Record<string, string>> = {
   JwtTokenExpired: "the token has expired (exp)",
   JwtTokenNotBefore: "the token is not valid yet (nbf)",
@@ -270,7 +272,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   JwtAlgorithmMismatch: "the token's algorithm (alg) is not the configured one",
 };
 
-/** Returns why a request has no claim, as a part of a sentence. It contains no part of the token. */
+/** Returns the reason why a request lacks a claim, as a part of a sentence without any part of the token. */
 function claimFault(name: string, { claims, tokenError }: Findings, facts: AbsenceFacts): string {
   const { jwt, request, bindings } = facts;
   if (claims) {
@@ -291,7 +293,7 @@ function claimFault(name: string, { claims, tokenError }: Findings, facts: Absen
   return jwt.kind === "jwks" ? keyFault(token, jwt.algs) : "the token is too long";
 }
 
-/** Returns why no key of the issuer fits a token. */
+/** Returns the reason why no key of the issuer fits a token. */
 function keyFault(token: string, algs: readonly string[]): string {
   try {
     const { alg, kid } = decode(token).header;
@@ -323,9 +325,9 @@ const FAILURES: Readonly<Record<CostFailure, string>> = {
 };
 
 /**
- * Returns what determines the cost of a request under a rule.
+ * Returns the source of a request's cost under a rule.
  *
- * @param failure why the cost before the request could not be read, if it could not
+ * @param failure the reason why the cost before the request could not be read; undefined if it could be read
  */
 function costSourceOf(rule: Rule, failure: CostFailure | undefined): string {
   const { cost, count } = rule;

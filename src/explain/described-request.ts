@@ -4,29 +4,29 @@ import { MAX_CHARACTERS, MAX_SEGMENTS } from "../request/path.ts";
 import { sentNamesOf } from "../request/sent-values.ts";
 import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "./explanation.ts";
 
-/** The maximum length of the URL of a described request, in characters. Cloudflare accepts no longer ones. */
+/** The maximum length of the URL of a described request, in characters. Cloudflare accepts no longer URLs. */
 export const MAX_URL = 16 * 1024;
 
 /** The maximum length of the body of a described request, in bytes. The admin API reads no more. */
 export const MAX_BODY = 64 * 1024;
 
-/** Methods of requests without a body, as the constructor of a request demands it. */
+/** The methods of requests without a body, as the constructor of a request requires. */
 export const BODYLESS: readonly string[] = ["GET", "HEAD", "TRACE"];
 
-/** A described request is no request. The message contains none of its values. */
+/** Thrown if a description is not a request. The message contains no values of the description. */
 export class DescriptionError extends Error {
   override readonly name = "DescriptionError";
-  /** The field that is wrong. */
+  /** The faulty field. */
   readonly field: keyof DescribedRequest;
 
-  /** @param allowed what is allowed; it continues a sentence that begins with the field */
+  /** @param allowed the allowed values; the text continues a sentence that begins with the field */
   constructor(field: keyof DescribedRequest, allowed: string) {
     super(allowed);
     this.field = field;
   }
 }
 
-/** Why no rule can match a request, as the end of a sentence. */
+/** The reason why no rule can match a request, as the end of a sentence. */
 const PATH_TOO_LONG = `is matched by no rule, because its path has more than ${MAX_CHARACTERS} characters or ${MAX_SEGMENTS} slashes. With WEIR_MODE: "enforce", Weir answers 414.`;
 
 /** A described request, as the gateway would receive it. */
@@ -35,18 +35,18 @@ interface ReadRequest {
   readonly canonical: CanonicalRequest;
 }
 
-/** @throws {DescriptionError} if the description is no request that a Worker would receive and rules can match */
+/** @throws {DescriptionError} if a Worker would receive no such request, or if rules cannot match it */
 export function readRequest(described: DescribedRequest, config: Config): ReadRequest {
   const method = described.method.toUpperCase();
   if (!METHODS.includes(method))
     throw new DescriptionError("method", `must be ${ALLOWED_METHODS}.`);
   const url = readUrl(described.url);
   const headers = readHeaders(described.headers);
-  // Each real request has this field, and its URL has the same host.
+  // Each real request has this header, and its URL has the same host.
   headers.set("host", url.host);
   const request = createRequest(url, method, headers, readBody(described.body, method));
   const { cf } = described;
-  // Only the requests of workerd have `cf`, and its constructor accepts only some of the fields.
+  // Only the requests of workerd have `cf`. Its constructor accepts only some of the fields.
   if (cf) Object.defineProperty(request, "cf", { value: cf, enumerable: true });
   const { rules, caseSensitivePaths } = config;
   const names = sentNamesOf(rules);
@@ -80,7 +80,7 @@ function readHeaders(fields: DescribedRequest["headers"]): Headers {
   }
 }
 
-/** Returns a blob, because a text would add the field content-type to the request. */
+/** Returns a blob, because a text would add the header content-type to the request. */
 function readBody(text: string | undefined, method: string): Blob | undefined {
   if (text === undefined) return undefined;
   if (BODYLESS.includes(method)) {
@@ -97,7 +97,7 @@ function createRequest(
   headers: Headers,
   body: Blob | undefined,
 ): Request {
-  // Programs cannot send TRACE, so that the constructor refuses it, but other clients can.
+  // The constructor refuses TRACE, because programs cannot send it, but other clients can.
   if (method !== "TRACE") {
     return new Request(url, { method, headers, ...(body && { body }) });
   }

@@ -46,7 +46,7 @@ import type {
 } from "./explanation.ts";
 import { type MatchedRule, matchRules } from "./matching.ts";
 
-/** The decision that a request would get, and what it would do under each rule. */
+/** The decision that a request would get, and its effects under each rule. */
 interface DryRun {
   readonly decision: Decision;
   /** Undefined if the store could be read. */
@@ -56,7 +56,7 @@ interface DryRun {
 }
 
 /**
- * Reads the clients' states, and decides the request by them. Charges nothing, and begins no ban.
+ * Reads the clients' states, and decides the request by these states. Charges nothing, and begins no ban.
  *
  * @throws {StoreError} if the store fails and `context.decide` is undefined
  */
@@ -104,7 +104,7 @@ async function dryRun(
   };
 }
 
-/** Returns the policies whose limits the request exceeds, of rules in every mode. */
+/** Returns the policies of rules in every mode whose limits the request exceeds. */
 async function exceededBy(decision: Decision): Promise<Set<string>> {
   if (decision.outcome === "undecided") return new Set();
   const verdicts = await settledVerdictsOf(decision.verdicts);
@@ -116,7 +116,7 @@ function exceeds({ windows }: AppliedRule, exceeded: ReadonlySet<string>): boole
   return windows.some(({ policy }) => exceeded.has(policy));
 }
 
-/** Returns the counters of a client under a rule, and what the request would store. */
+/** Returns the counters of a client under a rule, with the values that the request would store. */
 function countersOf(
   { rule, cost = costBefore(rule.cost) }: AppliedRule,
   states: readonly CounterTally[],
@@ -124,7 +124,7 @@ function countersOf(
 ): ExplainedCounter[] {
   const decided = new Set(store.decided.map(({ key }) => key));
   const isDecided = states.some(({ counter }) => decided.has(counter.key));
-  // If the request would use no shard, the first one is shown.
+  // If the request would use no shard, the first shard is shown.
   const isShown = ({ counter }: CounterTally) =>
     isDecided ? decided.has(counter.key) : !shardOf(counter);
   return states.filter(isShown).map((state): ExplainedCounter => {
@@ -148,7 +148,7 @@ function countersOf(
   });
 }
 
-/** Returns the longest ban under a rule that the request would begin; undefined if it begins none. */
+/** Returns the longest ban that the request would begin under a rule; undefined if it would begin none. */
 function newBanOf(
   { rule }: AppliedRule,
   states: readonly CounterTally[],
@@ -171,7 +171,7 @@ function shardOf({ identity }: Counter): number | undefined {
 }
 
 /**
- * A store that decides with the counts that another store has, and only notes what it would store. So an
+ * A store that decides with the counts of another store, and only notes the values that it would store. So an
  * explanation has the decision, the counts and the bans of a real request, but takes no quota.
  */
 class ReadOnlyStore implements Store {
@@ -223,8 +223,8 @@ class ReadOnlyStore implements Store {
 }
 
 /**
- * Returns the time of the store that has answered. Both clocks differ by less than half of the longest
- * window, so the end of this window and the time until then show it.
+ * Returns the time of the store that has answered, by the end of the longest window and the time until then. The
+ * store's clock and this isolate's clock differ by less than half of this window.
  */
 function storeTimeOf(states: readonly CounterTally[], now: number): number {
   let longest: CounterTally | undefined;
@@ -237,8 +237,8 @@ function storeTimeOf(states: readonly CounterTally[], now: number): number {
 }
 
 /**
- * Explains which rules apply to a described request, how it would be decided now, and what it would store.
- * Takes no quota and begins no ban. The functions in `custom` are called as for a real request.
+ * Explains which rules apply to a described request, the decision that it would get now, and the values that it would
+ * store. Takes no quota and begins no ban. The functions in `custom` are called as for a real request.
  *
  * @throws {DescriptionError} if the description is no request that rules can match
  * @throws {StoreError} if the store fails and `context.decide` is undefined
@@ -277,7 +277,7 @@ function explainedRequest(canonical: CanonicalRequest, ipv6Prefix: number): Expl
 }
 
 /**
- * Puts the explanation of a rule together.
+ * Creates the explanation of a rule.
  *
  * @param client undefined if the rule does not match
  * @param run undefined if no rule applies
@@ -331,7 +331,8 @@ function whyApplied({ rule: { mode }, blockedUntil }: AppliedRule): string {
 const MAX_BODY = 2000;
 
 /**
- * Returns what a client and the origin would get. The functions that create real responses create it.
+ * Returns the response that a client would get, and the headers that the origin would get. The functions that create
+ * real responses create this response.
  *
  * @param decision undefined if no rule applies
  */

@@ -9,8 +9,8 @@ import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { Override } from "../overrides/override.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 
-// The explanation of a described request: which rules apply and why, and what the decision would be now. The
-// admin API, the dashboard and the command `weir explain` show it.
+// The explanation of a described request: the rules that apply, the reasons, and the decision that the request would
+// get now. The admin API, the dashboard and the command `weir explain` show it.
 
 /** A request that an operator describes. */
 export interface DescribedRequest {
@@ -30,7 +30,7 @@ export interface Explanation {
   readonly request: ExplainedRequest;
   readonly rules: readonly ExplainedRule[];
   readonly response: ExplainedResponse;
-  /** Why the store could not be read, so that there are no counters; undefined if it could. */
+  /** The reason why the store could not be read, so that counters are missing; undefined if it could be read. */
   readonly storeFailure?: string;
 }
 
@@ -42,22 +42,22 @@ export interface ExplainedRequest {
   readonly host: string;
   /** The canonical path. */
   readonly path: string;
-  /** All paths as which origins may read the request's path. Rules match each of them. */
+  /** All paths that origins may read in the request. Rules match each of these paths. */
   readonly variants: readonly string[];
   /** Whether all origins read the path in the same way. */
   readonly isUnambiguous: boolean;
-  /** What identifies the client's address: an address, an IPv6 network, `worker:ZONE` or `unknown`. */
+  /** The text that identifies the client's address: an address, an IPv6 network, `worker:ZONE` or `unknown`. */
   readonly client: string;
 }
 
 export interface ExplainedRule {
   readonly rule: string;
   readonly applies: boolean;
-  /** Why the rule applies, or the first reason why it does not, as a sentence. */
+  /** The reason why the rule applies, or the first reason why it does not, as a sentence. */
   readonly why: string;
   /** The mode after overrides and WEIR_MODE. */
   readonly mode: "enforce" | "shadow" | "mark" | "off";
-  /** All conditions of the rule, in the order in which they are tested, up to the first that fails. */
+  /** The conditions of the rule in the order of the tests, up to the first failing one. */
   readonly conditions: readonly ExplainedCondition[];
   /** The elements of the key; empty if the rule does not apply. */
   readonly key: readonly ExplainedKeyElement[];
@@ -66,7 +66,7 @@ export interface ExplainedRule {
   /** The tier of the client, if the rule has tiers and the client has one. */
   readonly tier?: string;
   readonly cost?: number;
-  /** What determines the cost, such as `cost: 5` or `the header content-length`. */
+  /** The source of the cost, such as `cost: 5` or `the header content-length`. */
   readonly costSource?: string;
   /** Whether the request exceeds a limit of the rule, or the client is banned or blocked. */
   readonly exceeds?: boolean;
@@ -77,20 +77,23 @@ export interface ExplainedRule {
   readonly banMs?: number;
   /** The ban that this request would begin. */
   readonly newBan?: ExplainedBan;
-  /** The override that changes the rule for this client, or for all. */
+  /** The override that changes the rule for this client, or for all clients. */
   readonly override?: Override;
 }
 
 export interface ExplainedCondition {
   /** The path of the field, such as `match.methods` or `match.except.query.export`. */
   readonly field: string;
-  /** `unknown`: the request does not show it. Then `match` counts the request, and `except` does not. */
+  /**
+   * `unknown`: the request does not show the result. `match` then counts the request, and `except` does not except
+   * it.
+   */
   readonly result: "holds" | "fails" | "unknown";
-  /** What the request has, such as `GET`. Never a text that only the configuration knows. */
+  /** The request's own value, such as `GET`. Never a text that only the configuration contains. */
   readonly actual: string;
-  /** What the rule demands. Texts of headers and of query parameters are not shown: they may be secrets. */
+  /** The rule's demand. Omits the texts of headers and of query parameters, because they may be secrets. */
   readonly expected: string;
-  /** Why a condition fails although the request seems to fulfil it, as a sentence. */
+  /** The reason why a condition fails although the request seems to fulfil it, as a sentence. */
   readonly note?: string;
 }
 
@@ -100,34 +103,37 @@ export interface ExplainedBan {
   readonly storedKey: string;
   /** When the ban would end, in milliseconds since the Unix epoch. */
   readonly until: number;
-  /** Whether the ban would be longer if the client had bans before, which cannot be read. */
+  /** Whether the ban would be longer after earlier bans of the client, because these cannot be read. */
   readonly isAtLeast: boolean;
 }
 
-/** One element of a key, with all alternatives up to the one that is used. */
+/** One element of a key, with its alternatives up to the used one. */
 export interface ExplainedKeyElement {
   readonly alternatives: readonly {
     /** In the notation of the configuration, such as `header:x-api-key`. */
     readonly part: string;
-    /** `used`: it identifies the client. `absent`: the request does not have it, or only an empty or too long value. */
+    /**
+     * `used`: this alternative identifies the client. `absent`: the request lacks it, or its value is empty or too
+     * long.
+     */
     readonly result: "used" | "absent";
-    /** Where the value came from, such as `the header x-api-key`, or why it counts as absent. */
+    /** The source of the value, such as `the header x-api-key`, or the reason why the value counts as absent. */
     readonly from: string;
     /** The value in its canonical form, if it is used. */
     readonly value?: string;
   }[];
-  /** Whether no alternative is present, so that the client's address is used. */
+  /** Whether the client's address is used, because no alternative is present. */
   readonly isFallback: boolean;
 }
 
-/** One counter of the client under a rule, and what the request would store. */
+/** One counter of the client under a rule, with the values that the request would store. */
 export interface ExplainedCounter {
   readonly policy: string;
-  /** The number of the shard, if the rule has shards. Only the shard that this request may use is shown. */
+  /** The number of the shard that this request may use; undefined if the rule has no shards. */
   readonly shard?: number;
   /** The quota that each window grants: the limit, or the shard's part of it. */
   readonly limit: number;
-  /** The highest count with which requests are admitted: the limit, or more if quota rolls over. */
+  /** The highest count at which requests are admitted: the limit, or more if quota rolls over. */
   readonly capacity: number;
   /** The count before the request. */
   readonly count: number;
@@ -143,15 +149,15 @@ export interface ExplainedCounter {
   readonly expiresAt?: number;
 }
 
-/** What Weir would answer, or add to the origin's response. */
+/** Weir's own response, or its additions to the origin's response. */
 export interface ExplainedResponse {
   /** The status of Weir's own response; undefined if the request is forwarded. */
   readonly status?: number;
-  /** Header fields that Weir sets or appends, by name. */
+  /** The headers that Weir sets or appends, by name. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** The beginning of the body of Weir's own response. */
+  /** The start of the body of Weir's own response. */
   readonly body?: string;
-  /** Header fields that the origin's request gets, by name. */
+  /** The headers that the origin's request gets, by name. */
   readonly originHeaders?: readonly (readonly [name: string, value: string])[];
 }
 
@@ -160,28 +166,25 @@ const MAX_SHOWN = 200;
 /** The maximum number of characters of a value that may be a credential. */
 const MAX_REVEALED = 4;
 
-/** Returns a text of the request, shortened. */
+/** Shortens a text of the request. */
 export function shownText(text: string): string {
   return text.length <= MAX_SHOWN
     ? text
     : `${text.slice(0, MAX_SHOWN)}… (${text.length} characters)`;
 }
 
-/** Returns a text of the request in quotation marks, shortened. */
+/** Shortens a text of the request, and puts it in quotation marks. */
 export function quoted(text: string): string {
   return JSON.stringify(shownText(text));
 }
 
-/** Returns the beginning and the length of a text that may be a credential. */
+/** Returns the start and the length of a text that may be a credential. */
 export function shownCredential(text: string): string {
   const revealed = text.slice(0, Math.min(MAX_REVEALED, Math.floor(text.length / 3)));
   return `${revealed}… (${text.length} characters)`;
 }
 
-/**
- * Matches the names of headers and query parameters whose values may be credentials. It matches too many
- * names rather than too few.
- */
+/** Matches the names of headers and query parameters whose values may be credentials. In doubt, a name matches. */
 const CREDENTIAL_NAME =
   /auth|token|secret|key|pass|pwd|sess|sid|sig|cred|cookie|jwt|bearer|otp|pin|code|hash|nonce|[cx]srf/i;
 
@@ -196,7 +199,7 @@ export function shownValue(part: KeyPart, value: string): string {
 }
 
 function isSecret(part: KeyPart): boolean {
-  // The explanation shows the path, and so its parameters.
+  // The explanation shows the path, which contains its parameters.
   return part.kind !== "param" && areTierNamesSecret([[part]]);
 }
 
@@ -210,16 +213,18 @@ export function shownList(items: Iterable<string | number>, size: number, max = 
   return listed.join(", ") + (size > max ? ` and ${size - max} more` : "");
 }
 
-/** The methods of HTTP requests that Workers receive. The runtime answers 400 to all others, and to lower case. */
+/**
+ * The methods of HTTP requests that Workers receive. The runtime answers 400 to any other method, also in lower case.
+ */
 export const METHODS: readonly string[] = (
   "GET HEAD POST PUT DELETE PATCH PURGE OPTIONS TRACE COPY LOCK MKCOL MOVE PROPFIND PROPPATCH SEARCH UNLOCK ACL " +
   "REPORT MKACTIVITY CHECKOUT MERGE MSEARCH NOTIFY SUBSCRIBE UNSUBSCRIBE QUERY"
 ).split(" ");
 
-/** What is allowed, as the end of a sentence. */
+/** The allowed methods, as the end of a sentence. */
 export const ALLOWED_METHODS = `a method that Workers receive, in upper case: ${METHODS.join(", ")}`;
 
-/** What an explanation needs. In Node, `read` can call `readClients` with a memory store. */
+/** The input of an explanation. In Node, `read` can call `readClients` with a memory store. */
 export interface ExplainContext {
   readonly config: Config;
   readonly bindings: Pick<ResolvedBindings, "keySecret" | "secrets" | "mode" | "prefix">;
@@ -229,10 +234,7 @@ export interface ExplainContext {
    * @throws {StoreError} if the store fails
    */
   readonly read: (appliedRules: readonly AppliedRule[]) => Promise<readonly ClientState[]>;
-  /**
-   * Decides a request if the store fails, and charges nothing. If it is undefined, `explain` throws the
-   * store's error.
-   */
+  /** Decides a request if the store fails, and charges nothing. If undefined, `explain` throws the store's error. */
   readonly decide?: (appliedRules: readonly AppliedRule[]) => Promise<Decision>;
   /** The second argument of the functions in `custom`. */
   readonly custom: CustomContext;

@@ -25,17 +25,17 @@ import {
 /** A rule of the configuration, and whether it matches a request before the client is identified. */
 export interface MatchedRule {
   readonly rule: Rule;
-  /** The conditions up to the first that fails. */
+  /** The conditions up to the first failing one. */
   readonly conditions: readonly ExplainedCondition[];
   /** The match, with the override of the rule; undefined if the rule does not match. */
   readonly match: RuleMatch | undefined;
   /** The rule in the deployment's mode and with its override; undefined if it is off. */
   readonly active: Rule | undefined;
-  /** Why the rule does not match; empty if it matches. */
+  /** The reason why the rule does not match; empty if it matches. */
   readonly why: string;
 }
 
-/** Finds the rules that match a request, and for each other rule the first condition that fails. */
+/** Finds the rules that match a request, and the first failing condition of each other rule. */
 export function matchRules(
   { rules, caseSensitivePaths }: Pick<Config, "rules" | "caseSensitivePaths">,
   request: CanonicalRequest,
@@ -110,13 +110,13 @@ function whyNot(conditions: readonly ExplainedCondition[]): string {
 const MAX_VALUES = 5;
 
 /**
- * The conditions of a request as an explanation shows them. Their texts contain no text of the configuration that may
- * be a secret, and no whole value of the request that may be a credential.
+ * The conditions of a request as an explanation shows them. They contain no text of the configuration that may be a
+ * secret, and no whole value of the request that may be a credential.
  */
 class ShownConditions {
   readonly #request: CanonicalRequest;
   readonly #nearPaths: NearPaths;
-  /** The headers and parameters whose values are, or may be, texts of the configuration, such as `headers.x-plan`. */
+  /** The headers and parameters whose values may be texts of the configuration, such as `headers.x-plan`. */
   readonly #secretFields: ReadonlySet<string>;
 
   constructor(request: CanonicalRequest, rules: readonly Rule[], caseSensitivePaths: boolean) {
@@ -180,7 +180,10 @@ class ShownConditions {
     return sent.length === 1 ? list : `${sent.length} values: ${list}`;
   }
 
-  /** Returns why a condition fails although the request nearly fulfils it, or what an unknown result means. */
+  /**
+   * Returns the reason why a condition fails although the request nearly fulfils it, or the effect of an unknown
+   * result.
+   */
   #noteOf({ field, holds, isException }: TestedCondition, demanded: Conditions) {
     const { isPreflight, sentMethod, host } = this.#request;
     if (holds === undefined) return isException ? UNKNOWN_EXCEPTION : UNKNOWN;
@@ -234,7 +237,7 @@ function expectedOf(field: string, conditions: Conditions): string {
   }
 }
 
-/** Returns what a condition demands, without its texts, which may be secrets. */
+/** Describes the demand of a condition without its texts, which may be secrets. */
 function demandOf({ expected }: NamedCondition): string {
   if (expected === true) return "present";
   if (expected === false) return "absent";
@@ -254,7 +257,7 @@ export function shownNetworks(networks: NetworkSet): string {
   return shownList(texts(), networks.size);
 }
 
-/** Returns the client's full address, which conditions use. */
+/** Returns the client's full address, because conditions use it. */
 export function shownAddress(headers: ReadonlyHeaders): string {
   const client = readClient(headers);
   if (client.kind === "unknown") return "no address";
@@ -263,8 +266,8 @@ export function shownAddress(headers: ReadonlyHeaders): string {
 }
 
 /**
- * The maximum number of routes of all rules together that are compared with one path, because some configurations
- * have thousands. The rules after them have no note.
+ * The maximum number of routes of all rules that are compared with one path, because some configurations have
+ * thousands of routes. All further rules have no note.
  */
 export const MAX_COMPARISONS = 1000;
 
@@ -279,7 +282,9 @@ export class NearPaths {
     this.#caseSensitive = caseSensitive;
   }
 
-  /** Names the route that begins with the most segments of the path; undefined if no route begins with any. */
+  /**
+   * Names the route that begins with the most segments of the path; undefined if no route begins with any of them.
+   */
   noteOf(routes: readonly string[]): string | undefined {
     let nearest: string | undefined;
     let most = 0;
@@ -299,7 +304,7 @@ export class NearPaths {
   }
 }
 
-/** Whether a segment of a canonical path fits a segment of a route, in upper or lower case. */
+/** Whether a segment of a canonical path fits a segment of a route, ignoring case. */
 function fitsSegment(segment: string, sent: string | undefined): boolean {
   if (sent === undefined) return false;
   if (segment === "*") return true;

@@ -1,6 +1,6 @@
 /**
- * The maximum length of a line, in UTF-16 code units. Longer lines are skipped, because the memory of an
- * isolate is limited. Only the events of generated images and of very long answers can be nearly as long.
+ * The maximum length of a line, in UTF-16 code units. Longer lines are skipped, because the memory of an isolate is
+ * limited. Only the events of generated images and of very long answers can be nearly as long.
  */
 export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 
@@ -8,13 +8,13 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Parses a stream of server-sent events, whose text arrives in pieces of any length. Each line with the
- * field `data` counts as one event, because the APIs of language models send one such line for each
- * event. The time is linear in the length of the stream, even if every piece is a single character.
+ * Parses a stream of server-sent events, whose text arrives in pieces of any length. Each line with the field `data`
+ * counts as one event, because the APIs of language models send one such line per event. The time is linear in the
+ * length of the stream, even if every piece is a single character.
  */
 export class EventStreamParser {
   readonly #onData: (data: string) => void;
-  /** The current line so far; empty if it is too long. */
+  /** The current line so far; empty if the line is too long. */
   #line = "";
   #length = 0;
 
@@ -41,7 +41,7 @@ export class EventStreamParser {
     this.#line = this.#length > MAX_EVENT_LENGTH ? "" : this.#line + piece;
   }
 
-  /** Ends the current line, and at the end of the stream the last one. */
+  /** Ends the current line. Must also be called at the end of the stream. */
   end(): void {
     if (this.#length === 0) return;
     const line = this.#line;
@@ -51,20 +51,20 @@ export class EventStreamParser {
   }
 }
 
-/** The maximum depth of lists and objects inside each other. */
+/** The maximum depth of nested lists and objects. */
 export const MAX_DEPTH = 100;
 /**
  * The maximum number of characters outside of texts, such as brackets, digits and white space. A text in quotes
- * counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, and all other requests of
- * the isolate would wait for it. A body of messages has only a few names for each text.
+ * counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, while all other requests of
+ * the isolate wait. A body of messages has only a few names for each text.
  */
 export const MAX_OUTSIDE_TEXTS = 64 * 1024;
 /**
  * The maximum number of different names in all objects together. Different names take JSON.parse the most time:
- * 16,000 of them take 50 ms. Messages and the schemas of a hundred tools have fewer than a thousand.
+ * 16,000 names take 50 ms. Messages and the schemas of a hundred tools have fewer than a thousand.
  */
 export const MAX_NAMES = 2048;
-/** Longer names are not folded, because they are none that Weir reads. The limit is far above the longest of these. */
+/** The maximum length of folded names, far above the longest name that Weir reads. */
 const MAX_FOLDED_LENGTH = 64;
 
 const QUOTE = 0x22;
@@ -78,9 +78,9 @@ const CLOSE_OBJECT = 0x7d;
 /**
  * Parses a JSON object of bounded size.
  *
- * @returns undefined if the text is not a JSON object, if it exceeds {@link MAX_DEPTH} or
- * {@link MAX_OUTSIDE_TEXTS} or {@link MAX_NAMES}, or if any object in it has two equal names. Some servers use the first of two fields
- * with one name, others use the last one, and others merge them
+ * @returns undefined if the text is not a JSON object, if it exceeds {@link MAX_DEPTH}, {@link MAX_OUTSIDE_TEXTS} or
+ * {@link MAX_NAMES}, or if an object in it has two equal names: servers use the first field with a name, use the last
+ * one, or merge them
  */
 export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
   const names = countNames(json);
@@ -89,7 +89,7 @@ export function parseObject(json: string): Readonly<Record<string, unknown>> | u
 }
 
 /**
- * Returns the fields of an object by their names, which are folded as servers written in Go, C# or Java do: they
+ * Returns the fields of an object by their folded names. The names are folded as by servers in Go, C# or Java: these
  * ignore case, and treat `ſ` as `s`, the Kelvin sign as `k`, and `ı` and `İ` as `i`.
  *
  * @returns undefined if two folded names are equal
@@ -127,7 +127,7 @@ function countNames(json: string): number | undefined {
     } else if (code === COLON) {
       names++;
       different.add(json.slice(textStart, textEnd));
-      // A second colon has no name. With it, a long text would be hashed once for each colon.
+      // A second colon has no name. Otherwise a long text would be hashed once for each colon.
       textStart = textEnd;
     } else if (code === OPEN_LIST || code === OPEN_OBJECT) depth++;
     else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--;
@@ -138,7 +138,7 @@ function countNames(json: string): number | undefined {
   return names;
 }
 
-/** Returns the index of the quote that ends a text, or the length of `json` if none does. */
+/** Returns the index of the quote that ends a text; the length of `json` if no quote ends it. */
 function endOfText(json: string, start: number): number {
   let at = start;
   while (at < json.length && json.charCodeAt(at) !== QUOTE) {
@@ -169,11 +169,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Reads a body to its end, or until `onText` returns false. A body that breaks off ends at that
- * point. A byte order mark at the start is omitted. A piece contains only whole characters.
+ * Reads a body to its end, or until `onText` returns false. A body that breaks off ends at that point. A byte order
+ * mark at the start is omitted. A piece contains only whole characters.
  *
  * @param onText gets the next piece, and the number of bytes that were read for it
- * @param decoder by default, bytes that are not UTF-8 become U+FFFD; a fatal one ends the body at such bytes
+ * @param decoder by default, bytes that are not UTF-8 become U+FFFD; a fatal decoder ends the body there
  * @returns whether the body was read to its end
  */
 export async function readPieces(
@@ -198,8 +198,8 @@ export async function readPieces(
 }
 
 /**
- * Cancels a body. Otherwise the runtime would keep the unread rest in memory. The function does not
- * wait, because the cancellation of a cloned body ends only when the other clone ends.
+ * Cancels a body, because the runtime would otherwise keep the unread rest in memory. Does not wait, because the
+ * cancellation of a cloned body ends only when the other clone ends.
  */
 export function ignoreRest(body: Pick<ReadableStream, "cancel">): void {
   body.cancel().catch(() => {});

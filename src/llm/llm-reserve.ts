@@ -22,31 +22,31 @@ export interface LlmReserveOptions {
 /** The maximum length of a body that is read, in bytes. Longer bodies usually contain files. */
 export const MAX_REQUEST_LENGTH = 1024 * 1024;
 /**
- * The maximum number of pieces in which a body without a stated length may arrive, besides one for each
- * `MIN_PIECE_LENGTH` bytes. Reading a piece takes about 50 µs, also if it has only one byte.
+ * The maximum number of pieces of a body without a stated length, plus one piece for each `MIN_PIECE_LENGTH` bytes.
+ * Reading a piece takes about 50 µs, even for a single byte.
  */
 const MAX_PIECES = 128;
 const MIN_PIECE_LENGTH = 512;
 /**
- * The assumed length of a token in bytes. A token of English has about four characters, and a
- * Chinese character has three bytes.
+ * The assumed length of a token in bytes. A token of English text has about four characters. A Chinese character has
+ * three bytes.
  */
 const BYTES_PER_TOKEN = 4;
 /** The fields of the APIs of OpenAI and Anthropic that limit the length of an answer. */
 const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /**
- * Returns a function for `custom.costs` that estimates the tokens of a request to a language model:
- * one token for every four bytes of the body, plus, for each answer (`n`), the request's
- * `max_tokens`, or `output` if the request has none.
+ * Returns a function for `custom.costs` that estimates the tokens of a request to a language model: one token for
+ * every four bytes of the body, plus, for each answer (`n`), the request's `max_tokens`, or `output` if the request
+ * has none.
  *
- * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that no request
- * reserves less because it is odd. The `max` of the rule's cost bounds this number. The tokens are
- * unknown if `max_tokens` or `n` is not a positive whole number, if two fields have the same name, or if the
- * body is encoded, is longer than 1 MiB, or is not a JSON object. See {@link parseObject} for its bounds.
+ * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that an odd request never
+ * reserves less. The `max` of the rule's cost bounds this number. The tokens are unknown if `max_tokens` or `n` is
+ * not a positive whole number, if two fields have the same name, or if the body is encoded, is longer than 1 MiB, or
+ * is not a JSON object. {@link parseObject} has further bounds.
  *
- * The request is forwarded when its body has arrived. If this takes longer than `timeoutMs`, the `default`
- * of the rule's cost applies.
+ * The request is forwarded only after its body has arrived. If this takes longer than `timeoutMs`, the `default` of
+ * the rule's cost applies.
  *
  * @throws TypeError if `output` is not a whole number, or a weight is not a number
  * @example custom: { costs: { estimate: llmReserve({ output: 2000 }) } }
@@ -59,9 +59,9 @@ export function llmReserve(
     throw new TypeError(`output: must be a whole number from 0 to ${MAX_TOKENS}`);
   }
   const costOf = createTokenCost(weights);
-  // If answers cost nothing, a prompt counts as one token at least, so that `atLeast` is not 0.
+  // If answers are free, a prompt counts as at least one token, so that `atLeast` is more than 0.
   const leastInput = costOf({ output: Math.min(output, 1) }) === 0 ? 1 : 0;
-  // By the names of these functions, `weir check` finds them in a wrong place.
+  // `weir check` finds a function in a wrong place by this name.
   async function llmReserveCost(request: Request) {
     const body = await readBody(request);
     if (!body) return costOf({ input: MAX_TOKENS, output: MAX_TOKENS });
@@ -78,7 +78,7 @@ export function llmReserve(
 }
 
 /**
- * Whether a server that decodes bodies by their charset may read another text than UTF-8. For example,
+ * Whether a server that decodes bodies by their charset may read a different text than with UTF-8. For example,
  * `max+AF8-tokens` is `max_tokens` in UTF-7.
  */
 function hasOtherCharset(contentType: string): boolean {
@@ -98,7 +98,7 @@ interface BodyText {
 async function readBody(request: Request): Promise<BodyText | undefined> {
   const { headers, body } = request;
   if (!body) return { text: "", length: 0 };
-  // An encoded body can be a thousand times as long when it is decoded.
+  // Decoded, an encoded body can be a thousand times as long.
   if (!/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "")) return undefined;
   if (hasOtherCharset(headers.get("content-type") ?? "")) return undefined;
   const declared = Number(headers.get("content-length") ?? 0);
@@ -106,7 +106,7 @@ async function readBody(request: Request): Promise<BodyText | undefined> {
   const copy = request.clone();
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   if (declared > 0) {
-    // The runtime reads a whole body faster than this module reads it piece by piece.
+    // The runtime reads a whole body faster than this module reads its pieces.
     const bytes = await copy.arrayBuffer();
     try {
       return { text: decoder.decode(bytes), length: bytes.byteLength };
@@ -146,19 +146,19 @@ function outputIn({ text, length }: BodyText, unlimited: number): number {
   const each = Math.max(Math.max(...limits) || unlimited, thoughts);
   // The model writes `best_of` answers, and returns `n` of them.
   const answers = Math.max(countIn(fields.get("n"), 1), countIn(fields.get("best_of"), 1));
-  // If `output` is 0, `each` can be 0 while `answers` is infinite. Their product would be NaN.
+  // If `output` is 0, `each` can be 0 while `answers` is infinite, and their product would be NaN.
   if (answers === Number.POSITIVE_INFINITY) return answers;
   return each * answers * promptsIn(fields.get("prompt"));
 }
 
-/** @returns `absent` for null and undefined, and Infinity for all other values that are no counts */
+/** @returns `absent` for null and undefined; Infinity for any other value that is not a count */
 function countIn(value: unknown, absent: number): number {
   if (value === undefined || value === null) return absent;
   const isCount = Number.isSafeInteger(value) && (value as number) > 0;
   return isCount ? (value as number) : Number.POSITIVE_INFINITY;
 }
 
-/** Returns the number of prompts: each text of a list is one, and so is each list of tokens. */
+/** Returns the number of prompts: each text, or each list of tokens, in a list is one prompt. */
 function promptsIn(prompt: unknown): number {
   if (!Array.isArray(prompt)) return 1;
   return prompt.every((each) => typeof each === "number") ? 1 : prompt.length;

@@ -17,26 +17,25 @@ export interface LlmUsageOptions {
 export const MAX_JSON_LENGTH = 4 * 1024 * 1024;
 
 /**
- * Matches a `usage` object in JSON, and the end of Anthropic's streams. In streams, most events have no usage or `"usage":null`, and
- * parsing all of them would take most of the time. Inside a JSON string, the quotes are escaped, so
- * the text of an answer cannot match.
+ * Matches a `usage` object in JSON, and the end of Anthropic's streams. An event that does not match is not parsed:
+ * most events have no usage or `"usage":null`, and parsing them would take long. The text of an answer cannot match,
+ * because quotes inside a JSON string are escaped.
  */
 const USAGE = /"usage"\s*:\s*\{|"message_stop"/;
 /** Matches a part of an answer in the JSON of an event. */
 const CONTENT = /"(?:content|text|reasoning\w*|arguments)"\s*:\s*"[^"]/;
 
 /**
- * Returns a function for `custom.settle` that reads the number of used tokens from a language
- * model's response. It reads the JSON bodies and the event streams of APIs that are compatible with
- * OpenAI's (chat completions, responses, completions, embeddings) or with Anthropic's messages.
+ * Returns a function for `custom.settle` that reads the number of used tokens from a language model's response. It
+ * reads the JSON bodies and the event streams of APIs that are compatible with OpenAI's (chat completions, responses,
+ * completions, embeddings) or with Anthropic's messages.
  *
- * - For an error response of the provider, the cost is 0, because providers do not bill failed
- *   requests. The cost of a 5xx response is unknown if its body is not the JSON of such an error.
- *   Such a response may come from a proxy, although the provider has processed the request.
- * - If a stream ends before the provider has sent the final usage and the event that ends the stream,
- *   or if a count is odd, such as -1 or "20", the cost is unknown, and the reserve stays charged.
- *   Otherwise a client could pay less by hanging up just before the end. If the counts that are known
- *   cost more than the reserve, they are charged.
+ * - For an error response of the provider, the cost is 0, because providers do not bill failed requests. A 5xx
+ *   response without the JSON of such an error has an unknown cost. It may come from a proxy, although the provider
+ *   has processed the request.
+ * - If a stream ends before its final usage and its last event, the cost is unknown, and the reserve stays charged.
+ *   Otherwise a client could pay less by hanging up just before the end. The cost is also unknown if a count is
+ *   invalid, such as -1 or "20". If the known counts cost more than the reserve, they are charged.
  *
  * @throws TypeError if a weight is not a number from 0 to 1000000
  * @example custom: { settle: { usage: llmUsage() } }

@@ -7,14 +7,14 @@ type TokenKind = "input" | "cacheRead" | "cacheWrite" | "output";
 type TokenCounts = Readonly<Record<TokenKind, number>>;
 
 /**
- * The maximum of a count. No model reads or writes as many tokens in one response. Multiplied by the
- * highest weight, it is still a safe integer, and less than the highest cost of a rule.
+ * The maximum of a count, which no response of a model reaches. Multiplied by the highest weight, it is still a safe
+ * integer, and less than the highest cost of a rule.
  */
 export const MAX_TOKENS = 100_000_000;
 
 /**
- * The counts in one `usage` object, under the names of all providers. NaN is a value that is not a
- * count, such as -1 or "20".
+ * The counts in one `usage` object, under the names of all providers. NaN stands for a value that is not a count,
+ * such as -1 or "20".
  */
 interface Usage {
   prompt?: number | undefined;
@@ -31,7 +31,7 @@ const LAST_EVENT = /^(response|transcript\.text|image_\w+)\.(completed|incomplet
 /**
  * Collects the `usage` objects of one response. Providers repeat growing counts in a stream (Anthropic's
  * `message_delta`, and vLLM's `continuous_usage_stats`), so the largest value of each count is used. The last value
- * can be wrong: some servers send 0 for a count that they have sent before.
+ * can be wrong, because some servers send 0 for a count that they have sent before.
  */
 export class UsageTally {
   readonly #usage: Usage = {};
@@ -71,7 +71,7 @@ export class UsageTally {
     this.#hasEnded = true;
   }
 
-  /** Records that the answer continues after the counts, so that they are not those of the end. */
+  /** Records that the answer continues after the counts, so that they are not the final counts. */
   resume(): void {
     if (!this.#hasEnded) this.#hasAnswer = false;
   }
@@ -89,15 +89,15 @@ export class UsageTally {
     };
   }
 
-  /** Whether an event has had the counts of an answer, and the answer has not continued since. */
+  /** Whether an event had the counts of an answer, and the answer has not continued since. */
   get hasAnswer(): boolean {
     return this.#hasAnswer;
   }
 
   /**
-   * Whether the counts are those of the whole response: the provider has ended the response, the
-   * counts include the answer, and none of them is odd. At the start of a stream, Anthropic sends the
-   * counts of the input with one output token, and other servers send counts of 0.
+   * Whether the counts are those of the whole response: the provider has ended the response, the counts include the
+   * answer, and each count is valid. At the start of a stream, Anthropic sends the counts of the input with one
+   * output token, and other servers send counts of 0.
    */
   get isFinal(): boolean {
     return this.#hasEnded && this.#hasAnswer && this.#odd.size === 0;
@@ -121,7 +121,7 @@ export class UsageTally {
   }
 }
 
-/** Gemini's compatible API counts the tokens of thoughts only in the total. */
+/** Returns the tokens of the answer. Gemini's compatible API counts the tokens of thoughts only in the total. */
 function answerTokensIn({ prompt = 0, output = 0, total = 0 }: Usage): number {
   return Math.max(output, total - prompt);
 }
@@ -140,7 +140,7 @@ function readUsage(usage: Record<string, unknown>): Usage {
   };
 }
 
-/** Whether the count of the prompt includes the cached tokens, as in OpenAI's APIs, but not in Anthropic's. */
+/** Whether the count of the prompt includes the cached tokens: in OpenAI's APIs, but not in Anthropic's. */
 function includesCache(usage: Record<string, unknown>): boolean {
   return usage.prompt_tokens !== undefined || usage.total_tokens !== undefined;
 }
@@ -156,7 +156,7 @@ function propertyOf(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
 }
 
-/** The cost of one token of each kind. The sum is rounded up to a whole number. */
+/** The cost of one token of each kind. The total cost is rounded up to a whole number. */
 export interface TokenWeights {
   /**
    * The cost of a token of the prompt that was not in the provider's cache.

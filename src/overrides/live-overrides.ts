@@ -12,10 +12,10 @@ import {
   scaledWindows,
 } from "./override.ts";
 
-/** The windows of a configuration, by the windows that a rule's override has derived from them. */
+/** Maps the windows that a rule's override has changed to the windows of the configuration. */
 const configured = new WeakMap<readonly Window[], readonly Window[]>();
 
-/** Returns the windows as the configuration has them, without the factor of a rule's override. */
+/** Returns the windows of the configuration, without the factor of a rule's override. */
 export function configuredWindows(windows: readonly Window[]): readonly Window[] {
   return configured.get(windows) ?? windows;
 }
@@ -25,8 +25,8 @@ class RuleChange {
   readonly override: RuleOverride;
   readonly #deploymentMode: DeploymentMode;
   /**
-   * The changed rules. Gateways, middlewares and services have different objects for the same rule. Each is
-   * changed once, because caches recognise a rule by its object.
+   * The changed rules, by the original rules. Gateways, middlewares and services have different objects for the same
+   * rule. Each object is changed once, because caches recognise a rule by its object.
    */
   readonly #changed = new WeakMap<Rule, Rule>();
 
@@ -35,7 +35,7 @@ class RuleChange {
     this.#deploymentMode = deploymentMode;
   }
 
-  /** Returns the rule as the override changes it; undefined if the rule is off. */
+  /** Returns the rule with the override; undefined if the rule is off. */
   changedRule(rule: Rule): Rule | undefined {
     if (this.override.effect.mode === "off") return undefined;
     const existing = this.#changed.get(rule);
@@ -45,7 +45,10 @@ class RuleChange {
     return changed;
   }
 
-  /** In a deployment whose mode is `shadow`, every rule stays in shadow mode. */
+  /**
+   * Returns the rule with the override's mode. While the deployment's mode is `shadow`, the rule stays in shadow
+   * mode.
+   */
   #withMode(rule: Rule): Rule {
     const { mode } = this.override.effect;
     if (mode === "shadow") return shadowed(rule);
@@ -101,8 +104,8 @@ function changedByClient(
 }
 
 /**
- * The overrides that this isolate has, and their effect on requests. An override ends by this isolate's
- * clock, without a new load.
+ * The overrides in this isolate, and their effect on requests. An override ends by this isolate's clock, without a
+ * new load.
  */
 export class LiveOverrides {
   readonly #deploymentMode: DeploymentMode;
@@ -111,31 +114,31 @@ export class LiveOverrides {
   #clients: ReadonlyMap<string, ClientOverride> = new Map();
   #version = 0;
 
-  /** @param deploymentMode no override enforces a rule unless this is `enforce` */
+  /** @param deploymentMode unless this is `enforce`, no override enforces a rule */
   constructor(deploymentMode: DeploymentMode = "enforce") {
     this.#deploymentMode = deploymentMode;
   }
 
-  /** Whether overrides can change anything. With the mode `off`, no rule applies, so none is overridden. */
+  /** Whether overrides can change anything. With the mode `off`, they cannot, because no rule applies. */
   get haveEffect(): boolean {
     return this.#deploymentMode !== "off";
   }
 
-  /** The version of the overrides that this isolate has; 0 if it has loaded nothing. */
+  /** The version of this isolate's overrides; 0 if it has loaded none. */
   get version(): number {
     return this.#version;
   }
 
-  /** The number of overrides, including those that have ended. */
+  /** The number of overrides, including ended ones. */
   get size(): number {
     return this.#rules.size + this.#clients.size;
   }
 
   /**
-   * Replaces all overrides by those of an answer.
+   * Replaces all overrides by the overrides of an answer.
    *
-   * @param since the version that this isolate had when it asked. If another answer has arrived since, an
-   * older answer changes nothing
+   * @param since the version of this isolate's overrides at the time of the call. If another answer has arrived
+   * since, an older answer changes nothing
    */
   update({ version, all }: OverrideUpdate, since = this.#version): void {
     if (since !== this.#version && version < this.#version) return;
@@ -159,7 +162,7 @@ export class LiveOverrides {
     });
   }
 
-  /** Returns the rule with its override, the same object each time; undefined if it is off. */
+  /** Returns the rule with its override, as the same object each time; undefined if the rule is off. */
   ruleOf(rule: Rule, now = Date.now()): Rule | undefined {
     const change = this.#rules.get(rule.name);
     return !change || change.override.expiresAt <= now ? rule : change.changedRule(rule);
@@ -172,7 +175,7 @@ export class LiveOverrides {
       const { pendingRules, rule, identity } = appliedRule;
       if (pendingRules) {
         const changed = pendingRules.then((identified) => this.clientsOf(identified));
-        // The limiter reports the rejection of `pendingRules`, so this one is not unhandled.
+        // The limiter reports the rejection of `pendingRules`, so the rejection of `changed` needs no handler.
         changed.catch(() => {});
         return { ...appliedRule, pendingRules: changed };
       }
@@ -182,7 +185,7 @@ export class LiveOverrides {
     });
   }
 
-  /** An override that has not changed keeps its change, because caches recognise a rule by its object. */
+  /** Keeps the change of an unchanged override, because caches recognise a rule by its object. */
   #changeOf(override: RuleOverride): RuleChange {
     const before = this.#rules.get(override.rule);
     const isUnchanged = before && JSON.stringify(before.override) === JSON.stringify(override);
@@ -191,8 +194,8 @@ export class LiveOverrides {
 }
 
 /**
- * Returns the items as `change` changes them, without those for which it returns undefined. If it changes
- * nothing, returns the given list, because most requests have no override.
+ * Returns the items that `change` returns, without undefined ones. If all items stay unchanged, returns the given
+ * list, because most requests have no override.
  */
 function changedItems<Item>(
   items: readonly Item[],

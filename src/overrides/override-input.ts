@@ -16,7 +16,7 @@ import {
 
 /** The maximum number of names that a message lists. */
 const MAX_NAMES = 20;
-/** The maximum length of a given text that a message repeats. */
+/** The maximum length of a given text in a message, in characters. */
 const MAX_SHOWN = 40;
 
 /** Returns names for a message. */
@@ -26,7 +26,7 @@ export function listNames(names: readonly string[]): string {
   return rest > 0 ? `${listed}, and ${rest} more` : listed;
 }
 
-/** Describes a value that is not the expected one, as the end of a sentence. */
+/** Describes a value other than the expected one, as the end of a sentence. */
 function notGiven(value: unknown): string {
   return value === undefined ? "but is missing" : `not ${shown(value)}`;
 }
@@ -50,7 +50,7 @@ function shortened(text: string): string {
 const MAX_EXPIRY_SECONDS = 365 * 86_400;
 const MIN_EXPIRY_MS = 1000;
 
-/** The input of an override that is checked. */
+/** The input of an override after the check. */
 type CheckedOverride = {
   readonly rule: string;
   readonly expiresAt: number;
@@ -65,21 +65,21 @@ type OverrideCheck =
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
 export interface CheckOptions {
-  /** Whether the override is for one client. This decides which effects are allowed. */
+  /** Whether the override is for one client. This determines the allowed effects. */
   readonly isForClient: boolean;
   /** The configuration's rules; undefined if only the deployed Worker knows them. */
   readonly rules?: readonly Rule[] | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Fields that the caller reads itself, such as `client`. */
+  /** The fields that the caller reads itself, such as `client`. */
   readonly otherFields?: readonly string[];
 }
 
 const FIELDS = ["rule", "effect", "expiresIn", "expiresAt", "reason"] as const;
 
 /**
- * Checks the fields `rule`, `effect`, `expiresIn` or `expiresAt`, and `reason` of an override. Reports all
- * faults at once. The messages contain no value that identifies a client.
+ * Checks the fields `rule`, `effect`, `expiresIn` or `expiresAt`, and `reason` of an override. Reports all faults at
+ * once. The messages contain no value that identifies a client.
  */
 export function checkOverride(input: unknown, options: CheckOptions): OverrideCheck {
   const { isForClient, rules, now, otherFields = [] } = options;
@@ -105,7 +105,7 @@ export function checkOverride(input: unknown, options: CheckOptions): OverrideCh
 /**
  * Reads the reason for a change, such as the removal of an override.
  *
- * @param faults a fault is added to this list
+ * @param faults the list to which a fault is added
  * @returns the reason without blanks at its ends; undefined if it has a fault
  */
 export function readReason(given: unknown, faults: Fault[], path = "reason"): string | undefined {

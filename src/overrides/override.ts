@@ -6,10 +6,9 @@ import { MAX_LIMIT } from "../config/window.ts";
 export const MAX_FACTOR = 1000;
 
 /**
- * Returns the windows with all limits multiplied by a factor and rounded down.
- *
- * A limit of 1 or more stays at least 1, so that a small factor never closes a rule by accident. A factor
- * of 0 makes all limits 0, which denies every request that costs something.
+ * Returns the windows with all limits multiplied by a factor and rounded down. A limit of 1 or more stays at least 1,
+ * so that a small factor never closes a rule by accident. A factor of 0 makes all limits 0, so that every request
+ * with a cost is denied.
  */
 export function scaledWindows(windows: readonly Window[], factor: number): readonly Window[] {
   return windows.map((window) => {
@@ -37,8 +36,8 @@ export function emptyWindows(windows: readonly Window[]): readonly Window[] {
 /**
  * Returns a window with another limit. `capacity` and `maxReserved` change in the same proportion.
  *
- * If quota rolls over or can be reserved, this stays so unless the limit is 0. Otherwise the window would
- * have another counter in the store, which would lack the quota that the client has used.
+ * Unless the limit is 0, a window whose quota rolls over or can be reserved keeps this property. Otherwise the window
+ * would have another counter in the store, without the quota that the client has used.
  */
 function withLimit(window: Window, given: number): Window {
   if (given === 0) return { ...window, limit: 0, capacity: 0, maxReserved: 0 };
@@ -55,21 +54,21 @@ function withLimit(window: Window, given: number): Window {
 }
 
 /**
- * Multiplies a quota, and rounds it down. Floating-point errors are removed first, so that 100 × 0.29 is
- * 29 and not 28.
+ * Multiplies a quota, and rounds it down. Removes floating-point errors first, so that 100 × 0.29 is 29 instead of
+ * 28.
  */
 function scaled(quota: number, factor: number): number {
   return Math.min(MAX_LIMIT, Math.floor(Number((quota * factor).toPrecision(15))));
 }
 
-// Live overrides change what rules do without a deploy. Each has an end and a reason.
+// Live overrides change rules without a deploy. Each override has an end and a reason.
 
 /** The maximum number of overrides of a deployment. After a change, every isolate loads all of them. */
 export const MAX_OVERRIDES = 1000;
 
-/** What an override changes for one client under one rule. */
+/** The effect of an override on one client under one rule. */
 export type ClientEffect =
-  /** Other limits, by the names of the policies, such as `search/1m`. Other policies keep theirs. */
+  /** Other limits, by the names of the policies, such as `search/1m`. Other policies keep their limits. */
   | { readonly kind: "limits"; readonly limits: Readonly<Record<string, number>> }
   /** All limits of the rule, multiplied by this factor and rounded down. */
   | { readonly kind: "factor"; readonly factor: number }
@@ -78,7 +77,7 @@ export type ClientEffect =
   /** The rule denies every request of the client. */
   | { readonly kind: "blocked" };
 
-/** What an override changes for every client of one rule. At least one field is set. */
+/** The effect of an override on all clients of one rule. At least one field is set. */
 export interface RuleEffect {
   /** The mode of the rule; `off`: the rule does not apply. */
   readonly mode?: "enforce" | "shadow" | "off";
@@ -92,9 +91,9 @@ interface OverrideFields {
   readonly rule: string;
   /** When the override ends, in milliseconds since the Unix epoch. */
   readonly expiresAt: number;
-  /** Why the override was set, for operators. */
+  /** The reason for the override, for operators. */
   readonly reason: string;
-  /** Who set the override: see `Actor` in control/protocol.ts. */
+  /** The author of the override: see `Actor` in control/protocol.ts. */
   readonly by: string;
   /** When the override was set, in milliseconds since the Unix epoch. */
   readonly setAt: number;
@@ -116,7 +115,7 @@ export interface RuleOverride extends OverrideFields {
 /** A rule, and each client under a rule, has at most one override. */
 export type Override = ClientOverride | RuleOverride;
 
-/** Returns the id of an override: the rule, and for a client's override also its identity. */
+/** Returns the id of an override: the rule, and also the identity for a client's override. */
 export function overrideId({ rule, client }: Pick<Override, "rule" | "client">): string {
   return client === undefined ? rule : `${rule}:${client}`;
 }
@@ -128,9 +127,9 @@ export interface OverrideUpdate {
   readonly all: readonly Override[];
 }
 
-// The schema of the fields that operators write. Unlike the messages about a configuration, these messages
-// are in the bundle of a deployed Worker, because operators use the Worker that is deployed. Each message
-// continues a sentence that begins with the name of the field.
+// The schema of the fields that operators write. The bundle of a deployed Worker contains these messages, unlike
+// messages about a configuration, because operators use the deployed Worker. Each message continues a sentence that
+// begins with the name of the field.
 
 /** The maximum length of a reason in characters. */
 export const MAX_REASON = 500;

@@ -1,23 +1,23 @@
 import type { LimitedClient } from "./sums.ts";
 
-/** The maximum number of clients that a sketch returns, unless its creator names another number. */
+/** The default of the maximum number of clients that a sketch returns. */
 export const SKETCH_SIZE = 256;
 
 /**
  * The clients that were limited most often, with a bounded number of entries.
  *
- * When there are twice as many entries as allowed, the half with the smaller counts is dropped. From then
- * on, every new client may have been dropped before, with at most the largest dropped count. So this
- * count is added to the client's count and to its error. This is the bound of the algorithm Space-Saving
- * (Metwally, Agrawal and El Abbadi, 2005), with less work for a new client.
+ * With twice as many entries as allowed, the half with the smaller counts is dropped. Every client that is new
+ * afterwards may be a dropped one, with at most the largest dropped count. So this count is added to the client's
+ * count and to its error. The error has the bound of the algorithm Space-Saving (Metwally, Agrawal and El Abbadi,
+ * 2005), with less work for a new client.
  */
 export class ClientSketch {
   readonly #size: number;
   readonly #entries = new Map<string, LimitedClient>();
-  /** The largest count that was dropped. */
+  /** The largest dropped count. */
   #dropped = 0;
 
-  /** @param entries what `top` of another sketch of the same size returned */
+  /** @param entries the result of `top` of another sketch of the same size */
   constructor(entries: readonly LimitedClient[] = [], size = SKETCH_SIZE) {
     this.#size = size;
     for (const entry of entries) this.#entries.set(keyOf(entry), entry);
@@ -66,7 +66,7 @@ export class ClientSketch {
   }
 }
 
-/** A rule may change between shadow mode and enforced. Operators see the two apart. */
+/** Operators see the same rule in shadow mode and enforced as two entries. */
 function keyOf({ rule, client, shadow }: LimitedClient): string {
   return `${rule}:${client}:${shadow}`;
 }

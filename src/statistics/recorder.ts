@@ -11,8 +11,8 @@ import {
 } from "./sums.ts";
 
 /**
- * The maximum number of minutes that an isolate keeps. If the sums cannot be uploaded for longer, the
- * oldest minutes are added up: the totals stay correct, but the sums belong to a later minute.
+ * The maximum number of minutes that an isolate keeps. If the sums cannot be uploaded for longer, the oldest minutes
+ * are added to a later minute, so that the totals stay correct.
  */
 export const MAX_MINUTES = 5;
 
@@ -24,14 +24,14 @@ export class MinuteRecords {
     return this.#records.length === 0;
   }
 
-  /** Returns the sums of the minute of a time. */
+  /** Returns the sums of the minute that contains a time. */
   at(now: number): MinuteRecord {
     const minute = Math.floor(now / MINUTE_MS);
     const latest = this.#records.at(-1);
     return latest?.minute === minute ? latest : this.#findOrAdd(minute);
   }
 
-  /** Returns all sums, and begins to add up anew. */
+  /** Returns all sums, and starts again from 0. */
   take(): MinuteSums[] {
     const minutes = this.#records.map((record) => record.toSums());
     this.#records = [];
@@ -56,10 +56,10 @@ export class MinuteRecords {
 export const MAX_LIMITED_CLIENTS = 64;
 
 /**
- * Returns the used part of a limit, from 0 to 1. Quota that rolled over is in addition to the limit, so
- * while any of it is left, no part of the limit is used.
+ * Returns the used part of a limit, from 0 to 1. Quota that rolled over comes on top of the limit. While any of this
+ * quota is left, no part of the limit is used.
  *
- * @param shards the rule's number of shards. `remaining` is then the quota left in one of them
+ * @param shards the rule's number of shards. `remaining` is then the quota left in one shard
  */
 function usedPart({ violated, limit, remaining }: Quota, shards: number): number {
   if (violated) return 1;
@@ -68,31 +68,28 @@ function usedPart({ violated, limit, remaining }: Quota, shards: number): number
 }
 
 interface RecorderOptions {
-  /** Lets a task run to its end although no response waits for it. */
+  /** Keeps the Worker alive until a task has ended. */
   readonly background: (task: Promise<unknown>) => void;
   /** Returns the time in milliseconds. @default Date.now */
   readonly clock?: () => number;
 }
 
-/** Sums that an isolate has taken out of its recorder to hand them over. */
+/** The sums that an isolate has taken out of its recorder. */
 interface RecordedSums {
   readonly minutes: readonly MinuteSums[];
   readonly clients: readonly LimitedClient[];
 }
 
 /**
- * Adds up the sums of this isolate, until they are uploaded. No method throws.
+ * Adds up the sums of this isolate until they are uploaded. No method throws.
  *
- * Memory is bounded: the sums of each rule of the configuration for a few minutes, and the clients limited most
- * often.
+ * Memory is bounded: the recorder keeps the sums of each configured rule for a few minutes, and the most limited
+ * clients.
  */
 export class Recorder implements StoreMeter {
   /** Whether the breaker of the store is open, so that this isolate does not call the store. */
   breakerOpen = false;
-  /**
-   * Called after sums were added that may belong to no request in progress, such as the duration of
-   * a call in the background.
-   */
+  /** Called after sums were added outside of a request, such as the duration of a call in the background. */
   onLateSums: (now: number) => void = () => {};
   readonly #background: RecorderOptions["background"];
   readonly #clock: () => number;
@@ -108,7 +105,7 @@ export class Recorder implements StoreMeter {
     return this.#minutes.isEmpty;
   }
 
-  /** Returns all sums, and begins to add up anew. */
+  /** Returns all sums, and starts again from 0. */
   take(): RecordedSums {
     return { minutes: this.#minutes.take(), clients: this.#clients.take() };
   }
@@ -192,8 +189,7 @@ export class Recorder implements StoreMeter {
   }
 
   /**
-   * Counts a request for a shadow rule whose client is identified later. If the request turns out to
-   * be exempt, the rule does not count it.
+   * Counts a request for a shadow rule whose client is identified later. The rule does not count an exempt request.
    */
   #recordLater(
     { rule }: AppliedRule,
@@ -230,7 +226,7 @@ export class Recorder implements StoreMeter {
     const sums = record.ruleSums(rule.name);
     if (says === "undecided") sums.undecided += 1;
     else if (rule.mode !== "shadow") {
-      // The quotas of this isolate's own counters are shares of the limits.
+      // The quotas of this isolate's own counters are only shares of the limits.
       if (!decision?.storeFailure) {
         for (const quota of quotas) sums.peak = Math.max(sums.peak, usedPart(quota, rule.shards));
       }

@@ -1,48 +1,48 @@
-// The sums that isolates add up in memory and upload. They contain no addresses and no API keys:
-// clients appear only as identities, which are hashes.
+// The sums that isolates add up in memory and upload. They contain no addresses and no API keys: clients appear only
+// as identities, which are hashes.
 
 /** The length of the shortest bucket of the statistics. */
 export const MINUTE_MS = 60_000;
 
 /**
- * How many requests a rule has counted, by their outcome, and how near its clients were to its limit. A request has at most one of the outcomes. It
- * has none if a different rule denied it, or if the rule is in shadow mode and would have admitted it.
+ * The requests of a rule by their outcome, and the largest used part of its limit. A request has at most one outcome.
+ * It has none if a different rule denied it, or if the rule is in shadow mode and would have admitted it.
  */
 export interface RuleSums {
-  /** Requests to which the rule applied, including those that a different rule denied. */
+  /** Requests to which the rule applied, including requests that a different rule denied. */
   requests: number;
-  /** Requests that passed with this rule enforced, or within its limit if its mode is `mark`. */
+  /** Requests that passed with this rule enforced, or within its limit with the mode `mark`. */
   allowed: number;
   /**
-   * Requests that this enforced rule denied. If several rules deny a request, it counts for the
-   * first of them in the order of the configuration.
+   * Requests that this enforced rule denied. If several rules deny a request, the request counts for the first one in
+   * the order of the configuration.
    */
   limited: number;
   /** Requests over the limit of this rule with `mode: "mark"`, which passed. */
   marked: number;
   /**
-   * Requests for which the store could not decide this rule, whether they passed or not. If this
-   * isolate decided the rule alone (`onError: "local"`), they count as allowed or limited instead.
+   * Requests that passed or not, for which the store could not decide this rule. Requests that this isolate decided
+   * alone (`onError: "local"`) count as allowed or limited instead.
    */
   undecided: number;
   /** Requests that this rule in shadow mode would have denied. */
   shadowLimited: number;
   /**
-   * The largest part of a limit that any client had used when a request was decided, from 0 to 1. 1:
-   * the limit was reached or exceeded. 0: unknown, or no quota was used. Sums add up by their maximum.
+   * The largest part of a limit that a client had used when a request was decided, from 0 to 1. 1: the limit was
+   * reached or exceeded. 0: no quota was used, or the part is unknown. The sum of several peaks is their maximum.
    *
-   * It is unknown for a rule in shadow mode that would have denied no request, and while this isolate
-   * decides alone without denying a request.
+   * The part is unknown for a rule in shadow mode without a denial, and while this isolate decides alone without a
+   * denial.
    */
   peak: number;
 }
 
 /**
- * How many requests this isolate has handled, by the outcome for the client. `requests` is the sum of
- * `unmatched`, `refused`, `allowed`, `limited`, `undecidedPassed` and `undecidedDenied`.
+ * The requests that this isolate has handled, by the outcome for the client. `requests` is the sum of `unmatched`,
+ * `refused`, `allowed`, `limited`, `undecidedPassed` and `undecidedDenied`.
  *
- * The calls of programs count too: each call of `limit` is a request. Calls that take no quota, such
- * as `check`, and calls that give quota back do not count.
+ * The calls of programs count too: each call of `limit` is a request. Calls that take no quota, such as `check`, and
+ * calls that give quota back do not count.
  */
 export interface RequestSums {
   requests: number;
@@ -57,13 +57,12 @@ export interface RequestSums {
   /** Requests that got 503 because the store could not decide them. */
   undecidedDenied: number;
   /**
-   * Requests whose enforced rules were decided without a call to the store: from leases or remembered
-   * denials, because a limit is 0, or because the store is in memory. They are allowed or limited.
+   * Allowed or limited requests whose enforced rules were decided without a call to the store: from leases or cached
+   * denials, because a limit is 0, or because the store is in memory.
    */
   fromMemory: number;
   /**
-   * Requests that this isolate decided alone, because the store had failed (`onError: "local"`). They
-   * are allowed or limited.
+   * Allowed or limited requests that this isolate decided alone, because the store had failed (`onError: "local"`).
    */
   countedLocally: number;
 }
@@ -73,11 +72,14 @@ export interface StoreSums {
   calls: number;
   failures: number;
   /**
-   * Billed commands of Redis. Weir estimates them from the counters of each call by the tables in
-   * docs/cost.md. 0 for other stores, and for calls that failed.
+   * An estimate of the billed commands of Redis, from the counters of each call and the tables in docs/cost.md. 0 for
+   * other stores and for failed calls.
    */
   commands: number;
-  /** Calls by duration. Bucket i counts calls of at most {@link LATENCY_BOUNDS_MS}[i]; the last one the rest. */
+  /**
+   * Calls by duration. Bucket i counts calls of at most {@link LATENCY_BOUNDS_MS}[i]; the last bucket counts the
+   * rest.
+   */
   latency: number[];
   /** The sum of all durations, in milliseconds. */
   latencyMs: number;
@@ -101,9 +103,9 @@ export interface LimitedClient {
   readonly rule: string;
   /** The client's identity under the rule. */
   readonly client: string;
-  /** How often the client was limited; an upper bound, too high by at most `error`. */
+  /** The number of times that the client was limited: an upper bound, too high by at most `error`. */
   readonly count: number;
-  /** The error of `count`, because a sketch of bounded size counts the clients. */
+  /** The maximum error of `count`, because a sketch of bounded size counts the clients. */
   readonly error: number;
   /** When the client was last limited, in milliseconds since the Unix epoch. */
   readonly lastAt: number;
@@ -111,8 +113,8 @@ export interface LimitedClient {
   readonly shadow: boolean;
 }
 
-// Empty sums, and functions that add sums. A sum that is missing counts as 0, because the sender may
-// have another version of Weir.
+// Empty sums, and functions that add sums. A missing sum counts as 0, because the sender may have another version of
+// Weir.
 
 export function noRequests(): RequestSums {
   return {
@@ -154,7 +156,7 @@ export function addRequests(total: RequestSums, added: Readonly<RequestSums>): v
   addFields(total, added, REQUEST_FIELDS);
 }
 
-/** Adds the sums of a rule to `total`. Their `peak` is the larger one of both. */
+/** Adds the sums of a rule to `total`. The new `peak` is the larger of both peaks. */
 export function addRuleSums(total: RuleSums, added: Readonly<RuleSums>): void {
   addFields(total, added, RULE_COUNTS);
   if (added.peak > total.peak) total.peak = added.peak;
@@ -181,12 +183,12 @@ function addFields<Field extends string>(
   for (const field of fields) total[field] = (total[field] ?? 0) + (added[field] ?? 0);
 }
 
-/** The sums of a minute while they are being added up. */
+/** The sums of a minute in progress. */
 export class MinuteRecord {
   readonly minute: number;
   readonly requests = noRequests();
   readonly store = noStoreSums();
-  /** By name. Unlike an object, a map also keeps a rule with the name `__proto__`. */
+  /** The sums by the names of rules. Unlike an object, a map keeps a rule with the name `__proto__` too. */
   readonly #rules = new Map<string, RuleSums>();
 
   constructor(minute: number) {
