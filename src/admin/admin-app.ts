@@ -10,16 +10,16 @@ import { END_OF_SESSION, isSameOrigin, readOnly, withSecurityFields } from "./lo
 import { CONTENT_TYPE, metricsOf, metricsText } from "./metrics.ts";
 
 /**
- * Log-in and log-out of browsers. The page with the form belongs to the dashboard. After a failed log-in,
- * the browser gets that page again, with `fault` in the query: `wrong`, `locked` or `origin`.
+ * Log-in and log-out of browsers. The page with the form belongs to the dashboard. After a failed log-in, the browser
+ * gets this page again, with `fault` in the query: `wrong`, `locked` or `origin`.
  */
 const logInRoutes = new Hono<AdminEnv>();
 
 const PAGE = "/_weir/login";
 
 /**
- * The maximum size of the form, in bytes. Everybody can send it, and reading a long form takes
- * milliseconds of CPU time. A token is much shorter.
+ * The maximum size of the form, in bytes. Everybody can send it, and reading a long form takes milliseconds of CPU
+ * time. A token is much shorter.
  */
 const MAX_FORM = 4 * 1024;
 const TOO_LONG = `The form of the log-in page has at most ${MAX_FORM / 1024} KiB.`;
@@ -31,7 +31,7 @@ logInRoutes.use(
 
 logInRoutes.post("/login", async (c) => {
   const { gate, recordLogIn } = c.env.context;
-  // A page of another site could log the operator in with a token of its own.
+  // Otherwise a page of another site could log the operator in with a different token.
   if (isSameOrigin(c.req.raw) === false) return c.redirect(`${PAGE}?fault=origin`, 303);
   const fields = await readForm(c).catch(() => undefined);
   if (!fields) return loginPage(c, "form");
@@ -48,16 +48,16 @@ logInRoutes.post("/logout", (c) => {
   return c.redirect(PAGE, 303);
 });
 
-/** The header field and the field of forms with the CSRF token of a session. */
+/** The header and the form field with the CSRF token of a session. */
 const HEADER = "x-weir-csrf";
 const FIELD = "csrf";
-/** Other types of forms are not read, and pages of other sites cannot send JSON without a preflight. */
+/** Other types of forms are not read. Pages of other sites cannot send JSON without a preflight. */
 const FORM = /^application\/x-www-form-urlencoded *(?:;|$)/i;
 
 /**
- * Refuses requests that a page of another site has sent with the operator's cookie. All requests except GET
- * and HEAD need the session's CSRF token and must come from a page of Weir. Credentials that browsers do not
- * send without being asked need neither.
+ * Refuses requests that a page of another site has sent with the operator's cookie. All requests except GET and HEAD
+ * need the session's CSRF token, and must come from a page of Weir. Exempt are credentials that browsers never send
+ * by themselves.
  */
 const guardChanges: MiddlewareHandler<AdminEnv> = async (c, next) => {
   const { csrf, actor } = c.var;
@@ -93,8 +93,8 @@ metricsRoutes.get("/", async (c) => {
 const MAX_BODY = 64 * 1024;
 
 /**
- * Creates the app that answers requests below `/_weir/`. Its caller has checked the credential, see
- * `AdminBindings`. Without an operator, the caller passes only requests to the log-in page.
+ * Creates the app that answers requests below `/_weir/`. The caller has checked the credential (see `AdminBindings`).
+ * Without an operator, the caller passes only requests to the log-in page.
  */
 export function createAdminApp(): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();

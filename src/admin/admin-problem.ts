@@ -25,7 +25,7 @@ const TITLES = {
 
 type Status = keyof typeof TITLES;
 
-/** Creates an answer with a problem (RFC 9457). */
+/** Creates a response with a problem (RFC 9457). */
 export function adminProblem(
   status: Status,
   detail: string,
@@ -45,11 +45,11 @@ const STATUS_OF = {
   uncertain: 503,
 } as const satisfies Record<OperationFailure, Status>;
 
-/** Creates the answer for an error. An unexpected error shows only its name. */
+/** Creates the response for an error. For an unexpected error, it has only the error's name. */
 export function problemOf(error: unknown): Response {
   if (error instanceof OperationError) {
     const { kind, message, faults } = error;
-    // Both kinds of failures have the status 503, and programs must not repeat a change that may have been made.
+    // Both kinds of failures have the status 503. `changed: false` tells programs that nothing was changed.
     const changed = kind === "unavailable" && ({ changed: false } as const);
     return adminProblem(STATUS_OF[kind], message, { ...(faults && { faults }), ...changed });
   }
@@ -59,9 +59,9 @@ export function problemOf(error: unknown): Response {
 
 export type { Operator, Role } from "./login.ts";
 
-/** What all requests below `/_weir/` share. */
+/** The values that all requests below `/_weir/` share. */
 interface AdminContext {
-  /** For an operator who may only read, all changes throw an `OperationError`. */
+  /** For an operator with the role `read`, all changes throw an `OperationError`. */
   readonly operations: AdminOperations;
   readonly config: Config;
 }
@@ -76,7 +76,7 @@ export interface AdminBindings {
   readonly operator: Operator | undefined;
 }
 
-/** What the log-in needs. */
+/** The values that the log-in needs. */
 interface LogInContext {
   readonly gate: Gate;
   /** Adds an entry to the audit list. Never rejects. */
@@ -89,7 +89,7 @@ export interface AdminEnv {
   Variables: AdminVariables;
 }
 
-/** Creates the error for the name of a rule that is not in the configuration. */
+/** Creates the error for a rule's name that the configuration does not have. */
 export function unknownRule({ rules }: Pick<Config, "rules">): OperationError {
   const names = listNames(rules.map(({ name }) => name));
   const message = `The configuration has no rule of this name. The rules are: ${names}.`;
@@ -101,7 +101,7 @@ export function noOverride(id: string, config: Pick<Config, "rules">): Operation
   const [rule = "", client] = id.split(":");
   if (!config.rules.some(({ name }) => name === rule)) return unknownRule(config);
   let whose = client === undefined ? "all clients" : `the client ${client}`;
-  // A text of another form may be an address or a key.
+  // A client in any other form may be an address or a key.
   if (client !== undefined && !isIdentity(client)) whose = `a client that is not ${IDENTITY_FORM}`;
   return new OperationError("not-found", `The rule ${rule} has no override for ${whose}.`);
 }

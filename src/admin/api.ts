@@ -8,12 +8,12 @@ import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity.ts";
 import { type AdminEnv, noOverride, problemOf, unknownRule } from "./admin-problem.ts";
 import { check, invalidInput, queryOf, readJson, selectorOf, setOverrides } from "./input.ts";
 
-// The schemas of what programs send to the API. Each message continues a sentence that begins with the name of the
+// The schemas of programs' input for the API. Each message continues a sentence that begins with the name of the
 // field.
 
 /** The maximum number of entries of the audit list in one answer. */
 const MAX_ENTRIES = 500;
-/** The maximum number of header fields in a described request. */
+/** The maximum number of headers in a described request. */
 const MAX_FIELDS = 128;
 
 const text = (message: string, max = 64) =>
@@ -37,7 +37,7 @@ const clientFields = {
   ),
 };
 
-/** Refuses a selector with both fields or with neither. */
+/** Refuses a selector that has not exactly one of its two fields. */
 const oneSelector = <Input extends { client?: unknown; known?: unknown }>() =>
   v.check<Input, string>(
     ({ client, known }) => (client === undefined) !== (known === undefined),
@@ -130,7 +130,7 @@ apiRoutes.get("/totals", async (c) => c.json(await c.var.operations.totals()));
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** The longest time of a query, and the time of a query without `from`, in milliseconds. */
+/** The maximum time of a query, and the time of a query without `from`, in milliseconds. */
 const RANGES: Readonly<Record<Resolution, { readonly maxMs: number; readonly defaultMs: number }>> =
   {
     minute: { maxMs: DAY_MS, defaultMs: 60 * MINUTE_MS },
@@ -156,7 +156,7 @@ apiRoutes.get("/statistics", async (c) => {
   const { rule } = query;
   const { config } = c.var;
   if (rule === undefined || config.rules.some(({ name }) => name === rule)) return c.json(report);
-  // There are sums of rules that the configuration no longer has.
+  // A rule that was removed from the configuration may still have sums.
   if (!Object.hasOwn(report.rules, rule)) throw unknownRule(config);
   return c.json(report);
 });

@@ -3,14 +3,14 @@ import type { ControlApi } from "../control/protocol.ts";
 import { withTimeout } from "../request/timeout.ts";
 import { OperationError } from "./operations.ts";
 
-/** How long an operator waits for the control object, in milliseconds. */
+/** The maximum time that an operator waits for the control object, in milliseconds. */
 const MAX_WAIT_MS = 5000;
 
 /** The message if the control object is not bound. */
 export const NO_CONTROL = `The Worker has no control object. Bind the class ControlObject as ${CONTROL_BINDING}: see docs/guides/upgrading.md.`;
 const FAILED = `The control object (binding ${CONTROL_BINDING}) did not answer. Limits go on without it. Try again, and check that the Worker exports ControlObject and that a migration creates it.`;
 
-/** What an operator can do about a change whose result is not known. */
+/** The advice after a change with an unknown result. */
 export const VERIFY_BEFORE_RETRY =
   "It is not known whether the change was made: look at the overrides, the client and the audit list before you repeat it.";
 const UNCERTAIN = `The control object (binding ${CONTROL_BINDING}) did not answer in time. ${VERIFY_BEFORE_RETRY}`;
@@ -18,9 +18,9 @@ const UNCERTAIN = `The control object (binding ${CONTROL_BINDING}) did not answe
 /**
  * Calls the control object.
  *
- * @param kind `change` if the call changes what an operator has asked for
- * @throws {OperationError} ("unavailable") if it is not bound, or if the call fails or takes too long. For a
- * change that may have been made nevertheless, "uncertain"
+ * @param kind `change` if the call makes a change for an operator
+ * @throws {OperationError} ("unavailable") if the object is not bound, or if the call fails or takes too long. For a
+ * change that may still have been made, "uncertain"
  */
 export async function callControl<Result>(
   control: ControlApi | undefined,

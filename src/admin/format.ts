@@ -1,7 +1,7 @@
 import type { ClientEffect, RuleEffect } from "../overrides/override.ts";
 
-// How Weir writes numbers and times for people: in the dashboard, in the HTML reports and on the terminal. All use
-// one notation: `12,345`, `4.1%`, `1h 52m`, `7.5 ms`, `$12.50`, `2026-11-22 17:04:20 UTC`.
+// Formats numbers and times for people: in the dashboard, in the HTML reports and on the terminal. The notation is
+// `12,345`, `4.1%`, `1h 52m`, `7.5 ms`, `$12.50`, `2026-11-22 17:04:20 UTC`.
 
 const COUNT = new Intl.NumberFormat("en-US");
 const SHORT = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
@@ -13,7 +13,7 @@ const DOLLARS = new Intl.NumberFormat("en-US", {
 /**
  * Formats a number, such as `12,345`.
  *
- * @param noun what is counted, in the singular: `1 rule`, `2 rules`
+ * @param noun the counted thing, in the singular: `1 rule`, `2 rules`
  */
 export function formatCount(count: number, noun?: string): string {
   const number = COUNT.format(count);
@@ -25,7 +25,7 @@ export function formatShortCount(count: number): string {
   return Math.abs(count) < 10_000 ? COUNT.format(count) : SHORT.format(count);
 }
 
-/** Formats a number that may be unknown, because a log does not state it. */
+/** Formats a number that a log may not state. */
 export function formatCountIfKnown(count: number | undefined): string {
   return count === undefined ? "unknown" : formatCount(count);
 }
@@ -38,7 +38,7 @@ export function formatEstimate(count: number, isEstimate: boolean, noun?: string
 /**
  * Formats a part of a whole as a percentage with about two digits. Only 0 becomes `0%`, and only the whole `100%`.
  *
- * @returns `–` if there is no whole
+ * @returns `–` if the whole is not more than 0
  */
 export function formatPercent(part: number, whole = 1): string {
   if (!(whole > 0)) return "–";
@@ -69,8 +69,8 @@ const UNITS = [
 ] as const;
 
 /**
- * Formats a length of time with at most two units, such as `45s`, `1h 52m` or `2d 3h`. A part of a second counts as
- * a whole one, so that a wait never seems to be over too early.
+ * Formats a length of time with at most two units, such as `45s`, `1h 52m` or `2d 3h`. Rounds up to whole seconds, so
+ * that a wait never seems to be over too early.
  */
 export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
@@ -95,20 +95,20 @@ export function formatRelativeTime(at: number, now: number): string {
   return at < now ? `${formatDuration(now - at)} ago` : `in ${formatDuration(at - now)}`;
 }
 
-/** Formats a time, such as `2026-11-22 17:04:20 UTC`. A time that no calendar has is `unknown`. */
+/** Formats a time, such as `2026-11-22 17:04:20 UTC`. A time outside the calendar is `unknown`. */
 export function formatTime(at: number): string {
   const time = formatUtcTime(at);
   return time === "unknown" ? time : `${time} UTC`;
 }
 
-/** Formats a time below a heading that says UTC, such as `2026-11-22 17:04:20`. */
+/** Formats a time for a place that already says UTC, such as `2026-11-22 17:04:20`. */
 export function formatUtcTime(at: number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "unknown";
   return date.toISOString().slice(0, 19).replace("T", " ");
 }
 
-/** Formats `2026-11-22 17:04:00 – 17:05:00`, with the second date if it is another day. */
+/** Formats `2026-11-22 17:04:00 – 17:05:00`, with the second date if the range ends on another day. */
 export function formatUtcRange(from: number, to: number): string {
   const [start, end] = [formatUtcTime(from), formatUtcTime(to)];
   const isSameDay = start.slice(0, 10) === end.slice(0, 10);
@@ -134,7 +134,7 @@ const MODES = {
   off: "off: does not apply",
 } as const;
 
-/** Says in words what an override does. */
+/** Describes the effect of an override in words. */
 export function formatEffect(effect: ClientEffect | RuleEffect): string {
   if (!("kind" in effect)) {
     const { mode, factor } = effect;

@@ -17,16 +17,18 @@ import {
   type Operator,
 } from "./login.ts";
 
-/** The number of failed attempts of one address in a minute, after which no credential is accepted. */
+/** The number of failed attempts of one address in a minute after which no credential is accepted. */
 const MAX_FAILED = 5;
 const WINDOW_MS = 60_000;
-/** The length of the networks of IPv6 that count as one client. A client has at least one such network. */
+/** The prefix length of an IPv6 network that counts as one client. A client has at least one such network. */
 const IPV6_PREFIX = 64;
-/** How long an operator waits for the store, in milliseconds. After it, this isolate's memory decides. */
+/**
+ * The maximum time that an operator waits for the store, in milliseconds. This isolate's memory decides afterwards.
+ */
 const MAX_WAIT_MS = 250;
 /**
- * The number of failed attempts of all addresses in a minute for which an isolate calls the store. A client can
- * have any number of IPv6 networks, so a limit for each address does not bound these calls.
+ * The maximum number of failed attempts in a minute for which an isolate calls the store, over all addresses. A
+ * client can have any number of IPv6 networks, so a limit for each address does not bound these calls.
  */
 const MAX_CALLS = 10;
 /** The maximum number of addresses that an isolate remembers. */
@@ -42,26 +44,26 @@ interface AttemptStore {
 /** Limits the attempts to guess a credential. */
 interface Attempts {
   /**
-   * Counts a failed attempt in the background. The request need not wait for it.
+   * Counts a failed attempt in the background. The request need not wait for the promise.
    *
    * @returns the store's decision about the attempt; undefined if the store was not asked. Never rejects
    */
   fail(headers: Headers): Promise<Decision | undefined>;
   /**
-   * Whether the address has failed so often that no credential of it is accepted. If the store cannot
-   * be read, or if this isolate has called it too often, the attempts in this isolate decide.
+   * Whether the address has failed so often that none of its credentials is accepted. If the store cannot be read, or
+   * if this isolate has called it too often, the attempts in this isolate decide.
    *
-   * @param failed the result of `fail`, if the attempt has failed. The store's answer is then the same as for a
+   * @param failed the result of `fail`, if the attempt has failed. The store is then asked in the same way as for a
    * right credential, so that a locked client cannot find out which credential is right
    */
   isLocked(headers: Headers, failed?: Promise<Decision | undefined>): Promise<boolean>;
 }
 
 /**
- * Creates the limit of attempts. Weir's own store counts them for all isolates. This isolate counts too,
- * so that the limit holds at once in a burst, and if the store fails.
+ * Creates the limit of attempts. Weir's own store counts the attempts for all isolates. This isolate also counts, so
+ * that the limit holds at once in a burst, and while the store fails.
  *
- * @param getStore called at the first attempt, because most isolates see none
+ * @param getStore called at the first attempt, because most isolates see no attempt
  */
 export function createAttempts(getStore: () => AttemptStore): Attempts {
   const failures = new LruCache<{ readonly window: number; readonly count: number }>(MAX_ADDRESSES);
@@ -89,7 +91,7 @@ export function createAttempts(getStore: () => AttemptStore): Attempts {
       const window = currentWindow();
       const before = countedHere(address, window);
       failures.set(address, { window, count: before + 1 });
-      // A flood of attempts must not become a flood of calls to the store.
+      // Many attempts must not cause many calls to the store.
       const count = callsIn(window) + 1;
       if (before >= MAX_FAILED || count > MAX_CALLS) return Promise.resolve(undefined);
       calls = { window, count };
@@ -117,7 +119,7 @@ function currentWindow(): number {
   return Math.floor(Date.now() / WINDOW_MS);
 }
 
-/** Returns the rule of the attempts. No configuration can have a rule of this name. */
+/** Returns the rule of the attempts. No configuration can have a rule with its name. */
 function attemptRule(): Rule {
   const rule = v.parse(RuleSchema, {
     name: "attempts",
@@ -133,16 +135,16 @@ export type LogIn =
   | { readonly kind: "wrong" | "locked" }
   | { readonly kind: "ok"; readonly operator: Operator; readonly cookie: string };
 
-/** The gate in front of everything below `/_weir/`. */
+/** The gate in front of all paths below `/_weir/`. */
 export interface Gate {
   /** Whether operators can log in with a token. */
   readonly hasLogIn: boolean;
   /**
-   * Returns the operator whose valid credential a request has. Counts a wrong token as a failed attempt,
-   * but no signed credential, because nobody can guess a signature: it is an old one.
+   * Returns the operator with the valid credential of a request. Counts a wrong token as a failed attempt. Does not
+   * count a wrong signed credential: nobody can guess a signature, so it is an old one.
    *
-   * @returns `"refused"` if the credential is valid, but a page of another site has sent it, or the address
-   * has failed too often; undefined if the request has no valid credential
+   * @returns `"refused"` if the credential is valid, but a page of another site has sent it, or the address has
+   * failed too often; undefined if the request has no valid credential
    */
   operatorOf(request: Request): Promise<Operator | "refused" | undefined>;
   /** Begins a session if the token is right and the address has not failed too often. */
@@ -155,7 +157,7 @@ export function createGate({ tokens, access }: Credentials, attempts: Attempts):
 
   async function tokenLike(sent: string): Promise<AdminToken | undefined> {
     let found: AdminToken | undefined;
-    // All tokens are compared, so that the time does not depend on which of them is right.
+    // All tokens are compared, so that the time does not show which of them is right.
     for (const token of tokens) if (await isSameText(sent, token.value)) found = token;
     return found;
   }

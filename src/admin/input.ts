@@ -17,9 +17,9 @@ export function invalidInput(faults: readonly InputFault[]): OperationError {
   return new OperationError("invalid", describeFaults(listed), listed);
 }
 
-/** Reads the JSON of a request's body. @throws {OperationError} if it is none */
+/** Reads the JSON of a request's body. @throws {OperationError} if the body is not JSON */
 export async function readJson(c: Context<AdminEnv>): Promise<unknown> {
-  // Pages of other sites can send all other types without the browser asking first.
+  // Pages of other sites can send other types without a preflight.
   if (!/^application\/json *(?:;|$)/i.test(c.req.header("content-type") ?? "")) {
     throw new OperationError("unsupported", "Send the body with Content-Type: application/json.");
   }
@@ -34,14 +34,14 @@ export async function readJson(c: Context<AdminEnv>): Promise<unknown> {
 /**
  * Checks input by its schema.
  *
- * @throws {OperationError} with a fault for each field. The messages contain no given value, because it may
+ * @throws {OperationError} with a fault for each field. The messages contain no given value, because a value may
  * identify a client
  */
 export function check<Schema extends v.GenericSchema>(
   schema: Schema,
   input: unknown,
 ): v.InferOutput<Schema> {
-  // Valibot takes a list for an object.
+  // Valibot would accept a list as an object.
   const result = v.safeParse(schema, Array.isArray(input) ? undefined : input);
   if (result.success) return result.output;
   throw invalidInput(
@@ -52,12 +52,12 @@ export function check<Schema extends v.GenericSchema>(
   );
 }
 
-/** Returns a query's parameters. If one is repeated, the last one is used. */
+/** Returns a query's parameters. For a repeated parameter, returns the last value. */
 export function queryOf(c: Context<AdminEnv>): Record<string, string> {
   return Object.fromEntries(new URL(c.req.url).searchParams);
 }
 
-/** Returns the selector of a body with exactly one of both fields. */
+/** Returns the selector of a body that has exactly one of the two fields. */
 export function selectorOf(body: {
   readonly client?: string | undefined;
   readonly known?: Readonly<Record<string, string>> | undefined;
@@ -68,7 +68,7 @@ export function selectorOf(body: {
 /**
  * Reads the form in a request's body. A body of another type has no fields.
  *
- * @throws {OperationError} if the body is not the form that its Content-Type says
+ * @throws {OperationError} if the body is not a form of its Content-Type
  */
 export async function readForm(c: Context<AdminEnv>): Promise<Record<string, string | File>> {
   try {
@@ -93,8 +93,8 @@ const SELECTOR_FAULT: InputFault = {
 };
 
 /**
- * Checks an override and sets it. If several of the known values can have counted the client, sets one for each
- * of these identities.
+ * Checks an override and sets it. The known values may lead to several identities of the client. Each of them then
+ * gets an override.
  *
  * @throws {OperationError} if the input has faults, or if there are too many overrides
  */

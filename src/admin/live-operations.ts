@@ -51,11 +51,10 @@ const MAX_KNOWN = 16;
 const MAX_IDENTITIES = 32;
 
 /**
- * Returns the clients whom a selector can mean: under each rule, one for each alternative of the key whose
- * value is known. So an operator need not know which alternative has counted the client.
+ * Returns the clients that a selector can mean. Under each rule, there is one client for each alternative of the key
+ * with a known value. So an operator need not know which alternative has counted the client.
  *
- * @throws {OperationError} if no rule can count the client, or if a value is faulty. The messages contain none of
- * the values
+ * @throws {OperationError} if no rule can count the client, or if a value is faulty. The messages contain no value
  */
 async function selectClients(
   selector: ClientSelector,
@@ -99,7 +98,7 @@ function readKnown(known: Readonly<Record<string, string>>): Map<string, string>
   const values = new Map<string, string>();
   for (const [name, value] of entries) {
     const [part, ...others] = parseAlternatives(name) ?? [];
-    // A name that an operator has misspelt may be a value, so it is not repeated.
+    // A misspelt name may be a value, so the message does not repeat the name.
     if (!part || others.length > 0) {
       throw faulty("known", 'must have names as in a key, such as "ip" or "header:x-api-key".');
     }
@@ -123,11 +122,11 @@ const ALWAYS_THERE: ReadonlySet<KeyPart["kind"]> = new Set([
 
 type NamedKnown = readonly [name: string, value: string];
 
-/** Returns every choice of one known alternative for each element of the rule's key. */
+/** Returns all combinations of one known alternative for each element of the rule's key. */
 function combinationsFor(rule: Rule, known: ReadonlyMap<string, string>): NamedKnown[][] {
   let combinations: NamedKnown[][] = [[]];
   for (const alternatives of rule.key) {
-    // If a request has none of the alternatives, Weir counts it by its address.
+    // If a request has no alternative, Weir counts it by its address.
     const isAlwaysThere = alternatives.some(({ kind }) => ALWAYS_THERE.has(kind));
     const names = new Set(
       (isAlwaysThere ? alternatives : [...alternatives, ADDRESS]).map(keyPartName),
@@ -170,7 +169,7 @@ interface CurrentOverrides {
 /**
  * Reads the overrides from the control object, so that operators see their last change at once.
  *
- * @param ownCopy the overrides that this isolate has, which apply if the control object does not answer
+ * @param ownCopy this isolate's overrides, which apply if the control object does not answer
  */
 async function currentOverrides(
   control: ControlApi | undefined,
@@ -239,10 +238,10 @@ async function callStore<Result>(call: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** What an operator changes about clients, besides overrides. */
+/** A change of clients by an operator, other than an override. */
 type ClientChange = "reset" | "lift-ban";
 
-/** An entry that the audit list has not numbered yet. */
+/** An entry of the audit list without a number. */
 type NewEntry = Omit<AuditEntry, "id" | "at">;
 
 interface ChangeOptions {
@@ -255,17 +254,17 @@ interface ChangeOptions {
   readonly record: (entry: NewEntry) => Promise<void>;
 }
 
-/** Why the entry of a change is followed by another one. */
+/** The reason in a second entry, which says that a change was not made. */
 const NOT_MADE =
   "Not done: the control object did not confirm the entry about this change in time, so Weir did not make the change.";
 const MAYBE_MADE = "Failed: the store did not answer, so this change may be missing.";
 
 /**
- * Changes clients, each with an entry in the audit list. The entry comes first, so that nothing changes without an
- * entry. So it says only what was before, and a change that fails adds an entry of its own.
+ * Changes clients, each with an entry in the audit list. The entry is added first, so that nothing changes without an
+ * entry. So the entry has only the state before the change. A failed change adds a second entry.
  *
  * @param before the state of each client
- * @throws {OperationError} if a change was not made, or if that is not known. The clients after it are unchanged
+ * @throws {OperationError} if a change was not made, or if its result is unknown. All later clients are unchanged
  */
 async function changeClients(
   clients: readonly SelectedClient[],
@@ -333,7 +332,10 @@ function ruleViewOf(
   };
 }
 
-/** Formats the methods, hosts and paths. Other conditions may contain secrets, so only their names are shown. */
+/**
+ * Formats the methods, hosts and paths. Of the other conditions, shows only the names, because their values may be
+ * secrets.
+ */
 function formatMatch({ methods, hosts, paths, ...others }: Match): string {
   const names = Object.entries(others).flatMap(([name, value]) =>
     value === undefined ? [] : name,
@@ -349,20 +351,20 @@ function shortList(items: Iterable<string>): string {
   return all.slice(0, MAX_ITEMS).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }
 
-/** What the operations need of an isolate. */
+/** The parts of an isolate that the operations need. */
 interface OperationsContext {
   readonly config: Config;
   readonly bindings: ResolvedBindings;
   readonly limiter: Limiter;
   /** Undefined if the Worker has no binding for the control object. */
   readonly control: ControlApi | undefined;
-  /** The overrides that this isolate has; undefined without a control object. */
+  /** This isolate's overrides; undefined without a control object. */
   readonly overrides: LiveOverrides | undefined;
   /** The second argument of the functions in `custom`. */
   readonly custom: CustomContext;
 }
 
-/** Reads and changes clients, with the overrides of this moment. */
+/** Reads and changes clients, with the current overrides. */
 class Clients {
   readonly #context: OperationsContext;
 
@@ -406,7 +408,7 @@ class Clients {
     const selected = await this.select(selector, ruleName);
     const overrides = await this.overrides();
     const before = (await this.read(selected, overrides)).map(({ report }) => report);
-    // Overrides change the windows, and so perhaps the counters.
+    // Overrides change the windows, and may so change the counters.
     const make = ({ rule, identity }: SelectedClient) => {
       const applied = { rule, windows: allWindowsOf(rule), identity };
       return action === "reset" ? limiter.clients.reset(applied) : limiter.clients.liftBan(applied);
@@ -445,7 +447,7 @@ export function createOperations(context: OperationsContext): AdminOperations {
     async peek(selector, rule) {
       const selected = await clients.select(selector, rule);
       const reports = await clients.read(selected, await clients.overrides());
-      // The rules of an identity are not known, so only those that have counted it are of interest.
+      // The rules of an identity are unknown, so only rules that have counted it are of interest.
       const isNamed = rule !== undefined || "known" in selector;
       return reports
         .filter(({ isActive, report }) => isNamed || isActive || report.override)

@@ -28,22 +28,22 @@ export async function sha256(text: string): Promise<string> {
   return base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(text))));
 }
 
-/** What a credential allows: to read and to change, or only to read. */
+/** The permissions of a credential: `admin` reads and changes, `read` only reads. */
 export type Role = "admin" | "read";
 
 /** An operator whose credential is valid. */
 export interface Operator {
-  /** Who it is, for the audit list: see `Actor`. */
+  /** The operator's name in the audit list: see `Actor`. */
   readonly actor: Actor;
   readonly role: Role;
   /**
-   * The token that each change by the session's cookie must send, in the field `csrf` of a form or in the
-   * header `X-Weir-Csrf`. Empty if the credential is not a cookie: then no such token is needed.
+   * The token that each change with a session's cookie must send, in the form field `csrf` or in the header
+   * `X-Weir-Csrf`. Empty if the credential is not a cookie, because no such token is then needed.
    */
   readonly csrf: string;
 }
 
-/** A configured token, and what it allows. */
+/** A configured token, and its permissions. */
 export interface AdminToken {
   readonly value: string;
   readonly role: Role;
@@ -51,11 +51,11 @@ export interface AdminToken {
 
 /** The Cloudflare Access application whose users are operators. */
 export interface AccessApplication {
-  /** The URL of the team, `https://TEAM.cloudflareaccess.com`. It issues the tokens. */
+  /** The URL of the team, `https://TEAM.cloudflareaccess.com`, which issues the tokens. */
   readonly team: string;
   /** The application's audience tag. */
   readonly audience: string;
-  /** What all users of the application may do. */
+  /** The permissions of all users of the application. */
   readonly role: Role;
 }
 
@@ -69,7 +69,7 @@ export interface Credentials {
 export type OnFault = (fault: string) => void;
 
 /**
- * Reads the credentials that the Worker's bindings configure. A faulty credential opens nothing.
+ * Reads the credentials that the Worker's bindings configure. A faulty credential is not accepted.
  *
  * @returns undefined if there is no valid credential
  */
@@ -87,7 +87,7 @@ function readTokens(env: Env, onFault: OnFault): AdminToken[] {
   if (admin !== undefined) tokens.push({ value: admin, role: "admin" });
   if (read === undefined) return tokens;
   if (read !== textVar(env, ADMIN_TOKEN)) return [...tokens, { value: read, role: "read" }];
-  // Nobody can know which of both rights the text should have, so it gets none.
+  // Both tokens have the same text, so neither role is certain, and neither token is accepted.
   onFault(`${ADMIN_READ_TOKEN} is the same text as ${ADMIN_TOKEN}, so neither is accepted`);
   return [];
 }
@@ -99,7 +99,7 @@ function readToken(env: Env, name: string, onFault: OnFault): string | undefined
     onFault(`${name} has fewer than ${MIN_ADMIN_TOKEN} characters`);
     return undefined;
   }
-  // Clients cannot send any other character in the header Authorization.
+  // The header Authorization can contain no other character.
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   onFault(`${name} has characters other than letters, digits and punctuation of ASCII`);
   return undefined;
@@ -128,16 +128,16 @@ function readAccess(env: Env, onFault: OnFault): AccessApplication | undefined {
   return undefined;
 }
 
-// Sessions of browsers. A session is a signed cookie, and nothing is stored. A token signs its own
-// sessions, so a new token ends all sessions of the old one.
+// Sessions of browsers. A session is a signed cookie, and nothing is stored. A token signs its own sessions, so a new
+// token ends all sessions of the old token.
 
 export const COOKIE = "__Secure-weir";
 const ATTRIBUTES = "Path=/_weir; HttpOnly; Secure; SameSite=Strict";
-/** How long a session lasts, in seconds. */
+/** The length of a session, in seconds. */
 const SESSION_S = 12 * 3600;
 /**
- * The maximum number of cookies of this name whose signatures are checked. Another host of the same domain can
- * add cookies of the same name, so the first ones may be wrong.
+ * The maximum number of cookies of this name whose signatures are checked. Another host of the same domain can add
+ * cookies of this name, so the first cookies may be wrong.
  */
 const MAX_COOKIES = 32;
 
@@ -147,11 +147,11 @@ type Session = Pick<Operator, "role" | "csrf">;
 /** The value of Set-Cookie that ends a session. */
 export const END_OF_SESSION = `${COOKIE}=; ${ATTRIBUTES}; Max-Age=0`;
 
-/** Creates what begins and reads the sessions of a Worker. */
+/** Creates the functions that begin and read the sessions of a Worker. */
 export function createSessions(tokens: readonly AdminToken[]) {
   const keys = new Map<string, CryptoKey>();
 
-  // The key is stored and not its promise, because a request must not wait for a promise of another.
+  // Stores the key instead of its promise, because a request must not wait for another request's promise.
   async function signWith(token: AdminToken, text: string): Promise<string> {
     let key = keys.get(token.value);
     if (!key) {
@@ -182,7 +182,7 @@ export function createSessions(tokens: readonly AdminToken[]) {
      * Returns the session of a request.
      *
      * @param cookies the header Cookie
-     * @returns undefined if there is none, if it has ended, or if its signature is wrong
+     * @returns undefined if there is no session, if the session has ended, or if its signature is wrong
      */
     async read(cookies: string | null, now: number): Promise<Session | undefined> {
       for (const value of cookiesOf(cookies)) {
@@ -198,8 +198,8 @@ export function createSessions(tokens: readonly AdminToken[]) {
 const PATTERN = /^((admin|read)\.([0-9]{13})\.[0-9a-f-]{36})\.([\w-]{43})$/;
 
 /**
- * Splits the header Cookie. If a request has several such fields, workerd joins them by commas, and Cloudflare does
- * so by semicolons. A comma that no name follows is part of a value.
+ * Splits the header Cookie. If a request has several such headers, workerd joins them by commas, and Cloudflare by
+ * semicolons. A comma without a name after it is part of a value.
  */
 export function splitCookies(cookies: string): string[] {
   return cookies.split(/;|,(?=\s*[\w!#$%&'*+.^`|~-]+\s*=)/);
@@ -215,13 +215,13 @@ function cookiesOf(cookies: string | null): string[] {
     .slice(0, MAX_COOKIES);
 }
 
-/** The header field in which Cloudflare Access sends the token of a signed-in user. */
+/** The header in which Cloudflare Access sends the token of a signed-in user. */
 export const HEADER = "cf-access-jwt-assertion";
 /** The only algorithm with which Access signs. */
 const ALG = "RS256";
 /** The maximum time that a request waits for the team's keys, in milliseconds. */
 const MAX_KEYS_WAIT_MS = 2000;
-/** The maximum length of a name in the audit list, which is that of an email address. */
+/** The maximum length of a name in the audit list: the maximum length of an email address. */
 const MAX_NAME = 254;
 
 /** @returns undefined if the request has no valid token */
@@ -253,14 +253,14 @@ export function createAccessReader({ team, audience, role }: AccessApplication):
     if (typeof name !== "string" || !/^[\x21-\x7e]+$/.test(name) || name.length > MAX_NAME) {
       return undefined;
     }
-    // Pages of other sites cannot read the token, so its digest proves that a page of Weir sent a change. A
-    // program with a service token has no browser and no email address.
+    // Pages of other sites cannot read the token, so its digest proves that a page of Weir sent a change. A program
+    // with a service token has no browser and no email address.
     const csrf = email ? await sha256(`csrf\n${token}`) : "";
     return { actor: `access:${name}`, role, csrf };
   };
 }
 
-/** Whether a token has the algorithm, the issuer, the audience and the time of a valid one. */
+/** Whether a token has the algorithm, issuer, audience and time of a valid token. */
 function mayBeValid(token: string, team: string, audience: string): boolean {
   try {
     const { header, payload } = decode(token);
@@ -276,7 +276,7 @@ function mayBeValid(token: string, team: string, audience: string): boolean {
   }
 }
 
-/** Returns the operations of an operator who may only read. All changes are refused. */
+/** Returns the operations of an operator with the role `read`. All changes are refused. */
 export function readOnly(operations: AdminOperations): AdminOperations {
   const refuse = async () => {
     throw new OperationError(
@@ -300,27 +300,27 @@ export function readOnly(operations: AdminOperations): AdminOperations {
   };
 }
 
-/** The cookie of Access with the same token as the header field. */
+/** The cookie of Access. It has the same token as the header. */
 const ACCESS_COOKIE = "CF_Authorization";
 
 /**
- * Matches a field Authorization with a bearer token. workerd joins several fields by commas, and an operator may
+ * Matches a header Authorization with a bearer token. workerd joins several headers by commas, and an operator may
  * have forgotten the blank.
  */
 const BEARER = /(?:^|,)\s*bearer/i;
 
-/** Whether a request has a field in which Weir looks for credentials. */
+/** Whether a request has a header in which Weir looks for credentials. */
 export function mayHaveCredential(headers: Headers): boolean {
   return ["authorization", "cookie", HEADER].some((name) => headers.has(name));
 }
 
 /**
- * Returns a request that has to continue, without credentials of Weir, so that the origin does not get them. It
- * does not depend on whether a token is right: else the origin's answer could show that.
+ * Returns a request without credentials of Weir. The request continues, and the origin must not get them. The result
+ * does not depend on whether a token is right, because the origin's response could show this.
  *
  * @param hasTokens whether Weir has tokens, so that a bearer token or a session may be meant for Weir
- * @param hasAccessToken whether the request has a valid token of Access. Others are for other applications
- * @returns the same object if it has no such credential; else a copy, which has taken over the body
+ * @param hasAccessToken whether the request has a valid token of Access. Any other token is for another application
+ * @returns the same object if it has no such credential; otherwise a copy, which has taken over the body
  */
 export function withoutCredentials(
   request: Request,
@@ -342,7 +342,7 @@ export function withoutCredentials(
   return copy;
 }
 
-/** Some servers ignore the case of a cookie's name, and blanks after it. */
+/** Ignores the case of a cookie's name and blanks after it, as some servers do. */
 function withoutCookies(cookies: string, names: readonly string[]): string {
   const all = splitCookies(cookies);
   const dropped = names.map((name) => name.toLowerCase());
@@ -352,8 +352,8 @@ function withoutCookies(cookies: string, names: readonly string[]): string {
 }
 
 /**
- * Whether a page of Weir sent a request. Browsers send at least one of both header fields with each request
- * that is not GET or HEAD, and pages cannot change them.
+ * Whether a page of Weir sent a request. Browsers send at least one of the two headers with each request other than
+ * GET and HEAD, and pages cannot change these headers.
  *
  * @returns undefined if the sender is not a browser
  */
@@ -366,15 +366,15 @@ export function isSameOrigin(request: Request): boolean | undefined {
 }
 
 /**
- * Whether a browser says that a page of another site has sent a request. `same-site` is another host of the
- * same domain, which can belong to somebody else.
+ * Whether a browser says that a page of another site has sent a request. `same-site` means another host of the same
+ * domain, which can belong to a different owner.
  */
 export function isOfOtherSite(headers: Headers): boolean {
   const site = headers.get("sec-fetch-site");
   return site === "cross-site" || site === "same-site";
 }
 
-/** Whether a browser opens a page, which the page with the link cannot read. */
+/** Whether a browser opens a page. The page with the link cannot read the opened page. */
 export function isNavigation({ method, headers }: Request): boolean {
   return method === "GET" && headers.get("sec-fetch-dest") === "document";
 }
@@ -390,21 +390,20 @@ const POLICY = [
   "base-uri 'none'",
 ].join("; ");
 
-/** The header fields of all answers below `/_weir/`. */
+/** The headers of all responses below `/_weir/`. */
 const FIELDS = {
   "Content-Security-Policy": POLICY,
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Embedder-Policy": "require-corp",
   "Cross-Origin-Resource-Policy": "same-origin",
-  // Browsers send the header Origin with forms only if the policy is at least `same-origin`.
+  // Browsers send the header Origin with forms only if the policy allows at least `same-origin`.
   "Referrer-Policy": "same-origin",
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",
 };
 
 /**
- * Adds the header fields that keep caches and other sites away from an answer. An asset may have its own
- * Cache-Control.
+ * Adds the headers that keep caches and other sites away from a response. An asset may have its own Cache-Control.
  */
 export function withSecurityFields(response: Response): Response {
   const secured = new Response(response.body, response);

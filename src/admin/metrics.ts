@@ -3,7 +3,7 @@ import type { Totals } from "../control/protocol.ts";
 import { LATENCY_BOUNDS_MS, type RuleSums, type StoreSums } from "../statistics/sums.ts";
 import type { RuleView } from "./operations.ts";
 
-/** The version of Weir, as in its package.json. A Worker cannot read that file. */
+/** The version of Weir, as in its package.json, which a Worker cannot read. */
 export const VERSION = "0.1.0";
 
 /** The media type of {@link metricsText}. */
@@ -18,13 +18,13 @@ interface Metric {
 }
 
 interface Sample {
-  /** Follows the name of the metric. */
+  /** The text after the name of the metric. */
   readonly suffix?: "_bucket" | "_sum" | "_count";
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** Writes metrics in the text format of Prometheus 0.0.4. A metric without samples is left out. */
+/** Writes metrics in the text format of Prometheus 0.0.4. Omits a metric without samples. */
 export function metricsText(metrics: readonly Metric[]): string {
   const lines: string[] = [];
   for (const { name, type, help, samples } of metrics) {
@@ -46,7 +46,7 @@ function escaped(text: string): string {
   return text.replace(/\\/g, "\\\\").replace(/\n/g, "\\n").replace(/"/g, '\\"');
 }
 
-/** The outcomes that a rule of each mode can have. The others are shown only if they occurred. */
+/** The outcomes that a rule of each mode can have. Other outcomes are shown only if they occurred. */
 const OUTCOMES_OF_MODE = {
   enforce: ["allowed", "limited", "undecided"],
   mark: ["allowed", "marked", "undecided"],
@@ -66,10 +66,10 @@ type Outcome = keyof typeof SUM_OF_OUTCOME;
 const OUTCOMES = Object.keys(SUM_OF_OUTCOME) as Outcome[];
 
 /**
- * Returns all metrics. Their labels contain names of the configuration, and no value of a client. A
- * rule that has not counted a request yet has zeros, so that the first increase is visible.
+ * Returns all metrics. Their labels contain names of the configuration, but no value of a client. A rule without
+ * requests has zeros, so that its first increase is visible.
  *
- * @param rules the rules of the configuration. Rules that were removed keep their counts
+ * @param rules the rules of the configuration. Removed rules keep their counts
  */
 export function metricsOf(totals: Totals, rules: readonly RuleView[]): Metric[] {
   return [
@@ -156,7 +156,7 @@ function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metri
   ];
 }
 
-/** The limits apply to each client. Clients of a rule with tiers can have other limits. */
+/** Returns the limits of each client. In a rule with tiers, clients can have other limits. */
 function limitMetrics(rules: readonly RuleView[]): Metric[] {
   const policies = rules.flatMap(({ name, limits }) =>
     limits.map((each) => ({ ...each, labels: { rule: name, policy: each.policy } })),

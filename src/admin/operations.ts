@@ -11,8 +11,8 @@ import type {
 import type { DescribedRequest, Explanation } from "../explain/explanation.ts";
 import type { Override } from "../overrides/override.ts";
 
-// What operators can read and change. The API, the dashboard and the metrics call these operations, so
-// that all of them show and allow the same.
+// The data that operators can read and change. The API, the dashboard and the metrics call these operations, so that
+// all of them show and allow the same.
 
 /** A rule as operators see it, without secrets. */
 export interface RuleView {
@@ -37,8 +37,8 @@ export interface RuleView {
 }
 
 /**
- * The client that an operator looks up: its identity, or values that the operator knows, by the names of
- * the alternatives in keys, such as `{ "ip": "203.0.113.7" }` or `{ "header:x-api-key": "abc" }`. The values
+ * The client that an operator looks up: by its identity, or by values that the operator knows. The names of the
+ * values are alternatives in keys, such as `{ "ip": "203.0.113.7" }` or `{ "header:x-api-key": "abc" }`. The values
  * are hashed and not stored.
  */
 export type ClientSelector =
@@ -54,8 +54,8 @@ export interface ClientReport {
   /** The quotas of a client without a tier. `violated`: a request that costs 1 is denied. */
   readonly quotas: readonly Quota[];
   /**
-   * The quotas of a client of each tier, because only a request shows the client's tier. A name that may be a
-   * credential is replaced by the number of the tier, such as `#1`.
+   * The quotas that the client would have in each tier, because only a request shows the client's tier. If a tier's
+   * name may be a credential, the tier's number replaces it, such as `#1`.
    */
   readonly tiers?: readonly { readonly tier: string; readonly quotas: readonly Quota[] }[];
   /** Milliseconds until the client's ban ends; 0 if there is none. */
@@ -74,12 +74,12 @@ type ChangeClient = (
   why: string,
 ) => Promise<readonly ClientReport[]>;
 
-/** @throws {OperationError} for input that cannot be carried out */
+/** @throws {OperationError} for input that makes the operation impossible */
 export interface AdminOperations {
   rules(): Promise<readonly RuleView[]>;
   statistics(query: StatisticsQuery): Promise<StatisticsReport>;
   totals(): Promise<Totals>;
-  /** Returns the identities that a client can have under a rule. Reads nothing. */
+  /** Returns the identities that a client can have under a rule. Reads no counters. */
   identify(selector: ClientSelector, rule: string): Promise<readonly { readonly client: string }[]>;
   /** Reads a client under one rule, or under each rule that can count it. Takes no quota. */
   peek(selector: ClientSelector, rule?: string): Promise<readonly ClientReport[]>;
@@ -98,13 +98,13 @@ export interface AdminOperations {
 export interface InputFault {
   /** The path of the field, such as `effect.limits`; empty for the whole input. */
   readonly path: string;
-  /** The given value if it is no secret, and what is allowed. */
+  /** The given value if it is no secret, and the allowed values. */
   readonly message: string;
 }
 
 /**
- * Why an operation cannot be carried out. `unavailable`: the store or the control object is missing or failed, and
- * nothing was changed. `uncertain`: the same, but the change may have been made.
+ * The reason why an operation failed. `unavailable`: the store or the control object is missing or failed, and
+ * nothing was changed. `uncertain`: one of them failed, and the change may have been made.
  */
 export type OperationFailure =
   | "not-found"
@@ -115,7 +115,7 @@ export type OperationFailure =
   | "unavailable"
   | "uncertain";
 
-/** An operation that cannot be carried out. The message contains no value of a client. */
+/** An operation that failed. The message contains no value of a client. */
 export class OperationError extends Error {
   override readonly name = "OperationError";
   readonly kind: OperationFailure;

@@ -10,7 +10,7 @@ import {
 } from "../statistics/sums.ts";
 import { formatMilliseconds } from "./format.ts";
 
-// What the dashboard and the command `weir stats` compute from the same report.
+// Computes figures from a report, for the dashboard and the command `weir stats`.
 
 /** Adds up the buckets of a report. */
 export function sumsOfBuckets(buckets: readonly Bucket[]): {
@@ -29,8 +29,8 @@ export function sumsOfBuckets(buckets: readonly Bucket[]): {
 const MAX_BOUND_MS = LATENCY_BOUNDS_MS[LATENCY_BOUNDS_MS.length - 1] as number;
 
 /**
- * Estimates a quantile of durations: within a bucket of the histogram, it assumes that the durations are
- * spread evenly, as the function `histogram_quantile` of Prometheus does.
+ * Estimates a quantile of durations. Within a bucket of the histogram, assumes that the durations are spread evenly,
+ * like the function `histogram_quantile` of Prometheus.
  *
  * @param latency the counts of the buckets, see `StoreSums.latency`
  * @param quantile such as 0.95
@@ -53,7 +53,7 @@ export function latencyQuantile(latency: readonly number[], quantile: number): n
   return MAX_BOUND_MS;
 }
 
-/** Returns a quantile as text; `> 5 s` if the histogram does not reach so far. */
+/** Returns a quantile as text; `> 5 s` if the histogram does not reach that far. */
 export function quantileText(latency: readonly number[], quantile: number): string {
   const ms = latencyQuantile(latency, quantile);
   if (ms === undefined) return "–";

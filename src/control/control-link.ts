@@ -227,7 +227,7 @@ export class ControlLink {
     this.#loadStartedAt = now;
     const { background } = this.#options;
     let isNoted = false;
-    // A call that took too long is one failure, even if it fails later.
+    // A call that took too long counts as one failure, even if it fails later.
     const noteFailure = (cause: string) => {
       if (isNoted || !this.#isStale(this.#clock())) return;
       isNoted = true;

@@ -1,11 +1,11 @@
 import { ICON, SCRIPT, SCRIPT_HASH, STYLE, STYLE_HASH } from "./assets.generated.ts";
 import type { DashboardContext } from "./forms.ts";
 
-/** The addresses of the assets. Their names change with their contents, so that browsers may keep them for ever. */
+/** The addresses of the assets. Each has a hash of its content, so that browsers may keep it for ever. */
 export const assetPaths = {
   script: `/_weir/assets/${SCRIPT_HASH}.js`,
   icon: `/_weir/assets/${STYLE_HASH}.svg`,
-  /** The log-in page has the same style sheet, and needs no session. */
+  /** The log-in page uses the same style sheet without a session. */
   style: `/_weir/login/${STYLE_HASH}.css`,
 } as const;
 

@@ -17,7 +17,7 @@ const ACTIONS: Readonly<Record<AuditEntry["action"], string>> = {
 /** The page with the changes of all operators. */
 export async function auditPage(c: DashboardContext) {
   const before = beforeOf(c.req.query("before"));
-  // One entry more shows whether there is a next page.
+  // One more entry shows whether there is a next page.
   const { value, fault } = await attempt(() => c.var.operations.audit(PAGE_SIZE + 1, before));
   const shown = value?.slice(0, PAGE_SIZE) ?? [];
   const last = shown.at(-1);
@@ -61,7 +61,7 @@ function difference({ action, before, after }: AuditEntry) {
   const isEarlier = after === undefined && (action === "reset" || action === "lift-ban");
   if (before === undefined && after === undefined) return undefined;
   return html`<details><summary>Show</summary><pre tabindex="0"><code>- ${jsonText(before)}${
-    // The entry of a reset is older than the reset, so it does not say what comes after.
+    // The entry of a reset is older than the reset, so it has no state after the reset.
     !isEarlier && `\n+ ${jsonText(after)}`
   }</code></pre></details>`;
 }

@@ -25,7 +25,7 @@ export function liftBan(c: DashboardContext) {
   });
 }
 
-/** Sets an override. A dangerous change is first shown on a page that asks for a confirmation. */
+/** Sets an override. For a dangerous change, answers first with a page that asks for a confirmation. */
 export function setOverride(c: DashboardContext) {
   return change(c, async (fields) => {
     const rule = fields.text("rule");
@@ -53,7 +53,7 @@ export function removeOverride(c: DashboardContext) {
 
 const UNCERTAIN = "The change may have been made";
 
-/** Makes a change, or answers with a page that says why it was not possible. */
+/** Makes a change, or answers with a page that says why the change failed. */
 async function change(
   c: DashboardContext,
   make: (fields: FormFields) => Promise<Response>,
@@ -68,12 +68,12 @@ async function change(
       return faultPage(c, UNCERTAIN, VERIFY_BEFORE_RETRY, 503);
     const { kind, message } = error;
     if (kind === "uncertain") return faultPage(c, UNCERTAIN, message, 503);
-    // A change for several clients that failed says which of them were changed.
+    // The message of a failed change for several clients names the changed clients.
     return faultPage(c, "Nothing was changed", message, kind === "unavailable" ? 503 : 400);
   }
 }
 
-/** Redirects to a page with a message, so that reloading it does not repeat the change. */
+/** Redirects to a page with a message, so that reloading this page does not repeat the change. */
 function changed(c: DashboardContext, path: string, message: Message): Response {
   return c.redirect(`${path}${path.includes("?") ? "&" : "?"}done=${message}`, 303);
 }
@@ -82,7 +82,7 @@ function targetOf(fields: FormFields) {
   return { rule: fields.text("rule"), client: fields.text("client"), why: whyIn(fields) };
 }
 
-/** Reads the reason of a change. @throws {OperationError} if there is none */
+/** Reads the reason of a change. @throws {OperationError} if it is missing */
 function whyIn(fields: FormFields): string {
   const faults: Fault[] = [];
   const why = readReason(fields.text("why"), faults, "The reason");
@@ -90,7 +90,7 @@ function whyIn(fields: FormFields): string {
   return why;
 }
 
-// The effects in forms are checked when they are set. A form has texts where an effect has numbers.
+// Reads effects from forms, with texts in place of numbers. They are checked when they are set.
 
 function ruleEffectIn(fields: FormFields): RuleEffect {
   const mode = fields.text("mode");
@@ -114,15 +114,15 @@ function clientEffectIn(fields: FormFields): ClientEffect {
   } as ClientEffect;
 }
 
-/** @returns undefined for an empty text; the text itself if it is no number, for the message about it */
+/** @returns undefined for an empty text; the text itself if it is no number, for the message of the fault */
 function numberIn(text: string): number | string | undefined {
   if (text === "") return undefined;
   return /^[+-]?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text;
 }
 
 /**
- * Returns why a change needs a confirmation: it stops a limit for all clients, or denies requests that would
- * pass. Undefined if it needs none.
+ * Returns the reason why a change needs a confirmation: it stops a limit for all clients, or denies requests that
+ * would pass. Undefined if no confirmation is needed.
  */
 function dangerOf(effect: ClientEffect | RuleEffect): string | undefined {
   if ("kind" in effect) {

@@ -11,33 +11,36 @@ import { type Html, html, STRIPED, sign, type Tone, table } from "./components.t
 export interface Series {
   readonly label: string;
   readonly tone: Tone;
-  /** One value for each bucket; null if there is none. */
+  /** One value for each bucket; null if the bucket has none. */
   readonly values: readonly (number | null)[];
 }
 
-/** What a chart shows. The page's script reads the same object. */
+/** The content of a chart. The page's script reads the same object. */
 export interface ChartData {
-  /** The start of the first bucket and the length of all buckets, in milliseconds. */
+  /** The start of the first bucket and the length of each bucket, in milliseconds. */
   readonly start: number;
   readonly step: number;
   readonly unit: "count" | "ms";
-  /** Whether the values are parts of a whole and lie on top of each other, the first at the bottom. */
+  /** Whether the values are parts of a whole, stacked on top of each other with the first one at the bottom. */
   readonly stacked: boolean;
   readonly series: readonly Series[];
-  /** Whether the last bucket has not ended, so that its values still grow. */
+  /** Whether the last bucket is still in progress, so that its values grow. */
   readonly unfinished: boolean;
 }
 
 interface ChartProps {
-  /** Of a chart that the page's script refreshes. */
+  /** The id of a chart that the page's script refreshes. */
   readonly id?: string;
   readonly title: string;
-  /** What distinguishes the chart from others with the same title, for screen readers. Without it, the title is a heading. */
+  /**
+   * Distinguishes the chart from other charts with the same title, for screen readers. Without it, the title is a
+   * heading.
+   */
   readonly context?: string;
   readonly data: ChartData;
 }
 
-/** A chart, with the same values as a table. The page's script shows the values below the pointer. */
+/** A chart, and a table with the same values. The page's script shows the values below the pointer. */
 export function chart({ id, title, context, data }: ChartProps): Html {
   const name =
     context === undefined
@@ -67,7 +70,7 @@ export function chart({ id, title, context, data }: ChartProps): Html {
 /** The height of a drawing, in pixels. */
 export const HEIGHT = 200;
 
-/** The labels of the values, and beside them the lines, stretched to the width of the page, with the labels of the times. */
+/** The lines, stretched to the width of the page, with the labels of the values beside them and of the times. */
 function drawing(data: ChartData): Html {
   const { width, scale, paths } = drawingOf(data);
   const values = valueTicks(data).map((value) => ({
@@ -75,7 +78,7 @@ function drawing(data: ChartData): Html {
     text: formatValue(data, value),
   }));
   const times = timeTicks(data);
-  // The values of the last bucket still grow, so without a mark the line looks like an outage.
+  // The values of the last bucket still grow. Without a mark, the line would look like an outage.
   const unfinished =
     data.unfinished &&
     html`<rect class="unfinished" x="${width - 1}" y="0" width="1" height="${HEIGHT}"/>`;
@@ -136,7 +139,7 @@ interface Drawing {
   readonly width: number;
   /** The height of the value 1. */
   readonly scale: number;
-  /** The rearmost first, with the attributes that give them colours. */
+  /** The paths, the rearmost first, with the attributes for their colours. */
   readonly paths: readonly {
     readonly fill: string;
     readonly stroke: string;
@@ -171,7 +174,7 @@ export function drawingOf(data: ChartData): Drawing {
   return { width, scale, paths: paths.reverse() };
 }
 
-/** Returns the heights of the lines. In a stacked chart, each line lies on top of the line before it. */
+/** Returns the heights of the lines. In a stacked chart, each line lies on top of the previous line. */
 function topsOf({ series, stacked }: ChartData): number[][] {
   let below: number[] = [];
   return series.map(({ values }) => {
@@ -181,7 +184,7 @@ function topsOf({ series, stacked }: ChartData): number[][] {
   });
 }
 
-/** Returns a line through all values, in relative steps and with one step for equal values, so that it is short. */
+/** Returns a short line through all values, in relative steps, with one step for equal values. */
 function lineOf(values: readonly number[], scale: number): string {
   const [first = HEIGHT, ...rest] = values.map((value) => Math.round(HEIGHT - value * scale));
   let line = `M0 ${first}`;
@@ -193,7 +196,7 @@ function lineOf(values: readonly number[], scale: number): string {
       continue;
     }
     if (level > 0) line += `h${level}`;
-    // A sign separates numbers too.
+    // A minus sign separates two numbers too.
     line += `l1${next > height ? " " : ""}${next - height}`;
     height = next;
     level = 0;
@@ -206,7 +209,7 @@ export function formatValue({ unit }: ChartData, value: number): string {
   return unit === "ms" ? formatMilliseconds(value) : formatShortCount(value);
 }
 
-/** A row of the table with the same values as a chart. */
+/** A row of a chart's table. */
 interface TableRow {
   /** The start of the row's first bucket, in milliseconds. */
   readonly start: number;
@@ -214,10 +217,10 @@ interface TableRow {
   readonly values: readonly string[];
 }
 
-/** The maximum number of rows of the table with the same values as a chart. */
+/** The maximum number of rows of a chart's table. */
 const TABLE_ROWS = 12;
 
-/** Returns the rows of the table with the same values as a chart. */
+/** Returns the rows of a chart's table. */
 function tableRows(data: ChartData): TableRow[] {
   const rows: TableRow[] = [];
   const count = data.series[0]?.values.length ?? 0;
@@ -231,7 +234,7 @@ function tableRows(data: ChartData): TableRow[] {
   return rows;
 }
 
-/** Returns the sum of counts; of durations, which have no sum, the greatest. */
+/** Returns the sum of counts. For durations, which have no sum, returns the greatest one. */
 function rowText({ unit }: ChartData, values: readonly (number | null)[]): string {
   const present = values.filter((value) => value !== null);
   if (present.length === 0) return "–";

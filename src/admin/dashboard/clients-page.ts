@@ -34,7 +34,7 @@ import {
 } from "./overrides-page.ts";
 import { queryOf, rangeOf } from "./ranges.ts";
 
-/** A client's state under one rule, and what an operator can do about it. */
+/** A client's state under one rule, and an operator's actions for this client. */
 function clientCard(c: DashboardContext, report: ClientReport, now: number): Html {
   const { rule, client, countedBy, quotas, banMs, override, ruleOverride } = report;
   return html`<section class="card client-card">
@@ -80,7 +80,7 @@ ${banMs > 0 && action("Lift ban", reasonForm("lift-ban", "Lift ban"))}
 
 /** The alternatives in the keys of all rules, such as `ip` and `header:x-api-key`, without duplicates. */
 function alternativesOf({ rules }: Pick<Config, "rules">): string[] {
-  // Weir counts a client by its address if a request has no alternative of a key.
+  // If a request lacks all alternatives of a key, Weir counts the client by its address.
   const names = new Set(["ip"]);
   for (const { key } of rules) {
     for (const part of key.flat()) names.add(keyPartName(part));
@@ -89,10 +89,10 @@ function alternativesOf({ rules }: Pick<Config, "rules">): string[] {
   return [...names];
 }
 
-/** The number of values by which an operator can look up a client. A key can have several parts. */
+/** The maximum number of values by which an operator can look up a client. A key can have several parts. */
 const VALUES = 3;
 
-/** The page that looks up clients. With an identity in the address, it is the page of this client. */
+/** The page that looks up clients. With an identity in its address, it is the page of this client. */
 export async function clientsPage(c: DashboardContext) {
   const client = c.req.query("client");
   if (client !== undefined) return lookedUpPage(c, { client }, c.req.query("rule"));
@@ -110,8 +110,8 @@ ${value ? limitedClients(value, now) : unavailable("The most limited clients", f
 }
 
 /**
- * Looks up a client by values that the operator knows. The values come in the body of a POST, so that no
- * address, no log and no history of a browser contains them.
+ * Looks up a client by values that the operator knows. The values come in the body of a POST, so that they are in no
+ * address, no log and no browser history.
  */
 export async function lookUpPage(c: DashboardContext) {
   const fields = await readFields(c);

@@ -10,15 +10,15 @@ import {
 
 // The parts of the pages of the dashboard, and of the HTML reports of the command `weir`.
 
-/** A piece of HTML, which templates insert as it is. They escape all other texts. */
+/** A piece of HTML, which templates insert unchanged. They escape all other texts. */
 export type Html = HtmlEscapedString;
 
-/** What templates insert. They leave out what is no text, no number and no HTML. */
+/** The values that templates insert. Templates omit `undefined` and booleans. */
 export type Content = Html | string | number | boolean | undefined | readonly Content[];
 
-/** A template of HTML. It escapes its values, except those that are {@link Html}. */
+/** A template of HTML. It escapes its values, except {@link Html}. */
 export function html(strings: TemplateStringsArray, ...values: Content[]): Html {
-  // Hono's templates return a promise only for values that are promises.
+  // Hono's templates return a promise only if a value is a promise.
   return template(strings, ...values) as Html;
 }
 
@@ -27,7 +27,7 @@ export function trusted(text: string): Html {
   return raw(text);
 }
 
-/** The kinds of values in charts and bars. Each has a sign, and a colour of its name in the style sheet. */
+/** The kinds of values in charts and bars. Each kind has a sign, and a colour of the same name in the style sheet. */
 export type Tone =
   | "allowed"
   | "limited"
@@ -37,7 +37,7 @@ export type Tone =
   | "unmatched"
   | "memory";
 
-/** The signs of the kinds, as paths in a square of 12 by 12: shapes differ as well as colours. */
+/** The signs of the kinds, as paths in a square of 12 by 12. Kinds differ by shape as well as by colour. */
 export const SIGNS: Readonly<Record<Tone, string>> = {
   allowed: "M6 1a5 5 0 1 1 0 10a5 5 0 1 1 0-10z",
   limited: "M6 0.5L11.8 11H0.2z",
@@ -65,7 +65,7 @@ const STRIPES = html`<svg class="hidden" aria-hidden="true">${STRIPED.map((tone)
 /**
  * A horizontal bar. Screen readers skip it, because the same value stands beside it as text.
  *
- * @param share the part of the whole that the bar fills, from 0 to 1. A small part that is not 0 is still visible
+ * @param share the part of the whole that the bar fills, from 0 to 1. Any share above 0 is visible
  */
 export function bar(share: number, tone: Tone): Html {
   const width = share > 0 ? Math.max(1, Math.round(1000 * Math.min(1, share)) / 10) : 0;
@@ -78,7 +78,7 @@ export function part(count: number, whole: number, tone: Tone): Html {
   return html`${formatCount(count)} <small>${formatPercent(count, whole)}</small>${bar(share, tone)}`;
 }
 
-/** A foreign text, which keeps its direction to itself. */
+/** A foreign text, whose direction of writing does not affect the text around it. */
 export function foreign(text: string): Html {
   return html`<bdi>${text}</bdi>`;
 }
@@ -92,7 +92,7 @@ export function rulePath(rule: string): string {
   return `/_weir/rules/${encodeURIComponent(rule)}`;
 }
 
-/** Returns the address of the page of a client. An identity is a hash, so it may be in an address. */
+/** Returns the address of a client's page. An identity is a hash, so an address may contain it. */
 export function clientPath(client: string, rule?: string): string {
   const query = new URLSearchParams(rule === undefined ? { client } : { client, rule });
   return `/_weir/clients?${query}`;
@@ -110,7 +110,7 @@ export function badge(kind: string, text: string = kind): Html {
   return html`<span class="badge ${kind}">${text}</span>`;
 }
 
-/** The mode of a rule. Enforced rules, which are most, have no badge. */
+/** The mode of a rule. Enforced rules, the usual case, have no badge. */
 export function modeBadge(mode: "enforce" | "shadow" | "mark" | "off"): Html | undefined {
   return mode === "enforce" ? undefined : badge(mode);
 }
@@ -127,7 +127,7 @@ export function notice(
 `;
 }
 
-/** What a page shows instead of an empty table. */
+/** The content of a page in place of an empty table. */
 export function empty(title: string, content: Content): Html {
   return html`<div class="empty card">${WAVES}<h2>${title}</h2>${content}</div>`;
 }
@@ -145,15 +145,15 @@ export interface Column<Row> {
 }
 
 interface TableProps<Row> {
-  /** Screen readers announce it. */
+  /** The caption, which screen readers announce. */
   readonly caption: string;
   /** Whether the caption is visible, because no heading beside the table says the same. */
   readonly showsCaption?: boolean;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** On narrow screens, each row becomes a card, in which each cell repeats its column's heading. */
+  /** Whether each row becomes a card on narrow screens. Each cell of a card repeats its column's heading. */
   readonly cards?: boolean;
-  /** Returns what stands below the cells of a row, over the whole width. */
+  /** Returns the content below the cells of a row, over the whole width. */
   readonly below?: (row: Row) => Content;
 }
 
@@ -211,7 +211,7 @@ export function tiles(all: readonly Tile[], id?: string): Html {
   return html`<ul class="tiles"${id !== undefined && html` id="${id}" data-live`}>${items}</ul>`;
 }
 
-/** A time relative to now, which the page's script keeps true. Its tooltip has the exact time. */
+/** A time relative to now. Its tooltip has the exact time. The page's script updates it. */
 export function relativeTime(at: number, now: number): Html {
   if (Number.isNaN(new Date(at).getTime())) return html`<span>unknown</span>`;
   return html`<time datetime="${new Date(at).toISOString()}" title="${formatTime(at)}" data-relative>${formatRelativeTime(at, now)}</time>`;
@@ -231,10 +231,10 @@ interface Page {
   readonly body?: Html | undefined;
   /** Style sheets, icons and policies. */
   readonly head: Html;
-  /** What stands above the content. */
+  /** The content above the main content. */
   readonly header?: Html;
   readonly content: Content;
-  /** What stands below the content, and the script of a page that may load nothing. */
+  /** The content below the main content, and the script of a page that may load nothing. */
   readonly footer?: Html;
 }
 

@@ -1,12 +1,12 @@
 import type { Config } from "../../config/schema.ts";
 import type { StoreSums } from "../../statistics/sums.ts";
 
-// The prices of docs/cost.md, in US dollars. The result is an estimate: free quotas, discounts, the time that
-// objects are in memory, and the Worker itself are not included.
+// The prices of docs/cost.md, in US dollars. An estimate does not include free quotas, discounts, the time that
+// objects are in memory, and the Worker itself.
 
-/** Upstash Redis, pay as you go: the price of one command. */
+/** The price of one command of Upstash Redis, pay as you go. */
 const REDIS_COMMAND = 0.2 / 100_000;
-/** Durable Objects: the price of one call, and of the row that an admitted request writes. */
+/** The price of one call to a Durable Object, and of the row that an admitted request writes. */
 const OBJECT_CALL = (0.15 + 1) / 1_000_000;
 
 const MONTH_MS = 30 * 86_400_000;
@@ -14,7 +14,7 @@ const MONTH_MS = 30 * 86_400_000;
 export interface StoreCost {
   /** The cost of the given calls. */
   readonly dollars: number;
-  /** What was counted, such as `1,000 Redis commands`. */
+  /** The unit of `count`. */
   readonly unit: "Redis commands" | "calls to Durable Objects";
   readonly count: number;
 }

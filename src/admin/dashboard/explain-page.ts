@@ -39,7 +39,7 @@ import {
 } from "./forms.ts";
 import { attempt, page } from "./layout.ts";
 
-/** The fields in which an operator describes a request. `headers` has one header in each line. */
+/** The fields in which an operator describes a request. Each line of `headers` is a header. */
 const FIELDS = ["method", "url", "headers", "ip", "country", "asn"] as const;
 
 type DescribedFields = Readonly<Record<(typeof FIELDS)[number], string>>;
@@ -48,7 +48,7 @@ type DescribedFields = Readonly<Record<(typeof FIELDS)[number], string>>;
  * Reads the description of a request.
  *
  * @param origin the origin of the dashboard, for a URL that is only a path
- * @throws {OperationError} if a field has a value that is not allowed. The message contains none of the values
+ * @throws {OperationError} if a field has a forbidden value. The message contains no value
  */
 function readDescription(
   { method, url, headers, ip, country, asn }: DescribedFields,
@@ -78,7 +78,7 @@ function demand(holds: boolean, path: string, message: string): void {
   if (!holds) throw invalidInput([{ path, message }]);
 }
 
-/** Returns the headers in some lines. A header that was entered twice has both values, as in HTTP. */
+/** Returns the headers in some lines. A header in two lines has both values, as in HTTP. */
 function headersIn(text: string): Map<string, string> {
   const headers = new Map<string, string>();
   for (const [index, line] of text.split("\n").entries()) {
@@ -129,7 +129,7 @@ as for a real request.</p></section>`;
 
 const RESULTS = { holds: "✓ holds", fails: "× fails", unknown: "? unknown" } as const;
 
-/** The tested conditions of a rule, in their order. */
+/** The tested conditions of a rule, in the order of the tests. */
 function conditionTable({ rule, conditions }: ExplainedRule): Html {
   if (conditions.length === 0) return html`<p class="note">The rule applies to every request.</p>`;
   return table<ExplainedCondition>({
@@ -149,7 +149,7 @@ function conditionTable({ rule, conditions }: ExplainedRule): Html {
   });
 }
 
-/** The counters of a client under a rule, and what the request would store. */
+/** The counters of a client under a rule, and the values that the request would store. */
 function counterTable(rule: string, counters: readonly ExplainedCounter[], now: number): Html {
   return table<ExplainedCounter>({
     caption: `Counters of ${rule}`,
@@ -210,7 +210,7 @@ ${newBan && banNote(newBan)}
 </section>`;
 }
 
-/** The rules that do not apply, each with the condition because of which it does not. */
+/** The rules that do not apply, each with its failing condition. */
 function otherRules(rules: readonly ExplainedRule[]): Html {
   const items = rules.map((explained) => {
     const { rule, conditions, why } = explained;
@@ -252,8 +252,8 @@ export async function explainPage(c: DashboardContext) {
 }
 
 /**
- * Explains the described request. The description comes in the body of a POST, so that no address, no log and no
- * history of a browser contains it.
+ * Explains the described request. The description comes in the body of a POST, so that it is in no address, no log
+ * and no browser history.
  */
 export async function explainedPage(c: DashboardContext) {
   const { text } = await readFields(c);
@@ -301,10 +301,10 @@ function verdict({ outcome, response: { status }, storeFailure }: Explanation): 
   return notice(kind, content, "status");
 }
 
-/** The maximum number of readings of a path that are listed. */
+/** The maximum number of readings of a path in the list. */
 const MAX_READINGS = 20;
 
-/** The form of a request that rules match. */
+/** The form of a request by which rules match. */
 function requestCard(request: ExplainedRequest): Html {
   const { method, sentMethod, isPreflight, host, path, variants, isUnambiguous, client } = request;
   const others = variants.filter((variant) => variant !== path);
@@ -331,7 +331,7 @@ ${
 }</section>`;
 }
 
-/** What the client and the origin would get. */
+/** The response that the client would get, and the headers that the origin would get. */
 function responseCard({ status, headers, body, originHeaders = [] }: ExplainedResponse): Html {
   const answer =
     status === undefined

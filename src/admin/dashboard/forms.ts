@@ -23,7 +23,7 @@ export function form(c: DashboardContext, props: FormProps, content: Content): H
   return html`<form method="post" action="${action}" class="${name}">${sent}${content}</form>`;
 }
 
-/** What stands above a field. */
+/** A field with its label. */
 export function field(label: string, input: Html, width = ""): Html {
   return html`<label class="field ${width}"><span>${label}</span>${input}</label>`;
 }
@@ -39,7 +39,7 @@ interface TextField {
   readonly width?: string;
 }
 
-/** A field for a text that no browser keeps or corrects, because it may be an address or a key. */
+/** A field for a text that browsers do not keep or correct, because the text may be an address or a key. */
 export function textField(props: TextField): Html {
   const { label, name, value = "", placeholder = "", maxlength = 64, more, width } = props;
   const input = html`<input name="${name}" value="${value}" placeholder="${placeholder}" maxlength="${maxlength}" autocomplete="off" spellcheck="false"${more}>`;
@@ -69,9 +69,9 @@ export interface FormFields {
 }
 
 /**
- * Reads the fields of the form that a request has sent. Files are left out.
+ * Reads the fields of the form in a request. Omits files.
  *
- * @throws {OperationError} if the body is not the form that its Content-Type says
+ * @throws {OperationError} if the body is not a form of its Content-Type
  */
 export async function readFields(c: DashboardContext): Promise<FormFields> {
   const all: Record<string, string> = Object.create(null);

@@ -16,8 +16,8 @@ const PAGES = [
 ] as const;
 
 /**
- * The messages after a change. The address of the next page has only the name of a message, so that no
- * link can show an operator a text of its author.
+ * The messages after a change. The address of the next page has only the name of a message, so that the author of a
+ * link cannot show an operator a text.
  */
 const MESSAGES = {
   reset: "The client's counts and its ban are removed.",
@@ -33,9 +33,9 @@ type Status = 200 | 400 | 403 | 404 | 503;
 
 interface Page {
   readonly title: string;
-  /** Paths of the pages above this page, for the navigation; the page itself otherwise. */
+  /** The entry of the navigation to which this page belongs; undefined for none. */
   readonly section: (typeof PAGES)[number]["path"] | undefined;
-  /** From which address the page's script refreshes the parts with `data-live`; undefined: it does not. */
+  /** The address from which the page's script refreshes the parts with `data-live`; undefined for no refresh. */
   readonly refresh?: string;
   readonly content: Html;
 }
@@ -68,7 +68,7 @@ function footer(c: DashboardContext): Html {
 <span class="grow">All times are UTC.</span>${csrf !== "" && form(c, { action: "/_weir/logout" }, logOut)}</footer>`;
 }
 
-/** Answers with a page that says why something was not possible. */
+/** Answers with a page that says why an operation failed. */
 export function faultPage(c: DashboardContext, title: string, fault: string, status: Status) {
   const content = html`<h1>${title}</h1>${notice("bad", fault, "alert")}
 <p>${status === 400 && "Go back in your browser: it has kept what you entered. "}<a href="/_weir/">To the overview</a> ·
@@ -85,7 +85,7 @@ export function headingWithRanges(heading: Content, path: string, range: Range):
   return html`<div class="row"><h1 class="grow">${heading}</h1><nav class="row switch" aria-label="Time">${links}</nav></div>`;
 }
 
-/** Says why a part of a page is missing. */
+/** A notice that says why a part of a page is missing. */
 export function unavailable(what: string, fault: string): Html {
   return notice(
     "warning",
@@ -97,23 +97,23 @@ in <code>wrangler.toml</code>, add a migration, and deploy. The page docs/guides
   );
 }
 
-/** The result of an operation that may fail, so that a page can show what it has. */
+/** The result of an operation that may fail. A page then still shows its other parts. */
 export type Attempt<T> =
   | { readonly value: T; readonly fault?: undefined }
   | { readonly value?: undefined; readonly fault: string };
 
-/** How long a page waits for an operation, in milliseconds. */
+/** The maximum time that a page waits for an operation, in milliseconds. */
 const MAX_WAIT_MS = 3000;
 
 const NO_ANSWER = "The control object does not answer. Limits are still enforced.";
 
-/** Awaits an operation for at most three seconds. Never rejects. */
+/** Awaits an operation for at most `MAX_WAIT_MS`. Never rejects. */
 export async function attempt<T>(operation: () => Promise<T>): Promise<Attempt<T>> {
   try {
     const result = operation().then((value): Attempt<T> => ({ value }));
     return await withTimeout(result, MAX_WAIT_MS, () => ({ fault: NO_ANSWER }));
   } catch (error) {
-    // The messages of unexpected errors may have secrets.
+    // The message of an unexpected error may contain secrets.
     return { fault: error instanceof OperationError ? error.message : NO_ANSWER };
   }
 }

@@ -2,7 +2,7 @@ import { assetPaths } from "./assets.ts";
 import { html, pageDocument, WAVES } from "./components.ts";
 import { type DashboardContext, field, primaryButton } from "./forms.ts";
 
-/** The faults that a log-in can have; the query of the page has their names. */
+/** The faults of a log-in, by their names in the query. */
 const FAULTS = {
   wrong: "This is not the token. Check WEIR_ADMIN_TOKEN or WEIR_ADMIN_READ_TOKEN.",
   locked: "Too many attempts. Try again in a minute.",
@@ -13,7 +13,8 @@ const FAULTS = {
 /**
  * Answers with the form that asks for the token.
  *
- * @param fault why this log-in failed. By default, `fault` in the query says why the last one failed
+ * @param fault the reason why this log-in failed. By default, the reason of the last log-in, from `fault` in the
+ * query
  */
 export function loginPage(c: DashboardContext, fault?: keyof typeof FAULTS) {
   const name = fault ?? c.req.query("fault") ?? "";

@@ -26,7 +26,7 @@ import {
 } from "./forms.ts";
 import { attempt, page, unavailable } from "./layout.ts";
 
-/** The number of overrides on the page. There can be 1,000. */
+/** The maximum number of overrides on the page, of up to 1,000 overrides. */
 const MAX_SHOWN = 500;
 
 /** The page with all overrides that have not ended. */
@@ -72,7 +72,7 @@ function overridesTable(c: DashboardContext, overrides: readonly Override[], now
   });
 }
 
-/** What an override does, until when and why. */
+/** The effect of an override, its end and its reason. */
 export function overrideText(
   { effect, expiresAt, reason, by, setAt }: Override,
   now: number,
@@ -155,9 +155,9 @@ function overrideForm(
 const CAPTION = "Most limited clients";
 
 /**
- * The clients that were limited most often. Each links to the page on which an operator can act.
+ * The most limited clients. Each links to the page on which an operator can act.
  *
- * @param ofOneRule leaves out the column with the rule
+ * @param ofOneRule omits the column with the rule
  */
 export function limitedClients(
   { clients, clientsFrom }: Pick<StatisticsReport, "clients" | "clientsFrom">,

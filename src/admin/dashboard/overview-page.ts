@@ -93,9 +93,9 @@ function tilesOf({ report, totals, range, store, now }: Traffic): Tile[] {
 
 const NEAREST = "Rules nearest to their limits";
 
-/** The rules that run nearest to their limits. */
+/** The rules whose clients come nearest to their limits. */
 function busiestRules(rows: readonly RuleRow[]): Html {
-  // Rules with the same peak are in the order of their share, and then of their requests.
+  // Rules with the same peak are ordered by their share, and then by their requests.
   const listed = (["requests", "share", "peak"] as const)
     .reduce<readonly RuleRow[]>(sortedRules, rows)
     .slice(0, LISTED);
@@ -104,10 +104,10 @@ function busiestRules(rows: readonly RuleRow[]): Html {
 ${table({ caption: NEAREST, columns: Object.values(RULE_COLUMNS), rows: listed })}</section>`;
 }
 
-/** How many rules the table of shadow rules lists. The page of all rules has the others. */
+/** The maximum number of shadow rules in the table. The page of all rules lists all of them. */
 const MAX_SHADOW_RULES = 20;
 
-/** What the rules in shadow mode would have denied, beside what is denied. */
+/** The denials that the rules in shadow mode would have made, beside the real denials. */
 function shadowRules(rows: readonly RuleRow[]): Html | false {
   const shadow = rows.filter(({ rule, sums }) => rule.mode === "shadow" || sums.shadowLimited > 0);
   const column = (tone: Tone, label: string, count: (row: RuleRow) => number) => ({
@@ -132,7 +132,7 @@ function shadowRules(rows: readonly RuleRow[]): Html | false {
   );
 }
 
-/** What the overview shows before the first request. */
+/** The content of the overview before the first request. */
 function noTraffic(url: string): Html {
   const { origin } = new URL(url);
   const command = `for i in $(seq 20); do curl -s -o /dev/null -w '%{http_code}\\n' ${origin}/; done`;
@@ -144,7 +144,7 @@ function noTraffic(url: string): Html {
   );
 }
 
-/** How many clients and rules the overview lists. Other pages list all. */
+/** The maximum number of clients and of rules in the overview. Other pages list all of them. */
 const LISTED = 8;
 
 /** The page with the traffic of all rules. */

@@ -9,7 +9,7 @@ export const STEP_MS: Readonly<Record<Resolution, number>> = {
   day: 24 * HOUR_MS,
 };
 
-/** A time up to now, which the pages show. */
+/** A range of time up to now, which the pages show. */
 export interface Range {
   /** The value of the parameter `range`. */
   readonly id: string;
@@ -35,7 +35,7 @@ export function rangeOf(id: string | undefined): Range {
   return RANGES.find((range) => range.id === id) ?? DEFAULT_RANGE;
 }
 
-/** Returns the query for the buckets of a range. The last bucket is the one that contains `now`. */
+/** Returns the query for the buckets of a range. The last bucket contains `now`. */
 export function queryOf(range: Range, now: number, rule?: string): StatisticsQuery {
   const step = STEP_MS[range.resolution];
   const until = (Math.floor(now / step) + 1) * step;

@@ -14,8 +14,8 @@ import { rulePage } from "./rule-page.ts";
 import { rulesPage } from "./rules-page.ts";
 
 /**
- * Lets the runtime compress pages and assets for clients that accept gzip. The Workers runtime compresses a body
- * if the response has the header field Content-Encoding.
+ * Lets the runtime compress pages and assets for clients that accept gzip. The Workers runtime compresses a body if
+ * the response has the header Content-Encoding.
  */
 const compressed: MiddlewareHandler = async (c, next) => {
   await next();
@@ -24,14 +24,17 @@ const compressed: MiddlewareHandler = async (c, next) => {
   if (acceptsGzip(acceptedBy(c.req.raw))) c.header("Content-Encoding", "gzip");
 };
 
-/** Returns the field as the client has sent it. Cloudflare replaces it, and keeps the original value. */
+/**
+ * Returns the header Accept-Encoding of the client. Cloudflare replaces this header, and keeps the client's value in
+ * `cf`.
+ */
 function acceptedBy({ headers, cf }: Request): string {
   const original = (cf as { readonly clientAcceptEncoding?: unknown } | undefined)
     ?.clientAcceptEncoding;
   return typeof original === "string" ? original : (headers.get("accept-encoding") ?? "");
 }
 
-/** Whether a client prefers gzip to a body that is not compressed (RFC 9110, 12.5.3). */
+/** Whether a client prefers gzip to an uncompressed body (RFC 9110, 12.5.3). */
 function acceptsGzip(field: string): boolean {
   const weights = new Map<string, number>();
   for (const item of field.toLowerCase().split(",")) {
@@ -40,7 +43,7 @@ function acceptsGzip(field: string): boolean {
     weights.set(coding, Number(weight));
   }
   const gzip = weights.get("gzip") ?? weights.get("x-gzip") ?? weights.get("*") ?? 0;
-  // A client that does not name identity accepts it, but prefers what it names.
+  // A client that does not name identity accepts it, but prefers the named encodings.
   return gzip > 0 && gzip >= (weights.get("identity") ?? 0);
 }
 

@@ -37,15 +37,12 @@ export function sumsOf(
   return sums ?? noRuleSums();
 }
 
-/** Returns the number of requests that were over the limit of a rule, whether it denied them or not. */
+/** Returns the number of requests over the limit of a rule, denied or not. */
 function exceededCount({ limited, marked, shadowLimited }: RuleSums): number {
   return limited + marked + shadowLimited;
 }
 
-/**
- * Returns the largest part of the limit that any client of a rule had used, as a percentage; `–` if it is
- * unknown or 0.
- */
+/** Returns the largest used part of the limit of any client of a rule, as a percentage; `–` if unknown or 0. */
 function peakText({ peak }: RuleSums): string {
   return peak > 0 ? formatPercent(peak, 1) : "–";
 }
@@ -66,13 +63,13 @@ export function isRuleOrder(text: string | undefined): text is RuleOrder {
   return text !== undefined && (text === "name" || Object.hasOwn(BY, text));
 }
 
-/** Returns rules in an order; rules that are equal keep the order of the configuration. */
+/** Returns rules in an order. Equal rules keep the order of the configuration. */
 export function sortedRules(rows: readonly RuleRow[], order: RuleOrder): RuleRow[] {
   if (order === "name") return rows.toSorted((a, b) => (a.rule.name < b.rule.name ? -1 : 1));
   return rows.toSorted((a, b) => BY[order](b.sums) - BY[order](a.sums));
 }
 
-/** The columns that tables of rules have. */
+/** The columns of tables of rules. */
 export const RULE_COLUMNS = {
   rule: {
     label: "Rule",

@@ -13,7 +13,7 @@ import {
 } from "./rule-page.ts";
 
 interface Listing {
-  /** What the operator looks for in the name, match, key or mode of rules, in any case. */
+  /** The operator's search text for the name, match, key or mode of rules, in any case. */
   readonly text: string;
   readonly order: RuleOrder | undefined;
   readonly range: Range;

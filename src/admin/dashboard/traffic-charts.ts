@@ -5,7 +5,7 @@ import type { ChartData, Series } from "./chart.ts";
 import type { Tone } from "./components.ts";
 import { STEP_MS } from "./ranges.ts";
 
-/** A line of a chart, and how its values are read. */
+/** A line of a chart: its label, its tone, and the function that reads its values. */
 type Line<Sums> = readonly [label: string, tone: Tone, read: (sums: Sums) => number | undefined];
 
 /** Returns the charts of the overview: requests by outcome, denials, and the latency of the store. */
@@ -39,7 +39,7 @@ export function overviewCharts(query: StatisticsQuery, buckets: readonly Bucket[
 }
 
 /**
- * Returns the charts of a rule: its requests by outcome, and its denials live and in shadow mode.
+ * Returns the charts of a rule: its requests by outcome, and its denials when enforced and in shadow mode.
  *
  * @param sums the sums of the rule in each bucket
  */
@@ -65,7 +65,7 @@ export function ruleCharts(
   };
 }
 
-/** Returns a function that draws lines of the sums of buckets. Buckets without requests are not in reports. */
+/** Returns a function that draws lines from the sums of buckets. Reports omit buckets without requests. */
 function chartsOf<Sums>(
   { resolution, from, until }: StatisticsQuery,
   buckets: readonly Bucket[],
@@ -84,7 +84,7 @@ function chartsOf<Sums>(
     const series = lines.map(([label, tone, read]): Series => {
       return { label, tone, values: slots.map((each) => (each && read(each)) ?? missing) };
     });
-    // Lines that are 0 all the time are left out, except those that every reader looks for.
+    // Lines that are always 0 are omitted, except the two that every reader looks for.
     const shown = series.filter(({ tone, values }) => {
       return tone === "allowed" || tone === "limited" || values.some((value) => value);
     });

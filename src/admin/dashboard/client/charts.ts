@@ -1,7 +1,7 @@
 import { formatTime } from "../../format.ts";
 import { type ChartData, formatValue } from "../chart.ts";
 
-/** Shows the values of a chart below the pointer. Screen readers have the table beside the chart instead. */
+/** Shows the values of a chart below the pointer. Screen readers use the table beside the chart. */
 export function showValues(root: Document): void {
   const tip = root.createElement("div");
   tip.className = "tip";

@@ -5,8 +5,7 @@ const REFRESH_MS = 5000;
 const MAX_WAIT_MS = 10_000;
 
 /**
- * Fetches the page again every 5 seconds, and takes over the parts with `data-live`. Stops while nobody
- * sees the page.
+ * Fetches the page again every 5 seconds, and replaces the parts with `data-live`. Stops while the page is hidden.
  */
 function startRefreshing(url: string): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -40,7 +39,7 @@ async function fetchPage(url: string): Promise<Document | undefined> {
 }
 
 function takeOver(page: Document): void {
-  // Parts that are new, such as the charts after the first request, need the whole page.
+  // New parts, such as the charts after the first request, need the whole page.
   const hasNewParts = [...page.querySelectorAll("[data-live]")].some(
     ({ id }) => !document.getElementById(id),
   );
@@ -51,7 +50,7 @@ function takeOver(page: Document): void {
   for (const part of document.querySelectorAll<HTMLElement>("[data-live]")) {
     const fresh = page.getElementById(part.id);
     if (!fresh) continue;
-    // The table of a chart stays open.
+    // A chart's table stays open, because only these parts of the chart are replaced.
     const places = ["figcaption", ".plot", "thead", "tbody"];
     if (!part.matches("figure")) replaceContent(part, fresh);
     else
@@ -60,7 +59,7 @@ function takeOver(page: Document): void {
   }
 }
 
-/** Keeps a part in which the operator works: replacing it would take the focus away. */
+/** Replaces a part, unless the operator works in it: a replacement would take the focus away. */
 function replaceContent(part: Element | null, fresh: Element | null): void {
   if (!part || !fresh || part.innerHTML === fresh.innerHTML) return;
   if (part.contains(document.activeElement)) return;
@@ -69,7 +68,7 @@ function replaceContent(part: Element | null, fresh: Element | null): void {
 
 const INTERVAL_MS = 5000;
 
-/** Keeps relative times true while a page is open. */
+/** Updates relative times while a page is open. */
 function refreshTimes(root: Document): void {
   setInterval(() => {
     if (root.hidden) return;
@@ -79,8 +78,8 @@ function refreshTimes(root: Document): void {
   }, INTERVAL_MS);
 }
 
-// The script of all pages. Every page can be read without it: it shows the values of charts below the pointer, and
-// refreshes numbers and times.
+// The script of all pages. It shows the values of charts below the pointer, and refreshes numbers and times. Every
+// page can be read without it.
 
 showValues(document);
 refreshTimes(document);
