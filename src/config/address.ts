@@ -56,7 +56,7 @@ export class Address {
   }
 }
 
-/** Returns the number of bits of a byte that are not among the first bits of an address. */
+/** Returns the number of bits of a byte that come after the first `bits` of an address. */
 function bitsAfter(index: number, bits: number): number {
   return Math.min(8, Math.max(0, (index + 1) * 8 - bits));
 }
@@ -212,8 +212,8 @@ const NETWORKS = faultText(() => `a list of one or more: ${NETWORK}`);
 export const MAX_NETWORKS = 50_000;
 
 /**
- * A set of networks. It stores each network as a text, and looks an address up once for each length of prefix
- * that any of its networks has.
+ * A set of networks. It stores each network as a text, and looks an address up once for each length of prefix in the
+ * set.
  */
 export class NetworkSet {
   readonly #texts: readonly string[];

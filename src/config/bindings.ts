@@ -24,16 +24,14 @@ export const MODE_VAR = "WEIR_MODE";
  * they are plain hashes.
  */
 export const KEY_SECRET = "WEIR_KEY_SECRET";
-/**
- * The minimum length of this secret, in characters. In random base64, 32 characters hold 192 bits.
- */
+/** The minimum length of `WEIR_KEY_SECRET`, in characters: 192 bits in random base64. */
 export const MIN_KEY_SECRET = 32;
 
 /** The name of the secret with which operators may read and change everything below `/_weir/`. */
 export const ADMIN_TOKEN = "WEIR_ADMIN_TOKEN";
 /** The name of the secret with which operators may only read. */
 export const ADMIN_READ_TOKEN = "WEIR_ADMIN_READ_TOKEN";
-/** The minimum length of both secrets, in characters. */
+/** The minimum length of both admin tokens, in characters. */
 export const MIN_ADMIN_TOKEN = 32;
 /** The name of the var with the team of Cloudflare Access: `https://TEAM.cloudflareaccess.com`. */
 export const ACCESS_TEAM = "WEIR_ACCESS_TEAM";
@@ -133,7 +131,6 @@ interface Misconfigured {
   readonly fault: string;
 }
 
-/** Returns a setting that cannot work. */
 function misconfigured(fault: string): Misconfigured {
   return { kind: "misconfigured", fault };
 }

@@ -27,10 +27,10 @@ export const NEEDS_SETTLE = faultText(
 );
 const RESERVE = faultText(() => `a whole number from 1 to ${MAX_LIMIT}, or ${OF_REQUEST}`);
 
-/** What determines the cost of a request before it is forwarded. */
+/** The source of a cost before the request is forwarded. */
 export type RequestCostInput = LiteralUnion<"custom:depth" | "body:bytes">;
 
-/** What determines the cost of a request after the response has arrived. */
+/** The source of a cost after the response has arrived. */
 export type ResponseCostInput = LiteralUnion<"header:x-cost" | "custom:usage">;
 
 /** A cost that Weir computes, with bounds. One of `from`, `reserve` and `settle` is required. */
@@ -72,10 +72,9 @@ export interface ComputedCostInput {
    */
   readonly max?: number | undefined;
   /**
-   * The cost if a complete response states no cost: a whole number from 0 to 999999999999999, at
-   * most `max`. If the response breaks off before it states the cost, the reserve stays charged;
-   * without a reserve, `max` is charged. A cost before the request that is unknown is never lower
-   * than `max`, because a client can cause this.
+   * The cost if a complete response states no cost: a whole number from 0 to 999999999999999, at most `max`. If the
+   * response breaks off before it states the cost, the reserve stays charged; without a reserve, `max` is charged. An
+   * unknown cost before the request is never lower than `max`, because clients can cause it.
    *
    * @default the reserve, else 1
    */
@@ -83,23 +82,20 @@ export interface ComputedCostInput {
 }
 
 /**
- * The quota that a request takes: a number, or what determines the number. A text is the short form
- * of an object: `"custom:NAME"` and `"body:bytes"` of `{ from }`, and `"header:NAME"` of `{ settle }`.
+ * The quota that a request takes: a number, or the source of the number. A text is the short form of an object:
+ * `"custom:NAME"` and `"body:bytes"` of `{ from }`, and `"header:NAME"` of `{ settle }`.
  */
 export type CostInput =
   | number
   | LiteralUnion<"custom:depth" | "body:bytes" | "header:x-cost">
   | ComputedCostInput;
 
-/** What determines a cost before the request is forwarded: a function, or the body's length. */
+/** The source of a cost before the request is forwarded: a function, or the body's length. */
 export type RequestCost =
   | { readonly kind: "custom"; readonly name: string }
   | { readonly kind: "body" };
 
-/**
- * What determines a cost after the response has arrived: a header field, in lower case, or a
- * function.
- */
+/** The source of a cost after the response has arrived: a header field in lower case, or a function. */
 export interface ResponseCost {
   readonly kind: "header" | "custom";
   readonly name: string;
@@ -107,12 +103,9 @@ export interface ResponseCost {
 
 /** A cost that Weir computes for each request. */
 export interface ComputedCost {
-  /** What is charged before the request; undefined if nothing is charged. A number is a reserve. */
+  /** The charge before the request; undefined if there is none. A number is a reserve. */
   readonly before: number | RequestCost | undefined;
-  /**
-   * What determines the final cost; undefined if `before` is final, or if only programs use the rule
-   * and settle its reserve themselves.
-   */
+  /** The source of the final cost; undefined if `before` is final, or if programs settle the reserve themselves. */
   readonly settle: ResponseCost | undefined;
   /** The highest cost; undefined if there is none. */
   readonly max: number | undefined;
@@ -120,7 +113,7 @@ export interface ComputedCost {
   readonly default: number | undefined;
 }
 
-/** What a request costs. */
+/** The cost of a request. */
 export type Cost = number | ComputedCost;
 
 const Text = parsed<number | string, Cost>(parseCost, COST);

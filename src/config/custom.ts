@@ -158,8 +158,8 @@ export type CustomSettle = CustomFunction<SettleContext, CustomSettleValue, Resp
   TokensOf<"response">;
 
 /**
- * A part of the types of costs, so that the compiler refuses `llmUsage()` in `custom.costs` and
- * `llmReserve()` in `custom.settle`. No function has this property, and other functions need none.
+ * Lets the compiler refuse `llmUsage()` in `custom.costs` and `llmReserve()` in `custom.settle`. At run time, no
+ * function has this property.
  */
 export interface TokensOf<Subject extends "request" | "response"> {
   readonly tokensOf?: Subject;

@@ -9,7 +9,9 @@ const MORE = "\nRun npx weir check: it prints what is allowed, and the cures.";
 /** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** The faults, at most one for each field. After 500 faults, one more element has the number of the others. */
+  /**
+   * The faults, at most one for each field. After 500 faults, one more element has the number of the remaining ones.
+   */
   readonly faults: readonly Fault[];
 
   /** @param advice a text for the end of the message */
@@ -31,21 +33,18 @@ export class ConfigError extends Error {
 const DEFINED = Symbol.for("weir.config");
 
 /**
- * Checks a configuration and fills in its defaults. All fields: docs/configuration.md. If the
- * argument is a configuration that this function has returned, the function returns it unchanged.
+ * Checks a configuration and fills in its defaults. All fields: docs/configuration.md. If the argument is a
+ * configuration that this function has returned, the function returns it unchanged.
  *
- * @example
- * export default defineConfig({
- *   rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
- * });
+ * @example export default defineConfig({ rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m"
+ *   }], });
  *
- * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that
- * `rateLimit` and `WeirService` accept no other name. Without rules, they accept no name.
- * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path of
- * the field, the given value, the cure if Weir knows one, and the allowed values. In a Worker that
- * `wrangler deploy` has bundled, it lists the paths only; `weir check` prints the rest. In a Worker
- * that runs in `wrangler dev`, the function throws no error, and the Worker answers every request with
- * 503 and the faults.
+ * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that `rateLimit` and
+ *   `WeirService` accept no other name. Without rules, they accept no name.
+ * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path of the field, the
+ *   given value, the cure if Weir knows one, and the allowed values. In a Worker that `wrangler deploy` has bundled,
+ *   the error lists only the paths; `weir check` prints the rest. In a Worker that runs in `wrangler dev`, the function
+ *   throws no error, and the Worker answers every request with 503 and the faults.
  */
 export function defineConfig<const RuleName extends string = never>(
   input: ConfigInput<RuleName>,
@@ -98,7 +97,7 @@ export function toConfig<const RuleName extends string>(
   const existing = isConfig(given) ? given : isRecord(given) ? checked.get(given) : undefined;
   if (existing) return existing as Config<RuleName>;
   const config = defineConfig(given as ConfigInput<RuleName>);
-  // In `wrangler dev`, `defineConfig` returns a configuration for such a value too. It shows the fault.
+  // In `wrangler dev`, `defineConfig` also accepts other values, and returns a configuration that shows the fault.
   if (isRecord(given)) checked.set(given, config);
   return config;
 }
@@ -142,11 +141,10 @@ const FAULTS = Symbol.for("weir.faults");
 /**
  * Whether this code runs in a local workerd, which `wrangler dev` has started.
  *
- * A deploy with the environment variable `NODE_ENV=development` also makes a bundle for development. In
- * that bundle, `defineConfig` must throw, so that Cloudflare refuses the deploy: Cloudflare starts a
- * Worker before it accepts it. While a Worker starts, it has no bindings, no request and no clock, in
- * `wrangler dev` and at Cloudflare. But the names of its modules differ: in `wrangler dev`, they are
- * URLs of files.
+ * A deploy with the environment variable `NODE_ENV=development` also makes a bundle for development. In that bundle,
+ * `defineConfig` must throw, so that Cloudflare, which starts a Worker first, refuses the deploy. A starting Worker has
+ * no bindings, no request and no clock, in `wrangler dev` as at Cloudflare. Only in `wrangler dev` are the names of its
+ * modules URLs of files.
  */
 export function isLocalWorkerd(): boolean {
   // Node 20 has no navigator.

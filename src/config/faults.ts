@@ -42,7 +42,7 @@ export interface Fault {
   readonly message: string;
 }
 
-/** The maximum number of listed faults. The last element of a longer list is the number of the others. */
+/** The maximum number of listed faults. One more element has the number of the remaining faults. */
 export const MAX_FAULTS = 500;
 /** The maximum length of a name in a path or a message, in characters. */
 const MAX_NAME = 80;
@@ -63,7 +63,7 @@ export function listOfNames(names: readonly string[]): string {
   });
 }
 
-/** Returns the fault that stands for the faults that are not listed. */
+/** Returns one fault in place of all remaining faults. */
 export function moreFaults(count: number): Fault {
   return { path: "", message: `and ${count} more; correct the listed faults first` };
 }

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
 
-// Building blocks of the schema. The message of each schema lists the allowed values. `faults.ts`
+// Building blocks of the schema. The message of each schema lists the allowed values. `explain/explained-faults.ts`
 // puts this list into a sentence.
 
 /**
@@ -45,8 +45,8 @@ function messageOf(schema: object): unknown {
   return "message" in schema ? schema.message : undefined;
 }
 
-// The following schemas use v.custom for values that Valibot has schemas for, such as numbers. Each of
-// Valibot's schemas and actions has a part in the Worker's bundle.
+// The following schemas use v.custom even for numbers and texts, because each schema and action of Valibot would add
+// code to the Worker's bundle.
 
 /** Returns the schema of a whole number from `min` to `max`. */
 export function integer(

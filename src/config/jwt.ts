@@ -68,8 +68,7 @@ const JwtFields = fields(
     secret: v.optional(SecretName),
     alg: v.optional(oneOf("HS256", "HS384", "HS512")),
     jwks: v.optional(parsedText(parseJwksUrl, JWKS)),
-    // Symmetric algorithms are refused, because otherwise anyone could sign a token and use the
-    // public key as the secret.
+    // Symmetric algorithms are refused, because otherwise anyone could sign a token with the public key as the secret.
     algs: v.optional(
       listOf(
         oneOf(...ALGS),
@@ -93,7 +92,7 @@ export const JwtSchema = v.pipe(
   checkOf((token, refuse, hasFaults) => {
     const { secret, jwks } = token;
     const given = [secret, jwks].filter((each) => each !== undefined).length;
-    // An unknown field probably stands for one of the two.
+    // An unknown field probably stands for `secret` or `jwks`.
     if (given === 0 && hasFaults) return;
     if (given !== 1) return refuse(faultText(() => `set ${JWT}`));
     if (secret === undefined && token.alg !== undefined) {

@@ -15,7 +15,7 @@ import {
 } from "./fields.ts";
 import { MAX_KEY_LENGTH, parseHeaderName } from "./key.ts";
 
-/** Reading a route takes time that grows with the square of its length. */
+/** The maximum length of a route. The time to read a route grows with the square of its length. */
 export const MAX_ROUTE = 2048;
 
 /**
@@ -86,10 +86,7 @@ const QUERY = faultText(
   'an object of parameter names and values, such as { debug: "1" }, at least one',
 );
 
-/**
- * Upper and lower case do not differ in the names of headers, so two such conditions concern one
- * header.
- */
+/** The message for two names of a header that differ only in the case of letters. */
 export const SAME_HEADER = faultText("is the same header. Remove one of the two");
 
 function parseValue(value: unknown): NamedCondition["expected"] | undefined {
@@ -104,7 +101,7 @@ function isPattern(value: unknown): value is ValuePattern {
   return typeof value.prefix === "string" && isValue(value.prefix, value.prefix.trimStart());
 }
 
-/** @param trimmed the text without the spaces at the ends that no value in a request has */
+/** @param trimmed the text without the spaces around it, which no value in a request has */
 function isValue(text: string, trimmed: string): boolean {
   return text !== "" && text === trimmed && text.length <= MAX_KEY_LENGTH;
 }
@@ -276,7 +273,7 @@ function optionalList<const Item extends v.GenericSchema>(item: Item, items: str
  */
 export type Conditions = Readonly<v.InferOutput<v.ObjectSchema<typeof conditions, undefined>>>;
 
-/** All verified bots, or those of some categories. */
+/** All verified bots, or the bots of some categories. */
 type Bots = "verified" | readonly string[];
 
 /** @returns the host name as a URL parser writes it: in lower case and in ASCII */

@@ -356,10 +356,7 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     key: fields.key,
     /** The windows of every client without a tier. */
     windows: toWindows(fields) as readonly Window[],
-    /**
-     * Whether the windows of each client begin at a time derived from its identity. Then the
-     * `offsetMs` of all windows is 0.
-     */
+    /** Whether each client's windows begin at a time that follows from its identity. `offsetMs` is then 0. */
     spread: start.spread,
     /** The number of counters that share the quota of one client. */
     shards: fields.shards,
@@ -503,9 +500,9 @@ function checkShards(rule: Fields, refuse: Refuse): void {
 }
 
 /**
- * Checks what a cost charges before and after the response. A rule that only programs use needs no `settle`,
- * because the programs settle the reserve. If `count` has statuses too, either both or none of them charge
- * before the response. Otherwise the rule would not show when it charges.
+ * Checks the charges of a cost. A rule that only programs use needs no `settle`, because the programs settle the
+ * reserve. If `count` has statuses, `cost` and `count` must both charge before the response, or both after it:
+ * otherwise, the time of the charge would be unclear.
  */
 function checkCost({ for: audience, cost, count }: Fields, refuse: Refuse): void {
   if (!isRecord(cost)) return;

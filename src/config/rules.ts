@@ -43,9 +43,8 @@ export type RulesInput<RuleName extends string = string> =
   | RuleFilesInput<RuleName>;
 
 /**
- * The rules of several files. An array is never such an object, because it has a length. Without the
- * field `length`, the compiler would compare a list of rules with this type too. A mistake in one rule would
- * then be an error at the name of every rule.
+ * The rules of several files. The field `length` excludes arrays. Without it, the compiler would also compare a list of
+ * rules with this type, and report a mistake in one rule at the name of every rule.
  *
  * @typeParam RuleName the names of the rules, as literal types
  */
@@ -144,8 +143,8 @@ interface Use {
 }
 
 /**
- * Compares the rules with each other and with the top level: each rule needs a name of its own, each claim needs
- * `jwt`, because Weir uses a claim only after it has verified the token, and each `custom:NAME` needs a function.
+ * Checks that each rule has a name of its own, that each `custom:NAME` has a function, and that a configuration with
+ * claims has `jwt`, because Weir uses only claims of verified tokens.
  */
 export function checkRules<Output>() {
   return checkOf<Output>((config, refuse) => {

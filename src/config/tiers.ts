@@ -161,8 +161,8 @@ export const SecretName = bindingName(faultText("the name of a secret or var of 
 const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
 
 /**
- * Returns the name of a secret, for logs. A name that is not conventional is cut to its first three
- * characters, because it may be the secret itself, written by mistake in place of its name.
+ * Returns the name of a secret, for logs. A name that is not conventional is cut to its first three characters, because
+ * it may be the secret itself.
  */
 export function printableSecretName(name: string): string {
   return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;

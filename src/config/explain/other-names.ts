@@ -2,10 +2,10 @@
 export type Place = "config" | "rule" | "limits" | "match" | "tiers";
 
 /**
- * The names that other limiters and users give to Weir's fields, in lower case and without
- * separators: those of @upstash/ratelimit, hono-rate-limiter, express-rate-limit,
- * rate-limiter-flexible, Kong, Envoy, nginx, Cloudflare and Arcjet. The key is Weir's field, or a
- * path to it from the same object. If Weir has no such field, the key is advice: a text with spaces.
+ * The names that other limiters and users give to Weir's fields, in lower case and without separators. They come from
+ * @upstash/ratelimit, hono-rate-limiter, express-rate-limit, rate-limiter-flexible, Kong, Envoy, nginx, Cloudflare and
+ *   Arcjet. The key is Weir's field, or a path to it from this object. If Weir has no such field, the key is advice: a
+ *   text with spaces.
  */
 export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
   config: {
