@@ -23,7 +23,7 @@ Exit codes:
   1    wrong input: an option or the URL; or the Worker has refused the request
   2    not explained: no valid configuration, its code fails, no token, or the Worker does not answer
 
-docs/explain.md shows an explanation and describes all options.`;
+docs/replay.md shows an explanation.`;
 
 /** Options of curl that do not change the request. */
 const IGNORED = [

@@ -1,6 +1,6 @@
 /**
- * The codes of `weir check` with their severities. A code stays the same in later versions. docs/check.md and
- * docs/security.md explain each of them, and tests compare the pages with this table.
+ * The codes of `weir check` with their severities. A code stays the same in later versions. docs/codes.md
+ * explains each of them, and a test compares the page with this table.
  *
  * - `"fault"`: the deployment cannot work as configured.
  * - `"warning"`: the setting is valid, but the author may have meant something else.

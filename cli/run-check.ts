@@ -133,7 +133,7 @@ function jsonReplacer(_key: string, value: unknown): unknown {
  * The URL of the page that explains the codes. The path of a file in the package would depend on the
  * package manager.
  */
-const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/check.md";
+const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/codes.md";
 
 /**
  * Returns the report for a terminal. Only a report without findings contains the words "is ok".

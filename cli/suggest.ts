@@ -15,7 +15,7 @@ Exit codes:
   2    not done: a log or the configuration could not be read
   130  interrupted by Ctrl-C; the report is about the lines before that
 
-docs/suggest.md explains the numbers, and how to choose a limit.`;
+docs/replay.md explains the numbers, and how to choose a limit.`;
 
 /** Adds the command `suggest`, which finds limits in access logs. */
 export function addSuggestCommand(program: Command): void {

@@ -182,7 +182,8 @@ export async function reset({ rule, reason, banOnly, ...options }: ResetOptions)
   const done = banOnly
     ? "There is no ban now. The counts are unchanged."
     : "The counts are removed, and there is no ban.";
-  return { json, text: `${done}\n\n${reportText(json.clients, rules)}` };
+  const caveat = "Other isolates may repeat an earlier denial for up to ten seconds.";
+  return { json, text: `${done} ${caveat}\n\n${reportText(json.clients, rules)}` };
 }
 
 function reportText(clients: readonly ClientReport[], rules: readonly RuleView[]): string {

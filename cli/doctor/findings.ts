@@ -98,7 +98,7 @@ export type FindingCode =
   | keyof typeof WARNINGS
   | keyof typeof UNKNOWN;
 
-/** Every finding by its stable code. docs/doctor.md explains each of them. */
+/** Every finding by its stable code. docs/codes.md explains each of them. */
 export const CODES = Object.fromEntries([
   ...OK.map((code) => [code, { severity: "ok" }] as const),
   ...withSeverity("fault", FAULTS),
@@ -182,7 +182,7 @@ function summaryOf(noun: string, findings: readonly Finding[]): string {
   const unknown = count(findings, "unknown");
   const rest = unknown > 0 ? ` ${formatCount(unknown, "value")} could not be read.` : "";
   if (faults + warnings === 0) return `${noun} is ok.${rest}`;
-  return `${formatCount(faults, "fault")}, ${formatCount(warnings, "warning")}.${rest} docs/doctor.md explains each code.`;
+  return `${formatCount(faults, "fault")}, ${formatCount(warnings, "warning")}.${rest} docs/codes.md explains each code.`;
 }
 
 function count(findings: readonly Finding[], wanted: Severity): number {

@@ -124,7 +124,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   "body-bytes": "header:content-length",
 };
 
-/** The facts that JSON lines can state. docs/logs.md lists them too. */
+/** The facts that JSON lines can state. docs/replay.md lists them too. */
 const FACTS = [
   ...Object.keys(KNOWN_FIELDS).filter((fact) => !fact.includes(":")),
   ...Object.keys(SYNONYMS),

@@ -2,7 +2,7 @@ import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 import type { Frequent } from "../replay/report.ts";
 
-// The report of `weir suggest`, as `--json` prints it. docs/suggest.md documents each field.
+// The report of `weir suggest`, as `--json` prints it. docs/replay.md names it.
 
 export interface Suggestion {
   /** The version of this form. A later version may add fields to version 1, but changes none. */

@@ -124,7 +124,7 @@ export function createAdminApp(): Hono<AdminEnv> {
   app.route("/_weir/metrics", metricsRoutes);
   app.route("/_weir", logInRoutes);
   app.route("/_weir/", dashboardRoutes);
-  app.notFound(() => adminProblem(404, "There is nothing at this path. See docs/admin.md."));
+  app.notFound(() => adminProblem(404, "There is nothing at this path. See docs/operating.md."));
   app.onError(problemOf);
   return app;
 }

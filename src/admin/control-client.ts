@@ -7,7 +7,7 @@ import { OperationError } from "./operations.ts";
 const MAX_WAIT_MS = 5000;
 
 /** The message if the control object is not bound. */
-export const NO_CONTROL = `The Worker has no control object. Bind the class ControlObject as ${CONTROL_BINDING}: see docs/guides/upgrading.md.`;
+export const NO_CONTROL = `The Worker has no control object. Bind the class ControlObject as ${CONTROL_BINDING}: see docs/deploying.md.`;
 const FAILED = `The control object (binding ${CONTROL_BINDING}) did not answer. Limits go on without it. Try again, and check that the Worker exports ControlObject and that a migration creates it.`;
 
 /** The advice after a change with an unknown result. */

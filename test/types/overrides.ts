@@ -56,7 +56,7 @@ export async function acceptsOverridesOfClientsAndRules({ LIMITS }: CallerEnv) {
   LIMITS.override("login", { effect: OFF, expiresIn: "2h" });
 }
 
-/** The snippets of docs/overrides.md and docs/programs.md. */
+/** The snippets of docs/programs.md. */
 export async function acceptsTheSnippetsOfTheDocumentation(env: CallerEnv, apiKey: string) {
   await env.LIMITS.override("api", {
     key: { "header:x-api-key": apiKey },

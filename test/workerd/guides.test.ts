@@ -6,8 +6,8 @@ import denyList from "guide:deny-list";
 import llm from "guide:llm-budget";
 import login from "guide:login";
 import agency from "guide:many-sites";
+import tried from "guide:replay";
 import saas from "guide:saas-plans";
-import tried from "guide:try-rules";
 import uploads from "guide:uploads";
 import webhooks from "guide:webhooks";
 import { sign } from "hono/jwt";
@@ -652,7 +652,7 @@ describe("docs/guides/denials.md", () => {
   });
 });
 
-describe("docs/guides/try-rules.md", () => {
+describe("docs/replay.md", () => {
   it("denies logins over the limit, and no search while its rule is in shadow mode", async () => {
     const { send } = workerWith(tried);
     const login = () => send("https://shop.example/login", { method: "POST" });

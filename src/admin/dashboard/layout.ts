@@ -92,7 +92,7 @@ export function unavailable(what: string, fault: string): Html {
     html`<p><b>${what} cannot be shown.</b> ${fault}</p>${
       fault === NO_CONTROL &&
       html`<p>Export the class <code>ControlObject</code> from the Worker, bind it as <code>WEIR_CONTROL</code>
-in <code>wrangler.toml</code>, add a migration, and deploy. The page docs/guides/upgrading.md has the lines.</p>`
+in <code>wrangler.toml</code>, add a migration, and deploy. The page docs/deploying.md has the lines.</p>`
     }`,
   );
 }

@@ -151,7 +151,7 @@ describe("warnings", () => {
       expect.stringMatching(/^ {4}.+\.$/),
       expect.stringMatching(/^ {4}Cure: Set onError: .+\.$/),
     ]);
-    expect(page).toMatch(/^Each code: https:.*docs\/check\.md\n$/);
+    expect(page).toMatch(/^Each code: https:.*docs\/codes\.md\n$/);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 

@@ -239,8 +239,8 @@ it("exits with 2 if the environment does not exist", async () => {
   expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/environment staging/) });
 });
 
-it("prints what docs/explain.md shows", async () => {
-  const page = await readFile(join(REPOSITORY, "docs/explain.md"), "utf8");
+it("prints what docs/replay.md shows", async () => {
+  const page = await readFile(join(REPOSITORY, "docs/replay.md"), "utf8");
   const [, command = "", shown] = /^npx weir (explain .*)\n\n(✓[^`]+)```/m.exec(page) ?? [];
   const args = command.replaceAll(/'[^']*'/g, (quoted) =>
     quoted.slice(1, -1).replaceAll(" ", "\0"),

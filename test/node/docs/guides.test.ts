@@ -67,9 +67,12 @@ it.each(GUIDES)("$title calls only rules that its configuration has", (each) => 
   }
 });
 
-describe("docs/guides/environments.md", () => {
-  const [, , ...rows] = readPage("docs/guides/environments.md").prose.filter((line) =>
-    line.startsWith("|"),
+describe("docs/deploying.md", () => {
+  const { prose } = readPage("docs/deploying.md");
+  const table = prose.slice(prose.findIndex((line) => line.startsWith("| inherited |")));
+  const rows = table.slice(
+    2,
+    table.findIndex((line) => line === ""),
   );
   const columns = [1, 2].map((at) =>
     rows.flatMap((row) => row.split("|")[at]?.match(/`([a-z_]+)`/g) ?? []),

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { apiRoutes } from "../../../src/admin/api.ts";
 import { metricsOf, metricsText } from "../../../src/admin/metrics.ts";
 import { RULES, TOTALS } from "../support/metrics.ts";
 import {
@@ -21,7 +22,7 @@ const metrics = [
 ];
 const samples = metrics.flatMap((metric) => metric.samples);
 const alerts = readFileSync(ALERTS, "utf8");
-const page = readPage("docs/metrics.md");
+const page = readPage("docs/operating.md");
 
 interface Panel {
   readonly id: number;
@@ -66,7 +67,7 @@ function labelsOf(all: readonly ParsedSample[]): object {
   return Object.assign({ job: "" }, ...all.map(({ labels }) => labels));
 }
 
-describe("docs/metrics.md", () => {
+describe("docs/operating.md", () => {
   it("lists all metrics with their types and labels", () => {
     const rows = page.lines.flatMap((line) => {
       const [, name, type, labels = ""] = /^\| `(weir_\w+)` \| (\w+) \| ([^|]*)\|/.exec(line) ?? [];
@@ -83,6 +84,15 @@ describe("docs/metrics.md", () => {
     const named = page.lines.join("\n").split("- **`outcome` of requests**")[1] ?? "";
     const outcomes = new Set(samples.flatMap(({ labels }) => labels.outcome ?? []));
     expect([...outcomes].filter((outcome) => !named.includes(`\`${outcome}\``))).toEqual([]);
+  });
+
+  it("lists the API's requests", () => {
+    const rows = page.lines.flatMap((line) => {
+      const [, method, path] = /^\| `([A-Z]+) (\w[\w-]*)[ ?`]/.exec(line) ?? [];
+      return method ? [`${method} /${path}`] : [];
+    });
+    const routes = apiRoutes.routes.map(({ method, path }) => `${method} ${path}`);
+    expect(rows.toSorted()).toEqual(routes.toSorted());
   });
 
   it("lists all alerts", () => {

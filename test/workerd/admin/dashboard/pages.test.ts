@@ -87,7 +87,7 @@ it("shows the steps to add the control object only if it is not bound", async ()
     return createDashboard({ operations: { statistics } }).text("/rules/search");
   };
   const unbound = await pageWith(NO_CONTROL);
-  expect(unbound).toContain("docs/guides/upgrading.md");
+  expect(unbound).toContain("docs/deploying.md");
   expect(unbound).toContain("add a migration");
   const failed = await pageWith("The control object (binding WEIR_CONTROL) did not answer.");
   expect(failed).toContain("did not answer");
