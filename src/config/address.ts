@@ -8,7 +8,7 @@ export class Address {
   readonly bytes: readonly number[];
   #text: string | undefined;
 
-  /** @param text the canonical notation, if it is known */
+  /** @param text the canonical notation, if known */
   constructor(bytes: readonly number[], text?: string) {
     this.bytes = bytes;
     this.#text = text;
@@ -21,8 +21,7 @@ export class Address {
   /** Whether the first bits of both addresses are equal, and both have the same IP version. */
   startsWith(other: Address, bits: number): boolean {
     if (this.bytes.length !== other.bytes.length) return false;
-    // This is a loop, because calling a function for each group takes long for thousands of
-    // addresses.
+    // A loop, because calling a function for each group takes long for thousands of addresses.
     for (let index = 0; index * 8 < bits; index++) {
       const difference = (this.bytes[index] ?? 0) ^ (other.bytes[index] ?? 0);
       if (difference >> bitsAfter(index, bits) !== 0) return false;
@@ -30,7 +29,7 @@ export class Address {
     return true;
   }
 
-  /** Returns this address with zeros after its first bits. */
+  /** Returns this address with zeros in place of all bits after the first ones. */
   masked(bits: number): Address {
     return new Address(
       this.bytes.map((byte, index) => {
@@ -56,7 +55,7 @@ export class Address {
   }
 }
 
-/** Returns the number of bits of a byte that come after the first `bits` of an address. */
+/** Returns the number of bits in a byte that come after the first bits of an address. */
 function bitsAfter(index: number, bits: number): number {
   return Math.min(8, Math.max(0, (index + 1) * 8 - bits));
 }
@@ -68,11 +67,11 @@ function groupsOf(bytes: readonly number[]): string[] {
 }
 
 /**
- * Parses an address. IPv4 must be four decimal numbers, because programs disagree about other
- * notations (`0x7f.1`, `0177.0.0.1`). IPv6 may be in any notation. A zone (`%eth0`) is ignored, because
- * it has a meaning on one machine only, and a client must not get a new counter by a zone.
+ * Parses an address. IPv4 must be four decimal numbers, because programs disagree about other notations (`0x7f.1`,
+ * `0177.0.0.1`). IPv6 may be in any notation. A zone (`%eth0`) is ignored: it has a meaning on one machine only, and
+ * must not give a client a new counter.
  *
- * @returns undefined for anything else
+ * @returns undefined for any other text
  */
 export function parseAddress(text: string): Address | undefined {
   return text.includes(":") ? parseIPv6(text) : parseIPv4(text);
@@ -96,8 +95,8 @@ function bytesOfIPv4(text: string): number[] | undefined {
 }
 
 /**
- * Parses an IPv6 address. The URL parser would take several microseconds for an address, and a
- * package would add 4 KB to each bundle after gzip.
+ * Parses an IPv6 address. The URL parser would take several microseconds. A package would add 4 KB to each bundle
+ * after gzip.
  */
 function parseIPv6(given: string): Address | undefined {
   const zoneAt = given.indexOf("%");
@@ -118,7 +117,7 @@ function parseIPv6(given: string): Address | undefined {
 /**
  * Returns the bytes of a part of an address, such as `2001:db8`.
  *
- * @param isEnd whether the part is the end of the address, which may be an IPv4 address
+ * @param isEnd whether the part is the end of the address, so that it may be an IPv4 address
  */
 function bytesOf(part: string, isEnd: boolean): number[] | undefined {
   const bytes: number[] = [];
@@ -146,16 +145,13 @@ const EMBEDDING: readonly { readonly network: Network; readonly at: number }[] =
   { network: networkOf("::ffff:0:0:0", 96), at: 12 },
   // NAT64: RFC 6052
   { network: networkOf("64:ff9b::", 96), at: 12 },
-  // NAT64: RFC 8215. Operators may choose the position in this network. This is the usual one.
+  // NAT64: RFC 8215. Operators may choose the position in this network. This position is the usual one.
   { network: networkOf("64:ff9b:1::", 48), at: 12 },
   // 6to4: RFC 3056
   { network: networkOf("2002::", 16), at: 2 },
 ];
 
-/**
- * Teredo: RFC 4380. Teredo inverts every bit of the IPv4 address, so that routers do not translate
- * the address.
- */
+/** Teredo: RFC 4380. It inverts every bit of the IPv4 address, so that routers do not translate the address. */
 const TEREDO = networkOf("2001::", 32);
 
 function networkOf(address: string, prefix: number): Network {
@@ -163,8 +159,8 @@ function networkOf(address: string, prefix: number): Network {
 }
 
 /**
- * Returns the IPv4 address that is embedded in an IPv6 address: mapped, translated, NAT64, 6to4 or
- * Teredo. All other addresses are returned unchanged.
+ * Returns the IPv4 address inside an IPv6 address: mapped, translated, NAT64, 6to4 or Teredo. Returns any other
+ * address unchanged.
  */
 export function unwrapIPv4(address: Address): Address {
   if (address.kind() === "ipv4") return address;
@@ -178,9 +174,8 @@ export function unwrapIPv4(address: Address): Address {
 /**
  * Parses a network such as `"198.51.100.0/24"` or `"2001:db8::/32"`, or a single address.
  *
- * @returns undefined for anything else, for an address with a zone (`%eth0`), and for IPv4 that is
- *   embedded in IPv6. Weir compares such clients by their IPv4 address, so the network would contain
- *   no client.
+ * @returns undefined for any other text, for an address with a zone (`%eth0`), and for IPv4 inside IPv6, because Weir
+ * compares such clients by their IPv4 address, so the network would contain no client
  */
 export function parseNetwork(text: string): Network | undefined {
   const slash = text.indexOf("/");
@@ -206,22 +201,21 @@ const NETWORK = faultText(
 const NETWORKS = faultText(() => `a list of one or more: ${NETWORK}`);
 
 /**
- * The maximum number of networks in one list. The list is read when the Worker starts, for which
- * Cloudflare allows one second of CPU time.
+ * The maximum number of networks in one list. The Worker reads the list while it starts, for which Cloudflare allows
+ * one second of CPU time.
  */
 export const MAX_NETWORKS = 50_000;
 
 /**
- * A set of networks. It stores each network as a text, and looks an address up once for each length of prefix in the
- * set.
+ * A set of networks. Stores each network as a text, and looks an address up once for each prefix length in the set.
  */
 export class NetworkSet {
   readonly #texts: readonly string[];
   readonly #keys: ReadonlySet<string>;
-  /** The lengths of the prefixes, each once, by the number of bytes of an address: 4 or 16. */
+  /** The distinct lengths of prefixes, by the number of bytes of an address: 4 or 16. */
   readonly #lengths: ReadonlyMap<number, readonly number[]>;
 
-  /** @param texts the networks as users write them, for messages */
+  /** @param texts the networks as the user wrote them, for messages */
   constructor(texts: readonly string[], networks: readonly Network[]) {
     this.#texts = texts;
     this.#keys = new Set(networks.map(([address, bits]) => keyOf(address, bits)));
@@ -230,7 +224,7 @@ export class NetworkSet {
     this.#lengths = new Map([4, 16].map((size) => [size, [...new Set(lengthsOf(size))]]));
   }
 
-  /** The number of networks, as the user has written them. */
+  /** The number of networks that the user wrote. */
   get size(): number {
     return this.#texts.length;
   }
@@ -240,26 +234,26 @@ export class NetworkSet {
     return lengths.some((bits) => this.#keys.has(keyOf(address, bits)));
   }
 
-  /** Yields the networks in the order in which the user has written them. */
+  /** Yields the networks in the user's order. */
   *[Symbol.iterator](): Generator<Network> {
     for (const text of this.#texts) yield parseNetwork(text) as Network;
   }
 
-  /** JSON contains the networks in the order in which the user has written them. */
+  /** JSON contains the networks in the user's order. */
   toJSON(): Network[] {
     return [...this];
   }
 }
 
-/** Returns the text of the network of an address: its IP version, its first bits, and their number. */
+/** Returns a text for the network of an address: its IP version, its first bits, and their number. */
 function keyOf(address: Address, bits: number): string {
   const { bytes } = address.masked(bits);
   return String.fromCharCode(bytes.length, ...bytes, bits);
 }
 
 /**
- * Returns the schema of a list of networks. It reads all elements in one pass, because Valibot's
- * schema of a list takes several times as long, and a list may have thousands of elements.
+ * Returns the schema of a list of networks. Reads all elements in one pass, because Valibot's schema of a list takes
+ * several times as long, and a list may have thousands of elements.
  */
 export function networks() {
   return v.pipe(
@@ -282,14 +276,14 @@ export function networks() {
 }
 
 /**
- * Returns a function that finds the value for a canonical host: the value of the host itself, or of the
- * longest `*.` name that matches the host.
+ * Returns a function that finds the value for a canonical host: the value of the host itself, or of the longest `*.`
+ * name that matches the host.
  *
- * @param byHost the keys are hosts as `parseHost` returns them
+ * @param byHost the values by hosts in the form of `parseHost`
  */
 export function hostLookup<T>(byHost: ReadonlyMap<string, T>): (host: string) => T | undefined {
-  // A client can send a host with many dots. So an ending of the host is looked up only if it has
-  // at most as many dots as a configured host.
+  // A client can send a host with many dots. So an ending of the host is looked up only if it has at most as many
+  // dots as a configured host.
   const maxDots = Math.max(0, ...[...byHost.keys()].map((host) => host.split(".").length - 1));
   return (host) => {
     let found = byHost.get(host);

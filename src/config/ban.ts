@@ -10,24 +10,23 @@ const LENGTHS = faultText('a list of 1 to 10 lengths of time, such as ["1m", "10
 const BAN = faultText(() => `${DURATION}; or ${LENGTHS}; or { lengths, forgetAfter }`);
 
 /**
- * How long a client is banned: a length of time, or a list of lengths for bans that become longer,
- * or an object that also sets the time after which a client's next ban has the first length again.
+ * The length of a ban; or a list of lengths, for bans that become longer; or an object that also sets the time after
+ * which a client's next ban has the first length again.
  */
 export type BanInput = DurationInput | readonly DurationInput[] | EscalatingBanInput;
 
 /** Bans that become longer each time. */
 export interface EscalatingBanInput {
   /**
-   * The lengths of a client's first ban, second ban and so on: 1 to 10 lengths of time. No length
-   * may be shorter than the one before it. The last length repeats.
+   * The lengths of a client's first ban, second ban and so on: 1 to 10 lengths of time, none shorter than the length
+   * before it. The last length repeats.
    *
    * @example ["1m", "10m", "1h"]
    */
   readonly lengths: readonly DurationInput[];
   /**
-   * How long Weir remembers a client's bans after the last of them has ended. After this time, the
-   * next ban has the first length again. It is written like `window`, and needs at least two
-   * lengths.
+   * The time for which Weir remembers a client's bans after the end of the last ban. After this time, the next ban
+   * has the first length again. Written like `window`. Needs at least two lengths.
    *
    * @default the last of the lengths
    * @example "1d"
@@ -44,16 +43,16 @@ export interface Ban {
 }
 
 /**
- * How a client's bans become longer. Each ban is a strike. The store counts a client's strikes, and
- * the number of strikes determines the length of the next ban.
+ * The way in which a client's bans become longer. Each ban is a strike. The store counts a client's strikes, and
+ * their number determines the length of the next ban.
  */
 export interface Escalation {
   /**
-   * The lengths of the first ban, the second ban and so on, in milliseconds: at least two, none
-   * shorter than the one before it. The last length repeats.
+   * The lengths of the first ban, second ban and so on, in milliseconds: at least two, none shorter than the length
+   * before it. The last length repeats.
    */
   readonly lengthsMs: readonly number[];
-  /** How long the store keeps the strikes after the end of the last ban, in milliseconds. */
+  /** The time for which the store keeps the strikes after the end of the last ban, in milliseconds. */
   readonly forgetAfterMs: number;
 }
 
@@ -97,9 +96,9 @@ const OneLength = parsed<unknown, Ban>((given) => {
 }, BAN);
 
 /**
- * The schema of `ban`. The type of the input selects the schema, so that each fault has the path of
- * its field. An object without the fields of {@link EscalatingBanInput} is probably a length of
- * time in another notation, so it gets the messages for a length.
+ * The schema of `ban`. The type of the input selects the schema, so that each fault has the path of its field. An
+ * object without the fields of {@link EscalatingBanInput} gets the messages for a length, because it is probably a
+ * length of time in another notation.
  */
 export const BanSchema = v.lazy<v.GenericSchema<BanInput, Ban>>((input) => {
   if (Array.isArray(input)) return LengthsAlone as v.GenericSchema<BanInput, Ban>;

@@ -6,13 +6,13 @@ import { printableSecretName } from "./tiers.ts";
 /** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
 export const COUNTERS_BINDING = "COUNTERS";
 /**
- * The name under which wrangler.toml binds the Durable Object namespace of `ControlObject`. Without
- * this binding, there are no statistics, no overrides and no dashboard.
+ * The name under which wrangler.toml binds the Durable Object namespace of `ControlObject`. Without this binding,
+ * there are no statistics, no overrides and no dashboard.
  */
 export const CONTROL_BINDING = "WEIR_CONTROL";
 /**
- * The name of the var that replaces `prefix` of the configuration, so that two environments with one
- * configuration can use one database.
+ * The name of the var that replaces the configuration's `prefix`, so that two environments with one configuration can
+ * use one database.
  */
 export const PREFIX_VAR = "WEIR_PREFIX";
 
@@ -20,11 +20,11 @@ export const PREFIX_VAR = "WEIR_PREFIX";
 export const MODE_VAR = "WEIR_MODE";
 
 /**
- * The name of the secret with which Weir hashes identities. With it, identities are HMACs; if it is not set,
- * they are plain hashes.
+ * The name of the secret with which Weir hashes identities. With the secret, identities are HMACs; without it, plain
+ * hashes.
  */
 export const KEY_SECRET = "WEIR_KEY_SECRET";
-/** The minimum length of `WEIR_KEY_SECRET`, in characters: 192 bits in random base64. */
+/** The minimum length of this secret, in characters. 32 characters of random base64 hold 192 bits. */
 export const MIN_KEY_SECRET = 32;
 
 /** The name of the secret with which operators may read and change everything below `/_weir/`. */
@@ -37,7 +37,7 @@ export const MIN_ADMIN_TOKEN = 32;
 export const ACCESS_TEAM = "WEIR_ACCESS_TEAM";
 /** The name of the var with the audience tag (AUD) of the Access application. */
 export const ACCESS_AUD = "WEIR_ACCESS_AUD";
-/** The name of the var that lets users of Access only read, if it is `read`. */
+/** The name of the var with the role of users of Access: with `read`, they only read. */
 export const ACCESS_ROLE = "WEIR_ACCESS_ROLE";
 
 /** Returns the names of all bindings, secrets and vars that Weir reads for a configuration. */
@@ -63,13 +63,13 @@ export function bindingNames(config: Config): string[] {
   ];
 }
 
-/** Returns the names of the service bindings that a configuration names as origins, each once. */
+/** Returns the names of the service bindings of a configuration's origins, each once. */
 function originBindings({ origin, origins }: Config): string[] {
   const names = [origin, ...(origins?.values() ?? [])].flatMap((each) => each?.binding ?? []);
   return [...new Set(names)];
 }
 
-/** Returns the names of the configured secrets, each with the effect if the secret is not set. */
+/** Returns the names of the configured secrets, with the effect of each missing secret. */
 export function secretEffects({ rules, jwt }: Config): Map<string, string> {
   const names = new Map<string, string>();
   for (const { name, exempt } of rules) {
@@ -100,16 +100,16 @@ function isObject(value: unknown): value is object {
 const DEPLOYMENT_MODES = ["enforce", "shadow", "off"] as const;
 
 /**
- * What a deployment does with all rules. `enforce`: each rule has its own mode. `shadow`: every rule
- * is in shadow mode. `off`: no rule applies.
+ * The effect of a deployment on all rules. `enforce`: each rule has its own mode. `shadow`: every rule is in shadow
+ * mode. `off`: no rule applies.
  */
 export type DeploymentMode = (typeof DEPLOYMENT_MODES)[number];
 
 /**
- * Reads the mode of a deployment. Upper case is accepted, because the var is often set in a hurry.
+ * Reads the mode of a deployment. Accepts upper case, because the var is often set in a hurry.
  *
- * @returns undefined if the var has another value. Limits then stay enforced: a misspelt word must
- * not turn them off
+ * @returns undefined if the var has another value. Limits then stay enforced, because a misspelt word must not turn
+ * them off
  */
 export function readDeploymentMode(env: Env): DeploymentMode | undefined {
   const value = env[MODE_VAR];
@@ -118,7 +118,7 @@ export function readDeploymentMode(env: Env): DeploymentMode | undefined {
   return DEPLOYMENT_MODES.find((mode) => mode === word);
 }
 
-/** Returns the rules as a deployment applies them. */
+/** Returns the rules with the deployment's mode. */
 export function rulesInMode(rules: readonly Rule[], mode: DeploymentMode): readonly Rule[] {
   if (mode === "off") return [];
   return mode === "shadow" ? rules.map(shadowed) : rules;
@@ -143,8 +143,7 @@ export type StoreBinding =
   | Misconfigured;
 
 /**
- * Returns the first part of every stored key: the var {@link PREFIX_VAR}, or `prefix` of the
- * configuration if the var is not set.
+ * Returns the first part of every stored key: the var {@link PREFIX_VAR}, or the configuration's `prefix` without it.
  */
 export function readPrefix(config: Config, env: Env): string | Misconfigured {
   const value = env[PREFIX_VAR];
@@ -175,8 +174,8 @@ function readStore({ store }: Config, env: Env): StoreBinding {
 }
 
 /**
- * Returns a fault if a token is set without its URL. In this case, Durable Objects count the
- * requests, although the token shows that the operator wants Redis.
+ * Returns a fault if a token is set without its URL. Durable Objects then count the requests, although the token
+ * shows that the operator wants Redis.
  */
 function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
   if (chosen || store.kind !== "durable-object" || !textVar(env, "UPSTASH_REDIS_REST_TOKEN"))
@@ -208,34 +207,31 @@ export type OriginBinding =
 /** The settings that follow from a configuration and a Worker's bindings. */
 export interface ResolvedBindings {
   readonly store: StoreBinding;
-  /** The first part of every stored key: the var `WEIR_PREFIX`, or `prefix` if it is not set. */
+  /** The first part of every stored key: see `readPrefix`. */
   readonly prefix: string;
-  /** What the deployment does with all rules: the var `WEIR_MODE`. */
+  /** The effect of the deployment on all rules: the var `WEIR_MODE`. */
   readonly mode: DeploymentMode;
   readonly origin: OriginBinding;
   /** The origins of single hosts. `*.example.com` stands for every host below `example.com`. */
   readonly origins: ReadonlyMap<string, OriginBinding>;
-  /** Cloudflare's own limiter, if the configuration names it and it is bound. */
+  /** Cloudflare's own limiter, if it is configured and bound. */
   readonly nativeLimiter?: RateLimit;
   /** The secret with which identities are computed; undefined if {@link KEY_SECRET} is not set. */
   readonly keySecret?: string;
-  /** The values of the configured secrets that are set. The keys are the names of the secrets. */
+  /** The values of the configured secrets that are set, by the secrets' names. */
   readonly secrets: ReadonlyMap<string, string>;
   /**
-   * Faults of the store, the native limiter and the mode. These faults also affect a `WeirService`.
-   * The texts contain no secret.
+   * Faults of the store, the native limiter and the mode, which also affect a `WeirService`. The texts contain no
+   * secret.
    */
   readonly limiterFaults: readonly string[];
-  /**
-   * Faults that affect only HTTP requests: secrets that are not set. The texts contain no secret.
-   */
+  /** Faults that affect only HTTP requests: missing secrets. The texts contain no secret. */
   readonly requestFaults: readonly string[];
 }
 
 /**
- * Reads the bindings once for an isolate. The function throws no error for a faulty setting,
- * because an error would take the whole site down. The setting becomes {@link Misconfigured}
- * instead. A store with a fault decides no request, so the rules' `onError` applies.
+ * Reads the bindings once for an isolate. A faulty setting becomes {@link Misconfigured}, because an error would take
+ * the whole site down. A store with a fault decides no request, so the rules' `onError` applies.
  */
 export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const names = secretEffects(config);
@@ -248,10 +244,10 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     .filter(([name]) => !secrets.has(name))
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
   const nativeLimiter = readNativeLimiter(config, env);
-  // If the key secret is faulty, nothing is decided, because the operator wants no plain hashes.
+  // With a faulty key secret, Weir decides no request, because the operator wants no plain hashes.
   const keySecret = readKeySecret(env);
-  // If the prefix is faulty, Weir decides no request: another prefix could select the counters of
-  // another environment.
+  // With a faulty prefix, Weir decides no request, because another prefix could select the counters of another
+  // environment.
   const prefix = readPrefix(config, env);
   const store =
     [keySecret, prefix].find((value) => typeof value === "object") ?? readStore(config, env);
@@ -289,8 +285,8 @@ function notSet(secret: string): string {
 
 function readKeySecret(env: Env): string | Misconfigured | undefined {
   const value = env[KEY_SECRET];
-  // A secret that consists only of white space is a mistake, for example because a file could not
-  // be read. So it counts as a fault and does not lead to plain hashes.
+  // A secret of only white space is a mistake, for example because a file could not be read. So it counts as a fault,
+  // instead of leading to plain hashes.
   if (value === undefined || value === "") return undefined;
   const secret = textVar(env, KEY_SECRET);
   if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;

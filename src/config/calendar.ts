@@ -3,8 +3,8 @@ import { faultText } from "./faults.ts";
 import { parsedText } from "./fields.ts";
 
 /**
- * Whether a text is the name of a time zone that this runtime knows. An offset such as `+01:00` is
- * not accepted, because an offset has no summer time.
+ * Whether a text is the name of a time zone that this runtime knows. False for an offset such as `+01:00`, because an
+ * offset has no summer time.
  */
 function isTimeZone(text: string): boolean {
   if (!/^[A-Za-z][\w+/-]{0,63}$/.test(text)) return false;
@@ -25,7 +25,7 @@ export function localTimeAt(timeZone: string, time: number): number {
   return time + offsetAt(timeZone, time);
 }
 
-/** Returns the time of a zone's clocks minus UTC, in milliseconds. */
+/** Returns the offset of a zone's clocks from UTC, in milliseconds. */
 export function offsetAt(timeZone: string, time: number): number {
   // `tzOffset` returns minutes, with a fraction if an old offset of the zone has seconds.
   return timeZone === "UTC"
@@ -42,8 +42,8 @@ const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
 
 /**
- * The length of each unit in milliseconds, without changes of the clocks. For months and years,
- * this is the length of the longest month and year.
+ * The length of each unit in milliseconds, without changes of the clocks: for months and years, that of the longest
+ * month and year.
  */
 const UNIT_MS: Readonly<Record<CalendarUnit, number>> = {
   day: DAY_MS,
@@ -52,14 +52,11 @@ const UNIT_MS: Readonly<Record<CalendarUnit, number>> = {
   year: 366 * DAY_MS,
 };
 
-/**
- * When a window begins within its unit. Each unit uses only some of the fields: days use only
- * `timeMs`.
- */
+/** The start of a window within its unit. Each unit uses only some of the fields: days use only `timeMs`. */
 interface CalendarStart {
   /** The month of a year, 1 to 12. */
   readonly month: number;
-  /** The day of a month, 1 to 31. In a shorter month it stands for the last day. */
+  /** The day of a month, 1 to 31. In a shorter month, the last day. */
   readonly day: number;
   /** The day of a week, 1 (Monday) to 7. */
   readonly weekday: number;
@@ -68,8 +65,8 @@ interface CalendarStart {
 }
 
 /**
- * The windows of a calendar: local days, weeks, months or years. It contains only plain data,
- * because the Worker sends it to Durable Objects.
+ * The windows of a calendar: local days, weeks, months or years. Contains only plain data, because the Worker sends
+ * it to Durable Objects.
  */
 export interface Calendar extends CalendarStart {
   /** A text that is different for every calendar: `month Europe/Berlin 15 09:00`. */
@@ -84,8 +81,8 @@ export function isCalendarUnit(value: unknown): value is CalendarUnit {
 }
 
 /**
- * Returns the length of a calendar's windows in milliseconds, without changes of the clocks. Months
- * have 31 days and years have 366.
+ * Returns the length of a calendar's windows in milliseconds, without changes of the clocks. A month has 31 days, and
+ * a year has 366 days.
  */
 export function unitLengthMs(unit: CalendarUnit): number {
   return UNIT_MS[unit];
@@ -114,20 +111,19 @@ function twoDigits(number: number): string {
   return String(number).padStart(2, "0");
 }
 
-/** The parts of `start` that concern calendar windows: `15 09:00`, `monday`, `04-06` or `09:00`. */
+/** Matches the `start` of calendar windows: `15 09:00`, `monday`, `04-06` or `09:00`. */
 const START = /^(?=.)(?:(?:(\d\d)-)?(\d\d?)|([a-z]+))?(?:(?:^| )([01]\d|2[0-3]):([0-5]\d))?$/;
 
 /**
  * Parses a `start` of calendar windows.
  *
- * @returns the given parts; undefined for anything else, and for a date that no year has
+ * @returns the given parts; undefined for any other text, and for a date that no year has
  */
 export function parseCalendarStart(text: string): Partial<CalendarStart> | undefined {
   const [match, month, day, weekdayName, hours, minutes] = START.exec(text) ?? [];
   if (match === undefined) return undefined;
   const weekday = weekdayName ? WEEKDAYS.indexOf(weekdayName) + 1 : undefined;
-  // The date must exist in the year 2000, which is a leap year. If no month is given, the day must
-  // exist in January.
+  // The date must exist in the leap year 2000. Without a month, the day must exist in January.
   const date = day && new Date(Date.UTC(2000, Number(month ?? 1) - 1, Number(day)));
   const isDate = !date || (date.getUTCDate() === Number(day) && Number(month ?? 1) <= 12);
   if (weekday === 0 || !isDate || month === "00") return undefined;
@@ -152,10 +148,10 @@ export function calendarStartAt(timeZone: string, time: number): CalendarStart {
 }
 
 /**
- * Reads a time with its zone, such as `2026-12-01T08:00:00Z`. `Date.parse` alone takes the 30th of February for
+ * Reads a time with its zone, such as `2026-12-01T08:00:00Z`. `Date.parse` alone would read the 30th of February as
  * the 2nd of March.
  *
- * @returns milliseconds since the Unix epoch; NaN if there is no such time
+ * @returns milliseconds since the Unix epoch; NaN if this time does not exist
  */
 export function parseIsoTime(text: string): number {
   const day = text.slice(0, 10);
@@ -172,21 +168,18 @@ export const TIME_ZONE = faultText(
   'the IANA name of a time zone, such as "Europe/Berlin" or "UTC"',
 );
 
-/** When windows begin: at one time for all clients, or at a time derived from each client's key. */
+/** The start of windows: a time for all clients, or a time derived from each client's key. */
 export interface Start {
   readonly spread: boolean;
   /** A time at which a window of a fixed length begins, in milliseconds after the Unix epoch. */
   readonly startMs: number;
-  /**
-   * Whether `start` is a time with its zone. Calendar windows then begin at the local time of
-   * `startMs`.
-   */
+  /** Whether `start` is a time with its zone. Calendar windows then begin at the local time of `startMs`. */
   readonly isTime?: true;
-  /** Present if `start` has a notation that only calendar windows have, such as `15 09:00`. */
+  /** Present if `start` is in a notation for calendar windows only, such as `15 09:00`. */
   readonly parts?: Partial<CalendarStart>;
 }
 
-/** When windows begin, and the time zone of calendar windows. */
+/** The start of windows, and the time zone of calendar windows. */
 export interface ZonedStart extends Start {
   readonly timeZone: string;
 }

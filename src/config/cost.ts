@@ -27,54 +27,52 @@ export const NEEDS_SETTLE = faultText(
 );
 const RESERVE = faultText(() => `a whole number from 1 to ${MAX_LIMIT}, or ${OF_REQUEST}`);
 
-/** The source of a cost before the request is forwarded. */
+/** The source of the cost of a request before it is forwarded. */
 export type RequestCostInput = LiteralUnion<"custom:depth" | "body:bytes">;
 
-/** The source of a cost after the response has arrived. */
+/** The source of the cost of a request after the response has arrived. */
 export type ResponseCostInput = LiteralUnion<"header:x-cost" | "custom:usage">;
 
 /** A cost that Weir computes, with bounds. One of `from`, `reserve` and `settle` is required. */
 export interface ComputedCostInput {
   /**
-   * What determines the cost before the request is forwarded: `"custom:NAME"` for the result of your
-   * function `custom.costs.NAME`, or `"body:bytes"` for the length of the body. Cannot be set
-   * together with `reserve` or `settle`.
+   * The source of the cost before the request is forwarded: `"custom:NAME"` for the result of your function
+   * `custom.costs.NAME`, or `"body:bytes"` for the length of the body. Cannot be set together with `reserve` or
+   * `settle`.
    *
    * @default none: `reserve` or `settle` determines the cost
    * @example "custom:depth"
    */
   readonly from?: RequestCostInput | undefined;
   /**
-   * The cost that is charged before the request is forwarded, and corrected by `settle`: a whole
-   * number from 1 to 999999999999999, `"custom:NAME"` for the result of your function
-   * `custom.costs.NAME`, or `"body:bytes"` for the length of the body. Needs `settle`. With
-   * `for: "programs"`, it is a number, and needs no `settle`, because the program settles it.
+   * The cost that is charged before the request is forwarded, and corrected by `settle`: a whole number from 1 to
+   * 999999999999999, `"custom:NAME"` for the result of your function `custom.costs.NAME`, or `"body:bytes"` for the
+   * length of the body. Needs `settle`. With `for: "programs"`, the reserve is a number and needs no `settle`,
+   * because the program settles it.
    *
    * @default nothing is charged before the response
    * @example 1200
    */
   readonly reserve?: number | RequestCostInput | undefined;
   /**
-   * What determines the final cost: `"header:NAME"` for the number in that header field of the
-   * origin's response, or `"custom:NAME"` for the result of your function `custom.settle.NAME`. If
-   * `reserve` is set, the difference is charged or given back; otherwise, the whole cost is charged
-   * after the response arrives.
+   * The source of the final cost: `"header:NAME"` for the number in the header NAME of the origin's response, or
+   * `"custom:NAME"` for the result of your function `custom.settle.NAME`. If `reserve` is set, the difference is
+   * charged or given back; otherwise, the whole cost is charged after the response arrives.
    *
    * @default none: the cost before the request is final
    * @example "header:x-tokens-used"
    */
   readonly settle?: ResponseCostInput | undefined;
   /**
-   * The highest cost of a request: a whole number from 1 to 999999999999999. A higher cost counts
-   * as this cost.
+   * The maximum cost of a request: a whole number from 1 to 999999999999999. A higher cost counts as this cost.
    *
    * @default no maximum
    */
   readonly max?: number | undefined;
   /**
    * The cost if a complete response states no cost: a whole number from 0 to 999999999999999, at most `max`. If the
-   * response breaks off before it states the cost, the reserve stays charged; without a reserve, `max` is charged. An
-   * unknown cost before the request is never lower than `max`, because clients can cause it.
+   * response breaks off before it states the cost, the reserve stays charged; without a reserve, `max` is charged. If
+   * the cost before the request is unknown, at least `max` is charged, because a client can make a cost unknown.
    *
    * @default the reserve, else 1
    */
@@ -83,7 +81,7 @@ export interface ComputedCostInput {
 
 /**
  * The quota that a request takes: a number, or the source of the number. A text is the short form of an object:
- * `"custom:NAME"` and `"body:bytes"` of `{ from }`, and `"header:NAME"` of `{ settle }`.
+ * `"custom:NAME"` and `"body:bytes"` stand for `{ from }`, and `"header:NAME"` for `{ settle }`.
  */
 export type CostInput =
   | number
@@ -95,7 +93,7 @@ export type RequestCost =
   | { readonly kind: "custom"; readonly name: string }
   | { readonly kind: "body" };
 
-/** The source of a cost after the response has arrived: a header field in lower case, or a function. */
+/** The source of a cost after the response has arrived: a header, in lower case, or a function. */
 export interface ResponseCost {
   readonly kind: "header" | "custom";
   readonly name: string;
@@ -103,17 +101,17 @@ export interface ResponseCost {
 
 /** A cost that Weir computes for each request. */
 export interface ComputedCost {
-  /** The charge before the request; undefined if there is none. A number is a reserve. */
+  /** The charge before the request; undefined if nothing is charged. A number is a reserve. */
   readonly before: number | RequestCost | undefined;
-  /** The source of the final cost; undefined if `before` is final, or if programs settle the reserve themselves. */
+  /** The source of the final cost; undefined if `before` is final, or if programs settle the rule's reserve. */
   readonly settle: ResponseCost | undefined;
-  /** The highest cost; undefined if there is none. */
+  /** The maximum cost; undefined if there is none. */
   readonly max: number | undefined;
   /** The cost if the true cost is unknown; undefined if the configuration has none. */
   readonly default: number | undefined;
 }
 
-/** The cost of a request. */
+/** The cost of a request under a rule. */
 export type Cost = number | ComputedCost;
 
 const Text = parsed<number | string, Cost>(parseCost, COST);
@@ -169,7 +167,7 @@ const Computed = v.pipe(
         "from",
       );
     } else if (reserve !== undefined && typeof reserve !== "number" && settle === undefined) {
-      // The rule's `for` decides whether a number needs settle: see `checkCost` in rule.ts.
+      // The rule's `for` decides whether a number needs `settle`: see `checkCost` in rule.ts.
       refuse(NEEDS_SETTLE, "settle");
     } else if (from === undefined && reserve === undefined && settle === undefined) {
       refuse(faultText("a cost needs from, or settle, or reserve and settle"));
@@ -194,15 +192,14 @@ const Computed = v.pipe(
 );
 
 /** The schema of {@link CostInput}. */
-// The type of the input selects the schema, because the message of a union would not contain the
-// path of a fault within the object.
+// The type of the input selects the schema. The message of a union would lack the path of a fault within the object.
 export const CostSchema = v.lazy<v.GenericSchema<CostInput, Cost>>((input) =>
   isRecord(input) ? Computed : Text,
 );
 
 /**
- * Returns the reserve of a cost that may have faults. A parsed cost stores the reserve in `before`, and
- * a number there is always a reserve.
+ * Returns the reserve of a cost that may have faults. A parsed cost has the reserve in `before`, where a number is
+ * always a reserve.
  */
 export function reserveIn(cost: Fields): unknown {
   return cost.before ?? cost.reserve;
@@ -211,7 +208,7 @@ export function reserveIn(cost: Fields): unknown {
 const COUNT = faultText('"request", or { status: [401, 403] }');
 const STATUSES = faultText("a list of HTTP statuses");
 
-/** Which requests are charged, by the HTTP status of their response. */
+/** Selects the requests that are charged, by the HTTP status of their response. */
 export interface CountStatusInput {
   /**
    * The HTTP statuses (100 to 599) of the responses whose requests are charged.
@@ -220,19 +217,18 @@ export interface CountStatusInput {
    */
   readonly status: readonly number[];
   /**
-   * `true`: a request is charged before it is forwarded, and gets its quota back if its response
-   * has another status. So concurrent requests cannot exceed the limit. `false`: a request is
-   * charged after its response arrives.
+   * `true`: a request is charged before it is forwarded, and gets its quota back if its response has another status.
+   * So concurrent requests cannot exceed the limit. `false`: a request is charged after its response arrives.
    *
    * @default false
    */
   readonly reserve?: boolean | undefined;
 }
 
-/** Which requests are charged: all, or only those whose response has one of these HTTP statuses. */
+/** The requests that are charged: all, or only requests whose response has one of these HTTP statuses. */
 export type CountInput = "request" | CountStatusInput;
 
-/** Which requests are charged, by the HTTP status of their response. */
+/** The requests that are charged, by the HTTP status of their response. */
 export interface StatusCount {
   readonly statuses: readonly number[];
   /** Whether a request is charged before it is forwarded. */
@@ -255,8 +251,7 @@ const Word = v.pipe(
 );
 
 /** The output is undefined if every request is charged. */
-// The type of the input selects the schema. A union is not used, because its message would not
-// contain the path of a fault within the object.
+// The type of the input selects the schema. The message of a union would lack the path of a fault within the object.
 export const CountSchema = v.lazy<v.GenericSchema<CountInput, StatusCount | undefined>>((input) =>
   isRecord(input) ? Status : Word,
 );

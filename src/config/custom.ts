@@ -7,16 +7,13 @@ import { anyMapOf, fields, textMatching } from "./fields.ts";
 /** The quota of one policy for one client, after a decision. A policy is one window of a rule. */
 export interface Quota {
   /**
-   * The policy's name in the RateLimit fields. It is the rule's name, with the window appended if
-   * the rule has several windows, such as `search/1m`.
+   * The policy's name in the RateLimit headers: the rule's name. If the rule has several windows, the window is
+   * appended, such as `search/1m`.
    */
   readonly policy: string;
   /** The quota that each window grants. */
   readonly limit: number;
-  /**
-   * The length of a window, in milliseconds. Calendar windows have different lengths, so for these
-   * it is the length of the current window.
-   */
+  /** The length of the window in milliseconds; for calendar windows, the length of the current window. */
   readonly windowMs: number;
   /** The unit of the calendar, if the window is a calendar window. */
   readonly calendar?: CalendarUnit;
@@ -25,13 +22,12 @@ export interface Quota {
   /** Milliseconds until the current window ends; more than 0. */
   readonly resetMs: number;
   /**
-   * The time at which the current window ends, in milliseconds since the Unix epoch. The store's
-   * clock determines this time; after a refund, and with `clock: "edge"`, the Worker's clock does.
+   * The time at which the current window ends, in milliseconds since the Unix epoch. The store's clock determines
+   * this time. After a refund, and with `clock: "edge"`, the Worker's clock does.
    */
   readonly resetAt: number;
   /**
-   * Whether the request exceeds this quota. It is then denied or, if the rule has the mode `mark`,
-   * marked.
+   * Whether the request exceeds this quota. The request is then denied or, if the rule has the mode `mark`, marked.
    */
   readonly violated: boolean;
   /**
@@ -40,23 +36,23 @@ export interface Quota {
    */
   readonly retryAfterMs: number;
   /**
-   * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no
-   * quota is reserved. A check returns the time for the quota that it would reserve.
+   * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no quota is reserved.
+   * After a check, the time for the quota that it would reserve.
    */
   readonly reservationDelayMs: number;
 }
 
 declare global {
-  // `wrangler types` adds a project's bindings to this interface. The interface is declared here
-  // too, because this file must compile without the types of Workers.
+  // `wrangler types` adds a project's bindings to this interface. It is also declared here, because this file must
+  // compile without the types of Workers.
   namespace Cloudflare {
     interface Env {}
   }
 }
 
 /**
- * The type of a Worker's bindings: the bindings that `wrangler types` has generated. Without them, it is
- * `any`, so that every binding compiles.
+ * The type of a Worker's bindings, from `wrangler types`. If no bindings are generated, it is `any`, so that every
+ * binding compiles.
  */
 export type WorkerBindings = keyof Cloudflare.Env extends never
   ? // biome-ignore lint/suspicious/noExplicitAny: the compiler does not know the project's bindings.
@@ -72,7 +68,7 @@ export type WorkerBindings = keyof Cloudflare.Env extends never
 export interface CustomContext<Bindings = WorkerBindings> {
   /** The Worker's bindings: its vars, secrets, KV namespaces, services and so on. */
   readonly env: Bindings;
-  /** Cloudflare's context of this request. `waitUntil` lets a task run after the response is sent. */
+  /** Cloudflare's context of this request. With `waitUntil`, a task can run after the response is sent. */
   readonly ctx: { waitUntil(task: Promise<unknown>): void };
   /**
    * Hono's context of this request, for example for the session of the user: `c?.get("session")`.
@@ -85,21 +81,20 @@ export interface CustomContext<Bindings = WorkerBindings> {
 export type CustomKeyValue = string | null | undefined;
 
 /**
- * Computes the value of a key `custom:NAME`. The key counts as absent if the function throws, if it
- * takes longer than `timeoutMs`, or if its result is an empty text or not a text. Weir then uses
- * the next alternative of the key, or the client's address.
+ * Computes the value of a key `custom:NAME`. The key counts as absent if the function throws, if it takes longer than
+ * `timeoutMs`, or if its result is an empty text or not a text. Weir then uses the next alternative of the key, or
+ * the client's address.
  *
- * A function receives the request that will be forwarded. To read the body, it must clone the
- * request.
+ * The function receives the request that will be forwarded. To read the body, it must clone the request.
  */
 export type CustomKey = CustomFunction<CustomContext, CustomKeyValue>;
 
-/** The result of a function that computes a cost. If it is no whole number, the cost is unknown. */
+/** The result of a function that computes a cost. If it is not a whole number, the cost is unknown. */
 export type CustomCostValue = number | undefined;
 
 /**
- * The result of a settle function that knows only a part of the cost, for example because the
- * response has broken off. The cost is unknown, but each rule charges at least this number.
+ * The result of a settle function that knows only a part of the cost, for example because the response broke off. The
+ * cost is then unknown, but each rule charges at least this number.
  */
 export interface PartialCost {
   /** A whole number from 0 to 999999999999999. */
@@ -110,21 +105,19 @@ export interface PartialCost {
 export type CustomSettleValue = CustomCostValue | PartialCost;
 
 /**
- * Computes the cost of a request for `cost: "custom:NAME"`: a whole number from 0 to
- * 999999999999999. A request with a cost of 0 is free. The cost counts as unknown if the result is
- * any other value, if the function throws, or if it takes longer than `timeoutMs`. Weir then charges
- * the `max` of the rule's cost, else its `default`, but at least 1.
+ * Computes the cost of a request for `cost: "custom:NAME"`: a whole number from 0 to 999999999999999. A request with
+ * a cost of 0 is free. The cost counts as unknown if the result is any other value, if the function throws, or if it
+ * takes longer than `timeoutMs`. Weir then charges the `max` of the rule's cost, else its `default`, but at least 1.
  *
- * A function receives the request that will be forwarded. To read the body, it must clone the
- * request.
+ * The function receives the request that will be forwarded. To read the body, it must clone the request.
  *
  * @example async (request) => [await request.clone().json()].flat().length
  */
 export type CustomCost = CustomFunction<CustomContext, CustomCostValue> &
   TokensOf<"request"> & {
     /**
-     * The lowest number that the function returns. While a client has less quota left, Weir denies its
-     * requests from memory without calling the function.
+     * The lowest number that the function returns. While a client has less quota left, Weir denies its requests from
+     * memory without calling the function.
      *
      * @default 0
      */
@@ -140,17 +133,16 @@ export interface SettleContext<Bindings = WorkerBindings> extends CustomContext<
   /** The request that was forwarded. Its body has been read. */
   readonly request: Request;
   /**
-   * The cost that was charged before the request was forwarded, or 0. If functions settle several
-   * rules of the request, this is the highest of their charges. If the function returns undefined,
-   * a reserve stays charged, unless the rule's cost has a `default`.
+   * The cost that was charged before the request was forwarded, or 0. If functions settle several rules of the
+   * request, this is the highest of their charges. If the function returns undefined, a reserve stays charged, unless
+   * the rule's cost has a `default`.
    */
   readonly reserved: number;
 }
 
 /**
- * Computes the final cost of a request for `settle: "custom:NAME"`: a whole number from 0 to
- * 999999999999999. Its first argument is the origin's response, whose body the function may read to
- * the end while the client receives it.
+ * Computes the final cost of a request for `settle: "custom:NAME"`: a whole number from 0 to 999999999999999. Its
+ * first argument is the origin's response. The function may read its body to the end while the client receives it.
  *
  * @example async (response) => (await response.json()).usage.total_tokens
  */
@@ -158,29 +150,29 @@ export type CustomSettle = CustomFunction<SettleContext, CustomSettleValue, Resp
   TokensOf<"response">;
 
 /**
- * Lets the compiler refuse `llmUsage()` in `custom.costs` and `llmReserve()` in `custom.settle`. At run time, no
- * function has this property.
+ * Lets the compiler refuse `llmUsage()` in `custom.costs` and `llmReserve()` in `custom.settle`. The property exists
+ * in types only, and your own functions do not need it.
  */
 export interface TokensOf<Subject extends "request" | "response"> {
   readonly tokensOf?: Subject;
 }
 
-/** A denied request, as a function in `custom.responses` sees it. */
+/** A denied request: the first argument of a function in `custom.responses`. */
 export interface Denial {
-  /** The name of the rule that answers: the first rule that denied the request. */
+  /** The name of the first rule that denied the request. */
   readonly rule: string;
   /**
-   * Milliseconds until the same request may be admitted, without the rule's `retryJitter`. A request
-   * whose cost is above the limit is never admitted.
+   * Milliseconds until the same request may be admitted, without the rule's `retryJitter`. A request with a cost
+   * above the limit is never admitted.
    */
   readonly retryAfterMs: number;
-  /** The value of the header field Retry-After: whole seconds, with the rule's `retryJitter`. */
+  /** The value of the header Retry-After: whole seconds, with the rule's `retryJitter`. */
   readonly retryAfterSeconds: number;
   /** The quotas that denied the request, at least one. */
   readonly violated: readonly Quota[];
   /**
-   * The quotas of all rules that apply to the request, one for each window. A denial from memory may
-   * lack some of them.
+   * The quotas of all rules that apply to the request, one for each window. A denial from memory may lack some
+   * quotas.
    */
   readonly quotas: readonly Quota[];
 }
@@ -192,42 +184,42 @@ export interface Denial {
  */
 export interface DenialContext<Bindings = WorkerBindings> extends CustomContext<Bindings> {
   /**
-   * The denied request. It is not forwarded, so the function may read its body. A client can send a body
-   * of any length, so read only bodies whose Content-Length is small.
+   * The denied request. It is not forwarded, so the function may read its body. Read only bodies with a small
+   * Content-Length, because a client can send a body of any length.
    */
   readonly request: Request;
 }
 
 /**
- * Creates the response to a denied request for `response: "custom:NAME"`. The status must be 200, or
- * from 400 to 599. Weir sets Retry-After, Cache-Control: no-store and the RateLimit fields, and replaces
- * such fields of the response. It keeps Access-Control-* and Vary. If the response has neither
- * Access-Control-Allow-Origin nor Access-Control-Allow-Credentials, pages of all other origins may read
- * it, but not if they send cookies. The default response replaces the result if the function throws, if its result is no such response, if the body fails or is longer
- * than 1 MiB, or if the function and the body take longer than `timeoutMs`.
+ * Creates the response to a denied request for `response: "custom:NAME"`. The status must be 200, or from 400 to 599.
+ * The default response replaces the result if the function throws, if the status is not allowed, if the body fails or
+ * is longer than 1 MiB, or if the function and the body take longer than `timeoutMs`.
+ *
+ * Weir sets Retry-After, Cache-Control: no-store and the RateLimit headers, and replaces these headers of the
+ * response. It keeps Access-Control-* and Vary. If the response has neither Access-Control-Allow-Origin nor
+ * Access-Control-Allow-Credentials, pages of all other origins may read it, but not if they send cookies.
  *
  * @example ({ retryAfterSeconds }) => Response.json({ wait: retryAfterSeconds }, { status: 429 })
  */
 export type CustomResponse = CustomFunction<DenialContext, Response, Denial>;
 
 /**
- * The type of a function in `custom`. Its arguments have the types `Subject` and `Context`, and it
- * returns a `Result` or a promise of one.
+ * The type of a function in `custom`. Its arguments have the types `Subject` and `Context`. It returns a `Result`, or
+ * a promise of a `Result`.
  */
 type CustomFunction<Context, Result, Subject = Request> =
   | TypedFunction<Subject, Context, Result>
   | AnnotatedFunction<Result>;
 
-/** The compiler uses this type to infer the types of parameters that have no annotation. */
+/** The compiler infers the types of parameters without annotations from this type. */
 type TypedFunction<Subject, Context, Result> = (
   subject: Subject,
   context: Context,
 ) => Result | Promise<Result>;
 
 /**
- * Accepts functions whose parameters have any annotation, such as the project's own type of `env`.
- * The second signature only prevents the compiler from inferring the types of parameters from this
- * type.
+ * Accepts functions whose parameters have any annotation, such as the project's own type of `env`. The second
+ * signature only prevents the compiler from inferring the types of parameters from this type.
  */
 interface AnnotatedFunction<Result> {
   // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
@@ -248,45 +240,37 @@ export type CustomSettles = Readonly<Record<string, CustomSettle>>;
 /** The functions for `response: "custom:NAME"`, by NAME. */
 export type CustomResponses = Readonly<Record<string, CustomResponse>>;
 
-/**
- * Your own functions. A function computes a client's key, a tier, a cost, or the response to a
- * denied request.
- */
+/** Your own functions. A function computes a client's key, a tier, a cost, or the response to a denied request. */
 export interface CustomInput {
   /**
-   * The functions for the keys `custom:NAME` of the rules. The name of a function is the NAME in
-   * the key, and consists of the characters `A-Z a-z 0-9 _`. A function gets the request and a
-   * {@link CustomContext}.
-   * It returns a text, or a promise of a text. Weir calls it at most once for each request. For one
-   * request, all functions together may take at most `timeoutMs`.
+   * The functions for the keys `custom:NAME` of the rules, by NAME, which consists of the characters `A-Z a-z 0-9 _`.
+   * A function gets the request and a {@link CustomContext}. It returns a text, or a promise of a text. Weir calls it
+   * at most once for each request. All functions for one request together may take at most `timeoutMs`.
    *
    * @default none
    * @example { plan: (request, { env }) => env.PLANS.get(request.headers.get("x-api-key")) }
    */
   readonly keys?: CustomKeys | undefined;
   /**
-   * The functions for the costs `custom:NAME` of requests. A function gets the request and a
-   * {@link CustomContext}. It returns a whole number from 0 to 999999999999999, or a promise of it.
-   * Weir calls it at most once for each request, and only if a rule needs its result. The functions
-   * share the time of the functions in `keys`.
+   * The functions for the costs `custom:NAME` of requests. A function gets the request and a {@link CustomContext}.
+   * It returns a whole number from 0 to 999999999999999, or a promise of such a number. Weir calls it at most once
+   * for each request, and only if a rule needs its result. These functions share the time of the functions in `keys`.
    *
    * @default none
    * @example { batch: async (request) => [await request.clone().json()].flat().length }
    */
   readonly costs?: CustomCosts | undefined;
   /**
-   * The functions for `settle: "custom:NAME"`. A function gets the origin's response and a
-   * {@link SettleContext}. It returns the final cost, or undefined if the cost is unknown, or a
-   * promise of either.
+   * The functions for `settle: "custom:NAME"`. A function gets the origin's response and a {@link SettleContext}. It
+   * returns the final cost, or undefined if the cost is unknown, or a promise of either.
    *
    * @default none
    * @example { usage: async (response) => (await response.json()).usage?.total_tokens }
    */
   readonly settle?: CustomSettles | undefined;
   /**
-   * The functions for `response: "custom:NAME"`. A function gets a {@link Denial} and a
-   * {@link DenialContext}. It returns a Response, or a promise of it, with the status 200, or from 400
-   * to 599.
+   * The functions for `response: "custom:NAME"`. A function gets a {@link Denial} and a {@link DenialContext}. It
+   * returns a Response, or a promise of a Response, with the status 200, or from 400 to 599.
    *
    * @default none
    * @example { page: ({ retryAfterSeconds }) => new Response("Slow down.", { status: 429 }) }
@@ -312,7 +296,7 @@ function functionsSchema<Function>(name: string, example: string) {
   );
 }
 
-/** The output has Maps, because in a Map `__proto__` and `constructor` are ordinary names. */
+/** The output has Maps, in which `__proto__` and `constructor` are ordinary names. */
 export const CustomSchema = fields(
   {
     keys: functionsSchema<CustomKey>(

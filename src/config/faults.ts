@@ -1,27 +1,26 @@
 import type * as v from "valibot";
 
 /**
- * The global scope, with the one value that Weir reads to recognise a bundle for development.
+ * The global scope, with the only value that Weir reads to recognise a bundle for development.
  *
  * Bundlers replace `globalThis.process?.env?.NODE_ENV` by a constant: "development" under `wrangler dev`,
- * "production" under `wrangler deploy`. Then esbuild removes the code behind a false comparison, and the
- * functions that only this code calls. So the comparison is written out wherever it is needed: if it were
- * a constant or a function of this module, esbuild would not remove the code. In a bundle in which nothing
- * replaces the expression, `process` may be missing, so the expression contains `?.`.
+ * "production" under `wrangler deploy`. esbuild then removes the code behind a false comparison, and the functions
+ * that only this code calls. So each place writes the comparison in full: with a constant or a function of this
+ * module, esbuild would not remove the code. In other bundles, `process` may be missing, so the expression contains
+ * `?.`.
  */
 export interface NodeGlobals {
   readonly process?: { readonly env?: { readonly NODE_ENV?: string } };
 }
 
 /**
- * Returns the text of a fault. The argument is the text, or a function that builds the text. In a minified
- * bundle of `wrangler deploy`, the result is undefined: esbuild empties this function and removes the
- * arguments of its calls. This saves 5 KiB of the bundle after gzip, and `weir check` has already printed
- * the texts.
+ * Returns the text of a fault. The argument is the text, or a function that builds the text. In a minified bundle of
+ * `wrangler deploy`, the result is undefined: esbuild empties this function and removes the arguments of its calls.
+ * This saves 5 KiB of the bundle after gzip. The texts are not missed, because `weir check` has already printed them.
  *
- * esbuild keeps an argument that contains a call or a variable, so write such a text as a function.
- * esbuild also keeps functions and constants that are declared outside of the argument. If no other code
- * uses them, declare them inside of it.
+ * esbuild keeps an argument that contains a call or a variable, so write such a text as a function. esbuild also
+ * keeps functions and constants that are declared outside of the argument. If no other code uses them, declare them
+ * inside of it.
  */
 export function faultText(text: string | (() => string)): string;
 export function faultText(text: string | (() => string)): string | undefined {
@@ -42,14 +41,14 @@ export interface Fault {
   readonly message: string;
 }
 
-/** The maximum number of listed faults. One more element has the number of the remaining faults. */
+/** The maximum number of listed faults. In a longer list, the last element has the number of further faults. */
 export const MAX_FAULTS = 500;
 /** The maximum length of a name in a path or a message, in characters. */
 const MAX_NAME = 80;
 /** The maximum number of names that a message lists. */
 const MAX_NAMES = 20;
 
-/** Returns a name without the characters after {@link MAX_NAME}. */
+/** Returns the first {@link MAX_NAME} characters of a name. */
 export function shortened(name: string): string {
   return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name;
 }
@@ -63,7 +62,7 @@ export function listOfNames(names: readonly string[]): string {
   });
 }
 
-/** Returns one fault in place of all remaining faults. */
+/** Returns the last element of a list that is cut. */
 export function moreFaults(count: number): Fault {
   return { path: "", message: `and ${count} more; correct the listed faults first` };
 }
@@ -72,9 +71,8 @@ export function moreFaults(count: number): Fault {
 const MAY_HOLD_SECRETS = new Set(["exempt", "tiers", "custom"]);
 
 /**
- * Turns the issues of a schema into faults with the path and a few words only. A deployed Worker uses
- * this function, because `weir check` has already printed the explained faults, and their texts would
- * make the Worker's bundle larger.
+ * Turns the issues of a schema into faults with the path and a few words only. A deployed Worker uses this function:
+ * `weir check` has already printed the explained faults, and their texts would make the bundle larger.
  */
 export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
   const more = issues.length - MAX_FAULTS;

@@ -1,12 +1,12 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
 
-// Building blocks of the schema. The message of each schema lists the allowed values. `explain/explained-faults.ts`
-// puts this list into a sentence.
+// Building blocks of the schema. The message of each schema lists the allowed values. `faults.ts` puts this list into
+// a sentence.
 
 /**
- * Returns an object schema that reports every unknown field at its own path. Valibot's own strict
- * object reports only the first unknown field.
+ * Returns an object schema that reports every unknown field at its own path. Valibot's own strict object reports only
+ * the first unknown field.
  *
  * @param example an example of the object, for the message about a value that is not an object
  */
@@ -14,7 +14,7 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
   const names = faultText(() => Object.keys(entries).join(", "));
   const allowed = example ?? faultText(() => `an object with ${names}`);
   const schema = v.pipe(
-    // Valibot also accepts a list as an object, so this check refuses lists.
+    // Valibot accepts a list as an object, so this check refuses lists.
     v.custom<Record<string, unknown>>(isRecord, allowed),
     // Valibot ignores fields with these names, so this check reports them.
     v.check((object) => !UNSAFE_FIELDS.some((field) => Object.hasOwn(object, field)), allowed),
@@ -31,9 +31,8 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
 const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
 
 /**
- * Whether a value is a plain object. A plain object of a different realm counts too. False for null
- * and lists, although their `typeof` is `"object"`. Also false for a Map and a Date, because no
- * schema checks their content.
+ * Whether a value is a plain object, also of a different realm. False for null and lists, although their `typeof` is
+ * `"object"`. False for a Map and a Date, because no schema checks their content.
  */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
@@ -45,8 +44,8 @@ function messageOf(schema: object): unknown {
   return "message" in schema ? schema.message : undefined;
 }
 
-// The following schemas use v.custom even for numbers and texts, because each schema and action of Valibot would add
-// code to the Worker's bundle.
+// The following schemas use v.custom for numbers and other values for which Valibot has its own schemas, because each
+// of Valibot's schemas and actions takes space in the Worker's bundle.
 
 /** Returns the schema of a whole number from `min` to `max`. */
 export function integer(
@@ -86,9 +85,7 @@ export function bindingName(allowed: string) {
   return textMatching(BINDING_NAME, allowed);
 }
 
-/**
- * Returns the schema of a text that `parse` converts. It is a fault if `parse` returns undefined.
- */
+/** Returns the schema of a text that `parse` converts. If `parse` returns undefined, the text is a fault. */
 export function parsedText<Output>(parse: (text: string) => Output | undefined, allowed: string) {
   return parsed<string, Output>(
     (value) => (typeof value === "string" ? parse(value) : undefined),
@@ -96,9 +93,7 @@ export function parsedText<Output>(parse: (text: string) => Output | undefined, 
   );
 }
 
-/**
- * Returns the schema of a value that `parse` converts. It is a fault if `parse` returns undefined.
- */
+/** Returns the schema of a value that `parse` converts. If `parse` returns undefined, the value is a fault. */
 export function parsed<Input, Output>(
   parse: (value: unknown) => Output | undefined,
   allowed: string,
@@ -117,7 +112,7 @@ export function parsed<Input, Output>(
 /** The maximum number of items of a list. */
 const MAX_ITEMS = 10_000;
 
-/** Returns the schema of a list. The items of a list that is too long are not checked. */
+/** Returns the schema of a list. Does not check the items of a too long list. */
 export function listUpTo<const Item extends v.GenericSchema>(
   max: number,
   item: Item,
@@ -142,8 +137,8 @@ export function listOf<const Item extends v.GenericSchema>(item: Item, allowed: 
 }
 
 /**
- * Returns the schema of an object whose field names the user chooses. The output is a Map, in which
- * `__proto__` and `constructor` are ordinary names.
+ * Returns the schema of an object whose field names the user chooses. The output is a Map, in which `__proto__` and
+ * `constructor` are ordinary names.
  */
 export function anyMapOf<
   const Name extends v.GenericSchema<string, string>,
@@ -182,11 +177,11 @@ export function placeIn(value: unknown, keys: readonly (string | number)[]) {
 export type Refuse = (message: string, ...keys: readonly (string | number)[]) => void;
 
 /**
- * Returns a check of values of one type. It also runs if the value has other faults, so that Weir reports all
- * faults at once. In such a value, a part without a fault is parsed, and a part with a fault is as the user wrote
- * it.
+ * Returns a check of values of one type. The check also runs if the value has other faults, so that Weir reports all
+ * faults at once. In a faulty value, the parts without a fault are parsed, and the parts with a fault are as the user
+ * wrote them.
  *
- * @param is the type of the value; a value of another type has a fault that the schema reports
+ * @param is the type of the value; the schema reports a value of another type
  */
 export function checkIf<Value, Output>(
   is: (value: unknown) => value is Value,
@@ -215,13 +210,13 @@ export function checkListOf<Output>(check: (items: readonly unknown[], refuse: R
   return checkIf<readonly unknown[], Output>(Array.isArray, check);
 }
 
-/** Whether a value is the output of a map schema, whose names have type string. */
+/** Whether a value is the output of a map schema. Its names are texts. */
 export function isMap(value: unknown): value is ReadonlyMap<string, unknown> {
   return value instanceof Map;
 }
 
 /**
- * Reports names of a Map that mean the same, such as one host in two spellings.
+ * Reports names of a Map with the same meaning, such as one host in two spellings.
  *
  * @param parse returns the canonical form of a name; undefined for a faulty name
  * @param same the words that follow the first spelling in the message, such as "is the same host"
@@ -245,8 +240,8 @@ export function differentNames<Input>(parse: (name: string) => string | undefine
 /**
  * A text for which editors suggest the given examples.
  *
- * The compiler accepts every text, because a text in a variable has the type `string`.
- * `defineConfig` reports an invalid text at run time. Without the intersection, the compiler would
- * reduce the union to `string`, and editors would suggest nothing.
+ * The compiler accepts every text, because a text in a variable has the type `string`. `defineConfig` reports an
+ * invalid text at run time. Without the intersection, the compiler would reduce the union to `string`, and editors
+ * would have no suggestions.
  */
 export type LiteralUnion<Example extends string> = Example | (string & Record<never, never>);

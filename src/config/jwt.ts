@@ -11,11 +11,11 @@ const JWKS = faultText("an absolute https URL without credentials or fragment");
 const HEADER = faultText("the name of a header");
 const ALGS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"] as const;
 
-/** How Weir verifies the JSON Web Tokens whose claims are used as keys. Set either `secret` or `jwks`. */
+/** The verification of the JSON Web Tokens whose claims are keys. Set either `secret` or `jwks`. */
 export interface JwtInput {
   /**
-   * The name of the Worker's secret with which the tokens are signed (HMAC). Write the name in
-   * capitals, not the secret itself. Cannot be set together with `jwks`.
+   * The name of the Worker's secret with which the tokens are signed (HMAC). Write the name in capitals, instead of
+   * the secret itself. Cannot be set together with `jwks`.
    *
    * @example "JWT_SECRET"
    */
@@ -27,8 +27,8 @@ export interface JwtInput {
    */
   readonly alg?: "HS256" | "HS384" | "HS512" | undefined;
   /**
-   * The URL of the issuer's public keys, which are a JWK set (RFC 7517). It must be an absolute
-   * https URL without credentials and without a fragment. Cannot be set together with `secret`.
+   * The URL of the issuer's public keys, which are a JWK set (RFC 7517): an absolute https URL without credentials
+   * and without a fragment. Cannot be set together with `secret`.
    *
    * @example "https://issuer.example.com/.well-known/jwks.json"
    */
@@ -41,8 +41,8 @@ export interface JwtInput {
    */
   readonly algs?: readonly (typeof ALGS)[number][] | undefined;
   /**
-   * The header field that holds the token. In `authorization`, the token follows the word `Bearer`. In any
-   * other field, the token is the whole value.
+   * The header that holds the token. In `authorization`, the token follows the word `Bearer`. In any other header,
+   * the token is the whole value.
    *
    * @default "authorization"
    */
@@ -54,7 +54,7 @@ export interface JwtInput {
    */
   readonly issuer?: string | undefined;
   /**
-   * The required value of the claim `aud`, or of one element of it; a text that is not empty.
+   * The required value of the claim `aud`, or of one of its elements; a text that is not empty.
    *
    * @default any value
    */
@@ -68,7 +68,7 @@ const JwtFields = fields(
     secret: v.optional(SecretName),
     alg: v.optional(oneOf("HS256", "HS384", "HS512")),
     jwks: v.optional(parsedText(parseJwksUrl, JWKS)),
-    // Symmetric algorithms are refused, because otherwise anyone could sign a token with the public key as the secret.
+    // Symmetric algorithms are refused. Otherwise anyone could sign a token with the public key as the secret.
     algs: v.optional(
       listOf(
         oneOf(...ALGS),
@@ -92,7 +92,7 @@ export const JwtSchema = v.pipe(
   checkOf((token, refuse, hasFaults) => {
     const { secret, jwks } = token;
     const given = [secret, jwks].filter((each) => each !== undefined).length;
-    // An unknown field probably stands for `secret` or `jwks`.
+    // An unknown field is probably one of the two fields in another spelling.
     if (given === 0 && hasFaults) return;
     if (given !== 1) return refuse(faultText(() => `set ${JWT}`));
     if (secret === undefined && token.alg !== undefined) {
@@ -103,7 +103,7 @@ export const JwtSchema = v.pipe(
     }
   }),
   v.transform(({ secret, alg = "HS256", jwks, algs, ...rest }): JwtConfig => {
-    // The check guarantees that either `secret` or `jwks` is set.
+    // The check has made sure that either `secret` or `jwks` is set.
     return secret === undefined
       ? { ...rest, kind: "jwks", url: jwks as string, algs: algs ?? ["RS256"] }
       : { ...rest, kind: "secret", secret, alg };

@@ -2,27 +2,26 @@ import * as v from "valibot";
 import { faultText } from "./faults.ts";
 import { isRecord, type LiteralUnion, placeIn } from "./fields.ts";
 
-/** The maximum length of a pointer, in UTF-16 code units, and the maximum number of its names. */
+/** The maximum length of a pointer in UTF-16 code units, and the maximum number of names in a pointer. */
 const MAX_LENGTH = 256;
 const MAX_NAMES = 8;
 
 /**
- * Matches a JSON Pointer (RFC 6901) to a claim. `~0` stands for `~`, and `~1` for `/`. A name cannot
- * be empty, because `/https://example.com/plan` without escapes would be four names. A name also
- * cannot contain separators, quotes or brackets, because such a text is usually a list of keys or a
- * path in another notation.
+ * Matches a JSON Pointer (RFC 6901) to a claim. `~0` stands for `~`, and `~1` for `/`. A name cannot be empty,
+ * because `/https://example.com/plan` without escapes would be four names. A name cannot contain separators, quotes
+ * or brackets, because such a text is usually a list of keys, or a path in another notation.
  */
 const POINTER = /^(?:\/(?:[^~/\s|,;&+"'`()<>[\]{}\\\p{Cc}]|~[01])+)+$/u;
 
 /**
  * Parses a pointer to a claim, such as `/app_metadata/plan`.
  *
- * @returns the names of the properties that lead to the claim; undefined if the text is no pointer
+ * @returns the names of the properties that lead to the claim; undefined if the text is not a pointer
  */
 function parseClaimPointer(text: string): readonly string[] | undefined {
   if (text.length > MAX_LENGTH || !POINTER.test(text)) return undefined;
   const names = text.slice(1).split("/");
-  // RFC 6901 demands this order: `~01` stands for `~1`.
+  // RFC 6901 requires this order: `~01` stands for `~1`.
   return names.length > MAX_NAMES
     ? undefined
     : names.map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
@@ -34,8 +33,7 @@ const UNNAMED = ["ip", "host", "path", "method", "country", "asn", "ja4", "globa
 const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
 
 /**
- * One value that tells clients apart, or alternatives (`"a | b"`). The comment of `RuleInput.key` lists all
- * values.
+ * One value that distinguishes clients, or alternatives (`"a | b"`). The comment of `RuleInput.key` lists all values.
  *
  * @example "header:x-api-key | ip"
  */
@@ -56,7 +54,7 @@ export interface ClaimPart {
   readonly kind: "jwt";
   /** The name of the claim, or a JSON Pointer to it, such as `/app_metadata/plan`. */
   readonly name: string;
-  /** The names of the properties that lead to the claim; undefined if `name` is no pointer. */
+  /** The names of the properties that lead to the claim; undefined if `name` is not a pointer. */
   readonly pointer?: readonly string[];
 }
 
@@ -70,8 +68,8 @@ export type KeyPart =
   | ClaimPart;
 
 /**
- * A parsed key. All elements of the outer list together identify a client. Each element is a list
- * of alternatives. Weir uses the first alternative that the request has.
+ * A parsed key. All elements of the outer list together identify a client. Each element is a list of alternatives, of
+ * which Weir uses the first one in the request.
  */
 export type KeyExpression = readonly (readonly KeyPart[])[];
 
@@ -90,7 +88,7 @@ export const MAX_KEY_LENGTH = 8 * 1024;
  */
 const TOKEN = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
 
-/** @returns the name of a header in lower case, or undefined if no header can have that name */
+/** @returns the name of a header in lower case; undefined if no header can have this name */
 export function parseHeaderName(text: string): string | undefined {
   return TOKEN.test(text) ? text.toLowerCase() : undefined;
 }
@@ -98,17 +96,14 @@ export function parseHeaderName(text: string): string | undefined {
 /**
  * Parses one element of a key: `"ip"`, or alternatives such as `"header:x-api-key | ip"`.
  *
- * @returns the alternatives in order, or undefined if one of them is not a key
+ * @returns the alternatives in order; undefined if one of them is not a key
  */
 export function parseAlternatives(text: string): KeyPart[] | undefined {
   const parts = text.split("|").map((part) => parsePart(part.trim()));
   return parts.every((part) => part !== undefined) ? parts : undefined;
 }
 
-/**
- * Returns the parts of a key. A key without a fault is already parsed. A key with a fault is a text or
- * a list.
- */
+/** Returns the parts of a key. Without a fault, the key is already parsed. With a fault, it is a text or a list. */
 export function partsOf(key: unknown): KeyPart[] {
   return [key].flat(2).flatMap((part) => {
     if (typeof part === "string") return parseAlternatives(part) ?? [];

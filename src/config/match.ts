@@ -15,13 +15,12 @@ import {
 } from "./fields.ts";
 import { MAX_KEY_LENGTH, parseHeaderName } from "./key.ts";
 
-/** The maximum length of a route. The time to read a route grows with the square of its length. */
+/** The maximum length of a route, because reading a route takes time in proportion to the square of its length. */
 export const MAX_ROUTE = 2048;
 
 /**
- * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. A
- * parameter with the name `__proto__` is refused, because Hono stores parameters in an object,
- * where this name has another meaning.
+ * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. Refuses a parameter
+ * with the name `__proto__`, because Hono stores parameters in an object, where this name has another meaning.
  */
 const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 
@@ -37,7 +36,7 @@ export function parseRoute(text: string): string | undefined {
   return segments.every((segment) => SEGMENT.test(segment) && compiles(segment)) ? text : undefined;
 }
 
-/** Splits a route into segments as Hono does. A slash within a parameter's `{pattern}` is kept. */
+/** Splits a route into segments as Hono does. Does not split at a slash within a parameter's `{pattern}`. */
 export function splitRoute(route: string): string[] {
   return splitRoutingPath(route);
 }
@@ -59,19 +58,18 @@ function compiles(segment: string): boolean {
   return depth === 0;
 }
 
-/** A value that a header field or a query parameter may have: a text, or the start of a text. */
+/** A value that a header or a query parameter may have: a text, or the start of a text. */
 export type ValuePattern = string | { readonly prefix: string };
 
 /**
- * The value that a header field or a query parameter must have. `true`: any value. `false`: the
- * request does not have the field. A text: this value. `{ prefix }`: a value that begins with this
- * text. A list: one of its elements.
+ * The value that a header or a query parameter must have. `true`: any value. `false`: the header or parameter is
+ * absent. A text: this value. `{ prefix }`: a value that begins with this text. A list: one of its elements.
  */
 export type ValueInput = boolean | ValuePattern | readonly ValuePattern[];
 
-/** A field or a parameter, and the value that it must have. */
+/** A header or a query parameter, and the value that it must have. */
 export interface NamedCondition {
-  /** In lower case, if it is the name of a header field. */
+  /** The name of a header is in lower case. */
   readonly name: string;
   readonly expected: boolean | readonly ValuePattern[];
 }
@@ -86,7 +84,7 @@ const QUERY = faultText(
   'an object of parameter names and values, such as { debug: "1" }, at least one',
 );
 
-/** The message for two names of a header that differ only in the case of letters. */
+/** Names of headers ignore case, so two such conditions are about the same header. */
 export const SAME_HEADER = faultText("is the same header. Remove one of the two");
 
 function parseValue(value: unknown): NamedCondition["expected"] | undefined {
@@ -101,7 +99,7 @@ function isPattern(value: unknown): value is ValuePattern {
   return typeof value.prefix === "string" && isValue(value.prefix, value.prefix.trimStart());
 }
 
-/** @param trimmed the text without the spaces around it, which no value in a request has */
+/** @param trimmed the text without spaces at its ends. No value in a request has such spaces */
 function isValue(text: string, trimmed: string): boolean {
   return text !== "" && text === trimmed && text.length <= MAX_KEY_LENGTH;
 }
@@ -115,7 +113,7 @@ export const HeaderName = v.custom<string>(
 );
 const ParameterName = v.custom<string>(Boolean, faultText("the name of a query parameter"));
 
-/** @param parse returns the name as Weir compares it */
+/** @param parse returns the name in the form in which Weir compares it */
 function namedConditions(
   schema: v.GenericSchema<string, string>,
   parse: (name: string) => string | undefined,
@@ -175,9 +173,9 @@ export interface ConditionsInput {
    */
   readonly paths?: readonly string[] | undefined;
   /**
-   * Header fields, each with the value that it must have: `true` (present), `false` (absent), a
-   * text, `{ prefix: "…" }`, or a list of texts and prefixes, one of which must match. Clients
-   * choose these values. To except requests that have a secret, use `exempt.headers` instead.
+   * Headers, each with the value that it must have: `true` (present), `false` (absent), a text, `{ prefix: "…" }`, or
+   * a list of texts and prefixes, one of which must match. Clients choose these values. To except requests with a
+   * secret, use `exempt.headers` instead.
    *
    * @default every request
    * @example { authorization: { prefix: "Bearer sk-" }, "x-plan": ["free", "trial"] }
@@ -206,16 +204,16 @@ export interface ConditionsInput {
    */
   readonly countries?: readonly string[] | undefined;
   /**
-   * Numbers of the autonomous systems (networks of operators) of clients, as Cloudflare reports
-   * them. If the number is unknown, `match` holds, and `except` does not.
+   * Numbers of the autonomous systems (networks of operators) of clients, as Cloudflare reports them. If the number
+   * is unknown, `match` holds, and `except` does not.
    *
    * @default every network
    * @example [13335]
    */
   readonly asns?: readonly number[] | undefined;
   /**
-   * Bots that Cloudflare has verified: `"verified"` for all of them, or a list of categories. If
-   * Cloudflare reports nothing about bots, `match` holds, and `except` does not.
+   * Bots that Cloudflare has verified: `"verified"` for all verified bots, or a list of categories. If Cloudflare
+   * reports nothing about bots, `match` holds, and `except` does not.
    *
    * @default every client
    * @example ["Search Engine Crawler", "Page Preview"]
@@ -268,12 +266,12 @@ function optionalList<const Item extends v.GenericSchema>(item: Item, items: str
 }
 
 /**
- * {@link ConditionsInput}, parsed: hosts in lower case and ASCII, methods in upper case, names of
- * header fields in lower case.
+ * {@link ConditionsInput}, parsed: hosts in lower case and ASCII, methods in upper case, names of headers in lower
+ * case.
  */
 export type Conditions = Readonly<v.InferOutput<v.ObjectSchema<typeof conditions, undefined>>>;
 
-/** All verified bots, or the bots of some categories. */
+/** All verified bots, or the verified bots of some categories. */
 type Bots = "verified" | readonly string[];
 
 /** @returns the host name as a URL parser writes it: in lower case and in ASCII */
@@ -290,8 +288,8 @@ export function parseMethod(text: string): string | undefined {
 }
 
 /**
- * Refuses codes that Cloudflare does not use, and `XX`, Cloudflare's code for an unknown country. A
- * condition cannot select clients whose country is unknown.
+ * Refuses codes that Cloudflare does not use, and its code `XX` for an unknown country, because a condition cannot
+ * select clients with an unknown country.
  */
 function parseCountry(text: string): string | undefined {
   return /^(?!UK|EU|XX)[A-Z]{2}$|^T1$/.test(text) ? text : undefined;
@@ -306,7 +304,7 @@ function isCategory(value: unknown): boolean {
   return typeof value === "string" && /^[A-Z][A-Za-z& -]{1,63}$/.test(value);
 }
 
-/** The requests that a rule counts. All given conditions hold for them, and `except` does not. */
+/** The requests that a rule counts. All conditions must hold for a request, and `except` must not. */
 export interface MatchInput extends ConditionsInput {
   /**
    * The rule does not count requests for which all of these conditions hold. At least one condition
@@ -325,8 +323,7 @@ export const MatchSchema = fields({
   except: v.optional(
     v.pipe(
       fields(conditions),
-      // Without a condition, `except` would hold for every request, and the rule would count no
-      // request.
+      // Without a condition, `except` would hold for every request, and the rule would count none.
       v.check((except) => Object.values(except).some((list) => list !== undefined), AT_LEAST_ONE),
     ),
   ),

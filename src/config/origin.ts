@@ -13,7 +13,7 @@ const ORIGINS = faultText(
 );
 const ORIGIN = faultText('either { url: "https://origin.example.com" } or { binding: "NAME" }');
 
-/** Where Weir forwards requests: either `url` or `binding`. */
+/** The origin to which Weir forwards requests: either `url` or `binding`. */
 export interface OriginInput {
   /**
    * The URL of the origin: an absolute http or https URL. It may have a base path, but no
@@ -35,8 +35,8 @@ export interface OriginInput {
 /**
  * Parses the base URL of an origin.
  *
- * @returns the URL without a trailing slash, so that a request's path can follow; undefined if the
- * text is not an allowed URL
+ * @returns the URL without a trailing slash, so that a request's path can follow; undefined if the text is not an
+ * allowed URL
  */
 export function parseOriginUrl(text: string): string | undefined {
   const url = /^https?:\/\/[^\s\\?#]+$/i.test(text) ? URL.parse(text) : null;
@@ -54,7 +54,7 @@ export const OriginSchema = v.pipe(
   ),
   checkOf(({ url, binding }, refuse, hasFaults) => {
     const given = [url, binding].filter((value) => value !== undefined).length;
-    // By an unknown field, the user probably meant one of the two fields.
+    // An unknown field is probably one of the two fields in another spelling.
     if (given === 2 || (given === 0 && !hasFaults)) refuse(faultText(() => `set ${ORIGIN}`));
   }),
 );

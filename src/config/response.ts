@@ -2,16 +2,13 @@ import * as v from "valibot";
 import { faultText } from "./faults.ts";
 import { anyMapOf, fields, integer, isRecord, parsed, textMatching } from "./fields.ts";
 
-/** A token of RFC 9110: the name of a header field. */
+/** A token of RFC 9110: the name of a header. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/**
- * A field value of RFC 9110 in ASCII. A control character could end the field and begin a new
- * field.
- */
+/** The value of a header (RFC 9110) in ASCII. A control character could end the header and begin another one. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 /**
- * Header fields that Weir or the transport sets, and fields that would let a cache keep a denial. A cached
- * denial would outlast its Retry-After and reach other clients.
+ * Headers that Weir or the transport sets, and headers that would let a cache keep a denial. A cached denial would
+ * outlast its Retry-After and reach other clients.
  */
 const RESERVED =
   /^(retry-after|.*cache-control|surrogate-control|edge-control|x-accel-expires|expires|etag|last-modified|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
@@ -27,7 +24,7 @@ const RESPONSE = faultText(
 );
 const BODY = faultText("a text, or an object that can be written as JSON");
 
-/** How a denial differs from the default response, 429 with application/problem+json. */
+/** The differences of a denial from the default response, 429 with application/problem+json. */
 export interface ResponseInput {
   /**
    * The HTTP status of a denial: 400 to 599.
@@ -43,9 +40,8 @@ export interface ResponseInput {
    */
   readonly body?: string | Readonly<Record<string, unknown>> | undefined;
   /**
-   * Header fields of a denial. Values are ASCII texts without line breaks. Fields that Weir or the
-   * transport controls are refused, such as Retry-After, Cache-Control, Vary, RateLimit-* and
-   * Content-Length.
+   * Headers of a denial. Values are ASCII texts without line breaks. Headers that Weir or the transport controls are
+   * refused, such as Retry-After, Cache-Control, Vary, RateLimit-* and Content-Length.
    *
    * @default none
    * @example { "content-type": "text/html" }
@@ -91,10 +87,7 @@ function parseName(value: unknown): CustomDenial | undefined {
   return custom === undefined ? undefined : { custom };
 }
 
-/**
- * Whether rules and functions cannot set a header field of a denial, because Weir or the transport
- * sets it.
- */
+/** Whether Weir or the transport sets a header of a denial, so that rules and functions cannot set it. */
 export function isReserved(name: string): boolean {
   return RESERVED.test(name);
 }
@@ -104,8 +97,8 @@ function isUnreserved(name: string): boolean {
 }
 
 /**
- * Whether a value can be written as JSON without a loss. A bigint, a function, and an object that
- * contains itself cannot.
+ * Whether a value can be written as JSON without a loss. This is false for a bigint, for a function, and for an
+ * object that contains itself.
  */
 function isJson(value: unknown): boolean {
   let hasFunction = false;

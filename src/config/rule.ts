@@ -50,59 +50,57 @@ import {
 export type { Window } from "./window.ts";
 
 /**
- * What a rule does with requests over the limit: it denies them, only logs them, or lets them pass
- * and marks them for the origin.
+ * The effect of a rule on requests over the limit: it denies them, only logs them, or lets them pass and marks them
+ * for the origin.
  */
 export type Mode = "enforce" | "shadow" | "mark";
 
 /**
- * A rule: which requests it counts, which value identifies a client, and how many requests pass.
+ * A rule: the requests that it counts, the value that identifies a client, and the number of requests that pass.
  *
  * @typeParam Name the name of the rule, as a literal type
  * @example { name: "login", match: { paths: ["/login"] }, key: "ip", limit: 5, window: "1m" }
  */
 export interface RuleInput<Name extends string = string> extends LimitFields {
   /**
-   * The name of the rule, unique in the configuration: 1 to 64 characters of `a-z 0-9 - _`,
-   * beginning with a letter or digit. Clients see it in the RateLimit fields. It is part of the
-   * stored keys, so a renamed rule begins with empty counters.
+   * The name of the rule, unique in the configuration: 1 to 64 characters of `a-z 0-9 - _`, beginning with a letter
+   * or digit. Clients see the name in the RateLimit headers. The name is part of the stored keys, so a renamed rule
+   * begins with empty counters.
    */
   readonly name: Name;
   /**
-   * `"all"`: the rule counts HTTP requests, and calls of programs through `WeirService`.
-   * `"programs"`: the rule counts only calls of programs. The key of such a rule may be `custom:NAME`
-   * without a function. Fields that apply only to HTTP requests, such as `match` and `exempt`, are
-   * faults in such a rule.
+   * `"all"`: the rule counts HTTP requests, and calls of programs through `WeirService`. `"programs"`: the rule
+   * counts only calls of programs. In such a rule, a key `custom:NAME` needs no function. Fields that apply only to
+   * HTTP requests, such as `match` and `exempt`, are faults.
    *
    * @default "all"
    */
   readonly for?: "all" | "programs" | undefined;
   /**
-   * Which requests the rule counts.
+   * The requests that the rule counts.
    *
    * @default every request
    * @example { methods: ["POST"], paths: ["/login"] }
    */
   readonly match?: MatchInput | undefined;
   /**
-   * Which value tells clients apart:
+   * The value that distinguishes clients:
    *
    * - `"ip"`: the client's address; for IPv6, its network of `ipv6Prefix` bits
-   * - `"header:NAME"`, `"cookie:NAME"`, `"query:NAME"`: that header field, cookie or query parameter
+   * - `"header:NAME"`, `"cookie:NAME"`, `"query:NAME"`: the header, cookie or query parameter NAME
    * - `"param:NAME"`: the part of the path that matches `:NAME` in `match.paths`
    * - `"host"`, `"path"`, `"method"`: the host, path or method of the request
    * - `"country"`, `"asn"`: the client's country or network operator, as Cloudflare reports it
    * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
    * - `"global"`: one counter for all clients
-   * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`. A
-   *   nested claim is a JSON Pointer, such as `"jwt:/app_metadata/plan"`
+   * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`. A nested claim is a
+   *   JSON Pointer, such as `"jwt:/app_metadata/plan"`
    * - `"custom:NAME"`: the result of your function `custom.keys.NAME`, a top-level field
    * - `"a | b"`: the first of these values that the request has
    * - a list: all of its elements combined
    *
-   * If the request has none of the values, Weir uses the client's address instead. Clients can
-   * choose some values freely, such as a header that nobody checks. For such a key, add a second
-   * rule with `key: "ip"`.
+   * If the request has none of the values, Weir uses the client's address instead. Clients can choose some values
+   * freely, such as an unchecked header. For such a key, add a second rule with `key: "ip"`.
    *
    * @default "ip"
    * @example "header:x-api-key | ip"
@@ -110,15 +108,15 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly key?: KeyInput | readonly KeyInput[] | undefined;
   /**
-   * When windows begin. `"epoch"`: windows begin at multiples of their length after the Unix epoch, and
-   * windows of the calendar begin at midnight on Mondays, on the first day of a month, or on 1 January.
-   * A time with its zone: one of the windows begins at this time; windows of the calendar begin on
-   * the same day and at the same local time. `"spread"`: windows begin at a different time for each
-   * client, so that clients do not all retry at the same moment.
+   * The start of windows. `"epoch"`: windows begin at multiples of their length after the Unix epoch. Calendar
+   * windows then begin at midnight: every day, on Mondays, on the first day of a month, or on 1 January. A time with
+   * its zone: one of the windows begins at this time. Calendar windows then begin on the same day and at the same
+   * local time. `"spread"`: windows begin at a different time for each client, so that clients do not all retry at
+   * the same moment.
    *
-   * Windows of the calendar can also begin at a local time (`"09:00"`), on a day of the month (`"15"`,
-   * `"15 09:00"`), a day of the week (`"sunday"`, `"sunday 18:00"`), or a day of the year (`"04-06"`,
-   * `"04-06 09:00"`: 6 April). In a month that has no such day, the window begins on the last day.
+   * Calendar windows can also begin at a local time (`"09:00"`), on a day of the month (`"15"`, `"15 09:00"`), a day
+   * of the week (`"sunday"`, `"sunday 18:00"`), or a day of the year (`"04-06"`, `"04-06 09:00"`: 6 April). In a
+   * month without this day, the window begins on the last day.
    *
    * @default "epoch"
    * @example "2026-01-01T09:00:00-08:00"
@@ -129,8 +127,8 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
       >
     | undefined;
   /**
-   * The time zone of the windows `"day"`, `"week"`, `"month"` and `"year"`: its IANA name. Other
-   * windows have no time zone, so the field needs such a window.
+   * The IANA name of the time zone of the windows `"day"`, `"week"`, `"month"` and `"year"`. The field needs such a
+   * window, because other windows have no time zone.
    *
    * @default "UTC"
    * @example "Europe/Berlin"
@@ -139,25 +137,25 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
     | LiteralUnion<"UTC" | "Europe/Berlin" | "America/New_York" | "Asia/Tokyo">
     | undefined;
   /**
-   * The number of counters (shards) that share the quota of one busy key: a whole number from 1 to
-   * 100, and not higher than the rule's smallest limit. Near the limit, a request may be denied
-   * although another shard has quota left. A number above 1 cannot be set together with `ban`.
+   * The number of counters (shards) that share the quota of one busy key: a whole number from 1 to 100, and not
+   * higher than the rule's smallest limit. Near the limit, a request may be denied although another shard has quota
+   * left. A number above 1 and `ban` cannot be set together.
    *
    * @default 1
    */
   readonly shards?: number | undefined;
   /**
-   * How much quota a request takes:
+   * The quota that a request takes:
    *
    * - a whole number from 0 to 999999999999999
    * - `"custom:NAME"`: the result of your function `custom.costs.NAME`, a top-level field
    * - `"body:bytes"`: the length of the request's body
-   * - `"header:NAME"`: the number in that header field of the origin's response
-   * - an object, for bounds, or to charge an estimate before the request and settle it by the
-   *   response: see {@link ComputedCostInput}
+   * - `"header:NAME"`: the number in the header NAME of the origin's response
+   * - an object: for bounds, or for an estimate that is charged before the request and settled by the response. See
+   *   {@link ComputedCostInput}
    *
-   * A cost that only the response determines is charged after the response arrives, so concurrent
-   * requests can exceed the limit in total.
+   * A cost that only the response determines is charged after the response arrives, so concurrent requests can exceed
+   * the limit in total.
    *
    * @default 1
    * @example "header:x-tokens-used"
@@ -166,11 +164,10 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly cost?: CostInput | undefined;
   /**
-   * Which requests are charged: `"request"` for every request, or only requests whose responses have
-   * one of these HTTP statuses (100 to 599). If statuses are set, Weir charges a request after its
-   * response arrives, so concurrent requests can exceed the limit in total. With `reserve: true`,
-   * Weir charges a request before it is forwarded, and gives the quota back if the response has
-   * another status.
+   * The requests that are charged: `"request"` for every request, or only requests whose responses have one of these
+   * HTTP statuses (100 to 599). With statuses, Weir charges a request after its response arrives, so concurrent
+   * requests can exceed the limit in total. With `reserve: true` too, Weir charges a request before it is forwarded,
+   * and gives the quota back if the response has another status.
    *
    * @default "request"
    * @example { status: [401, 403] }
@@ -184,16 +181,16 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly tiers?: TiersInput | undefined;
   /**
-   * Which requests the rule does not count. At least one of `ips` and `headers` is required. Other
-   * rules still count these requests.
+   * The requests that the rule does not count. At least one of `ips` and `headers` is required. Other rules still
+   * count these requests.
    *
    * @default none
    * @example { ips: ["198.51.100.0/24"] }
    */
   readonly exempt?: ExemptInput | undefined;
   /**
-   * How long a client is denied after it exceeds the limit, written like `window`; or a list of
-   * such lengths, for bans that become longer. Cannot be set together with `shards` above 1.
+   * The length of time for which a client is denied after it exceeds the limit, written like `window`. For bans that
+   * become longer, a list of lengths. Cannot be set together with `shards` above 1.
    *
    * @default none: a client is admitted again when a window gives it quota
    * @example "15m"
@@ -216,31 +213,30 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly tellOrigin?: boolean | undefined;
   /**
-   * What happens to a request that the store cannot decide. `"open"`: the request passes.
-   * `"closed"`: the request gets 503. `"local"`: each isolate counts in its memory, and admits the
-   * share `localShare` of each limit.
+   * The treatment of a request that the store cannot decide. `"open"`: the request passes. `"closed"`: the request
+   * gets 503. `"local"`: each isolate counts in its memory, and admits the share `localShare` of each limit.
    *
    * @default "open"
    */
   readonly onError?: "open" | "closed" | "local" | undefined;
   /**
-   * The share of each limit that one isolate admits with `onError: "local"`: a number that is above
-   * 0 and not above 1. Can be set only together with `onError: "local"`.
+   * The share of each limit that one isolate admits with `onError: "local"`: a number above 0 and at most 1. Needs
+   * `onError: "local"`.
    *
    * @default 0.25
    */
   readonly localShare?: number | undefined;
   /**
-   * The largest random delay that Weir adds to Retry-After, so that denied clients do not all
-   * return at the same moment. It is written like `window`.
+   * The largest random delay that Weir adds to Retry-After, so that denied clients do not all return at the same
+   * moment. Written like `window`.
    *
    * @default none
    * @example "10s"
    */
   readonly retryJitter?: DurationInput | undefined;
   /**
-   * The status, body and header fields of a denial, or `"custom:NAME"`: the function
-   * `custom.responses.NAME` creates the response.
+   * The status, body and headers of a denial, or `"custom:NAME"` for the response that your function
+   * `custom.responses.NAME` creates.
    *
    * @default 429 with application/problem+json
    * @example { status: 503, body: "Slow down." }
@@ -261,9 +257,7 @@ const MAX_SHARDS = 100;
 
 const NAME = faultText("1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit");
 
-/**
- * The default of `localShare`. One isolate seldom receives a larger part of a client's requests.
- */
+/** The default of `localShare`. A client seldom sends a larger part of its requests to one isolate. */
 const DEFAULT_LOCAL_SHARE = 0.25;
 
 /** The schema of each field of a rule. */
@@ -326,10 +320,7 @@ export type Rule<Name extends string = string> = Readonly<
   readonly name: Name;
 };
 
-/**
- * Different windows for some clients. A client belongs to a tier if its value of `by` is the name
- * of the tier.
- */
+/** Different windows for some clients. A client belongs to a tier if its value of `by` is the tier's name. */
 export interface Tiers {
   readonly by: KeyExpression;
   readonly windows: ReadonlyMap<string, readonly Window[]>;
@@ -356,18 +347,21 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     key: fields.key,
     /** The windows of every client without a tier. */
     windows: toWindows(fields) as readonly Window[],
-    /** Whether each client's windows begin at a time that follows from its identity. `offsetMs` is then 0. */
+    /**
+     * Whether the windows of each client begin at a time derived from its identity. The `offsetMs` of all windows is
+     * then 0.
+     */
     spread: start.spread,
     /** The number of counters that share the quota of one client. */
     shards: fields.shards,
     cost: fields.cost,
-    /** Which responses are charged; undefined if every request is charged. */
+    /** The responses whose requests are charged; undefined if every request is charged. */
     count: fields.count,
     tiers: ofTiers,
     exempt: fields.exempt,
     /** The length of a client's first ban; undefined if the rule has no ban. */
     banMs: ban?.banMs,
-    /** Present if a client's later bans are longer than its first one. */
+    /** Present if later bans are longer than the first ban. */
     ...escalation,
     mode: fields.mode as Mode,
     /** Whether the origin gets the remaining quota with each admitted request. */
@@ -383,18 +377,18 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
   };
 }
 
-/** Whether the origin learns the quotas or the marks of a rule from headers of requests. */
+/** Whether the origin gets the quotas or the marks of a rule in request headers. */
 export function tellsOrigin(rule: Rule): boolean {
-  // A rule for programs has no request whose headers could change.
+  // A rule for programs has no request with headers.
   return rule.for === "all" && (rule.mode === "mark" || rule.tellOrigin);
 }
 
-/** Returns the rule in shadow mode. Neither clients nor the origin see anything of such a rule. */
+/** Returns the rule in shadow mode, in which neither clients nor the origin notice the rule. */
 export function shadowed(rule: Rule): Rule {
   return { ...rule, mode: "shadow", tellOrigin: false };
 }
 
-// These checks compare fields of a rule with each other, and also run if the rule has other faults.
+// These checks compare fields of a rule with each other. They also run if the rule has other faults.
 
 /** Returns the elements of the limits of a rule and its tiers, parsed or not. */
 function limitsIn(rule: Fields): Fields[] {
@@ -407,13 +401,13 @@ function limitsIn(rule: Fields): Fields[] {
 }
 
 /**
- * Checks that `timeZone` and `start` fit the windows of the rule and its tiers. The field `timeZone`
- * and each part of a `start` such as `15 09:00` would have no effect without a window that uses it.
+ * Checks that `timeZone` and `start` fit the windows of the rule and its tiers. Without a window that uses it, the
+ * field `timeZone` or a part of a `start` such as `15 09:00` would have no effect.
  */
 function checkCalendar(rule: Fields, refuse: Refuse): void {
   const { start, timeZone } = rule;
   const windows = limitsIn(rule).flatMap(({ window }) => window ?? []);
-  // If a window has a fault, it is unknown which windows the rule has.
+  // If a window has a fault, the rule's windows are unknown.
   if (!windows.every(isWindowLength)) return;
   const units = windows.filter(isCalendarUnit);
   if (timeZone !== undefined && units.length === 0) {
@@ -422,7 +416,7 @@ function checkCalendar(rule: Fields, refuse: Refuse): void {
       "timeZone",
     );
   }
-  // A start with a fault is not parsed.
+  // A faulty start is not parsed.
   if (!isRecord(start)) return;
   const { spread, parts } = start as unknown as Start;
   if (spread && units.length > 0) {
@@ -445,12 +439,12 @@ function checkCalendar(rule: Fields, refuse: Refuse): void {
 }
 
 /**
- * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be
- * absent, and the rule would identify every client by its address.
+ * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be absent, and
+ * the address would identify every client.
  */
 function checkParams({ key, tiers, match = {}, for: audience }: Fields, refuse: Refuse): void {
   const paths = isRecord(match) ? (match.paths ?? []) : undefined;
-  // If the paths have a fault, the parameters are unknown. Splitting a path that is too long would take long.
+  // If the paths have a fault, the parameters are unknown. Splitting a too long path would take long.
   if (!Array.isArray(paths) || !paths.every(isShortText)) return;
   const names = paths.flatMap(splitRoute).flatMap((each) => /^:(\w+)/.exec(each)?.[1] ?? []);
   const check = (expression: unknown, ...path: string[]) => {
@@ -475,8 +469,8 @@ function isShortText(path: unknown): path is string {
 }
 
 /**
- * Checks a rule with shards. Each shard's share of every limit must be at least 1, because a shard
- * with a limit of 0 would deny every request that is sent to it. The rule must have no ban.
+ * Checks a rule with shards. Each shard's share of every limit must be at least 1, because a shard with a limit of 0
+ * would deny all of its requests. The rule must have no ban.
  */
 function checkShards(rule: Fields, refuse: Refuse): void {
   const { shards, ban } = rule;
@@ -500,9 +494,9 @@ function checkShards(rule: Fields, refuse: Refuse): void {
 }
 
 /**
- * Checks the charges of a cost. A rule that only programs use needs no `settle`, because the programs settle the
- * reserve. If `count` has statuses, `cost` and `count` must both charge before the response, or both after it:
- * otherwise, the time of the charge would be unclear.
+ * Checks the charges of a cost before and after the response. A rule for programs needs no `settle`, because the
+ * programs settle the reserve. If `count` has statuses, `cost` and `count` must both charge before the response, or
+ * both after it. Otherwise the rule would not show the time of the charge.
  */
 function checkCost({ for: audience, cost, count }: Fields, refuse: Refuse): void {
   if (!isRecord(cost)) return;
@@ -525,7 +519,7 @@ function checkCost({ for: audience, cost, count }: Fields, refuse: Refuse): void
   }
 }
 
-/** Checks that every set field has an effect. For example, a rule that never denies needs no ban. */
+/** Checks that every set field has an effect. For example, a rule that never denies must have no ban. */
 function checkEffects(rule: Fields, refuse: Refuse): void {
   const { mode, onError, cost } = rule;
   const refuseGiven = (because: string, ...names: string[]) => {

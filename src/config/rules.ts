@@ -27,14 +27,14 @@ const FILE = faultText(
 );
 
 /**
- * Matches the name of a file. Control characters would break the lines of messages, and JavaScript
- * moves names that are numbers to the front of an object.
+ * Matches the name of a file. Control characters would break the lines of messages. JavaScript would move a name that
+ * is a number to the front of an object.
  */
 const FILE_NAME = /^(?!(0|[1-9]\d*)$)[^\p{Cc}]{1,200}$/u;
 
 /**
- * The rules of a configuration: a list, or an object with a list for each file. The paths of faults
- * contain these names.
+ * The rules of a configuration: a list, or an object with a list for each file. The paths of faults contain the names
+ * of the files.
  *
  * @typeParam RuleName the names of the rules, as literal types
  */
@@ -43,8 +43,8 @@ export type RulesInput<RuleName extends string = string> =
   | RuleFilesInput<RuleName>;
 
 /**
- * The rules of several files. The field `length` excludes arrays. Without it, the compiler would also compare a list of
- * rules with this type, and report a mistake in one rule at the name of every rule.
+ * The rules of several files. The field `length` excludes lists: otherwise the compiler would compare a list of rules
+ * with this type too, and report a mistake in one rule at the name of every rule.
  *
  * @typeParam RuleName the names of the rules, as literal types
  */
@@ -53,8 +53,8 @@ export type RuleFilesInput<RuleName extends string = string> = Readonly<
 > & { readonly length?: never };
 
 /**
- * Returns the given rules. A file that exports rules calls this function, so that the compiler checks
- * the rules in that file and keeps their names as types. `defineConfig` checks the values.
+ * Returns the given rules unchanged. Call this function in a file that exports rules, so that the compiler checks the
+ * rules there and keeps their names as types. `defineConfig` checks the values.
  *
  * @example
  * // rules/login.ts
@@ -73,13 +73,13 @@ export function defineRules<const RuleName extends string = never>(
   return rules;
 }
 
-/** A rule that may have faults, and the keys of the path from the configuration to it. */
+/** A rule that may have faults, and its path in the configuration. */
 interface PlacedRule {
   readonly rule: unknown;
   readonly path: readonly (string | number)[];
 }
 
-/** Returns the rules of a configuration in their order, whether or not the rules have faults. */
+/** Returns the rules of a configuration in their order, with and without faults. */
 export function placedRules({ rules }: Fields): PlacedRule[] {
   const files: [string, unknown][] = isMap(rules)
     ? [...rules]
@@ -97,8 +97,8 @@ function rulesIn(list: unknown, ...path: string[]): PlacedRule[] {
 }
 
 /**
- * Whether a value is probably an object of lists, and not one rule or an object of rules. A rule may
- * have lists too, but it has a name, which is a text.
+ * Whether a value is probably an object of lists, instead of a single rule or an object of rules. A rule may have
+ * lists too, but also has a text as its name.
  */
 function isByFile(value: unknown): boolean {
   if (!isRecord(value) || typeof value.name === "string") return false;
@@ -109,14 +109,14 @@ const RuleList = listUpTo(MAX_RULES, RuleSchema, RULES, TOO_MANY);
 
 const RuleFiles = v.pipe(
   v.custom<Readonly<Record<string, readonly RuleInput[]>>>(isRecord, RULES),
-  // If there are too many rules in total, the rules themselves are not checked.
+  // If there are too many rules in total, the single rules are not checked.
   checkOf((files, refuse) => {
     if (Object.values(files).flat().length > MAX_RULES) refuse(TOO_MANY);
   }),
   anyMapOf(textMatching(FILE_NAME, FILE), v.array(RuleSchema, LIST), RULES),
 );
 
-/** The output is a list, or a Map with the list of each file. {@link flatRules} joins these lists. */
+/** The output is a list, or a Map with the list of each file, for {@link flatRules}. */
 export const RulesSchema = v.pipe(
   v.custom<RulesInput>((value) => Array.isArray(value) || isByFile(value), RULES),
   v.lazy<v.GenericSchema<RulesInput, CheckedRules>>((value) =>
@@ -135,7 +135,7 @@ export function flatRules(rules: CheckedRules): readonly Rule[] {
 const GROUPS = { keys: "request", costs: "request", settle: "response", responses: "denial" };
 type Group = keyof typeof GROUPS;
 
-/** A name in a rule that stands for something at the top level: a function, or a claim of a token. */
+/** A name in a rule that refers to the top level: to a function, or to a claim of a token. */
 interface Use {
   readonly group: Group | "jwt";
   readonly name: string;
@@ -143,8 +143,8 @@ interface Use {
 }
 
 /**
- * Checks that each rule has a name of its own, that each `custom:NAME` has a function, and that a configuration with
- * claims has `jwt`, because Weir uses only claims of verified tokens.
+ * Compares the rules with each other and with the top level. Each rule needs a unique name. Each claim needs `jwt`,
+ * because Weir uses only claims of verified tokens. Each `custom:NAME` needs a function.
  */
 export function checkRules<Output>() {
   return checkOf<Output>((config, refuse) => {
@@ -178,7 +178,10 @@ function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
   }
 }
 
-/** Returns the names in a rule for HTTP requests. For other rules, programs pass the keys and the costs. */
+/**
+ * Returns the names in a rule for HTTP requests. A rule for programs needs none, because programs pass its keys and
+ * costs.
+ */
 function usesIn({ rule, path }: PlacedRule): Use[] {
   if (!isRecord(rule) || rule.for === "programs") return [];
   const { key, tiers = {}, cost = {}, response = {} } = rule;
@@ -198,7 +201,7 @@ function usesIn({ rule, path }: PlacedRule): Use[] {
     ...(isRecord(tiers) ? inKey(tiers.by, "tiers", "by") : []),
     ...(isRecord(cost)
       ? [
-          // Without `settle`, the cost may be a text, which has no fields.
+          // Without `settle`, the cost may be a text without fields.
           ...uses("costs", "custom", cost.before, "cost", ...(cost.settle ? ["reserve"] : [])),
           ...uses("settle", "custom", cost.settle, "cost", "settle"),
         ]
@@ -211,7 +214,7 @@ function usesIn({ rule, path }: PlacedRule): Use[] {
 
 function checkFunction(group: Group, { name, path }: Use, custom: unknown, refuse: Refuse): void {
   const names = functionNames(custom, group);
-  // If `custom` or the group is no object, the schema has reported this.
+  // If `custom` or the group is not an object, the schema has reported this.
   if (!names || names.includes(name)) return;
   const message = faultText(() => {
     const shown = shortened(name);
@@ -225,7 +228,7 @@ function checkFunction(group: Group, { name, path }: Use, custom: unknown, refus
   refuse(message, ...path);
 }
 
-/** Returns the names of the functions in a group; undefined if they are not an object. */
+/** Returns the names of the functions in a group; undefined if the group is not an object. */
 function functionNames(custom: unknown, group: string): string[] | undefined {
   if (custom === undefined) return [];
   const functions = isRecord(custom) ? (custom[group] ?? {}) : undefined;

@@ -10,9 +10,7 @@ import { checkRules, flatRules, type RulesInput, RulesSchema } from "./rules.ts"
 const BINDING = faultText("the name of a ratelimits binding in wrangler.toml");
 const NATIVE_LIMITER = faultText('{ binding: "NAME" }');
 
-/**
- * Cloudflare's own rate limiter. Rules with `onError: "local"` also call it while the store fails.
- */
+/** Cloudflare's own rate limiter, which rules with `onError: "local"` also call while the store fails. */
 export interface NativeLimiterInput {
   /**
    * The name of a `ratelimits` binding in wrangler.toml.
@@ -32,39 +30,38 @@ const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NATIVE_LIM
  */
 export interface ConfigInput<RuleName extends string = string> {
   /**
-   * The rules: at most 10,000, each with a unique name. Every rule that matches a request counts it.
-   * Rules in several files are an object with the list of each file, so that faults name the file.
+   * The rules: at most 10,000, each with a unique name. Every rule that matches a request counts it. For rules in
+   * several files, write an object with the list of each file, so that faults name the file.
    *
    * @example { "rules/login.ts": loginRules, "rules/search.ts": searchRules }
    */
   readonly rules: RulesInput<RuleName>;
   /**
-   * Where Weir forwards requests: `{ url }` or `{ binding }`. The middleware ignores this field.
+   * The origin to which Weir forwards requests: `{ url }` or `{ binding }`. The middleware ignores this field.
    *
    * @default the zone's own origin
    * @example { url: "https://origin.example.com" }
    */
   readonly origin?: OriginInput | undefined;
   /**
-   * Where Weir forwards the requests for some hosts, each `{ url }` or `{ binding }`. `"*.example.com"`
-   * is every host below `example.com`; a longer name wins over a shorter one, and a name without `*`
-   * over both. All other hosts have `origin`. The middleware ignores this field, and the var
-   * `ORIGIN_URL` does not replace these origins.
+   * The origins of some hosts, each `{ url }` or `{ binding }`. `"*.example.com"` means every host below
+   * `example.com`. A longer name wins over a shorter name, and a name without `*` wins over both. All other hosts
+   * have `origin`. The middleware ignores this field, and the var `ORIGIN_URL` does not replace these origins.
    *
    * @default none: every host has `origin`
    * @example { "api.example.com": { binding: "API" }, "*.shop.example": { url: "https://shop-origin.example" } }
    */
   readonly origins?: OriginsInput | undefined;
   /**
-   * Where Weir counts. `"upstash"`: in Upstash Redis. `"durable-object"`: in Durable Objects. `"memory"`: in
-   * each isolate alone, for tests only.
+   * The store of the counters. `"upstash"`: Upstash Redis. `"durable-object"`: Durable Objects. `"memory"`: each
+   * isolate's own memory, for tests only.
    *
    * @default "upstash" if UPSTASH_REDIS_REST_URL is set, otherwise "durable-object"
    */
   readonly store?: "upstash" | "durable-object" | "memory" | undefined;
   /**
-   * Which clock determines the current window. `"redis"`: the clock of the store, Redis or the
-   * Durable Object. `"edge"`: the clock of the Worker, which saves one Redis command in each call.
+   * The clock that determines the current window. `"redis"`: the clock of the store, Redis or the Durable Object.
+   * `"edge"`: the clock of the Worker, which saves one Redis command in each call.
    *
    * @default "redis"
    */
@@ -78,24 +75,23 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly prefix?: string | undefined;
   /**
-   * The maximum time that a decision waits for the store, in milliseconds: a whole number from 1 to
-   * 30000. After this time, the request is undecided, and the rule's `onError` applies. The
-   * functions in `custom` run before the call to the store, and may take up to `timeoutMs` in
-   * addition.
+   * The maximum time that a decision waits for the store, in milliseconds: a whole number from 1 to 30000. After this
+   * time, the request is undecided, and the rule's `onError` applies. The functions in `custom` run before the call
+   * to the store. They may take up to `timeoutMs` in addition.
    *
    * @default 1000
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * Which header fields show clients their quotas. `"draft-11"`: RateLimit and RateLimit-Policy of the IETF
-   * draft. `"legacy"`: X-RateLimit-*. `"both"`: all of them, in a form that clients of older drafts
-   * read, too. `"none"`: no fields.
+   * The headers that show clients their quotas. `"draft-11"`: RateLimit and RateLimit-Policy of the IETF draft.
+   * `"legacy"`: X-RateLimit-*. `"both"`: all of these, in a form that clients of older drafts read too. `"none"`: no
+   * headers.
    *
    * @default "draft-11"
    */
   readonly headers?: "draft-11" | "legacy" | "both" | "none" | undefined;
   /**
-   * How many leading bits of an IPv6 address identify a client: a whole number from 1 to 128. One home or
+   * The number of leading bits of an IPv6 address that identify a client: a whole number from 1 to 128. A home or a
    * server usually has a whole /64.
    *
    * @default 64
@@ -108,14 +104,14 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly caseSensitivePaths?: boolean | undefined;
   /**
-   * The maximum number of log lines about denials that an isolate writes in each second: a whole number
-   * from 0 to 1000. One more line counts the denials above it. 0: no line.
+   * The maximum number of log lines about denials that an isolate writes in each second: a whole number from 0 to
+   * 1000. One more line has the number of further denials. 0: no line.
    *
    * @default 10
    */
   readonly denialLog?: number | undefined;
   /**
-   * How Weir verifies the tokens whose claims are keys (`"jwt:CLAIM"`): either `secret` or `jwks` is set.
+   * The verification of the tokens whose claims are keys (`"jwt:CLAIM"`). Set either `secret` or `jwks`.
    *
    * @default none: a key that reads a claim is refused
    * @example { jwks: "https://issuer.example.com/.well-known/jwks.json" }
@@ -129,8 +125,8 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly nativeLimiter?: NativeLimiterInput | undefined;
   /**
-   * Your own functions: `keys` has a function for each key `custom:NAME` of the rules, `costs` for
-   * each cost `custom:NAME`, and `settle` for each `settle: "custom:NAME"`. No other field of a
+   * Your own functions: `keys` for each key `custom:NAME` of the rules, `costs` for each cost `custom:NAME`, `settle`
+   * for each `settle: "custom:NAME"`, and `responses` for each `response: "custom:NAME"`. No other field of a
    * configuration may be a function.
    *
    * @default no functions, so `custom:NAME` in a rule for HTTP requests is a fault
@@ -157,9 +153,8 @@ export interface Config<RuleName extends string = string>
   extends Readonly<Omit<v.InferOutput<typeof ConfigFields>, "rules">> {
   readonly rules: readonly Rule<RuleName>[];
   /**
-   * Whether any rule sends quotas to the origin, in request headers that clients must not be able
-   * to forge. The value does not depend on which rules apply to a request or on the deployment's
-   * mode.
+   * Whether any rule sends quotas to the origin, in request headers that clients must not forge. The value depends
+   * neither on the rules of a single request nor on the deployment's mode.
    */
   readonly tellsOrigin?: boolean;
 }
@@ -196,13 +191,13 @@ export const configFields = {
 const ConfigFields = fields(configFields);
 
 /**
- * This schema is the only source of a configuration's defaults, bounds and messages. Its input is
- * {@link ConfigInput}, and its output is {@link Config}.
+ * The only source of a configuration's defaults, bounds and messages. The input is {@link ConfigInput}, and the
+ * output is {@link Config}.
  */
 export const ConfigSchema = v.pipe(
   ConfigFields,
-  // The paths of faults contain the names of files, so this check must come before the
-  // transformation, which removes the names.
+  // This check must come before the transformation: the paths of faults contain the names of files, which the
+  // transformation removes.
   checkRules(),
   v.transform(toCheckedConfig),
 );

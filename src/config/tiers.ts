@@ -33,18 +33,17 @@ const TIER_NAME = faultText("1 to 64 characters of A-Z, a-z, 0-9, ., _ and -");
 /** Different limits for some clients. */
 export interface TiersInput {
   /**
-   * The value that names a client's tier, written like the `key` of a rule, but not as a list. Choose a value
-   * that clients cannot choose themselves, such as a verified claim. If a claim is a list, such as a list of
-   * roles, the client is in the first tier of `limits` whose name is in the list.
+   * The value that names a client's tier, written like the `key` of a rule, but not as a list. Use a value that
+   * clients cannot choose, such as a verified claim. If a claim is a list, such as a list of roles, the client is in
+   * the first tier of `limits` whose name is in the list.
    *
    * @example "jwt:plan"
    * @example "jwt:/app_metadata/roles"
    */
   readonly by: KeyInput;
   /**
-   * The tiers, at least one. The name of a tier has 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Its
-   * limits are written like those of a rule. A client that is in none of these tiers has the rule's
-   * own limits.
+   * The tiers, at least one. The name of a tier has 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Its limits are written
+   * like those of a rule. A client without a tier has the rule's own limits.
    *
    * @example { pro: { limit: 5000, window: "1m" } }
    */
@@ -72,8 +71,8 @@ function parseBy(text: string): KeyExpression | undefined {
 }
 
 /**
- * If hosts select the tiers, checks that the name of each tier is a host in its canonical form. No
- * client would belong to a tier with another name.
+ * If hosts select the tiers, checks that the name of each tier is a canonical host, because no client would belong to
+ * a tier with another name.
  */
 function checkHosts<Output>() {
   return checkOf<Output>(({ by, limits }, refuse) => {
@@ -94,19 +93,19 @@ function checkHosts<Output>() {
   });
 }
 
-/** Kinds of key whose value may be a client's credential. */
+/** The kinds of key whose value may be a client's credential. */
 const FROM_REQUEST = new Set(["header", "cookie", "query", "param"]);
 
 /**
- * Matches the names of header fields and parameters that hold a plan or a similar value, and not a
- * credential. Cookies are not included, because a cookie of any name may hold a session.
+ * Matches the names of headers and parameters that hold a plan or a similar value, instead of a credential. Cookies
+ * are not included, because a cookie of any name may hold a session.
  */
 const HARMLESS =
   /^(x-)?((user|account|customer|client|api)[-_])?(plan|tier|level|role|region|country|locale|lang(uage)?|version|product|edition)$/i;
 
 /**
- * Whether the names of tiers could be credentials. This is so if a client gets its tier by sending
- * the tier's name. Weir neither prints nor logs such names.
+ * Whether the names of tiers could be credentials, because a client gets its tier by sending the tier's name. Weir
+ * neither prints nor logs such names.
  */
 export function areTierNamesSecret(by: KeyExpression): boolean {
   return by.flat().some(mayBeCredential);
@@ -127,20 +126,20 @@ const VALUE = faultText(
   'a text of ASCII without line breaks or spaces at its ends, or { secret: "NAME" }, a secret of the Worker',
 );
 
-/** Requests that a rule does not count: those that match any entry of `ips` or `headers`. */
+/** Requests that a rule does not count, because they match any entry of `ips` or `headers`. */
 export interface ExemptInput {
   /**
-   * Addresses and networks of exempt clients. Write IPv4 addresses in IPv4 notation. They also
-   * match clients whose IPv4 address is embedded in an IPv6 address.
+   * Addresses and networks of exempt clients. Write IPv4 addresses in IPv4 notation: these also match clients with an
+   * IPv4 address inside an IPv6 address.
    *
    * @default none
    * @example ["198.51.100.0/24", "2001:db8::/32"]
    */
   readonly ips?: readonly string[] | undefined;
   /**
-   * Header fields that exempt a request, each with the value that it must have: an ASCII text, or
-   * `{ secret: "NAME" }` for the value of that secret of the Worker. Prefer a secret, because
-   * everyone who can read the configuration can send a text that is written in it.
+   * Headers that exempt a request, each with the value that it must have: an ASCII text, or `{ secret: "NAME" }` for
+   * the value of the Worker's secret NAME. Prefer a secret, because every reader of the configuration can send its
+   * texts.
    *
    * @default none
    * @example { "x-internal": { secret: "INTERNAL_TOKEN" } }
@@ -148,27 +147,27 @@ export interface ExemptInput {
   readonly headers?: Readonly<Record<string, ExpectedValue>> | undefined;
 }
 
-/** The value that a header must have: a text, or the name of the Worker's secret that holds it. */
+/** The value that a header must have: a text, or the name of the Worker's secret with this text. */
 export type ExpectedValue = string | { readonly secret: string };
 
 /** The name of a secret in a configuration. */
 export const SecretName = bindingName(faultText("the name of a secret or var of the Worker"));
 
 /**
- * Matches conventional names of secrets. Each word of a name must be short, so that few secret
- * values match by mistake.
+ * Matches conventional names of secrets. Each word of a name must be short, so that few secret values match by
+ * mistake.
  */
 const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
 
 /**
- * Returns the name of a secret, for logs. A name that is not conventional is cut to its first three characters, because
- * it may be the secret itself.
+ * Returns the name of a secret, for logs. Only the first three characters of an unconventional name are shown,
+ * because it may be the secret itself, written by mistake in place of its name.
  */
 export function printableSecretName(name: string): string {
   return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;
 }
 
-// A header arrives without white space at its ends, so a text with such space never matches.
+// A header arrives without white space at its ends, so a text with such white space never matches.
 const TEXT = /^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/;
 
 const Value = v.custom<ExpectedValue>((value) => {

@@ -23,9 +23,7 @@ import {
 /** The length of each unit, in seconds, longest first. */
 const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
 
-/**
- * The maximum length of time, in seconds: 52 weeks. The store keeps a counter for up to this time.
- */
+/** The maximum length of time, in seconds: 52 weeks. The store may keep a counter for this time. */
 export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
 
 /**
@@ -47,13 +45,13 @@ export const DURATION = faultText(
 /**
  * Parses a length of time.
  *
- * @returns whole seconds from 1 to {@link MAX_WINDOW_SECONDS}, or undefined for anything else
+ * @returns whole seconds from 1 to {@link MAX_WINDOW_SECONDS}; undefined for any other value
  */
 export function parseDuration(given: unknown): number | undefined {
   return durationUpTo(MAX_WINDOW_SECONDS, given);
 }
 
-/** Parses a length of time of at most `max` seconds. @returns whole seconds; undefined for anything else */
+/** Parses a length of time of at most `max` seconds. @returns whole seconds; undefined for any other value */
 export function durationUpTo(max: number, given: unknown): number | undefined {
   const seconds = typeof given === "string" ? secondsOf(given) : given;
   const isValid =
@@ -98,14 +96,9 @@ const WindowLengthSchema = parsed<WindowInput, WindowLength>(
   faultText(() => `${DURATION}; or ${UNITS} of the calendar`),
 );
 
-/**
- * The largest limit: 15 digits. The RateLimit fields carry limits as Integers of RFC 9651, which have at
- * most 15 digits.
- */
+/** The largest limit, because the RateLimit headers carry limits as Integers of RFC 9651, with at most 15 digits. */
 export const MAX_LIMIT = 999_999_999_999_999;
-/**
- * The maximum number of windows of a rule. Every decision has to check a counter for each window.
- */
+/** The maximum number of windows of a rule, because every decision checks a counter for each window. */
 export const MAX_WINDOWS = 8;
 
 const LIMITS = faultText("a rule or tier has either limit and window, or limits");
@@ -113,18 +106,16 @@ const LIMITS = faultText("a rule or tier has either limit and window, or limits"
 /** The optional fields of a limit. */
 interface LimitExtras {
   /**
-   * The maximum quota that a client can have at once, if unused quota rolls over to later windows.
-   * It is a whole number that is not below the limit, in the unit of `cost` (by default, requests).
-   * Cannot be set together with `limit: 0`.
+   * The maximum quota that a client can have at once, if unused quota rolls over to later windows: a whole number
+   * that is at least the limit, in the unit of `cost` (by default, requests). Cannot be set together with `limit: 0`.
    *
    * @default the limit: no quota rolls over
    * @example limit: 10, window: "1h", capacity: 30
    */
   readonly capacity?: number | undefined;
   /**
-   * The maximum quota of later windows that a program may reserve, if it calls the method `limit`
-   * with the option `reserve`. It is a whole number, 0 or higher, in the unit of `cost` (by
-   * default, requests). It must be 0 if the limit is 0.
+   * The maximum quota of later windows that a program may reserve with the method `limit` and its option `reserve`: a
+   * whole number from 0, in the unit of `cost` (by default, requests). Must be 0 if the limit is 0.
    *
    * @default 0
    */
@@ -134,14 +125,14 @@ interface LimitExtras {
 /** One element of `limits`. */
 export interface LimitInput extends LimitExtras {
   /**
-   * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
-   * (requests, by default). 0 denies every request, except requests that cost 0.
+   * The quota that each window adds: a whole number from 0 to 999999999999999, in the unit of `cost` (requests, by
+   * default). 0 denies every request, except requests that cost 0.
    */
   readonly limit: number;
   /**
-   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds, from 1
-   * second to 52 weeks; or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
-   * `timeZone`. Every element of `limits` needs a different window.
+   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds, from 1 second to
+   * 52 weeks. Or a calendar window in the rule's `timeZone`: `"day"`, `"week"`, `"month"` or `"year"`. Every element
+   * of `limits` needs a different window.
    */
   readonly window: WindowInput;
 }
@@ -149,23 +140,22 @@ export interface LimitInput extends LimitExtras {
 /** The limits of a rule or of a tier: either `limit` and `window`, or `limits`. */
 export interface LimitFields extends LimitExtras {
   /**
-   * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
-   * (requests, by default). 0 denies every request, except requests that cost 0.
+   * The quota that each window adds: a whole number from 0 to 999999999999999, in the unit of `cost` (requests, by
+   * default). 0 denies every request, except requests that cost 0.
    *
    * Required together with `window`, unless `limits` is set. Cannot be set together with `limits`.
    */
   readonly limit?: number | undefined;
   /**
-   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
-   * second to 52 weeks. Or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
-   * `timeZone`.
+   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds, from 1 second to
+   * 52 weeks. Or a calendar window in the rule's `timeZone`: `"day"`, `"week"`, `"month"` or `"year"`.
    *
    * Required together with `limit`, unless `limits` is set. Cannot be set together with `limits`.
    */
   readonly window?: WindowInput | undefined;
   /**
-   * Several limits, 1 to 8, each with a different window. A request passes only if every window has
-   * enough quota left. `capacity` and `maxReserved` then belong in the elements.
+   * Several limits, 1 to 8, each with a different window. A request passes only if every window has enough quota
+   * left. With this field, `capacity` and `maxReserved` belong in its elements.
    *
    * @example [{ limit: 60, window: "1m" }, { limit: 1000, window: "1h" }]
    */
@@ -222,8 +212,8 @@ type ParsedLimit = v.InferOutput<typeof Limit>;
 export type ParsedLimitFields = v.InferOutput<v.ObjectSchema<typeof limitFields, undefined>>;
 
 /**
- * Checks that either `limits` is set, or both `limit` and `window`. It also checks a value that has
- * other faults, so that all faults are reported at once.
+ * Checks that either `limits` is set, or both `limit` and `window`. Also checks a value with other faults, so that
+ * all faults are reported at once.
  */
 export function checkLimitFields<Output>() {
   return checkOf<Output>((value, refuse) => {
@@ -260,27 +250,27 @@ export function checkLimitExtras<Output>() {
   });
 }
 
-/** One limit of a rule or of one of its tiers, with the windows that it applies to. */
+/** One limit of a rule or of one of its tiers, with its window. */
 export interface Window {
   /**
-   * The name of the policy in the RateLimit fields: the name of the rule, or, if the rule has
-   * several limits, the name with the window, such as `search/1m`.
+   * The name of the policy in the RateLimit headers: the name of the rule. If the rule has several limits, the name
+   * is followed by the window, such as `search/1m`.
    */
   readonly policy: string;
-  /** How much quota each window adds. */
+  /** The quota that each window adds. */
   readonly limit: number;
   /** The maximum quota that a client can have; equal to `limit` if no quota rolls over. */
   readonly capacity: number;
   /** The maximum quota of later windows that can be reserved. */
   readonly maxReserved: number;
   /**
-   * The length of the window. For a calendar window, it is the longest possible length without
-   * changes of the clocks.
+   * The length of the window in milliseconds. For a calendar window, the longest possible length without changes of
+   * the clocks.
    */
   readonly windowMs: number;
   /**
-   * The time at which a window begins, in milliseconds after the Unix epoch, modulo `windowMs`. So
-   * 0 ≤ offsetMs < windowMs. It is 0 for a calendar window.
+   * The start of a window in milliseconds after the Unix epoch, modulo `windowMs`: at least 0, and less than
+   * `windowMs`. 0 for a calendar window.
    */
   readonly offsetMs: number;
   /** The calendar of the window, if its length is a unit of the calendar. */
@@ -289,7 +279,7 @@ export interface Window {
 
 /** Returns the windows of a rule or of one of its tiers. @param name the name of the rule */
 export function windowsOf(name: string, fields: ParsedLimitFields, start: ZonedStart): Window[] {
-  // If `limits` is not set, the schema has checked that `limit` and `window` are set.
+  // Without `limits`, the schema has checked that `limit` and `window` are set.
   const all = fields.limits ?? [fields as ParsedLimit];
   return all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
     policy: all.length === 1 ? name : `${name}/${labelOf(window)}`,
@@ -311,8 +301,8 @@ function calendarWindowOf(unit: CalendarUnit, start: ZonedStart) {
 }
 
 /**
- * Formats the length of a window as in a configuration: `1m`, `90s`, `month`. Stored keys and the
- * names of policies contain this text.
+ * Formats the length of a window as in a configuration: `1m`, `90s`, `month`. Stored keys and the names of policies
+ * contain this text.
  */
 export function formatWindow({
   windowMs,

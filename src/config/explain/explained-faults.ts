@@ -7,8 +7,8 @@ import { unknownFieldHint, valueHint } from "./hints.ts";
 import { nearestName } from "./nearest-name.ts";
 
 /**
- * The maximum number of issues that become faults. A field may have several issues, so this number is
- * higher than the maximum number of faults. Searching for a suggestion takes long.
+ * The maximum number of issues that become faults, because searching for a suggestion takes long. The number is
+ * higher than the maximum number of faults, because a field may have several issues.
  */
 const MAX_ISSUES = 5 * MAX_FAULTS;
 
@@ -30,7 +30,7 @@ export function explainedFaultsOf(
     const keys = keysOf(issue);
     const place = pathIn(file, keys);
     const isMissing = givenValue(issue, config) === undefined;
-    // If a field is misspelt, the correct field is not reported as missing too.
+    // If a field is misspelt, the correct field is not reported as missing.
     if (faults.has(place) || (isMissing && intended.has(place))) continue;
     if (faults.size === MAX_FAULTS) {
       more++;
@@ -53,9 +53,8 @@ interface PlacedIssue {
 }
 
 /**
- * If the rules are in several files, returns a rule's issue and the configuration as if the file of
- * this rule had the only list of rules. So the other files of `explain/` need to know only one form
- * of `rules`.
+ * If the rules are in several files, returns a rule's issue and the configuration as if the rule's file had the only
+ * list of rules. So the other files of `explain/` need to know only one form of `rules`.
  */
 function inItsFile(issue: v.BaseIssue<unknown>, config: unknown): PlacedIssue {
   const [top, file, index] = keysOf(issue);
@@ -107,7 +106,7 @@ function sentence(start: string, hint: string | undefined, requirement: string):
   return `${start}; ${hint} ${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}`;
 }
 
-/** Returns the paths of the fields that the user probably meant by an unknown field. */
+/** Returns the paths of the fields that the user probably meant with an unknown field. */
 function intendedPaths({ issue, config, file }: PlacedIssue): string[] {
   if (issue.type !== "never") return [];
   const object = keysOf(issue).slice(0, -1);
@@ -121,12 +120,12 @@ function fieldHintFor(issue: v.BaseIssue<unknown>, config: unknown) {
   return unknownFieldHint(keys, issue.message.split(", "), value);
 }
 
-// A fault shows the given value shortened, on one line, and without secrets.
+// A fault shows the given value on one line, shortened and without secrets.
 
 const PREVIEW_LENGTH = 80;
 /**
- * The length of the longest text whose content is shown. A part of a longer text is not shown either,
- * because it may be a part of a URL that begins with a password.
+ * The maximum length of a text whose content is shown. No part of a longer text is shown, because it may be a part of
+ * a URL that begins with a password.
  */
 const LONGEST_TEXT = 300;
 /** The number of items of a list or an object that a preview reads. */
@@ -143,7 +142,7 @@ function kindOf(input: unknown): string {
   return isRecord(input) && Object.keys(input).length === 0 ? "{}" : "an object";
 }
 
-/** Returns a value as a message may show it: shortened, on one line, and without secrets. */
+/** Returns a value as a message may show it: on one line, shortened and without secrets. */
 function preview(input: unknown): string {
   // The source of a function may contain a secret.
   if (typeof input === "function") return "a function";
@@ -158,8 +157,8 @@ function preview(input: unknown): string {
 }
 
 /**
- * Returns a value as JSON. For a value that JSON cannot represent (NaN, a bigint, a circular
- * object), it returns a short description.
+ * Returns a value as JSON; for a value that JSON cannot represent (NaN, a bigint, a circular object), a short
+ * description.
  */
 function textOf(input: unknown): string {
   if (typeof input === "bigint") return `${input}n`.slice(0, PREVIEW_LENGTH + 1);
@@ -175,8 +174,8 @@ function textOf(input: unknown): string {
 }
 
 /**
- * A replacer for JSON: hides the fields that may contain a secret, and the texts in objects, whose
- * field names the user may have chosen. It shortens long lists and objects.
+ * A replacer for JSON. Hides the fields that may contain a secret, and the texts in objects, whose field names the
+ * user may have chosen. Shortens long lists and objects.
  */
 function hideSecrets(this: unknown, key: string, value: unknown): unknown {
   if (key === "exempt" || key === "secret" || key === "tiers") return "…";
@@ -200,13 +199,12 @@ function withoutCredentials(text: string): string {
 }
 
 /**
- * Returns the value that the user wrote at the path of an issue. The value comes from the
- * configuration, not from the issue: if a check runs after parsing, the issue has the parsed value,
- * such as 60 for a window of `"1m"`.
+ * Returns the value that the user wrote at the path of an issue. The configuration has this value. If a check runs
+ * after parsing, the issue has only the parsed value, such as 60 for a window of `"1m"`.
  */
 function givenValue(issue: v.BaseIssue<unknown>, config: unknown): unknown {
-  // The fault is in a name that the user has chosen, such as the name of a tier. For a missing field,
-  // Valibot also reports `origin: "key"`, but no input.
+  // The fault is in a name that the user has chosen, such as the name of a tier. Valibot also reports `origin: "key"`
+  // for a missing field, but without an input.
   const isName = issue.path?.at(-1)?.origin === "key" && issue.input !== undefined;
   if (isName) return keysOf(issue).at(-1);
   return valueAt(config, keysOf(issue));
@@ -223,12 +221,12 @@ function valueAt(config: unknown, keys: readonly unknown[]): unknown {
   return value;
 }
 
-/** Fields in which users write a secret by mistake. */
+/** The fields in which users write a secret by mistake. */
 const SENSITIVE = new Set<unknown>(["exempt", "jwt", "custom", "tiers"]);
 
 /**
- * Texts in these fields that cannot be secrets, because they have the form of an address, an
- * algorithm, a URL, a key or a length of time.
+ * The texts in these fields that cannot be secrets, because they have the form of an address, an algorithm, a URL, a
+ * key or a length of time.
  */
 const HARMLESS: ReadonlyMap<string, RegExp> = new Map(
   Object.entries({
@@ -251,10 +249,7 @@ function isHidden(keys: readonly unknown[], value: unknown): boolean {
   return typeof value === "string" && HARMLESS.get(String(field))?.test(value) !== true;
 }
 
-/**
- * Whether a value is the expected value of a header field or query parameter in a condition. Such a
- * value may be a credential.
- */
+/** Whether a value is the expected value of a header or query parameter in a condition, which may be a credential. */
 function isConditionValue(keys: readonly unknown[]): boolean {
   const rest = keys.slice(keys.indexOf("match") + 1);
   const at = rest.findIndex((key) => key === "headers" || key === "query");
@@ -268,9 +263,8 @@ function isSecret(keys: readonly unknown[]): boolean {
 }
 
 /**
- * Returns the path to print. It hides the names of tiers if these names may be credentials. It also
- * hides the text after `:` or `=` in names of headers, because a user may write a header
- * with its secret value where only the header's name belongs.
+ * Returns the path to print. Hides the names of tiers if these names may be credentials. Hides the text after `:` or
+ * `=` in names of headers, because a user may write a header with its secret value in place of the name.
  */
 function printableKeys(keys: readonly unknown[], config: unknown): unknown[] {
   const shownKeys = keys.map((key, index) => {
@@ -288,8 +282,7 @@ function printableKeys(keys: readonly unknown[], config: unknown): unknown[] {
     const index = isRecord(limits) ? Object.keys(limits).indexOf(String(name)) : -1;
     if (index !== -1) shownKeys[at + 2] = `(tier ${index + 1})`;
   } else if (typeof field === "string" && !nearestName(field, ["by", "limits"])) {
-    // The user has written the tier outside `limits`, so the schema reports the tier as an unknown
-    // field.
+    // The user has written the tier outside `limits`, so the schema reports the tier as an unknown field.
     shownKeys[at + 1] = "…";
   }
   return shownKeys;
@@ -307,7 +300,7 @@ function isChosen(keys: readonly unknown[], index: number): boolean {
   );
 }
 
-/** The length of a name that is too short for a secret, if it has no digits. */
+/** The maximum length of a name without digits that is too short for a secret. */
 const MAX_SHORT = 12;
 
 /**
@@ -321,8 +314,8 @@ function printableName(name: string): string {
 }
 
 /**
- * Returns the position of `tiers` in a path, and the limits of the tiers. The result is undefined if
- * the path does not concern tiers, or if the names of the tiers cannot be credentials.
+ * Returns the position of `tiers` in a path, and the limits of the tiers. Returns undefined if the path has no tiers,
+ * or if the names of the tiers cannot be credentials.
  */
 function secretTiersOf(keys: readonly unknown[], config: unknown) {
   const at = keys.indexOf("tiers");

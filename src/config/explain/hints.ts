@@ -7,8 +7,8 @@ import { DURATION, formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../
 import { bareName, nearestName } from "./nearest-name.ts";
 import { FIELDS_OF_OTHERS, type Place } from "./other-names.ts";
 
-// A cure is suggested for an unknown field, for a misspelt word, and for the notations of other limiters: their
-// units of time and their rates. All other faults show the allowed values only.
+// Cures for unknown fields, for misspelt words, and for other limiters' notations of time and rates. All other faults
+// show only the allowed values.
 
 /** A suggestion for a field that Weir does not have. */
 interface FieldHint {
@@ -21,7 +21,7 @@ interface FieldHint {
  * Suggests a replacement for an unknown field.
  *
  * @param keys the path of the unknown field
- * @param allowed the fields that the object has
+ * @param allowed the fields that the object may have
  * @param value the value of the unknown field
  */
 export function unknownFieldHint(
@@ -49,7 +49,7 @@ export function unknownFieldHint(
     : undefined;
 }
 
-/** Returns the kind of the object at a path; undefined if its unknown fields have no hints of their own. */
+/** Returns the kind of the object at a path; undefined if there are no hints for its unknown fields. */
 function placeOf([top, , field, ...rest]: readonly unknown[]): Place | undefined {
   if (top === undefined) return "config";
   if (top !== "rules") return undefined;
@@ -58,7 +58,7 @@ function placeOf([top, , field, ...rest]: readonly unknown[]): Place | undefined
   return field === "limits" || field === "match" ? field : undefined;
 }
 
-/** Suggests where to move a field of Weir. A field `headers` of a rule means the headers of its denials. */
+/** Suggests the right place for a field of Weir. In a rule, `headers` means the headers of its denials. */
 function misplaced(place: Place, name: string): FieldHint | undefined {
   const move = (target: string) => ({ text: `move ${name} ${target}`, fields: [] });
   if (place === "rule" && Object.hasOwn(configFields, name) && name !== "headers") {
@@ -96,7 +96,7 @@ function renamed(place: Place, bare: string, value: unknown): FieldHint | undefi
   return { text: `write ${field}${shown} instead`, fields: [field] };
 }
 
-/** Returns the key of the entry whose words include a word. */
+/** Returns the key of the entry whose words include the given word. */
 function meaningOf(words: Readonly<Record<string, string>>, bare: string): string | undefined {
   return Object.entries(words).find(([, all]) => all.split(" ").includes(bare))?.[0];
 }
@@ -113,10 +113,10 @@ function valueFor(field: string, bare: string, value: unknown): string {
   return isTaken && Number.isInteger(number) ? `: ${number}` : "";
 }
 
-/** The length of the longest text for which Weir suggests a cure. */
+/** The maximum length of a text for which Weir suggests a cure. */
 const LONGEST_TEXT = 300;
 
-/** Suggests a replacement for a faulty value, which may be shown; undefined if there is no obvious one. */
+/** Suggests a replacement for a faulty value that is no secret; undefined if no replacement is obvious. */
 export function valueHint(
   issue: v.BaseIssue<unknown>,
   keys: readonly unknown[],
@@ -202,10 +202,10 @@ function unitOf(word: string) {
 }
 
 /**
- * Suggests a length of time in Weir's notation for a value in the notation of another program: `"1
- * minute"`, `"1M"`, `"60"`, `"1h30m"`, `"PT1M"`, `"60000ms"`, or a number of milliseconds.
+ * Suggests a length of time in Weir's notation for a value in the notation of another program: `"1 minute"`, `"1M"`,
+ * `"60"`, `"1h30m"`, `"PT1M"`, `"60000ms"`, or a number of milliseconds.
  *
- * @param takesCalendar whether a unit of the calendar is allowed, too
+ * @param takesCalendar whether a unit of the calendar is also allowed
  */
 function durationHint(given: unknown, takesCalendar: boolean): string | undefined {
   if (given === "1M" && takesCalendar) {
@@ -222,7 +222,7 @@ function durationHint(given: unknown, takesCalendar: boolean): string | undefine
     : `write ${text}`;
 }
 
-/** Writes a length of time in Weir's notation: `"1m"`, or `"month"` if such a unit is allowed. */
+/** Writes a length of time in Weir's notation: `"1m"`, or `"month"` if a unit of the calendar is allowed. */
 function lengthText(given: unknown, takesCalendar: boolean): string | undefined {
   const [, word = ""] = /^(?:1\s*)?([a-z]+)$/i.exec(plainLength(given)) ?? [];
   const calendar = takesCalendar ? unitOf(word)?.[2] : undefined;
@@ -270,7 +270,7 @@ function rateIn(given: unknown): { readonly limit: number; readonly window: stri
   return limit === undefined || window === undefined ? undefined : { limit, window };
 }
 
-/** Returns the whole number that a text holds: 1000 for `"1,000"`, `"1_000"` and `"1k"`. */
+/** Returns the whole number in a text: 1000 for `"1,000"`, `"1_000"` and `"1k"`. */
 function wholeNumberIn(text: string): number | undefined {
   const [, digits, thousand] = /^\s*\/?(\d+(?:[_,' ]\d{3})*)(?:\.0+)?\s*(k)?\s*$/i.exec(text) ?? [];
   return digits === undefined
@@ -295,7 +295,7 @@ function numberHint(field: string, given: string, allowed: string): string | und
   return seconds === undefined ? undefined : `write ${seconds * 1000}, a number of milliseconds`;
 }
 
-/** Suggests the allowed whole numbers next to a number. */
+/** Suggests the allowed whole numbers that are nearest to a number. */
 function wholeNumberHint(given: number, allowed: string): string | undefined {
   const [, min, max] = /^a whole number from (\d+) to (\d+)/.exec(allowed) ?? [];
   const choices = [...new Set([Math.floor(given), Math.ceil(given)])].filter(

@@ -1,17 +1,17 @@
 import leven from "leven";
 
-/** The length of the longest name that may be misspelt. */
+/** The maximum length of a name for which a similar name is searched. */
 const MAX_LENGTH = 100;
 
 /**
- * Returns the allowed name that is most similar to a misspelt name. In a short name, only one edit is
- * allowed: with two edits, `rate` would match `name`, and `max` would match `ban`.
+ * Returns the allowed name that is most similar to a misspelt name. A short name may have only one edit, because with
+ * two edits, `rate` would match `name`, and `max` would match `ban`.
  */
 export function nearestName(given: string, allowed: readonly string[]): string | undefined {
   if (given.length > MAX_LENGTH) return undefined;
   const { length } = bareName(given);
   const [nearest] = allowed
-    // Comparing two names takes much longer than comparing their lengths.
+    // Lengths are compared first, because comparing two names takes much longer.
     .filter((name) => Math.abs(bareName(name).length - length) <= 2)
     .map((name) => ({ name, edits: editsBetween(bareName(given), bareName(name)) }))
     .filter(({ name, edits }) => edits <= (name.length > 4 ? 2 : 1) && edits < name.length)

@@ -1,11 +1,11 @@
-/** An object whose fields have other names in other limiters, or whose fields stand in the wrong place. */
+/** A kind of object with fields that other limiters name differently, or that users write in the wrong place. */
 export type Place = "config" | "rule" | "limits" | "match" | "tiers";
 
 /**
- * The names that other limiters and users give to Weir's fields, in lower case and without separators. They come from
- * @upstash/ratelimit, hono-rate-limiter, express-rate-limit, rate-limiter-flexible, Kong, Envoy, nginx, Cloudflare and
- *   Arcjet. The key is Weir's field, or a path to it from this object. If Weir has no such field, the key is advice: a
- *   text with spaces.
+ * The names that other limiters and users give to Weir's fields, in lower case and without separators. The limiters
+ * are @upstash/ratelimit, hono-rate-limiter, express-rate-limit, rate-limiter-flexible, Kong, Envoy, nginx,
+ * Cloudflare and Arcjet. The key is Weir's field, or a path to this field from the same object. If Weir has no such
+ * field, the key is advice: a text with spaces.
  */
 export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
   config: {
