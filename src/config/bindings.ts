@@ -24,7 +24,7 @@ export const MODE_VAR = "WEIR_MODE";
  * hashes.
  */
 export const KEY_SECRET = "WEIR_KEY_SECRET";
-/** The minimum length of this secret, in characters. 32 characters of random base64 hold 192 bits. */
+/** The minimum length of `WEIR_KEY_SECRET`, in characters: 192 bits in random base64. */
 export const MIN_KEY_SECRET = 32;
 
 /** The name of the secret with which operators may read and change everything below `/_weir/`. */

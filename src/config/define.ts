@@ -33,8 +33,10 @@ const DEFINED = Symbol.for("weir.config");
  * Checks a configuration and fills in its defaults. docs/configuration.md describes all fields. A configuration that
  * this function has returned is returned unchanged.
  *
- * @example export default defineConfig({ rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m"
- *   }], });
+ * @example
+ * export default defineConfig({
+ *   rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
+ * });
  *
  * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that `rateLimit` and
  * `WeirService` accept no other name. Without rules, they accept no name.

@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
 
-// Building blocks of the schema. The message of each schema lists the allowed values. `faults.ts` puts this list into
-// a sentence.
+// Building blocks of the schema. The message of each schema lists the allowed values. `explain/explained-faults.ts`
+// puts this list into a sentence.
 
 /**
  * Returns an object schema that reports every unknown field at its own path. Valibot's own strict object reports only

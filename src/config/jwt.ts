@@ -92,7 +92,7 @@ export const JwtSchema = v.pipe(
   checkOf((token, refuse, hasFaults) => {
     const { secret, jwks } = token;
     const given = [secret, jwks].filter((each) => each !== undefined).length;
-    // An unknown field is probably one of the two fields in another spelling.
+    // An unknown field is probably `secret` or `jwks` in another spelling.
     if (given === 0 && hasFaults) return;
     if (given !== 1) return refuse(faultText(() => `set ${JWT}`));
     if (secret === undefined && token.alg !== undefined) {

@@ -84,7 +84,7 @@ const QUERY = faultText(
   'an object of parameter names and values, such as { debug: "1" }, at least one',
 );
 
-/** Names of headers ignore case, so two such conditions are about the same header. */
+/** The message for two names of a header that differ only in the case of letters. */
 export const SAME_HEADER = faultText("is the same header. Remove one of the two");
 
 function parseValue(value: unknown): NamedCondition["expected"] | undefined {

@@ -54,7 +54,7 @@ export const OriginSchema = v.pipe(
   ),
   checkOf(({ url, binding }, refuse, hasFaults) => {
     const given = [url, binding].filter((value) => value !== undefined).length;
-    // An unknown field is probably one of the two fields in another spelling.
+    // An unknown field is probably `url` or `binding` in another spelling.
     if (given === 2 || (given === 0 && !hasFaults)) refuse(faultText(() => `set ${ORIGIN}`));
   }),
 );
