@@ -167,6 +167,22 @@ describe("decisions that arrive together", () => {
     expect(isOver).toHaveBeenCalled();
   });
 
+  it("leave once, although another request sends them before the request that opened the batch", async () => {
+    const { store, sizes } = gated();
+    verdictOf(store.decide([[others[0] as Demand]])).catch(() => {});
+    await vi.advanceTimersByTimeAsync(2.8 * TIMEOUT_MS);
+    const large = Array.from({ length: 1024 }, () => counter());
+    verdictOf(store.decide([large])).catch(() => {});
+    await vi.advanceTimersByTimeAsync(0.2 * TIMEOUT_MS + 1);
+    // The first call is lost now. The next request needs a batch of its own, and lets the large one leave.
+    verdictOf(store.decide([[others[1] as Demand]])).catch(() => {});
+    // The timers run before the promise on which the large batch waits.
+    vi.advanceTimersByTime(0.1 * TIMEOUT_MS);
+    expect(sizes()).toEqual([[1], [1]]);
+    await settle();
+    expect(sizes()).toEqual([[1], [1]]);
+  });
+
   it("do not wait for ever for calls that never end", async () => {
     const { store, sizes } = gated();
     verdictOf(store.decide([[others[0] as Demand]])).catch(() => {});

@@ -79,6 +79,14 @@ describe("a breaker over objects", () => {
     },
   );
 
+  it("suspects the object that is called first, if all objects of a call have failed equally often", async () => {
+    const { state, decide } = overObjects();
+    state.broken.add("client");
+    for (let call = 1; call <= 5; call++) await decide("client", "global");
+    expect(await decide("client", "global")).toBe("circuit-open");
+    expect(await decide("somebody", "global")).toBe("done");
+  });
+
   it("stops the calls to the single object of a rule with the key global", async () => {
     const { state, decide } = overObjects();
     state.broken.add("global");

@@ -207,6 +207,18 @@ describe("a cached denial is valid", () => {
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
+  it("for no longer than ten seconds, also if the clock goes back by a part of them", async () => {
+    const { decide, exhaust, resetElsewhere } = setUp();
+    const quota = counter();
+    await exhaust(quota);
+    await decide(quota);
+    await resetElsewhere([quota]);
+    at(MAX_AGE_MS - 1);
+    expect((await decide(quota)).admitted).toBe(false);
+    at(1000);
+    expect((await decide(quota)).admitted).toBe(true);
+  });
+
   it("by the caller's clock if the caller passes the time", async () => {
     const { store, callsOf } = setUp();
     const quota = counter({ limit: 0 });
