@@ -1,7 +1,7 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
-import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { type ConfigInput, defineConfig, type SettleContext } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
 import { findServiceRule } from "../../src/service/rule.ts";
 import { PATIENCE } from "../patience.ts";
@@ -33,6 +33,8 @@ describe.each(Object.entries(STORES))(
       cost: object = { reserve: RESERVE, settle },
     ) {
       const lines: Record<string, unknown>[] = [];
+      /** What the settle function was told to be reserved. */
+      const told: number[] = [];
       for (const level of ["log", "error"] as const) {
         vi.spyOn(console, level).mockImplementation((line) => void lines.push(JSON.parse(line)));
       }
@@ -54,7 +56,12 @@ describe.each(Object.entries(STORES))(
         ],
         custom: {
           keys: { user },
-          settle: { used: async (response: Response) => Number(await response.text()) },
+          settle: {
+            used: async (response: Response, { reserved }: SettleContext) => {
+              told.push(reserved);
+              return Number(await response.text());
+            },
+          },
         },
       } as unknown as ConfigInput);
       const { fetch } = weir(config);
@@ -64,6 +71,7 @@ describe.each(Object.entries(STORES))(
       const service = new Limits(createExecutionContext(), bindings);
       return {
         lines,
+        told,
         async send(next: () => Response | Promise<Response>) {
           const ctx = createExecutionContext();
           const request = new Request("https://api.example.com/", {
@@ -118,6 +126,18 @@ describe.each(Object.entries(STORES))(
         await expectUsed(30);
       },
     );
+
+    it.each([
+      [RESERVE, { reserve: RESERVE, settle: "custom:used" }],
+      [0, { settle: "custom:used" }],
+    ])("tells the settle function the reserve before it is decided: %i", async (reserve, cost) => {
+      const identified = Promise.withResolvers<string>();
+      const { send, told } = worker(() => identified.promise, "custom:used", cost);
+      const { ctx } = await send(() => answer(30));
+      identified.resolve("alice");
+      await waitOnExecutionContext(ctx);
+      expect(told).toEqual([reserve]);
+    });
 
     it.each([
       ["header:x-used", "at once"],
