@@ -86,6 +86,34 @@ describe("statistics", () => {
     expect(buckets.map((bucket) => bucket.at)).toEqual([NOW - DAY, NOW + MINUTE_MS]);
   });
 
+  it("are kept by minute for a day, by hour for 30 days and by day for a year", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 1)] }));
+    const kept = { minute: DAY, hour: 30 * DAY, day: 365 * DAY };
+    for (const [index, [name, keptMs]] of Object.entries(kept).entries()) {
+      const later = NOW + keptMs;
+      at(later);
+      await object.upload(uploadOf(index + 2, { minutes: [minuteAt(later, 1)] }));
+      const resolution = name as StatisticsQuery["resolution"];
+      const { buckets } = await object.statistics({ resolution, from: NOW, until: later + 1 });
+      expect(buckets, name).toHaveLength(index + 2);
+    }
+  });
+
+  it("end before the minute that begins at the end of the asked time", async () => {
+    const object = globalObject();
+    at(NOW);
+    const minutes = [minuteAt(NOW - 1, 1), minuteAt(NOW, 2)];
+    await object.upload(uploadOf(1, { minutes }));
+    const countsUntil = async (until: number) => {
+      const { buckets } = await object.statistics({ ...all, until });
+      return buckets.map(({ requests }) => requests.requests);
+    };
+    expect(await countsUntil(NOW)).toEqual([1]);
+    expect(await countsUntil(NOW + 1)).toEqual([1, 2]);
+  });
+
   it("have the sums of one rule in each bucket, also while the rule did not exist", async () => {
     const object = globalObject();
     at(NOW);
