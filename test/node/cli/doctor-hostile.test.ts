@@ -92,6 +92,11 @@ describe.runIf(hasRedisServer)("weir doctor and a hostile database", () => {
       (_name, response) => answerJson(response, 401, { error: "WRONGPASS invalid token" }),
       "token-wrong",
     ],
+    [
+      "the token is forbidden",
+      (_name, response) => answerJson(response, 403, { error: "Forbidden" }),
+      "token-wrong",
+    ],
     ["the connection breaks", (_name, response) => !!response.destroy(), "unreachable"],
     ["the server hangs", () => true, "no-answer"],
     [

@@ -59,6 +59,13 @@ describe("JSON lines", () => {
     expect(Math.floor(at / 1000) * 1000).toBe(AT);
   });
 
+  it.each([1e11, 1e14, 1e17])(
+    "may have a time of 1973 in each fraction of a second: %i",
+    (time) => {
+      expect(first([{ time, method: "GET", path: "/" }]).at).toBe(1e11);
+    },
+  );
+
   it.each([
     ["/a", "b=c", "/a?b=c", undefined],
     ["/a", "?b=c", "/a?b=c", undefined],
