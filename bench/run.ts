@@ -40,10 +40,7 @@ const QUICK: SampleSizes = {
   decisions: { rounds: 1, decisions: 3000 },
 };
 
-/**
- * The subjects of the flood. The other subjects are left out, because a flood takes long to
- * measure.
- */
+/** The subjects of the flood: only a few, because a flood takes long to measure. */
 const FLOOD_SUBJECTS = ["baseline", "weir", "weir-durable-object", "upstash-ratelimit"];
 
 /**

@@ -8,7 +8,7 @@ export interface DevToken {
   readonly value: string;
   /** The file with the token that the user has set; undefined if this run uses a token of its own. */
   readonly userFile?: string;
-  /** The vars that pass the token to the Worker. Empty if wrangler reads it itself. */
+  /** The vars that pass the token to the Worker; empty if wrangler itself reads the token. */
   readonly vars: Readonly<Record<string, string>>;
 }
 
@@ -18,8 +18,8 @@ const ROOT = join(import.meta.dirname, "..");
 /**
  * Returns the token that the user has set in `.dev.vars` or `.env`, or else a random token.
  *
- * The random token is kept in a file, so that a new start ends no session of a browser. It is not a
- * constant, because a page in the developer's browser could then change overrides.
+ * The random token is kept in a file, so that browsers stay logged in after a new start. With a constant token, any
+ * page in the developer's browser could change overrides.
  *
  * @param folder the folder with `.dev.vars` @default this repository
  */
@@ -37,7 +37,7 @@ export function devToken(folder: string = ROOT): DevToken {
 function keptToken(file: string): string {
   mkdirSync(dirname(file), { recursive: true });
   try {
-    // The flag makes one of two runs that start at the same time read the token of the other one.
+    // If two runs start at the same time, this flag makes one of them fail and read the token of the other run.
     writeFileSync(file, randomBytes(24).toString("base64url"), { flag: "wx", mode: 0o600 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;

@@ -29,9 +29,8 @@ const hasProcessGroups = process.platform !== "win32";
 const living = new Set<ChildProcess>();
 
 /**
- * Starts a program, without a shell, in a process group of its own. So Ctrl-C at the terminal
- * reaches only this process, which can then end its children in the right order. A signal to the
- * group also ends the child's own children, which would continue if only the child were killed.
+ * Starts a program, without a shell, in a process group of its own. So Ctrl-C at the terminal reaches only this
+ * process, which can end its children in the right order. A signal to the group also ends the child's own children.
  *
  * @throws the error of `spawn`, with code `ENOENT` if there is no such program
  */
@@ -87,10 +86,9 @@ function endChildrenWithThisProcess(): void {
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, function endOnSignal() {
-      // By default, a signal ends the process without an `exit` event. A listener for the signal
-      // disables this default. If there is another listener, it decides when to exit. Otherwise
-      // this listener kills the children, removes itself, and sends the signal again. The default
-      // then ends the process.
+      // By default, a signal ends the process without an `exit` event, and a listener for the signal disables this
+      // default. Any other listener decides when to exit. Without one, this listener kills the children, removes
+      // itself, and sends the signal again, so that the default ends the process.
       if (process.listenerCount(signal) > 1) return;
       for (const child of living) killGroup(child);
       process.off(signal, endOnSignal);

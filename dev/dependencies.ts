@@ -41,8 +41,8 @@ export async function startRedisStore(): Promise<Dependency> {
 /** Returns the store that runs inside the Worker's runtime. It uses Durable Objects. */
 export function createEmbeddedStore(): Dependency {
   return {
-    // The Worker treats an empty var as missing. Without these vars, this run would use credentials
-    // in `.dev.vars` or `.env`, and count in the database of a deployment.
+    // The Worker treats an empty var as missing. Without these vars, credentials in `.dev.vars` or `.env` would make
+    // this run count in the database of a deployment.
     vars: { UPSTASH_REDIS_REST_URL: "", UPSTASH_REDIS_REST_TOKEN: "" },
     description: "a Durable Object on this machine (no Redis)",
     stop: async () => {},

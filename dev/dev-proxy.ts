@@ -9,10 +9,9 @@ export interface DevProxy {
 }
 
 /**
- * Starts a proxy that passes on requests with a valid URL and answers 400 to all other requests, as
- * Weir does in production. `wrangler dev` has its own proxy in front of the Worker, which builds
- * the URL without a check. That proxy answered 500 to a request with two Host fields. It turned
- * every path into `/` if the field was `Host: api.example.com#`.
+ * Starts a proxy that passes on requests with a valid URL and answers 400 to all other requests, as Weir does in
+ * production. The proxy of `wrangler dev` itself builds the URL without a check: it answers 500 to two Host fields, and
+ * after `Host: api.example.com#`, every path becomes `/`.
  *
  * @param target host and port of `wrangler dev`, which may start later
  * @throws if the port is in use
@@ -67,7 +66,7 @@ export async function startDevProxy(
       socket.on("close", () => other.destroy());
       socket.pipe(other).pipe(socket);
     });
-    // This answer is not an upgrade. It may be a denial, for example.
+    // This answer is not an upgrade, but for example a denial.
     sent.on("response", (answer) => {
       socket.write(
         `${headOf(answer, /^(connection|transfer-encoding)$/i)}connection: close\r\n\r\n`,

@@ -32,8 +32,7 @@ async function main(args: string[]): Promise<number> {
     console.error(`error: ${error instanceof Error ? error.message : error}`);
     return 1;
   } finally {
-    // Processes and servers are stopped in reverse order, because each may use those that were
-    // started before.
+    // Processes and servers are stopped in reverse order, because each may use earlier ones.
     for (const each of started.reverse()) await each.stop();
   }
 }

@@ -14,10 +14,7 @@ export interface RestFault {
     response: ServerResponse,
     pass: () => unknown,
   ) => unknown;
-  /**
-   * Replaces a command before Redis gets it. `sourceOf` takes a digest, and returns the text of the
-   * script that was sent before and has this digest.
-   */
+  /** Replaces a command before Redis gets it. `sourceOf` returns the text of an earlier script by its digest. */
   readonly command?: (
     command: Command,
     sourceOf: (digest: string) => string | undefined,

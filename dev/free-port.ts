@@ -5,11 +5,9 @@ const HOST = "127.0.0.1";
 export const DEFAULT_PORT = 8787;
 
 /**
- * Chooses the loopback port to listen on. It is the requested port, or by default 8787 or the next
- * free port.
+ * Chooses the loopback port to listen on. It is the requested port, or by default 8787 or the next free port.
  *
- * @throws if the requested port is not available. Another port would not help, because other
- * programs expect the requested port
+ * @throws if the requested port is not available, because other programs expect this port
  */
 export async function choosePort(requested?: number): Promise<number> {
   if (requested === undefined) {

@@ -34,7 +34,7 @@ export interface RawRequest {
 export async function hangUp(base: URL, request: RawRequest, { way, when }: HangUp): Promise<void> {
   const socket = connect({ host: base.hostname, port: Number(base.port), noDelay: true });
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  // The server may answer or hang up first. Both cases are ignored.
+  // The server may answer or hang up first, which does not matter.
   socket.on("error", () => {}).resume();
   await once(socket, "connect");
   socket.write(bytesOf(base, request));

@@ -29,8 +29,8 @@ export interface RedisConnection {
 /**
  * Connects to Redis.
  *
- * @throws {RedisUnreachable} if Redis does not answer. `run` and `transaction` throw this error
- * too. They throw it at once, without a retry, because a repeated increment would count twice
+ * @throws {RedisUnreachable} if Redis does not answer. `run` and `transaction` throw this error too, at once and
+ *   without a retry, because a repeated increment would count twice
  */
 export async function connectRedis(address: {
   host: string;
@@ -53,9 +53,8 @@ export async function connectRedis(address: {
     throw new RedisUnreachable(`No Redis at ${address.host}:${address.port}`, { cause });
   }
 
-  // The name is in capitals, because the client changes the replies of commands whose lower-case
-  // names it knows. For example, it turns the reply of HGETALL into an object. This function must
-  // return the reply of Redis unchanged.
+  // The client changes replies of commands whose lower-case names it knows: it turns the reply of HGETALL into an
+  // object. With a name in capitals, it returns the reply unchanged.
   const send = ([name, ...args]: Command): Promise<Outcome> =>
     outcomeOf(client.callBuffer(name.toUpperCase(), ...args));
 

@@ -88,7 +88,7 @@ async function waitUntilReady(child: OwnedChild, port: number): Promise<string |
     retryStrategy: () => 20,
     maxRetriesPerRequest: null,
   });
-  // Connections are refused until Redis listens. The retries above handle that.
+  // Connections are refused until Redis listens, so the client retries.
   client.on("error", () => {});
   const info = client.info("server").catch(() => "");
   try {
@@ -98,8 +98,7 @@ async function waitUntilReady(child: OwnedChild, port: number): Promise<string |
       delay(START_TIMEOUT_MS, undefined, { ref: false }),
     ]);
     if (typeof answer !== "string") return undefined;
-    // Another process that took the port may also be a Redis, so this function compares the process
-    // ids.
+    // Another Redis may have taken the port, so the process ids are compared.
     if (/^process_id:(\d+)/m.exec(answer)?.[1] !== `${child.pid}`) return undefined;
     return /^redis_version:(\S+)/m.exec(answer)?.[1];
   } finally {

@@ -6,12 +6,11 @@ import type { Command, Outcome, RedisConnection } from "./redis-connection.ts";
 const FLAG_LINE = /^#!lua flags=allow-key-locking(?=\r?\n|$)/;
 
 /**
- * Wraps a connection so that scripts may have Upstash's flag. It removes the flag from a script
- * before Redis gets the script.
+ * Wraps a connection, and removes Upstash's flag from scripts before Redis gets them.
  *
- * So the client and Redis have different digests of the same script. This wrapper stores these
- * pairs of digests and never removes them. That is safe, because only Redis decides whether it
- * still has a script. After SCRIPT FLUSH, EVALSHA fails with NOSCRIPT, as it does on Upstash.
+ * So the client and Redis have different digests of one script. The wrapper keeps these pairs of digests forever, which
+ * is safe: only Redis decides whether it still has a script. After SCRIPT FLUSH, EVALSHA fails with NOSCRIPT, as on
+ * Upstash.
  */
 export function withScriptFlag(connection: RedisConnection): RedisConnection {
   const redisDigests = new Map<string, string>();

@@ -11,8 +11,8 @@ export class BadRequest extends Error {
   override name = "BadRequest";
 }
 
-// Commands that need a connection of their own. All REST calls share one connection to Redis, where
-// these commands would change the connection's mode or block the other calls.
+// Commands that need a connection of their own: on the one connection that all REST calls share, they would change the
+// mode or block other calls.
 const CONNECTION_COMMANDS = new Set(
   `AUTH BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN DISCARD EXEC HELLO MONITOR
   MULTI PSUBSCRIBE QUIT RESET SELECT SSUBSCRIBE SUBSCRIBE SYNC PSYNC UNWATCH WAIT WATCH`.split(
@@ -99,7 +99,7 @@ const OK = Buffer.from("OK");
 
 function toJson(reply: Reply, encoding: "base64" | "utf8"): JsonReply {
   if (Array.isArray(reply)) return reply.map((element) => toJson(element, encoding));
-  // A script can return an error inside a list. JSON has no form for it, so it becomes a string.
+  // A script can return an error inside a list. JSON has no errors, so the error becomes a string.
   if (reply instanceof Error) return Buffer.from(reply.message).toString(encoding);
   return typeof reply === "number" || reply === null ? reply : reply.toString(encoding);
 }

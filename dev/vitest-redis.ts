@@ -9,8 +9,7 @@ import { startUpstashRest } from "./upstash-rest.ts";
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const redis = await startTestRedis().catch((error) => {
-    // Vitest 5.0 does not print the error that a global setup throws, so this code prints the
-    // error's message.
+    // Vitest 5.0 does not print errors of a global setup.
     console.error(error.message);
     throw error;
   });

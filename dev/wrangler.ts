@@ -31,8 +31,7 @@ export async function startWrangler(options: {
   const { port, vars, quiet = false } = options;
   const require = createRequire(import.meta.url);
   const program = join(dirname(require.resolve("wrangler/package.json")), "bin/wrangler.js");
-  // Wrangler ends if its default inspector port is in use, for example by another project. So this
-  // code passes a free port.
+  // Wrangler ends if its default inspector port is in use, for example by another project.
   const inspectorPort = await getPort({ host: HOST, port: portNumbers(9229, 9329) });
 
   const child = await startChild(

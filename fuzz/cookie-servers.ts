@@ -1,5 +1,4 @@
-// These functions read one cookie from a Cookie field as different servers do. They follow the code of
-// the servers, and not Weir's.
+// These functions read one cookie from a Cookie field as different servers do, by the code of these servers.
 
 /** Reads a cookie. @returns undefined if the server finds no such cookie */
 export type CookieReading = (field: string, name: string) => string | undefined;
@@ -76,7 +75,7 @@ function decodeOrKeep(text: string): string {
   }
 }
 
-/** Takes the quote at the start for one of two quotes, and drops the last character too. */
+/** Drops a quote at the start, and with it the last character, without checking for a second quote. */
 function halfQuoted(value: string): string {
   return decodeOrKeep(value.startsWith('"') ? value.slice(1, -1) : value);
 }
@@ -107,7 +106,7 @@ function decodeRuns(text: string): string {
 }
 
 const PYTHON_KEY = "[\\w!#%&'~_`><@,:/$*+\\-.^|)(?}{=]";
-/** Only ASCII is white space for Python here. */
+/** The white space that Python removes here, which is only ASCII. */
 const PYTHON_SPACE = "[ \\t\\n\\r\\f\\v]";
 const PYTHON_PAIR = new RegExp(
   `_*(${PYTHON_KEY}+?)(_*=_*("(?:[^\\\\"]|\\\\.)*"|(?:${PYTHON_KEY}|[\\[\\]])*))?_*(?:_+|;|$)`.replace(

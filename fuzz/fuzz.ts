@@ -19,8 +19,7 @@ const NAMES = [
 ];
 
 /**
- * Imports a target by a name that the compiler does not know. Otherwise, the compiler would also
- * check the target, which tests code for workerd and needs other types.
+ * Imports a target by a name that the compiler does not know, because a target with code for workerd needs other types.
  */
 async function loadTarget(name: string): Promise<Target> {
   return (await import(`./targets/${name}.ts`))[`${name}Target`];

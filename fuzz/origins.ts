@@ -1,5 +1,5 @@
-// These functions read a URL's path as different servers do. The result is the path that a server
-// compares with its routes. The functions all differ from each other and from Weir.
+// These functions read a URL's path as different servers do, and return the path that a server compares with its
+// routes.
 
 /** Reads a path as an origin does. @throws for a path that the origin would refuse */
 type PathReading = (pathname: string) => string;

@@ -1,7 +1,6 @@
 /**
- * The second half of `npm run budget`. It reads the bundle that `npm run bundle` has built, and
- * prints the bundle's biggest parts, its size and its start-up time, and the size of Weir in the bundle
- * of a Hono app. It exits with 1 if one of them exceeds the budget.
+ * The second half of `npm run budget`. Prints the biggest parts, the size and the start-up time of the bundle that `npm
+ * run bundle` has built, and the size of Weir in the bundle of a Hono app. Exits with 1 if a figure exceeds the budget.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -20,17 +19,13 @@ const BUDGET = {
   /** The part that Weir adds to the bundle of a small Hono app, after gzip, in KiB. */
   appGzipKiB: 107,
   /**
-   * The start-up time of the Worker on the measuring machine, in milliseconds. workerd itself needs
-   * most of this time: even an empty Worker takes approximately 15 ms on two busy cores. The same Worker took 33
-   * to 48 ms on one machine at different hours.
+   * The start-up time of the Worker on the measuring machine, in milliseconds. Even an empty Worker takes approximately
+   * 15 ms on two busy cores. Weir took 33 to 48 ms on one machine at different hours.
    */
   startupMs: 60,
 };
 
-/**
- * The maximum number of start-up measurements. After the first result within the budget, no more
- * measurements follow.
- */
+/** The maximum number of start-up measurements. The first result within the budget is the last one. */
 const ATTEMPTS = 15;
 
 /** The number of parts of the bundle that are printed. */

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { packageManifest, type RepositoryManifest } from "./package-manifest.ts";
 
 /**
- * The files of the package that the compiler does not write: the command's first file, the
- * documentation, and everything that its pages link to. The patterns match files and not folders, because the folder of an example may also contain
- * secrets (.dev.vars) and files of wrangler.
+ * The files of the package that the compiler does not write: the command's first file, the documentation, and the files
+ * that its pages link to. The patterns match files only, because the folder of an example may also contain secrets
+ * (.dev.vars) and files of wrangler.
  */
 const COPIED = [
   "*.md",

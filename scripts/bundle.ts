@@ -6,10 +6,7 @@ import type { Metafile } from "esbuild";
 /** A part of the bundle: a package, a folder of src/, or a file in the root. */
 export interface Part {
   readonly name: string;
-  /**
-   * The minified size before gzip, because the compressed size of a part depends on all other
-   * parts.
-   */
+  /** The minified size before gzip: after gzip, the size of a part depends on all other parts. */
   readonly bytes: number;
 }
 

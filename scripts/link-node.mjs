@@ -1,7 +1,7 @@
 /**
- * Links `node_modules/.bin/node`, which npm scripts and npx find first, to the Node of the optional
- * dependency for this platform. npm 11.6 and later do this themselves. Earlier versions remove the link
- * together with the packages for other platforms, which have a command of the same name.
+ * Links `node_modules/.bin/node`, which npm scripts and npx find first, to the Node of the optional dependency for this
+ * platform. npm 11.6 and later create this link themselves. Earlier versions remove it together with the packages for
+ * other platforms, which also have a command `node`.
  *
  * This file is JavaScript, because any version of Node on the machine may run it.
  */
@@ -17,7 +17,7 @@ const link = join(commands, isWindows ? "node.cmd" : "node");
 const installed = Object.keys(optionalDependencies ?? {}).find((name) =>
   existsSync(join("node_modules", name, "bin", program)),
 );
-// If none is installed, the machine's own Node runs the scripts.
+// Without the optional dependency, the machine's own Node runs the scripts.
 if (installed && existsSync(commands) && !existsSync(link)) {
   if (isWindows) writeFileSync(link, `@"%~dp0\\..\\${installed}\\bin\\${program}" %*\r\n`);
   else symlinkSync(join("..", installed, "bin", program), link);

@@ -1,10 +1,9 @@
 /**
- * Turns this folder into the npm package, if it is the temporary clone that npm makes for
- * `npm install git+https://…`. npm packs the clone's root, whose package.json points at TypeScript, which
- * Node does not load from node_modules.
+ * Turns this folder into the npm package, if it is the temporary clone that npm makes for `npm install git+https://…`.
+ * The clone's package.json points at TypeScript, which Node does not load from node_modules.
  *
- * npm installs the clone's dependencies with the environment variable _PACOTE_NO_PREPARE_, and then reads
- * package.json again. In a clone of your own, the variable is not set, and this script does nothing.
+ * npm installs the clone's dependencies with the environment variable _PACOTE_NO_PREPARE_, and then reads package.json
+ * again. In a clone of your own, the variable is not set, and this script does nothing.
  *
  * This file is JavaScript, because any version of Node on the machine may run it.
  */

@@ -16,9 +16,8 @@ export interface RepositoryManifest {
 }
 
 /**
- * Returns the package.json of the package. The repository's package.json points at TypeScript, so
- * that development needs no build. Node does not remove types from files under node_modules, so the
- * package.json of the package points at JavaScript.
+ * Returns the package.json of the package. The repository's package.json points at TypeScript, so that development
+ * needs no build. But Node loads no TypeScript from node_modules, so the package needs JavaScript.
  */
 export function packageManifest(repository: RepositoryManifest): object {
   const {

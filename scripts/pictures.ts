@@ -17,7 +17,7 @@ const TOKEN = "token-of-the-pictures-with-forty-letters";
 const MAX_BYTES = 150 * 1024;
 const FOLDER = join(import.meta.dirname, "../docs/pictures");
 const WIDTH = 1200;
-/** What is below this height is cut off. */
+/** The maximum height of a picture. The rest of the page is cut off. */
 const MAX_HEIGHT = 1000;
 
 const RULES = [

@@ -1,7 +1,6 @@
 /**
- * The script `prepack`, which npm runs before `npm pack` and `npm publish`. It refuses both
- * commands, because they would pack the repository's root, whose package.json points at TypeScript.
- * npm also runs this script before `npm run pack`, which this script allows.
+ * The script `prepack`, which npm runs before `npm pack` and `npm publish`. It refuses both commands, because the
+ * repository's package.json points at TypeScript. npm also runs this script before `npm run pack`, which is allowed.
  */
 const command = process.env.npm_command ?? "";
 

@@ -8,9 +8,8 @@ export interface CpuProfile {
 }
 
 /**
- * Returns how long the profiled thread was active, in milliseconds. It adds the times of all
- * samples except those of `(idle)`. wrangler prints this sum as "Active". The sum includes
- * workerd's own work to load a Worker.
+ * Returns how long the profiled thread was active, in milliseconds: the time of all samples except `(idle)`. wrangler
+ * prints this sum as "Active". It includes workerd's own work to load a Worker.
  */
 export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
   const idle = nodes.find(({ callFrame }) => callFrame.functionName === "(idle)")?.id;
@@ -19,11 +18,11 @@ export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
 }
 
 /**
- * Returns the smallest of several measurements, because on a busy machine each measurement also
- * contains time that other processes took.
+ * Returns the smallest of several measurements, because on a busy machine each measurement also contains time that
+ * other processes took.
  *
  * @param attempts the maximum number of measurements
- * @param enough no more measurements follow after a measurement of at most this value
+ * @param enough the value at which a measurement is the last one
  */
 export function leastOf(attempts: number, enough: number, measure: () => number): number {
   let least = measure();

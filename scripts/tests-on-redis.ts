@@ -4,7 +4,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** How a module gets a Redis: the one of the whole run, one of its own, or `npm run dev:redis`. */
+/** Matches the ways to get a Redis: the Redis of the whole run, a new one, or `npm run dev:redis`. */
 const STARTS_REDIS = /inject\("redis"\)|\bstart(?:Test)?Redis\b|--redis\b/;
 const IMPORT = /(?:from|import\() ?"(\.{1,2}\/[^"]+\.ts)"/g;
 

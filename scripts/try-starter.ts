@@ -15,7 +15,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import getPort from "get-port";
 
-/** Each Node, and the npm that it comes with. */
+/** Each Node with its own npm. */
 const VERSIONS = [
   { node: "20.19.6", npm: "10.8.2" },
   { node: "22.12.0", npm: "10.9.0" },
@@ -65,7 +65,7 @@ try {
   await rm(scratch, { recursive: true, force: true });
 }
 
-/** Installs a Node and an npm, and returns the environment in which they are found first. */
+/** Installs a Node and an npm, and returns an environment that prefers them. */
 async function environmentOf(node: string, npm: string): Promise<NodeJS.ProcessEnv> {
   const folder = join(scratch, `node-${node}`);
   await mkdir(folder);

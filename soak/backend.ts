@@ -1,7 +1,7 @@
 /**
- * The child process with the servers that the Worker calls: the origin, and a REST server that
- * fails on request. They have a process of their own, because the parent generates the load and
- * measures it. If both shared one event loop, responses would wait while requests are sent.
+ * The child process with the servers that the Worker calls: the origin, and a REST server that fails on request. They
+ * have a process of their own, because the parent sends and measures the load: in one event loop, responses would wait
+ * while requests are sent.
  */
 import { createServer } from "node:http";
 import { startFaultyRest } from "../dev/faulty-rest.ts";

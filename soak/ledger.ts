@@ -30,12 +30,10 @@ interface Count extends Bound {
 const CLOCK_MARGIN_MS = 1000;
 
 /**
- * Counts admitted requests by policy, client and window, and finds windows that admitted more than
- * their limit.
+ * Counts admitted requests by policy, client and window, and finds windows that admitted more than their limit.
  *
- * The machine's clock determines the windows, and the store uses the same clock. A request is
- * decided at an unknown time between the request and the answer. If a window ends between these two
- * times, the ledger adds the requests of this window and of the next window, and compares the sum
+ * The ledger and the store use the machine's clock. A request is decided at an unknown time between its sending and its
+ * answer. If a window ends between these two times, the ledger compares the requests of this window and the next one
  * with the sum of both limits.
  */
 export class Ledger {

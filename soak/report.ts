@@ -116,8 +116,8 @@ function phaseResultOf(phase: string, totals: PhaseTotals): PhaseResult {
 }
 
 /**
- * Compares the memory at the end with the memory after two minutes. In a run shorter than four
- * minutes, it takes the memory after half of the run instead.
+ * Compares the memory at the end with the memory after two minutes. In a run shorter than four minutes, the first
+ * figure is from the middle of the run.
  */
 function memoryOf(samples: readonly MemorySample[]): MemoryResult | undefined {
   const last = samples.at(-1);

@@ -127,7 +127,7 @@ class PhaseRunner {
     await afterFault;
   }
 
-  /** Sends the same kind of traffic to the Worker that only forwards. */
+  /** Sends the kind of traffic that Weir gets to the Worker that only forwards. */
   async runBaseline(): Promise<void> {
     const { baselineLoad } = this.#environment;
     await this.#measure(BASELINE, () =>

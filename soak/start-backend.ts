@@ -12,7 +12,7 @@ export interface Backend {
     readonly UPSTASH_REDIS_REST_URL: string;
     readonly UPSTASH_REDIS_REST_TOKEN: string;
   };
-  /** Makes the REST server fail from now on. If `fault` is undefined, the server works again. */
+  /** Makes the REST server fail from now on, or work again if `fault` is undefined. */
   inject(fault?: RestFaultName): Promise<void>;
   stop(): Promise<void>;
 }

@@ -1,8 +1,7 @@
 /**
- * The child process with the servers that the Workers call: the origin, and one REST server for
- * each Redis latency. They have a process of their own, because the parent generates the load and
- * measures it. If both shared one event loop, responses would wait while requests are sent, so the
- * bench would measure its own delays.
+ * The child process with the servers that the Workers call: the origin, and one REST server for each Redis latency.
+ * They have a process of their own, because the parent sends and measures the load. In one event loop, responses would
+ * wait while requests are sent, and the bench would measure its own delays.
  */
 import { startDemoOrigin } from "../../dev/demo-origin.ts";
 import { startUpstashRest } from "../../dev/upstash-rest.ts";

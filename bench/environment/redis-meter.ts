@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** Commands that are not counted, because they come from the connections and not from a limiter. */
+/** Commands of the connections themselves, which are not counted. */
 const OWN_COMMANDS = new Set([
   "info",
   "config",

@@ -14,10 +14,9 @@ export interface Scratch {
 }
 
 /**
- * Creates the folder, in memory if possible. On a disk, an emulated object waits for several syncs
- * when it stores something for the first time, and all other objects wait with it. So with many
- * clients the bench would measure the disk. That would be wrong, because on Cloudflare objects do
- * not share a disk.
+ * Creates the folder, in memory if possible. On a disk, an emulated object waits for several syncs when it stores
+ * something for the first time, and all other objects wait with it. So with many clients, the bench would measure the
+ * disk, although objects on Cloudflare do not share a disk.
  */
 export async function createScratch(): Promise<Scratch> {
   const root = await mkdtemp(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "weir-bench-"));

@@ -29,9 +29,9 @@ export interface AddedCpu {
   readonly forward: Spread;
   readonly fields: Spread;
   readonly weir: Spread;
-  /** The CPU time of Weir minus that of a Worker that only forwards. */
+  /** The CPU time of Weir, minus the time of a Worker that only forwards. */
   readonly overForward: Spread;
-  /** The CPU time of Weir minus that of a Worker that forwards and adds two fixed header fields. */
+  /** The CPU time of Weir, minus the time of a Worker that forwards and adds two fixed header fields. */
   readonly overFields: Spread;
   /** REST calls for each request to Weir. The figures are valid only if this is close to 0. */
   readonly restCallsPerRequest: number;

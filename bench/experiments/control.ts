@@ -10,11 +10,11 @@ const LIMIT = 100_000_000;
 /** A round is divided into this many slices. The Workers take turns after each slice. */
 const SLICES = 8;
 
-/** What statistics, overrides and the denial log cost a request that is decided from memory. */
+/** The cost of statistics, overrides and the denial log for a request that is decided from memory. */
 export interface ControlCost {
-  /** The CPU time of a decision with all of it on, minus that with all of it off, in microseconds. */
+  /** The CPU time of a decision with all three on, minus the time with all three off, in microseconds. */
   readonly perDecision: Spread;
-  /** The CPU time of a decision with all of it off, in microseconds. */
+  /** The CPU time of a decision with all three off, in microseconds. */
   readonly decision: Spread;
   /** How much fewer requests of one client a Worker handles in a second, in percent. */
   readonly throughputLoss: Spread;
@@ -36,9 +36,9 @@ interface Pair {
 }
 
 /**
- * Compares a Worker that has statistics, an override of its rule, another of a client, and the denial
- * log with a Worker that has none of them. The two take turns in slices of each round, so that
- * unrelated work on the machine slows both equally.
+ * Compares two Workers. One has statistics, an override of its rule, an override of a client, and the denial log; the
+ * other has none of these. The Workers take turns in slices of each round, so that unrelated work on the machine slows
+ * both equally.
  *
  * @returns undefined if CPU time cannot be read
  * @throws {Error} when a Worker answers with an error

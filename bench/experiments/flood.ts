@@ -7,10 +7,7 @@ import { type Latency, quantilesOf } from "../load/latency.ts";
 import { openLoop } from "../load/open-loop.ts";
 import { waitForWindow } from "../load/window.ts";
 
-/**
- * At this rate, the CPU is not always busy, so requests hardly wait for the CPU. So the experiment
- * measures how long requests wait for the limiter.
- */
+/** At this rate, requests hardly wait for the CPU. So the experiment measures how long they wait for the limiter. */
 const RATE_PER_SECOND = 300;
 /** One request in three comes from the paying client. */
 const PAYING_EVERY = 3;

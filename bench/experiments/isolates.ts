@@ -29,9 +29,8 @@ const ONE_CLIENT: Workload = {
 };
 
 /**
- * Whether a subject counts the requests of all isolates in one counter. The result is false for
- * Cloudflare's binding. On Cloudflare, it counts separately in each location, but its emulation
- * counts all requests in one counter. So a comparison would mean nothing.
+ * Whether a subject counts the requests of all isolates in one counter. False for Cloudflare's binding: it counts in
+ * each location separately, but its emulation has one counter, so a comparison would mean nothing.
  */
 export function countsAcrossIsolates({ name }: Subject): boolean {
   return name !== BASELINE && name !== "native";

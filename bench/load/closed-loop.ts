@@ -26,7 +26,7 @@ export async function closedLoop(
 ): Promise<ClosedLoopResult> {
   const latency = createLatencyHistogram();
   const admissions = createAdmissions();
-  // Each isolate has its own queue. If all shared one queue, a slow isolate would get fewer requests.
+  // Each isolate has its own queue. From a shared queue, a slow isolate would get fewer requests.
   const nextIndex = urls.map((_, isolate) => isolate);
 
   async function sendAll(connection: Connection, isolate: number): Promise<void> {

@@ -7,14 +7,12 @@ import { setTimeout as delay } from "node:timers/promises";
 const CLOCK_MARGIN_MS = 50;
 
 /**
- * Waits for the next window if the current window ends within the next `neededMs` milliseconds.
- * Otherwise a run could cross the end of a window. Then up to twice the limit may be admitted, and
- * the bench would report an error.
+ * Waits for the next window if the current window ends within the next `neededMs` milliseconds. A run that crosses the
+ * end of a window may admit up to twice the limit, which the bench would report as an error.
  *
  * All subjects start their windows at multiples of `windowMs` since the Unix epoch.
  *
- * @param windowMs the length of the subject's windows; undefined if the subject has none. Then the
- *   function returns at once
+ * @param windowMs the length of the subject's windows; undefined if it has none: the function then returns at once
  */
 export async function waitForWindow(windowMs: number | undefined, neededMs: number): Promise<void> {
   if (windowMs === undefined) return;

@@ -6,11 +6,11 @@ import { Random } from "../simulation/random.ts";
 
 const BEGIN = Date.UTC(2026, 10, 22);
 const DAY_MS = 86_400_000;
-/** How much earlier than the line before it a request may have arrived, in milliseconds. */
+/** How much earlier than the request of the previous line a request may have arrived, in milliseconds. */
 const MAX_DELAY_MS = 30_000;
 const CLIENTS = 50_000;
 const PATHS = 2000;
-/** Servers write in blocks, too. */
+/** The log is written in blocks, as servers do. */
 const BLOCK = 1 << 20;
 
 const STATUSES = [200, 200, 200, 200, 200, 200, 304, 302, 404, 401];

@@ -53,7 +53,7 @@ async function measure(): Promise<boolean> {
   await generateLog(log, lines, seed);
   const { size } = await stat(log);
   console.log(`${lines.toLocaleString("en")} lines, ${(size / 1e6).toFixed(0)} MB`);
-  // The machine may become faster or slower, so the replay is between two runs of the split.
+  // The speed of the machine may change, so the replay runs between two runs of the split.
   const before = await split(log);
   const replay = await runChild(fileOf("../../cli/weir.ts"), [
     ...["replay", log, "--config", config, "--json", "--quiet"],
@@ -75,7 +75,7 @@ async function split(log: string): Promise<ChildRun> {
   return run;
 }
 
-/** A replay that leaves lines out would be faster. */
+/** Checks that no line was left out, which would make the replay faster. */
 function checkReport(json: string): void {
   const { log, total } = JSON.parse(json);
   if (log.requests === lines && total.requests === lines) return;

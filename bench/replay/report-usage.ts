@@ -10,7 +10,7 @@ process.on("exit", () => {
   writeSync(3, JSON.stringify({ cpuSeconds, peakBytes: (highWaterMark() ?? maxRSS) * 1024 }));
 });
 
-/** The most memory in KiB; undefined outside Linux. There, maxRSS includes the parent's memory at its fork. */
+/** The most memory in KiB; undefined outside Linux. On Linux, maxRSS would include the parent's memory at its fork. */
 function highWaterMark(): number | undefined {
   try {
     const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

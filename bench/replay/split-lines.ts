@@ -1,4 +1,4 @@
-/** Splits a file into lines with node:readline, and prints how many there are. It does nothing else. */
+/** Splits a file into lines with node:readline, and prints the number of lines. */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 

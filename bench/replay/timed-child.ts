@@ -6,21 +6,21 @@ import { fileURLToPath, URL } from "node:url";
 
 const REPORT_USAGE = fileURLToPath(new URL("report-usage.ts", import.meta.url));
 
-/** What a child process did. */
+/** The output of a child process, and its use of time and memory. */
 export interface ChildRun {
   readonly stdout: string;
-  /** From its start to its end. */
+  /** The time from the start of the process to its end. */
   readonly seconds: number;
-  /** The time that it has used the CPU, with all its threads. */
+  /** The CPU time of all threads of the process. */
   readonly cpuSeconds: number;
-  /** The most memory that it had at once. */
+  /** The most memory that the process had at once. */
   readonly peakBytes: number;
 }
 
 /**
  * Runs a program in a Node process of its own.
  *
- * @throws {Error} with what it has printed, if it does not end with 0
+ * @throws {Error} with the output of the process, if its exit code is not 0
  */
 export async function runChild(program: string, args: readonly string[]): Promise<ChildRun> {
   const start = performance.now();

@@ -17,7 +17,7 @@ export interface AccessLog {
   readonly clients: number;
   /** The time from time 0 to the end of the second in which the last request arrived. */
   readonly durationMs: number;
-  /** The number of lines that cannot be used: broken ones, and those that are too far out of order. */
+  /** The number of lines that are broken or too far out of order. */
   readonly unreadable: number;
 }
 

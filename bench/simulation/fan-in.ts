@@ -21,12 +21,12 @@ export interface FanInScenario {
 }
 
 interface FanInResult {
-  /** The most calls that the object got in one second, while isolates start and after that. */
+  /** The most calls that the object got in one second, while isolates start, and afterwards. */
   readonly startCalls: number;
   readonly calls: number;
   /** The greatest age of the overrides of a request, after all isolates have started. */
   readonly oldestOverridesMs: number;
-  /** The requests that isolates have handled, and those that the object has counted. */
+  /** The requests that isolates have handled, and the requests that the object has counted. */
   readonly requests: number;
   readonly counted: number;
 }
@@ -37,7 +37,7 @@ const REQUEST_INTERVAL_MS = 1000;
 /** The one-way time of a call to the object. */
 const ONE_WAY_MS = 100;
 
-/** Until then, isolates start, and the object learns how many there are. */
+/** The time for isolates to start, and for the object to learn their number. */
 const STARTED_MS = 30_000;
 
 const DURATION_MS = 180_000;

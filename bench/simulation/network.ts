@@ -14,7 +14,7 @@ export interface NetworkOptions {
 
 type Groups = readonly Group[];
 
-/** Records what happens in the network. */
+/** Records the events in the network. */
 export interface NetworkRecorder {
   /** An isolate has sent a call for a decision. */
   recordCall(unused: readonly UnusedQuota[]): void;

@@ -11,7 +11,7 @@ export interface Request {
   answer: { readonly decidedAt: number; readonly admitted: boolean } | undefined;
 }
 
-/** A counter with its request. Every store copies all fields of a counter, so the copy has its request. */
+/** A counter with its request. Stores copy all fields of a counter, also the request. */
 interface CounterOfRequest extends Demand {
   readonly request: Request;
 }

@@ -2,10 +2,9 @@ import { IDLE_MS } from "../../src/stores/isolate/lease-book.ts";
 import type { Account, Ledger } from "./ledger.ts";
 
 /**
- * The places where unused quota can be at the end of a window: isolates that had ended ("dead"),
- * isolates without a request of the client for {@link IDLE_MS} ("quiet"), all other isolates
- * ("busy"), and the store ("store"). The store has unused quota in two cases: an isolate returned
- * quota too late for other requests to use it, or isolates denied requests from memory.
+ * The places where unused quota can be at the end of a window: isolates that had ended ("dead"), isolates without a
+ * request of the client for {@link IDLE_MS} ("quiet"), all other isolates ("busy"), and the store ("store"). The store
+ * has unused quota if an isolate returned it too late for other requests, or if isolates denied requests from memory.
  */
 export const PLACES = ["dead", "quiet", "busy", "store"] as const;
 export type Place = (typeof PLACES)[number];
@@ -121,9 +120,8 @@ export async function audit(
 }
 
 /**
- * Returns the quota that an account was charged but that was still unused when the window ended.
- * The quota is divided by the state of the isolate that held it (`dead`, `quiet`, `busy`).
- * `overdrawn` is the quota that isolates used without a charge.
+ * Returns the charged quota of an account that was unused at the end of the window, by the state of the isolate that
+ * held it (`dead`, `quiet`, `busy`). `overdrawn` is the quota that isolates used without a charge.
  */
 function unspentOf({ shares, endsAt }: Account) {
   const unspent = { dead: 0, quiet: 0, busy: 0, overdrawn: 0 };

@@ -75,7 +75,7 @@ export async function simulate(scenario: Scenario, seed: number): Promise<RunRes
   return { ...result, lostWithIsolate: fleet.lostWithIsolate };
 }
 
-/** Sends all entries of a call together. No two entries are equal, because each counter has its request. */
+/** Sends all entries of a call without merging equal ones: none are equal, because each counter has its request. */
 function entriesOver(store: Store): EntryStore {
   return {
     async run(entries) {

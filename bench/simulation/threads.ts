@@ -33,8 +33,7 @@ export async function runOnThreads(
 /**
  * Runs scenarios on one thread until none is left.
  *
- * @param pending the names of the scenarios that have not started; all threads take names from this
- * list
+ * @param pending the names of the scenarios that have not started, from which all threads take names
  */
 function runOneByOne(
   pending: string[],

@@ -30,10 +30,7 @@ export interface ClosedTraffic {
 
 export type Traffic = OpenTraffic | ClosedTraffic;
 
-/**
- * Returns the number of requests per second at a time. `atMs` is this time, in milliseconds after
- * the start.
- */
+/** Returns the number of requests per second at a time, in milliseconds after the start. */
 export type Rate = (atMs: number) => number;
 
 /**

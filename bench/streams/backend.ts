@@ -15,7 +15,7 @@ const { redis, redisLatencyMs, firstTokenMs } = JSON.parse(process.argv[2] ?? "{
 };
 
 const provider = await startLlmProvider(({ body }) =>
-  // A call with many tokens gets them at once.
+  // A call for many tokens gets all of them without pauses.
   body.max_tokens === 100
     ? { prompt: 50, answer: 10, delayMs: firstTokenMs, pauseMs: 1 }
     : { prompt: 50, answer: Number(body.max_tokens) },

@@ -1,9 +1,8 @@
 /**
- * Measures what a settle function adds to the time to the first byte of a streamed answer: with a
- * rule that reserves tokens and settles them by the body, and with the same rule without the
- * function. The two Workers get requests one after another, in alternating order, so that changes
- * of the machine's speed affect both. The requests wait for each other, because otherwise the bench
- * would measure how they wait for the CPU. Then it measures the CPU time of an answer with many events.
+ * Measures the time that a settle function adds to the first byte of a streamed answer. One Worker has a rule that
+ * reserves tokens and settles them by the body, the other has the same rule without the function. They get requests in
+ * alternating order, so that changes of the machine's speed affect both. The requests wait for each other, so that none
+ * waits for the CPU. A second measurement shows the CPU time of an answer with many events.
  */
 
 import { once } from "node:events";
@@ -28,7 +27,7 @@ const pairs = Number(values.pairs);
 const redisLatencyMs = Number(values["redis-latency"]);
 const firstTokenMs = Number(values["first-token"]);
 
-/** Pairs that are not counted, because connections open and code is compiled in them. */
+/** The number of first pairs, which are not counted, because connections open and code is compiled. */
 const WARM_UP_PAIRS = 20;
 /** No pair begins after this time, in milliseconds, so that the bench also ends on a busy machine. */
 const MAX_MS = 45_000;
@@ -79,7 +78,7 @@ async function timeToFirstByte({ url, agent }: Subject, body = BODY): Promise<nu
   sent.end(body);
   const [response] = await once(sent, "response");
   if (response.statusCode !== 200) throw new Error(`The status is ${response.statusCode}.`);
-  // The first chunk and the end may arrive together, so both events are awaited from the beginning.
+  // The first chunk and the end may arrive together, so waiting for both events begins now.
   const ended = once(response, "end");
   let firstByteMs = 0;
   response.on("data", () => {

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 
-/** The bindings of all Workers. Each Worker uses those that it needs. */
+/** The bindings of all Workers. No Worker uses all of them. */
 export interface Bindings {
   /** The server that requests are forwarded to. */
   readonly ORIGIN_URL: string;

@@ -8,8 +8,8 @@ import { defineConfig } from "../../src/config/index.ts";
 import type { StatisticsQuery } from "../../src/control/protocol.ts";
 import { Statistics } from "../../src/control/statistics.ts";
 
-// The dashboard with 200 rules and without a log-in, to measure its pages and to look at them. The statistics
-// are those of a control object with a year of made-up traffic. It is a bench and must never be deployed.
+// The dashboard with 200 rules and without a log-in, to measure its pages and to look at them. The statistics come from
+// a control object with a year of made-up traffic. This Worker must never be deployed.
 
 const DAY_MS = 86_400_000;
 const DAYS = 365;

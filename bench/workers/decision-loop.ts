@@ -7,9 +7,8 @@ import { setOverrides } from "./set-overrides.ts";
 export { ControlObject } from "../../src/index.ts";
 
 /**
- * The app without a limiter. The Worker runs an app many times within one request and without an
- * origin. The bench subtracts the CPU time of this app from the CPU time of the app with a limiter.
- * The difference is the CPU time of the decisions.
+ * The app without a limiter. The Worker runs an app many times within one request, without an origin. The CPU time of
+ * the decisions is the time of the app with a limiter, minus the time of this app.
  */
 const bare = new Hono();
 bare.all("*", (c) => c.text("ok"));

@@ -5,10 +5,9 @@ import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
 import { forward } from "./forward.ts";
 
 /**
- * `@upstash/ratelimit` as in its documentation for Workers: with the client for Cloudflare, and with a Map
- * outside the handler as its cache of denied clients. Analytics are off, because they would add a write to
- * each request. The limiter is created outside the handler, as the documentation allows: one limiter for
- * all requests costs less than a new one for each request.
+ * `@upstash/ratelimit` as in its documentation for Workers: with the client for Cloudflare, and with a Map outside the
+ * handler as its cache of denied clients. Analytics are off, because they would add a write to each request. The
+ * limiter is created outside the handler, because one limiter for all requests costs less than one for each request.
  *
  * By default, the client sends the commands that are called in the same tick together in one call (auto-pipelining).
  *

@@ -41,7 +41,7 @@ export function checkDeployments(
 ): CheckFinding[] {
   return deployments.flatMap((deployment, index) => {
     if (!isChecked(deployment)) return [];
-    // A pair is reported once, even if both environments are checked.
+    // Two checked environments are compared only once.
     const others = deployments.filter(
       (each, position) => position < index || (position > index && !isChecked(each)),
     );

@@ -14,7 +14,7 @@ export interface Route {
 export interface ObjectBinding {
   readonly name: string;
   readonly className: string | undefined;
-  /** The name of another Worker that has the class; undefined if this Worker has it. */
+  /** The name of the Worker that has the class; undefined if it is this Worker. */
   readonly scriptName: string | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface ObjectBinding {
 export interface MainModule {
   /** The path of the module; undefined if `main` is not set in wrangler's configuration. */
   readonly path: string | undefined;
-  /** Whether the default export is certainly Weir in front of an origin. */
+  /** Whether the default export is `weir(…)`, which needs an origin. */
   readonly forwards: boolean;
   /** Whether Weir may forward requests to an origin, as far as the text shows. */
   readonly mayForward: boolean;

@@ -142,7 +142,7 @@ interface RestOptions {
   readonly url: string;
   readonly token: string;
   readonly callTimeoutMs: number;
-  /** When it is aborted, no more calls begin, and the last call ends soon. */
+  /** After its abort, no more calls begin, and the last call ends soon. */
   readonly stop: AbortSignal;
 }
 

@@ -27,13 +27,12 @@ export interface Settings {
  * Reads the vars and secrets of an environment. The order is:
  *
  * 1. the environment variables of this process that are not blank;
- * 2. `.dev.vars.NAME` or, if it is missing, `.dev.vars` or, if both are missing, the `.env` files,
- *    as wrangler reads them;
+ * 2. the first of `.dev.vars.NAME`, `.dev.vars` and the `.env` files that exists, as wrangler reads them;
  * 3. the vars in wrangler's configuration.
  *
  * @param file the path of Weir's configuration
- * @param option the value of `--env`: an environment of wrangler's configuration, or `""` for the top
- *   level. If it is undefined, CLOUDFLARE_ENV names the environment
+ * @param option the value of `--env`: an environment of wrangler's configuration, or `""` for the top level. If it is
+ *   undefined, CLOUDFLARE_ENV names the environment
  * @param wrangler the path of wrangler's configuration; by default, the file that `weir check` reads
  * @throws {CommandFailure} if wrangler's configuration cannot be read
  */
@@ -103,8 +102,8 @@ export interface Source {
 }
 
 /**
- * Reads the local secrets in a folder as `wrangler dev` reads them, with the same two packages:
- * `.dev.vars.NAME`, or `.dev.vars` if it is missing, or the `.env` files if both are missing.
+ * Reads the local secrets in a folder as `wrangler dev` reads them, with the same two packages: the first of
+ * `.dev.vars.NAME`, `.dev.vars` and the `.env` files that exists.
  *
  * @param folder the folder of wrangler's configuration
  * @param environment the environment of wrangler's configuration; undefined for the top level

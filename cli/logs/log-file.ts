@@ -127,7 +127,7 @@ export class LineReader {
   #readLine(line: string): void {
     const { file, parser, counts, maxBytes } = this.#input;
     this.#number++;
-    // A character has at most three bytes for each unit of its length.
+    // In UTF-8, a text has at most three bytes for each unit of its length.
     const isLong = line.length * 3 > maxBytes && Buffer.byteLength(line) > maxBytes;
     const content = isLong ? `is longer than ${maxBytes / 1024} KiB` : parser.parse(line);
     if (typeof content === "object") this.#requests.push(content);

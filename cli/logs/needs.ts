@@ -61,7 +61,7 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** A fact that a rule needs and a replay lacks. */
 export interface UnmetNeed {
-  /** A stable name of the reason why the rule is left out. */
+  /** A stable name for the reason of the omission. */
   readonly code: "not-logged" | "custom-function" | "token-not-verified" | "programs-only";
   /** The missing fact and the field of the rule that needs it, as a sentence. */
   readonly reason: string;

@@ -12,7 +12,7 @@ interface BrokenLine {
 
 /** The maximum number of broken lines in a report. */
 const MAX_BROKEN_LINES = 10;
-/** The maximum number of notes. Each file can add one or two. */
+/** The maximum number of notes, because each file can add one or two. */
 const MAX_NOTES = 50;
 
 /** Counts of the bytes, lines and requests that have been read, and notes about the files. */

@@ -109,7 +109,7 @@ export class RuleClients {
     if (isUnknown && !this.#options.countsUnknownAddress) return undefined;
     this.#values = values;
     const encoded = encodeValues(values);
-    // The Worker's identity is a hash. Only the windows of `start: "spread"` depend on it.
+    // The Worker's identity is a hash, on which only the windows of `start: "spread"` depend.
     return this.#rule.spread || encoded.length > MAX_IDENTITY ? identityHash(encoded) : encoded;
   }
 }
@@ -153,7 +153,7 @@ export function identityHash(encodedValues: string): string {
   return bytes.toString("base64url", 0, IDENTITY_BYTES);
 }
 
-/** Headers of browsers that never have credentials. A referer may have some in its path or query. */
+/** Headers of browsers that never contain credentials. A referer may, in its path or query. */
 const HARMLESS_HEADERS = /^(?:user-agent|origin|host|dnt|accept(?:-[a-z]+)*|sec-[a-z-]+)$/;
 /** The maximum length of a value in a report, in characters. */
 const MAX_LENGTH = 80;

@@ -47,7 +47,9 @@ function clientHeaderWarnings(
   });
 }
 
-/** Returns the name of a header field with the client's address or country in a key, and the key to write instead. */
+/**
+ * Finds a header field with the client's address or country in a key. Returns its name, and the key to write instead.
+ */
 export function clientHeaderIn(
   parts: readonly KeyPart[],
 ): { readonly name: string; readonly key: string } | undefined {

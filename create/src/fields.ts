@@ -10,7 +10,7 @@ export type NewTemplate = Exclude<Template, "hono">;
 export const STORES = ["durable-object", "upstash"] as const;
 export type StoreName = (typeof STORES)[number];
 
-/** The texts that a template needs. All of them are valid. */
+/** The texts that a template needs, all valid. */
 export interface Texts {
   /** The name of the Worker and of the npm package. */
   readonly name: string;
@@ -46,7 +46,7 @@ export interface Field {
 /** The longest name: wrangler appends `-production`, and a Worker's name has at most 63 characters. */
 const MAX_NAME = 50;
 
-/** The fields in the order of the prompts. A field may use the texts of those before it. */
+/** The fields in the order of the prompts. A field may use the texts of earlier fields. */
 export const FIELDS: readonly Field[] = [
   {
     key: "name",

@@ -1,6 +1,6 @@
 import { Failure } from "./failure.ts";
 
-/** What the usual errors of the file system mean. */
+/** The meanings of the usual errors of the file system. */
 const MEANINGS: Readonly<Record<string, string>> = {
   EACCES: "this user has no permission",
   EPERM: "this user has no permission",

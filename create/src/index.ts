@@ -1,7 +1,6 @@
 /**
- * The command `create-edge-weir`, which `npm create edge-weir@latest` runs. It checks the version of
- * Node before it loads any other file, because an older Node could not load them. The versions are
- * those of the field `engines` in package.json.
+ * The command `create-edge-weir`, which `npm create edge-weir@latest` runs. It first checks the version of Node,
+ * because an older Node could not load the other files. The field `engines` in package.json has the versions too.
  */
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)) {

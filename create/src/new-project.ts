@@ -6,7 +6,7 @@ import { fileFailure } from "./file-failure.ts";
 import type { PackageManager } from "./package-manager.ts";
 import { HONO, type Toolchain } from "./versions.ts";
 
-/** The settings of a new project. All of them are valid. */
+/** The settings of a new project, all valid. */
 export interface ProjectOptions {
   readonly template: NewTemplate;
   readonly texts: Texts;
@@ -17,8 +17,8 @@ export interface ProjectOptions {
 }
 
 /**
- * Packages of wrangler with scripts that npm and pnpm would ask about. Each script only repairs
- * incomplete installations, so the project allows none.
+ * Packages of wrangler whose scripts only repair incomplete installations. The project forbids these scripts, so that
+ * npm and pnpm do not ask about them.
  */
 const INSTALL_SCRIPTS = { esbuild: false, fsevents: false, sharp: false, workerd: false };
 
@@ -110,7 +110,7 @@ const HIDDEN = ["gitignore", "dev.vars.example"];
 const HARMLESS = [".git", ".DS_Store", ".idea", ".vscode"];
 
 /**
- * Returns the names of the files and folders in a folder, without those that git and editors create.
+ * Returns the names in a folder, without the {@link HARMLESS} ones.
  *
  * @returns an empty list if the folder does not exist
  * @throws {Failure} if the path is a file, or if the folder cannot be read
@@ -188,8 +188,8 @@ function withRequiredSecrets(toml: string): string {
 }
 
 /**
- * Writes files into a folder. If a file cannot be written, removes all files that this call has
- * created, also the incomplete one. It never replaces a file.
+ * Writes files into a folder. After an error, removes all files that this call has created, even an incomplete one.
+ * Never replaces a file.
  *
  * @throws {Failure} for an error of the file system
  */

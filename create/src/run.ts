@@ -236,8 +236,8 @@ function demandUsedFlags(template: Template, flags: Flags): void {
 }
 
 /**
- * Returns the texts of a template: those of the flags, and the answers to the prompts. The texts
- * that the template does not use have their defaults.
+ * Returns the texts of a template, from flags and from answers to prompts. Texts that the template does not use have
+ * their defaults.
  *
  * @throws {Failure} with all faults of the flags
  */
@@ -414,7 +414,7 @@ async function install(run: Run): Promise<Installation | "skipped"> {
   return installation;
 }
 
-/** Returns the version of this package. In the repository, its folder has the same shape. */
+/** Returns the version of this package, also in the repository, whose folders have the same names. */
 async function ownVersion(): Promise<string> {
   const path = join(import.meta.dirname, "../package.json");
   return JSON.parse(await readFile(path, "utf8")).version;

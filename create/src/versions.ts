@@ -1,7 +1,4 @@
-/**
- * The versions of the tools that a new project gets. This file is the only place with versions. A
- * test compares them with the versions that Weir itself is tested with.
- */
+/** The versions of the tools in a new project. A test compares them with the versions with which Weir is tested. */
 
 /** The tools of a new project, for some versions of Node. */
 export interface Toolchain {
@@ -35,8 +32,8 @@ export const CURRENT: Toolchain = {
 };
 
 /**
- * The tools for Node 20.19 and newer versions of Node 20: the last ones that run there. wrangler 4.87
- * and vitest 5 refuse Node 20. The older name of the test plugin is the only one for this wrangler.
+ * The tools for Node 20, from 20.19 on. wrangler 4.87 and vitest 5 refuse Node 20. For this older wrangler, the test
+ * plugin exists only under its older name.
  */
 export const NODE_20: Toolchain = {
   testPlugin: "@cloudflare/vitest-pool-workers",

@@ -5,14 +5,14 @@ export interface Traffic {
   stop(): Promise<void>;
 }
 
-/** A Worker that does not answer must not collect requests without end. */
+/** The maximum number of open requests, in case the Worker does not answer. */
 const MAX_OPEN = 100;
 const SHADOW_RULE = "search-address";
 const REASON = "npm run dev -- --traffic: shows a rule in shadow mode";
 
 /**
- * Sends invented traffic to a Worker, and puts a rule into shadow mode with a lower limit while the
- * traffic runs, so that its denials can be seen. If the rule does not exist or has an override already, it stays as it is.
+ * Sends invented traffic to a Worker, and puts a rule into shadow mode with a lower limit while the traffic runs, so
+ * that its denials can be seen. A missing rule, or a rule with an override, stays as it is.
  *
  * @param url the Worker
  * @param token the token of its admin surface
@@ -44,7 +44,7 @@ export async function startTraffic(url: string, token: string): Promise<Traffic>
   const hasOverride = await setShadow(url, token);
   let second = 0;
   const timer = setInterval(() => {
-    // Spread over the second, as the requests of many clients are.
+    // The requests are spread over the second, like requests of many clients.
     const requests = plan.requestsOf(second++);
     requests.forEach((request, index) => {
       setTimeout(() => stopping.signal.aborted || send(request), (index * 1000) / requests.length);
@@ -61,7 +61,7 @@ export async function startTraffic(url: string, token: string): Promise<Traffic>
   };
 }
 
-/** @returns whether the rule has an override now that must be removed in the end */
+/** @returns whether this call has set an override, which must be removed in the end */
 async function setShadow(url: string, token: string): Promise<boolean> {
   const { overrides } = (await callApi(url, token, "GET")) ?? {};
   if (!Array.isArray(overrides)) return false;

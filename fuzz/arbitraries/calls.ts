@@ -13,10 +13,7 @@ export type Calls = readonly ({ readonly now: number } & (
   | { readonly method: "adjust" | "reset"; readonly counters: Demand[] }
 ))[];
 
-/**
- * An amount of quota. A few calls use up a small amount. A large amount shows whether digits are
- * lost.
- */
+/** An amount of quota: small, so that a few calls use it up, or large, to show whether digits are lost. */
 const amount = fc.oneof(
   { weight: 4, arbitrary: fc.nat(9) },
   { weight: 2, arbitrary: fc.nat(200) },
@@ -57,7 +54,7 @@ const charge = fc.record({
   reserve: fc.boolean(),
   checkOnly: fc.boolean(),
   neverBans: fc.boolean(),
-  /** Whether later bans are longer. It changes between calls, as if a deploy had changed the rule. */
+  /** Whether later bans are longer. This changes between calls, as after a deploy. */
   escalates: fc.boolean(),
   block: fc.option(amount, { nil: undefined }),
   group: fc.nat(2),
@@ -112,7 +109,7 @@ export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Cal
       const groups = [0, 1, 2].map((number) =>
         charged
           .filter(({ group }) => group === number)
-          // The last group depends on the others.
+          // The last group depends on the earlier groups.
           .map(({ counter }) => (number === 2 ? { ...counter, dependent: true } : counter)),
       );
       const unused = mapPresent(returns, (index, { quota, windowsAgo }) => {

@@ -120,10 +120,7 @@ export const config = fc
   )
   .map(([rules, fields, kept]) => ({ rules, ...pickFew(fields, kept) }));
 
-/**
- * Picks a few of the fields. If a configuration had all fields, it would nearly always have a
- * fault.
- */
+/** Picks a few of the fields. A configuration with all fields would nearly always have a fault. */
 function pickFew(fields: object, kept: number): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).filter((_, index) => (kept * 7 + index * 5) % 16 < 2),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** Texts that mean something to a reader of logs, in all places where they do not belong. */
+/** Texts with a meaning for a reader of logs, which appear here in wrong places. */
 const PARTS = [
   ...[
     '"',

@@ -53,8 +53,7 @@ function tryDefine(given: unknown): Config | undefined {
     if (!(error instanceof ConfigError)) throw error;
     const paths = error.faults.map(({ path }) => path);
     if (paths.length === 0) throw new Error("refused without a fault");
-    // Different paths look the same if "…" replaces a possible secret in them, so only the other
-    // paths are compared.
+    // Different paths look the same if "…" replaces a possible secret in them, so paths with "…" are skipped.
     const complete = paths.filter((path) => !path.includes("…"));
     if (new Set(complete).size < complete.length) throw new Error("two faults have the same path");
     const unclear = error.faults.find(({ message }) => !FAULT.test(message));

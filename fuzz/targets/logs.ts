@@ -12,7 +12,7 @@ import type { Outcome, RunOptions, Target } from "../target.ts";
 
 /** The maximum number of lines of a file. */
 const MAX_LINES = 60;
-/** The number of files after which the number of lines is compared with the number of cases. */
+/** After this number of files, the number of lines is compared with the number of cases. */
 const FILES_PER_ROUND = 500;
 
 const METHOD = /^[^\s"(),/:;<=>?@[\\\]{}\u0080-\uffff]{1,32}$/;
@@ -91,7 +91,7 @@ async function checkFile(
       from,
     });
   } catch (error) {
-    // A file may have no line whose format can be recognised, or none in the format that is named.
+    // A file may have no line in the named format, or in any known one.
     if (error instanceof CommandFailure) return expected;
     throw error;
   }
@@ -107,7 +107,7 @@ async function checkFile(
   return Math.max(1, logs.progress.lines);
 }
 
-/** Counts lines with more than white space, in another way than the reader. */
+/** Counts lines with more than white space, without the code of the reader. */
 function countLines(content: string): number {
   const lines = Buffer.from(content, "latin1").toString().split("\n");
   return lines.filter((line: string) => line.trim() !== "").length;

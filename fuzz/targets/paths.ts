@@ -5,20 +5,16 @@ import { ORIGINS } from "../origins.ts";
 import { createTarget, inTime } from "../property.ts";
 
 /**
- * The maximum number of variants that a path may have. The decoded path is read in seven forms: by
- * strict and by lenient decoders, each with and without an authority; before folding; and in two
- * forms that are decoded less. Each form has up to six variants, because origins split, strip and
- * resolve it in different orders. An origin that splits first and an origin that drops invalid
- * bytes add one variant each.
+ * The maximum number of variants of a path. Four of seven forms come from strict and lenient decoders, with and without
+ * an authority. One form is not folded, and two are decoded less. Each form has up to six variants, because origins
+ * split, strip and resolve it in different orders. An origin that splits first, and one that drops invalid bytes, add a
+ * variant each.
  */
 const MAX_VARIANTS = 7 * 6 + 2;
 /** The maximum length of a URL that Cloudflare accepts, in characters. */
 const MAX_LENGTH = 16 * 1024;
 
-/**
- * Letters, and characters that split or end paths. Some are plain, some are escaped once or twice,
- * and some are replaced by similar characters.
- */
+/** Letters, and characters that split or end paths: plain, escaped once or twice, or replaced by similar ones. */
 const PIECES = [
   ..."/\\.;%?#:*{}|+~ \t",
   ...["//", "/./", "/../", "..", "%2e", "%2E%2e", "%2f", "%2F", "%5c", "%3b", "%3f", "%23", "%00"],
@@ -35,9 +31,8 @@ const piece = fc.oneof(
 const pieces = fc.array(piece, { maxLength: 6 });
 
 /**
- * The parts of a path: `unit`, which is repeated to a length of approximately `length`, and then
- * `end`. A few paths are very long, because only long paths show that the time for a path grows
- * faster than its length.
+ * The parts of a path: `unit`, which is repeated to a length of approximately `length`, and then `end`. A few paths are
+ * very long, to show whether the time for a path grows faster than its length.
  */
 const parts = fc.record({
   unit: pieces.map((parts) => parts.join("")),
@@ -83,10 +78,7 @@ function checkForm({ path, variants, isUnambiguous }: CanonicalPath): void {
   if (wrong !== undefined) throw new Error(`"${wrong}" is not in canonical form`);
 }
 
-/**
- * Checks, for each kind of origin, that the path which the origin reads is one of the variants. If
- * it is, a rule for this path matches the request.
- */
+/** Checks that the path that each kind of origin reads is one of the variants, so that a rule for this path matches. */
 function checkVariants(
   pathname: string,
   { variants, path, isUnambiguous }: CanonicalPath,

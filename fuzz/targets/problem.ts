@@ -5,7 +5,7 @@ import { createAsyncTarget } from "../property.ts";
 
 const REQUEST = { method: "GET", headers: new Headers() } as Request;
 
-/** The target for the body of a 429 whose rule does not configure another body. */
+/** The target for the default body of a 429. */
 export const problemTarget = createAsyncTarget(
   "problem",
   "a denial's body is problem+json that names exactly the violated policies",

@@ -41,7 +41,7 @@ const scenario = fc.record({
   fits: fc.boolean(),
 });
 
-/** The target for replies of the scripts, or of another server that answers instead of Redis. */
+/** The target for replies of the scripts, or of a server that answers in place of Redis. */
 export const replyTarget = createTarget(
   "reply",
   "a store's answer is read as exactly the requested integers, or refused",
@@ -103,8 +103,7 @@ function checkBounds(tally: Tally | undefined, counter: Demand | undefined, time
     resetMs: [1, windowMs],
     banMs: [0, banMs === undefined ? 0 : MAX_COUNT],
     charged: [0, Math.max(times * cost, block ?? 0)],
-    // No number fits these bounds: Redis has one clock for all counters, so replies lack this
-    // field.
+    // No number fits these bounds, because replies of Redis, which has one clock, lack this field.
     chargedIn: [1, 0],
   };
   for (const [name, value] of Object.entries(numbers) as [keyof typeof numbers, number][]) {

@@ -9,16 +9,15 @@ import { run } from "../property.ts";
 import type { Outcome, RunOptions, Target } from "../target.ts";
 
 /**
- * The maximum time by which a ban may be shorter in Redis than in the engine, in milliseconds. It
- * may be shorter because Redis's clock continues during a case, but the engine's clock stands
- * still.
+ * The maximum time by which a ban may be shorter in Redis than in the engine, in milliseconds. During a case, only the
+ * engine's clock stands still.
  */
 const MAX_BAN_DIFFERENCE_MS = 60_000;
 /** The number of sequences after which the target empties its own Redis. */
 const SEQUENCES_PER_ROUND = 2000;
 /**
- * The maximum number of attempts for a sequence. Several are allowed because, on a busy machine, a
- * short window may expire in Redis while a sequence runs.
+ * The maximum number of attempts for a sequence. On a busy machine, a short window may expire in Redis during a
+ * sequence.
  */
 const ATTEMPTS = 3;
 
@@ -39,8 +38,7 @@ export const scriptTarget: Target = {
 /**
  * Compares a Redis with the engine in sequences of calls.
  *
- * @param isOwn whether this function may empty the Redis. It need not, because each sequence uses
- * new keys
+ * @param isOwn whether this function may empty the Redis, which is not necessary, because each sequence uses new keys
  */
 export async function checkScript(
   redis: { host: string; port: number },
@@ -60,8 +58,8 @@ export async function checkScript(
     }
   });
   try {
-    // Redis loads the scripts during these calls. So no later call is sent again because a script
-    // is missing, and Redis receives all later calls in order.
+    // Redis loads the scripts during these calls. So no later call is repeated for a missing script, and all arrive in
+    // order.
     await store.reset([], 0);
     await store.adjust([], 0);
     for (let round = 0; calls < cases; round++) {
@@ -113,9 +111,9 @@ async function send(store: Store, call: Calls[number]): Promise<unknown> {
 }
 
 /**
- * Whether Redis may report a later reset than the engine. The script knows the ends of only three
- * calendar windows. If the clock has stepped back, the last charge of a counter can be in a later
- * window. The script assumes the longest length for such a window.
+ * Whether Redis may report a later reset than the engine. The script knows the ends of only three calendar windows.
+ * After the clock has stepped back, the last charge of a counter can be in a later window, for which the script assumes
+ * the longest length.
  */
 function mayResetLater(call: Calls[number], latestMs: number): boolean {
   const counters = call.method === "decide" ? call.groups.flat() : call.counters;

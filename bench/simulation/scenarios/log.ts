@@ -11,10 +11,9 @@ const LIMITS = [
 ];
 
 /**
- * The requests of an access log, in which each address is a client. A log does not name the
- * isolates that served the requests, so the scenario makes assumptions. Most requests of a client
- * go to its home isolate, and one in twenty goes to a random isolate. A home changes every ten
- * minutes on average, and one isolate in a hundred ends in a minute.
+ * The requests of an access log, in which each address is a client. A log does not name isolates, so the scenario
+ * assumes them. Most requests of a client go to its home isolate, and one in twenty goes to a random isolate. A home
+ * changes every ten minutes on average, and one isolate in a hundred ends in a minute.
  *
  * @param file the path of a log; if it is undefined, a log is generated
  */

@@ -19,8 +19,8 @@ export function numbersOfIsolates(): Scenario[] {
 }
 
 /**
- * Returns scenarios with small limits, for which isolates lease blocks of one request, and with
- * large limits, for which they lease blocks of the maximum size.
+ * Returns scenarios with small limits, from which isolates lease single requests, and with large limits, from which
+ * isolates lease blocks of the maximum size.
  */
 export function limits(): Scenario[] {
   const LIMITS = [

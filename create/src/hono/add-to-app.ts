@@ -27,9 +27,8 @@ import {
 } from "./wrangler-additions.ts";
 
 /**
- * Returns texts that may be the TOML document with the addition, the best one first. The caller parses
- * each text and takes the first correct one. No maintained TOML editor for JavaScript keeps comments.
- * This function needs none, because the parser tests each text.
+ * Returns texts that may be the TOML document with the addition, the best one first. The caller parses each text and
+ * takes the first correct one, because no maintained TOML editor for JavaScript keeps comments.
  */
 function* withTomlAddition(text: string, addition: Addition): Generator<string> {
   const { kind, path, value } = addition;
@@ -39,8 +38,7 @@ function* withTomlAddition(text: string, addition: Addition): Generator<string> 
   const fields = Object.entries(value).map(([key, field]) => `${keyOf(key)} = ${tomlValue(field)}`);
   const separator = text === "" ? "" : text.endsWith("\n") ? eol : eol + eol;
   yield `${text}${separator}${[head, ...fields].join(eol)}${eol}`;
-  // The list may be written as `name = [ … ]`. One of the `]` in the text closes this list. The code
-  // does not know which, so it tries each.
+  // The list may be written as `name = [ … ]`. One of the `]` in the text closes this list, so each of them is tried.
   const item = `{ ${fields.join(", ")} }`;
   for (let at = text.indexOf("]"); at !== -1; at = text.indexOf("]", at + 1)) {
     const before = text.slice(0, at).trimEnd();
@@ -49,8 +47,8 @@ function* withTomlAddition(text: string, addition: Addition): Generator<string> 
     const indent = between.includes("\n") ? `${eol}  ` : before.endsWith("[") ? "" : " ";
     yield `${before}${comma}${indent}${item}${between}${text.slice(at)}`;
   }
-  // An owner may be an inline table, such as `staging = { name = "s" }`. One of the `}` in the text
-  // closes this table. The code tries each.
+  // An owner may be an inline table, such as `staging = { name = "s" }`. One of the `}` in the text closes this table,
+  // so each of them is tried.
   for (let at = text.indexOf("}"); at !== -1; at = text.indexOf("}", at + 1)) {
     const before = text.slice(0, at).trimEnd();
     const comma = /[{,]$/.test(before) ? "" : ",";
@@ -66,15 +64,14 @@ function keyOf(name: string): string {
   return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
 }
 
-/** Writes texts, booleans and lists of texts. The notation of these is the same as in JSON. */
+/** Writes texts, booleans and lists of texts. TOML writes these values like JSON. */
 function tomlValue(value: unknown): string {
   return Array.isArray(value) ? `[${value.map(tomlValue).join(", ")}]` : JSON.stringify(value);
 }
 
 /**
- * Adds everything that Weir needs to an app's wrangler configuration, and changes nothing else:
- * comments and formatting stay. Each new text is parsed, and is used only if it has exactly the
- * settings of the old text and the additions.
+ * Adds Weir's settings to an app's wrangler configuration, and keeps comments and formatting. Each new text is parsed,
+ * and is used only if it has exactly the old settings and the additions.
  *
  * @param classes the names under which the app exports Weir's classes
  * @throws {Failure} if the file cannot be read, or if the name of a binding is in use
@@ -112,7 +109,7 @@ export function editWrangler(file: AppFile, hasBuild: boolean, classes: ClassNam
   return { text, changes, byHand, advice };
 }
 
-/** Returns the first candidate that passes a test. If the test throws an error, the candidate does not pass. */
+/** Returns the first candidate that passes a test. An error of the test counts as not passed. */
 function firstWith(
   candidates: Iterable<string>,
   test: (candidate: string) => boolean,
@@ -223,9 +220,7 @@ interface Modules {
   readonly moduleResolution?: string;
 }
 
-/**
- * The maximum number of files that extend each other. It bounds the search if files form a circle.
- */
+/** The maximum number of files that extend each other, in case they form a circle. */
 const MAX_FILES = 10;
 
 /**
@@ -253,7 +248,7 @@ async function readModules(folder: string, first: string): Promise<Modules> {
     const { compilerOptions = {}, bases } = parseConfig(file?.text);
     // The first file that has an option decides.
     found = { ...compilerOptions, ...found };
-    // The last base overrides the others. The bases of a file come before other bases of its owner.
+    // The last base overrides the earlier ones. A file's own bases are read before further bases of its owner.
     const own = bases.filter((each) => each.startsWith(".")).reverse();
     paths.unshift(...own.map((each) => join(dirname(path), each)));
   }
@@ -370,7 +365,7 @@ async function replaceFiles(
       const file = before.get(path);
       const target = join(folder, path);
       const restored = file ? writeFile(target, withMark(file.text, file)) : rm(target);
-      // A folder that stands where weir.config.ts would be is not Weir's.
+      // A folder named weir.config.ts is not Weir's, so it stays.
       await restored.catch(() => file && lost.push(path));
     }
     const outcome =

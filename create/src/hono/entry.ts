@@ -9,11 +9,11 @@ export interface Edit {
   /** One line for each change, for the report. */
   readonly changes: readonly string[];
   /**
-   * The steps that the starter could not take safely, with the lines to add by hand. Without them,
-   * Weir does not limit requests.
+   * The steps without which Weir does not limit requests, and which the starter could not take safely. Each has the
+   * lines to add by hand.
    */
   readonly byHand: readonly string[];
-  /** Steps that are useful, and without which Weir limits requests all the same. */
+  /** Useful steps that Weir does not need to limit requests. */
   readonly advice: readonly string[];
 }
 
@@ -81,14 +81,14 @@ export function editEntry(file: AppFile, configPath: string): EntryEdit {
   return { text: withWeir(text, configPath, needs), changes, byHand: [], advice, classes };
 }
 
-/** What the file of an app has and lacks. */
+/** The parts of Weir that an app's file has and lacks. */
 interface Needs {
   readonly isLimited: boolean;
   /** The missing exports, such as `CounterObject` or `CounterObject as WeirCounterObject`. */
   readonly exported: readonly string[];
 }
 
-/** Returns the text of an app's file with what it lacks. The added lines have the file's quotes and line ends. */
+/** Returns the text of an app's file with the missing parts, in the file's quotes and line ends. */
 function withWeir(text: string, configPath: string, { isLimited, exported }: Needs): string {
   const module = parseModule(text.replaceAll("\r\n", "\n"));
   const { body } = module.$ast as { body: Statement[] };
@@ -147,7 +147,7 @@ function importsMiddleware(statement: Statement): boolean {
   );
 }
 
-/** An expression, and a function that puts another one in its place. */
+/** An expression, and a function that replaces it. */
 interface Owner {
   readonly node: Expression;
   readonly replace: (expression: Expression) => void;
@@ -282,18 +282,18 @@ export const CONTROL = "ControlObject";
 
 /** One of Weir's classes in the file of an app. */
 export interface WeirClass {
-  /** The name under which the file exports the class, or under which it should. */
+  /** The name under which the file exports or should export the class. */
   readonly name: string;
   readonly isExported: boolean;
 }
 
 /**
- * Finds the export of one of Weir's classes. If the app exports a class of its own with this name, the
- * name begins with `Weir`.
+ * Finds the export of one of Weir's classes. If the app exports a class of its own with this name, the name begins with
+ * `Weir`.
  *
  * @param className the name of the class in the package
- * @param isLimited whether the file imports `rateLimit`. Then a class with this name of another
- * file of the app counts as Weir's, because the user may have moved the export
+ * @param isLimited whether the file imports `rateLimit`. A class with this name from another file of the app then
+ *   counts as Weir's, because the user may have moved the export
  */
 export function readClass(
   body: readonly Statement[],

@@ -89,10 +89,7 @@ function sourceFolder({ main }: Settings): string | undefined {
   return parts.length > 1 && parts[0] !== ".." ? parts[0] : undefined;
 }
 
-/**
- * Returns the advice if the check cannot be added to the build; undefined if it can be added, or is
- * already there.
- */
+/** Returns the advice if the check is not in the build and cannot be added; otherwise undefined. */
 export function buildAdvice(settings: Settings): string | undefined {
   const { command } = recordAt(settings, "build");
   if (String(command ?? "").includes("weir check")) return undefined;
@@ -103,7 +100,7 @@ export function buildAdvice(settings: Settings): string | undefined {
     : undefined;
 }
 
-/** Returns the advice if the app also answers on workers.dev, of which the check warns; else undefined. */
+/** Returns the advice if the app also answers on workers.dev, which causes a warning; otherwise undefined. */
 export function exposureAdvice(settings: Settings): string | undefined {
   const hasRoute = "route" in settings || listAt(settings, "routes").length > 0;
   if (!(settings.workers_dev ?? !hasRoute)) return undefined;
