@@ -7,7 +7,7 @@ import {
 } from "../src/limiter/decision.ts";
 import type { AppliedRule } from "../src/request/rule-applier.ts";
 
-/** What a rule in shadow mode says: a quota that the request exceeds, or why the rule is undecided. */
+/** The result of a rule in shadow mode: a quota that the request exceeds, or the reason why the rule is undecided. */
 type ShadowResult = Partial<Quota & NonNullable<RuleVerdict["failure"]> & AppliedRule> & {
   readonly policy: string;
 };
@@ -22,8 +22,8 @@ export function verdictOn(
 }
 
 /**
- * Waits for the rules in shadow mode. Returns the quotas that the request exceeds under them, with the rule,
- * the client and the cost, and why such rules are undecided.
+ * Waits for the rules in shadow mode. Returns each exceeded quota with its rule, client and cost, and the failure of
+ * each undecided rule.
  */
 export async function shadowResultsOf(decision: Decision): Promise<ShadowResult[]> {
   if (decision.outcome === "undecided") return [];

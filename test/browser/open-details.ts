@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 
-/** Opens everything that is folded, so that it is checked too. */
+/** Opens all folded elements, so that their content is checked too. */
 export async function openDetails(page: Page): Promise<void> {
   await page.evaluate(() => {
     for (const details of document.querySelectorAll("details")) {

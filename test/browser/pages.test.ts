@@ -16,7 +16,7 @@ const PHONE = { width: 320, height: 640 };
 
 describeInBrowser("every page of the dashboard", () => {
   const dashboard = useDashboard();
-  /** All pages: those of the navigation, of a rule, of a client, of a fault, and the log-in. */
+  /** The paths of all pages: navigation, a rule, a client, a fault, and the log-in. */
   let paths: string[];
 
   beforeAll(async () => {

@@ -89,8 +89,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     });
     await STATES[store].recover(url);
     try {
-      // The breaker normally closes after one pause and one probe. On a busy machine it closes
-      // later. But if Weir lost a probe, the breaker would never close.
+      // After a lost probe, the breaker would never close. Otherwise it closes after one pause and one probe, or a
+      // little later on a busy machine.
       await vi.waitFor(
         () => expect(isolates.logs().join()).toContain('"state":"closed"'),
         PATIENCE,

@@ -214,9 +214,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
       everyone = pair.everyone as number;
       taken += pair.client as number;
     }
-    // Each request charges both rules or none. The last call to `used` has set `everyone`, so this
-    // count also includes the requests that the earlier calls sent. `probes` is how many of those
-    // requests were admitted.
+    // Each request charges both rules or none. `everyone` comes from the last call to `used`, so it includes the
+    // requests of earlier calls. `probes` is the number of these requests that were admitted.
     const probes = ALL.slice(0, -1).filter((client) => lastWasAdmitted("/pair", client)).length;
     expect(everyone).toBe(taken + probes);
     for (const client of ALL) {

@@ -1,8 +1,8 @@
 import type { ConditionsInput, ConfigInput, RuleInput } from "../../src/config/index.ts";
 
 /**
- * The usual limit. It is higher than the number of vectors, so that no vector is denied. From the
- * quota left, the tests see which client Weir counted.
+ * The usual limit, higher than the number of vectors, so that no vector is denied. The quota left shows which client
+ * Weir counted.
  */
 export const LIMIT = 1_000_000;
 /** The limit of the tier `gold`. */
@@ -10,7 +10,7 @@ export const GOLD = 2_000_000;
 
 const quota = { limit: LIMIT, window: "52w", lease: false } as const;
 
-/** A rule that counts all requests to its own path, except those for which the conditions hold. */
+/** A rule that counts all requests to its own path, except requests that meet the conditions. */
 function unless(name: string, except: ConditionsInput): RuleInput {
   return { name, match: { paths: [`/${name}`], except }, ...quota };
 }

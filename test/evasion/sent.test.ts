@@ -7,8 +7,8 @@ import { type RunningWorker, startWorker } from "../node/support/worker.ts";
 import { sendRaw } from "./target.ts";
 import { lines } from "./vector.ts";
 
-// What the runtime changes in a request after Weir has matched it. The origin records the bytes of each
-// request, because servers in Node would join repeated fields and ignore others.
+// Tests how the runtime changes a request after Weir has matched it. The origin records the bytes of each request,
+// because servers in Node join repeated fields and ignore others.
 
 const CONFIG: ConfigInput = {
   rules: [{ name: "all", limit: 1_000_000, window: "52w" }],
@@ -49,7 +49,7 @@ afterAll(() => {
 interface Arrived {
   readonly line: string;
   readonly host: string;
-  /** The other fields, sorted, without those that every request has. */
+  /** The other fields, sorted, without the fields that every request has. */
   readonly fields: readonly string[];
   readonly body: string;
 }
@@ -80,7 +80,7 @@ async function arriving(
 /** The methods other than GET that workerd accepts, with or without a body. */
 const METHODS = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "PURGE", "TRACE", "HEAD"];
 
-/** The runtime would send the first four as GET, and the other ones without the field. */
+/** The runtime would send the first four requests as GET, and the remaining ones without the field. */
 const UPGRADES = [
   ["Upgrade: websocket"],
   ["upgrade: WebSocket"],
@@ -124,7 +124,7 @@ describe.each(WAYS)("through $way", ({ way, options, host }) => {
   keepsMethods();
 
   it.each<[sent: string[], arrived?: string[]]>([
-    // Unchanged, and so are all fields that are not in this table.
+    // Unchanged, like all fields that are not in this table.
     [["X-K: 1", "X-K: 2", "X-K:"]],
     [["X-K: 1", "x_k: 2"]],
     [["X-K: \xe9"]],
@@ -142,13 +142,13 @@ describe.each(WAYS)("through $way", ({ way, options, host }) => {
     [["Cookie: a=1", "Cookie: b=2"], ["Cookie: a=1, b=2"]],
     [["Authorization: a", "Authorization: b"], ["Authorization: a, b"]],
     [["User-Agent: a", "User-Agent: b"], ["User-Agent: a, b"]],
-    // The runtime removes these. Keys and conditions treat an empty field as absent or as unclear.
+    // The runtime removes these fields. Keys and conditions treat an empty field as absent or as unclear.
     [["Accept:", "User-Agent:", "Authorization:", "Cookie:"], []],
     [["Keep-Alive: x", "TE: trailers", "Trailer: X-K"], []],
     [["Upgrade: h2c"], []],
     [["Content-Length: 0"], []],
     [["Transfer-Encoding: chunked"], []],
-    // Weir removes these.
+    // Weir removes this field.
     [["Expect: 100-continue"], []],
     [["X.Original.URL: /x", "X!Rewrite~URL: /x"], []],
     // A handshake.

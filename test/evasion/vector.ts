@@ -10,9 +10,9 @@ export interface Vector {
   /** The bytes after the head. */
   readonly body?: string;
   /**
-   * The rules of `rules.ts` that match the request, each with a name for the client that it counts.
-   * Within a rule, the same name stands for the same client. The rule `all` is left out, because it
-   * counts all these requests. Undefined if no rule counts the request, not even `all`.
+   * The rules of `rules.ts` that match the request, each with a name for the counted client. Within a rule, one name
+   * stands for one client. The rule `all` is left out, because it counts every such request. Undefined if not even
+   * `all` counts the request.
    */
   readonly counted?: Readonly<Record<string, string>>;
   /**

@@ -19,7 +19,7 @@ const MAIN = `
   const config = defineConfig(${JSON.stringify(CONFIG)});
   const limiter = weir(config);
   export class Limits extends WeirService { config = config; }
-  /** Answers like the global object, like one that has failed, or not at all. */
+  /** Answers like the global object, like an object that has failed, or not at all. */
   export class Control extends ControlObject {
     static state = "up";
     async upload(...args) {
@@ -107,7 +107,7 @@ describe("eight isolates", () => {
     const setAt = performance.now();
     await post("/override", { ...ABOUT, effect: { kind: "blocked" } });
     expect(await untilAllAnswer(429, SOMEONE, active)).toBeLessThan(HOLDS_WITHIN_MS);
-    // The idle isolate gets no request until then, so it loads the overrides before it decides.
+    // The idle isolate gets no request during this time, so it loads the overrides before it decides.
     const restMs = HOLDS_WITHIN_MS - (performance.now() - setAt);
     await new Promise((resolve) => setTimeout(resolve, restMs));
     expect(await statusAt(idle, SOMEONE)).toBe(429);

@@ -41,7 +41,7 @@ const { weir, findServiceRule }: Modules = Object.assign(
   ...(await Promise.all(paths.map((path) => import(path)))),
 );
 
-/** Waits for what runs to its end although no response waits for it. */
+/** Waits for the tasks that run after the response. */
 async function settle(): Promise<void> {
   while (tasks.length > 0) await tasks.shift();
 }
@@ -61,7 +61,7 @@ afterAll(() => {
   vi.restoreAllMocks();
 });
 
-/** What a request in the log had, and its response. */
+/** The parts of a request in the log, and its response. */
 interface Sent {
   readonly afterMs: number;
   readonly status: number;

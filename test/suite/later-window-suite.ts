@@ -28,7 +28,7 @@ const month = calendarFor("month", "UTC");
 interface Case {
   /** The counter at the first charge. */
   readonly before: Demand;
-  /** The counter afterwards: its windows may begin at other times. */
+  /** The counter after the change, whose windows may begin at other times. */
   readonly after: Demand;
   readonly chargedAt: number;
   readonly triedAt: number;
@@ -87,9 +87,8 @@ const CASES: Readonly<Record<string, () => Case>> = {
 };
 
 /**
- * The part of the store suite for counters that roll over whose last charge belongs to a later
- * window than the one that the clock shows. The quota is granted at the end of that later window, so
- * no client must retry before.
+ * The part of the store suite for rollover after the clock has stepped back, so that the last charge belongs to a later
+ * window. New quota comes at the end of that window, so no client must retry earlier.
  */
 export function describeLaterWindows({ store, decide }: Driver): void {
   async function tallyOf(each: Demand, now: number) {

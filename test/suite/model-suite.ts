@@ -37,9 +37,9 @@ export interface ModelSuiteOptions {
    */
   readonly back?: readonly number[];
   /**
-   * Whether a step back may lead into the previous window. Set it to false for a store that charges
-   * first and takes the charge back if it must deny. If a counter rolls over, such a store moves it
-   * to the current window even when it denies a request. Other stores do not.
+   * Whether a step back may lead into the previous window. Set this to false for a store that charges first and takes
+   * the charge back if it must deny. Such a store moves a counter that rolls over to the current window, even by a
+   * denial.
    *
    * @default true
    */
@@ -224,7 +224,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
 function model() {
   const used = new Map<string, { window: number; count: number }>();
   const bannedUntil = new Map<string, number>();
-  /** The number of bans of each counter whose bans become longer, and when it is forgotten. */
+  /** The number of bans of each counter with escalating bans, and the time at which the number is forgotten. */
   const strikes = new Map<string, { count: number; until: number }>();
 
   function nextBanOf({ key, banMs = 0, escalation }: Counter, now: number) {

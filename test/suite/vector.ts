@@ -1,11 +1,9 @@
 // Vectors describe fixed windows as data. Every store must return these numbers.
 //
-// Times are in milliseconds, counted from a base time. The base time is in the future. It is the
-// start of a window if the counter has no offset. `value` is the quota left, which is the capacity minus the quota used. If
-// a request is admitted, the new value is
-//   min(value + limit · windows elapsed, capacity) − cost
-// The value is below zero after a reservation. It is also below zero if an adjustment has raised
-// the quota used above the capacity.
+// Times are in milliseconds, counted from a base time. The base time is in the future, and begins a window if the
+// counter has no offset. `value` is the quota left, which is the capacity minus the quota used. If a request is
+// admitted, the new value is min(value + limit · windows elapsed, capacity) − cost The value is below zero after a
+// reservation. It is also below zero if an adjustment has raised the quota used above the capacity.
 
 import { type Calendar, unitLengthMs } from "../../src/config/calendar.ts";
 import { type Counter, type Demand, type Tally, windowAt } from "../../src/engine/counter.ts";
@@ -157,7 +155,6 @@ export function prepareStep(
   return { counter, capacity, now: base + step.at };
 }
 
-/** Runs a step on a store. */
 export async function runStep(
   store: Store,
   { op = "decide" }: Step,

@@ -16,7 +16,7 @@ export async function verdictOf(answers: readonly Promise<Answer>[]): Promise<Ve
   return { now: groups[0]?.now ?? Date.now(), groups, fromMemory };
 }
 
-/** Returns the answers of a verdict that is given, or will be. Each answer has its own promise. */
+/** Returns the answers of a verdict or of its promise. Each answer has its own promise. */
 export function answersFrom(
   groups: readonly unknown[],
   verdict: Given | Promise<Given>,

@@ -1,5 +1,5 @@
-// `npm run types` compiles this file; nothing runs it. Each @ts-expect-error line is an assertion:
-// the compiler reports an error there, or it reports that the comment is not needed.
+// `npm run types` compiles this file; nothing runs it. Each @ts-expect-error line is an assertion: without an error in
+// the next line, the compiler reports the comment.
 import { type Next, rateLimit, WeirService, weir } from "edge-weir";
 import {
   type ConfigInput,

@@ -93,7 +93,7 @@ describe("a plain object in place of a configuration of defineConfig", () => {
 
   it("keeps one counter although each call to the service creates a new object", async () => {
     class Limits extends WeirService {
-      // Functions are new in each instance too, but a service calls none of them.
+      // Functions are also new in each instance, but a service calls no function.
       readonly config: ConfigInput = { ...INPUT, custom: { keys: { plan: () => "gold" } } };
     }
     const oks = [];

@@ -27,8 +27,7 @@ export interface Observed {
   /** The answers to the requests that open the breaker: one request for each path, all at once. */
   readonly atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
   /**
-   * While the requests that open the breaker run, other requests are sent that match no rule. This
-   * is the time of the slowest of these other requests, in milliseconds.
+   * The time of the slowest request that no rule matches, among those sent while the breaker opens, in milliseconds.
    */
   readonly controlMs: number;
   /** The answers while the breaker is open. */
@@ -45,10 +44,7 @@ export interface Observed {
    * longer than 30 s.
    */
   readonly recoveredMs: number | undefined;
-  /**
-   * After the recovery, one client sends several requests at once. This is the number of these
-   * requests that are admitted.
-   */
+  /** The number of admitted requests, of several that one client sends at once after the recovery. */
   readonly admittedAfter: number;
   /** The number of requests after the recovery that were decided. */
   readonly sentAfter: number;

@@ -11,8 +11,8 @@ export interface AdminVector {
   readonly host?: string;
   readonly body?: string;
   /**
-   * The status of the answer, if the request has a valid credential but may not do this. Undefined if the answer
-   * must be that of a path that does not exist.
+   * The status of the answer to a request with a valid credential but without the right. If undefined, the answer must
+   * be the same as for a path that does not exist.
    */
   readonly refused?: number;
 }
@@ -27,7 +27,6 @@ export function get(name: string, ...fields: readonly string[]): AdminVector {
   return { name, line: `GET ${RULES_PATH} HTTP/1.1`, fields };
 }
 
-/** Returns a request with a body. */
 export function send(
   name: string,
   [method, path]: readonly [string, string],
@@ -60,7 +59,6 @@ export function sessionOf(token: string, role: "admin" | "read" = "admin", age =
   return `__Secure-weir=${content}.${signed(`session\n${content}`, token)}`;
 }
 
-/** Returns the CSRF token of a session. */
 export function csrfOf(cookie: string, token: string): string {
   const content = cookie.slice(cookie.indexOf("=") + 1, cookie.lastIndexOf("."));
   return signed(`csrf\n${content}`, token);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { BREAK, type Fake, problem, startFakeApi, TOKEN } from "./fake-api.ts";
 import { callWeir, temporaryFolder } from "./run-weir.ts";
 
-// What an operator reads when a command cannot be carried out, and its exit code.
+// The message for an operator when a command cannot be carried out, and the exit code.
 
 const HTML = { "content-type": "text/html; charset=utf-8" };
 const READ_TOKEN = "read-token-of-more-than-32-characters";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { callWeir, check, checkInNewProcess, temporaryFolder } from "./run-weir.ts";
 
-/** The cases that a new process could decide in another way: its end, and the frames of its stack. */
+/** The cases in which a new process may differ: its end, and the frames of its stack. */
 const IN_NEW_PROCESS: ReadonlySet<string> = new Set([
   "a syntax error in TypeScript",
   "an error after types, which have no code",

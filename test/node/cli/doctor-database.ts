@@ -96,7 +96,6 @@ export async function startDatabase(...settings: string[]): Promise<TestDatabase
 
 const DEFAULTS = { prefix: "weir", clock: "redis", timeoutMs: 5000 } as const;
 
-/** Examines a database in this process. */
 export function findingsOf(
   { url, token }: Pick<TestDatabase, "url" | "token">,
   config: Partial<Parameters<typeof examine>[0]["config"]> = {},
@@ -105,7 +104,6 @@ export function findingsOf(
   return examine({ url, token, config: { ...DEFAULTS, ...config }, stop });
 }
 
-/** Answers with JSON. */
 export function answerJson(response: ServerResponse, status: number, body: unknown): true {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify(body));

@@ -15,7 +15,6 @@ function filesWith(wrangler: string) {
   };
 }
 
-/** Checks a Worker with these lines of wrangler.toml. */
 function checkWith(wrangler: string, env?: string, variables?: NodeJS.ProcessEnv) {
   return checkFolder(filesWith(wrangler), env === undefined ? {} : { env }, variables);
 }

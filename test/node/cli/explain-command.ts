@@ -4,7 +4,6 @@ import { callWeir, type Run, temporaryFolder } from "./run-weir.ts";
 /** Variables of the developer's shell must not change the results. */
 const CLEAN = { WEIR_MODE: undefined, WEIR_KEY_SECRET: undefined, WEIR_PREFIX: undefined };
 
-/** Runs `weir explain` with a configuration. */
 export async function runExplain(
   config: object | string,
   args: readonly string[],

@@ -5,8 +5,8 @@ import type { DescribedRequest } from "../../../src/explain/explanation.ts";
 import { type FakeApi, startFakeApi, TOKEN } from "./fake-api.ts";
 import { callWeir, temporaryFolder } from "./run-weir.ts";
 
-// The options of curl. The expectations were compared with what curl 7.88 sends. The shell has already removed the
-// quotes when the command starts, so each case has the words that it passes.
+// The options of curl. The expected requests were compared with requests of curl 7.88. Each case has the words without
+// quotes, as the shell passes them.
 
 const URL_A = "https://api.example.com/a";
 

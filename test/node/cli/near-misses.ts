@@ -1,4 +1,4 @@
-// Requests that a rule nearly counts. Each row has the condition that decides, what the request has, and what
+// Requests that a rule nearly counts. Each row has the deciding condition, the value in the request, and the value that
 // the rule demands.
 
 export interface NearMiss {

@@ -11,7 +11,6 @@ const COMMAND = fileURLToPath(new URL("../../../cli/weir.ts", import.meta.url));
 /** As a text, because the types of this file would clash with those of Workers, which the command uses. */
 const COMMAND_LINE: string = new URL("../../../cli/command-line.ts", import.meta.url).href;
 
-/** The folder of this repository. */
 export const REPOSITORY = dirname(dirname(COMMAND));
 
 /** The URL of edge-weir/config. A module in a temporary folder cannot import it by name. */
@@ -57,9 +56,9 @@ interface CommandLine {
 let previous: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs the command in this process, which takes a tenth of the time of a new process. The ends of a
- * process, such as its signals, are tested with {@link runWeir}. The runs come one after the other,
- * because they share the current folder, the environment variables and the output.
+ * Runs the command in this process, which takes a tenth of the time of a new process. Only {@link runWeir} can test how
+ * a process ends. The runs come one after the other, because they share the current folder, the environment variables
+ * and the output.
  *
  * @param env more environment variables; undefined removes a variable
  */
@@ -101,7 +100,7 @@ async function callAlone(
   }
 }
 
-/** Awaits a function whose errors must not have this file in their stacks, because users' would not. */
+/** Awaits a function, and keeps this file out of the stacks of its errors, as for users. */
 function withoutCallers(run: () => Promise<void>): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   // V8 follows `await` and `resolve` to the callers, but not these functions.
@@ -122,7 +121,7 @@ function captured(target: NodeJS.WriteStream) {
     text += typeof chunk === "string" ? chunk : Buffer.from(chunk);
     return true;
   }) as typeof write;
-  // The command replaces `write` too, so each call looks it up.
+  // The command replaces `write` too, so each call reads the current `write`.
   const stream = new Writable({
     decodeStrings: false,
     write(chunk, _encoding, done) {
@@ -157,7 +156,7 @@ export function check(file: string, content: unknown, ...args: string[]): Promis
   return checkWith(callWeir, file, content, ...args);
 }
 
-/** Does the same in a new process. */
+/** Runs `check` like {@link check}, but in a new process. */
 export function checkInNewProcess(file: string, content: unknown, ...args: string[]): Promise<Run> {
   return checkWith(runWeir, file, content, ...args);
 }

@@ -53,7 +53,6 @@ const config = defineConfig({
 rateLimit(config, { rule: "api" });
 `;
 
-/** The names that a module exports. */
 function exportsOf(file: string): string[] {
   const lists = readFileSync(file, "utf8").matchAll(/^export (?:type )?\{([^}]+)\}/gms);
   return [...lists].flatMap(([, names = ""]) => names.match(/\b(?!type\b)\w+/g) ?? []);

@@ -1,4 +1,3 @@
-/** A mistake in a configuration. */
 export interface Mistake {
   readonly config: unknown;
   /** The path of the first fault. */

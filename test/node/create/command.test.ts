@@ -71,7 +71,7 @@ describe("create-edge-weir without a terminal", () => {
     expect(await readdir(folder.path)).toEqual([]);
   });
 
-  // Without a process for each, because these are many.
+  // These cases run in this process, because they are many.
   it.each([
     { args: ["--name", "My Worker"], message: '--name "My Worker": A Worker\'s name has' },
     { args: ["--name", "x".repeat(51)], message: "1 to 50 characters" },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { editEntry } from "../../../create/src/hono/entry.ts";
 
-/** Adds the middleware to a file, and returns the lines that are new, and those that are gone. */
+/** Adds the middleware to a file, and returns the added and the removed lines. */
 function edited(text: string, path = "src/index.ts") {
   const edit = editEntry({ path, text }, "../weir.config");
   const before = text.split(/\r?\n/);

@@ -9,7 +9,6 @@ const MODULES = join(ROOT, "node_modules");
 
 /** A copy of this project in a temporary folder, in which `wrangler dev` runs. */
 export interface WranglerProject extends AsyncDisposable {
-  /** The path of the folder. */
   readonly path: string;
   /** The URL of the first Worker. */
   readonly url: string;

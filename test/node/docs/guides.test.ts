@@ -162,7 +162,6 @@ describe("docs/guides/moving.md", () => {
   });
 });
 
-/** Runs a command in a folder. */
 function run(command: string, args: readonly string[], cwd: string) {
   const { promise, resolve } = Promise.withResolvers<{ code: number; output: string }>();
   execFile(

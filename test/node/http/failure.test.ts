@@ -98,8 +98,8 @@ async function expectUndecided() {
 }
 
 /**
- * Waits for the log lines about an outage: one for requests that it leaves undecided, and one for the rule in
- * shadow mode, on which no request depends. There must be no other line.
+ * Waits for the only two log lines about an outage: one for undecided requests, and one for the rule in shadow mode, on
+ * which no request depends.
  */
 async function logLine(): Promise<string> {
   await vi.waitFor(() => expect(worker.logs()).toHaveLength(2), PATIENCE);

@@ -83,8 +83,8 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
       expect(tally(answers)).toEqual({ 200: 100, 429: 300 });
       expect(origin.received).toHaveLength(before + 100);
       if (rule === "leased") return;
-      // Each admitted request has a different remaining quota, so each was counted exactly once. With leases,
-      // the numbers of requests that are admitted at the same moment may differ by those from the lease.
+      // Each admitted request has a different remaining quota, so each was counted exactly once. With leases, the
+      // numbers of simultaneous requests may differ by the leased quota.
       const remaining = answers.filter(({ status }) => status === 200).map(remainingOf("rush"));
       expect(remaining.toSorted((a, b) => a - b)).toEqual(times(100, (index) => index));
     },

@@ -176,7 +176,7 @@ describe.each(REMOTE_STORES)("the budget of a key over the store %s", (store) =>
       async () => expect(BUDGET - (await remaining("large", key))).toBe(expected),
       PATIENCE,
     );
-    // The sum would be another one if all streams were charged for their reserves or their tokens.
+    // The sum differs from the sum of all reserves, and from the sum of all tokens.
     expect(expected).not.toBe(sum(calls.map(({ reserve }) => reserve)));
     const ends = new Set(calls.map(({ end }) => end));
     expect(ends.size).toBe(4);

@@ -7,7 +7,7 @@ import { llmReserve } from "../../../src/llm/llm-reserve.ts";
 import { addEvent } from "../../../src/llm/llm-usage.ts";
 import { UsageTally } from "../../../src/llm/token-counts.ts";
 
-/** The length of a stream, and the CPU time that reading it may take, in milliseconds. */
+/** The length of a stream, and the maximum CPU time for reading it, in milliseconds. */
 const LENGTH = 1024 * 1024;
 const LIMIT_MS = 250;
 /** A run that takes at most this time is not repeated. */

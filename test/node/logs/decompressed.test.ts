@@ -11,7 +11,7 @@ const LONG = Array.from({ length: 20_000 }, (_, i) => `line ${i} ${Math.sin(i)}\
 const hasZstd = typeof zlib.createZstdDecompress === "function";
 /** Sizes of chunks, which end in each part of a frame. */
 const SIZES = [1, 2, 3, 4, 5, 7, 9, 11, 13, 14, 15, 25, 28, 64, 1000, 65_536];
-/** How much of the text before damage may be lost, in bytes: one chunk of the decompressor. */
+/** The maximum loss of text before damage, in bytes: one chunk of the decompressor. */
 const LOST = 65_536;
 
 let isClosed = false;

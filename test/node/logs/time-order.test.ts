@@ -17,7 +17,7 @@ const requestAt = (at: number, target = "/"): LogRequest => ({
   length: 100,
 });
 
-/** Returns the times in the order in which they are handed out, and what is ready after each request. */
+/** Returns the times in the order in which they are handed out, and the times that are ready after each request. */
 function order(
   times: readonly number[],
   maxDelayMs: number,

@@ -177,9 +177,7 @@ function varsFor(rest: FaultyRest): Record<string, string> {
 
 type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/**
- * Returns everything that Weir sent to the store in a request. A store could quote it in its reply.
- */
+/** Returns all data of a request to the store, which the store could quote in its reply. */
 async function quoteRequest({ headers, url }: IncomingMessage, body: Buffer): Promise<string> {
   return `${headers.authorization} ${url} ${body} ${JSON.stringify(headers)}`;
 }

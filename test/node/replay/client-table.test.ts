@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ClientTable } from "../../../cli/replay/client-table.ts";
 
-/** Counts one request of each of so many clients, and denies it to some of them. */
+/** Counts one request of each client, and denies the requests of some clients. */
 function add(table: ClientTable, clients: number, isDenied: (index: number) => boolean): void {
   for (let index = 0; index < clients; index++) {
     const client = `client ${index}`;

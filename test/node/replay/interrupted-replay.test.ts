@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REPOSITORY, temporaryFolder } from "../cli/run-weir.ts";
 import { generateLog, logText } from "./generated-log.ts";
 
-/** More than a pipe and the buffers of a stream hold, so the command reads while this is written. */
+/** A log that is larger than a pipe and the buffers of a stream, so that the command reads while the log is written. */
 const LOG = logText(generateLog(10_000));
 
 /** Code that sends SIGINT to its own process as soon as a command reads the standard input. */

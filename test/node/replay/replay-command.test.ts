@@ -37,7 +37,7 @@ async function reportOf(...args: string[]): Promise<ReplayReport> {
 
 describe("weir replay", () => {
   it("denies as many requests as a count of the lines by address and minute", async () => {
-    // Like awk: only the texts of the lines are counted, without an order.
+    // Counts only the texts of the lines, without an order, like awk.
     const counts: Record<string, number> = {};
     for (const { text } of LINES) {
       const [, address, minute] = MINUTE.exec(text) ?? [];

@@ -6,7 +6,7 @@ import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 /** Midnight of 2026-01-01 UTC. */
 export const START = Date.UTC(2026, 0, 1);
 
-/** What a log in Combined Log Format states. */
+/** The facts that a log in Combined Log Format states. */
 export const COMBINED: LogFacts = new Set([
   ...["ip", "status", "header:user-agent", "header:referer"],
 ]);

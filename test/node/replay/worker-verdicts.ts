@@ -3,7 +3,7 @@ import type { LogRequest } from "../../../cli/logs/log-request.ts";
 import { bundleForWorkerd, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 
-/** What the real Worker has decided. */
+/** The decision of the real Worker. */
 export interface WorkerVerdict {
   /** `refused`: the Worker answered before it read the rules. */
   readonly outcome: "allowed" | "limited" | "undecided" | "unmatched" | "refused";

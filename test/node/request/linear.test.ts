@@ -15,9 +15,8 @@ const HOPELESS = 5 * MAX_PASSES;
 /** Times below this number of passes are too short to show how the time grows with the length. */
 const SHORT_PASSES = 4;
 /**
- * If the length grows eightfold, linear time grows eightfold, and quadratic time grows 64-fold. The
- * bound is far from both, because only the longer text fills the young generation, whose collection
- * takes long on a busy machine.
+ * The ratio of two lengths, and the maximum ratio of their times. Linear time would grow eightfold, and quadratic time
+ * 64-fold. The bound is far from both, because only the longer text causes garbage collection.
  */
 const GROWTH = 8;
 const MAX_GROWTH = 28;

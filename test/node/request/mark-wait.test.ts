@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Collects rules that are ready after `readyMs`. @returns what was collected, and the wait */
+/** Collects rules that are ready after `readyMs`. @returns the collected rules, and the wait */
 async function collect(...rules: [mode: Mode, readyMs: number][]) {
   const onWait = vi.fn();
   const results = rules.map(

@@ -355,7 +355,7 @@ describe("a response that a settle function reads", () => {
   );
 
   describe.each(["3", "5", "9", "x"])("of an app with the Content-Length %s", (length) => {
-    // The runtime ignores the length that an app states. Weir must not make it binding.
+    // The runtime ignores the length that an app states, so Weir must ignore it too.
     it.each([true, false])("reaches the client, as a stream: %s", async (isStream) => {
       const mode = { "x-mode": "next", "x-length": length, ...(isStream && { "x-stream": "1" }) };
       for (const path of ["/free", "/length"]) {

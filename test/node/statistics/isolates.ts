@@ -4,7 +4,7 @@ import type { Totals } from "../../../src/control/protocol.ts";
 
 export type { Totals };
 
-/** What the control object does with the calls of isolates, one after the other. */
+/** The effect on one call of an isolate to the control object. */
 export type Fault =
   /** Throws an error and adds nothing. */
   | "refuse"

@@ -20,7 +20,7 @@ function readerFor(options: RuleOptions, facts: LogFacts = FACTS, missingAsAbsen
   };
 }
 
-/** The identities of clients as texts, without those that are left out. */
+/** The identities of clients as texts, without clients that are left out. */
 function identitiesOf(
   { clientOf }: ReturnType<typeof readerFor>,
   requests: readonly LogRequest[],
@@ -28,7 +28,7 @@ function identitiesOf(
   return requests.flatMap((request) => clientOf(request) ?? []);
 }
 
-/** Addresses in canonical and in other notations, and texts that are none. */
+/** Addresses in canonical and in other notations, and other texts. */
 const addresses = fc.oneof(
   fc.ipV4(),
   fc.ipV6(),

@@ -28,7 +28,7 @@ export function naiveWindow(requests: readonly LogRequest[], window: string) {
   };
 }
 
-/** The lowest number that so many percent of the numbers do not exceed. */
+/** The lowest number that this percentage of the numbers does not exceed. */
 function rank(sorted: readonly number[], percent: number): number {
   return sorted.find((_, index) => (index + 1) * 100 >= percent * sorted.length) ?? 0;
 }

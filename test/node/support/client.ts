@@ -9,7 +9,6 @@ export interface Outgoing {
   readonly body?: string | Uint8Array;
 }
 
-/** A response. */
 export interface Answer {
   readonly status: number;
   /** The header fields, by lower-case name. Repeated fields are joined, except Set-Cookie. */

@@ -27,7 +27,6 @@ export interface Origin {
   on(path: string, handler: Handler): void;
   /** Sets the handler for all requests to switch protocols. */
   onUpgrade(handler: UpgradeHandler): void;
-  /** Stops listening and closes all connections. */
   stop(): Promise<void>;
 }
 

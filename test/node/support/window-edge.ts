@@ -6,12 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 const NEEDED_MS = 15_000;
 
 /**
- * Waits for the next window if the current one ends within 15 s, so that all requests of a test are
- * in one window.
+ * Waits for the next window if the current one ends within 15 s, so that all requests of a test are in one window.
  *
- * @param windowMs the length of the test's longest window, in milliseconds. Windows with an offset
- * are left out, because this function expects a window to begin at a multiple of its length since
- * the epoch
+ * @param windowMs the length of the test's longest window, in milliseconds. The window must begin at a multiple of its
+ *   length since the epoch
  */
 export async function awayFromWindowEdge(windowMs: number): Promise<void> {
   const remainingMs = windowMs - (Date.now() % windowMs);

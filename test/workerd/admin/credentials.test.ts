@@ -475,7 +475,7 @@ describe("a session", () => {
     }
   });
 
-  /** The token of a session as its pages contain it. */
+  /** Returns the CSRF token of a session, as its pages contain it. */
   async function csrfOf(cookie: string): Promise<string> {
     const { createSessions } = await import("../../../src/admin/login.ts");
     const session = await createSessions([{ value: TOKEN, role: "admin" }]).read(

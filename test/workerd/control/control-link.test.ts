@@ -103,7 +103,7 @@ describe("sums", () => {
     expect(await callsInEachSecond()).toEqual(spread);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await callsInEachSecond()).toEqual(spread);
-    // Busy isolates keep the interval, and so their distances.
+    // Busy isolates keep the interval, and so stay spread over the seconds.
     expect(await callsInEachSecond()).toEqual(spread);
   });
 
@@ -317,7 +317,7 @@ describe("a request", () => {
       control.delayMs = delayMs;
       const startedAt = Date.now();
       const waitedMs: number[] = [];
-      // A client that sends each request after the answer to the one before.
+      // The client sends each request after the answer to its previous request.
       while (Date.now() - startedAt < 60_000) {
         const sentAt = Date.now();
         const isReady = load()?.then(() => waitedMs.push(Date.now() - sentAt));

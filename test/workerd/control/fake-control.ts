@@ -4,7 +4,7 @@ import {
   type UploadAnswer,
 } from "../../../src/control/protocol.ts";
 
-/** What the object does with a call. `error-after`: it adds the sums, and then the answer is lost. */
+/** The behaviour of the object at a call. `error-after`: it adds the sums, and then the answer is lost. */
 export type Behaviour = "answer" | "refuse" | "hang" | "error-after" | "missing";
 
 /** A control object that remembers what it has added, without a network. */
@@ -20,7 +20,7 @@ export class FakeControl {
 
   async upload(upload: StatisticsUpload): Promise<UploadAnswer> {
     const { behaviour } = this;
-    // The object of another version may lack the method.
+    // An object of another version may lack the method.
     if (behaviour === "missing") return undefined as never;
     this.calls.push(upload);
     if (behaviour === "refuse") throw new Error("The object is overloaded: 203.0.113.7.");

@@ -28,7 +28,7 @@ function change(client: string, expiresAt = NOW + 3_600_000): OverrideChange {
   };
 }
 
-/** Returns what an isolate gets that has this version of the overrides. */
+/** Returns the update for an isolate with this version of the overrides. */
 async function updateSince(overridesVersion: number) {
   const answer = await globalObject().upload(uploadOf(1, { overridesVersion }));
   return answer.overrides;

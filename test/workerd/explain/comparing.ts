@@ -14,7 +14,7 @@ import type { Store } from "../../../src/stores/store.ts";
 import { EVERY_STORE, withClock } from "../../suite/every-store.ts";
 import { shadowResultsOf } from "../../verdicts.ts";
 
-/** What differs between the deployments in which requests are explained. */
+/** The differences between the deployments in which requests are explained. */
 export interface Deployment {
   /** @default "memory" */
   readonly storeName?: string;
@@ -26,8 +26,8 @@ export interface Deployment {
 const CLOCK_MS = 20_000;
 
 /**
- * Returns a function that explains a request twice, then sends it through the gateway, and compares. It returns
- * the second explanation.
+ * Returns a function that explains a request twice, sends it through the gateway, and compares the results. The
+ * function returns the second explanation.
  */
 export function comparing(input: ConfigInput, deployment: Deployment) {
   const { storeName = "memory" } = deployment;
@@ -128,7 +128,7 @@ function policiesIn(headers: readonly (readonly [string, string])[]): string[] {
   return headers.flatMap(([name, value]) => (name === "ratelimit-policy" ? value.split(", ") : []));
 }
 
-/** Compares what a request would store with the state after it. */
+/** Compares the explained new state with the state after the request. */
 function expectStored(before: Explanation, after: Explanation, isSettled: boolean): void {
   for (const { storedKey, shard, countAfter: count } of countersIn(before)) {
     // Durable Objects may charge the other shard.
@@ -148,7 +148,7 @@ function clientsOf({ rules }: Explanation) {
   return rules.filter(({ applies }) => applies).map(({ rule, client }) => [rule, client]);
 }
 
-/** Returns what an explanation would change if it counted. */
+/** Returns the state that an explanation must not change. */
 function countsOf(explanation: Explanation) {
   return {
     outcome: explanation.outcome,

@@ -11,8 +11,8 @@ import { EVERY_STORE } from "../../suite/every-store.ts";
 import { randomOf } from "../../suite/random.ts";
 import { comparing, type Deployment } from "./comparing.ts";
 
-// An explanation must show what the gateway then does. So each request is explained twice, then sent, and both
-// explanations and the answer are compared.
+// An explanation must predict the gateway's decision. So each request is explained twice, then sent, and both
+// explanations are compared with the answer.
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: NOW });
@@ -82,7 +82,7 @@ const RULES: ConfigInput["rules"] = [
   { name: "calls", limit: 1, window: "1h", for: "programs" },
 ];
 
-/** Every request is one of each list. */
+/** Every request has one element of each list. */
 const PATHS = ["/v1/a", "/V1/A/", "/v1%2Fa", "/v1/free", "/v1/none", "/cost", "/tea", "/other"];
 const METHODS = ["GET", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const QUERIES = ["", "", "?ban=1", "?ban=", "?tenant=a", "?tenant=b&ban=1"];

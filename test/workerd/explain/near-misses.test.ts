@@ -14,7 +14,7 @@ type Case = [
   request: Partial<DescribedRequest>,
   /** The first condition that fails. */
   field: string,
-  /** What the request has, and a part of the note. */
+  /** The value in the request, and a part of the note. */
   shown: [actual: string, note?: string],
   options?: Partial<ConfigInput>,
 ];

@@ -66,8 +66,8 @@ function setUp(name: keyof typeof STORES, fields: Partial<RuleInput>) {
 const limitOf = (limit: number): ClientEffect => ({ kind: "limits", limits: { api: limit } });
 
 /**
- * Expects all of a quota to be admitted, and never more. A block of quota that was on its way when the
- * limit changed is returned to the store, so up to `late` requests may be denied until then.
+ * Expects all of a quota to be admitted, and never more. A block of quota that arrives after a change of the limit is
+ * returned to the store. Until the return, up to `late` requests may be denied.
  */
 function expectQuota(admitted: number, quota: number, late = 0): void {
   expect(admitted).toBeLessThanOrEqual(quota);
@@ -130,8 +130,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])("with %s,", (name)
     expect(await isolate.rush(100)).toBe(100);
     isolate.change(limitOf(140));
     const lowered = await isolate.admitted(100);
-    // A shard that has used more than its part of the new limit has none left, but the others do not know
-    // that. So a few requests more can pass, as many as the counts of the shards differ.
+    // Shards do not know how much the others have used. So as many further requests can pass as the counts of the
+    // shards differ.
     expect(lowered).toBeGreaterThanOrEqual(30);
     expect(lowered).toBeLessThanOrEqual(60);
     isolate.change(limitOf(4));

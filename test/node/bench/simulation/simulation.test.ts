@@ -25,7 +25,7 @@ describe("simulated leases", () => {
       totals.undecided += result.undecided;
       totals.returnedLeases += result.returnedLeases;
     }
-    // If these events were rare in the random scenarios, this test would prove little.
+    // The random scenarios must have enough of these events for the test to prove something.
     expect(totals.admitted).toBeGreaterThan(10_000);
     expect(totals.fromMemory).toBeGreaterThan(10_000);
     const { lostWithIsolate, undecided, returnedLeases } = totals;

@@ -16,7 +16,7 @@ const FLOOD = 1_000_000;
  * long.
  */
 const AT_ONCE = 50;
-/** The flood sends a separate call for each of its last keys. This is the number of these keys. */
+/** The number of last keys, for which the flood sends separate calls. */
 const LAST = 20_000;
 const MAX_BYTES = 5_000_000;
 /** Generous, because a busy machine is many times slower. */
@@ -70,10 +70,7 @@ function stranger(number: number): Demand {
   };
 }
 
-/**
- * All stores that were measured. They are never freed, because nothing determines whether the engine
- * would free them before, during or after the next measurement.
- */
+/** All measured stores. They are never freed, because the engine might free them during the next measurement. */
 const measured: Store[] = [];
 
 /**

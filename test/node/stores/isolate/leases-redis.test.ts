@@ -30,10 +30,7 @@ beforeEach(async () => {
   await redis.script("FLUSH");
 });
 
-/**
- * Creates a counter with a window of a day. The window began half a day ago, so that no test
- * reaches its end.
- */
+/** Creates a counter with a window of a day that began half a day ago, so that no test reaches its end. */
 function counter(fields: Partial<Demand> = {}): Demand {
   const midday = (Date.now() - DAY / 2) % DAY;
   return anyCounter({ limit: 1000, windowMs: DAY, offsetMs: midday, leasable: true, ...fields });

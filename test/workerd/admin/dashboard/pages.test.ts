@@ -13,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The pages that show what the control object has. */
+/** The pages that show data of the control object. */
 const PATHS = ["/", "/rules", "/rules/search", "/clients", "/overrides", "/audit"];
 const CHANGES = ["/clients?client=A&rule=login", ...PATHS];
 

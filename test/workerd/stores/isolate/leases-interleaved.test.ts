@@ -8,9 +8,8 @@ import { at, counter, flushPromises, leasesOver, readCount, stopClock } from "./
 stopClock();
 
 /**
- * Creates an isolate. After `hold(true)`, each call to the store stops twice: before and after the
- * store handles it. Each stop adds a function to `waiting`, and the call continues when the test
- * calls this function.
+ * Creates an isolate. After `hold(true)`, each call to the store stops before and after the store handles it. Each stop
+ * adds a function to `waiting`, which lets the call continue.
  */
 function steppedIsolate() {
   const memory = createMemoryStore();
