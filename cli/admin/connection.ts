@@ -29,7 +29,7 @@ const TOKEN_NAMES = ["WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"] as const;
 
 /** Where to look for the token. */
 interface CredentialOptions {
-  /** The configuration, beside which wrangler's configuration is. @default "weir.config.ts" */
+  /** Weir's configuration. Wrangler's configuration is in the same folder. @default "weir.config.ts" */
   readonly config?: string;
   readonly env?: string;
   readonly wrangler?: string;

@@ -79,7 +79,6 @@ export function statedFacts({ notes }: ReplayReport): StatedFacts {
   return { addresses: !has("address-not-logged"), statuses: !has("status-not-logged") };
 }
 
-/** The clients with the most denied requests. */
 export function deniedClients(
   caption: string,
   clients: readonly DeniedClient[],

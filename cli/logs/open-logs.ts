@@ -22,7 +22,7 @@ export interface LogOptions {
   readonly format?: LogFormat | undefined;
   /** For JSON lines: the path of the field of each fact, such as `ip` → `client.address`. */
   readonly map?: ReadonlyMap<string, string> | undefined;
-  /** Whether all first records may lack a field of `map`, if requests can lack its fact. */
+  /** Whether a field of `map` may be missing in all first records, if requests can lack its fact. */
   readonly missingAsAbsent?: boolean | undefined;
   /** The host of all requests, for logs that do not state it. */
   readonly host?: string | undefined;

@@ -10,7 +10,9 @@ import { jsonText } from "../print/text.ts";
 // The parts that replay and suggest share: options about logs, a configuration, interruptions, and the printing of a
 // report.
 
-/** Returns the error for logs without a request to replay. In a pipeline, such a run must not succeed. */
+/**
+ * Returns the error for logs without a request to replay, so that a pipeline does not take an empty report for success.
+ */
 export function noRequests({
   files,
   lines,

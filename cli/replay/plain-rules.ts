@@ -26,8 +26,8 @@ export function isPlainRule(rule: Rule): boolean {
 }
 
 /**
- * Returns the rules that can be decided here. The enforced rules of a request are decided together, so one of them
- * that is not plain excludes all.
+ * Returns the rules that can be decided here. The enforced rules of a request are decided together, so all or none of
+ * them can.
  */
 export function plainRulesOf(rules: readonly Rule[]): Rule[] {
   const areEnforcedPlain = rules.every((rule) => rule.mode !== "enforce" || isPlainRule(rule));

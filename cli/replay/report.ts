@@ -97,7 +97,9 @@ export interface DeniedClient {
   readonly requests: number;
   readonly denied: number;
   readonly deniedSucceeded: number | undefined;
-  /** How many denied requests may be missing in all fields, because there are very many clients; usually 0. */
+  /**
+   * The maximum number of denied requests that the other fields miss, because there are very many clients; usually 0.
+   */
   readonly error: number;
   readonly firstDenied: string;
   readonly lastDenied: string;

@@ -37,8 +37,7 @@ const PROPOSED_DIVISOR = 1000;
 const PROPOSED_DIVISOR_OF_FEW = 100;
 
 /**
- * Returns the lowest limits that deny at most 1 %, 0.1 % and 0.01 % of clients, each in at least one window; nothing
- * without clients.
+ * Returns the lowest limits that deny requests of at most 1 %, 0.1 % and 0.01 % of clients; nothing without clients.
  *
  * In each window, all requests above the limit are denied, because denied requests do not count.
  *
