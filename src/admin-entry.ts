@@ -79,7 +79,7 @@ export function createAdminEntry(
     }
     const operator = await operatorOf(request);
     if (!operator || operator === "refused") return continued(request, operator);
-    // A program has no CSRF token. A page of another site cannot send a request without one.
+    // Without a CSRF token, the operator is a program. A page of another site cannot send its credential.
     const isProgram = operator.csrf === "";
     if (path === DOCTOR_PATH && request.method === "POST" && isProgram) {
       return withSecurityFields(await runDoctor(request, config, env, usesOrigin));
@@ -105,7 +105,7 @@ export function createAdminEntry(
     if (parsed && isBelow(parsed.pathname)) {
       return answer(withParsedUrl(request, parsed), parsed.pathname, usesOrigin);
     }
-    // Weir answers no other spelling of these paths, but an origin may read one as such a path.
+    // Weir answers these paths in one spelling only, but an origin may accept other spellings.
     if (!mayHaveCredential(request.headers) || !isReadAsBelow(url)) return undefined;
     return operatorOf(request).then((operator) => continued(request, operator));
   };

@@ -174,8 +174,8 @@ export function unwrapIPv4(address: Address): Address {
 /**
  * Parses a network such as `"198.51.100.0/24"` or `"2001:db8::/32"`, or a single address.
  *
- * @returns undefined for any other text, for an address with a zone (`%eth0`), and for IPv4 inside IPv6, because Weir
- * compares such clients by their IPv4 address, so the network would contain no client
+ * @returns undefined for any other text, and for an address with a zone (`%eth0`). Also undefined for IPv4 inside
+ * IPv6: Weir compares such clients by their IPv4 address, so the network would contain no client
  */
 export function parseNetwork(text: string): Network | undefined {
   const slash = text.indexOf("/");

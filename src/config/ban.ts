@@ -10,7 +10,7 @@ const LENGTHS = faultText('a list of 1 to 10 lengths of time, such as ["1m", "10
 const BAN = faultText(() => `${DURATION}; or ${LENGTHS}; or { lengths, forgetAfter }`);
 
 /**
- * The length of a ban; or a list of lengths, for bans that become longer; or an object that also sets the time after
+ * The length of a ban. For bans that become longer: a list of lengths, or an object that also sets the time after
  * which a client's next ban has the first length again.
  */
 export type BanInput = DurationInput | readonly DurationInput[] | EscalatingBanInput;

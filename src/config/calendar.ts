@@ -42,8 +42,8 @@ const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
 
 /**
- * The length of each unit in milliseconds, without changes of the clocks: for months and years, that of the longest
- * month and year.
+ * The length of each unit in milliseconds, without changes of the clocks: for months and years, the length of the
+ * longest month and of the longest year.
  */
 const UNIT_MS: Readonly<Record<CalendarUnit, number>> = {
   day: DAY_MS,

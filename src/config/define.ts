@@ -133,7 +133,7 @@ export function faultsIn(input: unknown): readonly Fault[] {
   return issues ? explainedFaultsOf(issues, input) : [];
 }
 
-/** All copies of Weir use the same symbol, so that each finds the faults of the others' configurations. */
+/** All copies of Weir use the same symbol, so that a copy finds the faults of a configuration from another copy. */
 const FAULTS = Symbol.for("weir.faults");
 
 /**

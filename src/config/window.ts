@@ -96,7 +96,7 @@ const WindowLengthSchema = parsed<WindowInput, WindowLength>(
   faultText(() => `${DURATION}; or ${UNITS} of the calendar`),
 );
 
-/** The largest limit, because the RateLimit headers carry limits as Integers of RFC 9651, with at most 15 digits. */
+/** The largest limit. The RateLimit headers carry limits as Integers of RFC 9651, which have at most 15 digits. */
 export const MAX_LIMIT = 999_999_999_999_999;
 /** The maximum number of windows of a rule, because every decision checks a counter for each window. */
 export const MAX_WINDOWS = 8;

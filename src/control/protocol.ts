@@ -15,9 +15,9 @@ export interface StatisticsUpload {
   /** A random id of the isolate. */
   readonly source: string;
   /**
-   * The number of this upload of the source, greater than that of the previous upload. A caller repeats an upload if
-   * it does not know whether the upload arrived. A repetition has the same number and content. An upload without sums
-   * has the number 0.
+   * The number of this upload of the source, greater than the number of the previous upload. A caller repeats an
+   * upload if it does not know whether the upload arrived. A repetition has the same number and content. An upload
+   * without sums has the number 0.
    */
   readonly sequence: number;
   readonly minutes: readonly MinuteSums[];

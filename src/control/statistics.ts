@@ -115,7 +115,7 @@ function headOf({ requests, store }: SumsRow): string {
   return JSON.stringify({ requests, store });
 }
 
-/** Adds the sums of a row, or of a minute, except those of rules. */
+/** Adds the sums of a row, or of a minute, without the sums of rules. */
 function addHead(to: SumsRow, { requests, store }: Omit<SumsRow, "rules">): void {
   addRequests(to.requests, requests);
   addStoreSums(to.store, store);
@@ -447,7 +447,7 @@ export class Statistics {
   readonly #gathered = new GatheredSums();
   #writtenAt = Number.NEGATIVE_INFINITY;
   #prunedAt = Number.NEGATIVE_INFINITY;
-  /** The next write, for which calls wait; undefined if no sums wait for it. */
+  /** The next write, which calls await; undefined without sums to write. */
   #nextWrite: Promise<void> | undefined;
 
   constructor(storage: DurableObjectStorage, now: number) {

@@ -37,7 +37,7 @@ export interface Counter {
   readonly rollsOver?: boolean;
   /** Whether isolates may take blocks of this quota. Stores ignore this field. */
   readonly leasable?: boolean;
-  /** Whether the rule is in shadow mode. No other rule depends on it. */
+  /** Whether the rule is in shadow mode. No other rule depends on such a rule. */
   readonly shadow?: boolean;
   /**
    * Whether the rule has the mode `mark`. Its group is charged only if the first group of the same call

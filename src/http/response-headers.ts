@@ -14,8 +14,8 @@ const NO_HEADERS: readonly string[] = [];
  * Adds quotas to the headers of a response, and returns the names of the added headers.
  *
  * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because an intermediary
- * must not change those. An X-RateLimit-* header describes one quota and cannot be a list. So Weir adds these headers
- * only if the origin sends none of them.
+ * must not change the origin's items. An X-RateLimit-* header describes one quota and cannot be a list. So Weir adds
+ * these headers only if the origin sends none of them.
  */
 export function appendQuotaHeaders(
   headers: Headers,
@@ -78,9 +78,9 @@ const EXPOSED = ["Retry-After", ...QUOTA_HEADERS];
  * Lets a page on another origin read a response that Weir creates. Otherwise a browser reports a network error to the
  * page instead of a 429, and hides Retry-After.
  *
- * Any page may read such a response, but only without its visitor's cookies. With cookies, the quotas would show to
- * any site what the visitor has done on this site. Only a function or an app knows which pages may send cookies, so
- * its decision stands: see {@link decidesAccess}.
+ * Any page may read such a response, but only without its visitor's cookies. With cookies, any site could see in the
+ * quotas how a visitor has used this site. Only a function or an app knows which pages may send cookies, so its
+ * decision stands: see {@link decidesAccess}.
  */
 export function allowOrigin(request: Request, headers: Headers): void {
   const origin = request.headers.get("origin");

@@ -14,7 +14,7 @@ import {
 } from "./counters.ts";
 import { type Quota, quotasOf } from "./decision.ts";
 
-/** What a store knows about a client under one rule. */
+/** A client's state under one rule, from the store. */
 export interface ClientState {
   /** One quota for each window of the applied rule. `violated`: a request that costs 1 is denied. */
   readonly quotas: readonly Quota[];

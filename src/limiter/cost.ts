@@ -11,7 +11,7 @@ import {
 } from "./counters.ts";
 import type { RuleVerdict } from "./decision.ts";
 
-/** The parts of an origin's response that determine what the request cost. */
+/** The parts of an origin's response that determine the cost of the request. */
 interface ResponseFacts {
   readonly status: number;
   readonly headers: Pick<ReadonlyHeaders, "get">;

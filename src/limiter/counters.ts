@@ -72,7 +72,7 @@ export interface DecideOptions {
    */
   readonly reserve?: boolean;
   /**
-   * Whether to decide without charging anything.
+   * Whether to decide without a charge.
    *
    * @default false
    */

@@ -78,9 +78,9 @@ const CLOSE_OBJECT = 0x7d;
 /**
  * Parses a JSON object of bounded size.
  *
- * @returns undefined if the text is not a JSON object, if it exceeds {@link MAX_DEPTH}, {@link MAX_OUTSIDE_TEXTS} or
- * {@link MAX_NAMES}, or if an object in it has two equal names: servers use the first field with a name, use the last
- * one, or merge them
+ * @returns undefined if the text is not a JSON object, or if it exceeds {@link MAX_DEPTH}, {@link MAX_OUTSIDE_TEXTS}
+ * or {@link MAX_NAMES}. Also undefined if an object in the text has two equal names, because servers differ in which
+ * of the two fields they use
  */
 export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
   const names = countNames(json);

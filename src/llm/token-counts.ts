@@ -95,9 +95,9 @@ export class UsageTally {
   }
 
   /**
-   * Whether the counts are those of the whole response: the provider has ended the response, the counts include the
-   * answer, and each count is valid. At the start of a stream, Anthropic sends the counts of the input with one
-   * output token, and other servers send counts of 0.
+   * Whether the counts are final: the provider has ended the response, the counts include the answer, and each count
+   * is valid. At the start of a stream, Anthropic sends the counts of the input with one output token, and other
+   * servers send counts of 0.
    */
   get isFinal(): boolean {
     return this.#hasEnded && this.#hasAnswer && this.#odd.size === 0;

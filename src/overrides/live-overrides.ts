@@ -119,7 +119,7 @@ export class LiveOverrides {
     this.#deploymentMode = deploymentMode;
   }
 
-  /** Whether overrides can change anything. With the mode `off`, they cannot, because no rule applies. */
+  /** Whether overrides have any effect. With the mode `off`, they have none, because no rule applies. */
   get haveEffect(): boolean {
     return this.#deploymentMode !== "off";
   }

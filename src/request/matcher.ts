@@ -107,7 +107,7 @@ function allHold(
   return true;
 }
 
-// The conditions of a rule, except those on paths.
+// The conditions of a rule, except the paths.
 
 /**
  * Whether a condition holds for a request. The result is unknown (undefined) if the request lacks a value, or if
@@ -203,7 +203,7 @@ export interface Condition {
   readonly test: ConditionTest;
 }
 
-/** Returns all conditions except those on paths, in the order in which the matcher tests them. */
+/** Returns all conditions except the paths, in the order in which the matcher tests them. */
 export function conditionsOf(conditions: Conditions): Condition[] {
   const { hosts, methods, headers = [], query = [], ips, countries, asns, bots } = conditions;
   const single = (field: string, test: ConditionTest | undefined | false) =>

@@ -180,7 +180,7 @@ const LENIENT_DIFFERS = /[^ -~]|%/;
 
 /**
  * Reads a path as the router of an app does: it splits the path, and then decodes each segment. It resolves no dots.
- * Strips and folds the segments like those of the variants.
+ * Strips and folds the segments as in the variants.
  */
 export function readAsRouter(path: string, caseSensitive: boolean): string {
   return joinStripped(
@@ -286,7 +286,7 @@ class PathReader {
     return variants;
   }
 
-  /** Whether the path needs only one level of decoding, a change of case and no last slash to become canonical. */
+  /** Whether one level of decoding, a change of case and the removal of a last slash make the path canonical. */
   #isWrittenPlainly(path: string): boolean {
     return (
       !this.#pathname.includes("%25") &&

@@ -142,8 +142,8 @@ const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
 /**
  * Matches nine or more combining marks. No language puts that many marks on one letter. They become a single mark,
  * because NFKC sorts marks in quadratic time: the 30 marks of Unicode's stream-safe text format would take too long
- * in up to 44 variants of a path. One mark stays, because a segment of marks only must not become empty. The pattern
- * includes the half-width sound marks, because NFKC turns them into combining marks.
+ * in up to 44 variants of a path. One mark stays, because a segment that consists only of marks must not become
+ * empty. The pattern includes the half-width sound marks, because NFKC turns them into combining marks.
  */
 const LONG_MARKS = /[\p{M}\uff9e\uff9f]{9,}/gu;
 /** A pattern for the escapes that decodeURIComponent accepts as UTF-8 (RFC 3629, section 4). */

@@ -130,7 +130,7 @@ export abstract class WeirService<
    * const { ok, retryAfterMs } = await env.LIMITS.limit("reports", { key: account, cost: 5 });
    *
    * @param rule the name of a rule
-   * @param options the client, the cost, and what happens if too little quota is left
+   * @param options the client, the cost, and the behaviour if too little quota is left
    * @throws {RateLimitError} if `throws` is set and the client is over the limit
    * @throws {Error} if `throws` is set, the store could not decide, and the rule has
    * `onError: "closed"`
@@ -154,7 +154,7 @@ export abstract class WeirService<
    * @example const { ok } = await env.LIMITS.check("reports", { key: account, cost: 5 });
    *
    * @param rule the name of a rule
-   * @param options the client, the cost, and what happens if too little quota is left
+   * @param options the client, the cost, and the behaviour if too little quota is left
    * @throws {RateLimitError} if `throws` is set and the client is over the limit
    * @throws {Error} if `throws` is set, the store could not decide, and the rule has `onError: "closed"`
    */
@@ -175,7 +175,7 @@ export abstract class WeirService<
    * if (ok && reserved) await env.LIMITS.settle("tokens", { key: account, reserved, used: 950 });
    *
    * @param rule the name of the rule
-   * @param options the client, what `limit` has charged, and what was used
+   * @param options the client, the charge of `limit`, and the used quota
    * @returns a result that is always `ok`; with `undecided` if the call to the store failed
    */
   async settle(rule: RuleNameOf<C>, options: SettleOptions): Promise<LimitResult> {

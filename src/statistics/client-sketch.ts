@@ -6,10 +6,10 @@ export const SKETCH_SIZE = 256;
 /**
  * The clients that were limited most often, with a bounded number of entries.
  *
- * With twice as many entries as allowed, the half with the smaller counts is dropped. Every client that is new
- * afterwards may be a dropped one, with at most the largest dropped count. So this count is added to the client's
- * count and to its error. The error has the bound of the algorithm Space-Saving (Metwally, Agrawal and El Abbadi,
- * 2005), with less work for a new client.
+ * With twice as many entries as allowed, the half with the smaller counts is dropped. From then on, a new client may
+ * have been dropped before, with at most the largest dropped count. So this count is added to the client's count and
+ * to its error. The error has the bound of the algorithm Space-Saving (Metwally, Agrawal and El Abbadi, 2005), with
+ * less work for a new client.
  */
 export class ClientSketch {
   readonly #size: number;

@@ -21,7 +21,7 @@ export interface RuleSums {
   /** Requests over the limit of this rule with `mode: "mark"`, which passed. */
   marked: number;
   /**
-   * Requests that passed or not, for which the store could not decide this rule. Requests that this isolate decided
+   * Requests, passed or denied, for which the store could not decide this rule. Requests that this isolate decided
    * alone (`onError: "local"`) count as allowed or limited instead.
    */
   undecided: number;

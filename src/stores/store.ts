@@ -134,7 +134,7 @@ export function skipped(now: number): Answer {
   return { now, admitted: false, tallies: [] };
 }
 
-/** Whether a group belongs to a rule in another mode than `enforce`. It must not harm other groups. */
+/** Whether a group belongs to a rule in another mode than `enforce`. Such a group must not harm other groups. */
 export function isOptional(group: readonly Counter[]): boolean {
   const [first] = group;
   return first?.shadow === true || first?.dependent === true;

@@ -1,7 +1,7 @@
 import { ICON, SCRIPT, SCRIPT_HASH, STYLE, STYLE_HASH } from "./assets.generated.ts";
 import type { DashboardContext } from "./forms.ts";
 
-/** The addresses of the assets. Each has a hash of its content, so that browsers may keep it for ever. */
+/** The addresses of the assets. Each address has a hash of the content, so that browsers may keep it for ever. */
 export const assetPaths = {
   script: `/_weir/assets/${SCRIPT_HASH}.js`,
   icon: `/_weir/assets/${STYLE_HASH}.svg`,

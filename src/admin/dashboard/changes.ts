@@ -90,7 +90,7 @@ function whyIn(fields: FormFields): string {
   return why;
 }
 
-// Reads effects from forms, with texts in place of numbers. They are checked when they are set.
+// Reads effects from forms. A form has texts in place of numbers. An effect is checked when it is set.
 
 function ruleEffectIn(fields: FormFields): RuleEffect {
   const mode = fields.text("mode");

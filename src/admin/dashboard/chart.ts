@@ -70,7 +70,7 @@ export function chart({ id, title, context, data }: ChartProps): Html {
 /** The height of a drawing, in pixels. */
 export const HEIGHT = 200;
 
-/** The lines, stretched to the width of the page, with the labels of the values beside them and of the times. */
+/** The lines of a chart, stretched to the width of the page, with the labels of the values and of the times. */
 function drawing(data: ChartData): Html {
   const { width, scale, paths } = drawingOf(data);
   const values = valueTicks(data).map((value) => ({

@@ -397,7 +397,7 @@ export class CounterObject extends DurableObject<unknown> {
   }
 }
 
-/** Returns a counter with the cost of several equal requests. The cost of a check is always that of one request. */
+/** Returns a counter with the cost of several equal requests. A check always has the cost of one request. */
 function costing(counter: Demand, requests: number): Demand {
   return counter.checkOnly ? counter : withCost(counter, requests * counter.cost);
 }

@@ -102,16 +102,16 @@ interface PartVerdict {
  * The answer's `now` comes from the clock of the first object called. A tally is undefined if the counter's object
  * was not asked, because another object denied the group before, or if the counter's object did not answer in time.
  *
- * While a hold is open, other requests may have to wait for its quota. So the client's own objects come first.
- * Before the first hold in a shared object, the objects after it are asked whether they would deny. So a denied
- * request has held only quota of its own client, unless another request took the last shared quota between the
- * check and the charge.
+ * While a hold is open, other requests may have to wait for its quota. So the client's own objects come first. Before
+ * the first hold in a shared object, the objects after it are asked whether they would deny. So a denied request has
+ * held only quota of its own client, unless another request took the last shared quota between the check and the
+ * charge.
  *
  * The decision runs to its end even if the client hangs up, because an open hold would make later requests wait.
  * After the deadline, no further object is called, and all charges are released, even if an object has not answered
  * yet.
  *
- * @param background lets a task run to its end although no response waits for it
+ * @param background keeps the Worker alive until a task has ended
  */
 export function decideAcross(
   calls: DecisionCalls,

@@ -50,8 +50,8 @@ class DenialCache {
   }
 
   /**
-   * Notes this isolate's time. Clears the cache if the clock has gone back, because the valid snapshots are then
-   * unknown.
+   * Notes this isolate's time. Clears the cache if the clock has gone back, because it is then unknown which
+   * snapshots are valid.
    */
   observe(now: number): void {
     if (now < this.#latest) this.#counters.clear();
@@ -137,7 +137,7 @@ function isRead({ cost, checkOnly }: Demand): boolean {
   return cost === 0 && checkOnly === true;
 }
 
-/** Whether a counter with a certain count denies its group. */
+/** Whether any counter denies its group. Ignores uncertain counts. */
 function isDenied(group: readonly Demand[], { admitted, tallies }: Answer): boolean {
   if (admitted) return false;
   return group.some((counter, index) => {

@@ -245,7 +245,7 @@ export class LeaseBook {
 
   /**
    * Returns the lease for a counter's request. A request that takes quota counts as a use. If the counter has no
-   * lease, such a request opens one, unless the book is full of busier leases.
+   * lease, the request opens a lease, unless the book is full of busier leases.
    */
   findOrOpen(counter: Demand, now: number): Lease | undefined {
     const { cost, ceiling, checkOnly, leasable } = counter;

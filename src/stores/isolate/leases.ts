@@ -32,8 +32,8 @@ const REFILL_ROUND_TRIPS = 3;
  * Returns the quota to request as a block. At 0 or less, no block is due.
  *
  * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the rest of the window if
- *   that is shorter. It is at most twice the recent use without the first request, so that the first blocks are
- *   small.
+ *   that is shorter. It is at most twice the recent use. The first request does not count here, so that the first
+ *   blocks are small.
  * - At a high rate of requests, the block covers the requests of several round trips instead, if these requests need
  *   more quota.
  * - The block is at most the quota left, by this isolate's snapshot, divided by {@link BLOCK_SHARE}.

@@ -56,8 +56,8 @@ local function nextKey(suffix)
 end
 
 -- Sets the current window of a calendar counter. Lua knows no time zones, so the arguments contain the number of a
--- window and four starts. This window is the one before the Worker's current window. The starts are its own and those
--- of the next three windows. `ends` has the ends of the first three windows, up to the window `lastEnd`.
+-- window and four starts. This is the window before the Worker's current window. The starts are those of this window
+-- and of the next three windows. `ends` has the ends of the first three windows, up to the window `lastEnd`.
 --
 -- If the current time is in none of the three windows, a clock is wrong by a whole window, and the counter gets a
 -- `fault`. No command may use such a counter, but the script must go on reading arguments.
