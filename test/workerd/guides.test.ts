@@ -1,15 +1,15 @@
 import { createExecutionContext, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import batches from "guide:batches";
-import denials from "guide:denials";
-import denyList from "guide:deny-list";
+import agency from "guide:customers/many-sites-in-one-worker";
+import saas from "guide:customers/plans-by-api-key";
+import batches from "guide:functions/costs";
+import denials from "guide:functions/responses";
 import llm from "guide:llm-budget";
 import login from "guide:login";
-import agency from "guide:many-sites";
+import denyList from "guide:recipes/deny-lists";
+import uploads from "guide:recipes/uploads";
+import webhooks from "guide:recipes/webhooks";
 import tried from "guide:replay";
-import saas from "guide:saas-plans";
-import uploads from "guide:uploads";
-import webhooks from "guide:webhooks";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { inputOf } from "../../src/config/define.ts";
@@ -84,7 +84,7 @@ async function tokenOf(user: string) {
   return { authorization: `Bearer ${await sign({ sub: user }, JWT_SECRET, "HS256")}` };
 }
 
-describe("docs/guides/webhooks.md", () => {
+describe("docs/guides/recipes.md, webhooks", () => {
   const bindings = { WEBHOOK_TOKEN: "the-token" };
   const known = { "x-webhook-token": "the-token" };
   const post = { method: "POST", body: "{}" };
@@ -132,7 +132,7 @@ describe("docs/guides/webhooks.md", () => {
   });
 });
 
-describe("docs/guides/many-sites.md", () => {
+describe("docs/guides/customers.md, many sites", () => {
   it("counts a visitor on each site separately, with the limits of the site's customer", async () => {
     const { send } = workerWith(agency);
     const visit = (host: string) => () => send(`https://${host}/`);
@@ -174,7 +174,7 @@ describe("docs/guides/many-sites.md", () => {
   });
 });
 
-describe("docs/guides/uploads.md", () => {
+describe("docs/guides/recipes.md, uploads", () => {
   const bindings = { JWT_SECRET };
   const url = "https://files.example/uploads/a.mp4";
 
@@ -215,7 +215,7 @@ describe("docs/guides/uploads.md", () => {
   });
 });
 
-describe("docs/guides/batches.md", () => {
+describe("docs/functions.md, costs", () => {
   const post = (
     send: ReturnType<typeof workerWith>["send"],
     path: string,
@@ -307,7 +307,7 @@ describe("docs/guides/batches.md", () => {
   });
 });
 
-describe("docs/guides/saas-plans.md", () => {
+describe("docs/guides/customers.md, plans", () => {
   const url = "https://api.example.com/v1/items";
   /** The entries of the KV namespace. Their names have the hashes that `sha256sum` prints for the keys. */
   const ENTRIES: Record<string, object> = {
@@ -407,7 +407,7 @@ describe("docs/guides/saas-plans.md", () => {
   });
 });
 
-describe("docs/guides/deny-list.md", () => {
+describe("docs/guides/recipes.md, deny lists", () => {
   const url = "https://shop.example/";
   const facts = { country: "DE", asn: 64499, verifiedBotCategory: "" };
 
@@ -614,7 +614,7 @@ describe("docs/guides/llm-budget.md", () => {
   }
 });
 
-describe("docs/guides/denials.md", () => {
+describe("docs/functions.md, responses", () => {
   const call = (id: unknown) => ({ jsonrpc: "2.0", id, method: "tools/list" });
   const post = (send: ReturnType<typeof workerWith>["send"], body: string) =>
     send("https://api.example.com/mcp", {

@@ -17,7 +17,7 @@ import {
 import { inlineCodeOf, readPage } from "./pages.ts";
 
 /** The guide about plans, which describes a second version of its configuration. */
-const PLANS = "docs/guides/saas-plans.md";
+const PLANS = "docs/guides/customers.md#plans-by-api-key";
 
 describe("the complete files on the pages of docs/", () => {
   let projects: GuideProjects;
