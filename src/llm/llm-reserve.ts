@@ -45,8 +45,8 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
  * not a positive whole number, if two fields have the same name, or if the body is encoded, is longer than 1 MiB, or
  * is not a JSON object. {@link parseObject} has further bounds.
  *
- * The request is forwarded only after its body has arrived. If this takes longer than `timeoutMs`, the `default` of
- * the rule's cost applies.
+ * The request is forwarded only after its body has arrived. If this takes longer than `timeoutMs`, the `max` of the
+ * rule's cost is reserved, else its `default`, but at least 1.
  *
  * @throws TypeError if `output` is not a whole number, or a weight is not a number
  * @example custom: { costs: { estimate: llmReserve({ output: 2000 }) } }

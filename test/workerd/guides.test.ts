@@ -5,8 +5,8 @@ import saas from "guide:customers/plans-by-api-key";
 import batches from "guide:functions/costs";
 import denials from "guide:functions/responses";
 import llm from "guide:llm-budget";
-import login from "guide:login";
 import denyList from "guide:recipes/deny-lists";
+import login from "guide:recipes/logins";
 import uploads from "guide:recipes/uploads";
 import webhooks from "guide:recipes/webhooks";
 import tried from "guide:replay";
@@ -447,7 +447,7 @@ describe("docs/guides/recipes.md, deny lists", () => {
   });
 });
 
-describe("docs/guides/login.md", () => {
+describe("docs/guides/recipes.md, logins", () => {
   const RIGHT = "the right password";
 
   function createLogin() {
