@@ -309,7 +309,7 @@ describe("the fields of a response by a function", () => {
   });
 });
 
-/** A body whose first part is sent, and which then does as `pull` does. */
+/** A body that sends its first part, and then runs `pull`. */
 function bodyWith(pull: (controller: ReadableStreamDefaultController) => unknown): ReadableStream {
   let isFirst = true;
   return new ReadableStream({

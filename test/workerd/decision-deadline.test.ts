@@ -25,7 +25,7 @@ afterEach(() => {
 const encode = (part: object) => btoa(JSON.stringify(part)).replace(/=+$/, "");
 const TOKEN = `${encode({ alg: "RS256", kid: "unknown" })}.${encode({ sub: "a" })}.c2ln`;
 
-/** What never answers, and the rules that wait for it. */
+/** The sources that never answer, each with the rules that wait for it. */
 const SLOW = {
   control: [],
   custom: [{ name: "custom", key: ["custom:slow", "jwt:sub"], limit: 9, window: "1h" }],
@@ -44,12 +44,12 @@ const SLOW = {
 } satisfies Record<string, RuleInput[]>;
 type Slow = keyof typeof SLOW;
 const SOURCES = Object.keys(SLOW) as Slow[];
-/** Every set of them. */
+/** Every set of these sources. */
 const SETS = Array.from({ length: 2 ** SOURCES.length }, (_, bits) =>
   SOURCES.filter((_, index) => bits & (2 ** index)),
 );
 
-/** Sends a request while nothing answers. @returns its status, and how long the response took */
+/** Sends a request while no source answers. @returns the status, and the time of the response */
 async function send(slow: readonly Slow[], onError: "open" | "closed") {
   vi.spyOn(globalThis, "fetch").mockImplementation(never);
   const rules: RuleInput[] = [

@@ -130,7 +130,7 @@ describe("a client that is denied from memory", () => {
         ]) {
           const { send, calls } = setUp({ rules, store });
           expect(await send("next", post())).toBe(200);
-          // Its denial is not in memory yet.
+          // The denial of this request is not in memory yet.
           expect(await send("next", post())).toBe(429);
           calls.mockClear();
           for (const way of ["next", "middleware"] as const) {
@@ -224,7 +224,7 @@ describe("a client that is denied from memory", () => {
       calls.mockClear();
       expect(await send("next", post("text"))).toBe(429);
       expect(calls).toHaveBeenCalledTimes(isCalled ? 1 : 0);
-      // A cost of 0 is free, unless the function states that it never returns it.
+      // A cost of 0 is free, unless the function states that it never returns 0.
       expect(await send("next", { method: "POST" })).toBe(isCalled ? 200 : 429);
     }
   });

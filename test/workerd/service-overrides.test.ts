@@ -278,7 +278,7 @@ describe("a slow answer to a change", () => {
       };
     };
     const service = serviceOf([API], { bindings: { WEIR_CONTROL: { getByName } } });
-    // Its isolate loads the overrides now, and not again within ten seconds.
+    // The service's isolate loads the overrides now, and not again within ten seconds.
     await admitted(service, 1, { key: "203.0.113.8" });
     return { service, release };
   }

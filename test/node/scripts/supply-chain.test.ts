@@ -13,7 +13,7 @@ const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC",
 const RUNTIME = [
   "@date-fns/tz",
   "@upstash/redis",
-  // The progress of weir replay. It depends on string-width, and that on four small packages.
+  // For the progress of weir replay, with string-width and its four small packages.
   "commander",
   "dotenv",
   "dotenv-expand",

@@ -150,7 +150,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     const ends: (() => void)[] = [];
     servers.origin.on("/storm", (request, response) => {
       arrived += 1;
-      // Of the ten admitted streams, three end, three break off with a number, and four without one.
+      // Of the ten admitted streams, three end, three break off after a number, and four break off before.
       const kind = arrived % 10;
       response.writeHead(200).write(kind < 6 ? "used 60 " : "nothing ");
       ends.push(() => (kind < 3 ? response.end("used 20 ") : response.destroy()));
@@ -161,7 +161,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
       const status = await statusOf("/storm", headers).catch(() => "broken");
       if (status === 429) denied += 1;
     });
-    // Ten streams stay open until all others are denied.
+    // Ten streams stay open until all other requests are denied.
     await vi.waitFor(() => expect([arrived, denied]).toEqual([10, 40]), PATIENCE);
     for (const end of ends) end();
     await Promise.all(requests);
@@ -216,8 +216,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
           await expectLeft("/plain", headers, LIMIT - 30);
           continue;
         }
-        // The request was charged. Weir forwards it, or not; in both cases the reserve is settled
-        // by the body, or stays.
+        // The request was charged. Its reserve is settled by the body, or stays, whether or not Weir forwards it.
         await vi.waitFor(async () => {
           const rest = await left("/plain", headers);
           expect([LIMIT - 30, LIMIT - RESERVE]).toContain(rest);

@@ -271,7 +271,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
       answered.push(status);
       return status;
     });
-    // Ten of them fit, and stay open until all others are denied.
+    // Ten requests fit, and stay open until all other requests are denied.
     await vi.waitFor(() => expect(ends).toHaveLength(LIMIT / RESERVE), PATIENCE);
     await vi.waitFor(() => expect(answered).toEqual(Array(40).fill(429)), PATIENCE);
     for (const end of ends) end();
@@ -344,8 +344,8 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     const headers = newClient();
     servers.origin.on("/sharded", body("used 0"));
     const status = async () => (await send(worker.url, "/sharded", { headers })).status;
-    // Each shard has a share of 250, so it admits two reserves until one is given back. That happens
-    // after the response, so the next request may be too early.
+    // Each shard has a share of 250, so it admits two reserves until one is given back. A reserve is given back after
+    // the response, so the next request may be too early.
     for (let request = 0; request < 40; request++) {
       await vi.waitFor(async () => expect(await status()).toBe(200), PATIENCE);
     }
@@ -376,7 +376,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
           await send(worker.url, path, { headers: client });
           const calls = () => servers.rest.calls() - before;
           await vi.waitFor(() => expect(calls()).toBeGreaterThanOrEqual(expected), PATIENCE);
-          // A call that is too many would come within this time.
+          // A surplus call would come within this time.
           await delayed(200);
           expect(calls()).toBe(expected);
         }
@@ -412,7 +412,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
       servers.origin.on(`/${path}`, (_, response) => response.destroy());
       const { status } = await send(worker.url, `/${path}`, { headers: silent });
       expect(status).toBe(502);
-      // The body of Weir's own 502 has its status. The rule "usage-after" has a maximum of 500.
+      // The only number in the body of Weir's own 502 is the status. The rule "usage-after" has a maximum of 500.
       await settledAt(`/${path}`, silent, path === "usage-after" ? 500 : 502);
       servers.origin.on(`/${path}`, body("nothing"));
       await send(worker.url, `/${path}`, { headers: whole });

@@ -161,7 +161,7 @@ describe("a response that a settle function reads", () => {
       expect(servers.origin.received.at(-1)?.headers["accept-encoding"]).toBe("gzip");
       const decode = DECODERS[answer.headers["content-encoding"] ?? ""] ?? ((it: Buffer) => it);
       expect(`${decode(answer.body)}`).toBe(TEXT);
-      // A length that does not fit would break the connection.
+      // A wrong length would break the connection.
       const length = answer.headers["content-length"];
       if (length !== undefined) expect(answer.body).toHaveLength(Number(length));
       await expectUsed("/length", headers, used, other);

@@ -25,7 +25,7 @@ function setUp() {
   };
 }
 
-/** Adds the verdicts that are missing in a decision: other rules than those in shadow mode have admitted it. */
+/** Adds the missing verdicts to a decision: all rules that are not in shadow mode have admitted the request. */
 function withVerdicts(rules: readonly AppliedRule[], decision: Decision): Decision {
   if (decision.outcome === "undecided") return decision;
   const { quotas, verdicts } = decision;

@@ -205,7 +205,7 @@ async function inObject(group: Demand[], times: number, now: number): Promise<Gr
   return answersOf(group, parts as Part<GroupVerdict>[]);
 }
 
-/** Does the same in Redis. */
+/** Decides equal requests in one entry, in Redis. */
 function inRedis(clock: "redis" | "edge") {
   return async (group: Demand[], times: number, now: number): Promise<GroupVerdict[]> => {
     const [answers = []] = await upstash(clock).run([{ ...NOTHING, now, groups: [group], times }]);
@@ -277,14 +277,14 @@ describe.each<[string, Decide]>([
           for (let sent = 0; sent < times; sent++) inTurn.push(...(await decide(one, 1, now)));
           const together = await decide(other, times, now);
           const denied = inTurn.find(({ admitted }) => !admitted);
-          // Later denials of a client may report a ban that the first one has begun.
+          // Later denials of a client may report a ban that its first denial has begun.
           const first = (verdicts: GroupVerdict[]) =>
             verdicts.filter((each) => each.admitted).map(withoutTimes);
           expect(together).toHaveLength(times);
           expect(first(together)).toEqual(first(inTurn));
           const own = together.find(({ admitted }) => !admitted);
           expect(own && withoutTimes(own)).toEqual(denied && withoutTimes(denied));
-          // What is stored afterwards is the same, too.
+          // The stored counters are also the same afterwards.
           expect((await decide(other, 1, now)).map(withoutTimes)).toEqual(
             (await decide(one, 1, now)).map(withoutTimes),
           );

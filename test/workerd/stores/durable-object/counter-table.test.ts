@@ -42,7 +42,7 @@ async function rowsWrittenBy(...decisions: Demand[][]): Promise<number[]> {
 }
 
 /**
- * Makes calls to an object, and returns what each call wrote.
+ * Makes calls to an object, and returns the writes of each call.
  *
  * @param hasTable whether the object already has a table with a row that expires in an hour
  */

@@ -143,7 +143,7 @@ describe("the storage of an object", () => {
     }));
   }
 
-  /** Counters without quota. The object of one is called first, and of the other last. */
+  /** Counters without quota. The object of `first` is called first, the object of the other counter last. */
   const first = counter({ limit: 0, identity: "!" });
   const global = counter({ limit: 0, reach: Number.MAX_SAFE_INTEGER });
 

@@ -19,7 +19,7 @@ const TIMEOUT_MS = 1000;
 const LANES = 2;
 /** The number of round trips during which the other client's request may begin. */
 const TRIPS = 4;
-/** The steps between two such moments within a round trip. */
+/** The number of such moments within a round trip. */
 const STEPS = 5;
 
 /** Creates the counter of an object, whose identity is before or after the identities of others. */

@@ -16,7 +16,7 @@ export function withObjects<Result>(
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
   return runInDurableObject(stub, (_, state) => {
     const objects = new Map<string, CounterObject>();
-    // An object removes all storage when its last row is gone, but others may have rows.
+    // An object removes all storage when its last row is gone, but other objects may have rows.
     const keep = { value: async () => {} };
     Object.defineProperties(state.storage, { deleteAll: keep, deleteAlarm: keep });
     const getByName = (name: string) => {
