@@ -33,7 +33,7 @@ function cellsOf(rule: FiledRule): string[] {
 
 /** Returns the names of the fields that few rules have. */
 function otherFields(rule: Rule): string {
-  const { exempt, tiers, spread, shards, cost, count, banMs, retryJitterMs, response } = rule;
+  const { exempt, tiers, spread, shards, cost, count, ban, retryJitterMs, response } = rule;
   return [
     exempt && "exempt",
     tiers && "tiers",
@@ -41,7 +41,7 @@ function otherFields(rule: Rule): string {
     shards > 1 && "shards",
     cost !== 1 && "cost",
     count && "count",
-    banMs !== undefined && "ban",
+    ban && "ban",
     retryJitterMs > 0 && "retryJitter",
     response && "response",
     rule.tellOrigin && "tellOrigin",

@@ -19,10 +19,10 @@ import { FIRST_SWEEP } from "./row-table.ts";
  * windows. Nor is a rule with a limit of 0, which denies without a call to the store.
  */
 export function isPlainRule(rule: Rule): boolean {
-  const { banMs, cost, shards, spread, tiers, windows } = rule;
+  const { ban, cost, shards, spread, tiers, windows } = rule;
   const hasConstantCost = typeof cost === "number" && !dependsOnResponse(rule);
   const hasPlainWindows = windows.every((window) => window.limit > 0 && !rollsOver(window));
-  return hasConstantCost && hasPlainWindows && shards === 1 && !spread && !banMs && !tiers;
+  return hasConstantCost && hasPlainWindows && shards === 1 && !spread && !ban && !tiers;
 }
 
 /**

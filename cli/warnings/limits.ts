@@ -7,8 +7,8 @@ import { longestWindowMs } from "../../src/engine/counter.ts";
 import { found, type LocalFinding } from "../finding.ts";
 
 /** Warns of a ban that is over before the client's quota is whole again. */
-export function banWarnings({ name, banMs, escalation, windows }: Rule, place: string) {
-  const longestMs = escalation?.lengthsMs.at(-1) ?? banMs;
+export function banWarnings({ name, ban, windows }: Rule, place: string) {
+  const longestMs = ban?.lengthsMs.at(-1);
   const shortest = windows.reduce((one, other) => (other.windowMs < one.windowMs ? other : one));
   if (longestMs === undefined || longestMs >= shortest.windowMs) return [];
   return [

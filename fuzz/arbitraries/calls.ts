@@ -132,7 +132,7 @@ function counterOf(quota: Quota, identity: string, charge: Partial<Charge>): Dem
   const { limit, more, reserved, offset, kind, banMs, forgetAfterMs, calendar } = quota;
   const { cost = 0, reserve = false, checkOnly = false, neverBans = false, block } = charge;
   const windowMs = lengthOf(quota);
-  const lengthsMs = [banMs, 2 * banMs, 2 * banMs];
+  const lengthsMs = charge.escalates ? [banMs, 2 * banMs, 2 * banMs] : [banMs];
   const rollsOver = kind === "rolls" && limit > 0;
   const capacity = rollsOver ? Math.min(MAX_LIMIT, limit + more) : limit;
   const ceiling = capacity + (rollsOver && reserve ? reserved : 0);
@@ -148,8 +148,7 @@ function counterOf(quota: Quota, identity: string, charge: Partial<Charge>): Dem
     ...(checkOnly && { checkOnly }),
     ...(block !== undefined && { block }),
     ...(calendar && { calendar }),
-    ...(kind === "bans" && { banMs }),
-    ...(kind === "bans" && charge.escalates && { escalation: { lengthsMs, forgetAfterMs } }),
+    ...(kind === "bans" && { ban: { lengthsMs, forgetAfterMs } }),
     ...(neverBans && { neverBans }),
   };
   return counter;

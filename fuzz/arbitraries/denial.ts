@@ -87,8 +87,8 @@ export const denial: fc.Arbitrary<Denial> = fc
 
 /** Returns a tally that wire.ts accepts. */
 function tallyOf(
-  { windowMs, banMs: bans }: Demand,
+  { windowMs, ban }: Demand,
   { count, reset, banMs }: { count: number; reset: number; banMs: number },
 ): Tally {
-  return { count, resetMs: 1 + Math.floor(reset * (windowMs - 1)), banMs: bans ? banMs : 0 };
+  return { count, resetMs: 1 + Math.floor(reset * (windowMs - 1)), banMs: ban ? banMs : 0 };
 }

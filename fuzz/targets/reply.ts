@@ -17,7 +17,7 @@ const counter: fc.Arbitrary<Demand> = fc
     offsetMs: 0,
     cost,
     ...(block !== null && { block }),
-    ...(bans && { banMs: WINDOW_MS }),
+    ...(bans && { ban: { lengthsMs: [WINDOW_MS], forgetAfterMs: WINDOW_MS } }),
     ...(checkOnly && { checkOnly }),
   }));
 
@@ -95,13 +95,13 @@ function tryRead<Result>(read: () => Result): Result | undefined {
 function checkBounds(tally: Tally | undefined, counter: Demand | undefined, times = 1): void {
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");
-  const { cost, block, windowMs, banMs } = counter;
+  const { cost, block, windowMs, ban } = counter;
   const { isUncertain, ...numbers } = tally;
   if (isUncertain) throw new Error("a count of Redis is certain");
   const bounds: Record<keyof typeof numbers, readonly [min: number, max: number]> = {
     count: [0, MAX_COUNT],
     resetMs: [1, windowMs],
-    banMs: [0, banMs === undefined ? 0 : MAX_COUNT],
+    banMs: [0, ban ? MAX_COUNT : 0],
     charged: [0, Math.max(times * cost, block ?? 0)],
     // No number fits these bounds, because replies of Redis, which has one clock, lack this field.
     chargedIn: [1, 0],

@@ -326,7 +326,7 @@ function ruleViewOf(
       window: formatWindow(window),
     })),
     hasTiers: rule.tiers !== undefined,
-    hasBan: rule.banMs !== undefined,
+    hasBan: rule.ban !== undefined,
     match: rule.for === "programs" ? "only calls of programs" : formatMatch(rule.match),
     ...(override && { override }),
   };

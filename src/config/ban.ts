@@ -34,21 +34,13 @@ export interface EscalatingBanInput {
   readonly forgetAfter?: DurationInput | undefined;
 }
 
-/** The bans of a rule, parsed. */
-export interface Ban {
-  /** The length of the first ban, in milliseconds. */
-  readonly banMs: number;
-  /** Present if later bans are longer. */
-  readonly escalation?: Escalation;
-}
-
 /**
- * The way in which a client's bans become longer. Each ban is a strike. The store counts a client's strikes, and
- * their number determines the length of the next ban.
+ * The bans of a rule, parsed. If there are several lengths, each ban is a strike. The store counts a client's strikes,
+ * and their number determines the length of the next ban.
  */
-export interface Escalation {
+export interface Ban {
   /**
-   * The lengths of the first ban, second ban and so on, in milliseconds: at least two, none shorter than the length
+   * The lengths of the first ban, second ban and so on, in milliseconds: at least one, none shorter than the length
    * before it. The last length repeats.
    */
   readonly lengthsMs: readonly number[];
@@ -108,9 +100,8 @@ export const BanSchema = v.lazy<v.GenericSchema<BanInput, Ban>>((input) => {
 
 /** @param lengths in seconds, at least one */
 function toBan(lengths: readonly number[], forgetAfter = lengths.at(-1) as number): Ban {
-  const lengthsMs = lengths.map((seconds) => seconds * 1000);
-  const ban = { banMs: lengthsMs[0] as number };
-  return lengths.length === 1
-    ? ban
-    : { ...ban, escalation: { lengthsMs, forgetAfterMs: forgetAfter * 1000 } };
+  return {
+    lengthsMs: lengths.map((seconds) => seconds * 1000),
+    forgetAfterMs: forgetAfter * 1000,
+  };
 }

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { type BanInput, BanSchema, type Escalation } from "./ban.ts";
+import { type BanInput, BanSchema } from "./ban.ts";
 import { isCalendarUnit, type Start, StartSchema, TimeZone } from "./calendar.ts";
 import {
   type CostInput,
@@ -327,15 +327,12 @@ export interface Tiers {
 }
 
 function toRule(fields: v.InferOutput<typeof RuleFields>) {
-  const { name, response, tiers, start, timeZone = "UTC", ban } = fields;
+  const { name, response, tiers, start, timeZone = "UTC" } = fields;
   const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, { ...start, timeZone });
   const ofTiers: Tiers | undefined = tiers && {
     by: tiers.by,
     windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
   };
-  const escalation: { readonly escalation?: Escalation } = ban?.escalation
-    ? { escalation: ban.escalation }
-    : {};
   const denial: { readonly response?: DenialResponse | CustomDenial } = response
     ? { response }
     : {};
@@ -359,10 +356,7 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     count: fields.count,
     tiers: ofTiers,
     exempt: fields.exempt,
-    /** The length of a client's first ban; undefined if the rule has no ban. */
-    banMs: ban?.banMs,
-    /** Present if later bans are longer than the first ban. */
-    ...escalation,
+    ban: fields.ban,
     mode: fields.mode as Mode,
     /** Whether the origin gets the remaining quota with each admitted request. */
     tellOrigin: fields.tellOrigin,

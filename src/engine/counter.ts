@@ -1,7 +1,7 @@
 // Counters, and the keys under which stores keep them. All functions are pure: callers pass in
 // `now`.
 
-import type { Escalation } from "../config/ban.ts";
+import type { Ban } from "../config/ban.ts";
 import { type Calendar, DAY_MS } from "../config/calendar.ts";
 import { calendarWindowAt, calendarWindowStart, type WindowBounds } from "./calendar-window.ts";
 
@@ -44,10 +44,8 @@ export interface Counter {
    * is admitted: see `Store`.
    */
   readonly dependent?: boolean;
-  /** The length of a client's first ban after exceeding the limit, in milliseconds. */
-  readonly banMs?: number;
-  /** Present if later bans are longer than the first ban. `banMs` is then set too. */
-  readonly escalation?: Escalation;
+  /** Present if a client is banned after exceeding the limit. */
+  readonly ban?: Ban;
 }
 
 /** A counter, and the quota that one request takes. */

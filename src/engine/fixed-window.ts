@@ -1,4 +1,4 @@
-import { banKey, inBothModes, startBan, strikesKey } from "./bans.ts";
+import { banKey, banKeys, inBothModes, startBan } from "./bans.ts";
 import {
   type Adjustment,
   type Counter,
@@ -32,7 +32,7 @@ interface CounterState {
 
 function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const { index, endsAt } = windowAt(now, counter);
-  const ban = counter.banMs ? read(banKey(counter)) : undefined;
+  const ban = counter.ban ? read(banKey(counter)) : undefined;
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
   if (!row) return { count: 0, window: index, resetMs: endsAt - now, banMs, row };
@@ -118,8 +118,8 @@ export function decideGroup(
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
     else keepDebt(counter, row, writes);
     let remainingBanMs = banMs;
-    if (banMs === 0 && counter.banMs && !counter.neverBans && !hasQuota(counter, count)) {
-      const ban = startBan(counter, now, read);
+    if (banMs === 0 && counter.ban && !counter.neverBans && !hasQuota(counter, count)) {
+      const ban = startBan(counter, counter.ban, now, read);
       remainingBanMs = ban.banMs;
       for (const [key, each] of ban.rows) writes.set(key, each);
     }
@@ -199,8 +199,7 @@ export function resetGroup(counters: readonly Removal[], now: number): Writes {
     .flatMap(inBothModes)
     .flatMap((counter) => [
       ...(counter.keepsCount ? [] : [storedKey(counter, now)]),
-      banKey(counter),
-      strikesKey(counter),
+      ...banKeys(counter),
     ]);
   return new Map(keys.map((key) => [key, undefined]));
 }

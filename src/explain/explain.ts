@@ -1,6 +1,6 @@
 import type { CustomContext } from "../config/custom.ts";
 import type { Config } from "../config/schema.ts";
-import { banKey } from "../engine/bans.ts";
+import { banKey, countsStrikes } from "../engine/bans.ts";
 import {
   type Counter,
   type Demand,
@@ -157,9 +157,7 @@ function newBanOf(
   const bans = states.flatMap(({ counter }): ExplainedBan[] => {
     const storedKey = banKey(counter);
     const row = writes.get(storedKey);
-    return row
-      ? [{ storedKey, until: row.expiresAt, isAtLeast: rule.escalation !== undefined }]
-      : [];
+    return row ? [{ storedKey, until: row.expiresAt, isAtLeast: countsStrikes(rule) }] : [];
   });
   return bans.sort((one, other) => other.until - one.until)[0];
 }

@@ -188,8 +188,7 @@ export function ruleCounterOf(
   if (rule.mode === "shadow") counter.shadow = true;
   if (rule.mode === "mark") counter.dependent = true;
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
-  if (rule.banMs !== undefined) counter.banMs = rule.banMs;
-  if (rule.escalation) counter.escalation = rule.escalation;
+  if (rule.ban) counter.ban = rule.ban;
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
   return shard === undefined
@@ -216,8 +215,8 @@ function labelOf(window: Window): string {
  * on the response.
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
-  const { lease, banMs, shards } = rule;
-  return lease && banMs === undefined && !rolls && shards === 1 && !dependsOnResponse(rule);
+  const { lease, ban, shards } = rule;
+  return lease && !ban && !rolls && shards === 1 && !dependsOnResponse(rule);
 }
 
 /** Whether unused quota or reservations carry over to later windows. */

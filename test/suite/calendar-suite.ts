@@ -4,7 +4,7 @@ import { type Demand, type GroupVerdict, windowAt } from "../../src/engine/count
 import type { Store } from "../../src/stores/store.ts";
 import { type CalendarMoment, calendarFor, calendarMoments } from "./calendar-cases.ts";
 import { type ExpectedWindow, expectedWindow } from "./calendar-oracle.ts";
-import { counter } from "./counters.ts";
+import { bans, counter } from "./counters.ts";
 import { HOUR, MINUTE } from "./driver.ts";
 import { verdictOf } from "./verdict.ts";
 
@@ -128,14 +128,13 @@ export function calendarSuite(createStore: () => Store): void {
     });
 
     it.each([
-      ["one length", {}],
-      ["several lengths", { escalation: { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR } }],
-    ])("deny a group of several identities by a ban of %s, and charge none", async (_, fields) => {
+      ["one length", bans(HOUR)],
+      ["several lengths", { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR }],
+    ])("deny a group of several identities by a ban of %s, and charge none", async (_, ban) => {
       const now = Date.UTC(2044, 1, 29, 23, 59);
       const login = calendarCounter(calendarFor("month", "UTC"), {
         limit: 1,
-        banMs: HOUR,
-        ...fields,
+        ban,
       });
       const day = calendarCounter(calendarFor("day", "Europe/Berlin"));
       const admitted: (boolean | undefined)[] = [];

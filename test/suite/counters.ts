@@ -1,3 +1,4 @@
+import type { Ban } from "../../src/config/ban.ts";
 import type { Adjustment, Demand } from "../../src/engine/counter.ts";
 
 /**
@@ -17,4 +18,9 @@ export function counter(fields: Partial<Demand & Adjustment> = {}): Demand {
     cost: 1,
     ...fields,
   };
+}
+
+/** Returns bans with these lengths. The store remembers strikes for the last of them. */
+export function bans(...lengthsMs: readonly number[]): Ban {
+  return { lengthsMs, forgetAfterMs: lengthsMs.at(-1) as number };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Demand } from "../../src/engine/counter.ts";
-import { counter } from "./counters.ts";
+import { bans, counter } from "./counters.ts";
 import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
 import { randomOf } from "./random.ts";
 
@@ -135,7 +135,7 @@ export function describeDependents({ store, used }: Driver): void {
     });
 
     it("are skipped for a banned client", async () => {
-      const login = counter({ limit: 1, banMs: 50_000 });
+      const login = counter({ limit: 1, ban: bans(50_000) });
       const plan = mark({ identity: login.identity });
       for (let sent = 0; sent < 4; sent++) await decideAll([[login], [plan]]);
       expect(await used([plan])).toEqual([1]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Demand } from "../../src/engine/counter.ts";
-import { counter } from "./counters.ts";
+import { bans, counter } from "./counters.ts";
 import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
 
 /**
@@ -8,7 +8,7 @@ import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
  * long that a busy machine sends all requests of a burst before its end.
  */
 const FIRST_MS = 1500;
-const LATER_MS = [HOUR, 2 * HOUR, 3 * HOUR];
+const LENGTHS = { lengthsMs: [FIRST_MS, HOUR, 2 * HOUR, 3 * HOUR], forgetAfterMs: HOUR };
 
 /** The part of the store suite for bans that become longer. */
 export function describeEscalation({ store, decide, used, clockIsOurs }: Driver): void {
@@ -16,8 +16,7 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
     counter({
       limit: 0,
       windowMs: 24 * HOUR,
-      banMs: FIRST_MS,
-      escalation: { lengthsMs: [FIRST_MS, ...LATER_MS], forgetAfterMs: HOUR },
+      ban: LENGTHS,
       ...fields,
     });
 
@@ -86,8 +85,8 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
       "begin with the first length after a reset while the rule's ban has %s",
       async (kind) => {
         const login = banned();
-        const { escalation: _, banMs, ...rest } = login;
-        const oneLength = { ...rest, banMs };
+        const { ban: _, ...rest } = login;
+        const oneLength = { ...rest, ban: bans(FIRST_MS) };
         await decide([login]);
         const now = await afterFirstBan([login]);
         expect(await hoursOf([login], now)).toEqual([1]);
@@ -114,7 +113,7 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
     it.each([false, true])(
       "of both modes end with a reset (in shadow mode: %s)",
       async (shadow) => {
-        const login = banned({ escalation: { lengthsMs: [HOUR, HOUR], forgetAfterMs: HOUR } });
+        const login = banned({ ban: bans(HOUR, HOUR) });
         const both = [login, { ...login, shadow: true }];
         for (const each of both) expect(await hoursOf([each], NOW)).toEqual([1]);
         await store.reset([{ ...login, shadow }], NOW);
@@ -136,23 +135,20 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
 
     it("are kept when the rule's ban becomes one length, and when the lengths return", async () => {
       const login = banned();
-      const { escalation: _, ...oneLength } = { ...login, banMs: HOUR };
       await decide([login]);
       const now = await afterFirstBan([login]);
       expect(await hoursOf([login], now)).toEqual([1]);
       // The client stays banned, and not for as long as its strikes are remembered.
-      expect(await hoursOf([{ ...oneLength, banMs: FIRST_MS }], now)).toEqual([1]);
+      expect(await hoursOf([{ ...login, ban: bans(FIRST_MS) }], now)).toEqual([1]);
       expect(await hoursOf([login], now)).toEqual([1]);
     });
 
     it("keep a ban that began when the rule had one length, which is no strike", async () => {
       const login = banned();
-      const { escalation: _, ...oneLength } = login;
-      await decide([{ ...oneLength, banMs: 2 * HOUR }]);
+      await decide([{ ...login, ban: bans(2 * HOUR) }]);
       expect(await hoursOf([login], NOW)).toEqual([2]);
       const client = banned();
-      const { escalation: __, ...before } = client;
-      await decide([before]);
+      await decide([{ ...client, ban: bans(FIRST_MS) }]);
       const now = await afterFirstBan([client]);
       expect((await decide([client], now)).tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
     });

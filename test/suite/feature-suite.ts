@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Demand, Removal } from "../../src/engine/counter.ts";
-import { counter } from "./counters.ts";
+import { bans, counter } from "./counters.ts";
 import { type Driver, HOUR, NOW } from "./driver.ts";
 
 /** The part of the store suite for rollover, bans, shards, checks, adjustments and resets. */
@@ -90,7 +90,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
 
   describe("a ban", () => {
     const banned = (fields: Partial<Demand> = {}) =>
-      counter({ limit: 2, windowMs: 10_000, banMs: 50_000, ...fields });
+      counter({ limit: 2, windowMs: 10_000, ban: bans(50_000), ...fields });
 
     it("outlasts the window, and ends after exactly its length", async () => {
       const login = banned();
@@ -182,7 +182,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
 
   describe("a reset", () => {
     it("removes the count, the ban and the reservations of a client", async () => {
-      const login = counter({ limit: 1, banMs: 60_000 });
+      const login = counter({ limit: 1, ban: bans(60_000) });
       const hourly = counter({ limit: 1, ceiling: 9, windowMs: HOUR, rollsOver: true, cost: 9 });
       await decide([hourly]);
       await admitted([login], 3);
@@ -192,8 +192,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     });
 
     it("of a counter that keeps its count removes only the bans and strikes of both modes", async () => {
-      const escalation = { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR };
-      const login = counter({ limit: 2, windowMs: HOUR, banMs: HOUR, escalation });
+      const login = counter({ limit: 2, windowMs: HOUR, ban: bans(HOUR, 2 * HOUR) });
       const plain = counter({ limit: 9, identity: login.identity });
       const inShadow = { ...login, shadow: true };
       await admitted([login, plain], 3);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Ban } from "../../src/config/ban.ts";
 import { calendarOf } from "../../src/config/calendar.ts";
 import type { Counter, Demand, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
@@ -13,8 +14,10 @@ const HOUR = 3_600_000;
  */
 const TICK = 20_000;
 
-/** The lengths of bans. Several lengths are for bans that become longer. */
-const BANS = [[], [TICK], [7 * TICK], [TICK, 3 * TICK, 8 * TICK], [2 * TICK, 2 * TICK, 5 * TICK]];
+/** Bans. Several lengths are for bans that become longer. */
+const BANS = [[TICK], [7 * TICK], [TICK, 3 * TICK, 8 * TICK], [2 * TICK, 2 * TICK, 5 * TICK]].map(
+  (lengthsMs): Ban => ({ lengthsMs, forgetAfterMs: 6 * TICK }),
+);
 /**
  * The number of sequences in a row that have the same two clients, each sequence with counters of its
  * own. A Durable Object takes longer to start than to decide a whole sequence.
@@ -22,9 +25,6 @@ const BANS = [[], [TICK], [7 * TICK], [TICK, 3 * TICK, 8 * TICK], [2 * TICK, 2 *
 const SEQUENCES_OF_CLIENTS = 10;
 
 type Clients = readonly [string, string];
-
-/** The time after which strikes are forgotten. */
-const FORGET_AFTER_MS = 6 * TICK;
 
 export interface ModelSuiteOptions {
   /** The number of sequences of operations. */
@@ -101,8 +101,7 @@ interface Quota {
   /** Whether the windows are local days, of which one begins `offsetMs` after the base time. */
   readonly isCalendar: boolean;
   readonly rollsOver: boolean;
-  /** The lengths of the first ban, the second ban and so on; empty if there are no bans. */
-  readonly lengthsMs: readonly number[];
+  readonly ban: Ban | undefined;
 }
 
 /** A request for quota of one counter. */
@@ -154,7 +153,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
       offsetMs: ticks(4),
       isCalendar: fc.integer({ min: 0, max: 3 }).map((one) => one === 0),
       rolls: fc.boolean(),
-      lengthsMs: fc.constantFrom(...(bans ? BANS : [[]])),
+      ban: fc.constantFrom(undefined, ...(bans ? BANS : [])),
     })
     .map(({ more, maxReserved, rolls, ...rest }) => {
       // Only a counter that rolls over has reservations or a capacity above its limit. A limit of 0
@@ -227,12 +226,13 @@ function model() {
   /** The number of bans of each counter with escalating bans, and the time at which the number is forgotten. */
   const strikes = new Map<string, { count: number; until: number }>();
 
-  function nextBanOf({ key, banMs = 0, escalation }: Counter, now: number) {
-    if (!escalation) return banMs;
+  function nextBanOf({ key, ban }: Counter, now: number) {
+    const [firstMs = 0, ...later] = ban?.lengthsMs ?? [];
+    if (!ban || later.length === 0) return firstMs;
     const { count, until } = strikes.get(key) ?? { count: 0, until: 0 };
     const remembered = now < until ? count : 0;
-    const length = escalation.lengthsMs[remembered] ?? (escalation.lengthsMs.at(-1) as number);
-    strikes.set(key, { count: remembered + 1, until: now + length + escalation.forgetAfterMs });
+    const length = ban.lengthsMs[remembered] ?? (ban.lengthsMs.at(-1) as number);
+    strikes.set(key, { count: remembered + 1, until: now + length + ban.forgetAfterMs });
     return length;
   }
 
@@ -319,8 +319,7 @@ async function compare(
   const keys = quotas.map(({ client }) => counter({ identity: clients[client] as string }).key);
   const counterAt = (index: number, { cost, reserve, checkOnly, block }: QuotaRequest): Demand => {
     const quota = quotas[index] as Quota;
-    const { client, capacity, maxReserved, rollsOver, lengthsMs, isCalendar, ...rest } = quota;
-    const [banMs] = lengthsMs;
+    const { client, capacity, maxReserved, rollsOver, ban, isCalendar, ...rest } = quota;
     const timeMs = (base + rest.offsetMs + ZONE_OFFSET_MS) % (24 * HOUR);
     return {
       ...rest,
@@ -336,8 +335,7 @@ async function compare(
       ...(rollsOver && { rollsOver }),
       ...(checkOnly && { checkOnly }),
       ...(block !== undefined && { block }),
-      ...(banMs && { banMs }),
-      ...(lengthsMs.length > 1 && { escalation: { lengthsMs, forgetAfterMs: FORGET_AFTER_MS } }),
+      ...(ban && { ban }),
     };
   };
   const charging = (index: number, cost: number) =>

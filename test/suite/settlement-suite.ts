@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Adjustment, type Demand, windowAt } from "../../src/engine/counter.ts";
-import { counter } from "./counters.ts";
+import { bans, counter } from "./counters.ts";
 import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
 
 /** The part of the store suite for quota that is charged first and settled later. */
@@ -60,7 +60,7 @@ export function describeSettlements({ store, decide, used, clockIsOurs }: Driver
     });
 
     it("ends no ban", async () => {
-      const login = counter({ limit: 1, windowMs: HOUR, banMs: MINUTE });
+      const login = counter({ limit: 1, windowMs: HOUR, ban: bans(MINUTE) });
       await decide([login]);
       await decide([login]);
       const [tally] = await store.adjust([refund(login, 1, NOW)], NOW);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Store } from "../../src/stores/store.ts";
-import { counter } from "./counters.ts";
+import { bans, counter } from "./counters.ts";
 import type { ExpiryOptions } from "./driver.ts";
 import { baseOf, complete, type Outcome, prepareStep, runStep } from "./vector.ts";
 import { VECTORS } from "./vectors.ts";
@@ -44,7 +44,7 @@ export function vectorSuite(
 
     if (expiresByStoreClock)
       it("a ban ends by the clock of the store", async () => {
-        const banned = counter({ limit: 1, banMs: 100 });
+        const banned = counter({ limit: 1, ban: bans(100) });
         const admittedAt = async (now: number) =>
           (await verdictOf(store.decide([[banned]], now))).groups[0]?.admitted;
         const now = Math.ceil(Date.now() / HOUR) * HOUR;

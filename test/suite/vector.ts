@@ -5,6 +5,7 @@
 // admitted, the new value is min(value + limit · windows elapsed, capacity) − cost The value is below zero after a
 // reservation. It is also below zero if an adjustment has raised the quota used above the capacity.
 
+import type { Ban } from "../../src/config/ban.ts";
 import { type Calendar, unitLengthMs } from "../../src/config/calendar.ts";
 import { type Counter, type Demand, type Tally, windowAt } from "../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../src/engine/fixed-window.ts";
@@ -28,8 +29,7 @@ export interface VectorCounter {
    */
   readonly zeroAt?: number;
   readonly rollsOver?: boolean;
-  readonly banMs?: number;
-  readonly escalation?: Counter["escalation"] | undefined;
+  readonly ban?: Ban;
 }
 
 /** The result of a decision or an adjustment. */
@@ -138,7 +138,7 @@ export function prepareStep(
 ): PreparedStep {
   const fields: VectorCounter = { ...vector.counter, ...step };
   const { limit, capacity = limit, offsetMs = 0, zeroAt } = fields;
-  const { rollsOver, banMs, escalation } = fields;
+  const { rollsOver, ban } = fields;
   const { cost = 1, reserve = 0 } = step;
   const counter = {
     key,
@@ -149,8 +149,7 @@ export function prepareStep(
     cost,
     ceiling: capacity + reserve,
     ...(rollsOver && { rollsOver }),
-    ...(banMs && { banMs }),
-    ...(escalation && { escalation }),
+    ...(ban && { ban }),
   };
   return { counter, capacity, now: base + step.at };
 }

@@ -1,5 +1,6 @@
 import { calendarOf } from "../../src/config/calendar.ts";
 import { calendarFor } from "./calendar-cases.ts";
+import { bans } from "./counters.ts";
 import { no, type Vector, yes } from "./vector.ts";
 
 const SECOND = 1000;
@@ -131,7 +132,7 @@ const basic: Vector[] = [
   },
   {
     name: "a reset ends a ban",
-    counter: { limit: 1, banMs: BAN },
+    counter: { limit: 1, ban: bans(BAN) },
     steps: [
       { at: 0, expect: yes(0, MINUTE) },
       { at: 0, expect: no(0, MINUTE, { banMs: BAN, retryMs: BAN }) },
@@ -141,7 +142,7 @@ const basic: Vector[] = [
   },
   {
     name: "a ban is not extended by requests, and denies a cost of 0",
-    counter: { limit: 1, banMs: BAN },
+    counter: { limit: 1, ban: bans(BAN) },
     steps: [
       { at: 0, cost: 2, expect: no(1, MINUTE, { banMs: BAN, retryMs: BAN }) },
       { at: 1000, cost: 1, expect: no(1, 59_000, { banMs: 599_000, retryMs: 599_000 }) },
@@ -152,8 +153,7 @@ const basic: Vector[] = [
     name: "the first of several lengths of a ban",
     counter: {
       limit: 0,
-      banMs: BAN,
-      escalation: { lengthsMs: [BAN, 2 * BAN], forgetAfterMs: MINUTE },
+      ban: { lengthsMs: [BAN, 2 * BAN], forgetAfterMs: MINUTE },
     },
     steps: [
       { at: 0, expect: no(0, MINUTE, { banMs: BAN, retryMs: BAN }) },
@@ -348,7 +348,7 @@ const calendars: Vector[] = [
   },
   {
     name: "a ban that lasts until after the end of the month",
-    counter: { limit: 1, banMs: HOUR, calendar: calendarFor("month", "UTC") },
+    counter: { limit: 1, ban: bans(HOUR), calendar: calendarFor("month", "UTC") },
     base: Date.UTC(2044, 1, 29, 23, 59),
     steps: [
       { at: 0, expect: yes(0, MINUTE) },
@@ -574,10 +574,10 @@ const changedRules: Vector[] = [
   },
   {
     name: "a ban keeps its length when the rule's ban is shortened",
-    counter: { limit: 0, banMs: HOUR },
+    counter: { limit: 0, ban: bans(HOUR) },
     steps: [
       { at: 0, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
-      { at: 0, banMs: MINUTE, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 0, ban: bans(MINUTE), expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
     ],
   },
 ];
@@ -600,13 +600,13 @@ const resets: Vector[] = [
 ];
 
 /** Bans of 10 seconds, 30 seconds and a minute. They are forgotten after 100 seconds. */
-const escalation = { lengthsMs: [10_000, 30_000, MINUTE], forgetAfterMs: 100_000 };
-const oneLength = { banMs: 20_000, escalation: undefined };
+const LONGER = { lengthsMs: [10_000, 30_000, MINUTE], forgetAfterMs: 100_000 };
+const oneLength = { ban: bans(20_000) };
 
-const bans: Vector[] = [
+const banned: Vector[] = [
   {
     name: "a ban outlasts windows, and ends to the millisecond",
-    counter: { limit: 2, windowMs: 10_000, banMs: 50_000 },
+    counter: { limit: 2, windowMs: 10_000, ban: bans(50_000) },
     endsBan: true,
     steps: [
       { at: 9000, cost: 2, expect: yes(0, 1000) },
@@ -618,7 +618,7 @@ const bans: Vector[] = [
   },
   {
     name: "a new ban follows one that ends within a used-up window",
-    counter: { limit: 1, banMs: 10_000 },
+    counter: { limit: 1, ban: bans(10_000) },
     endsBan: true,
     steps: [
       { at: 0, expect: yes(0, MINUTE) },
@@ -629,7 +629,7 @@ const bans: Vector[] = [
   },
   {
     name: "bans become longer, and the last length repeats",
-    counter: { limit: 1, banMs: 10_000, escalation },
+    counter: { limit: 1, ban: LONGER },
     endsBan: true,
     steps: [
       { at: 0, expect: yes(0, MINUTE) },
@@ -646,7 +646,7 @@ const bans: Vector[] = [
   },
   {
     name: "strikes are remembered until the millisecond in which they are forgotten",
-    counter: { limit: 1, banMs: 10_000, escalation },
+    counter: { limit: 1, ban: LONGER },
     endsBan: true,
     steps: [
       { at: 0, cost: 2, expect: no(1, MINUTE, { banMs: 10_000 }) },
@@ -657,7 +657,7 @@ const bans: Vector[] = [
   },
   {
     name: "a request that charges nothing begins longer bans too",
-    counter: { limit: 0, banMs: 10_000, escalation },
+    counter: { limit: 0, ban: LONGER },
     endsBan: true,
     steps: [
       { at: 0, expect: no(0, MINUTE, { banMs: 10_000 }) },
@@ -667,7 +667,7 @@ const bans: Vector[] = [
   },
   {
     name: "a ban keeps its length when a list of lengths becomes one length, and the other way around",
-    counter: { limit: 0, banMs: 10_000, escalation: { ...escalation, lengthsMs: [10_000, HOUR] } },
+    counter: { limit: 0, ban: { ...LONGER, lengthsMs: [10_000, HOUR] } },
     endsBan: true,
     steps: [
       { at: 0, expect: no(0, MINUTE, { banMs: 10_000 }) },
@@ -684,7 +684,7 @@ const bans: Vector[] = [
   },
   {
     name: "a reset forgets strikes",
-    counter: { limit: 0, banMs: 10_000, escalation },
+    counter: { limit: 0, ban: LONGER },
     endsBan: true,
     steps: [
       { at: 0, expect: no(0, MINUTE, { banMs: 10_000 }) },
@@ -697,8 +697,7 @@ const bans: Vector[] = [
     name: "the first of several lengths",
     counter: {
       limit: 2,
-      banMs: HOUR,
-      escalation: { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: 1 },
+      ban: { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: 1 },
     },
     steps: [
       { at: 0, cost: 3, expect: no(2, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
@@ -710,7 +709,7 @@ const bans: Vector[] = [
   },
   {
     name: "a refund does not end a ban",
-    counter: { limit: 2, banMs: HOUR },
+    counter: { limit: 2, ban: bans(HOUR) },
     steps: [
       { at: 0, cost: 2, expect: yes(0, MINUTE) },
       { at: 0, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
@@ -732,5 +731,5 @@ export const VECTORS: readonly Vector[] = [
   ...adjustments,
   ...changedRules,
   ...resets,
-  ...bans,
+  ...banned,
 ];

@@ -411,5 +411,5 @@ function withoutBans({ admitted, tallies }: GroupVerdict): GroupVerdict {
 }
 
 function isBanned(counter: Demand, read: ReadRow): boolean {
-  return counter.banMs !== undefined && read(banKey(counter)) !== undefined;
+  return counter.ban !== undefined && read(banKey(counter)) !== undefined;
 }

@@ -209,7 +209,7 @@ function takesQuota({ counters }: ObjectPart): boolean {
 }
 
 function mayStartBan({ counters }: ObjectPart): boolean {
-  return counters.some(({ banMs, neverBans }) => banMs !== undefined && !neverBans);
+  return counters.some(({ ban, neverBans }) => ban && !neverBans);
 }
 
 /**

@@ -75,7 +75,7 @@ class DenialCache {
       const status = statusOf(counter, tallyOf(snapshot, now + snapshot.clockOffsetMs));
       if (status === "available") continue;
       // Only the store can start the ban of a client that exceeds the limit.
-      const startsBan = counter.banMs !== undefined && !counter.neverBans && status !== "banned";
+      const startsBan = counter.ban && !counter.neverBans && status !== "banned";
       if (startsBan && !isStoreAway) return undefined;
       deniedBy ??= [];
       deniedBy.push(counter);

@@ -1,3 +1,4 @@
+import { storedBanRows } from "../../engine/bans.ts";
 import type { Adjustment, Demand, Tally } from "../../engine/counter.ts";
 import type { Entry, EntryAnswer } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
@@ -84,13 +85,8 @@ export function commandsOfGroup(
 /** Returns the commands for one counter of a group. @param admitted whether the group was admitted */
 export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boolean): number {
   const { cost, ceiling, rollsOver, checkOnly, block = 0 } = counter;
-  const ban = counter.banMs === undefined ? 0 : 1;
-  if (tally.banMs > 0) {
-    // A remaining time of a whole ban means that the ban has just begun.
-    const lengths = counter.escalation?.lengthsMs ?? [counter.banMs];
-    const writes = lengths.includes(tally.banMs) ? (counter.escalation ? 2 : 1) : 0;
-    return ban + 1 + writes;
-  }
+  const ban = counter.ban ? 1 : 0;
+  if (tally.banMs > 0) return ban + 1 + storedBanRows(counter, tally);
   const isOnlyRead = checkOnly || cost === 0 || cost > ceiling;
   if (isOnlyRead) return ban + 1;
   if (rollsOver) return ban + (admitted ? 2 : 1);
@@ -112,9 +108,9 @@ export function commandsOfAdjustment(
   tallies: readonly (Tally | undefined)[],
 ): number {
   let commands = 0;
-  for (const [index, { cost, rollsOver, banMs }] of counters.entries()) {
+  for (const [index, { cost, rollsOver, ban }] of counters.entries()) {
     const tally = tallies[index];
-    const others = banMs === undefined ? 0 : 1;
+    const others = ban ? 1 : 0;
     const isFirst = tally !== undefined && cost > 0 && tally.count === cost;
     const isRemoved = tally?.count === 0;
     commands += others + (rollsOver ? 2 : 1 + Number(isFirst || isRemoved));

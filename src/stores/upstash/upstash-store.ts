@@ -1,3 +1,4 @@
+import { inBothModes } from "../../engine/bans.ts";
 import { type Counter, type Demand, MAX_COUNT } from "../../engine/counter.ts";
 import { BLOCK_SHARE, EXPIRY_GRACE_MS } from "../../engine/fixed-window.ts";
 import {
@@ -20,7 +21,6 @@ import {
   replyError,
   toStoreError,
   type UpstashClient,
-  withBanKeys,
 } from "./wire.ts";
 
 /**
@@ -125,7 +125,7 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
       add(counter, now);
       args.push(Number(chargedIn !== undefined), chargedIn ?? 0);
     }
-    const inModes = removed.flatMap(withBanKeys);
+    const inModes = removed.flatMap(inBothModes);
     args.push(inModes.length);
     for (const counter of inModes) {
       add(counter, now);

@@ -1,11 +1,10 @@
 import { errors, Redis } from "@upstash/redis/cloudflare";
-import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
+import { banKeys } from "../../engine/bans.ts";
 import {
   type Counter,
   type Demand,
   longestWindowMs,
   MAX_COUNT,
-  type Removal,
   storedKey,
   type Tally,
   windowAt,
@@ -26,19 +25,7 @@ type MaybeDemand = Counter & Partial<Demand>;
 
 /** The KEYS of a counter, in the order that script.lua describes. */
 export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
-  const keys = [clock === "edge" ? storedKey(counter, now) : counter.key];
-  if (counter.banMs) keys.push(banKey(counter));
-  if (counter.escalation) keys.push(strikesKey(counter));
-  return keys;
-}
-
-/**
- * Returns the counter in both modes, each with the keys of a ban and of strikes. A reset removes these keys even if
- * the rule now has no ban or another mode. A removal ignores the lengths.
- */
-export function withBanKeys(counter: Removal): Removal[] {
-  const escalation = { lengthsMs: [1], forgetAfterMs: 1 };
-  return inBothModes({ ...counter, banMs: 1, escalation });
+  return [clock === "edge" ? storedKey(counter, now) : counter.key, ...banKeys(counter)];
 }
 
 /** The ARGV of a counter, in the order that script.lua describes. */
@@ -58,9 +45,9 @@ function calendarArguments(counter: Counter, now: number): number[] {
   return [previous, ...[0, 1, 2, 3].map((number) => windowStart(counter, previous + number))];
 }
 
-function banArguments({ banMs = 0, escalation }: Counter, neverBans: number): number[] {
-  if (!escalation) return [banMs, neverBans];
-  const { lengthsMs, forgetAfterMs } = escalation;
+function banArguments({ ban }: Counter, neverBans: number): number[] {
+  const { lengthsMs = [0], forgetAfterMs = 0 } = ban ?? {};
+  if (lengthsMs.length === 1) return [...lengthsMs, neverBans];
   return [-lengthsMs.length, neverBans, ...lengthsMs, forgetAfterMs];
 }
 
@@ -149,9 +136,9 @@ function readChargedTally(counter: Demand, admitted: number, integers: ReplyRead
 }
 
 function readTally(counter: Counter, integers: ReplyReader): Tally {
-  // A ban keeps its length even if the rule now has a shorter ban, so a longer time is accepted.
-  const longestBanMs = counter.banMs ? MAX_COUNT : 0;
-  // If quota rolls over, the reset can be the end of a later window than the current one.
+  // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
+  const longestBanMs = counter.ban ? MAX_COUNT : 0;
+  // If a counter rolls over, its reset can be the end of a window after the current one.
   return {
     count: integers.next(0, MAX_COUNT),
     resetMs: integers.next(1, counter.rollsOver ? MAX_COUNT : longestWindowMs(counter)),

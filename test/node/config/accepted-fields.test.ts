@@ -1,5 +1,6 @@
 import { type ConfigInput, defineConfig, type RuleInput } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
+import { bans } from "../../suite/counters.ts";
 import { definedRule, withRule } from "./fixtures.ts";
 
 const MAX = 999_999_999_999_999;
@@ -50,22 +51,19 @@ test.for<[Partial<RuleInput>, object]>([
   [{ count: { status: [100, 599] } }, { count: { statuses: [100, 599], reserve: false } }],
   [{ count: { status: [401], reserve: true } }, { count: { statuses: [401], reserve: true } }],
   [{ count: { status: [401], reserve: false } }, { count: { statuses: [401], reserve: false } }],
-  [{ ban: "15m" }, { banMs: 900_000 }],
-  [{ ban: 1 }, { banMs: 1000 }],
-  [{ ban: ["15m"] }, { banMs: 900_000 }],
-  [{ ban: { lengths: ["15m"] } }, { banMs: 900_000 }],
+  [{ ban: "15m" }, { ban: bans(900_000) }],
+  [{ ban: 1 }, { ban: bans(1000) }],
+  [{ ban: ["15m"] }, { ban: bans(900_000) }],
+  [{ ban: { lengths: ["15m"] } }, { ban: bans(900_000) }],
   [
     { ban: ["1m", 60, "10m"] },
-    {
-      banMs: 60_000,
-      escalation: { lengthsMs: [60_000, 60_000, 600_000], forgetAfterMs: 600_000 },
-    },
+    { ban: { lengthsMs: [60_000, 60_000, 600_000], forgetAfterMs: 600_000 } },
   ],
   [
     { ban: { lengths: [1, "10m"], forgetAfter: "1d" } },
-    { banMs: 1000, escalation: { lengthsMs: [1000, 600_000], forgetAfterMs: 86_400_000 } },
+    { ban: { lengthsMs: [1000, 600_000], forgetAfterMs: 86_400_000 } },
   ],
-  [{ ban: Array(10).fill("1h") }, { escalation: { lengthsMs: Array(10).fill(3_600_000) } }],
+  [{ ban: Array(10).fill("1h") }, { ban: { lengthsMs: Array(10).fill(3_600_000) } }],
   [{ retryJitter: "10s" }, { retryJitterMs: 10_000 }],
   [{}, { lease: true }],
   [{ lease: "auto" }, { lease: true }],
@@ -73,7 +71,7 @@ test.for<[Partial<RuleInput>, object]>([
   // `lease` is accepted even if it has no effect.
   [
     { lease: "auto", ban: "1m" },
-    { lease: true, banMs: 60_000 },
+    { lease: true, ban: bans(60_000) },
   ],
   [
     { lease: "auto", shards: 2 },

@@ -38,7 +38,7 @@ const DEFAULTS = {
   count: undefined,
   tiers: undefined,
   exempt: undefined,
-  banMs: undefined,
+  ban: undefined,
   retryJitterMs: 0,
 };
 

@@ -11,7 +11,7 @@ import {
   withBatches,
 } from "../../../src/stores/batch.ts";
 import { createUpstashEntries } from "../../../src/stores/upstash/upstash-store.ts";
-import { counter } from "../../suite/counters.ts";
+import { bans, counter } from "../../suite/counters.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 
 const TIMEOUT_MS = 1000;
@@ -84,7 +84,7 @@ describe("decisions that arrive together", () => {
     ["another cost", { cost: 2 }],
     ["another ceiling", { ceiling: 4 }],
     ["a block", { block: 9 }],
-    ["a ban", { banMs: 1000 }],
+    ["a ban", { ban: bans(1000) }],
     ["a check", { checkOnly: true }],
     ["the mode shadow", { shadow: true }],
     ["another reach", { reach: 9 }],
@@ -240,10 +240,9 @@ describe.each<[string, Decide]>([
           ceiling: limit + (kind === "rolling" ? more : 0),
           cost,
           ...(kind === "rolling" && { rollsOver: true }),
-          ...(kind === "banning" && { banMs: HOUR }),
+          ...(kind === "banning" && { ban: bans(HOUR) }),
           ...(kind === "escalating" && {
-            banMs: HOUR,
-            escalation: { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR },
+            ban: { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR },
           }),
           ...(kind === "checked" && { checkOnly: true }),
         }),

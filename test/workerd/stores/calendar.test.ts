@@ -9,7 +9,7 @@ import {
 } from "../../../src/stores/upstash/wire.ts";
 import { calendarFor, ZONES } from "../../suite/calendar-cases.ts";
 import { calendarCounter, checkMoment, expectedMoments } from "../../suite/calendar-suite.ts";
-import { counter } from "../../suite/counters.ts";
+import { bans, counter } from "../../suite/counters.ts";
 import { EVERY_STORE } from "../../suite/every-store.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 
@@ -76,11 +76,10 @@ describe("the clock of Redis", () => {
     "fails only a group that needs the time of the Worker: %o",
     async (role) => {
       const store = storeAt({ now: noon });
-      const enforced = [counter({ banMs: 60_000 })];
-      const escalation = { lengthsMs: [60_000, HOUR], forgetAfterMs: DAY };
+      const enforced = [counter({ ban: bans(60_000) })];
       const dated = [
         counter({ ...role }),
-        calendarCounter(day, { ...role, banMs: 60_000, escalation }),
+        calendarCounter(day, { ...role, ban: bans(60_000, HOUR) }),
         calendarCounter(day, { ...role, limit: 3, ceiling: 5, rollsOver: true }),
       ];
       const after = [counter({ ...role, limit: 7, cost: 2 })];

@@ -5,7 +5,7 @@ import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { banKey } from "../../../../src/engine/bans.ts";
 import { storedKey } from "../../../../src/engine/counter.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
-import { counter } from "../../../suite/counters.ts";
+import { bans, counter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 
@@ -63,7 +63,7 @@ describe("a Redis that loses data", () => {
   });
 
   it("ends a ban whose key was evicted", async () => {
-    const quota = counter({ limit: 5, banMs: 3_600_000 });
+    const quota = counter({ limit: 5, ban: bans(3_600_000) });
     expect(await admitted(quota, 9)).toBe(5);
     expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(0);
     await redis.del(banKey(quota));

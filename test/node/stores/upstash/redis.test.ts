@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
-import { banKey, strikesKey } from "../../../../src/engine/bans.ts";
+import { banKey, banKeys } from "../../../../src/engine/bans.ts";
 import {
   type Adjustment,
   type Demand,
@@ -13,7 +13,7 @@ import { type Entry, withBatches } from "../../../../src/stores/batch.ts";
 import { billedCommands } from "../../../../src/stores/upstash/billed-commands.ts";
 import { createUpstashEntries } from "../../../../src/stores/upstash/upstash-store.ts";
 import type { Clock } from "../../../../src/stores/upstash/wire.ts";
-import { counter } from "../../../suite/counters.ts";
+import { bans, counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 
 // Tests the effects of the scripts in Redis. This file has its own server, because it reads figures
@@ -111,7 +111,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   // decisions have already charged the same window. docs/cost.md has the same figures.
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
-  const banned = { banMs: 60_000 };
+  const banned = { ban: bans(60_000) };
   it.each<[string, Partial<Demand>[], Record<string, number>]>([
     ["three counters", [{}, {}, {}], { bitfield: 3 }],
     ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
@@ -202,7 +202,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
 
   it("for a client that exceeds the limit and is banned, and for a client that is banned already", async () => {
     const store = storeWith("edge");
-    const banned = counter({ limit: 1, banMs: 60_000, windowMs: 3_600_000 });
+    const banned = counter({ limit: 1, ban: bans(60_000), windowMs: 3_600_000 });
     await verdictOf(store.decide([[banned]]));
     const over = { evalsha: 1, pttl: 1, bitfield: 1, set: 1 };
     expect(await commandsOf(() => verdictOf(store.decide([[banned]])))).toEqual(over);
@@ -215,8 +215,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     async (clock) => {
       const store = storeWith(clock);
       const time = clock === "redis" ? { time: 1 } : {};
-      const escalation = { lengthsMs: [60_000, HOUR], forgetAfterMs: HOUR };
-      const quota = counter({ limit: 2, banMs: 60_000, windowMs: HOUR, escalation });
+      const quota = counter({ limit: 2, ban: bans(60_000, HOUR), windowMs: HOUR });
       const decide = () => verdictOf(store.decide([[quota]]));
       // The first calls load the scripts.
       await store.adjust([counter()]);
@@ -229,7 +228,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       expect(await commandsOf(decide)).toEqual({ ...base, bitfield_ro: 1 });
       await redis.del(banKey(quota));
       expect(await commandsOf(decide)).toEqual({ ...base, bitfield: 1, set: 2 });
-      const [ban, strikes] = [banKey(quota), strikesKey(quota)];
+      const [ban, strikes] = banKeys(quota) as [string, string];
       expect(await redis.get(strikes)).toBe("2");
       const [banMs, strikesMs] = [await redis.pttl(ban), await redis.pttl(strikes)];
       expect(banMs).toBeGreaterThan(HOUR - 10_000);
@@ -241,7 +240,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, ...time, del: 1 });
       expect(await redis.dbsize()).toBe(0);
       // A ban that began when the rule had one length takes one command more.
-      const { escalation: _, ...oneLength } = { ...quota, limit: 0, ceiling: 0 };
+      const oneLength = { ...quota, limit: 0, ceiling: 0, ban: bans(60_000) };
       await verdictOf(store.decide([[oneLength]]));
       expect(await commandsOf(decide, 1)).toEqual({ ...base, pttl: 1, bitfield_ro: 1 });
     },
@@ -255,7 +254,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => store.adjust([quota]))).toEqual(opened);
     expect(await commandsOf(() => store.adjust([quota]))).toEqual(within);
     expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, del: 1 });
-    const banned = { ...quota, banMs: 60_000 };
+    const banned = { ...quota, ban: bans(60_000) };
     expect(await commandsOf(() => store.reset([banned]))).toEqual({ evalsha: 1, del: 1 });
   });
 
@@ -264,8 +263,8 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     async (clock) => {
       const store = storeWith(clock);
       const time = clock === "redis" ? { time: 1 } : {};
-      const ban = { banMs: 60_000, windowMs: HOUR, limit: 1 };
-      const counters = Array.from({ length: 400 }, () => counter(ban));
+      const banned = { ban: bans(60_000), windowMs: HOUR, limit: 1 };
+      const counters = Array.from({ length: 400 }, () => counter(banned));
       for (const _ of [1, 2]) await verdictOf(store.decide(counters.map((each) => [each])));
       await store.reset([counter()]);
       expect(await redis.dbsize()).toBe(800);

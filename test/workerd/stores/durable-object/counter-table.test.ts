@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type Demand, windowAt } from "../../../../src/engine/counter.ts";
 import { adjustGroup, decideGroup } from "../../../../src/engine/fixed-window.ts";
 import { CounterTable } from "../../../../src/stores/durable-object/counter-object.ts";
-import { counter } from "../../../suite/counters.ts";
+import { bans, counter } from "../../../suite/counters.ts";
 
 const HOUR = 3_600_000;
 const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
@@ -215,10 +215,9 @@ describe("rows written by a Durable Object", () => {
   it("are one for a counter that rolls over, and one for a ban", async () => {
     const rolling = counter({ limit: 1, ceiling: 2, rollsOver: true });
     expect(await rowsWrittenBy([rolling], [rolling], [rolling])).toEqual([1, 1, 0]);
-    const banned = counter({ limit: 1, banMs: HOUR });
+    const banned = counter({ limit: 1, ban: bans(HOUR) });
     expect(await rowsWrittenBy([banned], [banned], [banned])).toEqual([1, 1, 0]);
-    const escalation = { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR };
-    const escalating = { ...counter({ limit: 1, banMs: HOUR }), escalation };
+    const escalating = counter({ limit: 1, ban: bans(HOUR, 2 * HOUR) });
     expect(await rowsWrittenBy([escalating], [escalating], [escalating])).toEqual([1, 2, 0]);
   });
 });

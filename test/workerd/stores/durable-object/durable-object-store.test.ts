@@ -12,7 +12,7 @@ import { SHARED_REACH } from "../../../../src/request/identity.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
-import { counter } from "../../../suite/counters.ts";
+import { bans, counter } from "../../../suite/counters.ts";
 import { DAY, HOUR, MINUTE } from "../../../suite/driver.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 
@@ -79,7 +79,7 @@ describe("a counter object", () => {
 
   it("denies a client banned in this millisecond without waiting for an open hold", async () => {
     const now = Math.ceil(Date.now() / 60_000) * 60_000;
-    const banned = counter({ limit: 0, banMs: 60_000 });
+    const banned = counter({ limit: 0, ban: bans(60_000) });
     const object = objectOf(banned);
     await object.hold([counter({ identity: banned.identity })], now, 0);
     await object.decide([[banned]], now, 0);
@@ -161,7 +161,7 @@ describe("the storage of an object", () => {
       (quota) => verdictOf(store.decide([[{ ...quota, cost: 6 }]])),
     ],
     ["a request that costs nothing", (quota) => verdictOf(store.decide([[{ ...quota, cost: 0 }]]))],
-    ["a reset", (quota) => store.reset([{ ...quota, banMs: 60_000 }])],
+    ["a reset", (quota) => store.reset([{ ...quota, ban: bans(60_000) }])],
     ["a refund", (quota) => store.adjust([{ ...quota, cost: -1 }])],
     [
       "a return of unused quota",
@@ -193,7 +193,7 @@ describe("the storage of an object", () => {
 
   it.each<[string, Partial<Demand>]>([
     ["a charge", {}],
-    ["a denial that starts a ban", { limit: 0, banMs: 60_000 }],
+    ["a denial that starts a ban", { limit: 0, ban: bans(60_000) }],
     ["a reservation", { rollsOver: true, cost: 9, ceiling: 9 }],
   ])("has an alarm that will empty it after %s", async (_, fields) => {
     const quota = counter(fields);
@@ -297,7 +297,7 @@ describe("calls to objects", () => {
   });
 
   it("are two for rules with two keys if the first denies and the second may ban", async () => {
-    const calls = await callsOf(...twoObjects({ limit: 0 }, { banMs: MINUTE }));
+    const calls = await callsOf(...twoObjects({ limit: 0 }, { ban: bans(MINUTE) }));
     expect(calls).toEqual(["hold", "decide"]);
   });
 

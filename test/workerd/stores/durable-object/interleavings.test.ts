@@ -3,7 +3,7 @@ import type { Demand } from "../../../../src/engine/counter.ts";
 import { SHARED_REACH } from "../../../../src/request/identity.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
-import { counter } from "../../../suite/counters.ts";
+import { bans, counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 import { withDeadline } from "../../../suite/wrappers.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
@@ -46,8 +46,8 @@ const CASES: Record<string, (create: Create, place: "first" | "last") => Request
     return { denied: [create({ limit: 0 }), ...shared], allowed: [create({}), ...shared] };
   },
   "a ban of the client's own": (create, place) => {
-    const user = create({ limit: 1, reach: USER, banMs: 60_000 }, place);
-    return { denied: [create({ limit: 0, banMs: 60_000 }), user], allowed: [create({}), user] };
+    const user = create({ limit: 1, reach: USER, ban: bans(60_000) }, place);
+    return { denied: [create({ limit: 0, ban: bans(60_000) }), user], allowed: [create({}), user] };
   },
   "a limit that all clients share": (create, place) => {
     const user = create({ limit: 1, reach: USER }, place);

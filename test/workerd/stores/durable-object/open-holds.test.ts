@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Demand } from "../../../../src/engine/counter.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
-import { counter } from "../../../suite/counters.ts";
+import { bans, counter } from "../../../suite/counters.ts";
 import { useVirtualTime, withObjects } from "./objects-in-one.ts";
 
 const MAX_WAIT_MS = 250;
@@ -199,7 +199,7 @@ describe("a hold that is never ended", () => {
 
   it("bans no client for quota that may still be released", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
-      const quota = quotaOf({ limit: 1, banMs: 60_000 });
+      const quota = quotaOf({ limit: 1, ban: bans(60_000) });
       const { hold: id } = await hold(quota);
       await pass(MAX_WAIT_MS);
       expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });

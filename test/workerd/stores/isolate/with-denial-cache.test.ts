@@ -3,7 +3,7 @@ import type { Demand } from "../../../../src/engine/counter.ts";
 import { MAX_AGE_MS, withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../../../src/stores/store.ts";
-import { counter } from "../../../suite/counters.ts";
+import { bans, counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 
@@ -335,7 +335,7 @@ describe("a refund or a reset", () => {
 
 describe("a ban", () => {
   const banned = (fields: Partial<Demand> = {}) =>
-    counter({ limit: 1, windowMs: 10_000, banMs: 50_000, ...fields });
+    counter({ limit: 1, windowMs: 10_000, ban: bans(50_000), ...fields });
 
   it("is started by the store, and later denials come from memory with the time left", async () => {
     const { decide, callsOf } = setUp();
@@ -354,7 +354,7 @@ describe("a ban", () => {
 
   it("ends at exactly the right millisecond", async () => {
     const { decide } = setUp();
-    const login = banned({ banMs: 15_000 });
+    const login = banned({ ban: bans(15_000) });
     await decide(login);
     await decide(login);
     at(10_001);
@@ -367,7 +367,7 @@ describe("a ban", () => {
 
   it("that has ended within the window is started again by the store", async () => {
     const { decide, callsOf } = setUp();
-    const login = banned({ windowMs: 60_000, banMs: 2000 });
+    const login = banned({ windowMs: 60_000, ban: bans(2000) });
     await decide(login);
     await decide(login);
     at(1999);
@@ -435,7 +435,7 @@ describe("a denial of several counters", () => {
     ["after the exhausted one", (exhausted) => [exhausted, counter()]],
     ["that costs 0", (exhausted) => [counter({ cost: 0 }), exhausted]],
     ["that costs more than its limit", (exhausted) => [counter({ cost: 9 }), exhausted]],
-    ["with a ban", (exhausted) => [counter({ banMs: 1000 }), exhausted]],
+    ["with a ban", (exhausted) => [counter({ ban: bans(1000) }), exhausted]],
     ["that rolls over", (exhausted) => [counter({ rollsOver: true, ceiling: 9 }), exhausted]],
     ["in every place", (exhausted) => [counter(), counter(), exhausted, counter()]],
   ])("needs no store for a counter that is not cached: %s", async (_, groupOf) => {
@@ -618,8 +618,10 @@ describe("while the store fails", () => {
     await exhaust(exhausted);
     await decide(exhausted);
     decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(away)));
-    expect(await decide(exhausted, counter({ banMs: 1000 }))).toMatchObject({ admitted: false });
-    expect(await decide({ ...exhausted, banMs: 1000 })).toMatchObject({ admitted: false });
+    expect(await decide(exhausted, counter({ ban: bans(1000) }))).toMatchObject({
+      admitted: false,
+    });
+    expect(await decide({ ...exhausted, ban: bans(1000) })).toMatchObject({ admitted: false });
   });
 
   it("a cached denial decides an enforced group and leaves a new shadow group undecided, but a call with a new enforced group fails", async () => {
