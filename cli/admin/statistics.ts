@@ -105,13 +105,17 @@ function summary({ buckets, isolates, openBreakers }: StatisticsReport, last: st
 }
 
 function rulesTable({ rules }: StatisticsReport): string {
-  const rows = Object.entries(rules)
-    .sort(([, one], [, other]) => other.requests - one.requests)
-    .map(([name, sums]) => [name, ...sumCells(sums)]);
-  return rows.length === 0
-    ? "No rule applied to a request."
-    : table(["RULE", ...SUM_HEADINGS], rows);
+  const sorted = Object.entries(rules).sort(([, one], [, other]) => other.requests - one.requests);
+  if (sorted.length === 0) return "No rule applied to a request.";
+  const rows = sorted.map(([name, sums]) => [name, ...sumCells(sums)]);
+  const text = table(["RULE", ...SUM_HEADINGS], rows);
+  return sorted.some(([, { shadowLimited }]) => shadowLimited > 0)
+    ? `${text}\n\n${styled("dim", SHADOW_MEANING)}`
+    : text;
 }
+
+const SHADOW_MEANING =
+  "SHADOW: requests that a rule in shadow mode would have denied. The rule let them pass.";
 
 const SUM_HEADINGS = [
   "REQUESTS",

@@ -381,6 +381,16 @@ describe("weir stats", () => {
     ]);
   });
 
+  it("says what the column SHADOW means if a rule in shadow mode would have denied requests", async () => {
+    const rules = { login: { ...LOGIN, shadowLimited: 7 } };
+    const report = { ...STATISTICS, rules };
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": report });
+    const { stdout } = await api.run("stats");
+    expect(stdout).toMatch(
+      /\n\nSHADOW: requests that a rule in shadow mode would have denied\. .*\n$/,
+    );
+  });
+
   it("asks for the last hours of one rule, and shows one line for each of them", async () => {
     const report = { ...STATISTICS, ruleBuckets: [LOGIN, LOGIN] };
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": report });
