@@ -60,6 +60,8 @@ export interface Deployment {
   readonly objects: readonly ObjectBinding[];
   /** The names of the top level's bindings of Durable Objects. Environments do not inherit them. */
   readonly topLevelObjects: readonly string[];
+  /** The classes of Durable Objects that migrations create with SQLite. */
+  readonly sqliteClasses: readonly string[];
   /** The classes of Durable Objects that migrations create without SQLite. */
   readonly keyValueClasses: readonly string[];
 }
@@ -139,6 +141,7 @@ async function deploymentOf(
     tableOf(inherited("assets")),
     ...FETCHERS.flatMap((name) => tablesOf(own[name])),
   ];
+  const migrations = tablesOf(inherited("migrations"));
   const required = tableOf(own.secrets).required;
   // Before wrangler 4.36, a rate limiter was an unsafe binding, which still works.
   const olderRateLimits = tablesOf(tableOf(own.unsafe).bindings).filter(
@@ -169,7 +172,8 @@ async function deploymentOf(
     ),
     objects: objectsOf(own),
     topLevelObjects: objectsOf(top).map(({ name }) => name),
-    keyValueClasses: tablesOf(inherited("migrations")).flatMap((step) => textsOf(step.new_classes)),
+    sqliteClasses: migrations.flatMap((step) => textsOf(step.new_sqlite_classes)),
+    keyValueClasses: migrations.flatMap((step) => textsOf(step.new_classes)),
   };
 }
 

@@ -126,7 +126,7 @@ const CREDENTIALS = [ADMIN_TOKEN, ADMIN_READ_TOKEN, ACCESS_TEAM];
 
 /** Findings about the control object, the optional Durable Object with statistics and overrides. */
 export function* controlFindings(_config: Config, deployment: Deployment): Iterable<LocalFinding> {
-  const { objects, file, topLevelObjects, main } = deployment;
+  const { objects, file, topLevelObjects, sqliteClasses, main } = deployment;
   const path = "durable_objects.bindings";
   const binding = objects.find(({ name }) => name === CONTROL_BINDING);
   if (binding) {
@@ -138,6 +138,9 @@ export function* controlFindings(_config: Config, deployment: Deployment): Itera
       className === CONTROL_CLASS || nearestName(name, [CONTROL_BINDING]) !== undefined,
   );
   const added = valueIn(file, { name: CONTROL_BINDING, class_name: CONTROL_CLASS });
+  const migration = sqliteClasses.includes(CONTROL_CLASS)
+    ? ""
+    : `, add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [CONTROL_CLASS])}`;
   const reason =
     CREDENTIALS.find(
       (name) => isSecretListed(deployment, name) || textVarOf(deployment, name) !== undefined,
@@ -155,7 +158,7 @@ export function* controlFindings(_config: Config, deployment: Deployment): Itera
       "control-unbound",
       path,
       `${reason} is set, but no namespace is bound as ${CONTROL_BINDING} here, so operators see no statistics and cannot set overrides`,
-      `Add ${added} to ${path}, which environments do not inherit, add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [CONTROL_CLASS])}, and write export { ${CONTROL_CLASS} } from "edge-weir" in ${main.path ?? "the main module"}`,
+      `Add ${added} to ${path}, which environments do not inherit${migration}, and write export { ${CONTROL_CLASS} } from "edge-weir" in ${main.path ?? "the main module"}`,
     );
   }
 }

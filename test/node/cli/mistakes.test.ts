@@ -93,7 +93,7 @@ const DEPLOYMENT: readonly Mistake[] = [
     wrangler(HEAD, ROUTE, COUNTERS, '[secrets]\nrequired = ["WEIR_ADMIN_TOKEN"]\n'),
     "warning",
     "control-unbound",
-    'class_name = "ControlObject"',
+    'which environments do not inherit, add a migration with a new tag and new_sqlite_classes = ["ControlObject"], and write export',
   ],
   [
     "statistics that are bound at the top level only",
@@ -106,7 +106,7 @@ const DEPLOYMENT: readonly Mistake[] = [
     ),
     "warning",
     "control-unbound",
-    "which environments do not inherit",
+    "which environments do not inherit, and write export",
   ],
   [
     "an origin binding that is not bound",

@@ -75,6 +75,7 @@ function fieldsOf(folder: string, deployment: Deployment): object {
     services: deployment.services.map((each) => [each.name, each.service]),
     rateLimits: deployment.rateLimits,
     objects: deployment.objects.map((each) => [each.name, each.className, each.scriptName]),
+    sqliteClasses: deployment.sqliteClasses,
     keyValueClasses: deployment.keyValueClasses,
   };
 }
@@ -105,6 +106,7 @@ function fieldsOfWrangler(path: string, env: string): object {
       each.class_name,
       each.script_name,
     ]),
+    sqliteClasses: config.migrations.flatMap((step) => step.new_sqlite_classes ?? []),
     keyValueClasses: config.migrations.flatMap((step) => step.new_classes ?? []),
   };
 }
