@@ -25,6 +25,12 @@ export function shown(text: string, maxLength = MAX_LENGTH): string {
   return clean.length > maxLength ? `${clean.slice(0, maxLength)}…` : clean;
 }
 
+/** Returns a sentence of Weir, in which backticks enclose code. */
+function sentence(text: string): Html {
+  const parts = shown(text, MAX_SENTENCE_LENGTH).split(/`([^`]+)`/);
+  return html`${parts.map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`;
+}
+
 /** Returns a time range of a report, whose times are texts in ISO 8601. */
 export function rangeText(from: string, to: string): string {
   return formatUtcRange(Date.parse(from), Date.parse(to));
@@ -42,14 +48,17 @@ export function notes(
   all: readonly ReportNote[],
   heading = "What these numbers assume",
 ): Html | undefined {
-  const items = all.map(({ text }) => html`${shown(text, MAX_SENTENCE_LENGTH)}`);
-  return list("warning", heading, items);
+  return list(
+    "warning",
+    heading,
+    all.map(({ text }) => sentence(text)),
+  );
 }
 
 /** A notice with the rules that were left out; undefined if there are none. */
 export function leftOutRules(all: ReplayReport["leftOut"]): Html | undefined {
   const items = all.map(({ rule, reason }) => {
-    return html`<b>${shown(rule)}:</b> ${shown(reason, MAX_SENTENCE_LENGTH)}`;
+    return html`<b>${shown(rule)}:</b> ${sentence(reason)}`;
   });
   return list("bad", `${formatCount(all.length, "rule")} could not be replayed`, items);
 }

@@ -86,6 +86,20 @@ describe("the page of a replay", () => {
     expect(page.split(reason)).toHaveLength(2);
   });
 
+  it("shows names between backticks as code", () => {
+    const reason = "`partners.key` needs the function `<b>`.";
+    const page = replayPage(
+      replayOf(1, {
+        leftOut: [{ rule: "partners", reason }],
+        notes: [{ code: "file-incomplete", text: "`--json` has it." }],
+      }),
+    );
+    expect(page).toContain("<li><code>--json</code> has it.</li>");
+    expect(page).toContain(
+      "<b>partners:</b> <code>partners.key</code> needs the function <code>&lt;b&gt;</code>.",
+    );
+  });
+
   it("has the comparison before everything else", () => {
     const page = replayPage(replayOf(2, { comparison: COMPARISON }));
     const places = ["comparison", "total", "rules", "clients", "log"].map((id) =>
