@@ -22,7 +22,7 @@ export function formatCount(count: number, noun?: string): string {
 
 /** Formats a number in at most six characters, such as `1.23M`. */
 export function formatShortCount(count: number): string {
-  return Math.abs(count) < 10_000 ? COUNT.format(count) : SHORT.format(count);
+  return Math.abs(count) < 100_000 ? COUNT.format(count) : SHORT.format(count);
 }
 
 /** Formats a number that a log may not state. */

@@ -12,6 +12,7 @@ import {
   formatDollars,
   formatDuration,
   formatPercent,
+  formatShortCount,
   formatTime,
 } from "../../../src/admin/format.ts";
 
@@ -59,6 +60,11 @@ it("padded adds spaces by columns, not by characters", () => {
 it("wrapped breaks lines at spaces, and cuts words that are too long", () => {
   const lines = wrapped(`one two three ${"x".repeat(50)} four`, 10);
   expect(lines).toEqual(["one two", "three", "xxxxxxx...", "four"]);
+});
+
+it("formatShortCount shortens only numbers of more than six characters", () => {
+  const numbers = [9999, 10_000, 99_999, 100_000, 1_234_567];
+  expect(numbers.map(formatShortCount)).toEqual(["9,999", "10,000", "99,999", "100K", "1.23M"]);
 });
 
 describe("formatPercent", () => {
