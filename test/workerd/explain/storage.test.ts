@@ -8,6 +8,7 @@ import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import type { Override } from "../../../src/overrides/override.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../src/stores/store.ts";
+import { explaining } from "./explaining.ts";
 
 const MINUTE = 60_000;
 const NOW = Date.UTC(2026, 10, 25, 8, 0, 30);
@@ -99,6 +100,13 @@ describe("a counter", () => {
     expect(rule?.counters).toMatchObject([
       { shard: 2, limit: 10, storedKey: expect.stringContaining(`${client}#2:`), countAfter: 1 },
     ]);
+  });
+
+  it("of a rule with shards is shown for the first one if another rule denies without the store", async () => {
+    const limits = { limit: 40, window: "1m", shards: 4 } as const;
+    const rules = [{ name: "closed", limit: 0, window: "1m" } as const, { name: "api", ...limits }];
+    const { rules: explained } = await explaining({ rules })();
+    expect(explained[1]?.counters).toMatchObject([{ shard: 0, limit: 10 }]);
   });
 
   it("of a rule that only the response charges would store nothing yet", async () => {

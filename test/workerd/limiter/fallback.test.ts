@@ -361,6 +361,21 @@ describe("the native limiter", () => {
     });
   });
 
+  it("is called for the next request too, if this isolate was too busy to read its answer", async () => {
+    const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
+    const { decide } = limiterOf([LOCAL], nativeLimiter);
+    vi.useFakeTimers({ now: NOW });
+    for (const calls of [1, 2]) {
+      const decision = decide();
+      await vi.advanceTimersByTimeAsync(0);
+      expect(nativeLimiter.limit).toHaveBeenCalledTimes(calls);
+      // The next timer is late by this time.
+      vi.setSystemTime(Date.now() + 100);
+      await vi.advanceTimersByTimeAsync(50);
+      expect(await decision).toMatchObject({ outcome: "allowed" });
+    }
+  });
+
   it("delays one request if it does not answer, and is then not called for a second", async () => {
     const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
