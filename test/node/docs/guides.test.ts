@@ -40,9 +40,9 @@ describe("the complete files on the pages of docs/", () => {
     expect(await run(compiler, ["-p", "."], projects.path)).toEqual({ code: 0, output: "" });
   });
 
-  it("pass their own tests: docs/guides/testing.md", async () => {
+  it("pass their own tests: docs/development.md", async () => {
     const vitest = join(projects.path, "node_modules/vitest/vitest.mjs");
-    const folder = projects.folderOf(guide("docs/guides/testing.md"));
+    const folder = projects.folderOf(guide("docs/development.md"));
     const { code, output } = await run(process.execPath, [vitest, "run"], folder);
     expect(output).toContain("3 passed");
     expect(code).toBe(0);
