@@ -6,11 +6,13 @@ import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import type { ReportNote } from "../logs/needs.ts";
 import { chooseRules, type RuleChoice, replayedRuleOf } from "./choose-rules.ts";
 import {
+  added,
   type ClientGroup,
   type GroupAnswer,
   groupsOf,
   isEnforcedGroup,
   keyedCountersOf,
+  NONE,
   type ReplayedRequest,
   replayedRequestOf,
   responseCountersOf,
@@ -80,14 +82,14 @@ export class ReplayEngine {
   #answersOf(groups: readonly ClientGroup[], now: number): readonly GroupAnswer[] {
     const certain = certainDenialOf(groups, now);
     let isDenied = certain !== undefined;
-    const answers: GroupAnswer[] = [];
+    let answers: GroupAnswer[] = NONE;
     for (const group of groups) {
       const isFirst = answers.length === 0;
       const isSkipped = isDenied && group[0]?.rule.mode === "mark";
       const answer =
         isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decideGroup(group, now);
       if (isFirst && !answer.admitted) isDenied = isEnforcedGroup(group);
-      answers.push(answer);
+      answers = added(answers, answer);
     }
     if (certain) {
       const isCalled = (_: unknown, index: number) => groups[index]?.[0]?.rule.mode === "shadow";

@@ -7,7 +7,7 @@ import {
   rollsOver,
   ruleCountersOf,
 } from "../../src/limiter/counters.ts";
-import type { AppliedClient, GroupAnswer } from "./groups.ts";
+import { type AppliedClient, added, type GroupAnswer, NONE } from "./groups.ts";
 import { FIRST_SWEEP } from "./row-table.ts";
 
 // Most rules are plain: the counters of their clients always differ only in their keys. So the object of a client can
@@ -152,8 +152,9 @@ export class PlainClient implements AppliedClient {
     return true;
   }
 
-  /** Charges all counters if the request is admitted, and adds their tallies to a list. */
-  charge(now: number, isAdmitted: boolean, tallies: Tally[]): void {
+  /** Charges all counters if the request is admitted, and returns a list with their tallies added. */
+  charge(now: number, isAdmitted: boolean, before: Tally[]): Tally[] {
+    let tallies = before;
     for (let position = 0; position < this.#used.length; position++) {
       const { index, counter, endsAt } = this.plain.windowAt(position, now);
       const used = this.#used[position] as Used;
@@ -162,8 +163,9 @@ export class PlainClient implements AppliedClient {
         used.count = 0;
       }
       if (isAdmitted) used.count += chargeOf(counter, used.count);
-      tallies.push({ count: used.count, resetMs: endsAt - now, banMs: 0 });
+      tallies = added(tallies, { count: used.count, resetMs: endsAt - now, banMs: 0 });
     }
+    return tallies;
   }
 
   /** Whether all windows in which the client was charged are over. */
@@ -178,8 +180,8 @@ export class PlainClient implements AppliedClient {
 export function decidePlain(clients: readonly PlainClient[], now: number): GroupAnswer {
   let admitted = true;
   for (const client of clients) if (!client.hasQuota(now)) admitted = false;
-  const tallies: Tally[] = [];
-  for (const client of clients) client.charge(now, admitted, tallies);
+  let tallies: Tally[] = NONE;
+  for (const client of clients) tallies = client.charge(now, admitted, tallies);
   return { admitted, tallies };
 }
 

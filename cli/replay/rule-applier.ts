@@ -15,7 +15,7 @@ import {
   withoutAddressNote,
 } from "../logs/needs.ts";
 import { CanonicalAddresses, firstValue, RuleClients } from "./clients.ts";
-import type { AppliedClient } from "./groups.ts";
+import { type AppliedClient, added, NONE } from "./groups.ts";
 import { LoggedRequest } from "./logged-request.ts";
 import { PlainRule, plainRulesOf } from "./plain-rules.ts";
 import { RouteCache } from "./route.ts";
@@ -116,10 +116,10 @@ export class LogRuleApplier {
   apply(request: LogRequest): readonly AppliedClient[] | undefined {
     const matches = this.rules.matchesOf(request);
     if (!matches) return undefined;
-    const applied: AppliedClient[] = [];
+    let applied: AppliedClient[] = NONE;
     for (const match of matches) {
       const client = this.#clientOf(match, request.at);
-      if (client) applied.push(client);
+      if (client) applied = added(applied, client);
     }
     return applied;
   }
