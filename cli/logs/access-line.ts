@@ -1,5 +1,4 @@
 import { isIPv4 } from "node:net";
-import { LruCache } from "../../src/request/lru-cache.ts";
 import {
   clientIp,
   hostName,
@@ -157,7 +156,7 @@ function headersOf(line: string, lengthAt: number): ReadonlyMap<string, string> 
 /** The distance from the opening bracket to the closing one, in the usual format of times. */
 const TIME_DISTANCE = 27;
 
-/** The maximum number of cached hosts, and of cached addresses other than IPv4. */
+/** The maximum number of cached addresses, and of cached hosts. */
 const CACHED = 65_536;
 
 /** An address or a host of a log; undefined for any other text. */
@@ -174,8 +173,8 @@ type Name = { readonly text: string | undefined };
 export class AccessLineParser implements LineParser {
   readonly #host: string | undefined;
   readonly #time = new AccessTime();
-  readonly #ips = new LruCache<Name>(CACHED);
-  readonly #hosts = new LruCache<Name>(CACHED);
+  readonly #ips = new Map<string, Name>();
+  readonly #hosts = new Map<string, Name>();
 
   /** @param host the host of requests whose lines have no host */
   constructor(host: string | undefined) {
@@ -233,9 +232,9 @@ export class AccessLineParser implements LineParser {
     return { ip, host: this.#host, end: firstEnd };
   }
 
-  /** Reading an IPv4 address takes less time than finding it in a cache. */
+  /** Returns the same text for all lines of an address, because later lookups of such a text take less time. */
   #ipOf(text: string): string | undefined {
-    return isIPv4(text) ? ownText(text) : cached(this.#ips, text, clientIp);
+    return cached(this.#ips, text, canonicalIp);
   }
 
   facts(first: readonly LogRequest[]): LogFacts {
@@ -250,12 +249,19 @@ export class AccessLineParser implements LineParser {
   }
 }
 
+function canonicalIp(text: string): string | undefined {
+  return isIPv4(text) ? text : clientIp(text);
+}
+
 /** The maximum length of a cached text, in characters. Longer texts would need much memory. */
 const MAX_CACHED = 300;
 
-/** Returns a function's result for a text, from the cache if the text repeats. */
+/**
+ * Returns a function's result for a text, from the cache if the text repeats. An LruCache would keep parts of lines as
+ * keys, and so the chunks of the log.
+ */
 function cached(
-  cache: LruCache<Name>,
+  cache: Map<string, Name>,
   text: string,
   read: (text: string) => string | undefined,
 ): string | undefined {
@@ -263,6 +269,7 @@ function cached(
   if (known !== undefined) return known.text;
   const key = ownText(text);
   const name = { text: read(key) };
+  if (cache.size >= CACHED) cache.clear();
   if (key.length <= MAX_CACHED) cache.set(key, name);
   return name.text;
 }
