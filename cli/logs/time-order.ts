@@ -9,14 +9,20 @@ const BOUNDS: WaitingBounds = { requests: 250_000, length: 128 * 1024 * 1024 };
 const EARLY =
   "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
 
-/** A batch is handed out when it has about this many requests. */
-const BATCH = 4096;
+/** A batch is handed out when it has about this many requests. More of a larger one would survive a garbage collection. */
+const BATCH = 1024;
 
 /** Bounds of the requests that wait. */
 interface WaitingBounds {
   readonly requests: number;
   /** The length of their lines, in characters. */
   readonly length: number;
+}
+
+/** The requests of one second, in the order of the log. */
+interface Second {
+  readonly second: number;
+  readonly requests: LogRequest[];
 }
 
 /**
@@ -27,9 +33,13 @@ export class TimeOrder {
   readonly #maxDelayMs: number;
   readonly #counts: LogCounts;
   readonly #bounds: WaitingBounds;
-  #waiting: LogRequest[] = [];
+  /**
+   * The requests that wait, the earliest second first. Most logs have whole seconds, so hardly any request is sorted.
+   * A Map would keep requests alive: V8 links its old tables to newer ones.
+   */
+  readonly #seconds: Second[] = [];
+  #requests = 0;
   #length = 0;
-  #isSorted = true;
   /** Requests that were released before their time, because too many waited. */
   #early: LogRequest[] = [];
   /** The number of requests that still waited after the last call of `take`. */
@@ -53,24 +63,23 @@ export class TimeOrder {
       this.#maxLateMs = Math.max(this.#maxLateMs, this.#newestAt - at);
       return;
     }
-    if (at < this.#newestAt) this.#isSorted = false;
-    else this.#newestAt = at;
-    this.#waiting.push(request);
+    if (at > this.#newestAt) this.#newestAt = at;
+    this.#requestsOf(Math.floor(at / 1000)).push(request);
+    this.#requests++;
     this.#length += length;
     const { requests, length: maxLength } = this.#bounds;
-    if (this.#waiting.length <= requests && this.#length <= maxLength) return;
+    if (this.#requests <= requests && this.#length <= maxLength) return;
     this.#counts.addNote(EARLY);
-    // Releasing a quarter at once keeps the cost of sorting small.
+    // Releasing a quarter at once keeps the cost small.
     this.#release(
-      (left) => left <= requests * 0.75 && this.#length <= maxLength * 0.75,
+      () => this.#requests <= requests * 0.75 && this.#length <= maxLength * 0.75,
       this.#early,
     );
   }
 
-  /** Whether enough requests have come for a sort of all waiting requests to be worth its time. */
+  /** Whether enough requests have come for a batch. */
   get isFull(): boolean {
-    const { length } = this.#waiting;
-    return length >= BATCH + 2 * this.#left || this.#early.length >= BATCH;
+    return this.#requests >= BATCH + this.#left || this.#early.length >= BATCH;
   }
 
   /** Releases the requests that no later line can precede, in the order of their times. */
@@ -78,8 +87,8 @@ export class TimeOrder {
     const ready = this.#early;
     this.#early = [];
     const end = this.#newestAt - this.#maxDelayMs;
-    this.#release((_, { at }) => at >= end, ready);
-    this.#left = this.#waiting.length;
+    this.#release(({ second }) => (second + 1) * 1000 > end, ready);
+    this.#left = this.#requests;
     return ready;
   }
 
@@ -95,25 +104,38 @@ export class TimeOrder {
     return ready;
   }
 
-  /**
-   * Moves the earliest requests to a list.
-   *
-   * @param isEnd whether this request and all later ones stay; `left` is their number
-   */
-  #release(isEnd: (left: number, request: LogRequest) => boolean, ready: LogRequest[]): void {
-    const waiting = this.#waiting;
-    // Sorting is stable, so requests of the same time stay in the order of the log.
-    if (!this.#isSorted) waiting.sort((one, other) => one.at - other.at);
-    this.#isSorted = true;
-    let released = 0;
-    for (const request of waiting) {
-      if (isEnd(waiting.length - released, request)) break;
-      ready.push(request);
-      this.#releasedAt = request.at;
-      this.#length -= request.length ?? 0;
-      released++;
+  /** Returns the requests of a second, which may be a new one. */
+  #requestsOf(second: number): LogRequest[] {
+    const seconds = this.#seconds;
+    let [from, to] = [0, seconds.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((seconds[middle] as Second).second < second) from = middle + 1;
+      else to = middle;
     }
-    this.#waiting = waiting.slice(released);
+    const found = seconds[from];
+    if (found?.second === second) return found.requests;
+    const requests: LogRequest[] = [];
+    seconds.splice(from, 0, { second, requests });
+    return requests;
+  }
+
+  /**
+   * Moves the requests of the earliest seconds to a list.
+   *
+   * @param isEnd whether the requests of a second stay, with all later ones
+   */
+  #release(isEnd: (second: Second) => boolean, ready: LogRequest[]): void {
+    for (let first = this.#seconds[0]; first && !isEnd(first); first = this.#seconds[0]) {
+      this.#seconds.shift();
+      this.#requests -= first.requests.length;
+      // Sorting is stable, so requests of the same time stay in the order of the log.
+      for (const request of first.requests.sort((one, other) => one.at - other.at)) {
+        ready.push(request);
+        this.#releasedAt = request.at;
+        this.#length -= request.length ?? 0;
+      }
+    }
   }
 }
 
