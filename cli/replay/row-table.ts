@@ -1,7 +1,7 @@
 import type { Row, Writes } from "../../src/engine/counter.ts";
 
-/** Only a table with at least this many rows or clients is searched for expired ones. */
-export const FIRST_SWEEP = 4096;
+/** Only a table with at least this many rows is searched for expired ones. */
+const FIRST_SWEEP = 4096;
 
 /**
  * The rows of counters. It removes rows that have expired by the clock of the log, so its size depends on the live

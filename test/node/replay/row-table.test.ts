@@ -67,12 +67,12 @@ describe("a plain rule", () => {
   it("forgets clients whose windows are over", () => {
     const plain = new PlainRule(ruleOf({}), 0, "weir");
     let largest = 0;
-    for (let index = 0; index < 100_000; index++) {
+    for (let index = 0; index < 300_000; index++) {
       const now = 100 * index;
       plain.add(`${index}`, "", now).charge(now, true, []);
       largest = Math.max(largest, plain.size);
     }
-    expect(largest).toBeLessThan(4200);
+    expect(largest).toBeLessThan(66_000);
   });
 
   it("keeps clients while one of their windows is not over", () => {
@@ -81,10 +81,10 @@ describe("a plain rule", () => {
       { limit: 9, window: "1h" },
     ] as const;
     const plain = new PlainRule(ruleOf({ limit: undefined, window: undefined, limits }), 0, "weir");
-    for (let index = 0; index < 10_000; index++) plain.add(`${index}`, "", 0).charge(0, true, []);
+    for (let index = 0; index < 40_000; index++) plain.add(`${index}`, "", 0).charge(0, true, []);
     plain.add("later", "", 59 * MINUTE);
     expect(plain.get("0")).toBeDefined();
-    for (let index = 0; index < 10_000; index++) plain.add(`b${index}`, "", 60 * MINUTE);
+    for (let index = 0; index < 40_000; index++) plain.add(`b${index}`, "", 60 * MINUTE);
     expect(plain.get("0")).toBeUndefined();
   });
 
