@@ -50,11 +50,16 @@ const SETS = Array.from({ length: 2 ** SOURCES.length }, (_, bits) =>
 );
 
 /** Sends a request while no source answers. @returns the status, and the time of the response */
-async function send(slow: readonly Slow[], onError: "open" | "closed") {
+async function send(
+  slow: readonly Slow[],
+  onError: "open" | "closed",
+  others: readonly RuleInput[] = [],
+) {
   vi.spyOn(globalThis, "fetch").mockImplementation(never);
   const rules: RuleInput[] = [
     { name: "own", limit: 9, window: "1h", onError },
     ...slow.flatMap((each): RuleInput[] => SLOW[each]),
+    ...others,
   ];
   const { fetch } = weir({
     store: "upstash",
@@ -91,6 +96,13 @@ describe("while nothing answers, a decision takes at most twice timeoutMs", () =
     // The store has at least half of its time, whatever the client sends.
     expect(tookMs).toBeGreaterThanOrEqual(TIMEOUT_MS / 2);
   });
+});
+
+it("leaves the store its whole time after a wait for a rule with the mode mark", async () => {
+  const mark: RuleInput = { name: "mark", key: "jwt:sub", limit: 9, window: "1h", mode: "mark" };
+  const { tookMs } = await send([], "closed", [mark]);
+  // The rule waits for the issuer's keys for half of the time.
+  expect(tookMs).toBeGreaterThanOrEqual(1.5 * TIMEOUT_MS);
 });
 
 describe("WEIR_MODE=off", () => {
