@@ -4,7 +4,7 @@ import agency from "guide:customers/many-sites-in-one-worker";
 import saas from "guide:customers/plans-by-api-key";
 import batches from "guide:functions/costs";
 import denials from "guide:functions/responses";
-import llm from "guide:llm-budget";
+import llm from "guide:llm";
 import denyList from "guide:recipes/deny-lists";
 import login from "guide:recipes/logins";
 import uploads from "guide:recipes/uploads";
@@ -517,7 +517,7 @@ describe("docs/guides/recipes.md, logins", () => {
   });
 });
 
-describe("docs/guides/llm-budget.md", () => {
+describe("docs/llm.md", () => {
   const url = "https://llm.example.com/v1/chat/completions";
   const END = "data: [DONE]\n\n";
   /** A call whose estimate is 5,010 tokens. */
