@@ -1,0 +1,152 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { readPage } from "./pages.ts";
+
+/** Returns the numbers that the groups of a pattern capture in a file of the source. */
+function numbersIn(path: string, pattern: RegExp): number[] {
+  const [, ...texts] = pattern.exec(readFileSync(path, "utf8")) ?? [];
+  if (texts.length === 0) throw new Error(`${path} has no ${pattern}.`);
+  return texts.map((text) =>
+    text.split("*").reduce((product, factor) => product * Number(factor.replaceAll("_", "")), 1),
+  );
+}
+
+/** Returns the value of a constant whose initializer is a number or a product of numbers. */
+function constant(path: string, name: string): number {
+  return numbersIn(path, new RegExp(`\\bconst ${name} = ([\\d_ *]+);`))[0] as number;
+}
+
+const count = (path: string, name: string) => constant(path, name).toLocaleString("en");
+const matched = (path: string, pattern: RegExp) =>
+  (numbersIn(path, pattern).at(-1) as number).toLocaleString("en");
+const kib = (path: string, name: string) => `${constant(path, name) / 1024} KiB`;
+const mib = (path: string, name: string) => `${constant(path, name) / 1024 ** 2} MiB`;
+const seconds = (path: string, name: string) => `${constant(path, name) / 1000} s`;
+
+const KEY_LENGTH = constant("src/config/key.ts", "MAX_KEY_LENGTH");
+
+/** The bounds of the tables, in their order. */
+const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
+  ["rules", count("src/config/rules.ts", "MAX_RULES")],
+  ["windows of a rule or tier", count("src/config/window.ts", "MAX_WINDOWS")],
+  [
+    "length of a window, a ban or a delay",
+    `${matched("src/config/window.ts", /MAX_WINDOW_SECONDS = (\d+) \* SECONDS\.w/)} weeks`,
+  ],
+  ["limit, capacity, reservation, cost", count("src/config/window.ts", "MAX_LIMIT")],
+  ["shards of a rule", `${count("src/config/rule.ts", "MAX_SHARDS")}, and the smallest limit`],
+  ["lengths of a ban", count("src/config/ban.ts", "MAX_LENGTHS")],
+  ["items of a list, such as `match.paths`", count("src/config/fields.ts", "MAX_ITEMS")],
+  ["networks of a list, such as `match.ips`", count("src/config/address.ts", "MAX_NETWORKS")],
+  ["characters of a path or route in `match`", count("src/config/match.ts", "MAX_ROUTE")],
+  ["characters of a prefix", matched("src/config/schema.ts", /1 to (\d+) chara/)],
+  ["characters of a rule's name", matched("src/config/rule.ts", /1 to (\d+) chara/)],
+  [
+    "characters of a pointer to a claim, such as `/app/plan`",
+    count("src/config/key.ts", "MAX_LENGTH"),
+  ],
+  ["names in such a pointer", count("src/config/key.ts", "MAX_NAMES")],
+  [
+    "`timeoutMs`",
+    matched("src/config/schema.ts", /timeoutMs: v\.optional\(integer\(1, ([\d_]+)\)/),
+  ],
+  [
+    "`denialLog`",
+    matched("src/config/schema.ts", /denialLog: v\.optional\(integer\(0, ([\d_]+)\)/),
+  ],
+  ["listed faults", count("src/config/faults.ts", "MAX_FAULTS")],
+
+  ["characters of a key's value", KEY_LENGTH.toLocaleString("en")],
+  [
+    "characters of a value with escapes",
+    (
+      KEY_LENGTH *
+      (numbersIn(
+        "src/request/values.ts",
+        /MAX_ENCODED_LENGTH = (\d+) \* MAX_KEY_LENGTH/,
+      )[0] as number)
+    ).toLocaleString("en"),
+  ],
+  ["characters of a field with a token", count("src/request/token.ts", "MAX_FIELD_LENGTH")],
+  ["characters of a path with special characters", count("src/request/path.ts", "MAX_CHARACTERS")],
+  ["slashes of a path with special characters", count("src/request/path.ts", "MAX_SEGMENTS")],
+  ["size of an issuer's key set", kib("src/request/token.ts", "MAX_BYTES")],
+
+  ["body that a settle function has not read yet", mib("src/http/body-tee.ts", "MAX_LAG_BYTES")],
+  ["body of a response from a function", mib("src/http/custom-denial.ts", "MAX_BODY")],
+  ["chunks of such a body", count("src/http/custom-denial.ts", "MAX_CHUNKS")],
+  ["body that `llmReserve` reads", mib("src/llm/llm-reserve.ts", "MAX_REQUEST_LENGTH")],
+  ["levels of its JSON", count("src/llm/body-text.ts", "MAX_DEPTH")],
+  ["its JSON outside of texts", kib("src/llm/body-text.ts", "MAX_OUTSIDE_TEXTS")],
+  ["different names in its JSON", count("src/llm/body-text.ts", "MAX_NAMES")],
+  ["JSON body that `llmUsage` reads", mib("src/llm/llm-usage.ts", "MAX_JSON_LENGTH")],
+  [
+    "characters of an event that `llmUsage` reads",
+    count("src/llm/body-text.ts", "MAX_EVENT_LENGTH"),
+  ],
+  ["tokens of a count", count("src/llm/token-counts.ts", "MAX_TOKENS")],
+
+  ["leases", count("src/stores/isolate/leases.ts", "MAX_LEASES")],
+  ["remembered denials", count("src/stores/isolate/denial-cache.ts", "MAX_COUNTERS")],
+  ["age of a remembered denial", seconds("src/stores/isolate/denial-cache.ts", "MAX_AGE_MS")],
+  ["age of an unused lease", seconds("src/stores/isolate/lease-book.ts", "IDLE_MS")],
+  ["calls to Upstash, or to one object, on their way", count("src/stores/batch.ts", "MAX_CALLS")],
+  ["parts of a call", count("src/stores/batch.ts", "MAX_ENTRIES")],
+  ["counters of a call", count("src/stores/batch.ts", "MAX_COUNTERS")],
+  ["failures in a row", count("src/stores/breaker.ts", "FAILURES_TO_OPEN")],
+  [
+    'counters of `onError: "local"` and `store: "memory"`',
+    count("src/stores/memory-store.ts", "MAX_COUNTERS"),
+  ],
+  [
+    `calls in ${seconds("src/limiter/limiter.ts", "SHADOW_PERIOD_MS")} of shadow rules for denied requests`,
+    count("src/limiter/limiter.ts", "SHADOW_CALLS"),
+  ],
+  [
+    "age of a hold in a Durable Object",
+    seconds("src/stores/durable-object/holds.ts", "MAX_HOLD_MS"),
+  ],
+  ["holds of a Durable Object", count("src/stores/durable-object/holds.ts", "MAX_HOLDS")],
+
+  ["overrides", count("src/overrides/override.ts", "MAX_OVERRIDES")],
+  ["factor of an override", count("src/overrides/override.ts", "MAX_FACTOR")],
+  [
+    "time until an override ends",
+    `${constant("src/overrides/override-input.ts", "MAX_EXPIRY_SECONDS") / 86_400} days`,
+  ],
+  ["characters of a reason", count("src/overrides/override.ts", "MAX_REASON")],
+  ["entries of the audit list", count("src/control/control-object.ts", "MAX_AUDIT_ENTRIES")],
+  ["entries in one answer", count("src/admin/api.ts", "MAX_ENTRIES")],
+  [
+    "statistics by minute",
+    `${matched("src/control/statistics.ts", /minute: (\d+) \* HOUR_MS/)} hours`,
+  ],
+  ["statistics by hour", `${matched("src/control/statistics.ts", /hour: (\d+) \* DAY_MS/)} days`],
+  ["statistics by day", `${matched("src/control/statistics.ts", /day: (\d+) \* DAY_MS/)} days`],
+  [
+    "a query by minute",
+    `${readFileSync("src/admin/api.ts", "utf8").includes("minute: { maxMs: DAY_MS,") ? 1 : "?"} day`,
+  ],
+  ["a query by hour", `${matched("src/admin/api.ts", /hour: \{ maxMs: (\d+) \* DAY_MS/)} days`],
+  ["a query by day", `${matched("src/admin/api.ts", /day: \{ maxMs: (\d+) \* DAY_MS/)} days`],
+  ["rules with statistics of their own", count("src/control/statistics.ts", "MAX_RULES")],
+  ["limited clients of an hour or a day", count("src/statistics/client-sketch.ts", "SKETCH_SIZE")],
+  ["limited clients in a report", count("src/control/statistics.ts", "MAX_CLIENTS")],
+  ["body of a request to the API", kib("src/admin/admin-app.ts", "MAX_BODY")],
+  [
+    "URL of a request to explain, in characters",
+    count("src/explain/described-request.ts", "MAX_URL"),
+  ],
+  ["failed log-ins of an address in a minute", count("src/admin/gate.ts", "MAX_FAILED")],
+];
+
+it("docs/limits.md has the bounds of the code", () => {
+  const rows = readPage("docs/limits.md").lines.filter((line) => /^\| (?!what )/.test(line));
+  const bounds = rows.map((row) =>
+    row
+      .split("|")
+      .slice(1, 3)
+      .map((cell) => cell.trim()),
+  );
+  expect(bounds).toEqual(BOUNDS);
+});
