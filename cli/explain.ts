@@ -13,10 +13,10 @@ The options that describe the request are those of curl. So in a curl command, s
 replace the word curl by npx weir explain. Two have another meaning: -v is --verbose, and --json
 prints JSON (for curl's, write --data and -H).
 
-Without --against, the configuration is read from --config, all counts are 0, and nothing is sent. Secrets and
-vars come from environment variables, .dev.vars and wrangler's configuration, as for weir doctor. With --against,
-the Worker explains the request with its live counters, and takes no quota. The token is WEIR_ADMIN_TOKEN or
-WEIR_ADMIN_READ_TOKEN.
+Without --against, the configuration is read from --config, all counts are 0, and nothing is sent, except that jwks
+makes it fetch the issuer's keys. Secrets and vars come from environment variables, .dev.vars and wrangler's
+configuration, as for weir doctor. With --against, the Worker explains the request with its live counters, and takes
+no quota. The token is WEIR_ADMIN_TOKEN or WEIR_ADMIN_READ_TOKEN.
 
 Exit codes:
   0    explained, whatever the verdict is

@@ -70,7 +70,8 @@ function actions(c: DashboardContext, { rule, client, quotas, banMs }: ClientRep
     const props = { action: `/_weir/clients/${path}`, hidden: { rule, client } };
     return form(c, props, [reasonField(), primaryButton(label)]);
   };
-  const hint = html`<p class="note">Removes the client's counts and its ban. It starts with its whole quota.</p>`;
+  const hint = html`<p class="note">Removes the client's counts and its ban.
+Isolates may repeat an earlier denial for up to ten seconds.</p>`;
   return html`<div class="row">
 ${action("Set override", clientOverrideForm(c, rule, client, quotas))}
 ${action("Reset counts", html`${hint}${reasonForm("reset", "Reset")}`)}
