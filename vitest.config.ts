@@ -3,10 +3,31 @@ import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { guideConfigs } from "./dev/vitest-guides.ts";
 
+/**
+ * Tests that count the timers or log lines of their isolate, or use the object that all isolates
+ * share. Each of these files gets an isolate of its own. All other tests in workerd share one
+ * isolate for each worker of Vitest, because workerd takes longer to start than most files to run.
+ */
+const ALONE = [
+  "test/workerd/deployment-mode.test.ts",
+  "test/workerd/control/control-object.test.ts",
+  "test/workerd/stores/deadline.test.ts",
+  "test/workerd/stores/durable-object/open-holds.test.ts",
+];
+
+const inWorkerd = {
+  extends: true as const,
+  plugins: [
+    cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } }),
+    // The configurations on the pages of docs/guides/, as modules.
+    guideConfigs(),
+  ],
+};
+
 export default defineConfig({
   test: {
     // One Redis for the whole run; both projects reach it by inject("redis").
-    globalSetup: ["dev/vitest-redis.ts"],
+    globalSetup: ["dev/vitest-setup.ts"],
     // Many tests start programs, on a machine that may be busy with other tests: what is promised to
     // be quick is measured by the test that says so.
     testTimeout: 180_000,
@@ -16,14 +37,15 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     projects: [
       {
-        extends: true,
-        plugins: [
-          cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } }),
-          // The configurations on the pages of docs/guides/, as modules.
-          guideConfigs(),
-        ],
-        test: { name: "workerd", include: ["test/{workerd,seeds}/**/*.test.ts"] },
+        ...inWorkerd,
+        test: {
+          name: "workerd",
+          isolate: false,
+          include: ["test/{workerd,seeds}/**/*.test.ts"],
+          exclude: ALONE,
+        },
       },
+      { ...inWorkerd, test: { name: "workerd-alone", include: ALONE } },
       {
         extends: true,
         test: {

@@ -1,5 +1,5 @@
 import { describe, inject } from "vitest";
-import type {} from "../../dev/provided-redis.ts";
+import type {} from "../../dev/provided.ts";
 import { redisChaos } from "./environments.ts";
 import { REDIS_FAULTS } from "./redis-faults.ts";
 import { chaosSuite } from "./support/chaos-suite.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, inject, it } from "vitest";
-import type {} from "../../dev/provided-redis.ts";
+import type {} from "../../dev/provided.ts";
 import { restChaos } from "./environments.ts";
 import { REST_FAULTS } from "./rest-faults.ts";
 import { chaosSuite } from "./support/chaos-suite.ts";

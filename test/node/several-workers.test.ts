@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
-import type {} from "../../dev/provided-redis.ts";
+import type {} from "../../dev/provided.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { send } from "./support/client.ts";
 import { type Origin, startOrigin } from "./support/origin.ts";

@@ -14,7 +14,7 @@ export interface ConformanceOptions extends ModelSuiteOptions, Partial<ExpiryOpt
  * vector, and compares random sequences of operations with a model. The suites pass the time to the
  * store.
  *
- * @example conformance("memory", () => createMemoryStore(), { runs: 5000, bans: true });
+ * @example conformance("memory", () => createMemoryStore(), { sequences: 5000, bans: true });
  */
 export function conformance(
   name: string,

@@ -10,9 +10,10 @@ import { replyTarget } from "../../fuzz/targets/reply.ts";
 import { sentTarget } from "../../fuzz/targets/sent.ts";
 import { spellingsTarget } from "../../fuzz/targets/spellings.ts";
 import { tokensTarget } from "../../fuzz/targets/tokens.ts";
+import { runs, SEED } from "../suite/runs.ts";
 
-// A short run of `npm run fuzz` in workerd, with the same cases each time.
-const RUN = { cases: 3000, seed: 20_260_101 };
+// A short run of `npm run fuzz` in workerd.
+const RUN = { cases: runs(3000), seed: SEED };
 
 const TARGETS = [
   configTarget,

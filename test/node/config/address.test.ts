@@ -8,6 +8,7 @@ import {
   parseNetwork,
   unwrapIPv4,
 } from "../../../src/config/address.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 
 /** Notations of addresses, valid and invalid. */
 const group = fc.oneof(
@@ -50,7 +51,7 @@ describe("an address", () => {
         expect(address?.toString()).toBe(expected(text)?.toString());
         expect(address?.bytes).toEqual(expected(text)?.toByteArray());
       }),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 

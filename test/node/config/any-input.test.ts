@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { faultsIn } from "../../../src/config/define.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 
 const RULE_FIELDS = [
   "name match key limit window limits capacity maxReserved start shards cost count tiers exempt ban",
@@ -54,5 +55,5 @@ test("faults are found and explained for every input, on one line each", () => {
       expect(message.length).toBeLessThan(2000);
     }
   });
-  fc.assert(property, { numRuns: 2000, seed: 1 });
+  fc.assert(property, propertyRuns(2000));
 });

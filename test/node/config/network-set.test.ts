@@ -8,6 +8,7 @@ import {
   parseAddress,
   parseNetwork,
 } from "../../../src/config/address.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 import { definedRule, faultsOf, withRule } from "./fixtures.ts";
 
 function setOf(texts: readonly string[]): NetworkSet {
@@ -58,7 +59,7 @@ describe("a set of networks", () => {
           }
         },
       ),
-      { numRuns: 500 },
+      propertyRuns(500),
     );
   });
 

@@ -1,5 +1,5 @@
 import { expect, inject, it } from "vitest";
-import type {} from "../../../dev/provided-redis.ts";
+import type {} from "../../../dev/provided.ts";
 import { createPipelinedStore } from "../../../fuzz/pipelined-store.ts";
 import { checkScript, scriptTarget } from "../../../fuzz/targets/script.ts";
 import { counter } from "../../suite/counters.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import type {} from "../../../dev/provided-redis.ts";
+import type {} from "../../../dev/provided.ts";
 import { startUpstashRest, type UpstashRest } from "../../../dev/upstash-rest.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { type Answer, send } from "../support/client.ts";

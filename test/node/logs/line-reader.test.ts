@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LineReader } from "../../../cli/logs/log-file.ts";
 import { LogCounts } from "../../../cli/logs/progress.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 
 const MAX = 64;
 
@@ -83,7 +84,7 @@ describe("the lines of a file", () => {
       fc.property(bytes, sizes, (input, chunks) => {
         expect(split(input, chunks)).toEqual(split(input, [100_000]));
       }),
-      { numRuns: 500, seed: 1 },
+      propertyRuns(500),
     );
   });
 });

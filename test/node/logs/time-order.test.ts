@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
 import { LogCounts } from "../../../cli/logs/progress.ts";
 import { TimeOrder } from "../../../cli/logs/time-order.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 
 const requestAt = (at: number, target = "/"): LogRequest => ({
   at,
@@ -129,7 +130,7 @@ describe("requests out of order", () => {
             expect(counts.late).toBe(all.length - inTime.length);
         },
       ),
-      { numRuns: 500, seed: 1 },
+      propertyRuns(500),
     );
   });
 });

@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { type FaultyRest, type RestFault, startFaultyRest } from "../../../dev/faulty-rest.ts";
-import type {} from "../../../dev/provided-redis.ts";
+import type {} from "../../../dev/provided.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";

@@ -19,6 +19,7 @@ import type { Config } from "../../../src/config/schema.ts";
 import { certainTalliesOf } from "../../../src/limiter/blocked.ts";
 import { countersOf } from "../../../src/limiter/counters.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import { propertyRuns, runs } from "../../suite/runs.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 import { ALL, decide, logged } from "./requests.ts";
 
@@ -111,9 +112,9 @@ describe("the exact engine", () => {
         expect(decided).toEqual(await referenceOf(config, list));
         for (const { outcome } of decided) outcomes.add(outcome);
       }),
-      { numRuns: 3000, seed: 1 },
+      propertyRuns(3000),
     );
-    expect(replays).toBeGreaterThan(1000);
+    expect(replays).toBeGreaterThan(runs(1000));
     expect([...outcomes].sort()).toEqual(["allowed", "limited", "unmatched"]);
   });
 });

@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 
 const ROUTES = [
   ...["/login", "/:locale/login", "/search/:q", "/u/:id/mails", "/u/*/mails", "/api/*", "/a/:x/:y"],
@@ -104,7 +105,7 @@ describe("a route of a Hono app behind Weir", () => {
         const missed = (await routesOf(url)).filter(([, route]) => !selected.has(`r${route}`));
         expect(missed.map(([router, route]) => `${router} ${ROUTES[route]} ${url}`)).toEqual([]);
       }),
-      { numRuns: Number(process.env.RUNS ?? 2000) },
+      propertyRuns(2000),
     );
   });
 });

@@ -4,6 +4,7 @@ import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
 import { LogRules } from "../../../cli/replay/rule-applier.ts";
 import { type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import { clientAddress } from "../../../src/request/headers.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 import { FACTS, requestAt } from "./counted.ts";
 
 function readerFor(options: RuleOptions, facts: LogFacts = FACTS, missingAsAbsent = false) {
@@ -56,7 +57,7 @@ describe("the clients of requests", () => {
           expect(reader.clientOf(requestAt(0, ip))).toBe(clientAddress(headers, 64));
         }
       }),
-      { numRuns: 500 },
+      propertyRuns(500),
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { propertyRuns } from "../../suite/runs.ts";
 import { requestAt, START, suggestionFor } from "./counted.ts";
 import { naiveWindow } from "./naive.ts";
 
@@ -39,7 +40,7 @@ describe("the numbers of a suggestion", () => {
           expect(clients).toBe(expectedClients);
         }
       }),
-      { numRuns: 150 },
+      propertyRuns(150),
     );
   });
 
@@ -63,7 +64,7 @@ describe("the numbers of a suggestion", () => {
           expect(counts.get(`${client} ${minute}`)).toBe(count);
         }
       }),
-      { numRuns: 100 },
+      propertyRuns(100),
     );
   });
 

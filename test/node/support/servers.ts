@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, inject } from "vitest";
 import { type FaultyRest, startFaultyRest } from "../../../dev/faulty-rest.ts";
-import type {} from "../../../dev/provided-redis.ts";
+import type {} from "../../../dev/provided.ts";
 import { type Origin, startOrigin } from "./origin.ts";
 
 /** The stores that a Worker calls over the network. */

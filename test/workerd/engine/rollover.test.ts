@@ -4,6 +4,7 @@ import { createEngineStore } from "../../../dev/engine-store.ts";
 import type { Demand, Tally } from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import { counter } from "../../suite/counters.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 
 const MINUTE = 60_000;
@@ -59,6 +60,6 @@ describe("a counter that rolls over", () => {
         if (admitted) expect(capacity - tally.count).toBe(value);
       }
     });
-    await fc.assert(property, { seed: 20_260_101, numRuns: 2000 });
+    await fc.assert(property, propertyRuns(2000));
   });
 });

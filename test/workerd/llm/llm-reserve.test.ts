@@ -9,6 +9,7 @@ import {
 import { llmReserve } from "../../../src/llm/index.ts";
 import { MAX_REQUEST_LENGTH } from "../../../src/llm/llm-reserve.ts";
 import { MAX_TOKENS } from "../../../src/llm/token-counts.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 import { streamOf } from "./streams.ts";
 
 const URL = "https://llm.example.com/v1/chat/completions";
@@ -223,7 +224,7 @@ it("reads the same fields as JSON.parse", () => {
       }
       expect(fields).toEqual(new Map(expected.map(([name, value]) => [fold(name), value])));
     }),
-    { numRuns: 500 },
+    propertyRuns(500),
   );
 });
 

@@ -12,6 +12,7 @@ import {
 } from "../../../src/stores/batch.ts";
 import { createUpstashEntries } from "../../../src/stores/upstash/upstash-store.ts";
 import { bans, counter } from "../../suite/counters.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 
 const TIMEOUT_MS = 1000;
@@ -289,7 +290,7 @@ describe.each<[string, Decide]>([
           );
         },
       ),
-      { numRuns: name === "a Durable Object" ? 40 : 120 },
+      propertyRuns(name === "a Durable Object" ? 40 : 120),
     );
   });
 });

@@ -2,7 +2,7 @@ import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { conformance } from "../../suite/conformance.ts";
 import { withBreaker } from "../../suite/wrappers.ts";
 
-const options = { runs: 1000, back: [1, 999], bans: true };
+const options = { sequences: 1000, back: [1, 999], bans: true };
 
 for (const [name, clients] of [
   ["a breaker over one store", 1],

@@ -6,7 +6,7 @@ const createStore = () =>
   createDurableObjectStore({ namespace: env.COUNTERS, prefix: "conformance", timeoutMs: 10_000 });
 
 conformance("Durable Objects", createStore, {
-  runs: 150,
+  sequences: 150,
   back: [1, 999],
   // If one of a group's objects denies, the other objects take their charges back. By then,
   // counters that roll over have already moved to the current window in these other objects.

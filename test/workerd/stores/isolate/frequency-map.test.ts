@@ -6,6 +6,7 @@ import {
   FrequencyMap,
   recentUsesAt,
 } from "../../../../src/stores/isolate/frequency-map.ts";
+import { propertyRuns } from "../../../suite/runs.ts";
 
 const NOW = 1_700_000_100_000;
 /** The number of entries that an eviction examines. */
@@ -172,7 +173,7 @@ describe("a frequency map", () => {
     });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 12 }), fc.array(step, { maxLength: 100 }), run),
-      { seed: 20_260_102, numRuns: 500 },
+      propertyRuns(500),
     );
     function run(max: number, steps: { key: number; passMs: number; remove: boolean }[]) {
       const { map, evicted, use } = mapOf(max);

@@ -5,6 +5,7 @@ import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts"
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
+import { propertyRuns, runs } from "../../../suite/runs.ts";
 import { answersFrom, verdictOf } from "../../../suite/verdict.ts";
 import { counter, flushPromises, leasesOver, stopClock } from "./leases-setup.ts";
 
@@ -254,9 +255,9 @@ describe("isolates with leases", () => {
         expectWithinLimits(quotas, admissions);
         admitted += admissions.length;
       }),
-      { seed: 20_260_105, numRuns: 1000 },
+      propertyRuns(1000),
     );
-    expect(admitted).toBeGreaterThan(50_000);
+    expect(admitted).toBeGreaterThan(runs(50_000));
   });
 
   const races = fc.record({
@@ -299,7 +300,7 @@ describe("isolates with leases", () => {
         }
         expect(admitted).toBe(limit);
       }),
-      { seed: 20_260_106, numRuns: 60 },
+      propertyRuns(60),
     );
   });
 
@@ -356,7 +357,7 @@ describe("isolates with leases", () => {
         for (const one of each) expect(one).toBeLessThanOrEqual(limit);
         expect(counts?.[0]).toBeLessThanOrEqual(shared);
       }),
-      { seed: 20_260_107, numRuns: 60 },
+      propertyRuns(60),
     );
   });
 });

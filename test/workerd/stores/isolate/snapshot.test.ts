@@ -8,6 +8,7 @@ import {
   tallyOf,
 } from "../../../../src/stores/isolate/lease-book.ts";
 import { counter } from "../../../suite/counters.ts";
+import { propertyRuns } from "../../../suite/runs.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of the minute with window number 28333335. */
 const NOW = 1_700_000_100_000;
@@ -118,7 +119,7 @@ describe("a snapshot by the store's clock", () => {
         if (banMs > 0) expect(reported.banMs).toBeGreaterThanOrEqual(banLeft);
         expect(reported.banMs).toBeLessThanOrEqual(banMs === 0 ? 0 : Math.max(0, banLeft + backMs));
       }),
-      { seed: 20_260_103, numRuns: 1000 },
+      propertyRuns(1000),
     );
   });
 
@@ -135,7 +136,7 @@ describe("a snapshot by the store's clock", () => {
         });
         expect(new Set(ends)).toEqual(new Set([NOW + MINUTE]));
       }),
-      { seed: 20_260_104, numRuns: 200 },
+      propertyRuns(200),
     );
   });
 });

@@ -3,6 +3,6 @@ import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { conformance } from "../../../suite/conformance.ts";
 
 conformance("a denial cache", () => withDenialCache(createMemoryStore()), {
-  runs: 2000,
+  sequences: 2000,
   bans: true,
 });

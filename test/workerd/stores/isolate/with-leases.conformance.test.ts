@@ -27,9 +27,9 @@ function overStore(store: Store): Store {
   };
 }
 
-conformance("leases", () => overStore(createMemoryStore()), { runs: 3000, bans: true });
+conformance("leases", () => overStore(createMemoryStore()), { sequences: 3000, bans: true });
 
 conformance("leases over a denial cache", () => overStore(withDenialCache(createMemoryStore())), {
-  runs: 2000,
+  sequences: 2000,
   bans: true,
 });

@@ -7,7 +7,7 @@ const createStore = () => createUpstashStore({ url, token, clock: "edge", timeou
 
 conformance("Upstash Redis with the edge's clock", createStore, {
   expiresByStoreClock: true,
-  runs: 300,
+  sequences: 300,
   // The clock goes back only by whole ticks, because a key lives for the rest of its window in real
   // time, and must not expire while a sequence runs.
   back: [20_000, 100_000],

@@ -12,8 +12,16 @@ export interface ProvidedRedis {
   readonly restToken: string;
 }
 
+/** How the property tests of a run draw their cases. */
+export interface ProvidedPropertyTests {
+  /** Whether all cases run, or a tenth of them. */
+  readonly isLong: boolean;
+  readonly seed: number;
+}
+
 declare module "vitest" {
   interface ProvidedContext {
     redis: ProvidedRedis;
+    propertyTests: ProvidedPropertyTests;
   }
 }

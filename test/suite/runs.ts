@@ -1,0 +1,17 @@
+import { inject } from "vitest";
+import type {} from "../../dev/provided.ts";
+
+const { isLong, seed } = inject("propertyTests");
+
+/** The seed of all property tests. The run prints the seed, and WEIR_TEST_SEED sets it. */
+export const SEED = seed;
+
+/** Returns a tenth of a number of random cases, or the whole number in `npm run test:long`. */
+export function runs(cases: number): number {
+  return isLong ? cases : Math.ceil(cases / 10);
+}
+
+/** Returns the parameters of fast-check for a property with this number of cases in a long run. */
+export function propertyRuns(cases: number): { readonly numRuns: number; readonly seed: number } {
+  return { numRuns: runs(cases), seed };
+}
