@@ -15,6 +15,9 @@ const ALONE = [
   "test/workerd/stores/durable-object/open-holds.test.ts",
 ];
 
+/** Tests of tools, of pages and of packages. They need minutes, and `npm run check` runs them. */
+const TOOLS = "test/node/{bench,create,docs,examples,fuzz,package,scripts,soak}/**/*.test.ts";
+
 const inWorkerd = {
   extends: true as const,
   plugins: [
@@ -52,8 +55,10 @@ export default defineConfig({
           name: "node",
           environment: "node",
           include: ["test/{node,chaos,evasion}/**/*.test.ts"],
+          exclude: [TOOLS],
         },
       },
+      { extends: true, test: { name: "tools", environment: "node", include: [TOOLS] } },
       {
         extends: true,
         test: {

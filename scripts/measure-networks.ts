@@ -12,7 +12,7 @@ const count = Number(process.argv[2] ?? 10_000);
  * runs.
  */
 const WORKER = `
-import { networks } from "./src/config/network-set.ts";
+import { networks } from "./src/config/address.ts";
 import { readClient } from "./src/request/headers.ts";
 import * as v from "valibot";
 
