@@ -47,8 +47,7 @@ function isDue(subject: string, intervalMs: number): boolean {
 
 /**
  * Logs which rule denied a request, which rules in shadow mode would have denied it, why the decision or one of its
- * rules is undecided, and why this isolate decided alone. Logs nothing else, and no mark, because the origin gets the
- * marks.
+ * rules is undecided, and why this isolate decided alone. Logs no marks, because the origin gets them.
  *
  * @param denialsPerSecond the maximum number of lines about denials: the field `denialLog`
  * @param request undefined for calls of programs

@@ -30,8 +30,9 @@ export interface RateLimitVariables {
    * rule applies, if the request is undecided, or if this isolate decided it alone (`onError: "local"`).
    *
    * If several middlewares decide a request, the list has the quotas of all of them, in the order in which the
-   * middlewares run. Changing the list has no effect on the response. The RateLimit headers include charges by the
-   * response (`count`, `cost: "header:NAME"`), but the list does not.
+   * middlewares run. Changing the list has no effect on the response. The list is set before the app
+   * runs, so it lacks charges that depend on the response (`count`, `cost: "header:NAME"`). The RateLimit headers
+   * include these charges.
    */
   readonly rateLimit: readonly Quota[];
 }

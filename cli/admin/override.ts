@@ -132,7 +132,7 @@ export async function override(options: OverrideOptions): Promise<Printed> {
 /** The longest time until an override ends. */
 const MAX_SECONDS = 365 * 86_400;
 
-/** Returns the length of time as the API reads it. */
+/** Checks the value of `--for`. Returns a number of seconds or a text such as `2h`, as the API accepts both. */
 function readExpiry(given: string | undefined): string | number {
   if (given === undefined) {
     throw wrongOptions("An override always has an end. Add --for with a time, such as --for 2h.");

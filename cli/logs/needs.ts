@@ -16,7 +16,7 @@ export interface ReportNote {
   readonly text: string;
 }
 
-/** Returns the fact that states a header field of requests. */
+/** Returns the name of the fact for a header field of requests. */
 function headerFact(name: string): string {
   return name === "host" ? name : `header:${name}`;
 }
@@ -31,7 +31,7 @@ export function showsPreflights(facts: LogFacts): boolean {
   return facts.has("header:origin") && facts.has("header:access-control-request-method");
 }
 
-/** Returns the fact that states the value of a part of a key; undefined if every log states it. */
+/** Returns the name of the fact from which a part of a key gets its value; undefined if no log needs to state it. */
 function factOf(part: KeyPart): string | undefined {
   switch (part.kind) {
     case "ip":

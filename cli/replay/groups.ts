@@ -30,7 +30,7 @@ export interface RuleVerdict {
   readonly denied: boolean;
   /**
    * The first window that denied, or the rule's first window; milliseconds since the Unix epoch. With `start:
-   * "spread"`, each client has windows of its own, so the window at a multiple of its length stands for all.
+   * "spread"`, each client's windows start at another time. This field then has the start without that offset.
    */
   readonly windowStart: number;
   readonly windowEnd: number;
@@ -55,7 +55,7 @@ export interface AppliedClient extends CountedClient {
   readonly index: number;
   /** The client, as reports show it. */
   readonly text: string;
-  /** The counters. The clients of a plain rule share them, so the identity may be missing in their keys. */
+  /** The counters. All clients of a plain rule share them, so their keys may lack the client's identity. */
   readonly ruleCounters: readonly RuleCounter[];
   /** The counters with the client's keys. */
   readonly keyedCounters: readonly RuleCounter[];

@@ -149,7 +149,7 @@ const NO_PLACE: Place = {
   host: "",
 };
 
-/** The initial value of a field for a request. */
+/** The request of a reader that has read no line yet. */
 export const NO_REQUEST: LogRequest = {
   at: 0,
   method: "GET",

@@ -22,8 +22,7 @@ export class NumberCounts {
    * @param share above 0, at most 1
    */
   quantile(share: number): number {
-    // Without the rounding, 0.95 of 20 numbers could be a little above 19.
-    const wanted = Math.ceil(Number((share * this.total).toPrecision(12)));
+    const wanted = Math.ceil(share * this.total);
     let seen = 0;
     for (const [value, times] of [...this.#times].sort(([one], [other]) => one - other)) {
       seen += times;

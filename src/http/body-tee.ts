@@ -188,10 +188,11 @@ const MAX_MERGED_CHUNKS = 100;
 const MAX_MERGED_BYTES = 16 * 1024;
 
 /**
- * Returns the stream for the client, which also writes to the copies. When the client hangs up, the runtime cancels
- * such a stream at once. It would cancel an identity stream only at the origin's next chunk.
+ * Returns the stream for the client, which also writes to the copies. The stream has a source in
+ * JavaScript, so the runtime cancels it at once when the client hangs up. It would cancel an identity stream only at
+ * the origin's next chunk.
  *
- * For the runtime, writing a chunk of such a stream is much more work than reading a chunk. So chunks that follow
+ * To send a chunk of a JavaScript source is much more work for the runtime than to read a chunk. So chunks that follow
  * each other within two milliseconds are merged. A chunk after a pause does not wait.
  */
 function passThrough(

@@ -90,7 +90,7 @@ export interface RuleCounter {
   readonly appliedRule: AppliedRule;
   readonly rule: Rule;
   readonly window: Window;
-  /** The maximum count if nothing is reserved: the window's capacity, or a shard's share of it. */
+  /** The maximum count without quota of later windows: the window's capacity, or a shard's share of it. */
   readonly capacity: number;
   readonly counter: Demand;
   /** The shard that counts the request; undefined if the rule has no shards. */

@@ -141,7 +141,7 @@ function outputIn({ text, length }: BodyText, unlimited: number): number {
   const thoughtFields = foldNames(isObject(thinking) ? thinking : {});
   if (!fields || !thoughtFields) return Number.POSITIVE_INFINITY;
   const limits = LIMIT_FIELDS.map((name) => countIn(fields.get(name), 0));
-  // Anthropic's thoughts are part of the answer, and may be longer than `max_tokens`.
+  // Anthropic counts thinking tokens as part of the answer. `budget_tokens` may be greater than `max_tokens`.
   const thoughts = countIn(thoughtFields.get("budget_tokens"), 0);
   const each = Math.max(Math.max(...limits) || unlimited, thoughts);
   // The model writes `best_of` answers, and returns `n` of them.

@@ -141,7 +141,12 @@ interface Scenario {
   readonly steps: readonly { readonly passMs: number; readonly operation: Operation }[];
 }
 
-function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOptions>, "sequences">) {
+function scenario({
+  back,
+  backAcross,
+  blocks,
+  bans,
+}: Omit<Required<ModelSuiteOptions>, "sequences">) {
   const ticks = (max: number) => fc.nat({ max }).map((count) => count * TICK);
   const quota: fc.Arbitrary<Quota> = fc
     .record({

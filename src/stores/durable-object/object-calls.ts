@@ -74,8 +74,8 @@ const MAX_OBJECTS = 4096;
 const MUST_WAIT = new StoreError("timeout", "an open hold has the quota");
 
 /**
- * Decides groups, or parts of groups, that one object stores. While a call to the object is in flight, new groups
- * wait for the next call, which carries all of them. A group that must wait for a hold has its own call, so that no
+ * Decides groups, or parts of groups, whose counters are all in one object. While a call to an object is in flight,
+ * new groups for the object wait for the next call, which carries all of them. A group that must wait for a hold has its own call, so that no
  * other group waits for the hold.
  */
 export class ObjectCalls {

@@ -465,7 +465,7 @@ local function decideTimes(counters, times)
   return true
 end
 
--- `costIn(c, window)`: the cost; 0 if the charge belongs to another window than the count.
+-- `costIn(c, window)`: the cost to add in this window; 0 if the cost was charged in another window.
 local function costIn(c, window)
   return (not c.chargedIn or c.chargedIn == window) and c.cost or 0
 end

@@ -39,7 +39,7 @@ async function fetchPage(url: string): Promise<Document | undefined> {
 }
 
 function takeOver(page: Document): void {
-  // New parts, such as the charts after the first request, need the whole page.
+  // A part that this page lacks, such as a chart of the first traffic, needs a reload.
   const hasNewParts = [...page.querySelectorAll("[data-live]")].some(
     ({ id }) => !document.getElementById(id),
   );
