@@ -258,7 +258,7 @@ describe("the packed package", () => {
   it("has types with the comments that editors show", async () => {
     const types = await readFile(join(project, "node_modules/edge-weir/src/config/rule.d.ts"));
     expect(String(types)).toMatch(
-      /Which value tells clients apart.*@default "ip".*readonly key\?:/s,
+      /The value that distinguishes clients.*@default "ip".*readonly key\?:/s,
     );
   });
 
