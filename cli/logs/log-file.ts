@@ -209,10 +209,10 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const isJson = format === "json" && !isEmpty;
   const absent = isJson ? absentFields(name, lines, fields) : undefined;
   if (first.length === 0 && !isEmpty) {
-    // A user who names the format may know that the requests come later.
     if (recognised !== undefined && recognised !== format) {
       throw unknownFormat(name, `the format ${format}`);
     }
+    // With a named format, the requests may begin later in the file.
     if (isJson && options.format === undefined) throw noRequestsError(name, lines);
   }
   return {

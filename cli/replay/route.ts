@@ -24,7 +24,7 @@ interface Source {
   readonly anyPath: Route | undefined;
 }
 
-/** A path may have 75 variants, and may match hundreds of rules. Such routes are not cached. */
+/** Larger routes are not cached: a path may have 75 variants, and match hundreds of rules. */
 const MAX_CACHED_VARIANTS = 4;
 const MAX_CACHED_RULES = 16;
 /** The maximum number of cached routes for each method and host. They usually take 2 MB. */

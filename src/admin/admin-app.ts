@@ -94,7 +94,7 @@ const MAX_BODY = 64 * 1024;
 
 /**
  * Creates the app that answers requests below `/_weir/`. The caller has checked the credential (see `AdminBindings`).
- * Without an operator, the caller passes only requests to the log-in page.
+ * Without an operator, only requests for the log-in page reach this app.
  */
 export function createAdminApp(): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();

@@ -101,7 +101,7 @@ export interface PartialCost {
   readonly atLeast: number;
 }
 
-/** The result of a settle function. If it is any other value, the cost is unknown. */
+/** A whole number or a partial cost. After any other result, the cost is unknown. */
 export type CustomSettleValue = CustomCostValue | PartialCost;
 
 /**

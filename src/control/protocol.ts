@@ -77,7 +77,7 @@ export interface StatisticsReport {
   readonly clients: readonly LimitedClient[];
   /**
    * The time from which `clients` are counted, in milliseconds since the Unix epoch. Clients are stored by hour. So
-   * with minutes, this is the start of the hour that contains the query's `from`. Undefined if the control object has
+   * with the resolution `minute`, this is the start of the hour that contains the query's `from`. Undefined if the control object has
    * an older version.
    */
   readonly clientsFrom?: number;

@@ -79,7 +79,7 @@ export interface Adjustment extends Counter {
   /** The quota to add; negative for a refund. */
   readonly cost: number;
   /**
-   * The number of the window in which the changed quota was charged. If the count belongs to another window, the
+   * The number of the window in which the original cost was charged. If the count belongs to another window, the
    * count stays unchanged, because quota of an ended window cannot be given back.
    */
   readonly chargedIn?: number;

@@ -122,7 +122,7 @@ class DenialCache {
   #snapshotOf(counter: Demand, now: number): CounterSnapshot | undefined {
     const id = counterId(counter);
     const entry = this.#counters.peek(id);
-    // A rule in shadow mode has its own bans.
+    // In shadow mode, a rule has other bans.
     if (!entry || entry.snapshot.shadow !== counter.shadow) return undefined;
     const { snapshot, receivedAt } = entry;
     const isRecent = receivedAt <= now && now < receivedAt + MAX_AGE_MS;
