@@ -70,7 +70,7 @@ export type Severity = "ok" | "unknown" | "warning" | "fault";
 
 /** What `weir check` and `weir doctor` report. No text contains a secret. */
 export interface Finding {
-  /** The stable name, which the page of the command explains. */
+  /** The stable name, which docs/codes.md explains. */
   readonly code: string;
   readonly severity: Severity;
   /** The effect of a setting, or a measured value, as a sentence without its full stop. */

@@ -9,7 +9,7 @@ type Signal = keyof typeof EXIT_CODES;
 /** A second signal within this time, in milliseconds, is ignored. */
 const SAME_INTERRUPTION_MS = 1000;
 
-/** Watches signals, so that a run can remove its keys before it ends. */
+/** Watches signals, so that a run can delete its keys from the database before it ends. */
 interface Interruption {
   /** The exit code of the signal that ended the run; undefined if there was none. */
   exitCode(): number | undefined;

@@ -20,7 +20,7 @@ const TIMEOUT_MS = 30_000;
 
 /**
  * The modules that exist only in a Worker. A file may import them for its functions, which a check does not call. If
- * the file uses an exported name while it is loaded, the function in this table returns the cure.
+ * the file uses an export of a module while it loads, the module's function returns the cure.
  */
 const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
   "edge-weir": (name) =>
@@ -86,7 +86,7 @@ function exactly(module: object, explain: (name: string) => string): object {
   const isOptional = (name: string | symbol) =>
     typeof name === "symbol" || name === "default" || name === "then";
   return new Proxy(Object.assign({ __esModule: true }, module), {
-    // The loader reads a name only if the module has it.
+    // The loader calls `get` only for names that `has` accepts.
     has: (target, name) => name in target || !isOptional(name),
     get(target, name) {
       if (name in target || isOptional(name)) return Reflect.get(target, name);
@@ -138,7 +138,7 @@ export async function loadConfig(file: string, option = "--config"): Promise<Loa
 }
 
 /**
- * Returns the reason why a path cannot be the file of a configuration. It does not read the file.
+ * Returns why a path cannot be the file of a configuration, without reading the file.
  */
 async function pathFault(file: string, option: string): Promise<string | undefined> {
   const stats = await stat(file).catch(() => undefined);
@@ -155,7 +155,7 @@ async function pathFault(file: string, option: string): Promise<string | undefin
 async function read(path: string): Promise<object> {
   if (extname(path) === ".json") return { default: await parseJson(await readFile(path, "utf8")) };
   const module = await loadModule(path);
-  // Such a file may set module.exports, which is its default export for wrangler.
+  // A .cts file may set module.exports, which is its default export for wrangler.
   const isCommonJs = !("default" in module) && extname(path) === ".cts";
   return isCommonJs ? { default: module } : module;
 }
@@ -166,7 +166,7 @@ async function read(path: string): Promise<object> {
  */
 async function explainedFaults(error: ConfigError): Promise<readonly Fault[]> {
   const faults = await withoutNodeEnv(() => faultsIn(inputOf(error)));
-  // An error from another version of Weir has no input, or its input is valid in this version.
+  // An error from another version of Weir may have no input, or one that is valid in this version.
   return inputOf(error) === undefined || faults.length === 0 ? error.faults : faults;
 }
 
@@ -183,7 +183,7 @@ function isConfigError(error: unknown): error is ConfigError {
   );
 }
 
-/** How many faults of a configuration are printed. `weir check` prints all. */
+/** How many faults of a configuration a command prints. Only `weir check` prints all. */
 const LISTED_FAULTS = 5;
 
 /**

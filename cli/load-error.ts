@@ -30,7 +30,7 @@ const ADVICE: readonly Advice[] = [
   },
 ];
 
-/** The folder of the commands' own code. Its frames do not help the author of a configuration. */
+/** The folder of the commands' own code. Stack frames in it do not help the author of a configuration. */
 const OWN_FOLDER = dirname(fileURLToPath(import.meta.url)) + sep;
 
 /**
@@ -71,7 +71,7 @@ export async function parseJson(text: string, isJsonc = false): Promise<unknown>
   throw new SyntaxError(`${reason} (line ${before.length}, column ${column})`);
 }
 
-/** Returns the error's name and message, in the words of the file and not of the compiled code. */
+/** Returns the error's name and message, with the names of the file, not of the compiled code. */
 function headlineOf({ name, message }: Error): string {
   // The loader reports `ParseError: <reason>`, followed by a line with the place.
   const [, reason, place] = /^(?:\w+: )?ParseError: (.*?) *\n *(\S+:\d+):\d+$/s.exec(message) ?? [];
@@ -80,8 +80,8 @@ function headlineOf({ name, message }: Error): string {
 }
 
 /**
- * Returns the lines of the stack that belong to the file and its imports. They have no columns,
- * because the loader keeps only the lines.
+ * Returns the lines of the stack that belong to the file and its imports. They have no columns, because the loader
+ * keeps only line numbers.
  */
 function framesOf({ message, stack = "" }: Error): string[] {
   return stack

@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import { explainLoadError } from "./load-error.ts";
 import { jsonText } from "./print/text.ts";
 
-/** Errors of the standard output, such as of a full disk. */
+/** Errors of the standard output, such as a full disk. */
 export interface OutputErrors {
   /** Reports the first error. Call it when everything has been written. */
   report(): void;
@@ -96,10 +96,10 @@ export async function runGuarded<T>(run: () => Promise<T>, options: GuardOptions
   };
   const fail = () => reject(new Error(unsettled));
   const timer = setTimeout(fail, timeoutMs);
-  // If nothing else is pending, Node emits this event, and then ends without a message.
+  // If nothing else is pending, Node emits `beforeExit`, and then ends without a message.
   timer.unref();
   process.once("beforeExit", fail);
-  // Unhandled rejections come here too. The listener of the whole command would end the process.
+  // Node reports unhandled rejections as this event too. The command's own listener would end the process.
   const others = process.listeners("uncaughtException");
   process.removeAllListeners("uncaughtException");
   process.on("uncaughtException", reject);

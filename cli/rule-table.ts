@@ -8,7 +8,7 @@ import { table } from "./print/text.ts";
 import type { FiledRule } from "./warnings/rules.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
-/** The maximum number of list items in a row, so that a rule with fifty paths stays readable. */
+/** How many items of a long list are printed, so that a rule with fifty paths stays readable. */
 const LISTED = 3;
 
 /** Returns a table with one line for each rule. */

@@ -24,7 +24,7 @@ function printing<Options>(
       const { json, text } = await command(options);
       console.log(options.json ? JSON.stringify(json, null, 2) : text);
     } catch (error) {
-      // A field that is missing in an answer appears as this error when the answer is printed.
+      // If an answer lacks a field, formatting the answer throws a TypeError.
       throw error instanceof TypeError ? otherForm(kind === "change") : error;
     }
   };

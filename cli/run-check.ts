@@ -42,7 +42,7 @@ export interface CheckResult {
   readonly findings: readonly CheckFinding[];
   /** Whether the faults must stop a deploy. */
   readonly isFatal: boolean;
-  /** Why these faults do not block the deploy, and the setting that makes them block it. */
+  /** Why the faults do not stop a deploy, and the setting that makes them stop it. */
   readonly note?: string;
   /** The exit code and the notice of a failed check in `wrangler dev`; undefined outside of `wrangler dev`. */
   readonly dev?: DevOutcome | undefined;
@@ -226,7 +226,7 @@ export async function runCheck({ json, strict, ...options }: RunOptions): Promis
 
 /** The result of a check that failed in `wrangler dev`. */
 interface DevOutcome {
-  /** A sentence about requests that arrive before the author corrects the problem. */
+  /** A sentence about the effect of the problem on `wrangler dev`. */
   readonly notice: string;
   readonly exitCode: 0 | 1;
 }
@@ -250,7 +250,7 @@ function devOutcome(
   if (loaded.kind === "valid") {
     return { notice: "These findings stop a deploy, but not wrangler dev.", exitCode: 0 };
   }
-  // With any other NODE_ENV, `defineConfig` throws in wrangler's bundle.
+  // With a NODE_ENV other than these two, `defineConfig` throws in wrangler's bundle.
   const isDevelopment = NODE_ENV === "" || NODE_ENV === "development";
   if (loaded.kind === "faulty" && isDevelopment) {
     return {

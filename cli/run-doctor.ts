@@ -35,7 +35,7 @@ const MAX_RUN_MS = 120_000;
  */
 export async function runDoctor(options: DoctorOptions): Promise<number> {
   const { at } = options;
-  // A Worker has its own configuration.
+  // A Worker at --at has its own configuration, so this command loads none for it.
   const examineSubject =
     at === undefined ? await databaseExaminer(options) : await workerExaminer(at, options);
   const stopping = new AbortController();

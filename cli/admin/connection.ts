@@ -29,15 +29,15 @@ const TOKEN_NAMES = ["WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"] as const;
 
 /** Where to look for the token. */
 interface CredentialOptions {
-  /** Weir's configuration. Wrangler's configuration is in the same folder. @default "weir.config.ts" */
+  /** Weir's configuration. By default, wrangler's is in the same folder. @default "weir.config.ts" */
   readonly config?: string;
   readonly env?: string;
   readonly wrangler?: string;
 }
 
 /**
- * Finds the token of an operator. An environment variable comes before all files, even if it has only the token for
- * reading: the token of `.dev.vars` must not reach a deployment that has a token of its own.
+ * Finds the token of an operator. An environment variable comes before all files, even the variable of the token for
+ * reading: if one is set, a deployment must not get the token of `.dev.vars`.
  *
  * @throws {CommandFailure} if there is no token, or if it cannot be sent in a header field
  */
@@ -83,7 +83,7 @@ async function fromFiles(
 
 /** A call to a server that may have Weir's admin API. */
 interface Call {
-  /** The origin of the URL. */
+  /** The origin of the server's URL. */
   readonly place: string;
   readonly method: string;
   readonly token: Setting;
@@ -130,7 +130,7 @@ function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & string): An
   throw new CommandFailure(EXIT.unavailable, notWeir(answer));
 }
 
-/** The maximum length of a message in an answer. Weir's longest ones name a cause and a cure. */
+/** The maximum length of a message in an answer. Weir's longest messages name a cause and a cure. */
 const MAX_MESSAGE = 350;
 
 function refused(
@@ -166,7 +166,7 @@ function redirected({ response, place, token, atOption }: RawAnswer): CommandFai
   );
 }
 
-/** With a wrong token, Weir answers as if it had no admin API. So the true reason is unknown. */
+/** With a wrong token, Weir answers as if it had no admin API. So the reason for the answer is unknown. */
 function notWeir({ response, text, place, token, atOption }: RawAnswer): string {
   const type = response.headers.get("content-type") ?? "";
   const kind =
@@ -232,9 +232,9 @@ export interface ConnectionOptions extends CredentialOptions {
 /** Calls that change nothing, although their method is POST. */
 const READING = new Set(["peek", "explain"]);
 
-/** The maximum size of an answer. A report of a year has fewer bytes. */
+/** The maximum size of an answer. Statistics of a year are smaller. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** The deadline of a call, in milliseconds. It is longer than the longest `timeoutMs`. */
+/** The deadline of a call, in milliseconds. It is longer than most values of `timeoutMs`. */
 const CALL_TIMEOUT_MS = 20_000;
 
 /**

@@ -132,7 +132,7 @@ export async function override(options: OverrideOptions): Promise<Printed> {
 /** The longest time until an override ends. */
 const MAX_SECONDS = 365 * 86_400;
 
-/** Checks the value of `--for`. Returns a number of seconds or a text such as `2h`, as the API accepts both. */
+/** Checks the value of `--for`. Returns a number of seconds or a text such as `2h`: the API accepts both. */
 function readExpiry(given: string | undefined): string | number {
   if (given === undefined) {
     throw wrongOptions("An override always has an end. Add --for with a time, such as --for 2h.");
@@ -146,7 +146,7 @@ function readExpiry(given: string | undefined): string | number {
   );
 }
 
-/** The answer to a change. The values that an operator gives can fit several clients of one rule. */
+/** The answer to a change. If an operator's values fit several clients of a rule, each gets an override. */
 interface Changed {
   readonly override: Override;
   readonly overrides?: readonly Override[];
@@ -194,7 +194,7 @@ function removedLines(overrides: readonly Override[]): string[] {
   return overrides.map((each) => printable(`Removed: ${whoseText(each)}.`));
 }
 
-/** Only the Worker can compute identities, because their hash may need its secret. */
+/** Only the Worker can compute identities, because an identity's hash may need the Worker's secret. */
 async function identitiesOf(
   api: Connection,
   selector: ClientSelector,

@@ -83,7 +83,7 @@ async function requireSelector(options: SelectorOptions): Promise<ClientSelector
   );
 }
 
-/** Reads one line for each name, so that no key lands in the history of the shell. */
+/** Reads a line of standard input for each name, so that no API key gets into the shell's history. */
 async function readHidden(names: readonly string[]): Promise<Record<string, string>> {
   const lines = process.stdin.isTTY
     ? await askHidden(names)
@@ -114,7 +114,7 @@ async function askHidden(names: readonly string[]): Promise<string[]> {
 /**
  * Finds a rule of the Worker by its name.
  *
- * @throws {CommandFailure} with a similar name, or with all names, if there is none
+ * @throws {CommandFailure} if there is no such rule, with a similar name or with all names
  */
 export async function findRule(api: Connection, name: string): Promise<RuleView> {
   return ruleNamed(await fetchRules(api), name);
@@ -125,7 +125,7 @@ async function fetchRules(api: Connection): Promise<readonly RuleView[]> {
   return rules;
 }
 
-/** @throws {CommandFailure} with a similar name, or with all names, if there is none */
+/** @throws {CommandFailure} if there is no such rule, with a similar name or with all names */
 function ruleNamed(rules: readonly RuleView[], name: string): RuleView {
   const found = rules.find((each) => each.name === name);
   if (found) return found;
@@ -191,7 +191,7 @@ function reportText(clients: readonly ClientReport[], rules: readonly RuleView[]
   return clients.map((each) => clientText(each, overrides.get(each.rule))).join("\n\n");
 }
 
-/** @param ruleOverride the override of all clients of the rule */
+/** @param ruleOverride the override for all clients of the rule */
 function clientText(report: ClientReport, ruleOverride: Override | undefined): string {
   const { rule, client, countedBy, quotas, banMs, override } = report;
   const by = countedBy === undefined ? "" : `, counted by ${countedBy}`;

@@ -81,7 +81,7 @@ async function fetchReport(
   return await api.call<StatisticsReport>("GET", `statistics?${query}`, "buckets");
 }
 
-/** Minutes are kept for a day, and hours for a month. */
+/** The Worker keeps sums of minutes for a day, and sums of hours for a month. */
 function coarsest(lastMs: number): Resolution {
   if (lastMs <= DAY_MS) return "minute";
   return lastMs <= 30 * DAY_MS ? "hour" : "day";

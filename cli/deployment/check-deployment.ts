@@ -6,7 +6,7 @@ import { routeFindings, sameRouteWarnings } from "./routes.ts";
 import { secretWarnings, sharedPrefixWarnings, varFindings } from "./vars.ts";
 import { controlFindings, exposureWarnings, storeFindings, workerFindings } from "./worker.ts";
 
-/** One check of one deployment. The last argument is all deployments. */
+/** A check of one deployment. The last argument is all deployments; for COMPARISONS, those to compare with. */
 type Check = (
   config: Config,
   deployment: Deployment,
@@ -25,7 +25,7 @@ const CHECKS: readonly Check[] = [
   routeFindings,
 ];
 
-/** The checks of two deployments. The last argument is the deployments to compare with. */
+/** The checks that compare a deployment with others. */
 const COMPARISONS: readonly Check[] = [sameRouteWarnings, sharedPrefixWarnings];
 
 /**

@@ -121,7 +121,7 @@ export async function loadDeployments(
   }
 }
 
-/** Bindings other than `services` that forward requests. */
+/** Wrangler's fields, besides `services` and `assets`, for bindings with a method `fetch`. */
 const FETCHERS = ["mtls_certificates", "vpc_services", "vpc_networks"];
 
 async function deploymentOf(
@@ -211,12 +211,12 @@ async function readMainModule(folder: string, path: string | undefined): Promise
   }
   const file = resolve(folder, path);
   const source = await readFile(file, "utf8").catch(() => undefined);
-  // A part of a string that looks like a comment may be lost too, which does no harm.
+  // Removes comments. It may also remove parts of strings that look like comments, which does no harm.
   const text = source?.replace(/\/\*[\s\S]*?\*\/|(^|[^:"'`])\/\/.*$/gm, "$1");
   return {
     path: relative(folder, file),
     forwards: text !== undefined && /\bexport\s+default\s+weir\s*\(/.test(text),
-    // Another module may call `weir`, unless the text uses Weir in a different way.
+    // Another module may call `weir`, unless the text has one of Weir's other two entrances.
     mayForward:
       text === undefined || /\bweir\s*\(/.test(text) || !/\b(rateLimit|WeirService)\b/.test(text),
   };

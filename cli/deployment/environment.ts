@@ -5,7 +5,7 @@ import type { Deployment } from "./deployment.ts";
 export interface Selection {
   /** The name of the only environment to check; undefined to check all of them. `""` is the top level. */
   readonly environment: string | undefined;
-  /** Whether wrangler runs the check before the deploy of an unknown environment. */
+  /** Whether wrangler runs the check before a deploy, but does not say of which environment. */
   readonly isUnnamedBuild: boolean;
 }
 
@@ -48,8 +48,8 @@ export function unknownEnvironment(
 }
 
 /**
- * Returns whether faults stop the command. If a build does not know its environment, only faults
- * that concern every environment stop it: a fault of `staging` must not stop a deploy of `production`.
+ * Returns whether faults stop the command. If a build does not know its environment, they stop it only if Weir's
+ * configuration or every environment has one: a fault of `staging` must not stop a deploy of `production`.
  */
 export function areFaultsFatal(
   faults: readonly CheckFinding[],

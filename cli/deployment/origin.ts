@@ -113,8 +113,8 @@ function loop(
 
 function isOwnUrl(url: string, { routes, compatibilityFlags }: Deployment): boolean {
   const { hostname } = new URL(url);
-  // On a route, the platform sends a Worker's own request to the zone's origin. On a custom domain, or with this
-  // flag, the platform calls the Worker again.
+  // On a route, the platform sends a Worker's subrequest to the zone's origin. On a custom domain, or with the flag
+  // below, the platform calls the Worker again.
   const isPublic = compatibilityFlags.includes("global_fetch_strictly_public");
   return routes.some(
     (route) => (route.customDomain || isPublic) && patternOf(route).host === hostname,
@@ -126,7 +126,7 @@ function* missingFindings(
   { main, routes, workersDev }: Deployment,
   all: readonly Deployment[],
 ): Iterable<LocalFinding> {
-  // If Weir gets the argument `next`, it needs no origin.
+  // A module that calls `weir` in its own code may pass `next`, and then needs no origin.
   if (!main.forwards) return;
   const other = all.find((each) => textVarOf(each, VAR) !== undefined);
   const cure = other

@@ -54,7 +54,7 @@ export function* routeFindings({ rules }: Config, { routes }: Deployment): Itera
   }
 }
 
-/** Returns a host and a path of the conditions that no route matches; undefined if the routes match all of them. */
+/** Returns a host and a path that the conditions allow but no route matches; undefined if there are none. */
 function missedRequest(match: Conditions, patterns: readonly Pattern[]): string | undefined {
   const hosts = match.hosts?.map((host) => host.replace(/^\*/, "any")) ?? [undefined];
   const paths = match.paths?.flatMap(samplePaths) ?? [undefined];

@@ -10,8 +10,8 @@ export type Table = Readonly<Record<string, unknown>>;
 const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 /**
- * Finds wrangler's configuration in the folder of Weir's configuration. Otherwise, looks in the current folder if
- * that folder contains Weir's configuration.
+ * Finds wrangler's configuration in the folder of Weir's configuration. Otherwise, looks in the current folder, if
+ * Weir's configuration is anywhere below it.
  *
  * @param file the path of Weir's configuration
  */

@@ -12,8 +12,8 @@ export interface Examination {
   readonly config: Pick<Config, "clock" | "prefix" | "timeoutMs">;
   /**
    * The start of all keys that the doctor writes: Weir's prefix, because a token may be limited to it, and a random
-   * name, which no other program uses. No key of a rule starts like this, because a rule's name is followed by a
-   * window, such as `1m`.
+   * name, which no other program uses. No rule has such keys, because in a rule's keys, a window such as `1m` follows
+   * the name.
    */
   readonly ownPrefix: string;
   /** All keys that the doctor may have written. A check adds a key before it writes the key. */
@@ -110,7 +110,7 @@ export async function readInfo({ rest, token }: Examination): Promise<Map<string
 }
 
 /**
- * Checks the eviction policy. INFO has the policy, because CONFIG GET does not return it on Upstash.
+ * Checks the eviction policy. Reads it from INFO, because CONFIG GET does not return it on Upstash.
  *
  * @param info the fields of INFO; empty if the database does not answer INFO
  */

@@ -15,7 +15,7 @@ export function isText(value: unknown): value is string | number {
 export class CallFailure extends Error {
   readonly code: FindingCode;
 
-  /** @param detail the measured value of the finding; contains no secret */
+  /** @param detail the message of the finding; contains no secret */
   constructor(code: FindingCode, detail: string) {
     super(detail);
     this.code = code;

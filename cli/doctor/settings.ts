@@ -43,7 +43,7 @@ export async function readSettings(
 ): Promise<Settings> {
   const selection = selectEnvironments(option, process.env);
   const environment = selection.environment || undefined;
-  // The first step checks that the environment exists, because local files have its name.
+  // Comes before the local files, because it checks the environment, and their names contain it.
   const vars = await wranglerVars(file, wrangler, environment);
   const sources: Source[] = [
     { label: () => "the environment", values: withoutBlanks(process.env) },

@@ -70,7 +70,7 @@ export async function checkVectors(examination: Examination): Promise<DoctorFind
   const { url, token, rest, config } = examination;
   const { client, trace } = createScriptClient(rest);
   const { clock } = config;
-  // The client's own deadline is shorter, because the failure of the client says more.
+  // Longer than the client's own deadline, because the client's failure says more.
   const timeoutMs = 3 * rest.callTimeoutMs;
   const store = createUpstashStore({ url, token, clock, timeoutMs, client });
   const differences: string[] = [];
@@ -115,7 +115,7 @@ async function liveStore(
 ): Promise<LiveStore> {
   const answer = await rest.run(["TIME"]);
   const redisMs = "reply" in answer ? timeIn(answer.reply) : undefined;
-  // With the clock "redis", the store ignores this time, but the windows must contain it.
+  // With the clock "redis", the store ignores this time, but it must be within the windows.
   const now = Math.round((config.clock === "redis" && redisMs) || Date.now());
   // The time of a decision may differ from TIME, for example behind a faulty proxy.
   let decidedAt = now;
@@ -158,7 +158,7 @@ interface Trace {
 }
 
 /**
- * Creates the client with which Weir's own store runs the vectors. It is called like Upstash's client, but bounds its
+ * Creates the client with which Weir's own store runs the vectors. It has the methods of Upstash's client, but bounds
  * answers, and keeps the reasons of failures.
  */
 function createScriptClient(rest: RestClient): { client: UpstashClient; trace: Trace } {

@@ -171,7 +171,7 @@ function otherRulesText(rules: readonly ExplainedRule[], isVerbose: boolean): st
 /**
  * Returns the lines about the conditions of a rule.
  *
- * @param applies whether the rule applies. Some of its exceptions may then hold, but not all of them
+ * @param applies whether the rule applies. Then some parts of its exceptions may hold, but not all
  */
 function conditionLines(
   conditions: readonly ExplainedCondition[],
@@ -199,7 +199,7 @@ function markOf({ field, result }: ExplainedCondition, applies: boolean): string
   return applies ? styled("dim", "–") : styled("red", "✗");
 }
 
-/** Whether a condition is part of an exception: if all its parts hold, the rule does not count the request. */
+/** Whether a condition is a part of an exception. If all parts hold, the rule does not count the request. */
 function isException(field: string): boolean {
   return /^(?:match\.except|exempt)\b/.test(field);
 }

@@ -200,8 +200,7 @@ export async function runExplain(options: ExplainOptions): Promise<void> {
 }
 
 async function byConfig(options: ExplainOptions, now: number): Promise<Explained> {
-  // The request is read first, because its faults are found sooner. Only a path without a host needs the
-  // configuration.
+  // The request is read first, so that its faults are found sooner. Only a path without a host needs the configuration.
   let config: Promise<Config> | undefined;
   const load = () => {
     config ??= requireConfig(options.config);
@@ -228,7 +227,7 @@ function timeOf({ atTime, against }: ExplainOptions): number {
   throw wrongOptions("--at-time must be a time with its zone, such as 2026-12-01T08:00:00Z.");
 }
 
-/** A path without a host belongs to the Worker that explains it. */
+/** A path without a host gets the host of the Worker that explains it. */
 function hostOf(against = ""): DefaultHost {
   const url = URL.parse(against);
   if (!url?.hostname) {
@@ -246,7 +245,7 @@ function printed(explained: Explained, options: ExplainOptions, now: number): st
     if (json) return jsonText({ ...explanation, notes });
     return explanationText(explanation, { isVerbose: verbose === true, now, notes });
   } catch (error) {
-    // A field that is missing in an answer appears as one of these errors when the answer is printed.
+    // If an answer lacks a field, formatting the answer throws one of these errors.
     const isMissing = error instanceof TypeError || error instanceof RangeError;
     throw isMissing && against !== undefined ? otherForm() : error;
   }

@@ -36,7 +36,7 @@ export interface DefaultHost {
   readonly note: string;
 }
 
-/** A request as the words and curl's options describe it. */
+/** A request as the arguments and curl's options describe it. */
 interface Source {
   readonly method: string;
   /** The text that the user gave as a URL. */
@@ -122,7 +122,7 @@ function curlRequest(options: RequestOptions, notes: string[]): Source {
     headers.set("content-type", "application/x-www-form-urlencoded");
     if (body === undefined) {
       notes.push(NO_BODY);
-      // A Worker cannot know the length of an unknown body either.
+      // The length of an unknown body is unknown too.
       headers.set("transfer-encoding", "chunked");
     } else headers.set("content-length", String(Buffer.byteLength(body)));
   }

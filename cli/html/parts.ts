@@ -16,7 +16,7 @@ import type { ComparedClient, DeniedClient, Frequent, ReplayReport } from "../re
 
 /** The maximum length of a text of a log or a configuration in a report, in characters. */
 const MAX_LENGTH = 200;
-/** The maximum length of a sentence of Weir, which may quote such texts, in characters. */
+/** The maximum length of a sentence of Weir, which may quote a log, in characters. */
 const MAX_SENTENCE_LENGTH = 1000;
 
 /** Returns a text of a log or a configuration without invisible characters, and shortened if it is very long. */
@@ -25,7 +25,7 @@ export function shown(text: string, maxLength = MAX_LENGTH): string {
   return clean.length > maxLength ? `${clean.slice(0, maxLength)}…` : clean;
 }
 
-/** Returns a sentence of Weir, in which backticks enclose code. */
+/** Formats a sentence of Weir, in which backticks enclose code. */
 function sentence(text: string): Html {
   const parts = shown(text, MAX_SENTENCE_LENGTH).split(/`([^`]+)`/);
   return html`${parts.map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`;
@@ -63,7 +63,7 @@ export function leftOutRules(all: ReplayReport["leftOut"]): Html | undefined {
   return list("bad", `${formatCount(all.length, "rule")} could not be replayed`, items);
 }
 
-/** The number of items that a notice shows without being opened. */
+/** A notice with more items than this is folded. */
 const VISIBLE_ITEMS = 6;
 
 function list(kind: "warning" | "bad", heading: string, items: readonly Html[]): Html | undefined {

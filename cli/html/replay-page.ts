@@ -342,7 +342,7 @@ function comparedRulesTable({ rules }: Comparison): Html {
 
 /** How many clients all rules together list, so that a report with many rules stays small. */
 const MAX_ROWS = 100;
-/** Each rule lists at least and at most this many clients. */
+/** The minimum and the maximum number of clients that a rule lists. */
 const MIN_RULE_ROWS = 3;
 const MAX_RULE_ROWS = 20;
 /** How many rules have a chart. */
