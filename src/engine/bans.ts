@@ -3,7 +3,7 @@ import type { Counter, ReadRow, Row, Tally } from "./counter.ts";
 
 /**
  * The fields of a counter that determine where its ban is stored. A rule in shadow mode has its own bans and strikes.
- * So no client is already banned when the rule is enforced.
+ * So when a deploy enforces the rule, no client is banned yet.
  */
 type BannedCounter = Pick<Counter, "key" | "shadow">;
 
@@ -16,7 +16,7 @@ function strikesKey({ key, shadow }: BannedCounter): string {
   return shadow ? `${key}:shadow-strikes` : `${key}:strikes`;
 }
 
-/** Whether bans become longer, so that the store counts strikes. */
+/** Whether repeated bans become longer. The store then counts strikes. */
 export function countsStrikes({ ban }: { readonly ban?: Ban | undefined }): boolean {
   return ban !== undefined && ban.lengthsMs.length > 1;
 }
@@ -37,7 +37,7 @@ export function storedBanRows(counter: Counter, { banMs }: Tally): number {
 
 /**
  * Returns the counter twice: as the counter of an enforced rule and of a rule in shadow mode, both with a ban and
- * strikes. So a reset removes all of these rows, even if the rule has no ban now. It ignores the lengths.
+ * strikes. So a reset removes all of these rows, even if the rule has no ban now. Resets ignore the lengths.
  */
 export function inBothModes<Each extends Counter>(counter: Each): Each[] {
   const ban = { lengthsMs: [1, 1], forgetAfterMs: 1 };

@@ -115,7 +115,7 @@ function firstTimeAt(timeZone: string, local: number): number {
   const [earlier, later] = [local - Math.max(before, after), local - Math.min(before, after)];
   if (localTimeAt(timeZone, earlier) === local) return earlier;
   if (localTimeAt(timeZone, later) === local) return later;
-  // The clocks skip the local time between these two times. They change at a whole second.
+  // Between these two times, the clocks skip `local`. Clocks change at a whole second.
   let [last, first] = [earlier, later];
   while (first - last > 1000) {
     const middle = last + Math.floor((first - last) / 2000) * 1000;

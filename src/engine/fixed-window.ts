@@ -134,7 +134,7 @@ export function decideGroup(
   return { verdict: { admitted, tallies }, writes };
 }
 
-/** Returns how many equal requests are admitted, of at most `times`, if they are decided one after the other. */
+/** Returns how many of `times` equal requests are admitted if they are decided one after the other. */
 export function countFitting(
   counters: readonly Demand[],
   times: number,

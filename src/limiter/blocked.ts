@@ -2,7 +2,7 @@ import { type Tally, windowAt, withCost } from "../engine/counter.ts";
 import type { RuleCounter } from "./counters.ts";
 import { decisionOf, type Limited, type RuleVerdict, verdictsOf } from "./decision.ts";
 
-// Denies requests that no counter can admit: the limit is 0, or an operator has blocked the client under the rule
+// Denies requests that are certainly denied: the limit is 0, or an operator has blocked the client under the rule
 // (see `blockedUntil` of AppliedRule). Makes no call to the store, charges nothing, and begins no ban.
 
 /** Whether the client is blocked under the rule of these counters. */

@@ -60,7 +60,7 @@ export async function readClients(
   const all = [...counters];
   for (let at = 0; at < all.length; at += MAX_COUNTERS) {
     const part = all.slice(at, at + MAX_COUNTERS);
-    // An adjustment by 0 returns all counts. A denied decision may lack some of the counts.
+    // An adjustment by 0 returns all counts. A decision would not: a denial may lack some of the counts.
     const read = await store.adjust(
       part.map(([, { counter }]) => withCost(counter, 0)),
       now,

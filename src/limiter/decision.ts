@@ -19,7 +19,7 @@ import {
   type RuleCounter,
 } from "./counters.ts";
 
-/** The verdict of one rule on a request, in any mode, and the quota that the decision has charged under the rule. */
+/** The verdict of one rule (in any mode) on a request, and the quota that the decision has charged under the rule. */
 export interface RuleVerdict {
   readonly appliedRule: AppliedRule;
   /**
@@ -77,7 +77,7 @@ export async function singleVerdictOf(
   }
 }
 
-/** Returns the verdict of a rule in another mode that could not be decided. The enforced rules are not affected. */
+/** Returns the verdict of a rule that could not be decided and is not enforced. Enforced rules are not affected. */
 export function undecidedVerdict(appliedRule: AppliedRule, error: unknown): RuleVerdict {
   const { cause, detail } = toUndecided(error, []);
   return { ...withoutVerdict(appliedRule), failure: { cause, detail } };

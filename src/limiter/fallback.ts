@@ -22,7 +22,7 @@ import {
   type Undecided,
 } from "./decision.ts";
 
-/** Returns the counters of a request in this isolate. One counter stands for all shards of a rule. */
+/** Returns the counters of a request in this isolate. A rule with shards has one counter in place of its shards. */
 function localCountersOf(
   appliedRule: AppliedRule,
   prefix: string,
@@ -65,8 +65,8 @@ export type NativeLimiter = Pick<RateLimit, "limit">;
 const NATIVE_PERIOD_MS = 60_000;
 
 /**
- * Returns how long a decision waits for the native limiter, in milliseconds. The native limiter should run on the
- * same machine. It shares the deadline with the store.
+ * Returns how long a decision waits for the native limiter, in milliseconds. The wait is short, because the native
+ * limiter probably runs on the same machine. The native limiter and the store share the deadline.
  */
 function nativeTimeoutMs(timeoutMs: number): number {
   return Math.min(20, timeoutMs / 2);
@@ -87,7 +87,7 @@ function createNativeGuard(
 
   return async function isWithinNativeLimit({ rule, identity }) {
     const now = Date.now();
-    // If more than PAUSE_MS is left, the clock was set back, and the pause has ended.
+    // If more than PAUSE_MS is left, the clock was set back, and the pause counts as ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
     try {
@@ -124,8 +124,8 @@ export interface Fallback {
  * Creates a limiter that counts in this isolate only.
  *
  * Each of Cloudflare's many isolates counts alone, and admits a share of the limit (`localShare`). So n isolates
- * admit up to n times this share of a client's requests. A native limiter reduces this total, because it counts the
- * requests of a whole location.
+ * together admit up to n times this share. A native limiter reduces this total, because it counts the requests of a
+ * whole location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,

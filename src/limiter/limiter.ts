@@ -92,7 +92,7 @@ export class Limiter {
 
   /**
    * Decides a request by all rules that apply to it. Never rejects. One call to the store decides all rules whose
-   * client is known. Rules in shadow mode may identify the client later.
+   * client is known. The client of a rule in shadow mode may become known later.
    *
    * @param spentMs the time that Weir needed to identify the client, in milliseconds. If this time is long, the store
    * gets less time
@@ -103,7 +103,7 @@ export class Limiter {
     spentMs = 0,
   ): Promise<Decision> {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
-    // A denial from memory must be known first, because rules in shadow mode are then decided separately.
+    // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
     const denial =
       groups.shadow.length > 0 || pendingRules.length > 0
         ? this.#certainDenialOf(groups.enforced)
@@ -147,8 +147,8 @@ export class Limiter {
 
   /**
    * Charges the rules that have admitted the request, with one call to the store. After a reserve, charges or gives
-   * back only the difference. A rule in shadow mode is charged once the store has decided it, because its reserve is
-   * unknown before.
+   * back only the difference. A rule in shadow mode is charged after the store has decided it, because its reserve
+   * is unknown until then.
    *
    * @param decision if this isolate decided alone, only the counters in its memory are charged
    * @returns the updated quotas of the enforced rules that were charged in the store
@@ -174,7 +174,7 @@ export class Limiter {
     try {
       return await this.#charge(charges);
     } catch (error) {
-      // This isolate did not charge the reserves, so it gives none of them back.
+      // The store charged the reserves, not this isolate. So this isolate gives no reserve back.
       await this.#fallback.charge(charges.filter(({ cost }) => cost > 0));
       throw error;
     }
@@ -197,7 +197,7 @@ export class Limiter {
 
   /**
    * Returns the counters of the rules, in groups. Also returns the rules whose client is identified later, and the
-   * verdicts of rules in other modes under which the client is blocked.
+   * verdicts of rules that are not enforced and under which the client is blocked.
    */
   #groupsOf(appliedRules: readonly AppliedRule[], options?: DecideOptions) {
     const groups = emptyGroups();
@@ -273,7 +273,7 @@ export class Limiter {
   }
 
   /**
-   * Returns the time left until the decision's deadline, but at least half of the whole time. Returns undefined if
+   * Returns the time left for the store's call, but at least half of the decision's deadline. Returns undefined if
    * nearly the whole time is left.
    */
   #restMs(appliedRules: readonly AppliedRule[], spentMs: number): number | undefined {

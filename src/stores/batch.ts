@@ -55,7 +55,7 @@ export interface BatchOptions {
 /** The maximum number of calls that an isolate has in flight. */
 const MAX_CALLS = 4;
 
-/** The maximum size of a call, so that it takes about 1 ms in Redis, and 200 KB. */
+/** The maximum size of a call, so that the call takes about 1 ms in Redis and has about 200 KB. */
 const MAX_ENTRIES = 256;
 const MAX_COUNTERS = 1024;
 
@@ -116,7 +116,7 @@ export function decideEntries(
     if (result instanceof StoreError) throw result;
     return result;
   });
-  // Without groups, no code waits for the results.
+  // Without groups, no other code handles a failure.
   results.catch(() => {});
   return answers;
 }

@@ -226,8 +226,8 @@ export class Breaker {
     const now = this.#clock();
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];
     if (this.#clients > 1 && identities.length === 0) {
-      // This call only returns unused quota. The store does not wait for returns, so a success does not prove that
-      // it works.
+      // This call only returns unused quota. It does not wait for the objects, so its success does not prove that
+      // the store works.
       if (this.#store.isOpen) throw circuitOpen(this.#store);
       return await call();
     }

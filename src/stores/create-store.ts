@@ -65,8 +65,8 @@ function createObjectStore(
 ): Store {
   const clients = FAILING_CLIENTS;
   const enforced = new Breaker({ timeoutMs, clients, ...(onChange && { onChange }) });
-  // Rules in other modes have their own breakers, because their failures must not leave enforced
-  // rules undecided.
+  // Each other mode has a separate breaker, because its failures must not leave enforced rules
+  // undecided.
   const dependent = new Breaker({ timeoutMs, clients });
   const shadow = new Breaker({ timeoutMs, clients });
   const makeCall = callMaker({

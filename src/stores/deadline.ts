@@ -30,7 +30,7 @@ export class Deadline {
 
   /**
    * @param onPassed called once at the deadline. `wasBusy` means that the isolate was busy, so the store may be
-   * well
+   * healthy
    * @param onCheck called after each short wait before the deadline
    */
   constructor(

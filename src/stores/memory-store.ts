@@ -23,7 +23,7 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
   const other = new BoundedRows(maxCounters);
 
-  /** A program reads the counters of rules in any mode. */
+  /** Reads both tables, because programs read the counters of rules in any mode. */
   function rowReader(now: number) {
     return (key: string) => enforced.read(key, now) ?? other.read(key, now);
   }

@@ -37,7 +37,7 @@ export const STORE_FAILURES = [
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly failure: StoreFailure;
-  /** Whether the call missed its deadline because the isolate was busy. The store may be well. */
+  /** Whether the call missed its deadline because the isolate was busy. The store may be healthy. */
   readonly wasBusy: boolean;
 
   constructor(failure: StoreFailure, detail: string, { wasBusy = false } = {}) {

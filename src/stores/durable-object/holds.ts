@@ -82,8 +82,8 @@ class HoldWaiters {
   }
 
   /**
-   * Records that a hold was kept. Wakes each call that lacks quota of these keys and cannot be admitted by the
-   * remaining open holds.
+   * Records that a hold was kept. Wakes each call that lacks quota of these keys and will be denied even if all
+   * remaining open holds are released.
    */
   recordKept(keys: Keys, mayAdmit: (shortfall: Shortfall) => boolean): void {
     for (const waiter of this.#waiters) {

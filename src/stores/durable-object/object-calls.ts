@@ -25,8 +25,8 @@ export class DecisionDeadline {
   }
 
   /**
-   * The maximum wait in milliseconds: of a call for holds to release quota, or of a denied decision for the release
-   * of its own holds. A quarter of the time left, so that a denial arrives well within the deadline.
+   * How long, in milliseconds, a call waits for holds to release quota, and a denied decision for the release of its
+   * holds: at most a quarter of the time left, so that a denial arrives well within the deadline.
    */
   get maxWaitMs(): number {
     return Math.max(0, Math.floor(this.timeLeftMs / 4));
@@ -74,9 +74,9 @@ const MAX_OBJECTS = 4096;
 const MUST_WAIT = new StoreError("timeout", "an open hold has the quota");
 
 /**
- * Decides groups, or parts of groups, whose counters are all in one object. While a call to an object is in flight,
- * new groups for the object wait for the next call, which carries all of them. A group that must wait for a hold has its own call, so that no
- * other group waits for the hold.
+ * Decides groups, or parts of groups, whose counters are all in one object. While the maximum number of calls to an
+ * object is in flight, new groups for the object wait for the next call, which carries all of them. A group that must
+ * wait for a hold is sent in a separate call, so that no other group waits for the hold.
  */
 export class ObjectCalls {
   readonly #objectOf: ObjectOf;

@@ -132,7 +132,7 @@ class DenialCache {
   }
 }
 
-/** Whether a counter's demand is only a read of the count. The count in the cache may be old. */
+/** Whether a demand only reads the count. The cache must not answer it, because its count may be old. */
 function isRead({ cost, checkOnly }: Demand): boolean {
   return cost === 0 && checkOnly === true;
 }

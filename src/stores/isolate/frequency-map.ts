@@ -12,7 +12,7 @@ export const DECAY_MS = 10_000;
 /** The maximum number of entries that an eviction examines. */
 const EVICTION_SCAN = 8;
 
-/** If all examined entries are busier than a new one, only one of so many new entries is added. */
+/** If all examined entries are busier than the new entry, only one in this many new entries is added. */
 const ADMIT_ONE_IN = 8;
 
 /**
@@ -29,7 +29,7 @@ export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number)
  *
  * Entries are in order of use, with the least recently used entry first. If the order alone decided evictions (LRU),
  * an attacker who always uses new keys could evict all entries. So an eviction skips busier entries: a new entry
- * replaces only an entry whose recent uses have decayed below its own. To evict a client, an attacker needs as many
+ * replaces only an entry that has fewer recent uses than the new one. To evict a client, an attacker needs as many
  * keys as the map has entries, and each key must be busier than the client. If all examined entries are busier, one
  * new entry in {@link ADMIT_ONE_IN} replaces the least used examined entry. So a client that keeps sending gets an
  * entry in the end.

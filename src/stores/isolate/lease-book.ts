@@ -19,7 +19,7 @@ export interface CounterSnapshot {
   readonly endsAt: number;
   /** The end of a ban by the store's clock; 0 if there is no ban. */
   readonly bannedUntil: number;
-  /** Whether the counter's rule is in shadow mode. Such a rule has its own bans. */
+  /** Whether the counter's rule is in shadow mode. The bans of such rules are stored separately. */
   readonly shadow: boolean | undefined;
   /** The time from which the snapshot is valid, by this isolate's clock. */
   readonly validFrom: number;

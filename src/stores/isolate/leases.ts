@@ -29,7 +29,7 @@ import {
 const REFILL_ROUND_TRIPS = 3;
 
 /**
- * Returns the quota to request as a block. At 0 or less, no block is due.
+ * Returns the quota to request as a block. If it is 0 or less, no block is due.
  *
  * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the rest of the window if
  *   that is shorter. It is at most twice the recent use. The first request does not count here, so that the first
@@ -142,7 +142,7 @@ function answerOf(plans: GroupPlan, answer: Answer): Answer {
   const tallies = plans.map((plan): Tally | undefined => {
     if (!plan.request) return clientTally(plan, undefined, admitted, now);
     const tally = storeTallies.next().value;
-    // A denial from memory may lack a counter whose state this isolate knows from its lease.
+    // If a denial from memory lacks the counter's tally, this isolate may know its state from the lease.
     if (!tally && !isStateKnown(plan, now)) return undefined;
     return clientTally(plan, tally, admitted, now);
   });
@@ -173,7 +173,7 @@ function clientTally(
   return { ...state, count: isDenied && hasQuota(counter, count) ? tally.count : count };
 }
 
-/** The time in milliseconds for which a counter requests no new block after the answer to a call for one was lost. */
+/** The time in milliseconds for which a counter requests no new block after a block was lost with its answer. */
 const LOST_BLOCK_MS = 10_000;
 
 /** A block that a call requests. */
@@ -402,8 +402,8 @@ class LeaseStore implements Store {
    * call, in a block that another request had requested. Without this step, only 49 of 200 simultaneous requests pass
    * a limit of 50 (test/node/http/limits.test.ts).
    *
-   * If leases cover all counters, this needs no call. It is then done even after the deadline, which a busy isolate
-   * can miss.
+   * If leases cover all counters, the second decision needs no call. It is then made even after the deadline, because
+   * a busy isolate can miss the deadline.
    */
   async #retryIfCovered(
     group: Group,
@@ -482,7 +482,7 @@ class LeaseStore implements Store {
         this.#record(plans, answer, call);
         return answer;
       } catch (error) {
-        // A group in another mode may be stored elsewhere, so its failure says nothing about the other groups.
+        // A later group may be stored elsewhere, so its failure says nothing about the other groups.
         if (index === 0) this.#isAnswering = false;
         setLost(blocks, now);
         throw error;

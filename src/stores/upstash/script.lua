@@ -131,8 +131,8 @@ end
 -- than the clock shows, because a clock has stepped back or the start of the windows was changed. That window then
 -- becomes the counter's current window.
 --
--- `debt` is the unpaid rest of a stored count, with the limit that determined the expiry of its key. Old values have
--- no limit.
+-- `debt` is the unpaid rest of a stored count, with the limit that determined the expiry of its key. Values of
+-- earlier versions have no limit.
 local function readCount(c)
   if not c.rollsOver then
     return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window

@@ -197,7 +197,7 @@ interface UpstashClientOptions {
 }
 
 /**
- * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and returns the reply
+ * Creates Upstash's client. It sends each call as one HTTP request, never retries a call, and returns the reply
  * unchanged. The client takes 17 KiB of the bundle after gzip. Weir uses the whole client, because neither Upstash
  * nor other projects would test a reduced copy.
  */
