@@ -99,11 +99,11 @@ function denialOf({ deniedBy, quotas, retryAfterMs }: Limited, seconds: number):
 }
 
 /**
- * Whether a value is a response that can deny a request. Its class is not checked, because a framework may have its
- * own class for responses.
+ * Whether a value is a response that can deny a request. The value's class is not checked, because a framework may
+ * define another class for responses.
  *
  * The status 200 is allowed for JSON-RPC, which reports errors with it. Other statuses below 400 would promise a
- * success. A redirect would also let Retry-After delay the redirect instead of the next request.
+ * success. In a redirect, Retry-After would also delay the redirect instead of the next request.
  */
 function isUsable(value: unknown): value is Response {
   if (typeof value !== "object" || value === null || !("headers" in value)) return false;

@@ -147,8 +147,8 @@ const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
  */
 function outgoing(request: Request, url: string, isRaw: boolean | undefined): Request {
   const changed = new Request(url, request);
-  // The names come from the original request, because workerd has already created its headers. Reading them from the
-  // new request would create its headers only for the search.
+  // The names are read from the original request, whose headers workerd has already created. For the new request,
+  // workerd would have to create headers only for this search.
   const { headers } = request;
   for (const name of headersNamed(OTHER_PATHS, headers)) changed.headers.delete(name);
   // An origin answers this header with `100 Continue`, and workerd takes this for the response.
@@ -160,8 +160,8 @@ function outgoing(request: Request, url: string, isRaw: boolean | undefined): Re
 /**
  * Returns the request in a form that the runtime sends with the matched method. The runtime sends each request with
  * `Upgrade: websocket` as GET. A handshake is a GET (RFC 6455, section 4.1), so a request with any other method loses
- * the header. It also loses a list that contains `websocket`, although today's runtime then keeps the method. Other
- * protocols never change the method.
+ * the header. It also loses an Upgrade header that lists `websocket` among others, although today's runtime then
+ * keeps the method. Other protocols never change the method.
  *
  * @returns the given request if it keeps its method; otherwise a copy, which has taken over the body
  */

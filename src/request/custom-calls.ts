@@ -189,7 +189,7 @@ function capped(value: number, { max = MAX_LIMIT }: ComputedCost): number {
 
 /** Returns the length in bytes. The runtime forwards at most as many bytes as Content-Length states. */
 function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
-  // The coding determines where such a body ends; Content-Length has no effect.
+  // The transfer coding determines where the body ends; Content-Length has no effect.
   if (headers.has("transfer-encoding")) return "missing";
   const length = headers.get("content-length");
   if (length === null) return hasBody ? "missing" : 0;

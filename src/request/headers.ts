@@ -3,8 +3,8 @@ import { LruCache } from "./lru-cache.ts";
 import { removeTrailing } from "./text-folding.ts";
 
 /**
- * The headers of a request or of a response, with names in lower case. `Headers` has this form. So have the headers
- * of a log, without validation and copies.
+ * The headers of a request or of a response, with names in lower case. `Headers` implements this type. The headers
+ * of a log implement it too, without the validation and the copies of `Headers`.
  */
 export interface ReadonlyHeaders {
   get(name: string): string | null;
@@ -83,8 +83,8 @@ export function readClient(headers: ReadonlyHeaders): Client {
 }
 
 /**
- * Returns the text that identifies a client. An IPv6 client is identified by its network, because it can choose any
- * address there.
+ * Returns the text that identifies a client. An IPv6 client is identified by its network, because the client can
+ * choose any address of this network.
  *
  * @param ipv6Prefix the number of leading bits of an IPv6 address that distinguish clients
  * @returns `203.0.113.7`, `2001:db8::/64` or `worker:ZONE`; `unknown` for all requests without an address

@@ -97,8 +97,8 @@ export function cachedIdentityOf(
 
 /**
  * The kinds of keys, from the client's own values to values that all clients share. Only the client itself can send a
- * claim of its verified token, or send from its address. Anybody can send a header, a cookie, a query parameter or a
- * path of somebody else.
+ * claim of its verified token, or send from its address. Anybody can send another client's header, cookie, query
+ * parameter or path.
  */
 const KINDS_BY_REACH: readonly KeyPart["kind"][] = [
   "jwt",

@@ -91,7 +91,7 @@ function isExcepted(
   return allHold(rule, conditions, request, true, trace);
 }
 
-/** Tests conditions up to the first failing one. An unknown result fails only in an exception. */
+/** Tests conditions up to the first that fails. An unknown result counts as a failure only in an exception. */
 function allHold(
   rule: Rule,
   conditions: readonly Condition[],
@@ -195,7 +195,7 @@ function credentialPattern(pattern: ValuePattern): ValuePattern {
 /** One condition of a rule. */
 export interface Condition {
   /**
-   * The field of the condition: `hosts`, or a field with the name of a header or a parameter, such as `query.export`.
+   * The field of the condition, such as `hosts`; or a field and the name of a header or a parameter: `query.export`.
    */
   readonly field: string;
   /** The header or the query parameter. */
@@ -274,7 +274,7 @@ type Params = Readonly<Record<string, string>>;
 export interface PathMatch {
   /**
    * Undefined if several variants match, because a client chooses between them. A variant that an app certainly uses
-   * has its own match.
+   * has a separate match.
    */
   readonly path: string | undefined;
   /** The parameters of that path, without the parameters that differ between matching variants. */
@@ -325,7 +325,7 @@ class RouteTable {
   /** The indices of the rules without paths, which match every path. */
   readonly #pathless: number[] = [];
   readonly #cache = new LruCache<RoutedPath>(CACHED_PATHS);
-  /** By the rule's index; undefined for rules that need no value of the path. */
+  /** What the keys read from the path, by the rule's index; undefined if key and tiers read nothing from it. */
   readonly #reads: readonly (PathReads | undefined)[];
 
   constructor(rules: readonly Rule[], caseSensitivePaths: boolean) {
@@ -409,7 +409,7 @@ class RouteTable {
         add(isPathless ? { path, params: NO_PARAMS } : selected.get(index));
       }
       const other = isPathless ? others.length > 0 && match : byOthers.get(index);
-      // If another variant may have another value, the request counts as if no app had routed it.
+      // If one of the other variants has another value, the request is also counted as if no app had routed it.
       if (other && !matches.some((known) => readsSame(reads, known, other))) add(match);
       return matches.map((each) => [index, each]);
     });

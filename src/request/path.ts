@@ -262,7 +262,7 @@ class PathReader {
     return variants;
   }
 
-  /** For origins that decode only once, and for origins that remove parameters before they decode. */
+  /** Returns the texts of origins that decode only once, and of origins that remove parameters before they decode. */
   #lessDecoded(): string[] {
     const texts = this.#pathname.includes("%25") ? [decodeEscapes(this.#pathname)] : [];
     if (this.#pathname.includes(";")) {

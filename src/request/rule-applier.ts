@@ -44,9 +44,9 @@ export interface AppliedRule {
    */
   readonly cost?: number;
   /**
-   * The end of an operator's block of the client under this rule, in milliseconds since the Unix epoch; otherwise
-   * missing. `windows` then have no quota, so every request of the client is denied, even with a cost of 0. No store
-   * is called for the rule.
+   * The end of an operator's block of the client under this rule, in milliseconds since the Unix epoch; missing
+   * without a block. During a block, `windows` have no quota, every request of the client is denied, even with a cost
+   * of 0, and no store is called for the rule.
    */
   readonly blockedUntil?: number;
   /**
@@ -271,7 +271,7 @@ class IdentifiedMatches {
     if (isDenied(rules)) return rules;
     if (!needsFunction || !needsToken) return undefined;
     const claims = withTimeout(this.#sources.readClaims(), CLAIMS_GRACE_MS, notYet);
-    // No rule may read the claims after all.
+    // If no rule reads the claims, no other code handles a rejection.
     claims.catch(() => {});
     const rulesWithToken = await this.#applyKnown(() => claims);
     return isDenied(rulesWithToken) ? rulesWithToken : undefined;
@@ -337,7 +337,7 @@ class IdentifiedMatches {
 
 const NOT_YET = new Error("not yet");
 
-/** Stands for a source that is not read yet. */
+/** Replaces a source that must not be read yet. */
 function notYet(): Promise<never> {
   return Promise.reject(NOT_YET);
 }

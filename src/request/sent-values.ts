@@ -192,7 +192,7 @@ function foldName(name: string): string {
 }
 
 /**
- * Returns the folded forms in which the name of a rule may be sent: without brackets around it or after it, and
+ * Returns the folded forms in which a name that a rule reads may be sent: without brackets around it or after it, and
  * without the last bracket of `user[id]`. {@link withoutSuffix} removes this bracket from sent names too.
  */
 function foldedRuleNames(name: string): ReadonlySet<string> {
@@ -341,7 +341,7 @@ interface ValueSource {
   readonly hasHiddenQuery: boolean;
 }
 
-/** The cookies or the parameters of one request that servers may read as one name. */
+/** The cookies or the parameters of one request whose names some servers read as the same name. */
 interface SentPairs {
   /** The encoded values of the first pairs with exactly this name. */
   readonly values: string[];
@@ -540,14 +540,14 @@ function addPair(
   });
 }
 
-/** Whether lenient servers read a sent name as exactly this name. They may read it as a part of the name. */
+/** Whether lenient servers read a sent name as exactly this name, and not as one of its parts (`name[key]`). */
 function isWhole(sent: string, name: string): boolean {
   const forms = foldedRuleNames(name);
   const text = withoutPrefix(decodeName(sent));
   return forms.has(foldName(text)) || forms.has(foldName(withoutSuffix(text)));
 }
 
-/** Returns the value of a name that was sent once. Servers differ in which value they read if it was sent twice. */
+/** Returns the value of a name that was sent once. If a name was sent twice, servers read different values. */
 function readSingle(
   { count, isUnclear, first }: SentPairs,
   read: (encoded: string) => string | undefined,

@@ -19,7 +19,7 @@ export function readClaim(claims: Claims | undefined, part: ClaimPart): string |
 
 /**
  * Returns the elements of a claim that is a list, such as a list of roles; undefined if the claim is not a list.
- * Omits elements that would count as absent as a claim.
+ * Omits elements that {@link readClaim} would treat as absent.
  */
 export function readClaimList(
   claims: Claims | undefined,
@@ -50,7 +50,7 @@ function keyText(value: unknown): string | undefined {
 // Weir verifies tokens with Hono, which is a dependency anyway, and caches an issuer's keys itself. Verification adds
 // 2.4 KiB after gzip. The package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone.
 //
-// Its createRemoteJWKSet does not suit Workers. It starts a fetch for each waiting request, and does not use
+// jose's createRemoteJWKSet does not suit Workers. It starts a fetch for each waiting request, and does not use
 // `waitUntil` to continue a fetch after its request. A request waits for the whole fetch. After a failed fetch, there
 // is no cool-down, so an issuer that is down receives a fetch for each token. Keys above their maximum age are not
 // used, even if no new keys can be fetched.
