@@ -19,8 +19,8 @@ const OPENING_BRACKET = 91;
 const BACKSLASH = 92;
 
 /**
- * Returns the index of the quote that ends a quoted field. A quote inside the field has a backslash before it. But
- * some servers escape nothing, so a space or the line's end must follow the quote.
+ * Returns the index of the quote that ends a quoted field. A quote inside the field has a backslash before it. But some
+ * servers escape nothing, so a space or the line's end must follow the last quote.
  *
  * @param from the index of the field's first character
  * @returns -1 if the line ends inside the field
@@ -76,7 +76,7 @@ export function readRequestLine(text: string): Target | string | undefined {
   if (methodEnd === -1 || (method !== "GET" && !isHttpMethod(method))) {
     return "its request is not HTTP";
   }
-  // HTTP/0.9 has no version.
+  // A request line of HTTP/0.9 has no version.
   const space = text.indexOf(" ", methodEnd + 1);
   const targetEnd = space === -1 ? text.length : space;
   if (space !== -1 && (!text.startsWith("HTTP/", space + 1) || text.includes(" ", space + 1))) {
@@ -159,7 +159,7 @@ const TIME_DISTANCE = 27;
 /** The maximum number of cached addresses, and of cached hosts. */
 const CACHED = 65_536;
 
-/** An address or a host of a log; undefined for any other text. */
+/** A result of reading an address or a host; undefined if a text is neither. */
 type Name = { readonly text: string | undefined };
 
 /**
@@ -185,7 +185,7 @@ export class AccessLineParser implements LineParser {
     const client = this.#clientOf(line);
     if (typeof client === "string") return client;
     const { ip, host, end } = client;
-    // The user name may have a bracket.
+    // Searches the end of the time first, because the user name may have a bracket.
     const close = line.indexOf('] "', end);
     const isUsual = line.charCodeAt(close - TIME_DISTANCE) === OPENING_BRACKET;
     const open = isUsual ? close - TIME_DISTANCE : line.lastIndexOf("[", close);
@@ -206,7 +206,7 @@ export class AccessLineParser implements LineParser {
       target: request.target,
       host,
       ip,
-      // A request without a response has 000.
+      // Without a response, the status is 000.
       status: status === 0 ? undefined : status,
       line,
       lengthAt: requestEnd + 6,
@@ -232,7 +232,7 @@ export class AccessLineParser implements LineParser {
     return { ip, host: this.#host, end: firstEnd };
   }
 
-  /** Returns the same text for all lines of an address, because later lookups of such a text take less time. */
+  /** Returns one string for all lines with an address, because lookups of a known string take less time. */
   #ipOf(text: string): string | undefined {
     return cached(this.#ips, text, canonicalIp);
   }
@@ -257,8 +257,8 @@ function canonicalIp(text: string): string | undefined {
 const MAX_CACHED = 300;
 
 /**
- * Returns a function's result for a text, from the cache if the text repeats. An LruCache would keep parts of lines as
- * keys, and so the chunks of the log.
+ * Returns a function's result for a text, from the cache if the text repeats. An LruCache would have parts of lines as
+ * keys, which keep chunks of the log in memory.
  */
 function cached(
   cache: Map<string, Name>,

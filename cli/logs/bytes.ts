@@ -24,7 +24,7 @@ interface Input {
 
 /**
  * The bytes of one log, decompressed. A file is closed between `head` and `chunks`, so that many files can wait for
- * their turn. For a stream, `head` keeps its bytes.
+ * their turn. The bytes that `head` reads from a stream are kept.
  */
 export class ByteSource {
   readonly name: string;
@@ -36,7 +36,7 @@ export class ByteSource {
   /** The bytes that `head` has read from a stream, and the rest of the stream. */
   #kept: Buffer[] = [];
   #rest: AsyncGenerator<Buffer> | undefined;
-  /** The error after the bytes that are kept. */
+  /** The error that followed the kept bytes. */
   #failure: unknown;
 
   constructor(input: Input) {
@@ -49,7 +49,7 @@ export class ByteSource {
    * Reads the first bytes. `chunks` returns them again.
    *
    * @param bytes the number of bytes to read; after an abort, the result may have fewer
-   * @throws an error before the first byte. `chunks` throws later errors
+   * @throws the error, if reading fails before the first byte. `chunks` throws later errors
    */
   async head(bytes: number): Promise<Head> {
     const chunks = this.#open();
@@ -168,8 +168,8 @@ async function* joined(first: Buffer, input: AsyncIterator<Buffer>): AsyncGenera
 }
 
 /**
- * With space for one byte, a decompressor goes on only after its last chunk has been read. So an error, which
- * discards unread chunks, loses none, and a small input that becomes very large needs little memory.
+ * With space for one byte, a decompressor goes on only after its last chunk has been read. So an error, which discards
+ * unread chunks, finds none, and a small input that becomes very large needs little memory.
  */
 const ONE_BY_ONE = { highWaterMark: 1, chunkSize: 64 * 1024 };
 
@@ -197,7 +197,7 @@ async function* through(
     given += length;
   });
   source.on("error", (error) => decompressor.destroy(error));
-  // The end waits until the last chunk is read, because an early end of the data is an error too.
+  // Ends the decompressor after its last chunk is read, because data that ends too early is an error too.
   source.on("end", () => decompressor.write(NOTHING, () => decompressor.end()));
   // Without this listener, an error after the end of the compressed data would end the process.
   decompressor.on("error", () => {});

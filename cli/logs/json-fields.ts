@@ -60,7 +60,7 @@ export function textAt(record: unknown, path: FieldPath | undefined): string | u
   return isText(value) && value !== "" && value !== "-" ? String(value) : undefined;
 }
 
-/** Returns a field as a number from 0 on; undefined for any other value. */
+/** Returns a field as a number; undefined if it is no number, or below 0. */
 export function numberAt(record: unknown, path: FieldPath | undefined): number | undefined {
   const value = Number(textAt(record, path) ?? Number.NaN);
   return Number.isFinite(value) && value >= 0 ? value : undefined;
@@ -198,7 +198,7 @@ export function fieldsOf(records: readonly LogRecord[], given: FieldMap): FieldM
   return new Map([...fields, ...given]);
 }
 
-/** The facts of every request, each with a check of values, because programs use these names for other facts too. */
+/** The facts of every request, each with a check of values, because fields with these names may have other contents. */
 const OF_EACH_REQUEST: Readonly<Record<string, (text: string, value: unknown) => boolean>> = {
   time: (_, value) => !Number.isNaN(parseLogTime(value)),
   method: () => true,

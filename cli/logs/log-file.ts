@@ -120,7 +120,7 @@ export class LineReader {
     const hasMark = this.#isStart && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK);
     this.#isStart = false;
     const content = hasMark ? bytes.subarray(3) : bytes;
-    // For ASCII, this is twice as fast as decoding UTF-8.
+    // For ASCII, decoding Latin-1 is twice as fast as decoding UTF-8.
     return content.toString(isAscii(content) ? "latin1" : "utf8");
   }
 
@@ -142,7 +142,7 @@ export class LineReader {
 const HEAD_BYTES = 256 * 1024;
 
 const MAX_LINE_BYTES = 64 * 1024;
-/** Records may be longer than lines, because they may have many fields that no rule reads. */
+/** JSON records may be longer than access lines, because they may have many fields that no rule reads. */
 const MAX_RECORD_BYTES = 1024 * 1024;
 
 /** The options for opening a log. */
@@ -243,7 +243,7 @@ async function headOf(source: ByteSource, signal: AbortSignal | undefined): Prom
   return head;
 }
 
-/** Returns the lines of a file's start. The last one may be cut off. */
+/** Returns the lines of a file's start, without a last line that is cut off. */
 function linesOf({ bytes, isWhole }: Head): string[] {
   const lines = bytes
     .toString()

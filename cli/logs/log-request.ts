@@ -129,7 +129,7 @@ export type LineContent = LogRequest | string | undefined;
 export interface LineParser {
   /** Parses a line, without its line end. */
   parse(line: string): LineContent;
-  /** Returns the facts that the lines state, by the first requests. */
+  /** Returns the facts that the lines state, as the first requests show. */
   facts(first: readonly LogRequest[]): LogFacts;
 }
 

@@ -1,7 +1,7 @@
 import { parseIsoTime } from "../../src/config/calendar.ts";
 import { ownText } from "./log-request.ts";
 
-/** From these numbers on, a time is in the finer unit: 10¹¹ seconds are 3,000 years, and 10¹¹ ms are 3 years. */
+/** From each number on, a time is in the unit of its name: 10¹¹ seconds are 3,000 years, but 10¹¹ ms are 3. */
 const MILLISECONDS_FROM = 1e11;
 const MICROSECONDS_FROM = 1e14;
 const NANOSECONDS_FROM = 1e17;

@@ -32,7 +32,7 @@ export class LogCounts {
   late = 0;
   /** Requests before `--from` or not before `--to`. */
   outside = 0;
-  /** Lines without a request, such as comments and blank entries of a format. */
+  /** Lines without a request, such as comments and messages of the server. */
   ignored = 0;
   /** Whether a file could not be read to its end. */
   isIncomplete = false;
@@ -103,7 +103,7 @@ export function progressText(
   return `${Math.floor((bytesRead / bytesTotal) * 100)}% · ${count} · ${left} left`;
 }
 
-/** The summary of a report about its logs. Times are in ISO 8601, UTC. */
+/** The summary of the logs in a report. Times are in ISO 8601, UTC. */
 export interface LogSummary
   extends Readonly<
     Pick<

@@ -3,13 +3,13 @@ import type { LogFile } from "./log-file.ts";
 import type { LogRequest } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
-/** The default bounds: requests with a length of 300 characters need 75 MB. */
+/** The default bounds: 250,000 requests with lines of 300 characters need 75 MB. */
 const BOUNDS: WaitingBounds = { requests: 250_000, length: 128 * 1024 * 1024 };
 
 const EARLY =
   "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
 
-/** A batch is handed out when it has about this many requests. More of a larger one would survive a garbage collection. */
+/** A batch is handed out at about this many requests. Of a larger batch, more would survive garbage collections. */
 const BATCH = 1024;
 
 /** Bounds of the requests that wait. */

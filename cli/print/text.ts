@@ -56,7 +56,7 @@ export function jsonText(value: unknown): string {
   );
 }
 
-/** The width of reports, in columns: the terminal's width within 60 and 120; 120 for files and pipes. */
+/** The width of reports, in columns: the terminal's width, but from 60 to 120; 120 for files and pipes. */
 export const WIDTH = process.stdout.isTTY
   ? Math.min(120, Math.max(60, process.stdout.columns))
   : 120;

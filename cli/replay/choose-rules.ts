@@ -57,7 +57,7 @@ function absentNote({ name }: Rule, { reason }: UnmetNeed): ReportNote {
   return { code: "treated-as-absent", rule: name, text };
 }
 
-/** Notes about exemptions by header fields that the log lacks, or by secrets of the Worker. */
+/** Notes about exemptions by facts that the log lacks, or by secrets of the Worker. */
 function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
   const notes: ReportNote[] = [];
   const add = (text: string) => notes.push({ code: "exemption-not-logged", rule: name, text });

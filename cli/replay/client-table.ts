@@ -47,15 +47,15 @@ const FIRST_CLIENTS = 1024;
  * Counts the requests of clients in bounded memory. When there are too many clients, the half with the fewest denied
  * requests is dropped. A dropped client that returns counts as a new one, so the numbers of clients become estimates.
  *
- * Each client has a column for all rules together, and one for each rule. All rules share one table, because most of
- * them count by address, and looking up a text takes long. Only denied clients have records, because most clients are
- * never denied.
+ * The table has a column for all rules together, and one for each rule. All rules share one table, because most of them
+ * count by address, and looking up a text takes long. Only denied clients have records, because most clients are never
+ * denied.
  */
 export class ClientTable {
   readonly #columns: number;
   readonly #maxClients: number;
   #places = new Map<string, number>();
-  /** The requests of each client, from its place on. */
+  /** The numbers of requests. Those of a client begin at its place, one for each column. */
   #requests: Uint32Array;
   readonly #records: readonly Map<string, ClientRecord>[];
   /** The sums of the clients that were dropped, for each column. */

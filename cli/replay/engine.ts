@@ -40,14 +40,14 @@ export class ReplayEngine {
   readonly #dependOnResponse: boolean;
 
   /**
-   * @param missingAsAbsent whether values that the log lacks count as absent; otherwise, their rules are left out
+   * @param missingAsAbsent whether values that the log lacks are absent; otherwise, rules that need them are left out
    * @param random returns a number from 0 to less than 1, to choose between shards
    */
   constructor(config: Config, facts: LogFacts, missingAsAbsent = false, random = evenShares()) {
     const { rules, leftOut, notes } = chooseRules(config, facts, missingAsAbsent);
     this.rules = rules.map(replayedRuleOf);
     this.leftOut = leftOut;
-    // The store in memory costs nothing.
+    // The store in memory costs nothing, so a note about its calls would not help.
     this.#notes = config.store === "memory" ? notes : [...notes, EXACT_CALLS];
     this.applier = new LogRuleApplier(config, rules, facts, missingAsAbsent, random);
     this.#prefix = config.prefix;

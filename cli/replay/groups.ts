@@ -14,7 +14,7 @@ import type { Answer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import type { CountedClient } from "./client-table.ts";
 
-// The groups of counters of one request, and the verdicts of their answers. The limiter (src/limiter/limiter.ts)
+// The groups of counters of one request, and the verdicts that their answers give. The limiter (src/limiter/limiter.ts)
 // needs promises for this, and does not return the windows and clients that reports show.
 
 /** The verdict of one rule on one request. */
@@ -29,8 +29,8 @@ export interface RuleVerdict {
   /** Whether the request exceeds a limit of this rule, in whatever mode. */
   readonly denied: boolean;
   /**
-   * The first window that denied, or the rule's first window; milliseconds since the Unix epoch. With `start:
-   * "spread"`, each client's windows start at another time. This field then has the start without that offset.
+   * The start of the first window that denied, or of the rule's first window; milliseconds since the Unix epoch. With
+   * `start: "spread"`, each client's windows start at another time. This field then has the start without that offset.
    */
   readonly windowStart: number;
   readonly windowEnd: number;
@@ -97,7 +97,7 @@ export function keyedCountersOf(group: ClientGroup): RuleCounter[] {
   return group.flatMap(({ keyedCounters }) => keyedCounters);
 }
 
-/** A list to begin with. */
+/** The empty list, to which `added` adds the first value. */
 export const NONE: never[] = [];
 
 /** Adds a value to a list. Most lists get one value, and V8 makes room for 17 if it is pushed to an empty list. */

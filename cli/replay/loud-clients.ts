@@ -83,7 +83,7 @@ function pathOf(target: string): string {
   return target;
 }
 
-/** The minimum number of observed clients. The maximum is twice as high. */
+/** How many clients stay observed when twice as many are observed. */
 const OBSERVED = 256;
 /** The maximum length of a client's text in a report. */
 const MAX_CLIENT = 200;
@@ -111,7 +111,7 @@ export class LoudClients<Id> {
 
   /**
    * @param count the client's count, with this request
-   * @param shown returns the client as reports show it, if `id` does not
+   * @param shown returns the client as reports show it, if they do not show `id`
    */
   add(id: Id, count: number, request: LogRequest, shown: () => string = () => `${id}`): void {
     const client = this.#clients.get(id) ?? this.#insert(id, count, shown);

@@ -14,8 +14,8 @@ import { type AppliedClient, added, type GroupAnswer, NONE } from "./groups.ts";
 // rows. A decision here takes a tenth of this time, and a replay makes millions of decisions.
 
 /**
- * Whether a rule is plain. A rule with tiers is not, because a client keeps its counts in a new tier with equal
- * windows. Nor is a rule with a limit of 0, which denies without a call to the store.
+ * Whether a rule is plain. A rule with tiers is not, because a client that changes its tier keeps its counts if the
+ * windows are equal. Nor is a rule with a limit of 0, which denies without a call to the store.
  */
 export function isPlainRule(rule: Rule): boolean {
   const { ban, cost, shards, spread, tiers, windows } = rule;
@@ -41,7 +41,7 @@ interface CurrentWindow {
   endsAt: number;
 }
 
-/** A rule with fewer clients is not searched for those whose windows are over, because most of them return. */
+/** Only a rule with this many clients is searched for those whose windows are over: most clients return. */
 const FIRST_SWEEP = 65_536;
 
 /** The state that the clients of a plain rule share. */
@@ -86,7 +86,7 @@ export class PlainRule {
   }
 
   /**
-   * Returns the window of a counter that contains a time. The object is valid until the next call.
+   * Returns a counter's window at a time. The object is valid until the next call.
    *
    * @param now never earlier than in earlier calls
    */
@@ -103,7 +103,7 @@ interface Used {
   count: number;
 }
 
-/** Stands for the window of a client that has used nothing. */
+/** The window of a client that has used nothing. */
 const NO_WINDOW = Number.MIN_SAFE_INTEGER;
 
 /** A client under a plain rule, with its counts. */
@@ -155,7 +155,7 @@ export class PlainClient implements AppliedClient {
     return true;
   }
 
-  /** Charges all counters if the request is admitted, and returns a list with their tallies added. */
+  /** Charges all counters if the request is admitted, and adds their tallies to a list. */
   charge(now: number, isAdmitted: boolean, before: Tally[]): Tally[] {
     let tallies = before;
     for (let position = 0; position < this.#used.length; position++) {

@@ -44,7 +44,7 @@ export function textTable({ title, headings, rows, more = 0 }: ReportTable): str
     );
     return table(names, cells);
   };
-  // Empty columns are left out.
+  // With empty texts, `table` leaves out the columns that share the width.
   const lines = stripVTControlCharacters(tableWith(() => "")).split("\n");
   const left = WIDTH - Math.max(...lines.map(widthOf));
   const sharing = first.filter((cell) => typeof cell === "object" && cell.width === undefined);

@@ -18,14 +18,14 @@ export interface ReplayedRule {
 
 /** The report of `weir replay`. */
 export interface ReplayReport {
-  /** The version of this form. A later version may add fields to version 1, but changes none. */
+  /** The version of this form. Later versions of Weir may add fields to version 1, but change none. */
   readonly version: 1;
   readonly log: LogSummary;
   /** The file of the configuration, as the user has written it. */
   readonly config: string;
   /** Present if the replay was interrupted: the report is about the part of the log that was read. */
   readonly isPartial?: true | undefined;
-  /** The bounds of the command line that were exceeded, so that it ends with 1. */
+  /** The bounds on the command line that were exceeded, so that the command ends with 1. */
   readonly failed: readonly FailedBound[];
   readonly notes: readonly ReportNote[];
   readonly total: TotalReport;
@@ -131,7 +131,7 @@ export interface CostReport {
   readonly count: number;
   readonly calls: number;
   readonly dollars: number;
-  /** The same rate for 30 days; undefined if the log covers less than an hour. */
+  /** The cost of 30 days at this rate; undefined if the log covers less than an hour. */
   readonly dollarsPer30Days?: number | undefined;
 }
 

@@ -29,7 +29,7 @@ export class LogRules {
   /** The number of requests that the Worker refuses before it reads the rules. */
   #refused = 0;
 
-  /** @param missingAsAbsent whether values that the log does not state are absent */
+  /** @param missingAsAbsent whether values that the log does not state count as absent */
   constructor(
     { ipv6Prefix, caseSensitivePaths }: LogConfig,
     rules: readonly Rule[],
@@ -91,7 +91,7 @@ export class LogRuleApplier {
   readonly #random: () => number;
 
   /**
-   * @param missingAsAbsent whether values that the log does not state are absent
+   * @param missingAsAbsent whether values that the log does not state count as absent
    * @param random returns a number from 0 to less than 1, to choose between shards
    */
   constructor(
@@ -172,8 +172,8 @@ function windowsFor({ tiers, windows }: Rule, context: RequestContext): readonly
 }
 
 /**
- * Returns a cost that depends only on the request; undefined if the response determines it. The cost of a function is
- * unknown.
+ * Returns a cost that depends only on the request; undefined if the response determines it. A cost that a function
+ * computes is unknown.
  */
 function requestCostOf(
   rule: Rule,

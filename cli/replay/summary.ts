@@ -127,7 +127,7 @@ export function withoutReasons(
   return notes.filter(({ code, rule }) => code === "unfair-comparison" || !rules.has(rule));
 }
 
-/** How many clients a table lists. `--json` has all. */
+/** How many clients a table lists. `--json` has more. */
 const LISTED_CLIENTS = 10;
 /** How many rules a table lists. */
 const LISTED_RULES = 50;

@@ -8,8 +8,8 @@ const STEPS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, DAY
 export type Series = Uint32Array<ArrayBuffer>;
 
 /**
- * Divides the time of a log into at most 240 steps of equal length. When a time lies behind the last step, the
- * steps become longer, and the numbers of all series are added up.
+ * Divides the time of a log into at most 240 steps of equal length. When a time is after the last step, the steps
+ * become longer, and the numbers of all series are added up.
  */
 export class TimeAxis {
   readonly #series: Series[] = [];

@@ -21,7 +21,7 @@ const LISTED_CLIENTS = 20;
 /** The maximum number of user agents of a client in a report, and of its paths. */
 const LISTED_TEXTS = 3;
 
-/** The maximum number of clients. */
+/** The maximum number of clients in the table. */
 const MAX_CLIENTS = 500_000;
 
 function textsOf({ userAgents, paths }: LoudClient<string>): {
@@ -180,7 +180,7 @@ class ComparisonTotals {
     this.#clients = clients;
   }
 
-  /** @param isDenied whether the configuration denies the request, which is counted already */
+  /** @param isDenied whether the configuration, which has already counted the request, denies it */
   add({ request, outcome, verdicts }: ReplayedRequest, isDenied: boolean): void {
     const wasDenied = outcome === "limited";
     this.#counts.add(request, wasDenied);

@@ -37,9 +37,9 @@ const PROPOSED_DIVISOR = 1000;
 const PROPOSED_DIVISOR_OF_FEW = 100;
 
 /**
- * Returns the lowest limits that deny requests of at most 1 %, 0.1 % and 0.01 % of clients; nothing without clients.
+ * Returns the lowest limits that deny requests of at most 1 %, 0.1 % and 0.01 % of clients; none without clients.
  *
- * In each window, all requests above the limit are denied, because denied requests do not count.
+ * In each window, the requests above the limit are denied, and no others: denied requests take no quota.
  *
  * @param busiest the number of requests in the busiest window of each client, in ascending order
  * @param counts the requests of all pairs of a client and a window

@@ -27,7 +27,7 @@ function shareText(share: number): string {
   return `${Number((share * 100).toPrecision(12))}%`;
 }
 
-/** Returns the title of the text to paste, which has only the limits of a rule that exists already. */
+/** Returns the title of the text to paste: a rule, or the limits of a rule that exists already. */
 function pasted({ config }: Pick<Suggestion, "config">): string {
   return `${config === undefined ? "The rule" : "The limits"}, ready to paste`;
 }

@@ -32,8 +32,8 @@ import type { Suggestion } from "./suggestion.ts";
 const MAX_NAMES = 20;
 
 /**
- * Returns a rule of a configuration. Its tiers, exemptions and costs do not matter here: all requests that it
- * matches count as one.
+ * Returns a rule of a configuration. Its tiers, exemptions and costs do not matter here: each request that it matches
+ * counts as one.
  *
  * @param window other windows than those of the rule
  * @throws {CommandFailure}

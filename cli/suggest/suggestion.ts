@@ -5,7 +5,7 @@ import type { Frequent } from "../replay/report.ts";
 // The report of `weir suggest`, as `--json` prints it. docs/replay.md names it.
 
 export interface Suggestion {
-  /** The version of this form. A later version may add fields to version 1, but changes none. */
+  /** The version of this form. Later versions of Weir may add fields to version 1, but change none. */
   readonly version: 1;
   readonly log: LogSummary;
   /** Present if the command was interrupted: the report is about the requests before that. */

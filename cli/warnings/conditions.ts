@@ -111,7 +111,7 @@ function includes(wide: Conditions, narrow: Conditions, caseSensitive: boolean):
   );
 }
 
-/** Whether the paths, hosts or methods alone show that no request can meet both. */
+/** Whether paths, hosts or methods show that no request can meet both conditions. */
 function isApart(except: Conditions, { paths, hosts, methods }: Conditions): boolean {
   // Patterns could overlap in ways that this comparison does not see.
   const isPlain = (path: string) => !/[:*]/.test(path.replace(/\/\*$/, ""));

@@ -147,10 +147,9 @@ function credentialWarnings(
 }
 
 /**
- * Returns the warning `made-up-keys` if clients can make up the keys of a rule. It ignores path
- * parameters, because requests for the same resource share their value. It also ignores rules whose
- * paths receive credentials, because the warning `no-address-limit` covers the keys of these rules,
- * including path parameters.
+ * Returns the warning `made-up-keys` if clients can make up the keys of a rule. It ignores path parameters, because
+ * requests for the same resource share a parameter's value. It also ignores rules whose paths receive credentials,
+ * because the warning `no-address-limit` covers the keys of these rules, including path parameters.
  */
 function madeUpKeyWarnings(
   rule: Rule,
@@ -260,7 +259,7 @@ const RULE_CHECKS: readonly ((
   conditionWarnings,
 ];
 
-/** Skips a check for rules that count no HTTP requests: programs pass their keys. */
+/** Skips a check for rules that count no HTTP requests: programs pass the values of keys. */
 function forRequests(check: (rule: Rule, place: string, remedies: Remedies) => LocalFinding[]) {
   return (rule: Rule, place: string, remedies: Remedies) =>
     rule.for === "programs" ? [] : check(rule, place, remedies);

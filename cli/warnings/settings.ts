@@ -126,7 +126,7 @@ export function networkFindings({ name, exempt, match }: Rule, place: string): L
   ];
 }
 
-/** Findings about networks that contain most clients of a rule. */
+/** Findings about networks that contain many clients. */
 function wideNetworks(
   name: string,
   path: string,
