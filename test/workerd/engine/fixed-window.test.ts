@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Demand, storedKey, windowAt } from "../../../src/engine/counter.ts";
-import { decideGroup } from "../../../src/engine/fixed-window.ts";
+import { decideGroup, EXPIRY_GRACE_MS } from "../../../src/engine/fixed-window.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 import { verdictOf } from "../../suite/verdict.ts";
@@ -43,6 +43,17 @@ describe("a group", () => {
       ],
       written: [],
     });
+  });
+
+  it("of cost 0 writes nothing, although a lowered limit repays the debt after the row expires", () => {
+    const lowered = counter({ limit: 10, ceiling: 20, rollsOver: true });
+    const debt = { window: 0, count: 150, expiresAt: 2 * MINUTE };
+    const written = (cost: number) => {
+      const { writes } = decideGroup([{ ...lowered, cost }], 0, () => debt);
+      return [...writes.values()];
+    };
+    expect(written(1)).toEqual([{ ...debt, expiresAt: 15 * MINUTE + EXPIRY_GRACE_MS }]);
+    expect(written(0)).toEqual([]);
   });
 });
 

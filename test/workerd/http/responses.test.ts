@@ -47,6 +47,19 @@ describe("the X-RateLimit fields of Weir", () => {
     appendQuotaHeaders(headers, [quota], "legacy");
     expect([...headers.keys()]).toEqual(names.map((name) => name.toLowerCase()));
   });
+
+  it("show the tightest quota, and of equally tight quotas the one that is reset last", () => {
+    const hourly = { ...quota, limit: 50, resetAt: quota.resetAt + 1000 };
+    const wider = { ...hourly, limit: 90, remaining: 1, resetAt: quota.resetAt + 2000 };
+    for (const quotas of [
+      [quota, hourly, wider],
+      [wider, hourly, quota],
+    ]) {
+      const headers = new Headers();
+      appendQuotaHeaders(headers, quotas, "legacy");
+      expect([...headers.values()]).toEqual(["50", "0", "1700000143"]);
+    }
+  });
 });
 
 describe("a denial with header fields of the rule, but no body", () => {
