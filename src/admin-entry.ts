@@ -32,11 +32,11 @@ export type AdminHandler = (request: Request, operator: Operator | undefined) =>
 /**
  * Answers a request below `/_weir/` that has a valid credential, or that is for the log-in page. Every other request
  * continues like any request, with an unread body, so that nobody can find out whether Weir runs here. If any origin
- * could read its path as a path below `/_weir/`, the request continues without Weir's credential.
+ * could read such a path as a path below `/_weir/`, the request continues without Weir's credential.
  *
  * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the origin matters to
  * the doctor
- * @returns undefined if the request must continue; a request if this other request must continue instead
+ * @returns undefined if the given request must continue; a request if the returned request must continue instead
  */
 export type AdminEntry = (
   request: Request,
@@ -47,7 +47,7 @@ export type AdminEntry = (
  * Creates the entry for operators. Logs a faulty credential.
  *
  * @param load creates the handler of all paths except the doctor's. It is called at an operator's first request, so
- * that the Worker starts sooner. Without it, the entry serves only the doctor, so that the bundles of Hono apps do
+ * that the Worker starts sooner. Without `load`, the entry serves only the doctor, so that bundles of Hono apps do
  * not contain the dashboard
  * @returns undefined if no valid credential is configured, so that requests cost nothing extra
  */
@@ -79,7 +79,7 @@ export function createAdminEntry(
     }
     const operator = await operatorOf(request);
     if (!operator || operator === "refused") return continued(request, operator);
-    // Without a CSRF token, the operator is a program. A page of another site cannot send its credential.
+    // Without a CSRF token, the operator is a program. A page of another site cannot send a program's credential.
     const isProgram = operator.csrf === "";
     if (path === DOCTOR_PATH && request.method === "POST" && isProgram) {
       return withSecurityFields(await runDoctor(request, config, env, usesOrigin));
@@ -88,7 +88,7 @@ export function createAdminEntry(
     return handle ? handle(request, operator) : continued(request, operator);
   }
 
-  /** Returns undefined if a credential cannot be checked, because it is then not valid. */
+  /** A credential that cannot be checked is not valid: the result is then undefined. */
   function operatorOf(request: Request): Promise<Operator | "refused" | undefined> {
     return gate.operatorOf(request).catch(() => undefined);
   }
@@ -105,7 +105,7 @@ export function createAdminEntry(
     if (parsed && isBelow(parsed.pathname)) {
       return answer(withParsedUrl(request, parsed), parsed.pathname, usesOrigin);
     }
-    // Weir answers these paths in one spelling only, but an origin may accept other spellings.
+    // Weir answers paths below `PATH` in one spelling only, but an origin may accept other spellings.
     if (!mayHaveCredential(request.headers) || !isReadAsBelow(url)) return undefined;
     return operatorOf(request).then((operator) => continued(request, operator));
   };

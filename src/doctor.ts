@@ -12,11 +12,11 @@ const DECISIONS = 5;
 /** The time in milliseconds after which a run makes no more decisions. */
 const MAX_RUN_MS = 10_000;
 /**
- * The maximum number of later calls: the last decision, and the removal of the counter with or without the script.
+ * The maximum number of calls after `MAX_RUN_MS`: the last decision, and up to two calls that remove the counter.
  */
 const LAST_CALLS = 3;
 
-/** The end of the current run at the latest. A cancelled run does not reset this time. */
+/** The latest time at which the current run ends. A cancelled run does not reset this time. */
 let busyUntil = 0;
 
 /** Measures the store, for a request of an operator. An isolate has one run at a time. */

@@ -58,7 +58,7 @@ export function controlObject(env: Env): ControlApi | undefined {
   });
 }
 
-/** Outside tests, an isolate has one set of bindings. With more sets, the oldest value is dropped. */
+/** The maximum number of values. Above it, the oldest is dropped. Outside tests, there is one set of bindings. */
 const MAX_VALUES = 8;
 
 const NO_BINDINGS: Env = {};

@@ -17,7 +17,7 @@ import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 const OUTAGE_INTERVAL_MS = 10_000;
 /** The minimum time between two logged failures of the same key, response or rule, in milliseconds. */
 const FAILURE_INTERVAL_MS = 1000;
-/** The maximum number of names, because a program can create configurations at run time. */
+/** The maximum number of remembered times, because a program can create configurations at run time. */
 const MAX_SUBJECTS = 1000;
 
 /** Writes a line of JSON. The lines contain no keys, addresses or secrets. */
@@ -160,7 +160,7 @@ function fieldsOf({ headers, cf }: RequestPlace): { colo?: string; ray?: string 
 /**
  * Logs why the store could not decide a request or make a charge, at most once in ten seconds.
  *
- * @param requests how the request was handled; by default, by the field `open` of `failure`
+ * @param requests how Weir handled the request; the field `open` of `failure` determines the default
  */
 export function logUndecided(
   failure: Undecided,

@@ -14,7 +14,7 @@ export interface RateLimitOptions<RuleName extends string = string> {
   /**
    * The only rule to apply, regardless of its `match`.
    *
-   * @default every rule of the configuration that the request matches
+   * @default every rule of the configuration that matches the request
    */
   readonly rule?: RuleName;
 }
@@ -106,7 +106,7 @@ export function rateLimit<const RuleName extends string = never>(
     const context = createHonoContext(env, c);
     const response = await gateway.handle(c.req.raw, context, runApp, c.req.path);
     if (appResponse === undefined) {
-      // Reading `c.res` creates it. Only pages of other origins need it.
+      // Reading `c.res` creates a response. Only pages of other origins need its headers.
       if (c.req.raw.headers.has("origin")) {
         mergeAppHeaders(c.req.raw, response.headers, c.res.headers);
       }

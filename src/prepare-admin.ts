@@ -1,4 +1,4 @@
-// The gateway loads this file only when the admin API is called, so that a Worker starts sooner.
+// `weir` loads this file at the first request of an operator, so that a Worker starts sooner.
 
 import { waitUntil } from "cloudflare:workers";
 import { createAdminApp } from "./admin/admin-app.ts";

@@ -106,7 +106,7 @@ export function weir(config: Config | ConfigInput): WeirHandler {
   };
 }
 
-/** Does not check the class, because a framework may have its own class for responses. */
+/** Does not check the class, because a framework may define another class for responses. */
 function isResponse(value: unknown): value is Response {
   return typeof value === "object" && value !== null && "status" in value && "headers" in value;
 }

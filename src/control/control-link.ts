@@ -69,8 +69,8 @@ const MIN_DELAY_MS = 1000;
  * If an isolate has uploaded nothing for this number of intervals, its next upload begins at a random time within the
  * interval. This spreads the calls of isolates that start at the same time, or that get requests after the same
  * pause. Later uploads follow at the exact interval, so they stay spread. With a longer interval, a killed isolate
- * would lose more sums. With a shorter one, isolates would make more calls. After a shorter pause, an isolate does
- * not wait, because its overrides would become too old.
+ * would lose more sums. With a shorter one, isolates would make more calls. After a pause of fewer intervals,
+ * an upload has no random delay, because the overrides would become too old.
  */
 const IDLE_INTERVALS = 2;
 
@@ -156,8 +156,8 @@ export class ControlLink {
 
   /**
    * Loads the overrides if this isolate's copy is too old. One request at a time calls the control object. Other
-   * requests do not wait for its promise, because its client may hang up. They check the time of the last load
-   * instead.
+   * requests do not wait for the promise of this call, because the client of this request may hang up. Instead, they
+   * check the time of the last load.
    *
    * @returns a promise that never rejects if the request must wait for the overrides; undefined otherwise
    */

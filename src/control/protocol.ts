@@ -77,8 +77,8 @@ export interface StatisticsReport {
   readonly clients: readonly LimitedClient[];
   /**
    * The time from which `clients` are counted, in milliseconds since the Unix epoch. Clients are stored by hour. So
-   * with the resolution `minute`, this is the start of the hour that contains the query's `from`. Undefined if the control object has
-   * an older version.
+   * with the resolution `minute`, this is the start of the hour that contains the query's `from`. Undefined if the
+   * control object has an older version.
    */
   readonly clientsFrom?: number;
   /** The number of isolates that uploaded sums in the last seconds. */
@@ -101,7 +101,7 @@ export interface Totals {
 /** The author of a change: `token`, `access:EMAIL`, or `rpc` for a call of `WeirService`. */
 export type Actor = string;
 
-/** A change that an operator has made. Entries of the list are never changed or removed. */
+/** A change that an operator has made. Entries are never changed; only the oldest are removed, after a million. */
 export interface AuditEntry {
   /** The number of the entry, from 1. */
   readonly id: number;
@@ -136,7 +136,7 @@ export const GLOBAL_OBJECT = "global";
 /** The methods of the `ControlObject`. */
 export interface ControlApi {
   /**
-   * Adds sums, and returns the overrides that have changed. A repeated upload adds nothing. An upload without minutes
+   * Adds sums, and returns the overrides that have changed. A repeated upload adds nothing. An upload without sums
    * only loads the overrides.
    */
   upload(upload: StatisticsUpload): Promise<UploadAnswer>;

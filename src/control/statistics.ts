@@ -131,7 +131,7 @@ export const BUCKET_MS: Readonly<Record<Resolution, number>> = {
   day: DAY_MS,
 };
 
-/** The time for which buckets are kept. Sums of a day that arrive late need the minutes a little longer. */
+/** The time for which buckets are kept. Minutes are kept longer than a day, because sums may arrive late. */
 export const RETENTION_MS: Readonly<Record<Resolution, number>> = {
   minute: 25 * HOUR_MS,
   hour: 31 * DAY_MS,
@@ -158,7 +158,7 @@ export class BucketTables {
     }
   }
 
-  /** Adds sums to the bucket of each of the three tables that contains a time. */
+  /** Adds sums to the bucket that contains a time, in each of the three tables. */
   add(at: number, sums: SumsRow): void {
     for (const resolution of RESOLUTIONS) this.addTo(resolution, at, sums);
   }
@@ -191,7 +191,7 @@ export class BucketTables {
     }
   }
 
-  /** Adds sums to the bucket of one table that contains a time. */
+  /** Adds sums to the bucket that contains a time, in one table. */
   addTo(resolution: Resolution, time: number, sums: SumsRow): void {
     const at = bucketAt(resolution, time);
     const [stored] = this.#sql.exec<StoredSums>(
@@ -270,7 +270,7 @@ class TotalsRow {
 /** The name for the sums of the rules that have no slot, because all slots are taken. */
 const OTHER_RULES = "(other)";
 
-/** The maximum number of rules with their own sums. */
+/** The maximum number of rules with separate sums. */
 const MAX_RULES = 999;
 
 /** The slot of each rule: the position of its sums in a row of the statistics. */

@@ -110,7 +110,7 @@ const MAX_AGE_MS = 24 * 60 * MINUTE_MS;
 /** The maximum time by which a minute is ahead, by a fast clock. Later sums are added to the last accepted minute. */
 const MAX_AHEAD_MS = MINUTE_MS;
 
-/** Sums that an object has received but not yet stored or passed on. */
+/** Sums that the control object has received but not yet stored. */
 export class GatheredSums {
   readonly #minutes = new Map<number, MinuteRecord>();
   readonly #clients = new ClientSketch();

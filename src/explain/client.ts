@@ -327,7 +327,7 @@ const FAILURES: Readonly<Record<CostFailure, string>> = {
 /**
  * Returns the source of a request's cost under a rule.
  *
- * @param failure the reason why the cost before the request could not be read; undefined if it could be read
+ * @param failure the reason why the request's value for the cost could not be read; undefined if it could be read
  */
 function costSourceOf(rule: Rule, failure: CostFailure | undefined): string {
   const { cost, count } = rule;

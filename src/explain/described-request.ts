@@ -46,7 +46,7 @@ export function readRequest(described: DescribedRequest, config: Config): ReadRe
   headers.set("host", url.host);
   const request = createRequest(url, method, headers, readBody(described.body, method));
   const { cf } = described;
-  // Only the requests of workerd have `cf`. Its constructor accepts only some of the fields.
+  // Only workerd's requests have `cf`. Their constructor accepts only some of the fields.
   if (cf) Object.defineProperty(request, "cf", { value: cf, enumerable: true });
   const { rules, caseSensitivePaths } = config;
   const names = sentNamesOf(rules);

@@ -199,7 +199,7 @@ export function shownValue(part: KeyPart, value: string): string {
 }
 
 function isSecret(part: KeyPart): boolean {
-  // The explanation shows the path, which contains its parameters.
+  // Path parameters are not hidden, because the explanation shows the whole path anyway.
   return part.kind !== "param" && areTierNamesSecret([[part]]);
 }
 

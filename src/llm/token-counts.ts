@@ -13,7 +13,7 @@ type TokenCounts = Readonly<Record<TokenKind, number>>;
 export const MAX_TOKENS = 100_000_000;
 
 /**
- * The counts in one `usage` object, under the names of all providers. NaN stands for a value that is not a count,
+ * The counts in one `usage` object, under the names of all providers. NaN replaces a value that is not a count,
  * such as -1 or "20".
  */
 interface Usage {

@@ -175,7 +175,7 @@ export class LiveOverrides {
       const { pendingRules, rule, identity } = appliedRule;
       if (pendingRules) {
         const changed = pendingRules.then((identified) => this.clientsOf(identified));
-        // The limiter reports the rejection of `pendingRules`, so the rejection of `changed` needs no handler.
+        // The limiter reports a rejection of `changed`. This `catch` is for requests that the limiter never gets.
         changed.catch(() => {});
         return { ...appliedRule, pendingRules: changed };
       }

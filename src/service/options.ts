@@ -56,7 +56,7 @@ export interface LimitOptions extends CheckOptions {
 type OptionType = "string" | "boolean" | "any";
 type OptionTypes = Readonly<Record<string, OptionType>>;
 
-/** The types of the options of every method. "any" means that the code that reads an option checks its type. */
+/** The types of the options that select a client. "any": the code that reads the option checks its type. */
 export const CLIENT_OPTIONS: OptionTypes = { key: "any", tier: "string" };
 /** The types of the options of `limit` and `check`. */
 export const CHARGED_OPTIONS: OptionTypes = {

@@ -124,7 +124,7 @@ export async function removeOverride(
   const client = await clientIdentity(config, env, rule, options);
   const id = overrideId({ rule, client });
   const removed = await control.removeOverride(id, ACTOR, reason);
-  // A removed rule may still have an override. Otherwise the name is wrong.
+  // A rule that a deploy has removed may have an override. Without an override, its name is unknown.
   if (!removed) findRule(config, rule);
   await loadHere(config, env);
   return removed;

@@ -66,7 +66,7 @@ async function decideCall(
     return { ok: true, undecided: verdict.failure.cause };
   }
   const result = toLimitResult(decision, limiting.rule.name, throws);
-  // If this isolate has decided alone, the store has charged nothing, so no reserve must be settled.
+  // If this isolate has decided alone, the store has charged nothing, so there is no reserve to settle.
   if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;
   const reserved = verdict?.reserve;
   if (!reserved) return result;

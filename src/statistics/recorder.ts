@@ -59,7 +59,7 @@ export const MAX_LIMITED_CLIENTS = 64;
  * Returns the used part of a limit, from 0 to 1. Quota that rolled over comes on top of the limit. While any of this
  * quota is left, no part of the limit is used.
  *
- * @param shards the rule's number of shards. `remaining` is then the quota left in one shard
+ * @param shards the rule's number of shards. `remaining` is the quota left in one of them
  */
 function usedPart({ violated, limit, remaining }: Quota, shards: number): number {
   if (violated) return 1;
