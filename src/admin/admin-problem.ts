@@ -49,7 +49,7 @@ const STATUS_OF = {
 export function problemOf(error: unknown): Response {
   if (error instanceof OperationError) {
     const { kind, message, faults } = error;
-    // Both kinds of failures have the status 503. `changed: false` tells programs that nothing was changed.
+    // `unavailable` and `uncertain` have the same status. `changed: false` tells programs that nothing was changed.
     const changed = kind === "unavailable" && ({ changed: false } as const);
     return adminProblem(STATUS_OF[kind], message, { ...(faults && { faults }), ...changed });
   }
@@ -101,7 +101,7 @@ export function noOverride(id: string, config: Pick<Config, "rules">): Operation
   const [rule = "", client] = id.split(":");
   if (!config.rules.some(({ name }) => name === rule)) return unknownRule(config);
   let whose = client === undefined ? "all clients" : `the client ${client}`;
-  // A client in any other form may be an address or a key.
+  // A text that is no identity may be an address or a key.
   if (client !== undefined && !isIdentity(client)) whose = `a client that is not ${IDENTITY_FORM}`;
   return new OperationError("not-found", `The rule ${rule} has no override for ${whose}.`);
 }

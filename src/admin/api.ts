@@ -130,7 +130,7 @@ apiRoutes.get("/totals", async (c) => c.json(await c.var.operations.totals()));
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** The maximum time of a query, and the time of a query without `from`, in milliseconds. */
+/** The maximum length of a query's time, and its length without `from`, in milliseconds. */
 const RANGES: Readonly<Record<Resolution, { readonly maxMs: number; readonly defaultMs: number }>> =
   {
     minute: { maxMs: DAY_MS, defaultMs: 60 * MINUTE_MS },

@@ -25,7 +25,7 @@ export function formatShortCount(count: number): string {
   return Math.abs(count) < 100_000 ? COUNT.format(count) : SHORT.format(count);
 }
 
-/** Formats a number that a log may not state. */
+/** Formats a number that is unknown if the log lacks it. */
 export function formatCountIfKnown(count: number | undefined): string {
   return count === undefined ? "unknown" : formatCount(count);
 }

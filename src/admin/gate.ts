@@ -53,8 +53,8 @@ interface Attempts {
    * Whether the address has failed so often that none of its credentials is accepted. If the store cannot be read, or
    * if this isolate has called it too often, the attempts in this isolate decide.
    *
-   * @param failed the result of `fail`, if the attempt has failed. The result is then the same as for a right
-   * credential, so that a locked client cannot find out which credential is right
+   * @param failed the result of `fail`, if the credential is wrong. A locked client gets the same answer for a wrong
+   * and for a right credential, so that it cannot find out which one is right
    */
   isLocked(headers: Headers, failed?: Promise<Decision | undefined>): Promise<boolean>;
 }

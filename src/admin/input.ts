@@ -19,7 +19,7 @@ export function invalidInput(faults: readonly InputFault[]): OperationError {
 
 /** Reads the JSON of a request's body. @throws {OperationError} if the body is not JSON */
 export async function readJson(c: Context<AdminEnv>): Promise<unknown> {
-  // Pages of other sites can send other types without a preflight.
+  // Pages of other sites can send other types than JSON without a preflight.
   if (!/^application\/json *(?:;|$)/i.test(c.req.header("content-type") ?? "")) {
     throw new OperationError("unsupported", "Send the body with Content-Type: application/json.");
   }

@@ -408,7 +408,7 @@ class Clients {
     const selected = await this.select(selector, ruleName);
     const overrides = await this.overrides();
     const before = (await this.read(selected, overrides)).map(({ report }) => report);
-    // Overrides change the windows, and may so change the counters.
+    // Uses the configured windows, because an override may change the counters.
     const make = ({ rule, identity }: SelectedClient) => {
       const applied = { rule, windows: allWindowsOf(rule), identity };
       return action === "reset" ? limiter.clients.reset(applied) : limiter.clients.liftBan(applied);

@@ -37,8 +37,8 @@ export interface Operator {
   readonly actor: Actor;
   readonly role: Role;
   /**
-   * The token that each change with a session's cookie must send, in the form field `csrf` or in the header
-   * `X-Weir-Csrf`. Empty if the credential is not a cookie, because no such token is then needed.
+   * The token that each change in a browser must send, in the form field `csrf` or in the header `X-Weir-Csrf`.
+   * Empty for credentials that browsers never send by themselves, because changes then need no token.
    */
   readonly csrf: string;
 }
@@ -319,7 +319,7 @@ export function mayHaveCredential(headers: Headers): boolean {
  * does not depend on whether a token is right, because the origin's response could show this.
  *
  * @param hasTokens whether Weir has tokens, so that a bearer token or a session may be meant for Weir
- * @param hasAccessToken whether the request has a valid token of Access. Any other token is for another application
+ * @param hasAccessToken whether the request has a valid token of Access. An invalid token may be for another application
  * @returns the same object if it has no such credential; otherwise a copy, which has taken over the body
  */
 export function withoutCredentials(
@@ -403,7 +403,7 @@ const FIELDS = {
 };
 
 /**
- * Adds the headers that keep caches and other sites away from a response. An asset may have its own Cache-Control.
+ * Adds the headers that keep caches and other sites away from a response. The Cache-Control of an asset stays.
  */
 export function withSecurityFields(response: Response): Response {
   const secured = new Response(response.body, response);

@@ -68,7 +68,7 @@ async function change(
       return faultPage(c, UNCERTAIN, VERIFY_BEFORE_RETRY, 503);
     const { kind, message } = error;
     if (kind === "uncertain") return faultPage(c, UNCERTAIN, message, 503);
-    // The message of a failed change for several clients names the changed clients.
+    // If only some of several clients were changed, the kind is `uncertain`.
     return faultPage(c, "Nothing was changed", message, kind === "unavailable" ? 503 : 400);
   }
 }

@@ -93,7 +93,7 @@ ${values.map(({ y }) => html`<line class="grid" x2="100%" y1="${y}" y2="${y}"/>`
   )}</svg></svg>`;
 }
 
-/** Returns round values, at most five above 0. */
+/** Returns the labelled values: round, and at most five above 0. */
 function valueTicks(data: ChartData): number[] {
   const max = maxOf(data);
   if (max === 0) return [0];
@@ -112,7 +112,7 @@ const TICKS_MS = [
   ...TICK_DAYS.map((days) => days * DAY_MS),
 ];
 
-/** Returns at most seven round times, with their places as percentages of the width. */
+/** Returns at most eight round times, with their places as percentages of the width. */
 function timeTicks({ start, step, series }: ChartData): { x: number; text: string }[] {
   const length = step * ((series[0]?.values.length ?? 0) - 1);
   const tick = TICKS_MS.find((each) => length / each <= 7);
@@ -133,7 +133,7 @@ function multiplesOf(step: number, from: number, to: number): number[] {
   });
 }
 
-/** A chart as paths. The page stretches it to its own width. */
+/** A chart as paths, which the browser stretches to the width of the page. */
 interface Drawing {
   /** One unit is the distance between two buckets. */
   readonly width: number;

@@ -97,7 +97,7 @@ in <code>wrangler.toml</code>, add a migration, and deploy. The page docs/deploy
   );
 }
 
-/** The result of an operation that may fail. A page then still shows its other parts. */
+/** The result of an operation that may fail. After a failure, a page shows its other parts. */
 export type Attempt<T> =
   | { readonly value: T; readonly fault?: undefined }
   | { readonly value?: undefined; readonly fault: string };

@@ -13,7 +13,7 @@ import {
 } from "./rule-page.ts";
 
 interface Listing {
-  /** The operator's search text for the name, match, key or mode of rules, in any case. */
+  /** The text to find in the name, match, key or mode of rules. Case does not matter. */
   readonly text: string;
   readonly order: RuleOrder | undefined;
   readonly range: Range;

@@ -39,7 +39,7 @@ async function fetchPage(url: string): Promise<Document | undefined> {
 }
 
 function takeOver(page: Document): void {
-  // A part that this page lacks, such as a chart of the first traffic, needs a reload.
+  // A part that the open page lacks, such as a chart of the first traffic, needs a reload.
   const hasNewParts = [...page.querySelectorAll("[data-live]")].some(
     ({ id }) => !document.getElementById(id),
   );
