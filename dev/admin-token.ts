@@ -37,7 +37,7 @@ export function devToken(folder: string = ROOT): DevToken {
 function keptToken(file: string): string {
   mkdirSync(dirname(file), { recursive: true });
   try {
-    // If two runs start at the same time, this flag makes one of them fail and read the token of the other run.
+    // If two runs start at the same time, this flag makes one write fail, and both runs read the same token.
     writeFileSync(file, randomBytes(24).toString("base64url"), { flag: "wx", mode: 0o600 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;

@@ -87,8 +87,8 @@ function endChildrenWithThisProcess(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, function endOnSignal() {
       // By default, a signal ends the process without an `exit` event, and a listener for the signal disables this
-      // default. Any other listener decides when to exit. Without one, this listener kills the children, removes
-      // itself, and sends the signal again, so that the default ends the process.
+      // default. If there is another listener, it decides when to exit. Otherwise, this listener kills the children,
+      // removes itself, and sends the signal again, so that the default ends the process.
       if (process.listenerCount(signal) > 1) return;
       for (const child of living) killGroup(child);
       process.off(signal, endOnSignal);

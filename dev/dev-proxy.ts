@@ -13,7 +13,7 @@ export interface DevProxy {
  * production. The proxy of `wrangler dev` itself builds the URL without a check: it answers 500 to two Host fields, and
  * after `Host: api.example.com#`, every path becomes `/`.
  *
- * @param target host and port of `wrangler dev`, which may start later
+ * @param target host and port of `wrangler dev`, which may start after the proxy
  * @throws if the port is in use
  */
 export async function startDevProxy(
@@ -66,7 +66,7 @@ export async function startDevProxy(
       socket.on("close", () => other.destroy());
       socket.pipe(other).pipe(socket);
     });
-    // This answer is not an upgrade, but for example a denial.
+    // The event of an answer without an upgrade, such as a denial.
     sent.on("response", (answer) => {
       socket.write(
         `${headOf(answer, /^(connection|transfer-encoding)$/i)}connection: close\r\n\r\n`,

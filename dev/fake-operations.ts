@@ -226,7 +226,7 @@ function noise(...seeds: number[]): number {
   return (state >>> 0) / 2 ** 32;
 }
 
-/** Returns how busy a time is, around 1: by day more than by night, and with an attack now and then. */
+/** Returns the traffic of a step, in usual minutes, and the strength of an attack, which is mostly 0. */
 function loadAt(at: number, step: number): { usual: number; attack: number } {
   const hour = (at / 3_600_000) % 24;
   const daily = step >= STEP_MS.day ? 1 : 1 + 0.5 * Math.sin(((hour - 8) / 12) * Math.PI);

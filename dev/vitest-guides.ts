@@ -8,8 +8,8 @@ const DOCS = join(import.meta.dirname, "../docs");
 const NAME = /^guide:([\w-]+)(?:\/([\w-]+))?$/;
 
 /**
- * Matches the path of such a module. With the ending .ts, Vite compiles the module. No file has this name, so
- * the plugin itself must resolve the paths that lead to it.
+ * Matches the path of a configuration's module. With the ending .ts, Vite compiles the module. No file has this name,
+ * so the plugin itself must resolve the paths that lead to it.
  */
 const MODULE = /^.*\/docs\/((?:guides\/)?[\w-]+\.md)(?:\.([\w-]+))?\.ts$/;
 

@@ -8,7 +8,7 @@ export interface PlannedRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Plans the requests of one second after the other. */
+/** Plans the requests of each second. */
 export interface Plan {
   /** @param second the number of seconds since the start */
   requestsOf(second: number): PlannedRequest[];
@@ -24,7 +24,7 @@ const PAGES = ["/", "/products/17", "/products/42", "/help", "/cart"];
 /**
  * Plans traffic that fits the rules of weir.config.ts. The same seed gives the same requests.
  *
- * - Visitors search, read and log in. Their number follows a day, which passes in 24 minutes.
+ * - Visitors search, read and log in. Their number follows the hours of a day, which passes in 24 minutes.
  * - A shop searches with its API key, more often than the rule `search` allows.
  * - An attacker tries passwords in bursts, so that the rule `login` limits it.
  * - A crawler invents an API key for each search, which only the rule `search-address` notices.
