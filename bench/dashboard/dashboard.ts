@@ -1,6 +1,6 @@
 /**
- * `npm run bench:dashboard`: the time and the transferred bytes of the dashboard's pages, with 200 rules and a
- * year of statistics. The requests wait for each other, and the first ones are not counted.
+ * `npm run bench:dashboard`: the time and the transferred bytes of the dashboard's pages, with 200 rules and a year of
+ * statistics. The requests are sent one by one, and the first ones are not counted.
  */
 import { startDashboard } from "./dashboard-worker.ts";
 import { assetsOf, transfer } from "./transfer.ts";

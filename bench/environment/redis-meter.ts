@@ -12,7 +12,7 @@ const OWN_COMMANDS = new Set([
   "flushall",
 ]);
 
-/** A connection to Redis, in addition to the REST server's connection. */
+/** A connection to Redis, besides the REST server's, that counts commands. */
 export interface RedisMeter {
   /**
    * Returns how many commands of the limiters Redis has run since its start. A script counts as one

@@ -6,7 +6,7 @@ import { Random } from "../simulation/random.ts";
 
 const BEGIN = Date.UTC(2026, 10, 22);
 const DAY_MS = 86_400_000;
-/** How much earlier than the request of the previous line a request may have arrived, in milliseconds. */
+/** How far lines may be out of order, in milliseconds. */
 const MAX_DELAY_MS = 30_000;
 const CLIENTS = 50_000;
 const PATHS = 2000;

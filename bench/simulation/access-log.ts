@@ -67,7 +67,7 @@ class Arrivals {
     this.#random = random;
   }
 
-  /** The times of most logs are whole seconds. Such a request gets a random time in its second. */
+  /** The times of most logs are whole seconds. A request at a whole second gets a random time in this second. */
   add({ at, ip }: LogRequest): void {
     if (ip === undefined) return;
     const client = this.#clients.get(ip) ?? this.#clients.size;

@@ -1,6 +1,6 @@
 /**
- * `npm run simulate:fan-in`: simulates isolates that upload their sums to the control object, and counts
- * the calls that the object gets, and how old the overrides of requests are.
+ * `npm run simulate:fan-in`: simulates isolates that upload their sums to the control object, and counts the calls that
+ * the object gets, and how old the overrides are that requests use.
  */
 import { pathToFileURL } from "node:url";
 import { markdownTable } from "markdown-table";
@@ -24,7 +24,7 @@ interface FanInResult {
   /** The most calls that the object got in one second, while isolates start, and afterwards. */
   readonly startCalls: number;
   readonly calls: number;
-  /** The greatest age of the overrides of a request, after all isolates have started. */
+  /** The greatest age of the overrides that a request used, after all isolates have started. */
   readonly oldestOverridesMs: number;
   /** The requests that isolates have handled, and the requests that the object has counted. */
   readonly requests: number;
@@ -42,7 +42,7 @@ const STARTED_MS = 30_000;
 
 const DURATION_MS = 180_000;
 
-/** Simulates busy isolates. Their links are Weir's own; the object has no tables. */
+/** Simulates busy isolates. They use Weir's own ControlLink; the simulated object has no tables. */
 export async function simulateFanIn(scenario: FanInScenario): Promise<FanInResult> {
   const startsAt = Date.UTC(2026, 0, 1);
   const time = new VirtualTime(startsAt);

@@ -66,8 +66,8 @@ export class VirtualTime {
   }
 
   /**
-   * Runs all events up to a time, even if other events plan them during the run. Until the returned promise resolves,
-   * no other code of this thread runs, so no other code sees the replaced clock.
+   * Runs all events up to a time, also events that are planned during the run. Until the returned promise resolves, no
+   * other code of this thread runs, so no other code sees the replaced clock.
    *
    * @param until the time of the last event; if it is not set, all events run
    * @throws {Error} when another simulation runs in this thread, or the error passed to `fail`

@@ -1,7 +1,7 @@
 /**
  * Measures the time that a settle function adds to the first byte of a streamed answer. One Worker has a rule that
  * reserves tokens and settles them by the body, the other has the same rule without the function. They get requests in
- * alternating order, so that changes of the machine's speed affect both. The requests wait for each other, so that none
+ * alternating order, so that changes of the machine's speed affect both. The requests are sent one by one, so that none
  * waits for the CPU. A second measurement shows the CPU time of an answer with many events.
  */
 
@@ -42,7 +42,7 @@ const BODY = JSON.stringify({
   stream_options: { include_usage: true },
 });
 
-/** The events of the answers whose CPU time is measured. */
+/** The number of events in an answer whose CPU time is measured. */
 const EVENTS = 10_000;
 const LONG_BODY = BODY.replace('"max_tokens":100,', `"max_tokens":${EVENTS},`);
 
