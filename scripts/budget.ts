@@ -25,7 +25,7 @@ const BUDGET = {
   startupMs: 60,
 };
 
-/** The maximum number of start-up measurements. The first result within the budget is the last one. */
+/** The maximum number of start-up measurements. They end with the first result within the budget. */
 const ATTEMPTS = 15;
 
 /** The number of parts of the bundle that are printed. */

@@ -1,6 +1,6 @@
 /**
- * `npm run assets`: bundles the scripts and the style sheets of the dashboard and of the HTML reports into two
- * modules, because a Worker has no files, and a report is a single file. With `--check`, it writes nothing and
+ * `npm run assets`: writes the Lua script, and the scripts and style sheets of the dashboard and of the HTML reports,
+ * into modules, because a Worker has no files, and a report is a single file. With `--check`, it writes nothing and
  * exits with 1 if a module is not fresh.
  */
 import { readFile, writeFile } from "node:fs/promises";

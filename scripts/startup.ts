@@ -22,7 +22,7 @@ export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
  * other processes took.
  *
  * @param attempts the maximum number of measurements
- * @param enough the value at which a measurement is the last one
+ * @param enough a measurement up to this value is the last one
  */
 export function leastOf(attempts: number, enough: number, measure: () => number): number {
   let least = measure();
