@@ -21,7 +21,7 @@ export class Address {
   /** Whether the first bits of both addresses are equal, and both have the same IP version. */
   startsWith(other: Address, bits: number): boolean {
     if (this.bytes.length !== other.bytes.length) return false;
-    // A loop, because calling a function for each group takes long for thousands of addresses.
+    // A loop, because calling a function for each byte takes long for thousands of addresses.
     for (let index = 0; index * 8 < bits; index++) {
       const difference = (this.bytes[index] ?? 0) ^ (other.bytes[index] ?? 0);
       if (difference >> bitsAfter(index, bits) !== 0) return false;

@@ -69,7 +69,7 @@ function originBindings({ origin, origins }: Config): string[] {
   return [...new Set(names)];
 }
 
-/** Returns the names of the configured secrets, with the effect of each missing secret. */
+/** Returns the names of the configured secrets, each with the effect if it is missing. */
 export function secretEffects({ rules, jwt }: Config): Map<string, string> {
   const names = new Map<string, string>();
   for (const { name, exempt } of rules) {
@@ -100,16 +100,16 @@ function isObject(value: unknown): value is object {
 const DEPLOYMENT_MODES = ["enforce", "shadow", "off"] as const;
 
 /**
- * The effect of a deployment on all rules. `enforce`: each rule has its own mode. `shadow`: every rule is in shadow
- * mode. `off`: no rule applies.
+ * The effect of a deployment on all rules. `enforce`: each rule keeps its configured mode. `shadow`: every rule is in
+ * shadow mode. `off`: no rule applies.
  */
 export type DeploymentMode = (typeof DEPLOYMENT_MODES)[number];
 
 /**
  * Reads the mode of a deployment. Accepts upper case, because the var is often set in a hurry.
  *
- * @returns undefined if the var has another value. Limits then stay enforced, because a misspelt word must not turn
- * them off
+ * @returns undefined if the var is set to no mode. Limits then stay enforced, because a misspelt word must not turn
+ * limits off
  */
 export function readDeploymentMode(env: Env): DeploymentMode | undefined {
   const value = env[MODE_VAR];
@@ -147,7 +147,7 @@ export type StoreBinding =
  */
 export function readPrefix(config: Config, env: Env): string | Misconfigured {
   const value = env[PREFIX_VAR];
-  // A value of another type, such as a number, is a mistake, so the default does not replace it.
+  // A value that is not a text, such as a number, is a mistake, so the default does not replace it.
   const isText = value === undefined || typeof value === "string";
   const prefix = isText ? (textVar(env, PREFIX_VAR) ?? config.prefix) : "";
   return isPrefix(prefix) ? prefix : misconfigured(`${PREFIX_VAR} is not a text of ${PREFIX}`);
@@ -212,7 +212,7 @@ export interface ResolvedBindings {
   /** The effect of the deployment on all rules: the var `WEIR_MODE`. */
   readonly mode: DeploymentMode;
   readonly origin: OriginBinding;
-  /** The origins of single hosts. `*.example.com` stands for every host below `example.com`. */
+  /** The origins of single hosts. `*.example.com` means every host below `example.com`. */
   readonly origins: ReadonlyMap<string, OriginBinding>;
   /** Cloudflare's own limiter, if it is configured and bound. */
   readonly nativeLimiter?: RateLimit;

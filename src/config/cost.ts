@@ -72,7 +72,7 @@ export interface ComputedCostInput {
   /**
    * The cost if a complete response states no cost: a whole number from 0 to 999999999999999, at most `max`. If the
    * response breaks off before it states the cost, the reserve stays charged; without a reserve, `max` is charged. If
-   * the cost before the request is unknown, at least `max` is charged, because a client can make a cost unknown.
+   * the value of `from` or `reserve` is unknown, at least `max` is charged, because clients can make it unknown.
    *
    * @default the reserve, else 1
    */
@@ -81,7 +81,7 @@ export interface ComputedCostInput {
 
 /**
  * The quota that a request takes: a number, or the source of the number. A text is the short form of an object:
- * `"custom:NAME"` and `"body:bytes"` stand for `{ from }`, and `"header:NAME"` for `{ settle }`.
+ * `"custom:NAME"` and `"body:bytes"` mean `{ from }`, and `"header:NAME"` means `{ settle }`.
  */
 export type CostInput =
   | number
@@ -101,7 +101,7 @@ export interface ResponseCost {
 
 /** A cost that Weir computes for each request. */
 export interface ComputedCost {
-  /** The charge before the request; undefined if nothing is charged. A number is a reserve. */
+  /** The charge before the response; undefined if nothing is charged then. A number is a reserve. */
   readonly before: number | RequestCost | undefined;
   /** The source of the final cost; undefined if `before` is final, or if programs settle the rule's reserve. */
   readonly settle: ResponseCost | undefined;
@@ -217,7 +217,7 @@ export interface CountStatusInput {
    */
   readonly status: readonly number[];
   /**
-   * `true`: a request is charged before it is forwarded, and gets its quota back if its response has another status.
+   * `true`: a request is charged before it is forwarded, and gets its quota back if its response has no such status.
    * So concurrent requests cannot exceed the limit. `false`: a request is charged after its response arrives.
    *
    * @default false

@@ -37,7 +37,7 @@ export interface Quota {
   readonly retryAfterMs: number;
   /**
    * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no quota is reserved.
-   * After a check, the time for the quota that it would reserve.
+   * After a check, the time for the quota that the call would reserve.
    */
   readonly reservationDelayMs: number;
 }
@@ -106,7 +106,7 @@ export type CustomSettleValue = CustomCostValue | PartialCost;
 
 /**
  * Computes the cost of a request for `cost: "custom:NAME"`: a whole number from 0 to 999999999999999. A request with
- * a cost of 0 is free. The cost counts as unknown if the result is any other value, if the function throws, or if it
+ * a cost of 0 is free. The cost counts as unknown if the result is no such number, if the function throws, or if it
  * takes longer than `timeoutMs`. Weir then charges the `max` of the rule's cost, else its `default`, but at least 1.
  *
  * The function receives the request that will be forwarded. To read the body, it must clone the request.

@@ -181,7 +181,7 @@ export type Refuse = (message: string, ...keys: readonly (string | number)[]) =>
  * faults at once. In a faulty value, the parts without a fault are parsed, and the parts with a fault are as the user
  * wrote them.
  *
- * @param is the type of the value; the schema reports a value of another type
+ * @param is the test of a value's type; the schema reports a value that fails the test
  */
 export function checkIf<Value, Output>(
   is: (value: unknown) => value is Value,

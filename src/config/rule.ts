@@ -167,7 +167,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    * The requests that are charged: `"request"` for every request, or only requests whose responses have one of these
    * HTTP statuses (100 to 599). With statuses, Weir charges a request after its response arrives, so concurrent
    * requests can exceed the limit in total. With `reserve: true` too, Weir charges a request before it is forwarded,
-   * and gives the quota back if the response has another status.
+   * and gives the quota back if the response has none of these statuses.
    *
    * @default "request"
    * @example { status: [401, 403] }

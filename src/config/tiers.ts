@@ -71,8 +71,8 @@ function parseBy(text: string): KeyExpression | undefined {
 }
 
 /**
- * If hosts select the tiers, checks that the name of each tier is a canonical host, because no client would belong to
- * a tier with another name.
+ * If hosts select the tiers, checks that the name of each tier is a canonical host. Otherwise no client would belong
+ * to the tier.
  */
 function checkHosts<Output>() {
   return checkOf<Output>(({ by, limits }, refuse) => {

@@ -40,7 +40,7 @@ export function unknownFieldHint(
   if (hint) return hint;
   const nearest = nearestName(name, allowed);
   if (nearest) return { text: `did you mean ${JSON.stringify(nearest)}?`, fields: [nearest] };
-  // A field of `tiers` with another name is probably a tier. Its name may be a secret, so it is not shown.
+  // Any unknown field of `tiers` is probably a tier, whose name may be a secret and is not shown.
   return place === "tiers"
     ? {
         text: "move each tier into limits: tiers: { by, limits: { NAME: { limit, window } } }",
