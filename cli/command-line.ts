@@ -10,7 +10,7 @@ import { jsonText, printableLines } from "./print/text.ts";
 import { addReplayCommand } from "./replay.ts";
 import { addSuggestCommand } from "./suggest.ts";
 
-/** In the package, this file is JavaScript. */
+/** In the package, this file is JavaScript, so its ending tells where it runs. */
 const name = import.meta.url.endsWith(".ts") ? "npm run weir --" : "npx weir";
 
 /**

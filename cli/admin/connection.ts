@@ -90,7 +90,7 @@ interface Call {
   readonly body: object | undefined;
   /** Whether the call may change something. */
   readonly changes: boolean;
-  /** The option that has the URL, for messages. */
+  /** The name of the option with the URL, for messages. */
   readonly atOption: string;
 }
 
@@ -120,7 +120,7 @@ function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & string): An
       `${place} answered 429: there were too many attempts from this address${retryTime(response)}.`,
     );
   }
-  // A proxy may give up while Weir still works, and an answer may break off.
+  // A proxy may give up while Weir makes the change, and an answer may break off.
   if (answer.changes && (response.ok || status >= 500)) {
     throw new CommandFailure(
       EXIT.uncertain,
@@ -225,7 +225,7 @@ export interface Connection {
 
 export interface ConnectionOptions extends CredentialOptions {
   readonly at: string;
-  /** The option that has the URL, for messages. @default "--at" */
+  /** The name of the option with the URL, for messages. @default "--at" */
   readonly atOption?: string;
 }
 

@@ -72,7 +72,7 @@ export function* varFindings(_config: Config, deployment: Deployment): Iterable<
   }
 }
 
-/** The secrets that Weir reads whatever the rules are. */
+/** The secrets that Weir reads under any rules. */
 const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"];
 
 /** Warns of secrets that may be missing, and of secrets that are written in wrangler's file. */

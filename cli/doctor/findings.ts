@@ -98,7 +98,7 @@ export type FindingCode =
   | keyof typeof WARNINGS
   | keyof typeof UNKNOWN;
 
-/** Every finding by its stable code. docs/codes.md explains each of them. */
+/** The severity and the cure of each stable code. docs/codes.md explains the codes. */
 export const CODES = Object.fromEntries([
   ...OK.map((code) => [code, { severity: "ok" }] as const),
   ...withSeverity("fault", FAULTS),

@@ -485,7 +485,7 @@ function windowsTable({ name, worstWindows }: RuleReport, count: number): Html {
 
 /** The latest time that a date can have, in milliseconds. */
 const MAX_TIME = 8.64e15;
-/** Below this share of the highest step, denied requests are too few to be seen among all requests. */
+/** If the most denied requests in a step are below this share of the most allowed ones, they cannot be seen. */
 const VISIBLE_SHARE = 0.2;
 
 interface TimelineNames {

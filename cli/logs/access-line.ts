@@ -66,7 +66,7 @@ interface Target {
 /**
  * Reads a request line such as `GET /search?q=1 HTTP/1.1`.
  *
- * @returns undefined for a text without a path, such as `-` after a timeout; the reason as a text if the line cannot
+ * @returns undefined for a text without a path, such as `-` after a timeout; a text with the reason if the line cannot
  *   be read
  */
 export function readRequestLine(text: string): Target | string | undefined {
@@ -213,7 +213,7 @@ export class AccessLineParser implements LineParser {
     });
   }
 
-  /** @returns the client, the host, and the index after the address; the reason as a text if there is no address */
+  /** @returns the client, the host, and the index after the address; a text with the reason if there is no address */
   #clientOf(line: string): { ip: string; host: string | undefined; end: number } | string {
     const firstEnd = line.indexOf(" ");
     if (firstEnd === -1) return "has no fields";

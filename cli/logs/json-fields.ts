@@ -116,7 +116,7 @@ const HEADER_OBJECTS = [
 /** Names of facts for header fields. */
 const HEADER = /^(?:response-)?header:[\w!#$%&'*+.^`|~-]{1,100}$/;
 
-/** Other names of facts. */
+/** Other names for facts. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   path: "url",
   target: "url",

@@ -41,9 +41,9 @@ export interface LogClientFacts {
 }
 
 /**
- * What the lines of a log can state, by the names of `--map`: `ip`, `host`, `status`, `country`, `asn`, `ja4`, `bot`,
- * `header:NAME`, `response-header:NAME`. A fact that is not listed is unknown in every line. A fact that is listed
- * and missing in a line means that the request did not have it.
+ * The facts that the lines of a log can state, by the names of `--map`: `ip`, `host`, `status`, `country`, `asn`,
+ * `ja4`, `bot`, `header:NAME`, `response-header:NAME`. A fact that is not listed is unknown in every line. If a line
+ * lacks a listed fact, the request did not have the fact.
  */
 export type LogFacts = ReadonlySet<string>;
 
@@ -133,7 +133,7 @@ export interface LineParser {
   facts(first: readonly LogRequest[]): LogFacts;
 }
 
-/** The length from which a part of a text is not a copy in V8. */
+/** From this length on, a part of a text is a reference to the text in V8, not a copy. */
 const MIN_PART = 13;
 
 /**

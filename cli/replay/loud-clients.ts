@@ -16,13 +16,13 @@ interface Entry {
  * Finds the most frequent texts with a bounded number of entries, by the algorithm Space-Saving (Metwally, Agrawal
  * and El Abbadi, 2005). A new text replaces the rarest one, and takes over its count as an error.
  *
- * A text with a count of n is replaced only by every n-th unknown text. This keeps texts that are really frequent,
- * and saves the time of copying a text for each request of a client that never repeats one (Random Admission Policy:
- * Ben-Basat, Einziger, Friedman and Kassner, 2017).
+ * An entry with a count of n is replaced only by every n-th text without an entry. This keeps texts that are really
+ * frequent, and saves the time of copying a text for each request of a client that never repeats one (Random Admission
+ * Policy: Ben-Basat, Einziger, Friedman and Kassner, 2017).
  */
 export class FrequentTexts {
   readonly #entries: Entry[] = [];
-  /** Unknown texts since the last replacement. */
+  /** Texts without an entry since the last replacement. */
   #unknown = 0;
 
   /** Counts a text. Its end is cut off if it has more than 200 characters. */

@@ -26,7 +26,7 @@ export function isPlainRule(rule: Rule): boolean {
 
 /**
  * Returns the rules that can be decided here. The enforced rules of a request are decided together, so all or none of
- * them can.
+ * them can be decided here.
  */
 export function plainRulesOf(rules: readonly Rule[]): Rule[] {
   const areEnforcedPlain = rules.every((rule) => rule.mode !== "enforce" || isPlainRule(rule));
@@ -41,7 +41,7 @@ interface CurrentWindow {
   endsAt: number;
 }
 
-/** Only a rule with this many clients is searched for those whose windows are over: most clients return. */
+/** With fewer clients, a rule also keeps those whose windows are over, because most of them return. */
 const FIRST_SWEEP = 65_536;
 
 /** The state that the clients of a plain rule share. */

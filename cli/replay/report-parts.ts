@@ -30,7 +30,7 @@ export interface ReportTable {
 
 const MIN_WIDTH = 10;
 
-/** @returns an empty text without a row */
+/** @returns an empty text if there is no row */
 export function textTable({ title, headings, rows, more = 0 }: ReportTable): string {
   const [first] = rows;
   if (!first) return "";
@@ -56,7 +56,7 @@ export function textTable({ title, headings, rows, more = 0 }: ReportTable): str
   ].join("\n");
 }
 
-/** @returns an empty text without a row */
+/** @returns an empty text if there is no row */
 export function markdownTable({ title, headings, rows, more = 0 }: ReportTable): string {
   if (rows.length === 0) return "";
   const isNumber = (column: number) =>

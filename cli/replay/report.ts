@@ -144,7 +144,7 @@ export interface Comparison {
   /** The counts under the other configuration. */
   readonly before: Counts;
   readonly costBefore: CostReport | undefined;
-  /** Requests by both verdicts. */
+  /** Numbers of requests, by the verdicts of both configurations. */
   readonly requests: {
     readonly allowedByBoth: number;
     readonly deniedByBoth: number;
@@ -152,7 +152,7 @@ export interface Comparison {
     readonly newlyDeniedSucceeded: number | undefined;
     readonly newlyAllowed: number;
   };
-  /** Clients, by their addresses. */
+  /** Numbers of clients. A client is an address. */
   readonly clients: {
     /** Denied at least once, but never under the other configuration. */
     readonly newlyDenied: number;

@@ -180,7 +180,7 @@ class ComparisonTotals {
     this.#clients = clients;
   }
 
-  /** @param isDenied whether the configuration, which has already counted the request, denies it */
+  /** @param isDenied whether the configuration denies the request. Its own totals already have the request */
   add({ request, outcome, verdicts }: ReplayedRequest, isDenied: boolean): void {
     const wasDenied = outcome === "limited";
     this.#counts.add(request, wasDenied);

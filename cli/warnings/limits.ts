@@ -32,9 +32,8 @@ export function neverBinds(idle: Window, other: Window, spread: boolean): boolea
   // Reservations in the idle limit may use up quota of a window before it begins.
   if (idle.maxReserved > 0) return false;
   const [length, otherLength] = [longestWindowMs(idle), shortestWindowMs(other)];
-  // The starts of the two windows differ by a multiple of the greatest common divisor of their
-  // lengths. With spread windows and calendar windows, they can differ by any number of
-  // milliseconds.
+  // The starts of the two windows differ by a multiple of the greatest common divisor of their lengths. With spread or
+  // calendar windows, the starts can differ by any number of milliseconds.
   const step = spread || idle.calendar || other.calendar ? 1 : gcd(length, otherLength);
   const isSame = idle.calendar !== undefined && idle.calendar.id === other.calendar?.id;
   const overlapping = isSame ? 1 : Math.ceil((length + otherLength - step) / otherLength);
