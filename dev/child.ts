@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * The time that a child process has to end after SIGTERM, in milliseconds. After this time, it is
- * killed.
+ * How long a child process may take to end after SIGTERM, in milliseconds. After this time, it is killed.
  */
 const GRACE_MS = 3000;
 

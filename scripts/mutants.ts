@@ -82,7 +82,7 @@ console.log(
   `\n${folder}: ${killed} of ${sampled.length} fail a test (${percent} %), of ${all.length}`,
 );
 
-/** Returns the part of a source between two positions, which count from 1. */
+/** Returns the part of a source between two positions. Lines and columns count from 1. */
 function textAt(source: string, { start, end }: MutantResult["location"]): string {
   const lines = source.split("\n").slice(start.line - 1, end.line);
   lines[lines.length - 1] = lines.at(-1)?.slice(0, end.column - 1) ?? "";

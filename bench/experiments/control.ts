@@ -12,11 +12,11 @@ const SLICES = 8;
 
 /** The cost of statistics, overrides and the denial log for a request that is decided from memory. */
 export interface ControlCost {
-  /** The CPU time of a decision with all three on, minus the time with all three off, in microseconds. */
+  /** The CPU time of a decision with these three features, minus the time without them, in microseconds. */
   readonly perDecision: Spread;
-  /** The CPU time of a decision with all three off, in microseconds. */
+  /** The CPU time of a decision without the three features, in microseconds. */
   readonly decision: Spread;
-  /** How much fewer requests of one client a Worker handles in a second, in percent. */
+  /** How many fewer requests of one client a Worker handles in a second, in percent. */
   readonly throughputLoss: Spread;
   /** How much more CPU time a forwarded request takes, in percent. */
   readonly cpuGrowth: Spread;

@@ -75,8 +75,8 @@ export async function warmUp(
   workload: Workload,
   count: number,
 ): Promise<void> {
-  // Each isolate first gets a single request, because a limiter may prepare its state during its
-  // first request, and other requests would wait for that.
+  // Each isolate first gets a single request, because a limiter may prepare its state during its first request, and
+  // other requests would wait for it.
   for (const url of urls) await closedLoop([url], requestsOf(workload, 1, 0));
   await closedLoop(urls, requestsOf(workload, count, 0));
 }

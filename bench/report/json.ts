@@ -14,8 +14,8 @@ export async function writeJson(
 }
 
 /**
- * The JSON has no lists of plain values, because Biome would put such a list on one line. Then `npm
- * run check` would fail.
+ * The JSON has no lists of plain values: Biome wants such a list on one line, and `JSON.stringify` breaks it into
+ * several, so `npm run check` would fail.
  */
 export function toJson(results: Results, targets: readonly Target[]): object {
   const { date, machine, versions, options, addedCpu, control, decisionCpu, manyRules } = results;

@@ -62,8 +62,8 @@ export interface FleetOptions {
 }
 
 /**
- * The maximum number of clients whose homes are kept. Above it, the oldest client loses its home, and its next request
- * goes to a new one.
+ * The maximum number of clients whose homes are kept. Above this number, the oldest client loses its home, and its next
+ * request goes to a new one.
  */
 const MAX_HOMES = 500_000;
 

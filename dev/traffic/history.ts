@@ -16,7 +16,7 @@ const DAY_MINUTES = 24 * 60;
  * same seed gives the same sums.
  *
  * @param count the number of minutes
- * @param now the time after the last minute, in milliseconds since the Unix epoch
+ * @param now a time in the last minute, in milliseconds since the Unix epoch
  */
 export function inventHistory(seed: number, count: number, now: number): MinuteSums[] {
   const random = xoroshiro128plus(seed);

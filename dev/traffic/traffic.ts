@@ -12,7 +12,7 @@ const REASON = "npm run dev -- --traffic: shows a rule in shadow mode";
 
 /**
  * Sends invented traffic to a Worker, and puts a rule into shadow mode with a lower limit while the traffic runs, so
- * that its denials can be seen. A missing rule, or a rule with an override, stays as it is.
+ * that requests over the limit can be seen. A missing rule, or a rule with an override, stays as it is.
  *
  * @param url the Worker
  * @param token the token of its admin surface
