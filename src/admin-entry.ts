@@ -21,7 +21,7 @@ const PATH = "/_weir";
  * a spelling of `_weir`.
  */
 const MAY_BE_BELOW = /^[^?#]*?(?:_weir|%|[^!-~])/i;
-/** Matches URLs whose path is below `PATH` before dot segments are resolved, because some apps read the path so. */
+/** Matches URLs whose path is below `PATH` before dot segments are resolved. Some apps do not resolve them. */
 const BEGINS_BELOW = /^https?:[/\\]+[^/\\?#]*[/\\]+_weir(?:[/\\?#]|$)/i;
 /** The page with the form for a token, and the first part of the paths of its assets. */
 const LOG_IN = `${PATH}/login`;

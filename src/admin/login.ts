@@ -128,8 +128,8 @@ function readAccess(env: Env, onFault: OnFault): AccessApplication | undefined {
   return undefined;
 }
 
-// Sessions of browsers. A session is a signed cookie, and nothing is stored. A token signs its own sessions, so a new
-// token ends all sessions of the old token.
+// Sessions of browsers. A session is a signed cookie, and nothing is stored. A new token ends all sessions of the
+// old token, because each token signs only the sessions that it began.
 
 export const COOKIE = "__Secure-weir";
 const ATTRIBUTES = "Path=/_weir; HttpOnly; Secure; SameSite=Strict";

@@ -141,7 +141,7 @@ export class ControlLink {
     });
   }
 
-  /** Counts a request that got 400 or 414, because its address could not be read. */
+  /** Counts a request that got 400 or 414, because its URL could not be read. */
   recordRefused(now: number): void {
     withoutFailing(() => {
       this.recorder.recordRefused(now);

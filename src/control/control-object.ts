@@ -30,7 +30,7 @@ class OverrideTable {
   readonly #sql: SqlStorage;
   readonly #overrides = new Map<string, Override>();
   /**
-   * The number of the newest change. It begins at the object's time of creation. So after a restart of the object,
+   * The number of the newest change. It begins with the time when the object started. So after a restart of the object,
    * the version of every isolate is different, and the isolate loads the overrides again.
    */
   #version: number;

@@ -344,7 +344,7 @@ export function teeResponse(
   const { stream, started, ended } = passThrough(response.body, copies);
   const isLengthKept = isLengthExact && (isRaw || !headers.has("content-encoding"));
   const passed = isLengthKept ? withFixedLength(stream, headers) : stream;
-  // In an encoding that no code here decodes, the function cannot read even a complete copy.
+  // If no code here decodes the encoding, a settle function cannot read even a complete copy.
   let hasFault = !isEncoded(headers) && encodingIn(headers) !== "";
   const decoded = ({ stream: copy }: BodyCopy) => {
     if (!isRaw || !isEncoded(headers)) return copy;

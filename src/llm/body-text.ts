@@ -127,7 +127,7 @@ function countNames(json: string): number | undefined {
     } else if (code === COLON) {
       names++;
       different.add(json.slice(textStart, textEnd));
-      // A second colon has no name. Otherwise a long text would be hashed once for each colon.
+      // A second colon after the same text gets an empty name, so that a long text is not hashed for each colon.
       textStart = textEnd;
     } else if (code === OPEN_LIST || code === OPEN_OBJECT) depth++;
     else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--;

@@ -22,7 +22,7 @@ export interface LlmReserveOptions {
 /** The maximum length of a body that is read, in bytes. Longer bodies usually contain files. */
 export const MAX_REQUEST_LENGTH = 1024 * 1024;
 /**
- * The maximum number of pieces of a body without a stated length, plus one piece for each `MIN_PIECE_LENGTH` bytes.
+ * A body without a stated length may have this number of pieces, and one more for each `MIN_PIECE_LENGTH` bytes.
  * Reading a piece takes about 50 µs, even for a single byte.
  */
 const MAX_PIECES = 128;

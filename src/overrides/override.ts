@@ -162,7 +162,7 @@ const RULE_EFFECT =
   'must be, for a rule, { mode: "enforce" }, { mode: "shadow" }, { mode: "off" }, { factor }, or a mode and a factor';
 const LIMITS = 'must be an object of limits by policy, such as { "api/1m": 500 }';
 
-/** Returns the schema of an object without other fields. @param expected the message about other values */
+/** Returns the schema of an object with only these fields. @param expected the message about a faulty object */
 function objectOf<const Entries extends v.ObjectEntries>(entries: Entries, expected: string) {
   return v.strictObject(entries, (issue) => {
     if (issue.expected === "never") {

@@ -293,7 +293,7 @@ interface RoutedPath {
   readonly excepted: ReadonlySet<number>;
 }
 
-/** The rule that has a route among its routes or exceptions. */
+/** The rule to which a route belongs, as one of its paths or of its exceptions. */
 interface Target {
   readonly index: number;
   readonly isException: boolean;
@@ -458,7 +458,7 @@ function intersect({ path, params }: PathMatch, otherPath: string, otherParams: 
   return { path: path === otherPath ? path : undefined, params: Object.fromEntries(equal) };
 }
 
-/** Brings a route into the form of canonical paths. Leaves parameters and `*` unchanged. */
+/** Brings a route into the form of canonical paths. Leaves `*` and the names of parameters unchanged. */
 function canonicalRoute(route: string, caseSensitivePaths: boolean): string {
   const segments = splitRoute(route).map((segment) => {
     if (segment === "*") return segment;

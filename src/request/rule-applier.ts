@@ -87,7 +87,7 @@ async function exemptionOf(
 
 /**
  * Returns the quotas of the client's tier, or the rule's own quotas if the rule lacks this tier. The tier's name is
- * the first alternative of `tiers.by` in the request.
+ * the value of the first alternative of `tiers.by` that the request has.
  */
 export async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
   if (!rule.tiers) return rule.windows;

@@ -220,7 +220,7 @@ function withoutPrefix(name: string): string {
   return text.slice(start);
 }
 
-/** Removes the end of a name that lenient servers ignore: blanks, and brackets that are empty or have digits. */
+/** Removes what lenient servers ignore at the end of a name: blanks, and brackets that are empty or have digits. */
 function withoutSuffix(name: string): string {
   let end = name.length;
   let isBeforeDigit = false;
@@ -286,7 +286,7 @@ export class NameIndex {
     if (decoded.includes("%")) return this.all;
     const name = withoutPrefix(decoded);
     const texts = new Set([name, withoutSuffix(name)]);
-    // A bracket inside the name begins a key, or ends the name.
+    // Some servers end the name at one of its brackets, which begins a key.
     for (let end = name.indexOf("["); end !== -1; end = name.indexOf("[", end + 1)) {
       if (end > this.#longest) break;
       texts.add(name.slice(0, end));

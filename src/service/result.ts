@@ -56,8 +56,8 @@ export interface LimitGranted {
   /** Always true: the call may go on. */
   readonly ok: true;
   /**
-   * The time in milliseconds that the caller should wait until the window whose quota covers the whole reservation.
-   * Missing if no quota was reserved.
+   * The time in milliseconds until the window whose quota covers the whole reservation begins. The caller should wait
+   * so long. Missing if no quota was reserved.
    */
   readonly retryAfterMs?: number;
   /**

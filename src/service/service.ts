@@ -268,8 +268,8 @@ export abstract class WeirService<
    * await env.LIMITS.removeOverride("api", { key: { ip: "203.0.113.7" }, reason: "Import done" });
    *
    * @param rule the name of a rule, which the configuration may have lost since
-   * @param options the reason, and the client unless the override is for all clients. Under a missing rule, name the
-   * client by its identity
+   * @param options the reason, and the client unless the override is for all clients. If the rule is missing, name
+   * the client by its identity
    * @returns the removed override; undefined if there was none
    * @throws {Error} if there is no binding, or if the control object fails
    */

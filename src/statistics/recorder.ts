@@ -117,7 +117,7 @@ export class Recorder implements StoreMeter {
     requests.unmatched += 1;
   }
 
-  /** Counts a request that got 400 or 414, because its address could not be read. */
+  /** Counts a request that got 400 or 414, because its URL could not be read. */
   recordRefused(now = this.#clock()): void {
     const { requests } = this.#minutes.at(now);
     requests.requests += 1;

@@ -11,7 +11,7 @@ export const MINUTE_MS = 60_000;
 export interface RuleSums {
   /** Requests to which the rule applied, including requests that a different rule denied. */
   requests: number;
-  /** Requests that passed with this rule enforced, or within its limit with the mode `mark`. */
+  /** Requests that passed this enforced rule, or were within the limit of this rule with `mode: "mark"`. */
   allowed: number;
   /**
    * Requests that this enforced rule denied. If several rules deny a request, the request counts for the first one in
@@ -48,7 +48,7 @@ export interface RequestSums {
   requests: number;
   /** Requests to which no rule applied. They passed. */
   unmatched: number;
-  /** Requests that got 400 or 414, because Weir could not read their address. No rule counts them. */
+  /** Requests that got 400 or 414, because Weir could not read their URL. No rule counts them. */
   refused: number;
   allowed: number;
   limited: number;

@@ -92,7 +92,7 @@ export function withBatches(store: EntryStore, options: BatchOptions): Store {
 const NOTHING = { unused: [], adjusted: [], removed: [], groups: [], times: 1 } as const;
 
 /**
- * Decides groups in entries. One entry has the first group, the groups that depend on it, and the unused quota.
+ * Sends groups as entries. One entry has the first group, the groups that depend on it, and the unused quota.
  * Each other group has its own entry.
  */
 export function decideEntries(

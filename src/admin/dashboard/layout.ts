@@ -76,7 +76,7 @@ export function faultPage(c: DashboardContext, title: string, fault: string, sta
   return page(c, { title, section: undefined, content }, status);
 }
 
-/** The heading of a page, and links to the same page with other times. */
+/** The heading of a page, and links to the same page for each range of time. */
 export function headingWithRanges(heading: Content, path: string, range: Range): Html {
   const links = RANGES.map(({ id, label }) => {
     const current = id === range.id && html` aria-current="true"`;

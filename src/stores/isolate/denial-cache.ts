@@ -122,7 +122,7 @@ class DenialCache {
   #snapshotOf(counter: Demand, now: number): CounterSnapshot | undefined {
     const id = counterId(counter);
     const entry = this.#counters.peek(id);
-    // In shadow mode, a rule has other bans.
+    // The bans of rules in shadow mode are stored separately.
     if (!entry || entry.snapshot.shadow !== counter.shadow) return undefined;
     const { snapshot, receivedAt } = entry;
     const isRecent = receivedAt <= now && now < receivedAt + MAX_AGE_MS;
