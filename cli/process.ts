@@ -99,7 +99,7 @@ export async function runGuarded<T>(run: () => Promise<T>, options: GuardOptions
   // If nothing else is pending, Node emits `beforeExit`, and then ends without a message.
   timer.unref();
   process.once("beforeExit", fail);
-  // Node reports unhandled rejections as this event too. The command's own listener would end the process.
+  // Node also emits `uncaughtException` for unhandled rejections. The command's own listener would end the process.
   const others = process.listeners("uncaughtException");
   process.removeAllListeners("uncaughtException");
   process.on("uncaughtException", reject);

@@ -84,7 +84,7 @@ function formatCalendar({ unit, timeZone, id }: Calendar): string {
   return isDefault ? timeZone : `${timeZone} from ${start.join(" ")}`;
 }
 
-/** Formats the requests that a rule selects, without the texts in conditions. */
+/** Formats the requests that a rule selects, without the values that conditions expect. */
 export function formatMatch({ except, ...conditions }: Match): string {
   const selected = formatConditions(conditions) || "every request";
   return except ? `${selected}, except ${formatConditions(except)}` : selected;

@@ -9,7 +9,7 @@ const BOUNDS: WaitingBounds = { requests: 250_000, length: 128 * 1024 * 1024 };
 const EARLY =
   "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
 
-/** A batch is handed out at about this many requests. Of a larger batch, more would survive garbage collections. */
+/** A batch is handed out at about this many requests. A larger one would partly survive garbage collections. */
 const BATCH = 1024;
 
 /** Bounds of the requests that wait. */
@@ -34,8 +34,8 @@ export class TimeOrder {
   readonly #counts: LogCounts;
   readonly #bounds: WaitingBounds;
   /**
-   * The requests that wait, the earliest second first. Most logs have whole seconds, so hardly any request is sorted.
-   * A Map would keep requests alive: V8 links its old tables to newer ones.
+   * The requests that wait, the earliest second first. Most logs have whole seconds, so hardly any request is sorted. A
+   * Map would keep requests alive: V8 links a map's old tables to newer ones.
    */
   readonly #seconds: Second[] = [];
   #requests = 0;

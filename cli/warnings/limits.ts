@@ -146,7 +146,7 @@ function isUsual(seconds: number): boolean {
   );
 }
 
-/** The fields of a rule with lengths of time, and the lists in such a field. */
+/** Matches the path of a rule's field, or of an element of its list, with a length of time. */
 const LENGTHS = /\.(?:window|retryJitter|ban|ban\.lengths|ban\.forgetAfter)(?:\[\d+\])?$/;
 
 /**
