@@ -48,12 +48,15 @@ function isEscaped(line: string, index: number, from: number): boolean {
  */
 const ESCAPES = /(?:\\x[\dA-Fa-f]{2}|\\["\\])+/g;
 
+const UTF_8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+
 /** Returns the text of a quoted field without its escapes. */
 function unescaped(field: string): string {
   if (!field.includes("\\")) return field;
   return field.replace(ESCAPES, (run) => {
     const hex = run.replace(/\\(["\\])/g, (_, sign) => (sign === '"' ? "22" : "5c"));
-    return Buffer.from(hex.replaceAll("\\x", ""), "hex").toString();
+    const bytes = hex.replaceAll("\\x", "").match(/../g) ?? [];
+    return UTF_8.decode(Uint8Array.from(bytes, (byte) => Number.parseInt(byte, 16)));
   });
 }
 

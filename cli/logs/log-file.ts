@@ -1,47 +1,10 @@
 import { isAscii } from "node:buffer";
 import { CommandFailure } from "../command-failure.ts";
-import { AccessLineParser } from "./access-line.ts";
 import { type ByteSource, type Head, openByteSource, reasonOf } from "./bytes.ts";
-import {
-  type AbsentField,
-  absentFields,
-  type FieldMap,
-  fieldsOf,
-  noRequestsError,
-  recordsOf,
-} from "./json-fields.ts";
-import { RecordParser } from "./json-records.ts";
+import { type AbsentField, absentFields, type FieldMap, noRequestsError } from "./json-fields.ts";
+import { createParser, recogniseFormat } from "./log-format.ts";
 import type { LineParser, LogFacts, LogFormat, LogRequest } from "./log-request.ts";
 import { LogCounts } from "./progress.ts";
-
-/**
- * Recognises the format of a file by its start.
- *
- * @param lines the first lines
- * @returns undefined if no line has a known format
- */
-export function recogniseFormat(lines: readonly string[]): LogFormat | undefined {
-  const parser = new AccessLineParser(undefined);
-  if (lines.some((line) => typeof parser.parse(line) !== "string")) return "combined";
-  return recordsOf(lines).length === 0 ? undefined : "json";
-}
-
-/**
- * Creates a parser for lines.
- *
- * @param lines the first lines of the file
- * @param fields the fields that `--map` names
- * @param host the host of requests whose lines have no host
- */
-export function createParser(
-  format: LogFormat,
-  lines: readonly string[],
-  fields: FieldMap,
-  host: string | undefined,
-): LineParser {
-  if (format === "combined") return new AccessLineParser(host);
-  return new RecordParser(fieldsOf(recordsOf(lines), fields), host);
-}
 
 const NEWLINE = 10;
 const RETURN = 13;

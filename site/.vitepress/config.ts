@@ -59,6 +59,17 @@ function resolveLinks(md: MarkdownRenderer): void {
   });
 }
 
+/** Puts the first code of the first page into the playground. */
+function addPlayground(md: MarkdownRenderer): void {
+  md.core.ruler.push("weir-playground", ({ tokens, env, Token }) => {
+    if (relative(root, env.realPath ?? env.path) !== "README.md") return;
+    const tag = (content: string) => Object.assign(new Token("html_block", "", 0), { content });
+    const index = tokens.findIndex(({ type }) => type === "fence");
+    tokens.splice(index + 1, 0, tag("</Playground>\n"));
+    tokens.splice(index, 0, tag("<Playground>\n"));
+  });
+}
+
 /** @throws if the link's file does not exist */
 function resolveLink(page: string, href: string): string {
   const [file = "", anchor] = href.split("#");
@@ -88,7 +99,13 @@ export default defineConfig({
   cacheDir: join(root, "node_modules/.cache/vitepress"),
   rewrites: sitePath,
   cleanUrls: true,
-  markdown: { anchor: { slugify }, config: resolveLinks },
+  markdown: {
+    anchor: { slugify },
+    config: (md) => {
+      resolveLinks(md);
+      addPlayground(md);
+    },
+  },
   themeConfig: {
     nav: [{ text: "Documentation", link: "/docs/" }],
     sidebar: sidebar(),
@@ -97,5 +114,16 @@ export default defineConfig({
     socialLinks: [{ icon: "github", link: repositoryUrl }],
     editLink: { pattern: `${repositoryUrl}/edit/main/:path` },
   },
-  vite: { publicDir: join(root, "site/public") },
+  vite: {
+    publicDir: join(root, "site/public"),
+    // With the value "production", the playground would contain no texts of faults (src/config/faults.ts).
+    define: { "globalThis.process.env.NODE_ENV": '"playground"' },
+    resolve: {
+      alias: ["cloudflare:workers", "node:net", "node:util"].map((find) => ({
+        find,
+        replacement: join(root, "site/playground/runtime.ts"),
+      })),
+    },
+    worker: { format: "es" },
+  },
 });

@@ -56,37 +56,28 @@ export interface Dashboard {
 }
 
 /**
- * Starts a Worker and a browser before the tests of a file. After each test, it checks that no page
- * reported an error, such as a violation of its Content-Security-Policy.
+ * Starts a browser before the tests of a file, and returns a function that opens a page in a new session, without
+ * cookies. After each test, it checks that no page reported an error, such as a violation of its
+ * Content-Security-Policy.
+ *
+ * @param url the address of the server
  */
-export function useDashboard(): Dashboard {
-  let worker: RunningWorker;
+export function useBrowser(url: () => URL): Dashboard["open"] {
   let browser: Browser;
   const contexts: BrowserContext[] = [];
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    if (!chromiumPath) return;
-    [worker, browser] = await Promise.all([
-      startWorker({
-        config: { rules: RULES },
-        main: MAIN,
-        vars: { WEIR_ADMIN_TOKEN: TOKEN, WEIR_ADMIN_READ_TOKEN: READ_TOKEN },
-      }),
-      launchChromium(chromiumPath),
-    ]);
+    if (chromiumPath) browser = await launchChromium(chromiumPath);
   });
   afterEach(async () => {
     await Promise.all(contexts.splice(0).map((context) => context.close()));
     expect(complaints.splice(0)).toEqual([]);
   });
-  afterAll(async () => {
-    await browser?.close();
-    await worker?.stop();
-  });
+  afterAll(() => browser?.close());
 
-  async function open(options: BrowserContextOptions = {}): Promise<Page> {
-    const context = await browser.newContext({ baseURL: worker.url.href, ...options });
+  return async (options = {}) => {
+    const context = await browser.newContext({ baseURL: url().href, ...options });
     contexts.push(context);
     const page = await context.newPage();
     page.setDefaultTimeout(15_000);
@@ -99,7 +90,23 @@ export function useDashboard(): Dashboard {
       }
     });
     return page;
-  }
+  };
+}
+
+/** Starts a Worker and a browser before the tests of a file. */
+export function useDashboard(): Dashboard {
+  let worker: RunningWorker;
+  const open = useBrowser(() => worker.url);
+
+  beforeAll(async () => {
+    if (!chromiumPath) return;
+    worker = await startWorker({
+      config: { rules: RULES },
+      main: MAIN,
+      vars: { WEIR_ADMIN_TOKEN: TOKEN, WEIR_ADMIN_READ_TOKEN: READ_TOKEN },
+    });
+  });
+  afterAll(() => worker?.stop());
 
   return {
     get url() {

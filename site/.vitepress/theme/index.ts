@@ -1,2 +1,20 @@
+import type { Theme } from "vitepress";
 // This theme has the system's fonts, so that a page loads no fonts.
-export { default } from "vitepress/theme-without-fonts";
+import DefaultTheme from "vitepress/theme-without-fonts";
+import { defineComponent, h } from "vue";
+
+/** The playground, in place of the code that it contains. Only the first page loads the playground. */
+const Playground = defineComponent({
+  async mounted() {
+    const { mountPlayground } = await import("../../playground/playground.ts");
+    mountPlayground(this.$el);
+  },
+  render() {
+    return h("div", { class: "playground" }, this.$slots.default?.());
+  },
+});
+
+export default {
+  extends: DefaultTheme,
+  enhanceApp: ({ app }) => void app.component("Playground", Playground),
+} satisfies Theme;

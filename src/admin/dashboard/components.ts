@@ -55,8 +55,8 @@ export function sign(tone: Tone): Html {
 /** The kinds whose areas in charts have stripes, so that they differ without colours. */
 export const STRIPED: readonly Tone[] = ["limited", "undecided", "shadow"];
 
-/** The stripes are horizontal, because charts are stretched in their width. */
-const STRIPES = html`<svg class="hidden" aria-hidden="true">${STRIPED.map((tone) => {
+/** The patterns of the striped areas. The stripes are horizontal, because charts are stretched in their width. */
+export const STRIPES = html`<svg class="hidden" aria-hidden="true">${STRIPED.map((tone) => {
   const pale = `color-mix(in srgb, var(--${tone}) 40%, var(--card))`;
   return html`<pattern id="stripes-${tone}" width="9" height="6" patternUnits="userSpaceOnUse"><path fill="${pale}" d="M0 0h9v6H0z"/><path fill="var(--${tone})" d="M0 0h9v2.5H0z"/></pattern>`;
 })}</svg>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createParser, recogniseFormat } from "../../../cli/logs/log-file.ts";
+import { createParser, recogniseFormat } from "../../../cli/logs/log-format.ts";
 
 const AT = Date.UTC(2026, 10, 22, 8, 0, 1);
 

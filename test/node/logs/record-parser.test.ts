@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fieldMap } from "../../../cli/logs/json-fields.ts";
-import { createParser, recogniseFormat } from "../../../cli/logs/log-file.ts";
+import { createParser, recogniseFormat } from "../../../cli/logs/log-format.ts";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
 import { SAMPLES } from "./json-samples.ts";
 

@@ -1,0 +1,35 @@
+import { AccessLineParser } from "./access-line.ts";
+import { type FieldMap, fieldsOf, recordsOf } from "./json-fields.ts";
+import { RecordParser } from "./json-records.ts";
+import type { LineParser, LogFormat } from "./log-request.ts";
+
+// This module uses nothing of Node, because the playground of the website reads logs in a browser.
+
+/**
+ * Recognises the format of a file by its start.
+ *
+ * @param lines the first lines
+ * @returns undefined if no line has a known format
+ */
+export function recogniseFormat(lines: readonly string[]): LogFormat | undefined {
+  const parser = new AccessLineParser(undefined);
+  if (lines.some((line) => typeof parser.parse(line) !== "string")) return "combined";
+  return recordsOf(lines).length === 0 ? undefined : "json";
+}
+
+/**
+ * Creates a parser for lines.
+ *
+ * @param lines the first lines of the file
+ * @param fields the fields that `--map` names
+ * @param host the host of requests whose lines have no host
+ */
+export function createParser(
+  format: LogFormat,
+  lines: readonly string[],
+  fields: FieldMap,
+  host: string | undefined,
+): LineParser {
+  if (format === "combined") return new AccessLineParser(host);
+  return new RecordParser(fieldsOf(recordsOf(lines), fields), host);
+}
