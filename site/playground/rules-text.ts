@@ -175,15 +175,16 @@ function pathTo(innermost: Node, at: number, text: string) {
   const path: (string | number)[] = [];
   let isValue: boolean | undefined;
   for (let node: Node | null = innermost; node; node = node.parent) {
-    if (node.name === "ObjectExpression") isValue ??= false;
-    if (node.name === "Property" && node.firstChild) {
+    // An object whose braces are not closed may be a pattern for the parser.
+    if (/^Object/.test(node.name)) isValue ??= false;
+    if (/Property$/.test(node.name) && node.firstChild) {
       const { from, to } = node.firstChild;
       if (/^\s*:/.test(text.slice(to, at))) {
         isValue ??= true;
         path.unshift(text.slice(from, to).replaceAll('"', ""));
       }
     }
-    if (node.parent?.name === "ArrayExpression") path.unshift(0);
+    if (node.parent && /^Array/.test(node.parent.name)) path.unshift(0);
   }
   return { path, isValue };
 }

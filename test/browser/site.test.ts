@@ -157,7 +157,7 @@ describeInBrowser("the website", () => {
     await page.keyboard.type('"cl');
     await page.getByRole("option", { name: '"closed"' }).click();
     expect(await page.getByRole("textbox", { name: "Rules" }).textContent()).toBe(
-      '{ rules: [{ onError: "closed"}]}',
+      '{ rules: [{ onError: "closed"',
     );
   });
 });
