@@ -119,7 +119,7 @@ function currentWindow(): number {
   return Math.floor(Date.now() / WINDOW_MS);
 }
 
-/** Returns the rule of the attempts. No configuration can have a rule with its name. */
+/** Returns the rule that counts attempts. No configuration can have a rule with its name. */
 function attemptRule(): Rule {
   const rule = v.parse(RuleSchema, {
     name: "attempts",

@@ -27,16 +27,16 @@ export const NEEDS_SETTLE = faultText(
 );
 const RESERVE = faultText(() => `a whole number from 1 to ${MAX_LIMIT}, or ${OF_REQUEST}`);
 
-/** The source of the cost of a request before it is forwarded. */
+/** The source of a cost that is charged before the request is forwarded. */
 export type RequestCostInput = LiteralUnion<"custom:depth" | "body:bytes">;
 
-/** The source of the cost of a request after the response has arrived. */
+/** The source of a cost that is charged after the response has arrived. */
 export type ResponseCostInput = LiteralUnion<"header:x-cost" | "custom:usage">;
 
 /** A cost that Weir computes, with bounds. One of `from`, `reserve` and `settle` is required. */
 export interface ComputedCostInput {
   /**
-   * The source of the cost before the request is forwarded: `"custom:NAME"` for the result of your function
+   * The source of a cost that is known before the response: `"custom:NAME"` for the result of your function
    * `custom.costs.NAME`, or `"body:bytes"` for the length of the body. Cannot be set together with `reserve` or
    * `settle`.
    *
@@ -88,12 +88,12 @@ export type CostInput =
   | LiteralUnion<"custom:depth" | "body:bytes" | "header:x-cost">
   | ComputedCostInput;
 
-/** The source of a cost before the request is forwarded: a function, or the body's length. */
+/** The source of a cost that is charged before the request is forwarded: a function, or the body's length. */
 export type RequestCost =
   | { readonly kind: "custom"; readonly name: string }
   | { readonly kind: "body" };
 
-/** The source of a cost after the response has arrived: a header, in lower case, or a function. */
+/** The source of a cost that is charged after the response has arrived: a header (lower case) or a function. */
 export interface ResponseCost {
   readonly kind: "header" | "custom";
   readonly name: string;

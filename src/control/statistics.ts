@@ -461,7 +461,7 @@ export class Statistics {
   /**
    * Adds the sums of an upload, unless the upload is a repetition.
    *
-   * @returns a promise that resolves when the sums are written. If the object is lost before, the source gets no
+   * @returns a promise that resolves when the sums are written. If the object is lost before that, the source gets no
    * answer, and repeats the upload
    */
   async add(upload: StatisticsUpload, now: number): Promise<void> {

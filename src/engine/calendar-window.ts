@@ -55,7 +55,7 @@ export function calendarWindowAt(calendar: Calendar, now: number): WindowBounds 
   return cached.last;
 }
 
-/** Returns the time at which a window begins. The window before it ends at this time. */
+/** Returns the time at which a window begins and the previous window ends. */
 export function calendarWindowStart(calendar: Calendar, index: number): number {
   const length = unitLengthMs(calendar.unit);
   const lastIndex = Math.floor(MAX_TIME / length);

@@ -171,7 +171,7 @@ export function windowAt(now: number, windows: Windows): { index: number; endsAt
   return { index, endsAt: (index + 1) * windowMs + offsetMs };
 }
 
-/** Returns the time at which the window with this number begins, and the window before it ends. */
+/** Returns the time at which the window with this number begins and the previous window ends. */
 export function windowStart(windows: Windows, index: number): number {
   const { windowMs, offsetMs, calendar } = windows;
   return calendar ? calendarWindowStart(calendar, index) : index * windowMs + offsetMs;

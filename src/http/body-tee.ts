@@ -1,7 +1,7 @@
 /** The maximum number of bytes by which the reader of a copy may lag behind the client: 1 MiB. */
 export const MAX_LAG_BYTES = 1024 * 1024;
 
-/** The bytes that an unread chunk counts in addition to its length, to bound the number of tiny chunks. */
+/** The number of bytes that each unread chunk counts beside its length, to bound the number of tiny chunks. */
 const CHUNK_OVERHEAD_BYTES = 128;
 
 /**
@@ -92,7 +92,7 @@ function joined(chunks: readonly Uint8Array[]): Uint8Array {
 // A raw body has the bytes that a server has sent, even if they are compressed. The client gets these bytes, and only
 // the copies for settle functions are decoded. So the client gets even a body that cannot be decoded.
 
-/** Whether the copies of a raw body cannot be decoded, although the runtime could decode the body. */
+/** Whether a body is in Brotli. The runtime can decode such a body, but no code here can decode copies of it. */
 export function isBrotli(headers: Headers): boolean {
   return encodingIn(headers) === "br";
 }

@@ -37,8 +37,8 @@ import {
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 
 /**
- * The part of the deadline that identifying the client may take without shortening the store's deadline. So most
- * requests need no wrapper with a shorter deadline.
+ * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
+ * requests take less, and so need no wrapper with a shorter deadline.
  */
 const NEGLIGIBLE_SHARE = 0.05;
 

@@ -129,8 +129,8 @@ export const SHARED_REACH = (OWN_RANK + 1) * KINDS_BY_REACH.length;
  * reach.
  *
  * Only clients with all values of an identity can use its quota, so the value with the lowest rank counts. Among the
- * client's own identities, identities with a value that the client can vary come later. Among shared identities,
- * identities with more values come earlier, because fewer clients share them.
+ * client's own identities, those with a value that the client can vary have higher numbers. Among shared identities,
+ * those with more values have lower numbers, because fewer clients share them.
  */
 function reachOf(values: readonly NamedValue[]): number {
   let [lowest, highest] = [LAST_RANK, 0];

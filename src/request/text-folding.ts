@@ -162,7 +162,7 @@ const UTF8_RUN = new RegExp(`^${UTF8}$`, "i");
 const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
 /**
  * Matches the letters in NFKC that change when they are upper-cased and then lower-cased, except the letters that
- * {@link foldCase} replaces by name.
+ * {@link foldCase} replaces one by one.
  */
 const ONE_WAY = /[\u1c80-\u1c88]/g;
 /** Does not match NUL: see {@link decodeNonStandard}. */

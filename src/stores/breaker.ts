@@ -259,8 +259,8 @@ export class Breaker {
   }
 
   /**
-   * Waits for a call until it ends or a circuit opens. The call continues, and its outcome is recorded in both
-   * cases.
+   * Waits for a call until it ends or a circuit opens. The call then continues, and its outcome is still
+   * recorded.
    */
   async #waitWhileClosed<Result>(
     attempt: Promise<Result>,

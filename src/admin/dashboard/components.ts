@@ -234,7 +234,7 @@ interface Page {
   /** The content above the main content. */
   readonly header?: Html;
   readonly content: Content;
-  /** The content below the main content, and the script of a page that may load nothing. */
+  /** The content below the main content, and the inline script of a page that may load no files. */
   readonly footer?: Html;
 }
 

@@ -4,7 +4,7 @@ import type { Entry, EntryAnswer } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
 import type { Clock } from "./wire.ts";
 
-/** The number of counters that one DEL removes. Each counter has its keys in both modes. */
+/** The number of counters that one DEL removes: a DEL has up to 1,000 keys, and a counter has six in both modes. */
 const COUNTERS_PER_DEL = 166;
 
 /**
