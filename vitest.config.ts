@@ -15,8 +15,16 @@ const ALONE = [
   "test/workerd/stores/durable-object/open-holds.test.ts",
 ];
 
-/** Tests of tools, of pages and of packages. They need minutes, and `npm run check` runs them. */
-const TOOLS = "test/node/{bench,create,docs,examples,fuzz,package,scripts,soak}/**/*.test.ts";
+/**
+ * Tests of tools, pages and packages, and tests that measure time or memory. They need minutes, and
+ * `npm run check` runs them.
+ */
+const TOOLS = [
+  "test/node/{bench,create,dev,docs,examples,fuzz,package,scripts,soak}/**/*.test.ts",
+  "test/node/{llm,request}/linear.test.ts",
+  "test/node/{request/tier-time,statistics/memory}.test.ts",
+  "test/node/stores/{memory-store-time,isolate/cache-memory}.test.ts",
+];
 
 const inWorkerd = {
   extends: true as const,
@@ -54,11 +62,12 @@ export default defineConfig({
         test: {
           name: "node",
           environment: "node",
+          isolate: false,
           include: ["test/{node,chaos,evasion}/**/*.test.ts"],
-          exclude: [TOOLS],
+          exclude: TOOLS,
         },
       },
-      { extends: true, test: { name: "tools", environment: "node", include: [TOOLS] } },
+      { extends: true, test: { name: "tools", environment: "node", include: TOOLS } },
       {
         extends: true,
         test: {
