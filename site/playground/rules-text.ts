@@ -50,11 +50,15 @@ export function readRules(text: string): RulesText {
     switch (node.name) {
       case "ObjectExpression":
         return Object.fromEntries(
-          node.getChildren("Property").map(({ firstChild, lastChild }) => {
-            const key = firstChild as Node;
+          node.getChildren("Property").flatMap((property) => {
+            const { firstChild: key, lastChild: value } = property;
+            if (!key || !value || key.from === value.from) {
+              refuse(property, "A field needs a colon and a value.");
+              return [];
+            }
             const source = text.slice(key.from, key.to);
             const name = key.name === "String" ? textAt(key, source) : source;
-            return [name, valueAt(lastChild as Node, [...path, name])];
+            return [[name, valueAt(value, [...path, name])]];
           }),
         );
       case "ArrayExpression":

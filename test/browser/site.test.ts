@@ -144,6 +144,10 @@ describeInBrowser("the website", () => {
       .poll(() => page.getByRole("alert").locator("li").allTextContents())
       .toEqual(faults);
     expect(await page.locator(".cm-lintRange-error").allTextContents()).toContain('"5"');
+    await write(page, "{ rules: [{ mo }] }");
+    await expect
+      .poll(() => page.getByRole("alert").textContent())
+      .toMatch(/needs a colon and a value/);
     await write(page, "{ rules: [ }");
     await expect.poll(() => page.getByRole("alert").textContent()).toMatch(/syntax/);
   });
