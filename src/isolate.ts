@@ -142,7 +142,7 @@ export type RequestHandler = Pick<Gateway, "handle">;
 /**
  * Creates a gateway for this isolate, and logs the bindings that cannot work.
  *
- * @param appRules the rules of a gateway in an app, which has no origin, because the app answers requests. If
+ * @param appRules the rules, if the gateway is in an app. It has no origin then, because the app answers requests. If
  * undefined, the gateway has all rules, and forwards requests to its origin
  */
 export function prepareGateway(

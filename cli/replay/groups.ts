@@ -55,7 +55,7 @@ export interface AppliedClient extends CountedClient {
   readonly index: number;
   /** The client, as reports show it. */
   readonly text: string;
-  /** The counters. All clients of a plain rule share them, so their keys may lack the client's identity. */
+  /** The counters. All clients of a plain rule share these objects, so the keys may lack the identity. */
   readonly ruleCounters: readonly RuleCounter[];
   /** The counters with the client's keys. */
   readonly keyedCounters: readonly RuleCounter[];

@@ -3,7 +3,7 @@ import type { Conditions, Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { found, type LocalFinding } from "../finding.ts";
 
-/** The replacement for a header field with data about the client. */
+/** What to write in a rule instead of a header field about the client. */
 interface ClientHeader {
   /** The cure for a condition. */
   readonly condition: string;

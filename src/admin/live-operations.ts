@@ -238,7 +238,7 @@ async function callStore<Result>(call: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** A change of clients by an operator, other than an override. */
+/** An operator's change to clients, other than an override. */
 type ClientChange = "reset" | "lift-ban";
 
 /** An entry of the audit list without a number. */

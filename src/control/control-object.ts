@@ -99,7 +99,7 @@ class OverrideTable {
   }
 }
 
-/** The maximum number of entries, the newest ones. At ten changes an hour, they cover more than ten years. */
+/** How many of the newest entries are kept. At ten changes an hour, they cover more than ten years. */
 export const MAX_AUDIT_ENTRIES = 1_000_000;
 
 /** The maximum number of entries that one call returns. */

@@ -131,7 +131,7 @@ export const BUCKET_MS: Readonly<Record<Resolution, number>> = {
   day: DAY_MS,
 };
 
-/** The time for which buckets are kept. Minutes are kept longer than a day, because sums may arrive late. */
+/** The time for which buckets are kept. Minutes are kept longer than a day, the longest query, for late sums. */
 export const RETENTION_MS: Readonly<Record<Resolution, number>> = {
   minute: 25 * HOUR_MS,
   hour: 31 * DAY_MS,

@@ -147,7 +147,7 @@ export function withQuotaHeaders(
 ): Response {
   if (quotas.length === 0 || style === "none") return response;
   // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the status 0 of
-  // `Response.error()`. Only WebSockets are copied with such a status.
+  // `Response.error()`. With a WebSocket, the status may be below 200.
   const { status, webSocket } = response;
   if (status > 599 || (status < 200 && !webSocket)) return response;
   // The headers of a fetched response are immutable, but the headers of a copy can be changed.

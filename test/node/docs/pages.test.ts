@@ -32,6 +32,17 @@ describe.each(pages)("%s", (path, page) => {
     expect(long).toEqual([]);
   });
 
+  it("has as many cells in each row of a table as in its head", () => {
+    const rows = page.lines.map((line) =>
+      line.startsWith("|") ? line.replaceAll("\\|", "").split("|").length : 0,
+    );
+    const uneven = rows.flatMap((cells, index) => {
+      const above = rows[index - 1] ?? 0;
+      return cells > 0 && above > 0 && cells !== above ? `line ${index + 1}` : [];
+    });
+    expect(uneven).toEqual([]);
+  });
+
   it("names only npm scripts that exist", () => {
     const names = found(page, /\bnpm run ([\w:-]+)/g);
     expect(names.filter((name) => !(name in scripts))).toEqual([]);
