@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, "..");
 
 /** The files and folders of the tests that must notice a change, for each folder. */
 const TESTS: Readonly<Record<string, readonly string[]>> = {
-  engine: ["workerd/engine", "workerd/stores/isolate"],
+  engine: ["workerd/engine", "workerd/stores/isolate", "workerd/stores/memory-store*.test.ts"],
   stores: ["workerd/stores", "node/stores"],
   limiter: ["workerd/limiter", "workerd/*.test.ts"],
   request: ["workerd/request", "node/request", "workerd/*.test.ts"],

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { type Demand, storedKey, windowAt } from "../../../src/engine/counter.ts";
-import { decideGroup, EXPIRY_GRACE_MS } from "../../../src/engine/fixed-window.ts";
+import {
+  adjustGroup,
+  countFitting,
+  decideGroup,
+  EXPIRY_GRACE_MS,
+} from "../../../src/engine/fixed-window.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 import { verdictOf } from "../../suite/verdict.ts";
@@ -54,6 +59,30 @@ describe("a group", () => {
     };
     expect(written(1)).toEqual([{ ...debt, expiresAt: 15 * MINUTE + EXPIRY_GRACE_MS }]);
     expect(written(0)).toEqual([]);
+  });
+
+  it("stores the debt under a limit of 0 for one window, because no window repays the debt", () => {
+    const zero = { ...counter({ limit: 0, rollsOver: true }), cost: 7 };
+    const { writes } = adjustGroup([zero], 0, () => undefined);
+    expect([...writes.values()]).toEqual([
+      { window: 0, count: 7, expiresAt: MINUTE + EXPIRY_GRACE_MS },
+    ]);
+  });
+});
+
+describe("the number of equal requests that are admitted", () => {
+  const fitting = (...counters: Demand[]) => countFitting(counters, 9, 0, () => USED);
+  const USED = { window: 0, count: 4, expiresAt: HOUR };
+
+  it("is the number for which the counter with the least quota has quota", () => {
+    expect(fitting(counter({ limit: 15, cost: 3 }))).toBe(3);
+    expect(fitting(counter({ limit: 15, cost: 3 }), counter({ limit: 6 }))).toBe(2);
+    expect(fitting(counter({ limit: 15, cost: 3 }), counter({ limit: 4 }))).toBe(0);
+  });
+
+  it("is limited by no counter that is not charged", () => {
+    expect(fitting(counter({ limit: 4, cost: 0 }))).toBe(9);
+    expect(fitting({ ...counter({ limit: 6 }), checkOnly: true })).toBe(9);
   });
 });
 
