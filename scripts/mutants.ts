@@ -69,7 +69,7 @@ const all = Object.entries(report.files).flatMap(([file, { source, mutants }]) =
   mutants.map((mutant) => ({ ...mutant, file, source })),
 );
 const sampled = shuffled(all, Number(seed)).slice(0, Number(sample));
-const isKilled = ({ status }: MutantResult) => !["Survived", "NoCoverage"].includes(status);
+const isKilled = ({ status }: MutantResult) => ["Killed", "Timeout"].includes(status);
 for (const mutant of sampled.filter((each) => !isKilled(each))) {
   const { file, source, location, replacement } = mutant;
   const { line, column } = location.start;

@@ -168,8 +168,8 @@ async function* joined(first: Buffer, input: AsyncIterator<Buffer>): AsyncGenera
 }
 
 /**
- * With space for one byte, a decompressor goes on only after its last chunk has been read. So no chunk is lost by an
- * error, which discards unread chunks, and a small input that becomes very large needs little memory.
+ * With space for one byte, a decompressor goes on only after its last chunk has been read. So an error
+ * loses at most the output of one piece of input, and a small input that becomes very large needs little memory.
  */
 const ONE_BY_ONE = { highWaterMark: 1, chunkSize: 64 * 1024 };
 

@@ -126,16 +126,19 @@ export class TimeOrder {
    * @param isEnd whether the requests of a second stay, with all later ones
    */
   #release(isEnd: (second: Second) => boolean, ready: LogRequest[]): void {
-    for (let first = this.#seconds[0]; first && !isEnd(first); first = this.#seconds[0]) {
-      this.#seconds.shift();
-      this.#requests -= first.requests.length;
+    let released = 0;
+    for (const each of this.#seconds) {
+      if (isEnd(each)) break;
+      released++;
+      this.#requests -= each.requests.length;
       // Sorting is stable, so requests of the same time stay in the order of the log.
-      for (const request of first.requests.sort((one, other) => one.at - other.at)) {
+      for (const request of each.requests.sort((one, other) => one.at - other.at)) {
         ready.push(request);
         this.#releasedAt = request.at;
         this.#length -= request.length ?? 0;
       }
     }
+    this.#seconds.splice(0, released);
   }
 }
 
