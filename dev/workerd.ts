@@ -106,13 +106,19 @@ export async function bundleForWorkerd(
   return outputFiles.map(({ text }) => text).join("");
 }
 
+/** The values of numeric constants, by the names of the constants and by the file, such as `src/log.ts`. */
+export type Constants = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
 let weirBundle: Promise<string> | undefined;
 
 /**
  * Returns Weir's sources, Hono, `defineConfig` and `edge-weir/llm` as one module. It is bundled only once and serves
  * every configuration.
+ *
+ * @param constants values that replace constants of the sources, such as shorter intervals
+ * @throws if a file does not define a constant as a number, or is not in the bundle
  */
-export function weirModule(): Promise<string> {
+export async function weirModule(constants: Constants = {}): Promise<string> {
   weirBundle ??= bundleForWorkerd({
     stdin: {
       contents: `
@@ -124,5 +130,27 @@ export function weirModule(): Promise<string> {
       resolveDir: ROOT,
     },
   });
-  return weirBundle;
+  return withConstants(await weirBundle, constants);
+}
+
+function withConstants(bundle: string, constants: Constants): string {
+  const missing = Object.entries(constants).flatMap(([file, values]) =>
+    Object.keys(values).map((name) => `${name} of ${file}`),
+  );
+  // esbuild writes the name of each file above its code. It adds a number to a name that several files define.
+  const code = bundle.replace(/^\/\/ (src\/.*)\n(?:(?!\/\/ ).*\n)*/gm, (section, file) => {
+    let replaced = section;
+    for (const [name, value] of Object.entries(constants[file] ?? {})) {
+      replaced = replaced.replace(
+        new RegExp(`^( *(?:var )?${name}\\d* = )[\\d.e]+;$`, "m"),
+        (_, definition) => {
+          missing.splice(missing.indexOf(`${name} of ${file}`), 1);
+          return `${definition}${value};`;
+        },
+      );
+    }
+    return replaced;
+  });
+  if (missing.length > 0) throw new Error(`the bundle has no number ${missing.join(", ")}`);
+  return code;
 }
