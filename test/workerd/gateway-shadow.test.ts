@@ -1,11 +1,17 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ConfigInput, CustomKeys } from "../../src/config/index.ts";
 import { CounterObject, weir } from "../../src/index.ts";
 import { PATIENCE } from "../patience.ts";
 
+// No deadline ends because the machine is slow.
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] });
+});
+
 afterEach(() => {
+  vi.useRealTimers();
   vi.restoreAllMocks();
 });
 
@@ -18,13 +24,17 @@ const shadowed = {
   mode: "shadow",
 } as const;
 
+/** The longest deadline, in milliseconds. */
+const TIMEOUT_MS = 30_000;
+/** The number of requests that are sent at the same time. */
+const REQUESTS = 12;
 const DENIED_TWICE = Array(2).fill({ weir: "denied", mode: "shadow", policy: "trial" });
 
 /**
  * Creates a Worker that counts in Durable Objects. Returns a function that sends a request, and the
  * list of logged lines, except those about denials by enforced rules.
  */
-function worker(rules: ConfigInput["rules"], keys: CustomKeys, options: Partial<ConfigInput> = {}) {
+function worker(rules: ConfigInput["rules"], keys: CustomKeys) {
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
   const lines: Record<string, unknown>[] = [];
   for (const level of ["log", "error"] as const) {
@@ -38,7 +48,7 @@ function worker(rules: ConfigInput["rules"], keys: CustomKeys, options: Partial<
     store: "durable-object",
     prefix,
     denialLog: 1000,
-    ...options,
+    timeoutMs: TIMEOUT_MS,
     rules,
     custom: { keys },
   });
@@ -47,7 +57,9 @@ function worker(rules: ConfigInput["rules"], keys: CustomKeys, options: Partial<
     const request = new Request("https://api.example.com/", {
       headers: { "cf-connecting-ip": "203.0.113.7" },
     });
-    const response = await fetch(request as never, { COUNTERS: env.COUNTERS }, ctx);
+    const answer = fetch(request as never, { COUNTERS: env.COUNTERS }, ctx);
+    // Faked time advances during this wait, and not faster than real time.
+    const response = await vi.waitFor(() => answer, { ...PATIENCE, interval: 5 });
     return { response, ctx };
   }
   return { send, lines };
@@ -56,12 +68,13 @@ function worker(rules: ConfigInput["rules"], keys: CustomKeys, options: Partial<
 describe("the key function of a rule in shadow mode", () => {
   it("neither delays nor fails an enforced rule if it never returns", async () => {
     const keys = { user: () => new Promise<never>(() => {}) };
-    const { send, lines } = worker([enforced, shadowed], keys, { timeoutMs: 2000 });
+    const { send, lines } = worker([enforced, shadowed], keys);
     const statuses = [];
     for (let request = 0; request < 3; request++) statuses.push((await send()).response.status);
     expect(statuses).toEqual([200, 200, 429]);
     expect(lines).toEqual([]);
     // After the deadline, the rule in shadow mode counts the address.
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     const failed = { weir: "custom-key-failed", key: "user", cause: "timeout" };
     await vi.waitFor(() => expect(lines).toMatchObject([failed, ...DENIED_TWICE]), PATIENCE);
   });
@@ -96,8 +109,11 @@ describe("a rule in shadow mode with another key", () => {
 describe("a rule that is charged by the response", () => {
   it("is charged even if the decision took most of the deadline", async () => {
     const counted = { ...enforced, key: "custom:user", count: { status: [200] } };
-    const user = () => scheduler.wait(1800).then(() => "alice");
-    const { send, lines } = worker([counted], { user }, { timeoutMs: 3000 });
+    const user = async () => {
+      await vi.advanceTimersByTimeAsync(0.6 * TIMEOUT_MS);
+      return "alice";
+    };
+    const { send, lines } = worker([counted], { user });
     for (const status of [200, 200, 429]) {
       const { response, ctx } = await send();
       expect(response.status).toBe(status);
@@ -115,13 +131,20 @@ describe("a rule in shadow mode that is charged by the response", () => {
     const broken = vi.spyOn(CounterObject.prototype, "adjust").mockImplementation(() => {
       throw new Error("broken");
     });
-    // The origin answers all requests at the same time. So all charges fail in a row, with no
-    // successful call between them.
-    vi.spyOn(globalThis, "fetch").mockImplementation(() =>
-      scheduler.wait(200).then(() => new Response()),
-    );
+    // The origin answers all requests of a round at the same time. So all charges fail in a row,
+    // with no successful call between them.
+    let arrived = 0;
+    let { promise: all, resolve: answerAll } = Promise.withResolvers<void>();
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
+      arrived += 1;
+      if (arrived === REQUESTS) answerAll();
+      await all;
+      return new Response();
+    });
     for (let round = 0; round < 3; round++) {
-      const answers = await Promise.all(Array.from({ length: 12 }, send));
+      arrived = 0;
+      ({ promise: all, resolve: answerAll } = Promise.withResolvers<void>());
+      const answers = await Promise.all(Array.from({ length: REQUESTS }, send));
       expect(new Set(answers.map(({ response }) => response.status))).toEqual(new Set([200]));
       for (const { ctx } of answers) await waitOnExecutionContext(ctx);
     }
