@@ -1,3 +1,5 @@
+import type { FaultCode } from "../src/config/faults.ts";
+
 /**
  * The codes of `weir check` with their severities. A code stays the same in later versions. docs/codes.md
  * explains each of them, and a test compares the page with this table.
@@ -91,6 +93,8 @@ export interface LocalFinding extends Finding {
 }
 
 export interface CheckFinding extends LocalFinding {
+  /** The kind of the fault, if the code is `config`. */
+  readonly fault?: FaultCode;
   /**
    * The file with the setting: the path of the configuration as given on the command line, or the
    * name of wrangler's file.

@@ -64,7 +64,14 @@ export async function checkConfig(
       return { error: loaded.error, findings: [], isFatal: true, dev };
     case "faulty": {
       const findings = loaded.faults.map(
-        (fault): CheckFinding => ({ code: "config", severity: "fault", file, ...fault }),
+        ({ path, code: fault, message }): CheckFinding => ({
+          code: "config",
+          severity: "fault",
+          file,
+          path,
+          fault,
+          message,
+        }),
       );
       return { findings, isFatal: true, dev };
     }

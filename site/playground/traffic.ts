@@ -26,7 +26,7 @@ export interface Traffic {
 /** The result of a task: either the faults, or the decided requests. */
 export interface Result {
   readonly id: number;
-  readonly faults?: readonly Fault[];
+  readonly faults?: readonly Pick<Fault, "path" | "message">[];
   readonly decided?: readonly Decided[];
   /** The number of lines that are no requests. */
   readonly unread?: number;

@@ -1,3 +1,4 @@
+import type { Fault } from "../config/faults.ts";
 import type { Config } from "../config/schema.ts";
 import type { Actor } from "../control/protocol.ts";
 import { problemResponse } from "../http/responses.ts";
@@ -5,12 +6,7 @@ import { listNames } from "../overrides/override-input.ts";
 import { IDENTITY_FORM, isIdentity } from "../request/identity.ts";
 import type { Gate } from "./gate.ts";
 import type { Operator } from "./login.ts";
-import {
-  type AdminOperations,
-  type InputFault,
-  OperationError,
-  type OperationFailure,
-} from "./operations.ts";
+import { type AdminOperations, OperationError, type OperationFailure } from "./operations.ts";
 
 const TITLES = {
   400: "Bad Request",
@@ -29,7 +25,7 @@ type Status = keyof typeof TITLES;
 export function adminProblem(
   status: Status,
   detail: string,
-  others: { readonly faults?: readonly InputFault[]; readonly changed?: false } = {},
+  others: { readonly faults?: readonly Fault[]; readonly changed?: false } = {},
 ): Response {
   const problem = { type: "about:blank", title: TITLES[status], status, detail };
   return problemResponse({ ...problem, ...others });

@@ -6,7 +6,7 @@ import { MAX_URL } from "../explain/described-request.ts";
 import { MAX_REASON } from "../overrides/override.ts";
 import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity.ts";
 import { type AdminEnv, noOverride, problemOf, unknownRule } from "./admin-problem.ts";
-import { check, invalidInput, queryOf, readJson, selectorOf, setOverrides } from "./input.ts";
+import { check, invalidField, queryOf, readJson, selectorOf, setOverrides } from "./input.ts";
 
 // The schemas of programs' input for the API. Each message continues a sentence that begins with the name of the
 // field.
@@ -147,7 +147,7 @@ function statisticsQuery(given: Record<string, string>): StatisticsQuery {
   if (lengthMs > 0 && lengthMs <= maxMs) return query;
   const days = maxMs / DAY_MS;
   const message = `must be before until, by at most ${days} days with resolution ${resolution}.`;
-  throw invalidInput([{ path: "from", message }]);
+  throw invalidField("from", message, "conflict");
 }
 
 apiRoutes.get("/statistics", async (c) => {

@@ -1,20 +1,29 @@
 import type { Context } from "hono";
 import * as v from "valibot";
-import { keysOf, pathOf } from "../config/faults.ts";
+import { codeOf, type Fault, type FaultCode, keysOf, pathOf } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
 import type { OverrideChange } from "../control/protocol.ts";
 import { MAX_OVERRIDES, type Override } from "../overrides/override.ts";
 import { checkOverride, describeFaults } from "../overrides/override-input.ts";
 import type { AdminEnv, AdminVariables } from "./admin-problem.ts";
-import { type ClientSelector, type InputFault, OperationError } from "./operations.ts";
+import { type ClientSelector, OperationError } from "./operations.ts";
 
 /** The maximum number of faults in an answer. */
 const MAX_FAULTS = 20;
 
 /** Creates the error for input with faults. */
-export function invalidInput(faults: readonly InputFault[]): OperationError {
+export function invalidInput(faults: readonly Fault[]): OperationError {
   const listed = faults.slice(0, MAX_FAULTS);
   return new OperationError("invalid", describeFaults(listed), listed);
+}
+
+/** Creates the error for input with one fault. @param path the path of the field; empty for the whole input */
+export function invalidField(
+  path: string,
+  message: string,
+  code: FaultCode = "not-allowed",
+): OperationError {
+  return invalidInput([{ path, code, message }]);
 }
 
 /** Reads the JSON of a request's body. @throws {OperationError} if the body is not JSON */
@@ -27,7 +36,7 @@ export async function readJson(c: Context<AdminEnv>): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    throw invalidInput([{ path: "", message: "The body must be JSON in UTF-8." }]);
+    throw invalidField("", "The body must be JSON in UTF-8.");
   }
 }
 
@@ -42,12 +51,13 @@ export function check<Schema extends v.GenericSchema>(
   input: unknown,
 ): v.InferOutput<Schema> {
   // Valibot would accept a list as an object.
-  const result = v.safeParse(schema, Array.isArray(input) ? undefined : input);
+  const result = v.safeParse(schema, Array.isArray(input) ? null : input);
   if (result.success) return result.output;
   throw invalidInput(
     result.issues.map((issue) => {
       const path = pathOf(keysOf(issue).map((key) => String(key).slice(0, 40)));
-      return { path, message: path ? `${issue.message}.` : `The body ${issue.message}.` };
+      const message = path ? `${issue.message}.` : `The body ${issue.message}.`;
+      return { path, code: codeOf(issue), message };
     }),
   );
 }
@@ -86,8 +96,9 @@ const Selector = v.union([
   v.object({ client: v.optional(v.undefined()), known: v.record(v.string(), v.string()) }),
 ]);
 
-const SELECTOR_FAULT: InputFault = {
+const SELECTOR_FAULT: Fault = {
   path: "client",
+  code: "not-allowed",
   message:
     "must be an identity, or known an object of texts by the names in keys; leave out both for all clients of the rule.",
 };

@@ -6,6 +6,7 @@ import {
   rulesInMode,
 } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
+import type { Fault } from "../config/faults.ts";
 import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key.ts";
 import type { Match } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
@@ -21,18 +22,17 @@ import { allWindowsOf } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
-import { describeFaults } from "../overrides/override-input.ts";
 import { IDENTITY_FORM, isIdentity, keyPartName } from "../request/identity.ts";
 import { identityOfLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { StoreError } from "../stores/store.ts";
 import { unknownRule } from "./admin-problem.ts";
 import { callControl, VERIFY_BEFORE_RETRY } from "./control-client.ts";
+import { invalidField, invalidInput } from "./input.ts";
 import {
   type AdminOperations,
   type ClientReport,
   type ClientSelector,
-  type InputFault,
   OperationError,
   type RuleView,
 } from "./operations.ts";
@@ -65,11 +65,11 @@ async function selectClients(
   if ("client" in selector) {
     const { client: identity } = selector;
     if (isIdentity(identity)) return rules.map((rule) => ({ rule, identity }));
-    throw faulty("client", `must be ${IDENTITY_FORM}.`);
+    throw invalidField("client", `must be ${IDENTITY_FORM}.`);
   }
   const known = readKnown(selector.known);
   const selected: SelectedClient[] = [];
-  const faults = new Map<string, InputFault>();
+  const faults = new Map<string, Fault>();
   for (const rule of rules) {
     for (const values of combinationsFor(rule, known)) {
       try {
@@ -78,32 +78,34 @@ async function selectClients(
         selected.push({ rule, identity, countedBy: values.map(([name]) => name).join(", ") });
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
-        faults.set(error.message, { path: "known", message: error.message });
+        faults.set(error.message, { path: "known", code: "not-allowed", message: error.message });
       }
     }
   }
   if (selected.length > 0) return selected;
-  if (faults.size > 0) {
-    const all = [...faults.values()];
-    throw new OperationError("invalid", describeFaults(all), all);
-  }
-  throw faulty("known", `must have values for the whole key of a rule: ${keysOf(rules)}.`);
+  if (faults.size > 0) throw invalidInput([...faults.values()]);
+  throw invalidField("known", `must have values for the whole key of a rule: ${keysOf(rules)}.`);
 }
 
 /** @returns the values by the names of the parts of keys, such as `header:x-api-key` */
 function readKnown(known: Readonly<Record<string, string>>): Map<string, string> {
   const entries = Object.entries(known);
-  if (entries.length === 0) throw faulty("known", "must have at least one value.");
-  if (entries.length > MAX_KNOWN) throw faulty("known", `must have at most ${MAX_KNOWN} values.`);
+  if (entries.length === 0) throw invalidField("known", "must have at least one value.");
+  if (entries.length > MAX_KNOWN) {
+    throw invalidField("known", `must have at most ${MAX_KNOWN} values.`, "too-many");
+  }
   const values = new Map<string, string>();
   for (const [name, value] of entries) {
     const [part, ...others] = parseAlternatives(name) ?? [];
     // A misspelt name may be a value, so the message does not repeat the name.
     if (!part || others.length > 0) {
-      throw faulty("known", 'must have names as in a key, such as "ip" or "header:x-api-key".');
+      throw invalidField(
+        "known",
+        'must have names as in a key, such as "ip" or "header:x-api-key".',
+      );
     }
     if (value === "" || value.length > MAX_KEY_LENGTH) {
-      throw faulty("known", `must have texts of 1 to ${MAX_KEY_LENGTH} characters.`);
+      throw invalidField("known", `must have texts of 1 to ${MAX_KEY_LENGTH} characters.`);
     }
     values.set(keyPartName(part), value);
   }
@@ -152,10 +154,6 @@ function keysOf(rules: readonly Rule[]): string {
 /** Formats a key as in a configuration. Elements that identify a client together are joined by commas. */
 function formatKey({ key }: Pick<Rule, "key">): string {
   return key.map((alternatives) => alternatives.map(keyPartName).join(" | ")).join(", ");
-}
-
-function faulty(path: string, message: string): OperationError {
-  return new OperationError("invalid", `${path} ${message}`, [{ path, message }]);
 }
 
 /** The overrides at this moment. */
@@ -474,7 +472,7 @@ export function createOperations(context: OperationsContext): AdminOperations {
       } catch (error) {
         if (!(error instanceof DescriptionError)) throw error;
         const { field, message } = error;
-        throw new OperationError("invalid", `${field} ${message}`, [{ path: field, message }]);
+        throw invalidField(field, message);
       }
     },
   };

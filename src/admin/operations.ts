@@ -1,4 +1,5 @@
 import type { Quota } from "../config/custom.ts";
+import type { Fault } from "../config/faults.ts";
 import type {
   Actor,
   AuditEntry,
@@ -94,14 +95,6 @@ export interface AdminOperations {
   explain(request: DescribedRequest): Promise<Explanation>;
 }
 
-/** A fault of one field of an operator's input. */
-export interface InputFault {
-  /** The path of the field, such as `effect.limits`; empty for the whole input. */
-  readonly path: string;
-  /** The given value if it is no secret, and the allowed values. */
-  readonly message: string;
-}
-
 /**
  * The reason why an operation failed. `unavailable`: the store or the control object is missing or failed, and
  * nothing was changed. `uncertain`: one of them failed, and the change may have been made.
@@ -119,9 +112,10 @@ export type OperationFailure =
 export class OperationError extends Error {
   override readonly name = "OperationError";
   readonly kind: OperationFailure;
-  readonly faults: readonly InputFault[] | undefined;
+  /** The faults of the input, if the kind is `invalid`. */
+  readonly faults: readonly Fault[] | undefined;
 
-  constructor(kind: OperationFailure, message: string, faults?: readonly InputFault[]) {
+  constructor(kind: OperationFailure, message: string, faults?: readonly Fault[]) {
     super(message);
     this.kind = kind;
     this.faults = faults;

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { placeIn } from "./fields.ts";
+import { checkListOf, placeIn } from "./fields.ts";
 
 /** An IPv4 or IPv6 address. */
 export class Address {
@@ -258,12 +258,16 @@ function keyOf(address: Address, bits: number): string {
 export function networks() {
   return v.pipe(
     v.custom<readonly string[]>((value) => Array.isArray(value) && value.length > 0, NETWORKS),
+    checkListOf((list, refuse) => {
+      if (list.length > MAX_NETWORKS) {
+        refuse(
+          "too-many",
+          faultText(() => `at most ${MAX_NETWORKS} items`),
+        );
+      }
+    }),
     v.rawTransform<readonly string[], NetworkSet>(({ dataset, addIssue, NEVER }) => {
       const texts = dataset.value as string[];
-      if (texts.length > MAX_NETWORKS) {
-        addIssue({ message: faultText(() => `at most ${MAX_NETWORKS} items`) });
-        return NEVER;
-      }
       const parsed: Network[] = [];
       for (const [index, text] of texts.entries()) {
         const network = typeof text === "string" ? parseNetwork(text) : undefined;

@@ -60,7 +60,7 @@ const Lengths = v.pipe(
     for (const [index, length] of lengths.entries()) {
       const before = lengths[index - 1];
       if (typeof length !== "number" || typeof before !== "number" || length >= before) continue;
-      refuse(faultText("no ban can be shorter than the one before it"), index);
+      refuse("conflict", faultText("no ban can be shorter than the one before it"), index);
     }
   }),
 );
@@ -70,6 +70,7 @@ const EscalatingBan = v.pipe(
   checkOf(({ lengths, forgetAfter }, refuse) => {
     if (forgetAfter === undefined || !Array.isArray(lengths) || lengths.length !== 1) return;
     refuse(
+      "needs",
       faultText("remove forgetAfter, or write at least two lengths: all bans have one length"),
       "forgetAfter",
     );

@@ -160,22 +160,24 @@ const Computed = v.pipe(
   checkOf((cost, refuse) => {
     const { from, reserve, settle, max } = cost;
     if (from !== undefined && reserve !== undefined) {
-      refuse(faultText("a cost has either from, or reserve and settle"), "reserve");
+      refuse("conflict", faultText("a cost has either from, or reserve and settle"), "reserve");
     } else if (from !== undefined && settle !== undefined) {
       refuse(
+        "conflict",
         faultText("with settle, write reserve in place of from: the difference is settled"),
         "from",
       );
     } else if (reserve !== undefined && typeof reserve !== "number" && settle === undefined) {
       // The rule's `for` decides whether a number needs `settle`: see `checkCost` in rule.ts.
-      refuse(NEEDS_SETTLE, "settle");
+      refuse("missing", NEEDS_SETTLE, "settle");
     } else if (from === undefined && reserve === undefined && settle === undefined) {
-      refuse(faultText("a cost needs from, or settle, or reserve and settle"));
+      refuse("missing", faultText("a cost needs from, or settle, or reserve and settle"));
     }
     if (typeof max !== "number") return;
     for (const field of ["reserve", "default"]) {
       if (Number(cost[field]) > max)
         refuse(
+          "conflict",
           faultText(() => `${field} must be at most max, ${max}`),
           field,
         );

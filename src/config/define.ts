@@ -40,10 +40,10 @@ const DEFINED = Symbol.for("weir.config");
  *
  * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that `rateLimit` and
  * `WeirService` accept no other name. Without rules, they accept no name.
- * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path of the field, the
- * given value, the cure if Weir knows one, and the allowed values. In a Worker that `wrangler deploy` has bundled,
- * the error lists only the paths, and `weir check` prints the rest. In `wrangler dev`, the function throws no error,
- * and the Worker answers every request with 503 and the faults.
+ * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path of the field, a code,
+ * the given value, the cure if Weir knows one, and the allowed values. In a Worker that `wrangler deploy` has
+ * bundled, the error lists only the paths and the codes, and `weir check` prints the rest. In `wrangler dev`, the
+ * function throws no error, and the Worker answers every request with 503 and the faults.
  */
 export function defineConfig<const RuleName extends string = never>(
   input: ConfigInput<RuleName>,

@@ -30,13 +30,30 @@ export function faultText(text: string | (() => string)): string | undefined {
   return;
 }
 
+/** The codes of faults, for programs. A code stays the same in later versions. docs/codes.md explains each of them. */
+export const FAULT_CODES = [
+  "missing",
+  "unknown-field",
+  "not-allowed",
+  "too-many",
+  "duplicate",
+  "conflict",
+  "needs",
+  "more-faults",
+] as const;
+
+/** The kind of a fault, so that programs need not read its message. */
+export type FaultCode = (typeof FAULT_CODES)[number];
+
 /** A fault of a configuration. */
 export interface Fault {
   /** The path of the field, such as `rules[0].limits[1].window`; empty for the whole configuration. */
   readonly path: string;
+  /** The kind of the fault, such as `"missing"`. docs/codes.md lists all codes. */
+  readonly code: FaultCode;
   /**
    * The given value, the cure if Weir knows one, and the allowed values. In a Worker that `wrangler
-   * deploy` has bundled: `missing` or `not allowed`.
+   * deploy` has bundled: the code.
    */
   readonly message: string;
 }
@@ -64,14 +81,18 @@ export function listOfNames(names: readonly string[]): string {
 
 /** Returns the last element of a list that is cut. */
 export function moreFaults(count: number): Fault {
-  return { path: "", message: `and ${count} more; correct the listed faults first` };
+  return {
+    path: "",
+    code: "more-faults",
+    message: `and ${count} more; correct the listed faults first`,
+  };
 }
 
 /** Fields whose content, including the names of its fields, may be a secret. */
 const MAY_HOLD_SECRETS = new Set(["exempt", "tiers", "custom"]);
 
 /**
- * Turns the issues of a schema into faults with the path and a few words only. A deployed Worker uses this function:
+ * Turns the issues of a schema into faults with the path and the code only. A deployed Worker uses this function:
  * `weir check` has already printed the explained faults, and their texts would make the bundle larger.
  */
 export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
@@ -81,9 +102,21 @@ export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] 
     const secret = keys.findIndex((key) => MAY_HOLD_SECRETS.has(String(key)));
     const shown = secret === -1 ? keys : keys.slice(0, secret + 1);
     const path = pathOf(shown.map((key) => (typeof key === "string" ? shortened(key) : key)));
-    return { path, message: issue.input === undefined ? "missing" : "not allowed" };
+    const code = codeOf(issue);
+    return { path, code, message: code };
   });
   return more > 0 ? [...faults, moreFaults(more)] : faults;
+}
+
+/**
+ * Returns the code of an issue. Valibot's issues have no field for a code, so the checks of this folder put it into
+ * `expected`, which no message contains.
+ */
+export function codeOf({ type, input, expected }: v.BaseIssue<unknown>): FaultCode {
+  if (type === "raw_check") return expected as FaultCode;
+  // The issue is about a field that the schema of an object does not have.
+  if (expected === "never") return "unknown-field";
+  return input === undefined ? "missing" : "not-allowed";
 }
 
 /** Returns the keys of the path of an issue, from the configuration to the field. */

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { faultText } from "./faults.ts";
+import { type FaultCode, faultText } from "./faults.ts";
 
 // Building blocks of the schema. The message of each schema lists the allowed values. `explain/explained-faults.ts`
 // puts this list into a sentence.
@@ -122,7 +122,7 @@ export function listUpTo<const Item extends v.GenericSchema>(
   return v.pipe(
     v.custom<v.InferInput<Item>[]>(Array.isArray, allowed),
     checkListOf((list, refuse) => {
-      if (list.length > max) refuse(tooLong);
+      if (list.length > max) refuse("too-many", tooLong);
     }),
     v.array(item, allowed),
   );
@@ -174,7 +174,11 @@ export function placeIn(value: unknown, keys: readonly (string | number)[]) {
 }
 
 /** Reports a fault at a place in the checked value. */
-export type Refuse = (message: string, ...keys: readonly (string | number)[]) => void;
+export type Refuse = (
+  code: FaultCode,
+  message: string,
+  ...keys: readonly (string | number)[]
+) => void;
 
 /**
  * Returns a check of values of one type. The check also runs if the value has other faults, so that Weir reports all
@@ -190,7 +194,8 @@ export function checkIf<Value, Output>(
   return v.rawCheck<Output>(({ dataset, addIssue }) => {
     const value: unknown = dataset.value;
     if (!is(value)) return;
-    const refuse: Refuse = (message, ...keys) => addIssue({ ...placeIn(value, keys), message });
+    const refuse: Refuse = (code, message, ...keys) =>
+      addIssue({ ...placeIn(value, keys), expected: code, message });
     check(value, refuse, !dataset.typed);
   });
 }
@@ -230,6 +235,7 @@ export function differentNames<Input>(parse: (name: string) => string | undefine
       if (name && !first) firsts.set(name, key);
       if (first)
         refuse(
+          "duplicate",
           faultText(() => `${JSON.stringify(first)} ${same}`),
           key,
         );

@@ -31,7 +31,7 @@ export type {
   WorkerBindings,
 } from "./custom.ts";
 export { ConfigError, defineConfig } from "./define.ts";
-export type { Fault } from "./faults.ts";
+export type { Fault, FaultCode } from "./faults.ts";
 export type { JwtInput } from "./jwt.ts";
 export type { KeyInput } from "./key.ts";
 export type {

@@ -94,12 +94,16 @@ export const JwtSchema = v.pipe(
     const given = [secret, jwks].filter((each) => each !== undefined).length;
     // An unknown field is probably `secret` or `jwks` in another spelling.
     if (given === 0 && hasFaults) return;
-    if (given !== 1) return refuse(faultText(() => `set ${JWT}`));
+    if (given !== 1)
+      return refuse(
+        given === 0 ? "missing" : "conflict",
+        faultText(() => `set ${JWT}`),
+      );
     if (secret === undefined && token.alg !== undefined) {
-      refuse(faultText("with jwks, write algs, a list"), "alg");
+      refuse("conflict", faultText("with jwks, write algs, a list"), "alg");
     }
     if (jwks === undefined && token.algs !== undefined) {
-      refuse(faultText("with secret, write alg, one algorithm"), "algs");
+      refuse("conflict", faultText("with secret, write alg, one algorithm"), "algs");
     }
   }),
   v.transform(({ secret, alg = "HS256", jwks, algs, ...rest }): JwtConfig => {

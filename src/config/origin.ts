@@ -55,7 +55,11 @@ export const OriginSchema = v.pipe(
   checkOf(({ url, binding }, refuse, hasFaults) => {
     const given = [url, binding].filter((value) => value !== undefined).length;
     // An unknown field is probably `url` or `binding` in another spelling.
-    if (given === 2 || (given === 0 && !hasFaults)) refuse(faultText(() => `set ${ORIGIN}`));
+    if (given === 1 || (given === 0 && hasFaults)) return;
+    refuse(
+      given === 0 ? "missing" : "conflict",
+      faultText(() => `set ${ORIGIN}`),
+    );
   }),
 );
 

@@ -406,6 +406,7 @@ function checkCalendar(rule: Fields, refuse: Refuse): void {
   const units = windows.filter(isCalendarUnit);
   if (timeZone !== undefined && units.length === 0) {
     refuse(
+      "needs",
       faultText(() => `remove timeZone, or write a window of the calendar: ${UNITS}`),
       "timeZone",
     );
@@ -415,6 +416,7 @@ function checkCalendar(rule: Fields, refuse: Refuse): void {
   const { spread, parts } = start as unknown as Start;
   if (spread && units.length > 0) {
     refuse(
+      "conflict",
       faultText(
         'remove "spread": a window of the calendar begins at the same time for all clients',
       ),
@@ -424,6 +426,7 @@ function checkCalendar(rule: Fields, refuse: Refuse): void {
   const unit = parts?.month ? "year" : parts?.day ? "month" : parts?.weekday ? "week" : undefined;
   if (!parts || (unit ? units.includes(unit) : units.length > 0)) return;
   refuse(
+    "needs",
     faultText(
       () =>
         `only a window ${unit ? JSON.stringify(unit) : UNITS} begins at such a start; for other windows, write a time with its zone, such as "2026-01-05T09:00:00Z"`,
@@ -451,7 +454,7 @@ function checkParams({ key, tiers, match = {}, for: audience }: Fields, refuse: 
           ? `a rule for programs has no paths, so write custom:${name}`
           : `param:${name} is no parameter of match.paths, which has ${present}`;
       });
-      refuse(message, ...path);
+      refuse("needs", message, ...path);
     }
   };
   check(key, "key");
@@ -471,6 +474,7 @@ function checkShards(rule: Fields, refuse: Refuse): void {
   if (typeof shards !== "number" || shards <= 1) return;
   if (ban !== undefined) {
     refuse(
+      "conflict",
       faultText("a rule with shards can have no ban, because shards do not share their bans"),
       "ban",
     );
@@ -479,6 +483,7 @@ function checkShards(rule: Fields, refuse: Refuse): void {
   const smallest = Math.min(...limits.filter((limit) => limit >= 0));
   if (shards <= smallest) return;
   refuse(
+    "conflict",
     faultText(
       () =>
         `shards can be at most the smallest limit, ${smallest}, because each shard has a part of it`,
@@ -495,11 +500,12 @@ function checkShards(rule: Fields, refuse: Refuse): void {
 function checkCost({ for: audience, cost, count }: Fields, refuse: Refuse): void {
   if (!isRecord(cost)) return;
   if (audience === "all" && typeof reserveIn(cost) === "number" && cost.from === undefined) {
-    if (cost.settle === undefined) refuse(NEEDS_SETTLE, "cost", "settle");
+    if (cost.settle === undefined) refuse("missing", NEEDS_SETTLE, "cost", "settle");
   }
   if (!isRecord(cost.settle) || !isRecord(count) || !Array.isArray(count.statuses)) return;
   if (cost.before === undefined && count.reserve === true) {
     refuse(
+      "conflict",
       faultText(
         "remove reserve: only the response determines the cost. To charge an estimate before, write cost: { reserve, settle }",
       ),
@@ -507,6 +513,7 @@ function checkCost({ for: audience, cost, count }: Fields, refuse: Refuse): void
     );
   } else if (cost.before !== undefined && count.reserve === false) {
     refuse(
+      "conflict",
       faultText("add reserve: true, because cost.reserve is charged before the status is known"),
       "count",
     );
@@ -522,6 +529,7 @@ function checkEffects(rule: Fields, refuse: Refuse): void {
       const isDefault = value === undefined || value === false || value === "open";
       if (isDefault || (isRecord(value) && Object.keys(value).length === 0)) continue;
       refuse(
+        "conflict",
         faultText(() => `remove ${name}: ${because}`),
         name,
       );
@@ -546,6 +554,7 @@ function checkEffects(rule: Fields, refuse: Refuse): void {
   if (!isRecord(cost)) return;
   if (typeof reserveIn(cost) !== "number") {
     refuse(
+      "conflict",
       faultText(() => `write a whole number, or { reserve: 1200 }: ${because}`),
       "cost",
     );
@@ -554,6 +563,7 @@ function checkEffects(rule: Fields, refuse: Refuse): void {
   for (const name of ["max", "default"]) {
     if (cost[name] === undefined) continue;
     refuse(
+      "conflict",
       faultText(() => `remove ${name}: a program states its costs itself`),
       "cost",
       name,

@@ -111,7 +111,7 @@ const RuleFiles = v.pipe(
   v.custom<Readonly<Record<string, readonly RuleInput[]>>>(isRecord, RULES),
   // If there are too many rules in total, the single rules are not checked.
   checkOf((files, refuse) => {
-    if (Object.values(files).flat().length > MAX_RULES) refuse(TOO_MANY);
+    if (Object.values(files).flat().length > MAX_RULES) refuse("too-many", TOO_MANY);
   }),
   anyMapOf(textMatching(FILE_NAME, FILE), v.array(RuleSchema, LIST), RULES),
 );
@@ -153,7 +153,7 @@ export function checkRules<Output>() {
     checkNames(rules, refuse);
     for (const use of rules.flatMap(usesIn)) {
       if (use.group !== "jwt") checkFunction(use.group, use, config.custom, refuse);
-      else if (config.jwt === undefined) refuse(NEEDS_JWT, ...use.path);
+      else if (config.jwt === undefined) refuse("needs", NEEDS_JWT, ...use.path);
     }
   });
 }
@@ -170,6 +170,7 @@ function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
     const first = seen.get(name);
     if (first) {
       refuse(
+        "duplicate",
         faultText(() => `${pathOf(first)} has the same name, and each rule needs a different one`),
         ...path,
         "name",
@@ -225,7 +226,7 @@ function checkFunction(group: Group, { name, path }: Use, custom: unknown, refus
       group === "keys" ? ', or, if only programs use the rule, for: "programs"' : "";
     return `custom:${shown} needs a function in custom.${group}, ${other ? `but ${shown} is in custom.${other}` : present}. ${cure}${ofPrograms}`;
   });
-  refuse(message, ...path);
+  refuse("needs", message, ...path);
 }
 
 /** Returns the names of the functions in a group; undefined if the group is not an object. */

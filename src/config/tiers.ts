@@ -82,6 +82,7 @@ function checkHosts<Output>() {
       const host = parseHost(name);
       if (host === name || !TIER_NAME_PATTERN.test(name)) continue;
       refuse(
+        "not-allowed",
         faultText(() => {
           const cure = host ? JSON.stringify(host) : "a host name";
           return `no request has the host ${name}, so no client belongs to the tier; write ${cure}`;

@@ -180,13 +180,17 @@ const Limits = v.pipe(
   listOf(v.pipe(Limit, checkLimitExtras()), faultText("a list of { limit, window }")),
   checkListOf((elements, refuse) => {
     if (elements.length > MAX_WINDOWS) {
-      refuse(faultText(() => `a rule can have at most ${MAX_WINDOWS} limits`));
+      refuse(
+        "too-many",
+        faultText(() => `a rule can have at most ${MAX_WINDOWS} limits`),
+      );
     }
     const windows = elements.map((element) => (isRecord(element) ? element.window : undefined));
     for (const [index, window] of windows.entries()) {
       const first = windows.indexOf(window);
       if (!isWindowLength(window) || first === index) continue;
       refuse(
+        "duplicate",
         faultText(
           () => `limits[${first}] has the same window, and each element needs a different one`,
         ),
@@ -218,13 +222,14 @@ export type ParsedLimitFields = v.InferOutput<v.ObjectSchema<typeof limitFields,
 export function checkLimitFields<Output>() {
   return checkOf<Output>((value, refuse) => {
     const given = Object.keys(limitFields).filter((field) => value[field] !== undefined);
-    const wrong = given.includes("limits")
+    const hasLimits = given.includes("limits");
+    const wrong = hasLimits
       ? given.filter((field) => field !== "limits")
       : ["limit", "window"].filter((field) => !given.includes(field));
     for (const field of wrong) {
       const isExtra = field in limitExtras;
       const text = faultText(() => `with limits, write ${field} in each element of limits`);
-      refuse(isExtra ? text : LIMITS, field);
+      refuse(hasLimits ? "conflict" : "missing", isExtra ? text : LIMITS, field);
     }
   });
 }
@@ -234,15 +239,21 @@ export function checkLimitExtras<Output>() {
   return checkOf<Output>(({ limit, capacity, maxReserved }, refuse) => {
     if (typeof limit !== "number") return;
     if (typeof capacity === "number" && limit === 0) {
-      refuse(faultText("remove capacity: with a limit of 0, no quota can roll over"), "capacity");
+      refuse(
+        "conflict",
+        faultText("remove capacity: with a limit of 0, no quota can roll over"),
+        "capacity",
+      );
     } else if (typeof capacity === "number" && capacity < limit) {
       refuse(
+        "conflict",
         faultText(() => `capacity must be at least the limit, ${limit}`),
         "capacity",
       );
     }
     if (typeof maxReserved === "number" && maxReserved > 0 && limit === 0) {
       refuse(
+        "conflict",
         faultText("remove maxReserved: with a limit of 0, no quota can be reserved"),
         "maxReserved",
       );

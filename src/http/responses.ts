@@ -51,7 +51,7 @@ export function faultyConfigResponse(faults: readonly Fault[]): Response {
     status: 503,
     detail:
       "Weir's configuration has faults. Correct the file; wrangler dev then loads it, without a restart.",
-    faults: faults.map(({ path, message }) => ({ path, message })),
+    faults: faults.map(({ path, code, message }) => ({ path, code, message })),
   };
   // Without CORS headers, pages of other origins cannot read the faults.
   return problemResponse(problem);

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { parseIsoTime } from "../config/calendar.ts";
-import { type Fault, keysOf, pathOf } from "../config/faults.ts";
+import { codeOf, type Fault, type FaultCode, keysOf, pathOf } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
 import type { Rule } from "../config/rule.ts";
 import { durationUpTo } from "../config/window.ts";
@@ -86,11 +86,15 @@ export function checkOverride(input: unknown, options: CheckOptions): OverrideCh
   const allowed = [...FIELDS.slice(0, 1), ...otherFields, ...FIELDS.slice(1)];
   if (!isRecord(input)) {
     const message = `An override must be an object with the fields ${allowed.join(", ")}.`;
-    return { ok: false, faults: [{ path: "", message }] };
+    return { ok: false, faults: [{ path: "", code: codeFor(input), message }] };
   }
   const faults: Fault[] = Object.keys(input)
     .filter((name) => !allowed.includes(name))
-    .map((name) => ({ path: shortened(name), message: unknownField(allowed) }));
+    .map((name) => ({
+      path: shortened(name),
+      code: "unknown-field",
+      message: `must be left out: the fields are ${allowed.join(", ")}.`,
+    }));
   const rule = ruleIn(input.rule, rules, faults);
   const schema = isForClient ? ClientEffectSchema : RuleEffectSchema;
   const effect = read<ClientEffect | RuleEffect>(schema, input.effect, "effect", faults);
@@ -117,8 +121,9 @@ export function describeFaults(faults: readonly Fault[]): string {
   return faults.map(({ path, message }) => (path ? `${path} ${message}` : message)).join(" ");
 }
 
-function unknownField(allowed: readonly string[]): string {
-  return `must be left out: the fields are ${allowed.join(", ")}.`;
+/** Returns the code of the fault of a field that is missing, or whose value is not allowed. */
+function codeFor(given: unknown): FaultCode {
+  return given === undefined ? "missing" : "not-allowed";
 }
 
 function read<Output>(
@@ -130,9 +135,10 @@ function read<Output>(
   const result = v.safeParse(schema, given);
   if (result.success) return result.output as Output;
   for (const issue of result.issues) {
-    const isUnknown = issue.expected === "never";
-    const suffix = isUnknown ? "" : `, ${notGiven(issue.input)}`;
-    faults.push({ path: pathOf([path, ...keysOf(issue)]), message: `${issue.message}${suffix}.` });
+    const code = codeOf(issue);
+    const suffix = code === "unknown-field" ? "" : `, ${notGiven(issue.input)}`;
+    const message = `${issue.message}${suffix}.`;
+    faults.push({ path: pathOf([path, ...keysOf(issue)]), code, message });
   }
   return undefined;
 }
@@ -147,7 +153,7 @@ function ruleIn(
   if (rule || (!rules && typeof name === "string" && name !== "")) return rule;
   const names = rules && listNames(rules.map((each) => each.name));
   const expected = names ? `must be the name of a rule: ${names}` : "must be the name of a rule";
-  faults.push({ path: "rule", message: `${expected}, ${notGiven(name)}.` });
+  faults.push({ path: "rule", code: codeFor(name), message: `${expected}, ${notGiven(name)}.` });
   return undefined;
 }
 
@@ -162,7 +168,8 @@ function checkPolicies(
   for (const name of Object.keys(limits)) {
     if (policies.includes(name)) continue;
     const message = `must be left out: the policies of the rule are ${listNames(policies)}.`;
-    faults.push({ path: pathOf(["effect", "limits", shortened(name)]), message });
+    const path = pathOf(["effect", "limits", shortened(name)]);
+    faults.push({ path, code: "unknown-field", message });
   }
 }
 
@@ -178,21 +185,24 @@ function expiryIn(
   faults: Fault[],
 ): number | undefined {
   if ((expiresIn === undefined) === (expiresAt === undefined)) {
-    const given = expiresIn === undefined ? "neither" : "both";
+    const [given, code] =
+      expiresIn === undefined ? (["neither", "missing"] as const) : (["both", "conflict"] as const);
     const message = `${EXPIRES_IN}, or expiresAt a time; there are ${given} of them.`;
-    faults.push({ path: "expiresIn", message });
+    faults.push({ path: "expiresIn", code, message });
     return undefined;
   }
   if (expiresAt === undefined) {
     const seconds = durationUpTo(MAX_EXPIRY_SECONDS, expiresIn);
     if (seconds !== undefined) return now + seconds * 1000;
-    faults.push({ path: "expiresIn", message: `${EXPIRES_IN}, ${notGiven(expiresIn)}.` });
+    const message = `${EXPIRES_IN}, ${notGiven(expiresIn)}.`;
+    faults.push({ path: "expiresIn", code: codeFor(expiresIn), message });
     return undefined;
   }
   const time = timeOf(expiresAt);
   const restMs = time - now;
   if (restMs >= MIN_EXPIRY_MS && restMs <= MAX_EXPIRY_SECONDS * 1000) return time;
-  faults.push({ path: "expiresAt", message: `${EXPIRES_AT}, ${notGiven(expiresAt)}.` });
+  const message = `${EXPIRES_AT}, ${notGiven(expiresAt)}.`;
+  faults.push({ path: "expiresAt", code: codeFor(expiresAt), message });
   return undefined;
 }
 

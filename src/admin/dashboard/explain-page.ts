@@ -13,7 +13,7 @@ import {
 } from "../../explain/explanation.ts";
 import { ExplainBody } from "../api.ts";
 import { formatCount, formatDuration, formatEffect, formatTime } from "../format.ts";
-import { check, invalidInput } from "../input.ts";
+import { check, invalidField } from "../input.ts";
 import {
   badge,
   type Column,
@@ -75,7 +75,7 @@ function readDescription(
 }
 
 function demand(holds: boolean, path: string, message: string): void {
-  if (!holds) throw invalidInput([{ path, message }]);
+  if (!holds) throw invalidField(path, message);
 }
 
 /** Returns the headers in some lines. A header in two lines has both values, as in HTTP. */

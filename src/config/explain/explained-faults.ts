@@ -1,5 +1,13 @@
 import type * as v from "valibot";
-import { type Fault, keysOf, MAX_FAULTS, moreFaults, pathOf, shortened } from "../faults.ts";
+import {
+  codeOf,
+  type Fault,
+  keysOf,
+  MAX_FAULTS,
+  moreFaults,
+  pathOf,
+  shortened,
+} from "../faults.ts";
 import { isRecord } from "../fields.ts";
 import { parseAlternatives } from "../key.ts";
 import { areTierNamesSecret } from "../tiers.ts";
@@ -38,6 +46,7 @@ export function explainedFaultsOf(
     }
     faults.set(place, {
       path: pathIn(file && shortened(file), printableKeys(keys, config)),
+      code: codeOf(issue),
       message: messageOf(issue, config),
     });
   }

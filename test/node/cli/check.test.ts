@@ -277,6 +277,7 @@ describe("check of a configuration with faults", () => {
         code: "config",
         file: "rules.json",
         path,
+        fault: "not-allowed",
         message: expect.stringContaining("allowed: "),
       })),
       warnings: [],

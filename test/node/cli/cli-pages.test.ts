@@ -9,10 +9,11 @@ import { addExplainCommand } from "../../../cli/explain.ts";
 import { CODES } from "../../../cli/finding.ts";
 import { addReplayCommand } from "../../../cli/replay.ts";
 import { addSuggestCommand } from "../../../cli/suggest.ts";
+import { FAULT_CODES } from "../../../src/config/faults.ts";
 import { inlineCodeOf, PAGES, readPage } from "../docs/pages.ts";
 
-const [ofCheck = "", ofDoctor = ""] = readFileSync("docs/codes.md", "utf8").split(
-  "## Codes of `weir doctor`",
+const [, ofCheck = "", ofFaults = "", ofDoctor = ""] = readFileSync("docs/codes.md", "utf8").split(
+  /^## Codes of /m,
 );
 
 /** The codes that a part of the page explains, with their severities: those in bold at the start of a list item. */
@@ -24,6 +25,10 @@ function explainedIn(part: string): [code: string, severity: string][] {
 describe("docs/codes.md explains once, with its severity,", () => {
   test("each code of weir check", () => {
     expect(explainedIn(ofCheck).toSorted()).toEqual(Object.entries(CODES).toSorted());
+  });
+
+  test("each code of a fault", () => {
+    expect(explainedIn(ofFaults).map(([code]) => code)).toEqual(FAULT_CODES);
   });
 
   test("each code of weir doctor", () => {

@@ -136,7 +136,7 @@ describe("a function in any other field", () => {
     "is a fault: %s",
     (field) => {
       expect(faultsOf({ rules: [], [field]: plan })).toEqual([
-        { path: field, message: expect.stringContaining("got a function; ") },
+        { path: field, code: "not-allowed", message: expect.stringContaining("got a function; ") },
       ]);
     },
   );

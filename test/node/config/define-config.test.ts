@@ -139,12 +139,20 @@ describe("a configuration with faults", () => {
     ["rules[1].key", 'got "user:sub"; allowed: ip, host, path, method'],
     ["rules[1].limit", "got -1; allowed: a whole number from 0 to 999999999999999"],
     ["rules[1].window", 'got "1x"; allowed: "10s", "1m", "1h", "1d", "1w"'],
-    ["rules[2].limt", 'unknown field; did you mean "limit"? Allowed: name, match, key, limit'],
+    [
+      "rules[2].limt",
+      'unknown field; did you mean "limit"? Allowed: name, match, key, limit',
+      "unknown-field",
+    ],
   ] as const;
 
   test("is reported with the path and the allowed values of each fault", () => {
     expect(faultsOf(FIVE_FAULTS)).toEqual(
-      FIVE.map(([path, start]) => ({ path, message: expect.stringContaining(start) })),
+      FIVE.map(([path, start, code = "not-allowed"]) => ({
+        path,
+        code,
+        message: expect.stringContaining(start),
+      })),
     );
   });
 

@@ -2,6 +2,7 @@ import { parse } from "@babel/parser";
 import { build } from "esbuild";
 import type { BaseIssue } from "valibot";
 import { describe, expect, test } from "vitest";
+import { codeOf, keysOf } from "../../../src/config/faults.ts";
 import { MISTAKES } from "./mistakes.ts";
 
 const SECRET = "s3cr3t-value";
@@ -67,9 +68,9 @@ function textsIn(node: unknown): string[] {
   return Object.values(node).flatMap(textsIn);
 }
 
-/** The kind of an issue, and the keys of its path. */
-function placeOf({ type, path }: BaseIssue<unknown>): unknown[] {
-  return [type, ...(path ?? []).map(({ key }) => key)];
+/** The code of an issue, its kind, and the keys of its path. */
+function placeOf(issue: BaseIssue<unknown>): unknown[] {
+  return [codeOf(issue), issue.type, ...keysOf(issue)];
 }
 
 function messageOf({ defineConfig }: ConfigModule, input: unknown): string {
@@ -116,8 +117,8 @@ describe("a Worker that wrangler deploy has bundled", () => {
     const rules = [{ name: "api", limit: -1, max: 5 }];
     expect(messageOf(module, { rules }).split("\n")).toEqual([
       "ConfigError: Weir's configuration has 3 faults:",
-      "  rules[0].limit: not allowed",
-      "  rules[0].max: not allowed",
+      "  rules[0].limit: not-allowed",
+      "  rules[0].max: unknown-field",
       "  rules[0].window: missing",
       "Run npx weir check: it prints what is allowed, and the cures.",
     ]);

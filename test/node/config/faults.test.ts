@@ -6,8 +6,8 @@ describe("the faults of a configuration", () => {
     const rules = ["a", "b", "a", "a"].map((name) => rule({ name }));
     const message = 'got "a"; rules[0] has the same name, and each rule needs a different one';
     expect(faultsOf({ rules })).toEqual([
-      { path: "rules[2].name", message },
-      { path: "rules[3].name", message },
+      { path: "rules[2].name", code: "duplicate", message },
+      { path: "rules[3].name", code: "duplicate", message },
     ]);
   });
 

@@ -62,7 +62,7 @@ describe("the substitute for a faulty configuration", () => {
   });
 
   it("is recognised by another copy of Weir", async () => {
-    const faults = [{ path: "rules", message: "a fault" }];
+    const faults = [{ path: "rules", code: "missing", message: "a fault" }] as const;
     vi.resetModules();
     const other = await import("../../../src/config/define.ts");
     expect(other.faultsOfFaultyConfig).not.toBe(faultsOfFaultyConfig);

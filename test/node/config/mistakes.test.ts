@@ -17,7 +17,7 @@ describe("a mistake gets a message that names its cure, or the allowed values", 
     "%s",
     ([, { config, path, cure }]) => {
       const [first] = faultsOf(config);
-      expect(first).toEqual({ path, message: expect.stringContaining(cure) });
+      expect(first).toMatchObject({ path, message: expect.stringContaining(cure) });
     },
   );
 });
@@ -118,7 +118,7 @@ test("weir check finds each mistake that JSON can hold, and reports its cure", a
     const loaded = await loadConfig(`${folder.path}/${file}`);
     expect(loaded).toMatchObject({ kind: "faulty" });
     const [first] = loaded.kind === "faulty" ? loaded.faults : [];
-    expect(first).toEqual({ path, message: expect.stringContaining(cure) });
+    expect(first).toMatchObject({ path, message: expect.stringContaining(cure) });
   }
 });
 

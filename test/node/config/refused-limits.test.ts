@@ -80,8 +80,8 @@ describe("refuses limits", () => {
 
   test("that are missing, and reports both missing fields", () => {
     expect(faultsOf({ rules: [{ name: "api" }] })).toEqual([
-      { path: "rules[0].limit", message: MISSING },
-      { path: "rules[0].window", message: MISSING },
+      { path: "rules[0].limit", code: "missing", message: MISSING },
+      { path: "rules[0].window", code: "missing", message: MISSING },
     ]);
   });
 

@@ -52,7 +52,7 @@ describe("rules in several files", () => {
     for (const file of ["rules/a.ts", "exempt", "tiers", "custom", "limits", "match", "headers"]) {
       const start = /^\w+$/.test(file) ? `rules.${file}` : `rules[${JSON.stringify(file)}]`;
       expect(faultsOf({ rules: { [file]: faulty } })).toEqual(
-        list.map(({ path, message }) => ({ path: path.replace(/^rules/, start), message })),
+        list.map(({ path, ...others }) => ({ ...others, path: path.replace(/^rules/, start) })),
       );
     }
   });
@@ -63,7 +63,11 @@ describe("rules in several files", () => {
     const files = { a: rules(0, 6000), b: rules(6000, 4000) };
     expect(faultsOf({ rules: files })).toEqual([]);
     expect(faultsOf({ rules: { ...files, c: [5] } })).toEqual([
-      { path: "rules", message: expect.stringContaining("there can be at most 10000 rules") },
+      {
+        path: "rules",
+        code: "too-many",
+        message: expect.stringContaining("there can be at most 10000 rules"),
+      },
     ]);
   });
 });

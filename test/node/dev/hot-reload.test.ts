@@ -181,7 +181,7 @@ describe("while weir.config.ts has faults", () => {
     expect(headers.get("cache-control")).toBe("no-store");
     const { faults } = JSON.parse(body);
     expect(faults).toEqual([
-      { path: "rules[0].limit", message: expect.stringContaining('"many"') },
+      { path: "rules[0].limit", code: "not-allowed", message: expect.stringContaining('"many"') },
     ]);
   });
 

@@ -307,32 +307,66 @@ describe("a read-only token", () => {
 
 describe("faulty input", () => {
   it.each([
-    ["peek", {}, "", "must have either client"],
-    ["peek", { client: "x" }, "client", "22 characters"],
-    ["peek", { client: "A".repeat(22), known: { ip: "x" } }, "", "either client"],
-    ["peek", { known: { ip: "nonsense" } }, "known", "an IP address"],
-    ["peek", { known: { colour: "red" } }, "known", "names as in a key"],
-    ["peek", { known: { "jwt:sub": "a" } }, "known", "values for the whole key of a rule"],
-    ["peek", { known: JSON.parse('{ "__proto__": "x" }') }, "known", "at least one value"],
-    ["reset", { known: { ip: "203.0.113.1" }, rule: "all" }, "why", "is missing"],
+    ["peek", {}, "", "not-allowed", "must have either client"],
+    ["peek", { client: "x" }, "client", "not-allowed", "22 characters"],
+    ["peek", { client: "A".repeat(22), known: { ip: "x" } }, "", "not-allowed", "either client"],
+    ["peek", { known: { ip: "nonsense" } }, "known", "not-allowed", "an IP address"],
+    ["peek", { known: { colour: "red" } }, "known", "not-allowed", "names as in a key"],
+    [
+      "peek",
+      { known: { "jwt:sub": "a" } },
+      "known",
+      "not-allowed",
+      "values for the whole key of a rule",
+    ],
+    [
+      "peek",
+      { known: JSON.parse('{ "__proto__": "x" }') },
+      "known",
+      "not-allowed",
+      "at least one value",
+    ],
+    ["reset", { known: { ip: "203.0.113.1" }, rule: "all" }, "why", "missing", "is missing"],
     [
       "reset",
       { known: { ip: "203.0.113.1" }, rule: "all", why: " " },
       "why",
+      "not-allowed",
       "1 to 500 characters",
     ],
-    ["reset", { known: { ip: 7 }, rule: "all", why: "x" }, "known.ip", "must be a text"],
-    ["explain", { url: "ftp://a" }, "url", "absolute URL"],
-    ["explain", { url: "https://" }, "url", "absolute URL"],
-    ["explain", { url: "https://a", method: "A B" }, "method", "a method that Workers receive"],
-    ["explain", { url: "https://a", headers: { "a b": "c" } }, "headers", "valid names and values"],
-    ["explain", [], "", "must be an object with the fields method, url"],
-    ["explain", { url: "https://a", extra: 1 }, "extra", "must be left out"],
-  ])("gets 400 with what is allowed: %s %j", async (path, body, field, message) => {
+    [
+      "reset",
+      { known: { ip: 7 }, rule: "all", why: "x" },
+      "known.ip",
+      "not-allowed",
+      "must be a text",
+    ],
+    ["explain", { url: "ftp://a" }, "url", "not-allowed", "absolute URL"],
+    ["explain", { url: "https://" }, "url", "not-allowed", "absolute URL"],
+    [
+      "explain",
+      { url: "https://a", method: "A B" },
+      "method",
+      "not-allowed",
+      "a method that Workers receive",
+    ],
+    [
+      "explain",
+      { url: "https://a", headers: { "a b": "c" } },
+      "headers",
+      "not-allowed",
+      "valid names and values",
+    ],
+    ["explain", [], "", "not-allowed", "must be an object with the fields method, url"],
+    ["explain", { url: "https://a", extra: 1 }, "extra", "unknown-field", "must be left out"],
+  ])("gets 400 with what is allowed: %s %j", async (path, body, field, code, message) => {
     const answer = await createApi().call("POST", path, body);
     expect(answer).toMatchObject({ status: 400, contentType: "application/problem+json" });
-    expect(answer.faults[0].path).toBe(field);
-    expect(answer.faults[0].message).toContain(message);
+    expect(answer.faults[0]).toEqual({
+      path: field,
+      code,
+      message: expect.stringContaining(message),
+    });
     expect(answer.detail).toContain(message);
     expect(answer.detail).not.toMatch(/nonsense|red/);
   });

@@ -184,8 +184,14 @@ describe("a fault of an override", () => {
 
   it("is listed together with all others", () => {
     const check = checkOverride({ rule: "x", effect: 1, reason: "", other: 1 }, OPTIONS);
-    const paths = check.ok ? [] : check.faults.map(({ path }) => path);
-    expect(paths).toEqual(["other", "rule", "effect", "expiresIn", "reason"]);
+    const faults = check.ok ? [] : check.faults.map(({ path, code }) => [path, code]);
+    expect(faults).toEqual([
+      ["other", "unknown-field"],
+      ["rule", "not-allowed"],
+      ["effect", "not-allowed"],
+      ["expiresIn", "missing"],
+      ["reason", "not-allowed"],
+    ]);
   });
 
   it.each([[null], ["text"], [[]], [undefined]])("is found in %j", (input) => {
