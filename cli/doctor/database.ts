@@ -2,7 +2,7 @@ import { parseOriginUrl } from "../../src/config/origin.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { quoted } from "../print/text.ts";
 import { type DoctorFinding, finding } from "./findings.ts";
-import { isText, type RestClient } from "./rest.ts";
+import { isText, type RestClient, type Wait } from "./rest.ts";
 
 /** The values that all checks of a database use. */
 export interface Examination {
@@ -20,6 +20,8 @@ export interface Examination {
   readonly writtenKeys: Set<string>;
   /** Aborted when the run must end. */
   readonly stop: AbortSignal;
+  /** How the deadlines of calls wait. */
+  readonly wait?: Wait | undefined;
 }
 
 /** Hosts that only this machine can reach, so http is safe. */

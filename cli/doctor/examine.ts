@@ -27,9 +27,9 @@ const FATAL: ReadonlySet<string> = new Set([
  * stopped. A failure of the database is a finding, not an error.
  */
 export async function examine(
-  options: Pick<Examination, "url" | "token" | "config" | "stop">,
+  options: Pick<Examination, "url" | "token" | "config" | "stop" | "wait">,
 ): Promise<DoctorFinding[]> {
-  const { token, config, stop } = options;
+  const { token, config, stop, wait } = options;
   const address = checkUrl(options.url);
   // The Worker uses the URL in this form too.
   const url = parseOriginUrl(options.url);
@@ -40,7 +40,7 @@ export async function examine(
   const examination: Examination = {
     ...options,
     url,
-    rest: createRestClient({ url, token, callTimeoutMs, stop }),
+    rest: createRestClient({ url, token, callTimeoutMs, stop, wait }),
     ownPrefix: `${config.prefix}:doctor-${randomBytes(4).toString("hex")}`,
     writtenKeys: new Set(),
   };
@@ -74,7 +74,7 @@ const MIN_REMOVAL_MS = 3000;
  * stopped.
  */
 async function cleanUp(examination: Examination): Promise<DoctorFinding> {
-  const { url, token, rest, ownPrefix, writtenKeys } = examination;
+  const { url, token, rest, ownPrefix, writtenKeys, wait } = examination;
   const callTimeoutMs = Math.max(MIN_REMOVAL_MS, rest.callTimeoutMs);
   const stop = new AbortController().signal;
   const [key = "", ...keys] = writtenKeys;
@@ -84,7 +84,7 @@ async function cleanUp(examination: Examination): Promise<DoctorFinding> {
       `${reason}, so keys may be left under "${ownPrefix}"; they expire within 5 minutes`,
     );
   try {
-    const client = createRestClient({ url, token, callTimeoutMs, stop });
+    const client = createRestClient({ url, token, callTimeoutMs, stop, wait });
     const answer = await client.run(["DEL", key, ...keys]);
     if ("error" in answer) return left(`DEL was refused (${answer.error})`);
   } catch (error) {

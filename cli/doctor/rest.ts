@@ -138,12 +138,21 @@ export interface RestClient {
   run(command: Command): Promise<Answer>;
 }
 
+/** Waits for milliseconds, as `setTimeout` of `node:timers/promises` does. Rejects if the signal is aborted. */
+export type Wait = (
+  ms: number,
+  value: undefined,
+  options: { readonly signal: AbortSignal },
+) => Promise<unknown>;
+
 interface RestOptions {
   readonly url: string;
   readonly token: string;
   readonly callTimeoutMs: number;
   /** After its abort, no more calls begin, and the last call ends soon. */
   readonly stop: AbortSignal;
+  /** Tests replace it. */
+  readonly wait?: Wait | undefined;
 }
 
 /** The maximum size of an answer. INFO has the largest answer. */
@@ -153,7 +162,8 @@ const LAST_CALL_MS = 1000;
 /** The commands of the doctor that change keys. */
 const WRITES = /^(?:SET|EVAL|EVALSHA)$/i;
 
-export function createRestClient({ url, token, callTimeoutMs, stop }: RestOptions): RestClient {
+export function createRestClient(options: RestOptions): RestClient {
+  const { url, token, callTimeoutMs, stop, wait = delay } = options;
   const base = url.replace(/\/+$/, "");
   const unconfirmed: string[] = [];
 
@@ -187,12 +197,12 @@ export function createRestClient({ url, token, callTimeoutMs, stop }: RestOption
     const ended = new AbortController();
     const { signal } = ended;
     const late = async () => {
-      await delay(callTimeoutMs, undefined, { signal });
+      await wait(callTimeoutMs, undefined, { signal });
       throw new CallFailure("no-answer", `no complete answer within ${callTimeoutMs} ms`);
     };
     const stopped = async () => {
       if (!stop.aborted) await once(stop, "abort", { signal });
-      await delay(LAST_CALL_MS, undefined, { signal });
+      await wait(LAST_CALL_MS, undefined, { signal });
       throw new CallFailure("not-finished", String(stop.reason));
     };
     const all = [answer, late(), stopped()];

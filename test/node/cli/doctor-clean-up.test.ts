@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { hasRedisServer } from "../dev/redises.ts";
 import { answerJson, findingsOf, startDatabase, type TestDatabase } from "./doctor-database.ts";
@@ -26,19 +26,21 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
   ] as const)(
     "but reports a call that the database may run after its deadline: %s",
     async ([slow, from]) => {
+      const removed = Promise.withResolvers<void>();
       let isSlow = true;
       database.intercept(async (name, _response, call) => {
         if (!isSlow || name !== slow || call < from) return false;
         isSlow = false;
-        // The deadline is a second.
-        await delay(1200);
+        // The deadline is a second. The database runs the call after the removal.
+        database.pass(1200);
+        await removed.promise;
         return false;
       });
       const found = await findingsOf(database, FAST);
+      removed.resolve();
+      await database.idle();
       expect(found.slice(-2).map(({ code }) => code)).toEqual(["no-answer", "keys-left"]);
       expect(found.at(-1)?.message).toContain(`did not confirm 1 call (${slow})`);
-      // The database runs the call after the removal.
-      await delay(400);
     },
   );
 
@@ -47,7 +49,8 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
     database.intercept(async (name) => {
       if (name !== "SET") return false;
       stopping.abort("ended by SIGINT");
-      await delay(300);
+      await nextTurn();
+      database.pass(900);
       return false;
     });
     const found = await findingsOf(database, {}, stopping.signal);
@@ -80,7 +83,7 @@ describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
 
   test("on a database that needs longer for the removal than other calls", async () => {
     database.intercept(async (name) => {
-      if (name === "DEL") await delay(1600);
+      if (name === "DEL") database.pass(1600);
       return false;
     });
     expect((await last(database, FAST)).code).toBe("cleaned-up");

@@ -1,7 +1,8 @@
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { examine } from "../../../cli/doctor/examine.ts";
 import type { DoctorFinding } from "../../../cli/doctor/findings.ts";
+import type { Wait } from "../../../cli/doctor/rest.ts";
 import { listen } from "../../../dev/loopback.ts";
 import { connectRedis } from "../../../dev/redis-connection.ts";
 import { startRedisServer } from "../../../dev/redis-server.ts";
@@ -35,6 +36,12 @@ export interface TestDatabase {
   keys(): Promise<string[]>;
   /** Makes the REST server answer as the function wants. Without a function, it works normally. */
   intercept(answer?: Intercept): void;
+  /** Waits for a deadline, which ends only by {@link pass}. */
+  readonly wait: Wait;
+  /** Lets the time of the deadlines pass. */
+  pass(ms: number): void;
+  /** Resolves when the database has run all calls that have arrived. */
+  idle(): Promise<void>;
   /** Makes the REST server send all commands as this user. */
   becomeUser(user: RedisUser): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -49,7 +56,16 @@ export async function startDatabase(...settings: string[]): Promise<TestDatabase
   const { token } = rest;
   let [intercept, calls]: [Intercept, number] = [() => false, 0];
 
-  const proxy = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
+  const running = new Set<Promise<void>>();
+  const deadlines = new Set<{ leftMs: number; readonly end: () => void }>();
+
+  const proxy = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+    const call = handle(request, response).catch(() => void response.destroy());
+    running.add(call);
+    void call.then(() => running.delete(call));
+  });
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     calls += 1;
     const body = await buffer(request);
     const name = request.url === "/" ? JSON.parse(`${body}`)[0].toUpperCase() : "PIPELINE";
@@ -61,7 +77,7 @@ export async function startDatabase(...settings: string[]): Promise<TestDatabase
     });
     response.writeHead(answer.status, { "content-type": "application/json" });
     response.end(await answer.text());
-  });
+  }
   const { host, port, stop } = await listen(proxy);
 
   return {
@@ -81,6 +97,24 @@ export async function startDatabase(...settings: string[]): Promise<TestDatabase
     intercept(answer = () => false) {
       [intercept, calls] = [answer, 0];
     },
+    wait: (ms, _, { signal }) =>
+      new Promise((resolve, reject) => {
+        const deadline = { leftMs: ms, end: () => resolve(undefined) };
+        deadlines.add(deadline);
+        signal.addEventListener("abort", () => {
+          deadlines.delete(deadline);
+          reject(signal.reason);
+        });
+      }),
+    pass(ms) {
+      for (const deadline of deadlines) {
+        deadline.leftMs -= ms;
+        if (deadline.leftMs <= 0) deadline.end();
+      }
+    },
+    async idle() {
+      await Promise.all(running);
+    },
     async becomeUser(user) {
       await rest.stop();
       rest = await startUpstashRest({ redis: { ...redis, ...user }, token });
@@ -97,11 +131,11 @@ export async function startDatabase(...settings: string[]): Promise<TestDatabase
 const DEFAULTS = { prefix: "weir", clock: "redis", timeoutMs: 5000 } as const;
 
 export function findingsOf(
-  { url, token }: Pick<TestDatabase, "url" | "token">,
+  { url, token, wait }: Pick<TestDatabase, "url" | "token"> & { readonly wait?: Wait },
   config: Partial<Parameters<typeof examine>[0]["config"]> = {},
   stop: AbortSignal = new AbortController().signal,
 ): Promise<DoctorFinding[]> {
-  return examine({ url, token, config: { ...DEFAULTS, ...config }, stop });
+  return examine({ url, token, config: { ...DEFAULTS, ...config }, stop, wait });
 }
 
 export function answerJson(response: ServerResponse, status: number, body: unknown): true {

@@ -98,7 +98,14 @@ describe.runIf(hasRedisServer)("weir doctor and a hostile database", () => {
       "token-wrong",
     ],
     ["the connection breaks", (_name, response) => !!response.destroy(), "unreachable"],
-    ["the server hangs", () => true, "no-answer"],
+    [
+      "the server hangs",
+      () => {
+        database.pass(60_000);
+        return true;
+      },
+      "no-answer",
+    ],
     [
       "a proxy answers 503 in HTML",
       (_name, response) => {
