@@ -6,6 +6,9 @@ const { isLong, seed } = inject("propertyTests");
 /** The seed of all property tests. The run prints the seed, and WEIR_TEST_SEED sets it. */
 export const SEED = seed;
 
+/** Whether all cases run, as in `npm run test:long`. */
+export const IS_LONG = isLong;
+
 /** Returns a tenth of a number of random cases, or the whole number in `npm run test:long`. */
 export function runs(cases: number): number {
   return isLong ? cases : Math.ceil(cases / 10);

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { check, WEIR_CONFIG } from "./run-weir.ts";
+import { check } from "./run-weir.ts";
 
 const RULE = `{ name: "api", key: "custom:plan", limit: 5, window: "1m", onError: "closed" }`;
 
 /** Returns a weir.config.ts with a rule by `custom:plan`, and with these functions. */
 function configWith(functions: string): string {
-  return `import { defineConfig } from "${WEIR_CONFIG}";
+  return `import { defineConfig } from "edge-weir/config";
     export default defineConfig({ rules: [${RULE}], ${functions} });`;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { check, checkInNewProcess } from "./run-weir.ts";
+import { check } from "./run-weir.ts";
 
 /**
  * The secret that each of these tests uses, such as an origin's password. It must not appear in a
@@ -12,15 +12,15 @@ const exempting = (exempt: unknown) => ({ rules: [{ name: "api", ...QUOTA, exemp
 const withHeaders = (headers: unknown) => exempting({ headers });
 
 /** Returns everything that `check` prints for a file, as text and as JSON. */
-async function printed(file: string, content: unknown, run = check): Promise<string> {
-  const runs = [await run(file, content), await run(file, content, "--json")];
+async function printed(file: string, content: unknown): Promise<string> {
+  const runs = [await check(file, content), await check(file, content, "--json")];
   return runs.map(({ stdout, stderr }) => stdout + stderr).join("\n");
 }
 
 describe("check prints no secret", () => {
   test("of a valid configuration; it prints only the names of headers", async () => {
     const headers = { "x-internal": SECRET, "x-partner": { secret: "PARTNER" } };
-    const text = await printed("rules.json", withHeaders(headers), checkInNewProcess);
+    const text = await printed("rules.json", withHeaders(headers));
     expect(text).toContain('"name": "x-internal"');
     expect(text).toContain('"secret": "PARTNER"');
     expect(text).toContain("exempt-by-text");

@@ -3,9 +3,7 @@ import { callWeir, check, checkInNewProcess, temporaryFolder } from "./run-weir.
 
 /** The cases in which a new process may differ: its end, and the frames of its stack. */
 const IN_NEW_PROCESS: ReadonlySet<string> = new Set([
-  "a syntax error in TypeScript",
   "an error after types, which have no code",
-  "process.exit",
   "a promise that never settles",
 ]);
 

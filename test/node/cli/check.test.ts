@@ -47,7 +47,7 @@ const FAULTY_PATHS = ["name", "key", "limit", "window", "lease"].map(
 
 describe("check of a valid configuration", () => {
   test("prints the rules as Weir reads them and exits with 0", async () => {
-    const { code, stdout, stderr } = await checkInNewProcess("rules.json", GOOD);
+    const { code, stdout, stderr } = await check("rules.json", GOOD);
     const [headline, gap, ...table] = stdout.trimEnd().split("\n");
     expect([headline, gap]).toEqual(["rules.json is ok: 3 rules.", ""]);
     const [login, search, all] = GOOD.rules.map(({ name }) => name);
@@ -175,17 +175,16 @@ describe("check of a valid configuration", () => {
   test.for([
     [
       "weir.ts",
-      `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(GOOD satisfies object);`,
+      'import { defineConfig } from "edge-weir/config";\nexport default defineConfig(GOOD satisfies object);',
     ],
     [
       "weir.mjs",
-      `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(GOOD);`,
+      'import { defineConfig } from "edge-weir/config";\nexport default defineConfig(GOOD);',
     ],
     ["plain.mjs", "export default GOOD;"],
     ["plain.js", "module.exports = GOOD;"],
   ] as const)("accepts %s", async ([file, module]) => {
-    const run = file === "weir.ts" ? checkInNewProcess : check;
-    const { code, stdout } = await run(file, module.replace("GOOD", JSON.stringify(GOOD)));
+    const { code, stdout } = await check(file, module.replace("GOOD", JSON.stringify(GOOD)));
     expect(stdout).toContain(`${file} is ok: 3 rules.`);
     expect(code).toBe(0);
   });
@@ -243,7 +242,8 @@ test("check finds wrangler's configuration in the current folder if the rules ar
 });
 
 describe("check of a configuration with faults", () => {
-  const MODULE = `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(${JSON.stringify(FIVE_FAULTS)});`;
+  const moduleOf = (weir: string) =>
+    `import { defineConfig } from "${weir}";\nexport default defineConfig(${JSON.stringify(FIVE_FAULTS)});`;
   /** A module that throws the ConfigError of another copy of Weir, which has its own class. */
   const FOREIGN = `throw Object.assign(new Error(), { name: "ConfigError", faults: [${FAULTY_PATHS.map(
     (path) => `{ path: "${path}", message: "allowed: something else" }`,
@@ -251,15 +251,14 @@ describe("check of a configuration with faults", () => {
 
   test.for([
     ["rules.json", JSON.stringify(FIVE_FAULTS)],
-    ["weir.ts", MODULE],
-    ["weir.mjs", MODULE],
+    ["weir.ts", moduleOf("edge-weir/config")],
+    ["weir.mjs", moduleOf(WEIR_CONFIG)],
     ["plain.mjs", `export default ${JSON.stringify(FIVE_FAULTS)};`],
     ["foreign.mjs", FOREIGN],
   ] as const)(
     "in %s prints each fault on its own line and exits with 1",
     async ([file, content]) => {
-      const run = file === "weir.ts" ? checkInNewProcess : check;
-      const { code, stdout, stderr } = await run(file, content);
+      const { code, stdout, stderr } = await check(file, content);
       const [headline, , heading, ...lines] = stderr.trimEnd().split("\n");
       expect([headline, heading]).toEqual([`5 faults in ${file}:`, file]);
       expect(lines.map((line) => line.split(": ")[1])).toEqual(FAULTY_PATHS);
@@ -269,7 +268,7 @@ describe("check of a configuration with faults", () => {
   );
 
   test("with --json prints the faults as data and exits with 1", async () => {
-    const { code, stdout, stderr } = await checkInNewProcess("rules.json", FIVE_FAULTS, "--json");
+    const { code, stdout, stderr } = await check("rules.json", FIVE_FAULTS, "--json");
     expect(JSON.parse(stdout)).toEqual({
       ok: false,
       config: "rules.json",

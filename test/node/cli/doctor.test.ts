@@ -7,7 +7,7 @@ import { fileURLToPath, URL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRedisServer } from "../dev/redises.ts";
 import { answerJson, startDatabase, type TestDatabase } from "./doctor-database.ts";
-import { callWeir, runWeir, temporaryFolder } from "./run-weir.ts";
+import { callWeir, REPOSITORY, temporaryFolder } from "./run-weir.ts";
 
 const CONFIG = { rules: [{ name: "login", limit: 5, window: "1m" }] };
 const NO_CREDENTIALS = {
@@ -17,23 +17,22 @@ const NO_CREDENTIALS = {
   WEIR_PREFIX: undefined,
 };
 
-/** Runs `doctor` in a folder with these files, in this process or with `runWeir` in a new one. */
+/** Runs `doctor` in a folder with these files. */
 async function doctor(
   files: Readonly<Record<string, string>>,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
-  run = callWeir,
 ) {
   await using folder = await temporaryFolder();
   const all = { "weir.config.json": JSON.stringify(CONFIG), ...files };
   for (const [name, content] of Object.entries(all)) await folder.write(name, content);
   const command = ["doctor", "--config", "weir.config.json", ...args];
-  return await run(command, folder.path, { ...NO_CREDENTIALS, ...env });
+  return await callWeir(command, folder.path, { ...NO_CREDENTIALS, ...env });
 }
 
 describe("weir doctor", () => {
   test("prints its options, exit codes and sources of credentials", async () => {
-    const { code, stdout } = await runWeir(["doctor", "--help"]);
+    const { code, stdout } = await callWeir(["doctor", "--help"], REPOSITORY);
     for (const words of ["--env <name>", "--at <url>", "--json", "--strict", "Exit codes:"]) {
       expect(stdout).toContain(words);
     }
@@ -56,7 +55,7 @@ describe("weir doctor", () => {
   });
 
   test("with --json prints the reason as data", async () => {
-    const { code, stdout, stderr } = await doctor({}, ["--json"], {}, runWeir);
+    const { code, stdout, stderr } = await doctor({}, ["--json"]);
     expect(JSON.parse(stdout)).toEqual({ ok: false, error: expect.any(String) });
     expect({ code, stderr }).toEqual({ code: 2, stderr: "" });
   });
@@ -78,7 +77,7 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     await database.run("SET", "other:data", "1");
     await database.run("LPUSH", "a-list", "1");
     const before = await database.keys();
-    const { code, stdout, stderr } = await doctor({}, ["--strict"], credentials, runWeir);
+    const { code, stdout, stderr } = await doctor({}, ["--strict"], credentials);
     expect(stdout).toContain("URL from the environment");
     expect(stdout).toContain("The database is ok.");
     expect(stdout).not.toContain(database.token);
@@ -177,41 +176,48 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     expect([lax.code, strict.code]).toEqual([0, 1]);
   });
 
-  test.for([
+  test.concurrent.for([
     ["SIGINT", 130],
     ["SIGTERM", 143],
     ["SIGHUP", 129],
-  ] as const)("removes its keys at %s, and exits with %i", async ([signal, exitCode]) => {
-    await using folder = await temporaryFolder();
-    await folder.write("weir.config.json", JSON.stringify(CONFIG));
-    const before = await database.keys();
-    const command = fileURLToPath(new URL("../../../cli/weir.ts", import.meta.url));
-    const args = [command, "doctor", "--config", "weir.config.json"];
-    // The signal arrives in the middle of the vectors. The database runs the call in flight.
-    const { promise: reached, resolve } = Promise.withResolvers<void>();
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    let isReached = false;
-    database.intercept(async (name, _response, call) => {
-      if (isReached || call < 14 || name !== "EVALSHA") return false;
-      isReached = true;
-      resolve();
-      await released;
-      return false;
-    });
-    const child = spawn(process.execPath, args, {
-      cwd: folder.path,
-      env: { ...process.env, ...NO_CREDENTIALS, ...credentials },
-    });
-    const output = text(child.stdout);
-    await reached;
-    child.kill(signal);
-    // npm and npx send a second signal.
-    child.kill(signal);
-    setTimeout(release, 100);
-    const [code] = await once(child, "exit");
-    database.intercept();
-    expect(await output).toMatch(/fault +not-finished[\s\S]*ok +cleaned-up/);
-    expect(code).toBe(exitCode);
-    expect(await database.keys()).toEqual(before);
-  });
+  ] as const)(
+    "removes its keys at %s, and exits with %i",
+    async ([signal, exitCode], { expect }) => {
+      await using database = await startDatabase();
+      await using folder = await temporaryFolder();
+      await folder.write("weir.config.json", JSON.stringify(CONFIG));
+      const command = fileURLToPath(new URL("../../../cli/weir.ts", import.meta.url));
+      const args = [command, "doctor", "--config", "weir.config.json"];
+      // The signal arrives in the middle of the vectors. The database runs the call in flight.
+      const { promise: reached, resolve } = Promise.withResolvers<void>();
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      let isReached = false;
+      database.intercept(async (name, _response, call) => {
+        if (isReached || call < 14 || name !== "EVALSHA") return false;
+        isReached = true;
+        resolve();
+        await released;
+        return false;
+      });
+      const child = spawn(process.execPath, args, {
+        cwd: folder.path,
+        env: {
+          ...process.env,
+          ...NO_CREDENTIALS,
+          UPSTASH_REDIS_REST_URL: database.url,
+          UPSTASH_REDIS_REST_TOKEN: database.token,
+        },
+      });
+      const output = text(child.stdout);
+      await reached;
+      child.kill(signal);
+      // npm and npx send a second signal.
+      child.kill(signal);
+      setTimeout(release, 100);
+      const [code] = await once(child, "exit");
+      expect(await output).toMatch(/fault +not-finished[\s\S]*ok +cleaned-up/);
+      expect(code).toBe(exitCode);
+      expect(await database.keys()).toEqual([]);
+    },
+  );
 });

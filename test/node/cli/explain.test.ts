@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { explainWith, runExplain } from "./explain-command.ts";
-import { REPOSITORY, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
+import { callWeir, REPOSITORY, temporaryFolder } from "./run-weir.ts";
 
 const RULE = { name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m", ban: "1h" };
 const CONFIG = { rules: [RULE] };
@@ -119,14 +119,14 @@ it("calls functions in custom with the vars of this folder", async () => {
   await using folder = await temporaryFolder();
   await writeFile(
     join(folder.path, "weir.config.ts"),
-    `import { defineConfig } from ${JSON.stringify(WEIR_CONFIG)};
+    `import { defineConfig } from "edge-weir/config";
      export default defineConfig({
        custom: { keys: { tenant: (request, { env }) => env.TENANTS + request.headers.get("x-tenant") } },
        rules: [{ name: "tenants", key: "custom:tenant", limit: 5, window: "1m" }],
      });`,
   );
   await folder.write(".dev.vars", "TENANTS=tenant-");
-  const run = await runWeir(["explain", "/", "-H", "x-tenant: 7", "--json"], folder.path);
+  const run = await callWeir(["explain", "/", "-H", "x-tenant: 7", "--json"], folder.path);
   expect(run).toMatchObject({ code: 0, stderr: "" });
   const [element] = JSON.parse(run.stdout).rules[0].key;
   expect(element.alternatives[0]).toMatchObject({ part: "custom:tenant", result: "used" });
@@ -235,7 +235,7 @@ it("exits with 2 if the environment does not exist", async () => {
   await mkdir(join(folder.path, "app"));
   await folder.write("app/weir.config.json", JSON.stringify(CONFIG));
   const args = ["explain", LOGIN, "--config", "app/weir.config.json", "--env", "staging"];
-  const run = await runWeir(args, folder.path);
+  const run = await callWeir(args, folder.path);
   expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/environment staging/) });
 });
 
@@ -245,7 +245,7 @@ it("prints what docs/replay.md shows", async () => {
   const args = command.replaceAll(/'[^']*'/g, (quoted) =>
     quoted.slice(1, -1).replaceAll(" ", "\0"),
   );
-  const run = await runWeir(
+  const run = await callWeir(
     args.split(" ").map((word) => word.replaceAll("\0", " ")),
     REPOSITORY,
     {

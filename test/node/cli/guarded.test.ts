@@ -1,15 +1,14 @@
 import { execFile } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { runWeir, temporaryFolder } from "./run-weir.ts";
+import { callWeir, runWeir, temporaryFolder } from "./run-weir.ts";
 
 const RULES = 'rules: [{ name: "api", limit: 5, window: "1m", key: "custom:k | ip" }]';
 const LATER = 'new Promise((resolve) => setTimeout(() => resolve("a"), 200))';
 
-/** Runs a command with a configuration in a new process. */
-async function run(source: string, args: readonly string[]) {
+async function run(source: string, args: readonly string[], weir = callWeir) {
   await using folder = await temporaryFolder();
   await folder.write("weir.config.ts", source);
-  return await runWeir(args, folder.path, { WEIR_MODE: undefined, WEIR_KEY_SECRET: undefined });
+  return await weir(args, folder.path, { WEIR_MODE: undefined, WEIR_KEY_SECRET: undefined });
 }
 
 const keyOf = (body: string) =>
@@ -54,6 +53,14 @@ describe("code of a configuration that would end the process", () => {
     expect(text.stderr).not.toContain("node:internal");
   });
 
+  it("makes the process of explain end with 2", async () => {
+    const source = keyOf(`setTimeout(() => { throw new Error("late") }); return ${LATER}`);
+    const { code, stdout, stderr } = await run(source, EXPLAIN, runWeir);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain("late");
+    expect(stderr).not.toContain("node:internal");
+  });
+
   it("makes check exit with 1", async () => {
     const source = loading('Promise.reject(new Error("early"))');
     const { code, stdout } = await run(source, ["check", "--json"]);
@@ -62,7 +69,7 @@ describe("code of a configuration that would end the process", () => {
   });
 });
 
-describe("the guard of the whole command", () => {
+describe.concurrent("the guard of the whole command", () => {
   const GUARD = new URL("../../../cli/process.ts", import.meta.url).href;
 
   it.each([
@@ -73,7 +80,7 @@ describe("the guard of the whole command", () => {
     ["an error after the end", "end(); setTimeout(() => { throw new Error() })", 0, undefined],
   ])("prints one JSON document for %s", async (_, body, expected, message) => {
     const script = `const { guardProcess } = await import(${JSON.stringify(GUARD)});
-      const end = guardProcess(true); ${body}; await new Promise((r) => setTimeout(r, 300)); end();`;
+      const end = guardProcess(true); ${body}; await new Promise((r) => setTimeout(r, 20)); end();`;
     const { code, stdout } = await new Promise<{ code: unknown; stdout: string }>((resolve) => {
       const args = ["--input-type=module", "--eval", script];
       execFile(process.execPath, args, (error, out) =>

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { loadConfig, loadModule } from "../../../cli/load-config.ts";
-import { runWeir, temporaryFolder } from "./run-weir.ts";
+import { callWeir, runWeir, temporaryFolder } from "./run-weir.ts";
 
 const RULE = '{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }';
 const CONFIG = `
@@ -117,7 +117,7 @@ const WITH_RULE = 'export default { rules: [{ name: "api", limit: 5, window: "1m
 describe("a file that does more than export a configuration", () => {
   test("does not write to the standard output, which is JSON for programs", async () => {
     await folder.write("a.ts", `console.log("hello");\n${WITH_RULE}`);
-    const { stdout, stderr, code } = await runWeir(
+    const { stdout, stderr, code } = await callWeir(
       ["check", "--config", "a.ts", "--json"],
       folder.path,
     );

@@ -79,6 +79,9 @@ async function callAlone(
 ): Promise<Run> {
   const { runCommandLine }: CommandLine = await import(COMMAND_LINE);
   const before = { cwd: process.cwd(), env: process.env, exitCode: process.exitCode, console };
+  // Node passes an unhandled rejection to `uncaughtException` only if `unhandledRejection` has no listener.
+  const onRejection = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection");
   using stdout = captured(process.stdout);
   using stderr = captured(process.stderr);
   process.chdir(cwd);
@@ -97,6 +100,7 @@ async function callAlone(
     process.env = before.env;
     process.exitCode = before.exitCode;
     globalThis.console = before.console;
+    for (const listener of onRejection) process.on("unhandledRejection", listener);
   }
 }
 

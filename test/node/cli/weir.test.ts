@@ -10,7 +10,7 @@ describe("the command line", () => {
       ["check [options]", "--config <file>", "weir.config.ts", "--json"],
     ],
   ] as const)("prints its help: %s", async ([, args, says]) => {
-    const { code, stdout, stderr } = await runWeir(args);
+    const { code, stdout, stderr } = await callWeir(args, REPOSITORY);
     for (const words of says) expect(stdout).toContain(words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
