@@ -12,7 +12,7 @@ Examples:
 Exit codes:
   0    done
   1    refused: a wrong option, or the log lacks what the key or the match needs
-  2    not done: a log or the configuration could not be read
+  2    not done: a log or the configuration could not be read, or the log has no request
   130  interrupted by Ctrl-C; the report is about the lines before that
 
 docs/replay.md explains the numbers, and how to choose a limit.`;

@@ -163,7 +163,7 @@ export interface Denial {
   readonly rule: string;
   /**
    * Milliseconds until the same request may be admitted, without the rule's `retryJitter`. A request with a cost
-   * above the limit is never admitted.
+   * above the limit, or above its `capacity` if it has one, is never admitted.
    */
   readonly retryAfterMs: number;
   /** The value of the header Retry-After: whole seconds, with the rule's `retryJitter`. */

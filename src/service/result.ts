@@ -92,7 +92,7 @@ export interface LimitDenied {
   readonly ok: false;
   /**
    * The time in milliseconds that the caller should wait before it makes the same call again. Other calls may use the
-   * quota in the meantime, and a cost above the limit is always denied.
+   * quota in the meantime, and a cost above the limit (if set, the `capacity`) is always denied.
    */
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */

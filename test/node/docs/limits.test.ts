@@ -99,7 +99,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     count("src/stores/memory-store.ts", "MAX_COUNTERS"),
   ],
   [
-    `calls in ${seconds("src/limiter/limiter.ts", "SHADOW_PERIOD_MS")} of shadow rules for denied requests`,
+    `calls in ${seconds("src/limiter/limiter.ts", "SHADOW_PERIOD_MS")} of shadow rules for requests denied from memory`,
     count("src/limiter/limiter.ts", "SHADOW_CALLS"),
   ],
   [
