@@ -55,11 +55,10 @@ export class CounterTable {
   write(writes: Writes, now: number): void {
     let firstExpiry = Number.POSITIVE_INFINITY;
     for (const [key, row] of writes) {
-      if (!row) {
-        if (this.#exists()) this.#query("DELETE FROM rows WHERE key = ?", key);
-      } else if (this.#put(key, row, now)) {
+      if (row) {
+        this.#put(key, row, now);
         firstExpiry = Math.min(firstExpiry, row.expiresAt);
-      }
+      } else if (this.#exists()) this.#query("DELETE FROM rows WHERE key = ?", key);
     }
     if (firstExpiry < Number.POSITIVE_INFINITY) this.#ensureAlarm(firstExpiry, now);
   }
@@ -91,8 +90,8 @@ export class CounterTable {
     return this.#storage.deleteAll();
   }
 
-  /** Inserts or updates a row. @returns whether the key is new */
-  #put(key: string, { window, count, expiresAt }: Row, now: number): boolean {
+  /** Inserts or updates a row. */
+  #put(key: string, { window, count, expiresAt }: Row, now: number): void {
     if (this.#exists()) {
       const [updated] = this.#query(
         "UPDATE rows SET window = ?, count = ?, expires_at = ? WHERE key = ? RETURNING key",
@@ -101,7 +100,7 @@ export class CounterTable {
         expiresAt,
         key,
       );
-      if (updated) return false;
+      if (updated) return;
       // The first charge of a window removes the rows of earlier windows.
       this.#query("DELETE FROM rows WHERE expires_at <= ?", now);
     } else {
@@ -111,13 +110,12 @@ export class CounterTable {
       this.#hasTable = true;
     }
     this.#query("INSERT INTO rows VALUES (?, ?, ?, ?)", key, window, count, expiresAt);
-    return true;
   }
 
   /**
-   * Makes sure that an alarm removes a new row, at most an hour after its expiry. An alarm costs a call and a
-   * written row. A busy object needs no alarm, because it removes expired rows anyway. So an existing alarm is
-   * moved only if it is later than the row's expiry and more than an hour ahead.
+   * Makes sure that an alarm removes a written row, at most an hour after its expiry, which a refund may have brought
+   * forward. An alarm costs a call and a written row. A busy object needs no alarm, because it removes expired rows
+   * anyway. So an existing alarm is moved only if it is later than the row's expiry and more than an hour ahead.
    */
   #ensureAlarm(expiresAt: number, now: number): void {
     const isSet = this.#alarmAt !== undefined;

@@ -148,6 +148,14 @@ describe("alarms of a Durable Object", () => {
 });
 
 describe("rows written by a Durable Object", () => {
+  it("get an earlier alarm if a refund brings the end of a debt forward", async () => {
+    const quota = counter({ limit: 1, ceiling: 9, cost: 9, windowMs: HOUR, rollsOver: true });
+    const refund = (cost: number) => ({ kind: "adjust", counters: [{ ...quota, cost }] }) as const;
+    const calls = [{ counters: [quota] }, refund(-4), refund(-1), refund(-4), refund(9)];
+    const writes = await writesOf(false, calls);
+    expect(writes.map(({ alarms }) => alarms)).toEqual([1, 1, 1, 1, 0]);
+  });
+
   it("are one for an admitted request, and none for a denied one", async () => {
     const quota = counter({ limit: 3, windowMs: HOUR });
     expect(await rowsWrittenBy([quota], [quota], [quota], [quota])).toEqual([1, 1, 1, 0]);
