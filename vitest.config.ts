@@ -52,6 +52,7 @@ export default defineConfig({
         test: {
           name: "workerd",
           isolate: false,
+          setupFiles: ["dev/vitest-timers.ts"],
           include: ["test/{workerd,seeds}/**/*.test.ts"],
           exclude: ALONE,
         },
