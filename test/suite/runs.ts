@@ -1,5 +1,6 @@
 import { inject } from "vitest";
 import type {} from "../../dev/provided.ts";
+import { randomOf } from "./random.ts";
 
 const { isLong, seed } = inject("propertyTests");
 
@@ -17,4 +18,14 @@ export function runs(cases: number): number {
 /** Returns the parameters of fast-check for a property with this number of cases in a long run. */
 export function propertyRuns(cases: number): { readonly numRuns: number; readonly seed: number } {
   return { numRuns: runs(cases), seed };
+}
+
+/** Draws a tenth of these cases by {@link SEED}, or returns all of them in `npm run test:long`. */
+export function drawn<Case>(cases: readonly Case[]): readonly Case[] {
+  if (isLong) return cases;
+  const random = randomOf(seed);
+  const left = [...cases];
+  return Array.from({ length: runs(cases.length) }, () => {
+    return left.splice(random(left.length), 1)[0] as Case;
+  });
 }

@@ -4,6 +4,7 @@ import { SHARED_REACH } from "../../../../src/request/identity.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { bans, counter } from "../../../suite/counters.ts";
+import { drawn } from "../../../suite/runs.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 import { withDeadline } from "../../../suite/wrappers.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
@@ -154,7 +155,7 @@ describe.each(DISTANCES)("with objects %i ms away", (distanceMs) => {
             isOver = true;
             await Promise.all(flood);
           };
-          return passTime(stepMs, Promise.all(MOMENTS.map(run)));
+          return passTime(stepMs, Promise.all(drawn(MOMENTS).map(run)));
         });
       },
     );
@@ -183,7 +184,9 @@ describe.each(DISTANCES)("with objects %i ms away", (distanceMs) => {
         expect(first.admitted && other.admitted, moments).toBe(false);
         if (other.admitted) expect(other.tookMs, moments).toBeLessThanOrEqual(3 * 2 * distanceMs);
       };
-      const runs = MOMENTS.flatMap((overtakes) => MOMENTS.map((begins) => run(overtakes, begins)));
-      return passTime(stepMs, Promise.all(runs));
+      const pairs = MOMENTS.flatMap((overtakes) =>
+        MOMENTS.map((begins) => [overtakes, begins] as const),
+      );
+      return passTime(stepMs, Promise.all(drawn(pairs).map((pair) => run(...pair))));
     }));
 });

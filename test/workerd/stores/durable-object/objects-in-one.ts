@@ -2,6 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
 import { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
+import { counter } from "../../../suite/counters.ts";
 
 export type Namespace = DurableObjectNamespace<CounterObject>;
 
@@ -14,7 +15,9 @@ export function withObjects<Result>(
   task: (objects: Namespace) => Promise<Result>,
 ): Promise<Result> {
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
-  return runInDurableObject(stub, (_, state) => {
+  return runInDurableObject(stub, async (first, state) => {
+    // Each object remembers whether its table exists, so the table must exist before all of them.
+    await first.decide([[counter()]], undefined, 0);
     const objects = new Map<string, CounterObject>();
     // An object removes all storage when its last row is gone, but other objects may have rows.
     const keep = { value: async () => {} };
