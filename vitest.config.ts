@@ -34,6 +34,7 @@ const inWorkerd = {
     guideConfigs(),
   ],
 };
+const setupFiles = ["dev/vitest-workerd.ts"];
 
 export default defineConfig({
   test: {
@@ -51,13 +52,13 @@ export default defineConfig({
         ...inWorkerd,
         test: {
           name: "workerd",
+          setupFiles,
           isolate: false,
-          setupFiles: ["dev/vitest-timers.ts"],
           include: ["test/{workerd,seeds}/**/*.test.ts"],
           exclude: ALONE,
         },
       },
-      { ...inWorkerd, test: { name: "workerd-alone", include: ALONE } },
+      { ...inWorkerd, test: { name: "workerd-alone", setupFiles, include: ALONE } },
       {
         extends: true,
         test: {

@@ -1,0 +1,34 @@
+import { vi } from "vitest";
+
+// A setup file of Vitest for tests in workerd, which makes two things faster that these tests do often.
+
+// Virtual time lets other work run between its timers, which takes a millisecond each time, because
+// workerd's `setImmediate` is a timer. Reading a body is a turn of the event loop, too, and takes a
+// tenth of the time. Vitest keeps the function that it finds when virtual time first starts.
+const { setImmediate } = globalThis;
+const nextTurn = (callback: () => void) => void new Response("turn").text().then(callback);
+globalThis.setImmediate = nextTurn as unknown as typeof setImmediate;
+vi.useFakeTimers();
+vi.useRealTimers();
+globalThis.setImmediate = setImmediate;
+
+// Before each call of a Durable Object, the plugin imports the Worker's main module, and Vitest asks
+// its own process for the module each time.
+interface ModuleRunner {
+  import(path: string): Promise<unknown>;
+}
+const { moduleRunner } = (
+  globalThis as unknown as {
+    __vitest_mocker__: { moduleRunner: ModuleRunner };
+  }
+).__vitest_mocker__;
+if (!Object.hasOwn(moduleRunner, "import")) {
+  const importModule = moduleRunner.import.bind(moduleRunner);
+  const modules = new Map<string, Promise<unknown>>();
+  moduleRunner.import = (path) => {
+    if (!path.endsWith("/src/worker.ts")) return importModule(path);
+    const found = modules.get(path) ?? importModule(path);
+    modules.set(path, found);
+    return found;
+  };
+}
