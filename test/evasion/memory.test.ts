@@ -16,7 +16,7 @@ const STEP_MS = 5;
 function createIsolate() {
   const caches = withDenialCache(createMemoryStore(), MAX_ENTRIES);
   const options = { timeoutMs: 1000, background: () => {}, maxLeases: MAX_ENTRIES };
-  return driverOf(leasable(withLeases(caches, options)), { expiresByStoreClock: false });
+  return driverOf(leasable(withLeases(caches, options)));
 }
 
 describe("a flood of random keys", () => {

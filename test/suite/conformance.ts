@@ -6,8 +6,8 @@ import { type ModelSuiteOptions, modelSuite } from "./model-suite.ts";
 import { storeSuite } from "./store-suite.ts";
 import { vectorSuite } from "./vector-suite.ts";
 
-/** The options of the model suite, and `expiresByStoreClock`, which is false by default. */
-export interface ConformanceOptions extends ModelSuiteOptions, Partial<ExpiryOptions> {}
+/** The options of the model suite, and `ageKeys` for a store whose keys expire by its own clock. */
+export interface ConformanceOptions extends ModelSuiteOptions, ExpiryOptions {}
 
 /**
  * Tests that a store counts in the same way as the other stores. It tests each behaviour and each
@@ -19,12 +19,12 @@ export interface ConformanceOptions extends ModelSuiteOptions, Partial<ExpiryOpt
 export function conformance(
   name: string,
   createStore: () => Store,
-  { expiresByStoreClock = false, ...model }: ConformanceOptions,
+  { ageKeys, ...model }: ConformanceOptions,
 ): void {
   describe(name, () => {
-    storeSuite(createStore, { expiresByStoreClock });
+    storeSuite(createStore, { ageKeys });
     calendarSuite(createStore);
-    vectorSuite(createStore, { expiresByStoreClock });
+    vectorSuite(createStore, { ageKeys });
     modelSuite(createStore, model);
   });
 }

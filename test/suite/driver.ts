@@ -1,3 +1,4 @@
+import { banKeys } from "../../src/engine/bans.ts";
 import type { Demand, GroupVerdict } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { verdictOf } from "./verdict.ts";
@@ -13,14 +14,14 @@ export type Driver = ReturnType<typeof driverOf>;
 
 export interface ExpiryOptions {
   /**
-   * Whether the store's keys expire by its own clock, as in Redis. If so, a key does not expire
-   * when a test gives the store a later time.
+   * Lets keys expire earlier by a number of milliseconds. Pass this function if keys expire by the
+   * store's own clock, as in Redis, because they then stay when a test gives the store a later time.
    */
-  readonly expiresByStoreClock: boolean;
+  readonly ageKeys?: ((keys: readonly string[], ms: number) => Promise<void>) | undefined;
 }
 
 /** Returns functions that call the store with one group of counters, at the time `now`. */
-export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
+export function driverOf(store: Store, { ageKeys }: ExpiryOptions = {}) {
   async function decide(counters: readonly Demand[], now = NOW) {
     const { groups } = await verdictOf(store.decide([counters], now));
     return groups[0] as GroupVerdict;
@@ -44,5 +45,11 @@ export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
     return tallies.map(({ count }) => count);
   }
 
-  return { store, decide, admitted, used, clockIsOurs: !expiresByStoreClock };
+  /** Lets the bans of these counters, and the memory of their strikes, become older. @returns the time then */
+  async function passTime(counters: readonly Demand[], ms: number): Promise<number> {
+    await ageKeys?.(counters.flatMap(banKeys), ms);
+    return NOW + ms;
+  }
+
+  return { store, decide, admitted, used, passTime, clockIsOurs: ageKeys === undefined };
 }

@@ -11,9 +11,9 @@ import { describeSettlements } from "./settlement-suite.ts";
 import { verdictOf } from "./verdict.ts";
 
 /** Tests the behaviour that all stores have in common. The tests pass the time to the store. */
-export function storeSuite(createStore: () => Store, { expiresByStoreClock }: ExpiryOptions): void {
+export function storeSuite(createStore: () => Store, { ageKeys }: ExpiryOptions): void {
   describe("behaviour", () => {
-    const driver = driverOf(createStore(), { expiresByStoreClock });
+    const driver = driverOf(createStore(), { ageKeys });
     const { store, decide, admitted, used } = driver;
 
     it("admits requests up to the limit, and denies the next request", async () => {
@@ -52,7 +52,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       const login = counter();
       // If keys expire by the store's own clock, a key that is written in a window's last
       // millisecond expires after a second.
-      expect(await admitted([login], 9, NOW + (expiresByStoreClock ? 50_000 : 59_999))).toBe(5);
+      expect(await admitted([login], 9, NOW + (ageKeys ? 50_000 : 59_999))).toBe(5);
       expect(await admitted([login], 9, NOW + 60_000)).toBe(5);
     });
 
@@ -73,7 +73,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
     it("keeps the count of a window when the clock steps back into it", async () => {
       const login = counter();
       // If keys expire by the store's own clock, the count must not expire while the test runs.
-      const end = NOW + (expiresByStoreClock ? 50_000 : 59_500);
+      const end = NOW + (ageKeys ? 50_000 : 59_500);
       await admitted([login], 5, end - 500);
       await decide([login], NOW + 60_500);
       expect(await admitted([login], 3, end)).toBe(0);

@@ -17,13 +17,10 @@ const PATIENCE_MS = 10_000;
  * bans end by that clock too. For such a store, the suite skips the vectors in which a ban ends,
  * and tests the end of a ban in real time.
  */
-export function vectorSuite(
-  createStore: () => Store,
-  { expiresByStoreClock }: ExpiryOptions,
-): void {
+export function vectorSuite(createStore: () => Store, { ageKeys }: ExpiryOptions): void {
   describe("vectors", () => {
     const store = createStore();
-    const vectors = VECTORS.filter(({ endsBan }) => !(endsBan && expiresByStoreClock));
+    const vectors = VECTORS.filter(({ endsBan }) => !(endsBan && ageKeys));
 
     it.each(vectors)("$name", async (vector) => {
       const base = baseOf(vector);
@@ -34,7 +31,7 @@ export function vectorSuite(
         if (decidedAt !== undefined) {
           expect(decidedAt, "the time of the decision").toBe(prepared.now);
         }
-        if (expiresByStoreClock && step.expect?.banMs) {
+        if (ageKeys && step.expect?.banMs) {
           expectBan(outcome, step.expect, `step ${index}`);
         } else {
           expect(outcome, `step ${index}`).toEqual(step.expect && complete(step.expect));
@@ -42,7 +39,7 @@ export function vectorSuite(
       }
     });
 
-    if (expiresByStoreClock)
+    if (ageKeys)
       it("a ban ends by the clock of the store", async () => {
         const banned = counter({ limit: 1, ban: bans(100) });
         const admittedAt = async (now: number) =>
