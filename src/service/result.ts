@@ -110,7 +110,7 @@ export interface LimitDenied {
 /** The result if the store could not decide. This result has no quotas. */
 export interface LimitUndecided {
   /**
-   * True with `onError: "open"`, and for a rule in shadow mode. False with `onError: "closed"`.
+   * True with `onError: "open"`, and for a rule in shadow mode or with the mode `mark`. False with `onError: "closed"`.
    * With `onError: "local"`, this isolate's own counters decide.
    */
   readonly ok: boolean;

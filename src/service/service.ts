@@ -62,9 +62,8 @@ async function decideCall(
   if (!checkOnly) control?.record([limiting], decision, Date.now());
   const verdicts = "verdicts" in decision ? await settledVerdictsOf(decision.verdicts) : [];
   const [verdict] = verdicts;
-  if (verdict?.failure && limiting.rule.mode === "shadow") {
-    return { ok: true, undecided: verdict.failure.cause };
-  }
+  // Only a rule that is not enforced has a failure of its own, and such a rule denies no call.
+  if (verdict?.failure) return { ok: true, undecided: verdict.failure.cause };
   const result = toLimitResult(decision, limiting.rule.name, throws);
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to settle.
   if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;

@@ -379,6 +379,14 @@ describe("a service whose store cannot decide", () => {
     expect(await service.limit("five", { cost: -1 })).toEqual(answer);
   });
 
+  it("answers ok for a rule with the mode mark, and says that it could not decide", async () => {
+    vi.spyOn(console, "error").mockReturnValue();
+    const service = serviceOf([{ ...FIVE, mode: "mark" }], broken);
+    const answer = { ok: true, undecided: "misconfigured" };
+    expect(await service.limit("five", { throws: true })).toEqual(answer);
+    expect(await service.check("five")).toEqual(answer);
+  });
+
   it("throws if it cannot read or reset the counters", async () => {
     vi.spyOn(console, "error").mockReturnValue();
     const service = serviceOf(rules("open"), broken);
