@@ -152,7 +152,7 @@ interface Changed {
   readonly overrides?: readonly Override[];
 }
 
-const SOON = "This applies everywhere within 15 seconds.";
+const SOON = "This usually applies everywhere within 15 seconds.";
 
 function whoseText({ rule, client, effect }: Override): string {
   return `${rule}, ${client === undefined ? "all clients" : `client ${client}`}: ${formatEffect(effect)}`;

@@ -240,8 +240,8 @@ export abstract class WeirService<
 
   /**
    * Changes the effect of a rule, for one client or for all clients, until a time. The override holds in this isolate
-   * at once, and in all isolates within 15 seconds. It replaces an earlier override of the same rule and client.
-   * Needs the binding `WEIR_CONTROL`.
+   * at once, and usually in all isolates within 15 seconds. It replaces an earlier override of the same rule and
+   * client. Needs the binding `WEIR_CONTROL`.
    *
    * @example
    * await env.LIMITS.override("api", {

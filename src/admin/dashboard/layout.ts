@@ -22,8 +22,8 @@ const PAGES = [
 const MESSAGES = {
   reset: "The client's counts and its ban are removed.",
   "ban-lifted": "The client's ban is lifted. Its counts are unchanged.",
-  override: "The override is set. It holds everywhere within 15 seconds.",
-  removed: "The override is removed. That holds everywhere within 15 seconds.",
+  override: "The override is set. It usually holds everywhere within 15 seconds.",
+  removed: "The override is removed. That usually holds everywhere within 15 seconds.",
   gone: "That override had ended already.",
 } as const;
 
