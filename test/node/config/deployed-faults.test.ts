@@ -3,7 +3,7 @@ import { build } from "esbuild";
 import type { BaseIssue } from "valibot";
 import { describe, expect, test } from "vitest";
 import { codeOf, keysOf } from "../../../src/config/faults.ts";
-import { MISTAKES } from "./mistakes.ts";
+import { REFUSED } from "./refused.ts";
 
 const SECRET = "s3cr3t-value";
 const LIMIT = { limit: 5, window: "1m" };
@@ -107,9 +107,9 @@ describe("a Worker that wrangler deploy has bundled", () => {
     ["as it is", module],
     ["minified", minified.module],
   ])("finds the same faults as weir check (%s)", (_, copy) => {
-    for (const { config } of MISTAKES) {
-      const issues = development.issuesOf(config).map(placeOf);
-      expect(copy.issuesOf(config).map(placeOf)).toEqual(issues);
+    for (const { input } of REFUSED) {
+      const issues = development.issuesOf(input).map(placeOf);
+      expect(copy.issuesOf(input).map(placeOf)).toEqual(issues);
     }
   });
 

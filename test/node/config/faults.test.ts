@@ -1,77 +1,119 @@
 import { describe, expect, test } from "vitest";
 import { faultsOf, rule, withRule } from "./fixtures.ts";
 
+const minute = { limit: 5, window: "1m" };
+const many = Array.from({ length: 9 }, (_, index) => ({ limit: 1, window: index || 1 }));
+
+/** Inputs with several faults, and the paths of all of them. */
+const SEVERAL: readonly (readonly [faults: string, input: unknown, paths: string[]])[] = [
+  [
+    "unknown fields, each at its own path",
+    { ...withRule({ lease: 1, burst: 2 }), bogus: 1, "a b": 2 },
+    ['["a b"]', "bogus", "rules[0].burst", "rules[0].lease"],
+  ],
+  [
+    "misspelt fields, and not that the correct fields are missing",
+    { rules: [{ nam: "api", limt: 5, widow: "1m" }] },
+    ["rules[0].limt", "rules[0].nam", "rules[0].widow"],
+  ],
+  [
+    "faults within a rule and faults between rules",
+    { rules: [rule({ limit: -1 }), rule({ key: "param:id" })], clock: "local" },
+    ["clock", "rules[0].limit", "rules[1].key", "rules[1].name"],
+  ],
+  [
+    "each later rule with a duplicate name",
+    { rules: ["a", "b", "a", "a"].map((name) => rule({ name })) },
+    ["rules[2].name", "rules[3].name"],
+  ],
+  [
+    "faults of a rule's fields and between its fields",
+    withRule({ capacity: 1, cost: -1, count: {}, exempt: {} }),
+    ["rules[0].capacity", "rules[0].cost", "rules[0].count.status", "rules[0].exempt"],
+  ],
+  [
+    "many faults of a rule and of jwt",
+    {
+      rules: [
+        rule({
+          limit: 3,
+          window: "1x",
+          key: ["param:id", "nobody"],
+          match: { paths: ["/users/:name"], methods: [5] },
+          shards: 4,
+          ban: "1 hour",
+          capacity: 2,
+          localShare: 0.5,
+        }),
+      ],
+      jwt: { secret: "A", jwks: "b", algs: [] },
+    },
+    [
+      ...["jwt", "jwt.algs", "jwt.jwks", "rules[0].ban", "rules[0].capacity", "rules[0].key"],
+      ...["rules[0].key[1]", "rules[0].localShare", "rules[0].match.methods[0]"],
+      ...["rules[0].shards", "rules[0].window"],
+    ],
+  ],
+  [
+    "too many windows, the same window twice, and another fault",
+    withRule({ limits: [...many, { limit: -1, window: "1m" }] }),
+    ["rules[0].limits", "rules[0].limits[1].window", "rules[0].limits[9].limit"],
+  ],
+  [
+    "limit and window beside limits",
+    withRule({ limits: [minute], ...minute }),
+    ["rules[0].limit", "rules[0].window"],
+  ],
+  [
+    "a missing limit and window",
+    { rules: [{ name: "api" }] },
+    ["rules[0].limit", "rules[0].window"],
+  ],
+  [
+    "claims without jwt and other faults",
+    { rules: [rule({ name: "a", key: "jwt:sub", limit: -1 }), rule({ name: "b", window: 0 })] },
+    ["rules[0].key", "rules[0].limit", "rules[1].window"],
+  ],
+  [
+    "keys without their functions and other faults",
+    {
+      rules: [rule({ key: "custom:plan", limit: -1 }), rule({ name: "b", key: "custom:user" })],
+      prefix: "a b",
+    },
+    ["prefix", "rules[0].key", "rules[0].limit", "rules[1].key"],
+  ],
+  [
+    "costs without their functions and other faults",
+    { rules: [rule({ cost: { reserve: "custom:depth", settle: "custom:usage" }, limit: -1 })] },
+    ["rules[0].cost.reserve", "rules[0].cost.settle", "rules[0].limit"],
+  ],
+  [
+    "all fields of a cost",
+    withRule({ cost: { from: "ip", reserve: 0, settle: "ip", max: 0, default: -1 } }),
+    ["default", "from", "max", "reserve", "settle"].map((field) => `rules[0].cost.${field}`),
+  ],
+];
+
+/** Inputs whose second fault would follow from their first fault, and the path of the first one. */
+const FOLLOWING: readonly (readonly [path: string, input: unknown])[] = [
+  ["rules[0].match.paths", withRule({ key: "param:id", match: { paths: "/users/:id" } })],
+  ["rules[0].onError", withRule({ onError: "Local", localShare: 0.5 })],
+  ["rules[0].limit", withRule({ limit: "10", shards: 4 })],
+  ["rules[0].limit", withRule({ limit: "10", capacity: 4 })],
+  ["jwt.secret", { ...withRule({ key: "jwt:sub" }), jwt: { secret: "a-b" } }],
+  ["custom.keys.plan", { ...withRule({ key: "custom:plan" }), custom: { keys: { plan: "pro" } } }],
+  ["custom.keys", { ...withRule({ key: "custom:plan" }), custom: { keys: [] } }],
+  ["custom", { ...withRule({ key: "custom:plan" }), custom: 5 }],
+];
+
 describe("the faults of a configuration", () => {
-  test("name the first rule with a duplicate name at each later rule", () => {
-    const rules = ["a", "b", "a", "a"].map((name) => rule({ name }));
-    const message = 'got "a"; rules[0] has the same name, and each rule needs a different one';
-    expect(faultsOf({ rules })).toEqual([
-      { path: "rules[2].name", code: "duplicate", message },
-      { path: "rules[3].name", code: "duplicate", message },
-    ]);
+  test.for(SEVERAL)("include %s", ([, input, paths]) => {
+    const found = faultsOf(input).map(({ path }) => path);
+    expect(found.toSorted()).toEqual(paths.toSorted());
   });
 
-  test("report each unknown field at its own path", () => {
-    const faults = faultsOf({ ...withRule({ lease: 1, burst: 2 }), bogus: 1, "a b": 2 });
-    expect(faults.map(({ path }) => path)).toEqual([
-      "rules[0].lease",
-      "rules[0].burst",
-      "bogus",
-      '["a b"]',
-    ]);
-  });
-
-  test("report only a misspelt field, and not that the correct field is missing", () => {
-    expect(faultsOf({ rules: [{ nam: "api", limt: 5, widow: "1m" }] })).toMatchObject([
-      { path: "rules[0].nam", message: expect.stringContaining('did you mean "name"?') },
-      { path: "rules[0].limt", message: expect.stringContaining('did you mean "limit"?') },
-      { path: "rules[0].widow", message: expect.stringContaining('did you mean "window"?') },
-    ]);
-  });
-
-  test("include faults within a rule and faults between rules", () => {
-    const rules = [rule({ limit: -1 }), rule({ key: "param:id" })];
-    const paths = faultsOf({ rules, clock: "local" }).map(({ path }) => path);
-    expect(paths.sort()).toEqual(["clock", "rules[0].limit", "rules[1].key", "rules[1].name"]);
-  });
-});
-
-describe("the faults between the fields of a rule", () => {
-  test("are reported together with the faults of its fields", () => {
-    const fields = {
-      limit: 3,
-      window: "1x",
-      key: ["param:id", "nobody"],
-      match: { paths: ["/users/:name"], methods: [5] },
-      shards: 4,
-      ban: "1 hour",
-      capacity: 2,
-      localShare: 0.5,
-    };
-    const paths = faultsOf({ rules: [rule(fields)], jwt: { secret: "A", jwks: "b", algs: [] } });
-    expect(paths.map(({ path }) => path).sort()).toEqual([
-      "jwt",
-      "jwt.algs",
-      "jwt.jwks",
-      "rules[0].ban",
-      "rules[0].capacity",
-      "rules[0].key",
-      "rules[0].key[1]",
-      "rules[0].localShare",
-      "rules[0].match.methods[0]",
-      "rules[0].shards",
-      "rules[0].window",
-    ]);
-  });
-
-  test("are not reported if they follow from a fault of a field", () => {
-    const paths = (fields: object) => faultsOf(withRule(fields)).map(({ path }) => path);
-    expect(paths({ key: "param:id", match: { paths: "/users/:id" } })).toEqual([
-      "rules[0].match.paths",
-    ]);
-    expect(paths({ onError: "Local", localShare: 0.5 })).toEqual(["rules[0].onError"]);
-    expect(paths({ limit: "10", shards: 4 })).toEqual(["rules[0].limit"]);
-    expect(paths({ limit: "10", capacity: 4 })).toEqual(["rules[0].limit"]);
+  test.for(FOLLOWING)("include %s, and not what follows from it", ([path, input]) => {
+    expect(faultsOf(input).map((fault) => fault.path)).toEqual([path]);
   });
 });
 

@@ -1,5 +1,4 @@
 import { ConfigError, type ConfigInput, defineConfig, type Fault } from "edge-weir/config";
-import { expect, test } from "vitest";
 
 /**
  * Returns a rule with a name, a limit and `fields`. If `fields` has `limits`, the rule has no
@@ -35,17 +34,26 @@ export function faultsOf(input: unknown): readonly Fault[] {
   }
 }
 
-/** A fault's name, a configuration with only this fault, its path, and parts of its message. */
-export type Refused = readonly [fault: string, input: unknown, path: string, ...says: string[]];
+/** Returns the keys of a path such as `rules[0].headers["x-a"]`. */
+function keysIn(path: string): string[] {
+  return (path.match(/(?<=\[)"(?:[^"\\]|\\.)*"(?=\])|[^.[\]]+/g) ?? []).map((key) =>
+    key.startsWith('"') ? JSON.parse(key) : key,
+  );
+}
 
-/**
- * Adds a test for each fault. The test expects that no other fault is reported, and that the fault
- * has this path and these parts of the message.
- */
-export function refuses(cases: readonly Refused[]): void {
-  test.for(cases)("%s", ([, input, path, ...says]) => {
-    const faults = faultsOf(input);
-    expect(faults.map((fault) => fault.path)).toEqual([path]);
-    for (const words of says) expect(faults[0]?.message).toContain(words);
-  });
+/** Returns the value at a path; undefined if there is none. */
+export function valueAt(config: unknown, path: string): unknown {
+  return keysIn(path).reduce((at, key) => Object(at)[key], config);
+}
+
+/** Returns a copy of a configuration with another value at a path. Creates the objects and lists on the way. */
+export function withValue(config: unknown, path: string, value: unknown): unknown {
+  const put = (at: unknown, [key, ...rest]: readonly string[]): unknown => {
+    if (key === undefined) return value;
+    const isIndex = /^\d+$/.test(key);
+    const copy: Record<string, unknown> = Object.assign(isIndex ? [] : {}, at);
+    copy[key] = put(copy[key], rest);
+    return copy;
+  };
+  return put(config, keysIn(path));
 }

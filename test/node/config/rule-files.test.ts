@@ -1,7 +1,7 @@
-import { type ConfigInput, defineConfig, defineRules } from "edge-weir/config";
+import { defineConfig, defineRules } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
 import { shortFaultsOf } from "../../../src/config/faults.ts";
-import { faultsOf, refuses, rule } from "./fixtures.ts";
+import { faultsOf, rule } from "./fixtures.ts";
 
 const loginRules = defineRules([
   { name: "login", limit: 5, window: "1m" },
@@ -72,46 +72,9 @@ describe("rules in several files", () => {
   });
 });
 
-refuses([
-  ["rules without lists", { rules: {} }, "rules", "a list of rules for each file"],
-  ["an object of rules", { rules: { login: rule() } }, "rules", "allowed: a list of rules"],
-  ["a single rule", { rules: rule({ limits: [] }) }, "rules", "allowed: a list of rules"],
-  ["a whole number as a file", { rules: { 7: [] } }, "rules[7]", "not a whole number"],
-  ["a file without a name", { rules: { "": [] } }, 'rules[""]', "1 to 200 characters"],
-  ["a long name", { rules: { ["x".repeat(201)]: [] } }, `rules["${"x".repeat(80)}…"]`],
-  ["a line break in a name", { rules: { "a\nb": [] } }, 'rules["a\\nb"]', "the name of a file"],
-  [
-    "a promise",
-    { rules: { a: [], b: Promise.resolve() } },
-    "rules.b",
-    "got a promise; allowed: a list of rules",
-  ],
-  [
-    "two equal hosts",
-    origins("API.example.", "api.example"),
-    'origins["api.example"]',
-    "same host",
-  ],
-  ["two equal wildcards", origins("*.A", "*.a"), 'origins["*.a"]', '"*.A" is the same host'],
-  ["no origins", { rules: [], origins: {} }, "origins", "origins by host"],
-  ["a port", origins("a.example:80"), 'origins["a.example:80"]', "without a port"],
-  ["a URL", origins("https://a.example/"), 'origins["https://a.example/"]', "a host name"],
-  ["a star in a host", origins("a.*.example"), 'origins["a.*.example"]', "a host name"],
-]);
-
 const byHost = (name: string, by = "host") => ({
   rules: [rule({ tiers: { by, limits: { [name]: { limit: 5, window: "1m" } } } })],
 });
-const tier = (name: string) => `rules[0].tiers.limits[${JSON.stringify(name)}]`;
-
-refuses([
-  ["a host in upper case", byHost("A.example"), tier("A.example"), 'write "a.example"'],
-  ["a host with a final dot", byHost("a.example."), tier("a.example."), 'write "a.example"'],
-  ["an impossible host", byHost(".a"), tier(".a"), "write a host name"],
-  ["all hosts below a name", byHost("*.a.example"), tier("*.a.example"), "1 to 64 characters"],
-  ["a host in Unicode", byHost("bücher.example"), tier("bücher.example"), "1 to 64 characters"],
-]);
-
 test.for([
   ["a.example", "host"],
   ["xn--bcher-kva.example", "host"],
@@ -122,11 +85,6 @@ test.for([
   const jwt = { jwks: "https://issuer.example/jwks" };
   expect(faultsOf({ ...byHost(name, by), jwt })).toEqual([]);
 });
-
-function origins(...hosts: string[]): ConfigInput {
-  const origin = { binding: "ORIGIN" };
-  return { rules: [], origins: Object.fromEntries(hosts.map((host) => [host, origin])) };
-}
 
 test("the short faults of a deployed Worker name the file", () => {
   const issue = {
