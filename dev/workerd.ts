@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type BuildOptions, build } from "esbuild";
+import { type BuildOptions, build, transform } from "esbuild";
 import { Miniflare, type MiniflareOptions } from "miniflare";
 import { parse } from "smol-toml";
 import { childrenNamed } from "./process-usage.ts";
@@ -110,15 +110,17 @@ export async function bundleForWorkerd(
 export type Constants = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 let weirBundle: Promise<string> | undefined;
+/** The modules, by their constants. */
+const weirModules = new Map<string, Promise<string>>();
 
 /**
- * Returns Weir's sources, Hono, `defineConfig` and `edge-weir/llm` as one module. It is bundled only once and serves
- * every configuration.
+ * Returns Weir's sources, Hono, `defineConfig` and `edge-weir/llm` as one module. It serves every configuration. It is
+ * bundled only once, and minified, because Miniflare copies the text of each module many times.
  *
  * @param constants values that replace constants of the sources, such as shorter intervals
  * @throws if a file does not define a constant as a number, or is not in the bundle
  */
-export async function weirModule(constants: Constants = {}): Promise<string> {
+export function weirModule(constants: Constants = {}): Promise<string> {
   weirBundle ??= bundleForWorkerd({
     stdin: {
       contents: `
@@ -130,7 +132,15 @@ export async function weirModule(constants: Constants = {}): Promise<string> {
       resolveDir: ROOT,
     },
   });
-  return withConstants(await weirBundle, constants);
+  const key = JSON.stringify(constants);
+  const module = weirModules.get(key) ?? weirBundle.then((bundle) => minified(bundle, constants));
+  weirModules.set(key, module);
+  return module;
+}
+
+async function minified(bundle: string, constants: Constants): Promise<string> {
+  const { code } = await transform(withConstants(bundle, constants), { minify: true });
+  return code;
 }
 
 function withConstants(bundle: string, constants: Constants): string {

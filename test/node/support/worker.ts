@@ -23,9 +23,11 @@ export interface WorkerOptions {
    * route, this would be the zone's origin.
    */
   readonly zone?: string;
+  /** The source of the field `custom` of the configuration, which has functions. */
+  readonly custom?: string;
   /**
-   * The source of the main module. It can import the package and Hono from "./weir.mjs". If it exports
-   * `ControlObject`, this class is bound as `WEIR_CONTROL`.
+   * The source of the main module, which is then used alone. It can import the package and Hono from "./weir.mjs". If
+   * it exports `ControlObject`, this class is bound as `WEIR_CONTROL`.
    *
    * @default a module that exports `weir(defineConfig(config))`
    */
@@ -36,74 +38,124 @@ export interface RunningWorker {
   readonly url: URL;
   /** All log lines of the Worker and its runtime so far, including uncaught exceptions. */
   logs(): string[];
+  /** Stops the runtime, with all its Workers. */
   stop(): Promise<void>;
 }
 
+/** Runs Weir in a workerd of its own: see {@link startWorkers}. */
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const [worker] = await startWorkers([options]);
+  return worker as RunningWorker;
+}
+
 /**
- * Runs Weir in workerd, on a free port, with the runtime settings of wrangler.toml.
+ * Runs one Weir or several in one workerd, each on a free port, with the runtime settings of wrangler.toml. One workerd
+ * for all cases of a test file starts many times faster than one for each case.
  *
- * Clients connect to the Worker directly, without the proxies that `wrangler dev` puts before and
+ * Clients connect to the Workers directly, without the proxies that `wrangler dev` puts before and
  * after it. So only workerd and Weir can change a request before it arrives at the origin. The
  * request has CF-Connecting-IP only if the client sends it.
+ *
+ * @param storage the folder for Durable Objects. @default a temporary folder
  */
-export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const logs: string[] = [];
+export async function startWorkers(
+  options: readonly WorkerOptions[],
+  storage?: string,
+): Promise<readonly RunningWorker[]> {
+  const lines: string[] = [];
+  const cases = options.map((each, index) => ({ ...each, index }));
+  // Only one isolate starts for all cases that do not need a main module or a zone of their own.
+  const isolates = Map.groupBy(cases, ({ main, zone, index }) => (main ? index : (zone ?? "")));
+  const workers = await Promise.all(
+    [...isolates.values()].map((own, index) => workersOf(isolateName(index), own)),
+  );
   const runtime = new Miniflare({
-    workers: await workersOf(options),
-    handleStructuredLogs: ({ level, message }) => logs.push(`${level}: ${message}`),
+    workers: workers.flat(),
+    ...(storage && { resourcePersistencePath: storage }),
+    handleStructuredLogs: ({ level, message }) => lines.push(`${level}: ${message}`),
   });
   try {
-    const url = await runtime.unsafeGetDirectURL("weir");
-    return { url, logs: () => [...logs], stop: () => runtime.dispose() };
+    const urls = new Map<number, URL>();
+    for (const [at, own] of [...isolates.values()].entries()) {
+      for (const { index, main } of own) {
+        const entrypoint = main ? undefined : caseName(index);
+        urls.set(index, await runtime.unsafeGetDirectURL(isolateName(at), entrypoint));
+      }
+    }
+    return cases.map(({ index }) => ({
+      url: urls.get(index) as URL,
+      logs: () => linesOf(index, lines),
+      stop: () => runtime.dispose(),
+    }));
   } catch (error) {
     await runtime.dispose();
     throw error;
   }
 }
 
+const isolateName = (at: number) => (at === 0 ? "weir" : `weir-${at}`);
+const caseName = (index: number) => `case${index}`;
+
+/** Returns the lines of a case, and all lines of the runtime and of Durable Objects. */
+function linesOf(index: number, lines: readonly string[]): string[] {
+  return lines.flatMap((line) => {
+    const [mark, of] = /\[case(\d+)\] /.exec(line) ?? [];
+    if (mark === undefined) return [line];
+    return Number(of) === index ? [line.replace(mark, "")] : [];
+  });
+}
+
 type Worker = MiniflareOptions["workers"][number];
 type Bindings = NonNullable<Worker["config"]["env"]>;
+type Case = WorkerOptions & { readonly index: number };
 
-async function workersOf({
-  config,
-  vars = {},
-  services = {},
-  zone,
-  main = mainModule(config),
-}: WorkerOptions): Promise<Worker[]> {
-  const counters = { worker: "weir", exportName: "CounterObject" };
-  const env: Bindings = { COUNTERS: { type: "durable-object", ...counters } };
-  const hasControl = main.includes("ControlObject");
-  if (hasControl) {
-    env.WEIR_CONTROL = { type: "durable-object", worker: "weir", exportName: "ControlObject" };
-  }
-  for (const [name, value] of Object.entries(vars)) env[name] = { type: "text", value };
+/** Returns the Worker of an isolate, and the Workers that it calls. */
+async function workersOf(name: string, cases: readonly Case[]): Promise<Worker[]> {
+  const [{ main, zone } = {}] = cases;
+  const source = main ?? mainModule(cases);
   const others: Worker[] = [];
-  for (const [name, service] of Object.entries(services)) {
-    if ("address" in service) {
-      env[name] = external(service.address);
-    } else {
-      env[name] = { type: "worker", worker: name };
-      others.push({ config: workerConfig(name, { "main.mjs": service.script }) });
+  const env: Bindings = {};
+  const exports: Worker["config"]["exports"] = {};
+  for (const { index, vars = {}, services = {} } of cases) {
+    // Each case has bindings and objects of its own.
+    const suffix = main ? "" : `_${index}`;
+    const objects = { COUNTERS: "CounterObject", WEIR_CONTROL: "ControlObject" };
+    for (const [binding, exported] of Object.entries(objects)) {
+      if (!source.includes(exported)) continue;
+      const exportName = exported + suffix;
+      env[binding + suffix] = { type: "durable-object", worker: name, exportName };
+      exports[exportName] = { type: "durable-object", storage: "sqlite" };
+    }
+    for (const [key, value] of Object.entries(vars)) env[key + suffix] = { type: "text", value };
+    for (const [key, service] of Object.entries(services)) {
+      const other = key + suffix;
+      if ("address" in service) {
+        env[other] = external(service.address);
+      } else {
+        env[other] = { type: "worker", worker: other };
+        others.push({ config: workerConfig(other, { "main.mjs": service.script }) });
+      }
     }
   }
   if (zone) {
-    const relay = workerConfig("zone", { "main.mjs": RELAY });
+    const relay = workerConfig(`${name}-zone`, { "main.mjs": RELAY });
     others.push({ config: { ...relay, env: { SERVER: external(zone) } } });
   }
+  const config = workerConfig(name, { "main.mjs": source, "weir.mjs": await weirModule() });
   const weir: Worker = {
     config: {
-      ...workerConfig("weir", { "main.mjs": main, "weir.mjs": await weirModule() }),
+      ...config,
+      // The main module of several cases finds out which case has written a line.
+      compatibilityFlags: [...(config.compatibilityFlags ?? []), ...(main ? [] : ["nodejs_als"])],
       env,
-      exports: {
-        CounterObject: { type: "durable-object", storage: "sqlite" },
-        ...(hasControl && { ControlObject: { type: "durable-object", storage: "sqlite" } }),
-      },
+      exports,
     },
     dev: {
-      unsafeDirectSockets: [{}],
+      unsafeDirectSockets: main
+        ? [{}]
+        : cases.map(({ index }) => ({ entrypoint: caseName(index) })),
       stripCfConnectingIp: false,
-      ...(zone && { outboundService: { type: "worker", worker: "zone" } }),
+      ...(zone && { outboundService: { type: "worker", worker: `${name}-zone` } }),
     },
   };
   return [weir, ...others];
@@ -115,10 +167,44 @@ function external(address: string): Bindings[string] {
   return { type: "external", address, http: {} };
 }
 
-function mainModule(config: ConfigInput): string {
+/** Returns a module with an entrypoint for each case. */
+function mainModule(cases: readonly Case[]): string {
+  const entrypoints = cases.map(({ index, config, custom = "undefined" }) => {
+    const input = JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config });
+    return `
+      export const ${caseName(index)} = entrypoint(${index}, { custom: ${custom}, ...${input} });
+      export {
+        ControlObject as ControlObject_${index},
+        CounterObject as CounterObject_${index},
+      };
+    `;
+  });
   return `
+    import { AsyncLocalStorage } from "node:async_hooks";
     import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
-    export default weir(defineConfig(${JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config })}));
-    export { ControlObject, CounterObject };
+    const current = new AsyncLocalStorage();
+    for (const level of ["debug", "info", "log", "warn", "error"]) {
+      const write = console[level].bind(console);
+      console[level] = (text, ...more) => {
+        const index = current.getStore();
+        write(index === undefined ? text : \`[case\${index}] \${text}\`, ...more);
+      };
+    }
+    function entrypoint(index, config) {
+      const handler = weir(defineConfig(config));
+      const suffix = \`_\${index}\`;
+      let own;
+      return {
+        fetch(request, env, ctx) {
+          own ??= Object.fromEntries(
+            Object.entries(env)
+              .filter(([name]) => name.endsWith(suffix))
+              .map(([name, value]) => [name.slice(0, -suffix.length), value]),
+          );
+          return current.run(index, () => handler.fetch(request, own, ctx));
+        },
+      };
+    }
+    ${entrypoints.join("")}
   `;
 }
