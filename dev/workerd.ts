@@ -143,6 +143,22 @@ async function minified(bundle: string, constants: Constants): Promise<string> {
   return code;
 }
 
+/**
+ * Returns a module whose function `load(console)` returns a new {@link weirModule} at each call, as if it ran in an
+ * isolate of its own. An isolate for each case would start much more slowly.
+ */
+export async function isolatedWeirModule(constants: Constants = {}): Promise<string> {
+  const { code } = await transform(await weirModule(constants), { format: "cjs", minify: true });
+  return `
+    import * as workers from "cloudflare:workers";
+    export function load(console) {
+      const module = { exports: {} };
+      ((require, module, exports) => {${code}})(() => workers, module, module.exports);
+      return module.exports;
+    }
+  `;
+}
+
 function withConstants(bundle: string, constants: Constants): string {
   const missing = Object.entries(constants).flatMap(([file, values]) =>
     Object.keys(values).map((name) => `${name} of ${file}`),

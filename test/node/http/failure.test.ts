@@ -7,7 +7,12 @@ import { send } from "../support/client.ts";
 import { besideControl } from "../support/control.ts";
 import { closedPort, type Handler, type Origin, startOrigin } from "../support/origin.ts";
 import { awayFromWindowEdge } from "../support/window-edge.ts";
-import { type RunningWorker, startWorker } from "../support/worker.ts";
+import {
+  type RunningWorker,
+  startWorker,
+  startWorkers,
+  type WorkerOptions,
+} from "../support/worker.ts";
 
 const TIMEOUT_MS = 600;
 /**
@@ -29,6 +34,7 @@ const RULES: ConfigInput["rules"] = [
 
 let origin: Origin;
 let store: Origin;
+/** The Worker of the test that runs. */
 let worker: RunningWorker;
 
 beforeAll(async () => {
@@ -41,20 +47,38 @@ afterAll(async () => {
   await store.stop();
 });
 
-/** Starts a Worker for one test. The Worker uses the store at this URL. */
-async function startWith(url: string, token = TOKEN, config: Partial<ConfigInput> = {}) {
-  worker = await startWorker({
+/** Returns the options of a Worker that uses the store at this URL. */
+function optionsOf(url: string, token = TOKEN, config: Partial<ConfigInput> = {}): WorkerOptions {
+  return {
     config: { rules: RULES, timeoutMs: TIMEOUT_MS, ...config },
     vars: {
       ORIGIN_URL: origin.url,
       UPSTASH_REDIS_REST_URL: url,
       UPSTASH_REDIS_REST_TOKEN: token,
     },
+  };
+}
+
+/** Starts one Worker for each case in one workerd. Returns a function that makes a case's Worker the one of the test. */
+function useWorkers(
+  count: number,
+  options: (at: number) => WorkerOptions | Promise<WorkerOptions>,
+) {
+  let workers: readonly RunningWorker[];
+
+  beforeAll(async () => {
+    const all = Array.from({ length: count }, (_, at) => options(at));
+    workers = await startWorkers(await Promise.all(all));
   });
-  onTestFinished(worker.stop);
-  // The first request of an isolate also compiles the code, which the deadline does not include. No
-  // rule matches this request.
-  await sendTo("/first");
+
+  afterAll(() => workers[0]?.stop());
+
+  return async (at: number) => {
+    worker = workers[at] as RunningWorker;
+    // The first request of a Worker takes longer than later requests, and the deadline does not include this time. No
+    // rule matches this request.
+    await sendTo("/first");
+  };
 }
 
 function sendTo(path: string) {
@@ -66,8 +90,6 @@ function sendTo(path: string) {
  * checks its responses.
  */
 async function expectUndecided() {
-  // The first request of an isolate takes longer than later requests.
-  await send(worker.url, "/free");
   const sentAt = performance.now();
   const paths = ["/open", "/closed", "/both", "/shadowed"];
   const { result, controlMs } = await besideControl(worker.url, "/free", async () => {
@@ -121,65 +143,69 @@ const unknownCommand: Handler = async (_, response) => {
   response.writeHead(400).end(JSON.stringify({ error }));
 };
 
+const FAULTS: { does: string; cause: string; handler: Handler; calls?: number }[] = [
+  { does: "never replies", cause: "timeout", handler: () => {} },
+  {
+    does: "never ends its reply",
+    cause: "timeout",
+    handler: (_, to) => to.write('{"result":['),
+  },
+  { does: "closes the connection", cause: "unreachable", handler: (_, to) => to.destroy() },
+  {
+    does: "replies with 500",
+    cause: "error-reply",
+    handler: reply(500, { error: "ERR internal" }),
+  },
+  { does: "replies with 500 and no body", cause: "invalid-reply", handler: reply(500, "") },
+  {
+    does: "replies with 503 in HTML",
+    cause: "invalid-reply",
+    handler: reply(503, "<h1>", "text/html"),
+  },
+  {
+    does: "replies with 401",
+    cause: "error-reply",
+    handler: reply(401, { error: "WRONGPASS no" }),
+  },
+  { does: "quotes the command in an error", cause: "error-reply", handler: unknownCommand },
+  {
+    does: "keeps no script",
+    cause: "error-reply",
+    handler: reply(400, { error: "NOSCRIPT No matching script." }),
+    calls: 2,
+  },
+  {
+    does: "does not reply with JSON",
+    cause: "invalid-reply",
+    handler: reply(200, "PONG", "text/plain"),
+  },
+  { does: "replies with null", cause: "invalid-reply", handler: reply(200, null) },
+  { does: "replies without a result", cause: "invalid-reply", handler: reply(200, {}) },
+  {
+    does: "replies with the result null",
+    cause: "invalid-reply",
+    handler: reply(200, { result: null }),
+  },
+  {
+    does: "replies with too few numbers",
+    cause: "invalid-reply",
+    handler: reply(200, { result: [1, 1] }),
+  },
+  {
+    does: "replies with a count below 0",
+    cause: "invalid-reply",
+    handler: reply(200, { result: [1, 1, -1, 1] }),
+  },
+];
+
 describe("a store that fails", () => {
-  it.each<{ does: string; cause: string; handler: Handler; calls?: number }>([
-    { does: "never replies", cause: "timeout", handler: () => {} },
-    {
-      does: "never ends its reply",
-      cause: "timeout",
-      handler: (_, to) => to.write('{"result":['),
-    },
-    { does: "closes the connection", cause: "unreachable", handler: (_, to) => to.destroy() },
-    {
-      does: "replies with 500",
-      cause: "error-reply",
-      handler: reply(500, { error: "ERR internal" }),
-    },
-    { does: "replies with 500 and no body", cause: "invalid-reply", handler: reply(500, "") },
-    {
-      does: "replies with 503 in HTML",
-      cause: "invalid-reply",
-      handler: reply(503, "<h1>", "text/html"),
-    },
-    {
-      does: "replies with 401",
-      cause: "error-reply",
-      handler: reply(401, { error: "WRONGPASS no" }),
-    },
-    { does: "quotes the command in an error", cause: "error-reply", handler: unknownCommand },
-    {
-      does: "keeps no script",
-      cause: "error-reply",
-      handler: reply(400, { error: "NOSCRIPT No matching script." }),
-      calls: 2,
-    },
-    {
-      does: "does not reply with JSON",
-      cause: "invalid-reply",
-      handler: reply(200, "PONG", "text/plain"),
-    },
-    { does: "replies with null", cause: "invalid-reply", handler: reply(200, null) },
-    { does: "replies without a result", cause: "invalid-reply", handler: reply(200, {}) },
-    {
-      does: "replies with the result null",
-      cause: "invalid-reply",
-      handler: reply(200, { result: null }),
-    },
-    {
-      does: "replies with too few numbers",
-      cause: "invalid-reply",
-      handler: reply(200, { result: [1, 1] }),
-    },
-    {
-      does: "replies with a count below 0",
-      cause: "invalid-reply",
-      handler: reply(200, { result: [1, 1, -1, 1] }),
-    },
-  ])(
+  const use = useWorkers(FAULTS.length, () => optionsOf(store.url));
+
+  it.each(FAULTS.map((fault, at) => ({ ...fault, at })))(
     "leaves requests undecided, is called once, and is logged without secrets if it $does",
-    async ({ cause, handler, calls = 1 }) => {
+    async ({ cause, handler, calls = 1, at }) => {
       store.on("/", handler);
-      await startWith(store.url);
+      await use(at);
       const before = store.received.length;
       await expectUndecided();
       const requests = store.received.slice(before);
@@ -191,27 +217,39 @@ describe("a store that fails", () => {
       for (const secret of [TOKEN, CLIENT, ...keys]) expect(line).not.toContain(secret);
     },
   );
+});
 
-  it.each<[string, () => Promise<Parameters<typeof startWith>>, cause: string]>([
-    ["at a closed port", async () => [`http://${await closedPort()}`], "unreachable"],
-    ["without a token", async () => [store.url, ""], "misconfigured"],
-    ["with an invalid token", async () => [store.url, `${TOKEN} twice`], "misconfigured"],
-    ["without a URL", async () => ["", TOKEN, { store: "upstash" }], "misconfigured"],
-    ["with an invalid URL", async () => ["example.upstash.io"], "misconfigured"],
-  ])("leaves requests undecided and is not called if it is %s", async (_how, options, cause) => {
-    const before = store.received.length;
-    await startWith(...(await options()));
-    await expectUndecided();
-    expect(store.received).toHaveLength(before);
-    const log = () => worker.logs().join("\n");
-    await vi.waitFor(() => expect(log()).toContain(`"cause":"${cause}"`), PATIENCE);
-    expect(log()).not.toContain(TOKEN);
-  });
+const UNREACHABLE: [string, () => WorkerOptions | Promise<WorkerOptions>, cause: string][] = [
+  ["at a closed port", async () => optionsOf(`http://${await closedPort()}`), "unreachable"],
+  ["without a token", () => optionsOf(store.url, ""), "misconfigured"],
+  ["with an invalid token", () => optionsOf(store.url, `${TOKEN} twice`), "misconfigured"],
+  ["without a URL", () => optionsOf("", TOKEN, { store: "upstash" }), "misconfigured"],
+  ["with an invalid URL", () => optionsOf("example.upstash.io"), "misconfigured"],
+];
+
+describe("a store that cannot be called", () => {
+  const use = useWorkers(UNREACHABLE.length, (at) =>
+    (UNREACHABLE[at] as (typeof UNREACHABLE)[number])[1](),
+  );
+
+  it.each(UNREACHABLE.map(([how, , cause], at) => [how, cause, at] as const))(
+    "leaves requests undecided and is not called if it is %s",
+    async (_how, cause, at) => {
+      const before = store.received.length;
+      await use(at);
+      await expectUndecided();
+      expect(store.received).toHaveLength(before);
+      const log = () => worker.logs().join("\n");
+      await vi.waitFor(() => expect(log()).toContain(`"cause":"${cause}"`), PATIENCE);
+      expect(log()).not.toContain(TOKEN);
+    },
+  );
 
   it("counts requests again after it has recovered", async () => {
     await awayFromWindowEdge(3_600_000);
     const first = await startRedisOverRest();
-    await startWith(first.url, first.token, { timeoutMs: 10_000 });
+    worker = await startWorker(optionsOf(first.url, first.token, { timeoutMs: 10_000 }));
+    onTestFinished(worker.stop);
     const remaining = async () => (await sendTo("/closed")).headers.ratelimit;
     expect(await remaining()).toContain("r=99");
     expect(await remaining()).toContain("r=98");

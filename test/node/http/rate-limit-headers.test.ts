@@ -6,7 +6,7 @@ import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf, policiesOf } from "../support/quota-fields.ts";
 import { awayFromWindowEdge } from "../support/window-edge.ts";
-import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { type RunningWorker, startWorkers } from "../support/worker.ts";
 
 const DAY = 86_400;
 const HOUR = 3600;
@@ -45,19 +45,30 @@ let origin: Origin;
 let worker: RunningWorker;
 let clients = 0;
 
+const STYLES = ["draft-11", "legacy", "both", "none"] as const;
+
+/** One Worker for each style, one with the default, and one whose log no other test writes. They run in one workerd. */
+let workers: readonly RunningWorker[];
+
 beforeAll(async () => {
+  await awayFromWindowEdge(HOUR * 1000);
   origin = await startOrigin();
   origin.on("/own", (_, response) => response.writeHead(200, ORIGINS_OWN).end());
+  const vars = { ORIGIN_URL: origin.url };
+  workers = await startWorkers([
+    ...STYLES.map((headers) => ({ config: { rules: RULES, headers }, vars })),
+    { config: { rules: RULES }, vars },
+    { config: { rules: RULES }, vars },
+  ]);
 });
 
 afterAll(async () => {
+  await workers[0]?.stop();
   await origin.stop();
 });
 
-async function startWith(headers: ConfigInput["headers"]): Promise<void> {
-  await awayFromWindowEdge(HOUR * 1000);
-  const config = { rules: RULES, ...(headers && { headers }) };
-  worker = await startWorker({ config, vars: { ORIGIN_URL: origin.url } });
+function use(at: number): void {
+  worker = workers[at] as RunningWorker;
 }
 
 /** Returns a function that sends requests of a new client. */
@@ -67,8 +78,7 @@ function newClient() {
 }
 
 describe("the RateLimit fields of a response", () => {
-  beforeAll(() => startWith(undefined));
-  afterAll(() => worker.stop());
+  beforeAll(() => use(STYLES.length));
 
   it("show each policy with its quota and window, the quota left and the window's end", async () => {
     const get = newClient();
@@ -138,8 +148,7 @@ describe("the RateLimit fields of a response", () => {
 
 describe("the RateLimit fields of a response to which a rule in shadow mode applies", () => {
   // This test has a separate Worker, because log lines of earlier tests could still arrive.
-  beforeAll(() => startWith(undefined));
-  afterAll(() => worker.stop());
+  beforeAll(() => use(STYLES.length + 1));
 
   it("do not show the rule; only the log does", async () => {
     const { headers } = await newClient()("/shadowed");
@@ -155,8 +164,7 @@ describe.each([
   { style: "both", draft: true, legacy: true },
   { style: "none", draft: false, legacy: false },
 ] as const)("headers: $style", ({ style, draft, legacy }) => {
-  beforeAll(() => startWith(style));
-  afterAll(() => worker.stop());
+  beforeAll(() => use(STYLES.indexOf(style)));
 
   const ours = [
     ...(draft ? ["ratelimit", "ratelimit-policy"] : []),
@@ -185,8 +193,7 @@ describe.each([
 });
 
 describe.each(["legacy", "both"] as const)("X-RateLimit fields of headers: %s", (style) => {
-  beforeAll(() => startWith(style));
-  afterAll(() => worker.stop());
+  beforeAll(() => use(STYLES.indexOf(style)));
 
   it.each([
     ["/search", 10, 9, DAY],

@@ -1,5 +1,5 @@
 import { Miniflare, type MiniflareOptions } from "miniflare";
-import { weirModule, workerConfig } from "../../../dev/workerd.ts";
+import { isolatedWeirModule, weirModule, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 
 /**
@@ -96,7 +96,7 @@ export async function startWorkers(
 const isolateName = (at: number) => (at === 0 ? "weir" : `weir-${at}`);
 const caseName = (index: number) => `case${index}`;
 
-/** Returns the lines of a case, and all lines of the runtime and of Durable Objects. */
+/** Returns the lines of a case, and all lines of the runtime. */
 function linesOf(index: number, lines: readonly string[]): string[] {
   return lines.flatMap((line) => {
     const [mark, of] = /\[case(\d+)\] /.exec(line) ?? [];
@@ -141,12 +141,12 @@ async function workersOf(name: string, cases: readonly Case[]): Promise<Worker[]
     const relay = workerConfig(`${name}-zone`, { "main.mjs": RELAY });
     others.push({ config: { ...relay, env: { SERVER: external(zone) } } });
   }
-  const config = workerConfig(name, { "main.mjs": source, "weir.mjs": await weirModule() });
   const weir: Worker = {
     config: {
-      ...config,
-      // The main module of several cases finds out which case has written a line.
-      compatibilityFlags: [...(config.compatibilityFlags ?? []), ...(main ? [] : ["nodejs_als"])],
+      ...workerConfig(name, {
+        "main.mjs": source,
+        "weir.mjs": await (main ? weirModule() : isolatedWeirModule()),
+      }),
       env,
       exports,
     },
@@ -167,43 +167,38 @@ function external(address: string): Bindings[string] {
   return { type: "external", address, http: {} };
 }
 
-/** Returns a module with an entrypoint for each case. */
+/** Returns a module with an entrypoint for each case, which has a Weir of its own. */
 function mainModule(cases: readonly Case[]): string {
   const entrypoints = cases.map(({ index, config, custom = "undefined" }) => {
     const input = JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config });
     return `
-      export const ${caseName(index)} = entrypoint(${index}, { custom: ${custom}, ...${input} });
-      export {
-        ControlObject as ControlObject_${index},
-        CounterObject as CounterObject_${index},
-      };
+      const { entrypoint: entrypoint${index}, weir: weir${index} } = start(${index}, { custom: ${custom}, ...${input} });
+      export { entrypoint${index} as ${caseName(index)} };
+      export const ControlObject_${index} = weir${index}.ControlObject;
+      export const CounterObject_${index} = weir${index}.CounterObject;
     `;
   });
   return `
-    import { AsyncLocalStorage } from "node:async_hooks";
-    import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
-    const current = new AsyncLocalStorage();
-    for (const level of ["debug", "info", "log", "warn", "error"]) {
-      const write = console[level].bind(console);
-      console[level] = (text, ...more) => {
-        const index = current.getStore();
-        write(index === undefined ? text : \`[case\${index}] \${text}\`, ...more);
-      };
-    }
-    function entrypoint(index, config) {
-      const handler = weir(defineConfig(config));
+    import { load } from "./weir.mjs";
+    function start(index, config) {
+      const levels = ["debug", "info", "log", "warn", "error"];
+      const marked = levels.map((level) => [
+        level,
+        (text, ...more) => console[level](\`[case\${index}] \${text}\`, ...more),
+      ]);
+      const weir = load(Object.fromEntries(marked));
+      const handler = weir.weir(weir.defineConfig(config));
       const suffix = \`_\${index}\`;
       let own;
-      return {
-        fetch(request, env, ctx) {
-          own ??= Object.fromEntries(
-            Object.entries(env)
-              .filter(([name]) => name.endsWith(suffix))
-              .map(([name, value]) => [name.slice(0, -suffix.length), value]),
-          );
-          return current.run(index, () => handler.fetch(request, own, ctx));
-        },
+      const fetch = (request, env, ctx) => {
+        own ??= Object.fromEntries(
+          Object.entries(env)
+            .filter(([name]) => name.endsWith(suffix))
+            .map(([name, value]) => [name.slice(0, -suffix.length), value]),
+        );
+        return handler.fetch(request, own, ctx);
       };
+      return { entrypoint: { fetch }, weir };
     }
     ${entrypoints.join("")}
   `;
