@@ -6,7 +6,7 @@ import type { ConfigInput } from "../../../src/config/index.ts";
 import { type Answer, send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf, policiesOf } from "../support/quota-fields.ts";
-import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { type RunningWorker, startWorkers } from "../support/worker.ts";
 
 // A window of a day that began twelve hours ago, so it does not end while the tests run.
 const start = new Date(Date.now() - 12 * 3_600_000).toISOString();
@@ -23,17 +23,32 @@ const RULES: ConfigInput["rules"] = [
   { name: "shadowed", match: { paths: ["/both"] }, limit: 500, ...day, mode: "shadow" },
 ];
 
+const CLOCKS = ["redis", "edge"] as const;
+
 const redis = inject("redis");
 let origin: Origin;
 let rest: UpstashRest;
+let workers: readonly RunningWorker[];
 let worker: RunningWorker;
 
 beforeAll(async () => {
   origin = await startOrigin();
   rest = await startUpstashRest({ redis });
+  const vars = {
+    ORIGIN_URL: origin.url,
+    UPSTASH_REDIS_REST_URL: rest.url,
+    UPSTASH_REDIS_REST_TOKEN: rest.token,
+  };
+  workers = await startWorkers(
+    CLOCKS.map((clock) => {
+      const config = { rules: RULES, clock, prefix: `leases-${randomUUID()}` };
+      return { config, vars };
+    }),
+  );
 });
 
 afterAll(async () => {
+  await workers[0]?.stop();
   await rest.stop();
   await origin.stop();
 });
@@ -60,23 +75,11 @@ function countdown(from: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => from - index);
 }
 
-describe.each(["redis", "edge"] as const)("over Redis, with the clock %s", (clock) => {
+describe.each(CLOCKS)("over Redis, with the clock %s", (clock) => {
   beforeAll(async () => {
-    const config = { rules: RULES, clock, prefix: `leases-${randomUUID()}` };
-    worker = await startWorker({
-      config,
-      vars: {
-        ORIGIN_URL: origin.url,
-        UPSTASH_REDIS_REST_URL: rest.url,
-        UPSTASH_REDIS_REST_TOKEN: rest.token,
-      },
-    });
+    worker = workers[CLOCKS.indexOf(clock)] as RunningWorker;
     // This request loads the script into Redis.
     await sendTo("/hot", "203.0.113.99");
-  });
-
-  afterAll(async () => {
-    await worker.stop();
   });
 
   // This test comes first, because it expects an exact number of calls. After other tests, Weir may

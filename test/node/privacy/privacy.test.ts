@@ -11,9 +11,10 @@ import type {} from "../../../dev/provided.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
+import { type RunningWorker, startWorker, startWorkers } from "../support/worker.ts";
 import { MARKERS, RULES, requestsOf } from "./clients.ts";
 import { leaksIn } from "./leaks.ts";
-import { type PrivacyWorker, startPrivacyWorker } from "./worker.ts";
+import { privacyWorker } from "./worker.ts";
 
 const ADDRESSES = [MARKERS["an IPv4 address"], MARKERS["an IPv6 address"]];
 /**
@@ -22,16 +23,118 @@ const ADDRESSES = [MARKERS["an IPv4 address"], MARKERS["an IPv6 address"]];
  */
 const ROUNDS = 8;
 
+type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/** Returns all data of a request to the store, which the store could quote in its reply. */
+async function quoteRequest({ headers, url }: IncomingMessage, body: Buffer): Promise<string> {
+  return `${headers.authorization} ${url} ${body} ${JSON.stringify(headers)}`;
+}
+
+function replyQuoting(status: number, type: string, write: (quote: string) => string): Fault {
+  return async (request, response) => {
+    const quote = await quoteRequest(request, await buffer(request));
+    response.writeHead(status, { "content-type": type }).end(write(quote));
+  };
+}
+
+const error = (message: string) => JSON.stringify({ error: message });
+const FAULTS: Record<string, RestFault> = {
+  "rejects the token and quotes it": {
+    answer: replyQuoting(401, "application/json", (quote) => error(`WRONGPASS invalid: ${quote}`)),
+  },
+  "quotes the command in an error": {
+    answer: replyQuoting(400, "application/json", (quote) => error(`ERR unknown: ${quote}`)),
+  },
+  "quotes the command in an error with status 200": {
+    answer: replyQuoting(200, "application/json", (quote) => error(quote)),
+  },
+  "replies with 503 in HTML": {
+    answer: replyQuoting(503, "text/html", (quote) => `<h1>503</h1><pre>${quote}</pre>`),
+  },
+  "replies with the request as the result": {
+    answer: replyQuoting(200, "application/json", (quote) => JSON.stringify({ result: [quote] })),
+  },
+  "never replies": { answer: () => {} },
+  "is at a closed port": { isClosed: true },
+};
+
+const MISCONFIGURED: Record<
+  string,
+  { vars?: Record<string, string>; config?: Partial<ConfigInput> }
+> = {
+  "a token that contains a space": {
+    vars: { UPSTASH_REDIS_REST_TOKEN: `${MARKERS["the store's token"]} x` },
+  },
+  "a store URL that contains the token": {
+    vars: { UPSTASH_REDIS_REST_URL: `redis://:${MARKERS["the store's token"]}@h` },
+  },
+  "an origin URL that contains a password": {
+    vars: { ORIGIN_URL: `http://u:${MARKERS["a password"]}@origin` },
+  },
+  "an origin at a closed port": {
+    vars: { ORIGIN_URL: "http://127.0.0.1:1" },
+    config: { store: "memory" },
+  },
+  "a native limiter that is not bound": { config: { nativeLimiter: { binding: "NATIVE" } } },
+};
+
+/** A secret that is the name of a rule. */
+const NAMED_RULES: ConfigInput["rules"] = (["enforce", "shadow"] as const).map((mode, index) => ({
+  name: `${MARKERS["a cookie"]}${index}`,
+  limit: 3,
+  window: "52w",
+  mode,
+}));
+
+/** The configuration of each test over REST, by its name. */
+const CONFIGS: Record<string, Partial<ConfigInput>> = {
+  redis: { clock: "redis" },
+  edge: { clock: "edge" },
+  named: { rules: NAMED_RULES },
+  ...Object.fromEntries(Object.keys(FAULTS).map((name) => [name, { timeoutMs: 100 }])),
+  ...Object.fromEntries(
+    Object.entries(MISCONFIGURED).map(([name, { config }]) => [
+      name,
+      { timeoutMs: 100, ...config },
+    ]),
+  ),
+};
+
+interface RestWorker {
+  readonly worker: RunningWorker;
+  readonly rest: FaultyRest;
+  readonly prefix: string;
+}
+
 let origin: Origin;
+/** The Workers of all tests over REST, by the names of their configurations. They run in one workerd. */
+const workers = new Map<string, RestWorker>();
 
 beforeAll(async () => {
   origin = await startOrigin();
   origin.on("/charged", (_, response) => response.writeHead(401, { "x-cost": "2" }).end());
+  const cases = await Promise.all(
+    Object.entries(CONFIGS).map(async ([name, fields]) => {
+      const rest = await startFaultyRest(inject("redis"));
+      const prefix = `privacy-${randomUUID()}`;
+      const vars = { ...varsFor(rest), ...MISCONFIGURED[name]?.vars };
+      return { name, rest, prefix, options: privacyWorker(configOf({ prefix, ...fields }), vars) };
+    }),
+  );
+  const running = await startWorkers(cases.map(({ options }) => options));
+  for (const [at, { name, rest, prefix }] of cases.entries()) {
+    workers.set(name, { worker: running[at] as RunningWorker, rest, prefix });
+  }
 });
 
 afterAll(async () => {
+  const all = [...workers.values()];
+  await Promise.all([all[0]?.worker.stop(), ...all.map(({ rest }) => rest.stop())]);
   await origin.stop();
 });
+
+const caseOf = (name: string) => workers.get(name) as RestWorker;
+const logOf = (worker: RunningWorker) => worker.logs().join("\n");
 
 function configOf(fields: Partial<ConfigInput>): ConfigInput {
   // The log must have a line for each denial, however fast the requests are.
@@ -39,9 +142,17 @@ function configOf(fields: Partial<ConfigInput>): ConfigInput {
   return { rules: RULES, jwt: { secret: "JWT_SECRET" }, headers: "both", denialLog, ...fields };
 }
 
+function varsFor(rest: FaultyRest): Record<string, string> {
+  return {
+    ORIGIN_URL: origin.url,
+    UPSTASH_REDIS_REST_URL: rest.url,
+    UPSTASH_REDIS_REST_TOKEN: MARKERS["the store's token"],
+  };
+}
+
 /** Sends all requests of all clients several times. Returns the text of all responses. */
 async function sendAll(
-  worker: PrivacyWorker,
+  worker: RunningWorker,
   rounds: number,
 ): Promise<{ responses: string; statuses: Set<number> }> {
   const texts: string[] = [];
@@ -95,17 +206,11 @@ async function filesIn(folder: string): Promise<Record<string, Buffer>> {
 
 describe("responses, log and store contain no address, key or secret", () => {
   it.each(["redis", "edge"] as const)("in Redis, with the clock %s", async (clock) => {
-    const prefix = `privacy-${randomUUID()}`;
-    const rest = await startFaultyRest(inject("redis"));
-    const worker = await startPrivacyWorker({
-      config: configOf({ clock, prefix }),
-      vars: varsFor(rest),
-    });
+    const { worker, prefix } = caseOf(clock);
     const { responses, statuses } = await sendAll(worker, ROUNDS);
     // The runtime writes the log to a pipe, so the last lines can arrive after the responses.
-    await expect.poll(worker.logs).toMatch(/"weir":"denied","mode":"shadow"/);
-    const logs = worker.logs();
-    await Promise.all([worker.stop(), rest.stop()]);
+    await expect.poll(() => logOf(worker)).toMatch(/"weir":"denied","mode":"shadow"/);
+    const logs = logOf(worker);
     const stored = await storedInRedis(prefix);
 
     // The search proves something only if there is data to search. So the test expects admitted
@@ -119,13 +224,10 @@ describe("responses, log and store contain no address, key or secret", () => {
   it("in Durable Objects", async () => {
     const folder = await mkdtemp(join(tmpdir(), "weir-privacy-"));
     try {
-      const worker = await startPrivacyWorker({
-        config: configOf({ store: "durable-object" }),
-        vars: { ORIGIN_URL: origin.url },
-        folder,
-      });
+      const config = configOf({ store: "durable-object" });
+      const worker = await startWorker(privacyWorker(config, { ORIGIN_URL: origin.url }), folder);
       const { responses, statuses } = await sendAll(worker, ROUNDS);
-      const logs = worker.logs();
+      const logs = logOf(worker);
       await worker.stop();
       const files = await filesIn(folder);
 
@@ -139,22 +241,9 @@ describe("responses, log and store contain no address, key or secret", () => {
   });
 
   it("except a secret that is the name of a rule: the search finds it everywhere", async () => {
-    const rest = await startFaultyRest(inject("redis"));
-    const prefix = `privacy-${randomUUID()}`;
-    const name = MARKERS["a cookie"];
-    const rules: ConfigInput["rules"] = (["enforce", "shadow"] as const).map((mode, index) => ({
-      name: `${name}${index}`,
-      limit: 3,
-      window: "52w",
-      mode,
-    }));
-    const worker = await startPrivacyWorker({
-      config: configOf({ prefix, rules }),
-      vars: varsFor(rest),
-    });
+    const { worker, prefix } = caseOf("named");
     const { responses } = await sendAll(worker, 1);
-    const logs = worker.logs();
-    await Promise.all([worker.stop(), rest.stop()]);
+    const logs = logOf(worker);
     const stored = await storedInRedis(prefix);
     const leaks = leaksIn({ "the log": logs, responses, Redis: stored.content }, MARKERS);
     expect(leaks.filter(({ form }) => form === "plain")).toEqual(
@@ -167,90 +256,22 @@ describe("responses, log and store contain no address, key or secret", () => {
   });
 });
 
-function varsFor(rest: FaultyRest): Record<string, string> {
-  return {
-    ORIGIN_URL: origin.url,
-    UPSTASH_REDIS_REST_URL: rest.url,
-    UPSTASH_REDIS_REST_TOKEN: MARKERS["the store's token"],
-  };
-}
-
-type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
-
-/** Returns all data of a request to the store, which the store could quote in its reply. */
-async function quoteRequest({ headers, url }: IncomingMessage, body: Buffer): Promise<string> {
-  return `${headers.authorization} ${url} ${body} ${JSON.stringify(headers)}`;
-}
-
-function replyQuoting(status: number, type: string, write: (quote: string) => string): Fault {
-  return async (request, response) => {
-    const quote = await quoteRequest(request, await buffer(request));
-    response.writeHead(status, { "content-type": type }).end(write(quote));
-  };
-}
-
-const error = (message: string) => JSON.stringify({ error: message });
-const FAULTS: Record<string, RestFault> = {
-  "rejects the token and quotes it": {
-    answer: replyQuoting(401, "application/json", (quote) => error(`WRONGPASS invalid: ${quote}`)),
-  },
-  "quotes the command in an error": {
-    answer: replyQuoting(400, "application/json", (quote) => error(`ERR unknown: ${quote}`)),
-  },
-  "quotes the command in an error with status 200": {
-    answer: replyQuoting(200, "application/json", (quote) => error(quote)),
-  },
-  "replies with 503 in HTML": {
-    answer: replyQuoting(503, "text/html", (quote) => `<h1>503</h1><pre>${quote}</pre>`),
-  },
-  "replies with the request as the result": {
-    answer: replyQuoting(200, "application/json", (quote) => JSON.stringify({ result: [quote] })),
-  },
-  "never replies": { answer: () => {} },
-  "is at a closed port": { isClosed: true },
-};
-
 describe("after a failure, responses and log contain no address, key or secret", () => {
-  it.each(Object.entries(FAULTS))("of a store that %s", async (_, fault) => {
-    const rest = await startFaultyRest(inject("redis"));
+  it.each(Object.entries(FAULTS))("of a store that %s", async (name, fault) => {
+    const { worker, rest } = caseOf(name);
     await rest.inject(fault);
-    const prefix = `privacy-${randomUUID()}`;
-    const config = configOf({ prefix, timeoutMs: 100 });
-    const worker = await startPrivacyWorker({ config, vars: varsFor(rest) });
     const { responses, statuses } = await sendAll(worker, 2);
-    const logs = worker.logs();
-    await Promise.all([worker.stop(), rest.stop()]);
+    const logs = logOf(worker);
 
     expect(statuses).toEqual(new Set([200, 401, 429, 503]));
     expect(logs).toContain('"weir":"undecided"');
     expect(leaksIn({ "the log": logs, responses }, MARKERS)).toEqual([]);
   });
 
-  it.each<[string, Record<string, string>, Partial<ConfigInput>]>([
-    [
-      "a token that contains a space",
-      { UPSTASH_REDIS_REST_TOKEN: `${MARKERS["the store's token"]} x` },
-      {},
-    ],
-    [
-      "a store URL that contains the token",
-      { UPSTASH_REDIS_REST_URL: `redis://:${MARKERS["the store's token"]}@h` },
-      {},
-    ],
-    [
-      "an origin URL that contains a password",
-      { ORIGIN_URL: `http://u:${MARKERS["a password"]}@origin` },
-      {},
-    ],
-    ["an origin at a closed port", { ORIGIN_URL: "http://127.0.0.1:1" }, { store: "memory" }],
-    ["a native limiter that is not bound", {}, { nativeLimiter: { binding: "NATIVE" } }],
-  ])("of a Worker with %s", async (_, vars, fields) => {
-    const rest = await startFaultyRest(inject("redis"));
-    const config = configOf({ timeoutMs: 100, prefix: `privacy-${randomUUID()}`, ...fields });
-    const worker = await startPrivacyWorker({ config, vars: { ...varsFor(rest), ...vars } });
+  it.each(Object.keys(MISCONFIGURED))("of a Worker with %s", async (name) => {
+    const { worker } = caseOf(name);
     const { responses } = await sendAll(worker, 1);
-    const logs = worker.logs();
-    await Promise.all([worker.stop(), rest.stop()]);
+    const logs = logOf(worker);
     expect(leaksIn({ "the log": logs, responses }, MARKERS)).toEqual([]);
   });
 });

@@ -34,7 +34,7 @@ export interface Origin {
 export async function startOrigin(): Promise<Origin> {
   const received: Received[] = [];
   const handlers = new Map<string, Handler>();
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const { method = "", url = "", headers } = request;
     const body = buffer(request);
     received.push({ method, url, headers, body });

@@ -43,8 +43,11 @@ export interface RunningWorker {
 }
 
 /** Runs Weir in a workerd of its own: see {@link startWorkers}. */
-export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const [worker] = await startWorkers([options]);
+export async function startWorker(
+  options: WorkerOptions,
+  storage?: string,
+): Promise<RunningWorker> {
+  const [worker] = await startWorkers([options], storage);
   return worker as RunningWorker;
 }
 
