@@ -1,4 +1,5 @@
-import { startWorkerd, type Workerd, weirModule, workerConfig } from "../../../dev/workerd.ts";
+import { Miniflare } from "miniflare";
+import { type Constants, isolatedWeirModule, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import type { Totals } from "../../../src/control/protocol.ts";
 
@@ -17,6 +18,21 @@ export type Fault =
   /** Adds the sums, but answers after the caller has stopped waiting. */
   | "slow";
 
+const CALL_TIMEOUT_MS = 400;
+
+/** A tenth of the real intervals. */
+const CONSTANTS: Constants = {
+  "src/control/protocol.ts": { UPLOAD_INTERVAL_MS: 500 },
+  "src/control/control-link.ts": {
+    CALL_TIMEOUT_MS,
+    STALE_MS: 1000,
+    PAUSE_AFTER_FAILURE_MS: 500,
+    MIN_DELAY_MS: 100,
+    OVERDUE_MS: 200,
+  },
+  "src/control/statistics.ts": { WRITE_INTERVAL_MS: 100 },
+};
+
 export interface Isolates {
   /** The address of each isolate. */
   readonly urls: readonly URL[];
@@ -29,8 +45,8 @@ export interface Isolates {
 }
 
 /**
- * Starts isolates that hand their sums over to one control object. Their app never answers requests to
- * `/…/slow` in time, and all others at once.
+ * Starts Weirs that share no state, as in isolates of their own, and that hand their sums over to one control object.
+ * Their app never answers requests to `/…/slow` in time, and all others at once.
  *
  * @param broken a configuration for paths that begin with `/broken`, whose store cannot be reached
  */
@@ -39,31 +55,33 @@ export async function startIsolates(
   config: ConfigInput,
   broken: ConfigInput = config,
 ): Promise<Isolates> {
-  const objects = { type: "durable-object", worker: "control" } as const;
-  const env = {
-    COUNTERS: { ...objects, exportName: "CounterObject" },
-    WEIR_CONTROL: { ...objects, exportName: "FaultyControl" },
-  };
-  const weir = await weirModule();
-  const isolates = Array.from({ length: count }, (_, index) => ({
-    config: {
-      ...workerConfig(`isolate-${index}`, {
-        "main.mjs": isolateModule(config, broken),
-        "weir.mjs": weir,
-      }),
-      env,
-    },
-  }));
+  const names = Array.from({ length: count }, (_, index) => `isolate${index}`);
+  const objects = { type: "durable-object", worker: "weir" } as const;
   const storage = { type: "durable-object", storage: "sqlite" } as const;
-  const control = {
-    config: {
-      ...workerConfig("control", { "main.mjs": CONTROL_MODULE, "weir.mjs": weir }),
-      env,
-      exports: { CounterObject: storage, FaultyControl: storage },
-    },
-  };
-  const runtime: Workerd = await startWorkerd([control, ...isolates], { onLog: () => {} });
-  const [controlUrl, ...urls] = runtime.urls as [URL, ...URL[]];
+  const runtime = new Miniflare({
+    workers: [
+      {
+        config: {
+          ...workerConfig("weir", {
+            "main.mjs": mainModule(names, config, broken),
+            "weir.mjs": await isolatedWeirModule(CONSTANTS),
+          }),
+          env: {
+            COUNTERS: { ...objects, exportName: "CounterObject" },
+            WEIR_CONTROL: { ...objects, exportName: "FaultyControl" },
+          },
+          exports: { CounterObject: storage, FaultyControl: storage },
+        },
+        dev: {
+          unsafeDirectSockets: [{}, ...names.map((entrypoint) => ({ entrypoint }))],
+          stripCfConnectingIp: false,
+        },
+      },
+    ],
+    handleStructuredLogs: () => {},
+  });
+  const controlUrl = await runtime.unsafeGetDirectURL("weir");
+  const urls = await Promise.all(names.map((name) => runtime.unsafeGetDirectURL("weir", name)));
   const ask = async (path: string) => {
     const response = await fetch(new URL(path, controlUrl));
     return await response.json();
@@ -73,28 +91,39 @@ export async function startIsolates(
     setFaults: async (faults) => void (await ask(`/faults?set=${faults.join()}`)),
     faultsLeft: async () => (await ask("/faults")) as number,
     totals: async () => (await ask("/totals")) as Totals,
-    stop: runtime.stop,
+    stop: () => runtime.dispose(),
   };
 }
 
-function isolateModule(config: ConfigInput, broken: ConfigInput): string {
+function mainModule(names: readonly string[], config: ConfigInput, broken: ConfigInput): string {
+  const isolates = names.map(
+    (name) => `
+      const weir_${name} = load(console);
+      export class Limits_${name} extends weir_${name}.WeirService {
+        config = limits_${name}.config;
+      }
+      const limits_${name} = start(weir_${name}, "Limits_${name}");
+      export { limits_${name} as ${name} };
+    `,
+  );
   return `
-    import { defineConfig, weir, WeirService } from "./weir.mjs";
-    const config = defineConfig(${JSON.stringify(config)});
-    const limiter = weir(config);
-    const broken = weir(defineConfig(${JSON.stringify(broken)}));
-    export class Limits extends WeirService { config = config; }
+    import { load } from "./weir.mjs";
+    const { ControlObject, CounterObject } = load(console);
     const UNREACHABLE = {
       UPSTASH_REDIS_REST_URL: "http://127.0.0.1:9",
       UPSTASH_REDIS_REST_TOKEN: "token",
     };
-    let arrived = 0;
-    export default {
-      async fetch(request, env, ctx) {
+
+    function start({ defineConfig, weir }, limits) {
+      const config = defineConfig(${JSON.stringify(config)});
+      const limiter = weir(config);
+      const broken = weir(defineConfig(${JSON.stringify(broken)}));
+      let arrived = 0;
+      const fetch = async (request, env, ctx) => {
         const { pathname } = new URL(request.url);
         if (pathname === "/arrived") return Response.json(arrived);
-        if (pathname === "/call") return Response.json(await ctx.exports.Limits.limit("called"));
-        if (pathname === "/check") return Response.json(await ctx.exports.Limits.check("called"));
+        if (pathname === "/call") return Response.json(await ctx.exports[limits].limit("called"));
+        if (pathname === "/check") return Response.json(await ctx.exports[limits].check("called"));
         const next = async () => {
           arrived += 1;
           if (pathname.endsWith("/slow")) await scheduler.wait(20_000);
@@ -103,37 +132,36 @@ function isolateModule(config: ConfigInput, broken: ConfigInput): string {
         return pathname.startsWith("/broken")
           ? broken.fetch(request, { ...env, ...UNREACHABLE }, ctx, next)
           : limiter.fetch(request, env, ctx, next);
+      };
+      return { config, fetch };
+    }
+    ${isolates.join("")}
+
+    // This variable outlives an object that is killed.
+    let faults = [];
+    export { CounterObject };
+    export class FaultyControl extends ControlObject {
+      async upload(upload) {
+        const fault = upload.minutes.length > 0 ? faults.shift() : undefined;
+        if (fault === "kill-first") this.ctx.abort("killed");
+        if (fault === "refuse") throw new Error("refused");
+        const answer = await super.upload(upload);
+        if (fault === "lose-answer") throw new Error("lost");
+        if (fault === "kill") this.ctx.abort("killed");
+        if (fault === "slow") await scheduler.wait(${2 * CALL_TIMEOUT_MS});
+        return answer;
+      }
+    }
+    export default {
+      async fetch(request, env) {
+        const { pathname, searchParams } = new URL(request.url);
+        if (pathname === "/totals") {
+          return Response.json(await env.WEIR_CONTROL.getByName("global").totals());
+        }
+        const set = searchParams.get("set");
+        if (set !== null) faults = set.split(",");
+        return Response.json(faults.length);
       },
     };
   `;
 }
-
-/** Module variables outlive an object that is killed. */
-const CONTROL_MODULE = `
-  import { ControlObject, CounterObject } from "./weir.mjs";
-  let faults = [];
-  export { CounterObject };
-  export class FaultyControl extends ControlObject {
-    async upload(upload) {
-      const fault = upload.minutes.length > 0 ? faults.shift() : undefined;
-      if (fault === "kill-first") this.ctx.abort("killed");
-      if (fault === "refuse") throw new Error("refused");
-      const answer = await super.upload(upload);
-      if (fault === "lose-answer") throw new Error("lost");
-      if (fault === "kill") this.ctx.abort("killed");
-      if (fault === "slow") await scheduler.wait(4500);
-      return answer;
-    }
-  }
-  export default {
-    async fetch(request, env) {
-      const { pathname, searchParams } = new URL(request.url);
-      if (pathname === "/totals") {
-        return Response.json(await env.WEIR_CONTROL.getByName("global").totals());
-      }
-      const set = searchParams.get("set");
-      if (set !== null) faults = set.split(",");
-      return Response.json(faults.length);
-    },
-  };
-`;

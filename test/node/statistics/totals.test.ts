@@ -160,26 +160,29 @@ describe.each([1, 8])("with %d isolates, the totals", (count) => {
 });
 
 describe("a control object that fails", () => {
+  let isolates: Isolates;
+  let sent = 0;
+
+  beforeAll(async () => {
+    isolates = await startIsolates(2, CONFIG);
+  });
+
+  afterAll(() => isolates.stop());
+
   it.each<Fault>(["refuse", "lose-answer", "kill", "kill-first", "slow"])(
     "adds every request once (%s)",
     async (fault) => {
-      const isolates = await startIsolates(2, CONFIG);
-      try {
-        await isolates.setFaults([fault, fault]);
-        let sent = 0;
-        await vi.waitFor(async () => {
-          for (const url of isolates.urls) {
-            expect((await send(url, "/free")).status).toBe(200);
-            sent += 1;
-          }
-          expect(await isolates.faultsLeft()).toBe(0);
-        }, PATIENCE);
-        await vi.waitFor(async () => {
-          expect((await isolates.totals()).requests.requests).toBe(sent);
-        }, PATIENCE);
-      } finally {
-        await isolates.stop();
-      }
+      await isolates.setFaults([fault, fault]);
+      await vi.waitFor(async () => {
+        for (const url of isolates.urls) {
+          expect((await send(url, "/free")).status).toBe(200);
+          sent += 1;
+        }
+        expect(await isolates.faultsLeft()).toBe(0);
+      }, PATIENCE);
+      await vi.waitFor(async () => {
+        expect((await isolates.totals()).requests.requests).toBe(sent);
+      }, PATIENCE);
     },
   );
 });
