@@ -7,6 +7,7 @@ import { adjustGroup } from "../../src/engine/fixed-window.ts";
 import type { Clients } from "../../src/limiter/clients.ts";
 import { allCountersOf, allWindowsOf, countersOf } from "../../src/limiter/counters.ts";
 import type { AppliedRule } from "../../src/request/rule-applier.ts";
+import { runs, SEED } from "../suite/runs.ts";
 
 const tasks = vi.hoisted((): Promise<unknown>[] => []);
 
@@ -176,8 +177,16 @@ function countsOfReplay(config: Config): number[][] {
   });
 }
 
-describe.each(Object.entries(LIMITS))("a rule with %s", (_, limits) => {
-  describe.each(Object.entries(CHARGES))("that is charged %s", (charge, charged) => {
+/** A third of the pairs with every limit and every charge, or all pairs in `npm run test:long`. */
+const PAIRS = Object.entries(LIMITS).flatMap(([limit, limits], row) =>
+  Object.entries(CHARGES)
+    .filter((_, column) => runs(10) === 10 || (row + column + SEED) % 3 === 0)
+    .map(([charge, charged]) => ({ limit, limits, charge, charged })),
+);
+
+describe.each(PAIRS)(
+  "a rule with $limit that is charged $charge",
+  ({ limits, charge, charged }) => {
     // A rule with a ban cannot have the mode mark.
     const modes = Object.entries(MODES).filter(([mode]) => !("ban" in limits && /mark/.test(mode)));
 
@@ -195,5 +204,5 @@ describe.each(Object.entries(LIMITS))("a rule with %s", (_, limits) => {
         if (!charge.includes("function")) expect(countsOfReplay(config)).toEqual(enforced);
       }
     });
-  });
-});
+  },
+);
