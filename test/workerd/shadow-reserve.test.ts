@@ -1,6 +1,6 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, inject, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig, type SettleContext } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
 import { findServiceRule } from "../../src/service/rule.ts";
@@ -19,7 +19,13 @@ const STORES = {
   }),
 } as const;
 
+// No deadline ends because the machine is slow.
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] });
+});
+
 afterEach(() => {
+  vi.useRealTimers();
   vi.restoreAllMocks();
 });
 
@@ -42,7 +48,7 @@ describe.each(Object.entries(STORES))(
       const config = defineConfig({
         store: name,
         prefix: crypto.randomUUID(),
-        timeoutMs: 5000,
+        timeoutMs: 30_000,
         rules: [
           { name: "enforced", limit: 100, window: "52w" },
           {
@@ -77,7 +83,9 @@ describe.each(Object.entries(STORES))(
           const request = new Request("https://api.example.com/", {
             headers: { "cf-connecting-ip": "203.0.113.7" },
           });
-          const response = await fetch(request as never, bindings, ctx, async () => next());
+          const answer = fetch(request as never, bindings, ctx, async () => next());
+          // Faked time advances during this wait, and not faster than real time.
+          const response = await vi.waitFor(() => answer, { ...PATIENCE, interval: 5 });
           return { response, text: await response.text(), ctx };
         },
         /** Waits until one of these amounts is used. */
@@ -105,7 +113,9 @@ describe.each(Object.entries(STORES))(
         const { send, expectUsed } = worker(() => "alice", settle);
         let used = 0;
         for (const cost of [30, 500]) {
-          const { ctx } = await send(() => scheduler.wait(100).then(() => answer(cost)));
+          const { ctx } = await send(() =>
+            vi.advanceTimersByTimeAsync(100).then(() => answer(cost)),
+          );
           await waitOnExecutionContext(ctx);
           used += cost;
           await expectUsed(used);
