@@ -9,6 +9,7 @@ import type { Store } from "../../../src/stores/store.ts";
 import { MINUTE, NOW } from "../../suite/driver.ts";
 import { EVERY_STORE } from "../../suite/every-store.ts";
 import { randomOf } from "../../suite/random.ts";
+import { runs } from "../../suite/runs.ts";
 import { comparing, type Deployment } from "./comparing.ts";
 
 // An explanation must predict the gateway's decision. So each request is explained twice, then sent, and both
@@ -126,11 +127,11 @@ async function compareMany(
 
 describe("an explanation shows what the gateway then does", () => {
   it.each([
-    ["memory", 400, 7],
-    ["Durable Objects", 120, 8],
-    ["Redis", 120, 9],
-  ])("over %s, for %i random requests", async (storeName, count, seed) => {
-    const outcomes = await compareMany({ storeName }, count, seed);
+    ["memory", 1000, 7],
+    ["Durable Objects", 400, 8],
+    ["Redis", 400, 9],
+  ])("over %s, for random requests", async (storeName, count, seed) => {
+    const outcomes = await compareMany({ storeName }, runs(count), seed);
     expect(outcomes).toEqual(expect.arrayContaining(["allowed", "ban", "limited"]));
   });
 
@@ -138,11 +139,11 @@ describe("an explanation shows what the gateway then does", () => {
     ["shadow", ["allowed", "ban", "unmatched"]],
     ["off", ["unmatched"]],
   ] as const)("in the deployment's mode %s", async (mode, outcomes) => {
-    expect(await compareMany({ mode }, 80, 10)).toEqual(outcomes);
+    expect(await compareMany({ mode }, runs(400), 10)).toEqual(outcomes);
   });
 
   it.each(["both", "legacy", "none"] as const)("with headers in the style %s", async (headers) => {
-    await compareMany({ config: { headers } }, 60, 11);
+    await compareMany({ config: { headers } }, runs(300), 11);
   });
 
   it("with overrides of rules and clients", async () => {
@@ -154,12 +155,12 @@ describe("an explanation shows what the gateway then does", () => {
       overrideOf("banned", { kind: "blocked" }, await clientOf("203.0.113.7")),
       overrideOf("wide", { kind: "unlimited" }, await clientOf("203.0.113.9")),
     ];
-    const outcomes = await compareMany({ overrides: set }, 150, 12);
+    const outcomes = await compareMany({ overrides: set }, runs(500), 12);
     expect(outcomes).toEqual(["allowed", "ban", "limited", "unmatched"]);
   });
 
   it("with rules that differ in upper and lower case", async () => {
-    await compareMany({ config: { caseSensitivePaths: true } }, 80, 13);
+    await compareMany({ config: { caseSensitivePaths: true } }, runs(300), 13);
   });
 });
 
@@ -190,7 +191,7 @@ it("for hostile paths, queries and values", async () => {
   const hostile = () =>
     Array.from({ length: 1 + random(9) }, () => HOSTILE[random(HOSTILE.length)]).join("");
   const compare = comparing({ rules: RULES, custom: CUSTOM }, {});
-  for (let index = 0; index < 250; index++) {
+  for (let index = 0; index < runs(1000); index++) {
     const key = encodeURI(hostile());
     await compare({
       method: "GET",
