@@ -5,8 +5,8 @@ import { guideConfigs } from "./dev/vitest-guides.ts";
 
 /**
  * Tests that count the timers or log lines of their isolate, or use the object that all isolates
- * share. Each of these files gets an isolate of its own. All other tests in workerd share one
- * isolate for each worker of Vitest, because workerd takes longer to start than most files to run.
+ * share. These files share an isolate, and run one after the other. All other tests in workerd share
+ * one isolate for each worker of Vitest, because workerd takes longer to start than most files to run.
  */
 const ALONE = [
   "test/workerd/deployment-mode.test.ts",
@@ -58,7 +58,16 @@ export default defineConfig({
           exclude: ALONE,
         },
       },
-      { ...inWorkerd, test: { name: "workerd-alone", setupFiles, include: ALONE } },
+      {
+        ...inWorkerd,
+        test: {
+          name: "workerd-alone",
+          setupFiles,
+          isolate: false,
+          maxWorkers: 1,
+          include: ALONE,
+        },
+      },
       {
         extends: true,
         test: {
