@@ -1,11 +1,11 @@
 import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
 import { type OwnRedis, startOwnRedis } from "../../dev/own-redis.ts";
-import { type Origin, startOrigin } from "../node/support/origin.ts";
+import { startOrigin } from "../node/support/origin.ts";
 import { OBJECT_FAULTS, type ObjectEnvironment } from "./object-faults.ts";
 import { REDIS_FAULTS, type RedisEnvironment } from "./redis-faults.ts";
 import { REST_FAULTS, type RestEnvironment } from "./rest-faults.ts";
 import type { Fault } from "./support/fault.ts";
-import { type Isolates, startIsolates } from "./support/isolates.ts";
+import { type FaultyWorker, startFaultyWorker } from "./support/faulty-worker.ts";
 import { CONFIG } from "./support/rules.ts";
 import { type Observed, observe } from "./support/scenario.ts";
 
@@ -15,7 +15,7 @@ import { type Observed, observe } from "./support/scenario.ts";
 export interface Chaos {
   readonly faults: readonly Fault<never>[];
   /**
-   * Causes the fault at this index. Each fault has its own isolate.
+   * Causes the fault at this index.
    *
    * @returns the effects that clients can observe
    */
@@ -25,7 +25,7 @@ export interface Chaos {
   stop(): Promise<void>;
 }
 
-/** Starts isolates for the faults of the REST server and of the connection to it. Redis works. */
+/** Starts a Worker for the faults of the REST server and of the connection to it. Redis works. */
 export async function restChaos(redis: { host: string; port: number }): Promise<Chaos> {
   const rest = await startFaultyRest(redis);
   const elsewhere = await startOrigin();
@@ -35,7 +35,7 @@ export async function restChaos(redis: { host: string; port: number }): Promise<
 }
 
 /**
- * Starts isolates for the faults of Redis itself. @returns undefined if PATH has no redis-server
+ * Starts a Worker for the faults of Redis itself. @returns undefined if PATH has no redis-server
  */
 export async function redisChaos(): Promise<Chaos | undefined> {
   const redis: OwnRedis | undefined = await startOwnRedis();
@@ -45,60 +45,37 @@ export async function redisChaos(): Promise<Chaos | undefined> {
   return await over(rest, REDIS_FAULTS, environment, [rest.stop, redis.stop]);
 }
 
-/** Starts isolates for the faults of Durable Objects. */
+/** Starts a Worker for the faults of Durable Objects. */
 export async function objectChaos(): Promise<Chaos> {
-  const { origin, isolates } = await start(OBJECT_FAULTS.length, {});
-  return chaosOf(
-    OBJECT_FAULTS,
-    isolates,
-    origin,
-    [],
-    (url): ObjectEnvironment => ({
-      async misbehave(how) {
-        await fetch(new URL(`/chaos/${encodeURIComponent(how)}`, url));
-      },
-    }),
-  );
+  return await chaosOf(OBJECT_FAULTS, {}, [], (worker): ObjectEnvironment => worker);
 }
 
-async function over<Environment>(
+function over<Environment>(
   rest: FaultyRest,
   faults: readonly Fault<Environment>[],
   environment: Environment,
   ends: (() => Promise<void>)[],
 ): Promise<Chaos> {
-  const { origin, isolates } = await start(faults.length, {
-    UPSTASH_REDIS_REST_URL: rest.url,
-    UPSTASH_REDIS_REST_TOKEN: rest.token,
-  });
-  return chaosOf(faults, isolates, origin, ends, () => environment);
+  const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
+  return chaosOf(faults, vars, ends, () => environment);
 }
 
-async function start(count: number, vars: Record<string, string>) {
-  const origin = await startOrigin();
-  const all = { ORIGIN_URL: origin.url, ...vars };
-  return { origin, isolates: await startIsolates({ count, config: CONFIG, vars: all }) };
-}
-
-function chaosOf<Environment>(
+/** Starts the Worker and its origin. All faults come one after the other in one isolate. */
+async function chaosOf<Environment>(
   faults: readonly Fault<Environment>[],
-  { urls, logs, stop }: Isolates,
-  origin: Origin,
+  vars: Record<string, string>,
   ends: (() => Promise<void>)[],
-  environmentOf: (url: URL) => Environment,
-): Chaos {
+  environmentOf: (worker: FaultyWorker) => Environment,
+): Promise<Chaos> {
+  const origin = await startOrigin();
+  const worker = await startFaultyWorker(CONFIG, { ORIGIN_URL: origin.url, ...vars });
+  const setting = { environment: environmentOf(worker), worker };
   return {
     faults: faults as readonly Fault<never>[],
-    watch(index) {
-      const url = urls[index] as URL;
-      return observe(
-        { environment: environmentOf(url), url, logs },
-        faults[index] as Fault<Environment>,
-      );
-    },
+    watch: (index) => observe(setting, faults[index] as Fault<Environment>),
     elsewhere: () => [],
     async stop() {
-      await stop();
+      await worker.stop();
       await origin.stop();
       for (const end of ends) await end();
     },

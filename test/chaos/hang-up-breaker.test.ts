@@ -3,11 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp } from "../../dev/hang-up.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
-import { FAILURES_TO_OPEN } from "../../src/stores/breaker.ts";
+import { FAILURES_TO_OPEN, PAUSE_MS } from "../../src/stores/breaker.ts";
 import { send } from "../node/support/client.ts";
 import { REMOTE_STORES, useServers } from "../node/support/servers.ts";
 import { PATIENCE } from "../patience.ts";
-import { type Isolates, startIsolates } from "./support/isolates.ts";
+import { type FaultyWorker, startFaultyWorker } from "./support/faulty-worker.ts";
 
 const TIMEOUT_MS = 3000;
 const LIMIT = 8;
@@ -16,7 +16,7 @@ const ATTACKERS = 2;
 /** How long a call to the recovered store takes, in milliseconds. Attackers hang up earlier. */
 const SLOW_MS = 60;
 const STAYS_MS = 15;
-const PAUSE_MS = 40;
+const RETRY_MS = 40;
 
 const RULES: ConfigInput["rules"] = [
   { name: "login", match: { paths: ["/login"] }, limit: LIMIT, window: "52w" },
@@ -49,33 +49,29 @@ const STATES = {
       servers.rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, SLOW_MS) }),
   },
   "durable-object": {
-    fail: (url: URL) => fetch(new URL("/chaos/throw", url)),
-    recover: (url: URL) => fetch(new URL("/chaos/slow", url)),
+    fail: (worker: FaultyWorker) => worker.misbehave("throw"),
+    recover: (worker: FaultyWorker) => worker.misbehave("slow"),
   },
 } as const;
 
 describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
-  let isolates: Isolates;
-  let url: URL;
+  let worker: FaultyWorker;
 
   beforeAll(async () => {
-    isolates = await startIsolates({
-      count: 1,
-      config: { store, rules: RULES, timeoutMs: TIMEOUT_MS, prefix: randomUUID() },
-      vars: servers.varsFor(store),
-    });
-    url = isolates.urls[0] as URL;
+    const config = { store, rules: RULES, timeoutMs: TIMEOUT_MS, prefix: randomUUID() };
+    worker = await startFaultyWorker(config, servers.varsFor(store));
   });
 
-  afterAll(() => isolates.stop());
+  afterAll(() => worker.stop());
 
   it("closes although clients hang up on every probe", async () => {
+    const { url, logs } = worker;
     const see = async (path: string, headers: Record<string, string>) =>
       await send(url, path, { headers });
     await see("/strict", newClient());
-    await STATES[store].fail(url);
+    await STATES[store].fail(worker);
     for (let call = 0; call < FAILURES_TO_OPEN + 3; call++) await see("/strict", newClient());
-    await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"open"'), PATIENCE);
+    await vi.waitFor(() => expect(logs().join()).toContain('"state":"open"'), PATIENCE);
 
     let isOver = false;
     const attack = Array.from({ length: ATTACKERS }, async () => {
@@ -84,17 +80,15 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
       const cut = { path: "/strict", headers: newClient() };
       while (!isOver) {
         await hangUp(url, cut, { way: "reset", when: STAYS_MS });
-        await delay(PAUSE_MS);
+        await delay(RETRY_MS);
       }
     });
-    await STATES[store].recover(url);
+    await STATES[store].recover(worker);
+    await worker.advance(PAUSE_MS);
     try {
       // After a lost probe, the breaker would never close. Otherwise it closes after one pause and one probe, or a
       // little later on a busy machine.
-      await vi.waitFor(
-        () => expect(isolates.logs().join()).toContain('"state":"closed"'),
-        PATIENCE,
-      );
+      await vi.waitFor(() => expect(logs().join()).toContain('"state":"closed"'), PATIENCE);
       const honest = newClient();
       const answers = [];
       for (let login = 0; login < LOGINS; login++) answers.push(see("/login", honest));
@@ -108,7 +102,7 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
       isOver = true;
       await Promise.all(attack);
     }
-    const states = isolates.logs().filter((line) => line.includes('"weir":"breaker","state"'));
+    const states = logs().filter((line) => line.includes('"weir":"breaker","state"'));
     // On a busy machine, calls to a single object may time out. So the test checks only the log
     // lines about the whole store.
     const ofStore = states.filter((line) => !line.includes('"scope":"object"'));

@@ -7,9 +7,10 @@ import { type Answer, send } from "../node/support/client.ts";
 import { limitsOf } from "../node/support/quota-fields.ts";
 import { REMOTE_STORES, useServers } from "../node/support/servers.ts";
 import { type RunningWorker, startWorker } from "../node/support/worker.ts";
+import { runs } from "../suite/runs.ts";
 
 const SEED = 20_261_121;
-const CUTS = 1000;
+const CUTS = runs(4000);
 /** The number of loops that run at the same time. Each loop sends requests and cuts them off. */
 const AT_ONCE = 12;
 /**
@@ -23,8 +24,8 @@ const CUTTERS = addresses("198.51.100", 6);
 const HONEST = addresses("203.0.113", 4);
 const ALL = [...CUTTERS, ...HONEST];
 
-/** The limits of the rules. The storm uses up every limit except that of `failed`. */
-const LIMITS = { client: 25, everyone: 150, leased: 120, failed: 5000 };
+/** The limits of the rules. The storm uses up those of `client` and `everyone`. */
+const LIMITS = { client: 10, everyone: 60, leased: 120, failed: 5000 };
 const window = "52w";
 const onError = "closed";
 const RULES: ConfigInput["rules"] = [

@@ -26,7 +26,7 @@ function raw(write: (socket: NonNullable<ServerResponse["socket"]>) => void): Re
 }
 
 /**
- * Returns a fault that sends `head`, and then one byte after the other until the client closes the
+ * Returns a fault that sends `head`, and then one piece after the other until the client closes the
  * connection.
  */
 function drip(head: string, next: () => string): RestFault {
@@ -122,7 +122,7 @@ const FAULTS: [
     raw((socket) => socket.write("-ERR unknown command\r\n")),
   ],
   ["sends 8 MiB", "invalid-reply", padded(8)],
-  ["sends without end", "timeout", padded(Number.POSITIVE_INFINITY)],
+  ["sends without end", "timeout", drip(`${HEAD}\r\n{"result":[`, () => " ".repeat(64 * 1024))],
   [
     "redirects to another server with 302",
     "invalid-reply",

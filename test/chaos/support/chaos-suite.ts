@@ -9,9 +9,6 @@ import { median, type Observed, type Seen } from "./scenario.ts";
  * could miss that Weir waits twice as long as the deadline.
  */
 const MARGIN_MS = TIMEOUT_MS / 3;
-const RECOVERY_MS = 30_000;
-/** How much a decision may add to a request while the breaker is open, in milliseconds. */
-const MAX_ADDED_MS = 50;
 
 /**
  * Defines one test for each fault. Weir must keep the same promises for all faults.
@@ -58,7 +55,7 @@ function expectDecided({ atFirst, then, log }: Observed): void {
 }
 
 function expectUndecided(observed: Observed, cause: string): void {
-  const { atFirst, controlMs, then, addedMs, freeMs, log } = observed;
+  const { atFirst, then, log } = observed;
   const answers = [...Object.values(atFirst), ...Object.values(then).flat()];
   expect(answers.some(({ isDecided, status }) => isDecided && status !== 429)).toBe(false);
 
@@ -79,11 +76,8 @@ function expectUndecided(observed: Observed, cause: string): void {
   expect(then.local.slice(LOCAL_SHARE).every(({ status }) => status === 429)).toBe(true);
 
   const tookMs = Object.values(atFirst).map(({ ms }) => ms);
-  expect(median(tookMs)).toBeLessThan(TIMEOUT_MS + MARGIN_MS + controlMs);
-  // A store that redirects to itself is called several times for one decision.
-  expect(Math.max(...tookMs)).toBeLessThan(TIMEOUT_MS + 2 * MARGIN_MS + 4 * controlMs);
-  // On a busy machine, the requests that no rule matches are slower too.
-  expect(addedMs).toBeLessThan(MAX_ADDED_MS + 2 * freeMs);
+  expect(median(tookMs)).toBeLessThan(TIMEOUT_MS + MARGIN_MS);
+  expect(Math.max(...tookMs)).toBeLessThan(TIMEOUT_MS + 2 * MARGIN_MS);
 
   const lines = log.map((line) => JSON.parse(line.slice(line.indexOf("{"))));
   expect(lines.filter(({ weir }) => weir === "undecided")).toEqual([
@@ -99,8 +93,7 @@ function expectUndecided(observed: Observed, cause: string): void {
  * Expects that Weir calls the store again after the fault, and admits a client exactly as often as
  * its limit allows.
  */
-function expectExact({ recoveredMs, admittedAfter, sentAfter }: Observed): void {
-  expect(recoveredMs).toBeLessThan(RECOVERY_MS);
+function expectExact({ admittedAfter, sentAfter }: Observed): void {
   expect(sentAfter).toBe(LIMIT * 1.5);
   expect(admittedAfter).toBe(LIMIT);
 }

@@ -1,20 +1,19 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { FAILURES_TO_OPEN } from "../../../src/stores/breaker.ts";
+import { expect, vi } from "vitest";
+import { FAILURES_TO_OPEN, PAUSE_MS } from "../../../src/stores/breaker.ts";
+import { CHECKS_PER_DEADLINE } from "../../../src/stores/deadline.ts";
 import { type Answer, send } from "../../node/support/client.ts";
-import { besideControl } from "../../node/support/control.ts";
 import { PATIENCE } from "../../patience.ts";
 import type { Fault } from "./fault.ts";
-import { LIMIT, PATHS } from "./rules.ts";
+import type { FaultyWorker } from "./faulty-worker.ts";
+import { LIMIT, PATHS, TIMEOUT_MS } from "./rules.ts";
 
-/** A newly started isolate, and the environment in which its store can fail. */
+/** A Worker, and the environment in which its store can fail. */
 export interface Setting<Environment> {
   readonly environment: Environment;
-  readonly url: URL;
-  /** The lines logged so far. */
-  logs(): readonly string[];
+  readonly worker: FaultyWorker;
 }
 
-/** One answer, as a client sees it. */
+/** One answer, as a client sees it, and its time by the clock of the Worker. */
 export interface Seen {
   readonly status: number;
   readonly isDecided: boolean;
@@ -26,24 +25,8 @@ export interface Observed {
   readonly before: Seen[];
   /** The answers to the requests that open the breaker: one request for each path, all at once. */
   readonly atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
-  /**
-   * The time of the slowest request that no rule matches, among those sent while the breaker opens, in milliseconds.
-   */
-  readonly controlMs: number;
   /** The answers while the breaker is open. */
   readonly then: Record<"open" | "closed" | "local", Seen[]>;
-  /**
-   * The time that a decision adds to a request while the breaker is open. It is the difference of
-   * two medians, in milliseconds.
-   */
-  readonly addedMs: number;
-  /** The median time of a request that no rule matches while the breaker is open. */
-  readonly freeMs: number;
-  /**
-   * The time from the end of the fault to the next decision, in milliseconds; undefined if it is
-   * longer than 30 s.
-   */
-  readonly recoveredMs: number | undefined;
   /** The number of admitted requests, of several that one client sends at once after the recovery. */
   readonly admittedAfter: number;
   /** The number of requests after the recovery that were decided. */
@@ -51,21 +34,23 @@ export interface Observed {
   readonly log: string[];
 }
 
-const ROUNDS = 40;
-const RECOVERY_MS = 30_000;
-/** If no log line arrives for this time, all lines have arrived. */
-const QUIET_MS = 200;
+const ROUNDS = 30;
+/** The longest time for which Weir suppresses a line about an outage after another outage. */
+const OUTAGE_INTERVAL_MS = 10_000;
 let clients = 0;
 
 /** Causes a fault, ends it, and observes its effects, with new clients for each fault. */
 export async function observe<Environment>(
-  { environment, url, logs }: Setting<Environment>,
+  { environment, worker }: Setting<Environment>,
   fault: Fault<Environment>,
 ): Promise<Observed> {
+  const { url } = worker;
+  const isLate = fault.cause === "timeout";
+  await worker.advance(OUTAGE_INTERVAL_MS);
   // The first request of an isolate is slower than later requests, and Redis may not have the
   // script yet.
-  await recovery(url);
-  const logged = logs().length;
+  await recovery(worker);
+  const logged = (await worker.allLogs()).length;
   const client = newClient();
   const before = await Promise.all([
     see(url, PATHS.open, client),
@@ -80,12 +65,12 @@ export async function observe<Environment>(
   }
   try {
     await fault.begin(environment);
-    const { result: first, controlMs } = await besideControl(url, PATHS.free, () =>
-      Promise.all(
-        [PATHS.open, PATHS.closed, PATHS.local, PATHS.closedOverLocal, PATHS.localOverOpen]
-          .slice(0, FAILURES_TO_OPEN)
-          .map((path) => see(url, path, newClient())),
-      ),
+    const first = await answered(
+      worker,
+      [PATHS.open, PATHS.closed, PATHS.local, PATHS.closedOverLocal, PATHS.localOverOpen]
+        .slice(0, FAILURES_TO_OPEN)
+        .map((path) => see(url, path, newClient())),
+      isLate,
     );
     const [open, closed, local, closedOverLocal, localOverOpen] = first as [
       Seen,
@@ -94,21 +79,17 @@ export async function observe<Environment>(
       Seen,
       Seen,
     ];
-    const { addedMs, freeMs, ...then } = await whileOpen(url);
+    const then = await whileOpen(worker, isLate);
     await end();
-    const recoveredMs = await recovery(url);
+    await recovery(worker);
     const { admitted, sent } = await burst(url);
     return {
       before,
       atFirst: { open, closed, local, closedOverLocal, localOverOpen },
-      controlMs,
       then,
-      addedMs,
-      freeMs,
-      recoveredMs,
       admittedAfter: admitted,
       sentAfter: sent,
-      log: await settled(() => faultsIn(logs().slice(logged)), fault.cause !== undefined),
+      log: faultsIn((await worker.allLogs()).slice(logged)),
     };
   } finally {
     await end();
@@ -121,34 +102,46 @@ function faultsIn(lines: readonly string[]): string[] {
 }
 
 /**
- * Sends requests one after the other. After each of them, it sends a request that no rule matches,
- * to compare the times.
+ * Waits until all these requests are answered.
+ *
+ * @param isLate whether they are answered only at their deadline. Otherwise no time passes
  */
-async function whileOpen(url: URL) {
+async function answered(
+  worker: FaultyWorker,
+  requests: readonly Promise<Seen>[],
+  isLate: boolean,
+): Promise<Seen[]> {
+  let isOver = false;
+  const all = Promise.all(requests).finally(() => {
+    isOver = true;
+  });
+  while (isLate && !isOver) {
+    // The origin answers before time passes.
+    for (let turn = 0; turn < 3; turn++) await send(worker.url, PATHS.free);
+    if (!isOver) await worker.advance(TIMEOUT_MS / CHECKS_PER_DEADLINE);
+  }
+  return await all;
+}
+
+/** Sends requests one after the other. The first calls of a store that is late open the breaker. */
+async function whileOpen(worker: FaultyWorker, isLate: boolean): Promise<Observed["then"]> {
   const seen: Record<"open" | "closed" | "local", Seen[]> = { open: [], closed: [], local: [] };
-  const [limited, free]: [number[], number[]] = [[], []];
   // All requests come from one client, so the `local` rule admits only two of them in this isolate.
   const client = newClient();
   for (let round = 0; round < ROUNDS; round++) {
     const kind = (["open", "closed", "local"] as const)[round % 3] as "open";
-    const answer = await see(url, PATHS[kind], client);
-    seen[kind].push(answer);
-    limited.push(answer.ms);
-    free.push((await see(url, PATHS.free, client)).ms);
+    seen[kind].push(...(await answered(worker, [see(worker.url, PATHS[kind], client)], isLate)));
   }
-  const freeMs = median(free);
-  return { ...seen, addedMs: median(limited) - freeMs, freeMs };
+  return seen;
 }
 
-async function recovery(url: URL): Promise<number | undefined> {
-  const endedAt = performance.now();
+/** Waits until Weir calls the store again and decides. */
+async function recovery(worker: FaultyWorker): Promise<void> {
   const client = newClient();
-  while (performance.now() - endedAt < RECOVERY_MS) {
-    const { isDecided } = await see(url, PATHS.closed, client);
-    if (isDecided) return performance.now() - endedAt;
-    await delay(50);
-  }
-  return undefined;
+  await vi.waitFor(async () => {
+    await worker.advance(PAUSE_MS);
+    expect((await see(worker.url, PATHS.closed, client)).isDecided).toBe(true);
+  }, PATIENCE);
 }
 
 /** Sends one and a half times as many requests as the limit allows, at the same time. */
@@ -163,37 +156,16 @@ async function burst(url: URL): Promise<{ admitted: number; sent: number }> {
 }
 
 async function see(url: URL, path: string, client: string): Promise<Seen> {
-  const sentAt = performance.now();
   const { status, headers }: Answer = await send(url, path, {
     headers: { "CF-Connecting-IP": client },
   });
   const isDecided = headers.ratelimit !== undefined;
-  return { status, isDecided, ms: performance.now() - sentAt };
+  return { status, isDecided, ms: Number(headers["x-took"]) };
 }
 
 function newClient(): string {
   clients += 1;
   return `198.18.${(process.pid % 100) + (clients >>> 8)}.${clients & 255}`;
-}
-
-/**
- * Waits until no more log lines arrive, because lines arrive shortly after the answers. Returns all
- * lines.
- *
- * @param wasOpen whether the breaker was open, so that a line must tell that it has closed
- */
-async function settled(read: () => readonly string[], wasOpen: boolean): Promise<string[]> {
-  const isComplete = (lines: readonly string[]) =>
-    !wasOpen || lines.some((line) => line.includes('"closed"'));
-  const waitingSince = performance.now();
-  let lines = read();
-  for (;;) {
-    await delay(QUIET_MS);
-    const more = read();
-    const isQuiet = more.length === lines.length && isComplete(more);
-    if (isQuiet || performance.now() - waitingSince > PATIENCE.timeout) return [...more];
-    lines = more;
-  }
 }
 
 export function median(values: readonly number[]): number {
