@@ -11,7 +11,8 @@ import { accessLine, countedLines, logFolder, readLogs } from "./log-folder.ts";
 
 const logOf = logFolder();
 const LINE = accessLine("192.0.2.1", "10:00:00");
-const MANY = Array.from({ length: 50_000 }, (_, index) => {
+const COUNT = 20_000;
+const MANY = Array.from({ length: COUNT }, (_, index) => {
   const parts = [10, Math.floor(index / 1000), Math.floor((index % 1000) / 17)];
   const time = parts.map((part) => String(part).padStart(2, "0")).join(":");
   return `${accessLine(`192.0.2.${(index * 7919) % 251}`, time)}\n`;
@@ -66,7 +67,7 @@ describe("a damaged log", () => {
     const bytes = gzipSync(MANY);
     const file = await logOf("cut.gz", bytes.subarray(0, bytes.length >> 1));
     const { requests, progress } = await readLogs([file]);
-    expect(requests.length).toBeGreaterThan(10_000);
+    expect(requests.length).toBeGreaterThan(COUNT / 5);
     expect(progress.notes).toEqual([
       `${file} was read only up to an error: its compressed data ends too early.`,
     ]);
@@ -78,7 +79,7 @@ describe("a damaged log", () => {
     const bytes = gzipSync(MANY);
     bytes.fill(0xff, bytes.length >> 1);
     const { requests, progress } = await readLogs([await logOf("damaged.gz", bytes)]);
-    expect(requests.length).toBeGreaterThan(10_000);
+    expect(requests.length).toBeGreaterThan(COUNT / 5);
     expect(progress.notes).toEqual([expect.stringContaining("was read only up to an error: ")]);
     expect(countedLines(progress)).toBe(progress.lines);
   });
@@ -93,8 +94,8 @@ describe("a damaged log", () => {
   it.each([
     ["a line over 64 KiB", `${LINE}\n${"x".repeat(70_000)}\n${LINE}\n`, "is longer than 64 KiB"],
     [
-      "a line of 64 MiB that decompresses from few bytes",
-      gzipSync(`${LINE}\n${"x".repeat(2 ** 26)}\n${LINE}`),
+      "a line of 16 MiB that decompresses from few bytes",
+      gzipSync(`${LINE}\n${"x".repeat(2 ** 24)}\n${LINE}`),
       "is longer than 64 KiB",
     ],
     ["NUL bytes, as after a crash", `${LINE}\n${"\0".repeat(500)}\n${LINE}\n`, "has no fields"],
@@ -135,7 +136,7 @@ describe("a consumer that stops", () => {
     await batches.return?.();
     await expect(readLogs([...files, "no/such.log"])).rejects.toThrow("no such file");
     expect(await openFiles()).toBe(before);
-    expect(logs.progress.lines).toBeLessThan(150_000);
+    expect(logs.progress.lines).toBeLessThan(3 * COUNT);
   });
 });
 
@@ -171,13 +172,13 @@ describe("the standard input", () => {
 
   it("is read to its end, plain or compressed, beside files", async () => {
     const file = await logOf("beside", MANY);
-    expect(await run(MANY)).toEqual({ requests: 50_000, read: MANY.length });
-    expect(await run(gzipSync(MANY), [file])).toMatchObject({ requests: 100_000 });
+    expect(await run(MANY)).toEqual({ requests: COUNT, read: MANY.length });
+    expect(await run(gzipSync(MANY), [file])).toMatchObject({ requests: 2 * COUNT });
   });
 
   it("does not keep the program running when the consumer stops, or when a file cannot be read", async () => {
     const { requests } = await run(MANY, [], "yes");
-    expect(requests).toBeLessThan(50_000);
+    expect(requests).toBeLessThan(COUNT);
     await expect(run(MANY, ["no/such.log"])).rejects.toThrow("no such file");
   });
 });

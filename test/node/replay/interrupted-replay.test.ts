@@ -44,7 +44,7 @@ async function interrupt(...args: string[]) {
   return { code, stdout, stderr };
 }
 
-describe("weir replay, interrupted by Ctrl-C while standard input is open", () => {
+describe.concurrent("weir replay, interrupted by Ctrl-C while standard input is open", () => {
   it("prints the report of what it has read, marked as partial, and exits with 130", async () => {
     const { code, stdout, stderr } = await interrupt("--json");
     expect({ code, stderr }).toEqual({ code: 130, stderr: "" });
@@ -67,7 +67,7 @@ describe("weir replay, interrupted by Ctrl-C while standard input is open", () =
   });
 });
 
-describe.each(["replay", "suggest"])(
+describe.concurrent.each(["replay", "suggest"])(
   "weir %s, interrupted before the first bytes come",
   (command) => {
     it("prints one JSON document, and exits with 130", async () => {
