@@ -34,6 +34,11 @@ beforeAll(async () => {
       };
       export { ControlObject, CounterObject };
     `,
+    // The isolate learns of overrides at its next upload.
+    constants: {
+      "src/control/protocol.ts": { UPLOAD_INTERVAL_MS: 200 },
+      "src/control/control-link.ts": { MIN_DELAY_MS: 50 },
+    },
     vars: { WEIR_ADMIN_TOKEN: TOKEN, WEIR_ADMIN_READ_TOKEN: READ_TOKEN },
   });
 });

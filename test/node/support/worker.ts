@@ -1,5 +1,10 @@
 import { Miniflare, type MiniflareOptions } from "miniflare";
-import { isolatedWeirModule, weirModule, workerConfig } from "../../../dev/workerd.ts";
+import {
+  type Constants,
+  isolatedWeirModule,
+  weirModule,
+  workerConfig,
+} from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 
 /**
@@ -32,6 +37,8 @@ export interface WorkerOptions {
    * @default a module that exports `weir(defineConfig(config))`
    */
   readonly main?: string;
+  /** Values that replace constants of Weir, such as shorter intervals. Only a Worker with a `main` can have them. */
+  readonly constants?: Constants;
 }
 
 export interface RunningWorker {
@@ -114,7 +121,7 @@ type Case = WorkerOptions & { readonly index: number };
 
 /** Returns the Worker of an isolate, and the Workers that it calls. */
 async function workersOf(name: string, cases: readonly Case[]): Promise<Worker[]> {
-  const [{ main, zone } = {}] = cases;
+  const [{ main, zone, constants } = {}] = cases;
   const source = main ?? mainModule(cases);
   const others: Worker[] = [];
   const env: Bindings = {};
@@ -148,7 +155,7 @@ async function workersOf(name: string, cases: readonly Case[]): Promise<Worker[]
     config: {
       ...workerConfig(name, {
         "main.mjs": source,
-        "weir.mjs": await (main ? weirModule() : isolatedWeirModule()),
+        "weir.mjs": await (main ? weirModule(constants) : isolatedWeirModule()),
       }),
       env,
       exports,
