@@ -9,20 +9,23 @@ import { type Outgoing, open, send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { HOST, WAYS } from "../support/ways.ts";
 import * as websocket from "../support/websocket.ts";
-import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { type RunningWorker, startWorkers } from "../support/worker.ts";
 
 const CONFIG: ConfigInput = { rules: [{ name: "all", limit: 1_000_000, window: "1h" }] };
 const TEXT = "It is what it is. ".repeat(1000);
 
 let origin: Origin;
+let workers: readonly RunningWorker[];
 let worker: RunningWorker;
 
 beforeAll(async () => {
   origin = await startOrigin();
   origin.onUpgrade(websocket.echoFrames);
+  workers = await startWorkers(WAYS.map(({ options }) => options(origin, CONFIG)));
 });
 
 afterAll(async () => {
+  await workers[0]?.stop();
   await origin.stop();
 });
 
@@ -30,13 +33,9 @@ function sendToHost(path: string, outgoing: Outgoing = {}) {
   return send(worker.url, path, { ...outgoing, headers: { Host: HOST, ...outgoing.headers } });
 }
 
-describe.each(WAYS)("a response through $way", ({ options }) => {
-  beforeAll(async () => {
-    worker = await startWorker(options(origin, CONFIG));
-  });
-
-  afterAll(async () => {
-    await worker.stop();
+describe.each(WAYS)("a response through $way", ({ way }) => {
+  beforeAll(() => {
+    worker = workers[WAYS.findIndex((each) => each.way === way)] as RunningWorker;
   });
 
   it.each([200, 201, 226, 400, 404, 429, 500, 503, 599])("keeps status %d", async (status) => {

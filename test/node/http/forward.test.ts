@@ -10,7 +10,7 @@ import { open, send } from "../support/client.ts";
 import { type Origin, type Received, startOrigin } from "../support/origin.ts";
 import { HOST, WAYS } from "../support/ways.ts";
 import { echoFrames, HANDSHAKE, TEXT, writeFrame } from "../support/websocket.ts";
-import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { type RunningWorker, startWorkers } from "../support/worker.ts";
 
 const CONFIG: ConfigInput = {
   rules: [
@@ -20,6 +20,7 @@ const CONFIG: ConfigInput = {
 };
 
 let origin: Origin;
+let workers: readonly RunningWorker[];
 let worker: RunningWorker;
 /**
  * The names of the header fields that the origin received, for each request to switch protocols.
@@ -32,9 +33,11 @@ beforeAll(async () => {
     upgrades.push(Object.keys(incoming.headers));
     echoFrames(incoming, socket);
   });
+  workers = await startWorkers(WAYS.map(({ options }) => options(origin, CONFIG)));
 });
 
 afterAll(async () => {
+  await workers[0]?.stop();
   await origin.stop();
 });
 
@@ -42,13 +45,9 @@ function lastReceived(): Received {
   return origin.received.at(-1) as Received;
 }
 
-describe.each(WAYS)("a request through $way", ({ options, host }) => {
-  beforeAll(async () => {
-    worker = await startWorker(options(origin, CONFIG));
-  });
-
-  afterAll(async () => {
-    await worker.stop();
+describe.each(WAYS)("a request through $way", ({ way, host }) => {
+  beforeAll(() => {
+    worker = workers[WAYS.findIndex((each) => each.way === way)] as RunningWorker;
   });
 
   it.each([
