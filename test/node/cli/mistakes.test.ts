@@ -19,81 +19,60 @@ const RATE_LIMIT = (name: string) =>
   `[[ratelimits]]\nname = "${name}"\nnamespace_id = "1"\nsimple = { limit = 5, period = 60 }\n`;
 const vars = (text: string) => `[vars]\n${text}\n`;
 
-/** A mistake, the files with it, the code of its finding, and words of the cure. */
-type Mistake = readonly [
-  title: string,
-  files: Files,
-  severity: "fault" | "warning",
-  code: string,
-  ...cure: string[],
-];
+/** A mistake, the files with it, and the severity and the code of its finding. */
+type Mistake = readonly [title: string, files: Files, severity: "fault" | "warning", code: string];
 
 const wrangler = (...parts: string[]): Files => ({ "wrangler.toml": parts.join("") });
 
 const DEPLOYMENT: readonly Mistake[] = [
-  [
-    "no COUNTERS",
-    wrangler(HEAD, ROUTE),
-    "fault",
-    "counters-unbound",
-    'name = "COUNTERS"',
-    "UPSTASH_REDIS_REST_URL",
-  ],
+  ["no COUNTERS", wrangler(HEAD, ROUTE), "fault", "counters-unbound"],
   [
     "no COUNTERS in an environment, because environments do not inherit bindings",
     wrangler(HEAD, ROUTE, COUNTERS, "[env.staging]\n"),
     "fault",
     "counters-unbound",
-    "environments do not inherit",
   ],
   [
     "a binding of counters with another name",
     wrangler(HEAD, ROUTE, COUNTERS.replace('"COUNTERS"', '"COUNTER"')),
     "fault",
     "counters-unbound",
-    'name = "COUNTERS" in place of name = "COUNTER"',
   ],
   [
     "a misspelt var",
     wrangler(HEAD, ROUTE, vars('WIER_MODE = "shadow"'), COUNTERS),
     "warning",
     "var-misspelt",
-    "Write WEIR_MODE",
   ],
   [
     "a var in lower case",
     wrangler(HEAD, ROUTE, vars('weir_prefix = "a"'), COUNTERS),
     "warning",
     "var-misspelt",
-    "Write WEIR_PREFIX",
   ],
   [
     'no COUNTERS although the store is "durable-object"',
     { [RULES]: config({ store: "durable-object" }), ...wrangler(HEAD, ROUTE, UPSTASH) },
     "fault",
     "counters-unbound",
-    'class_name = "CounterObject"',
   ],
   [
     "new_classes instead of new_sqlite_classes",
     wrangler(HEAD, ROUTE, COUNTERS.replace("new_sqlite_classes", "new_classes")),
     "fault",
     "migration-without-sqlite",
-    'new_sqlite_classes = ["CounterObject"]',
   ],
   [
     "another name for the binding of the statistics",
     wrangler(HEAD, ROUTE, COUNTERS, CONTROL.replace("WEIR_CONTROL", "CONTROL")),
     "warning",
     "control-unbound",
-    'name = "WEIR_CONTROL"',
   ],
   [
     "a token for operators, but no binding of the statistics",
     wrangler(HEAD, ROUTE, COUNTERS, '[secrets]\nrequired = ["WEIR_ADMIN_TOKEN"]\n'),
     "warning",
     "control-unbound",
-    'which environments do not inherit, add a migration with a new tag and new_sqlite_classes = ["ControlObject"], and write export',
   ],
   [
     "statistics that are bound at the top level only",
@@ -106,14 +85,12 @@ const DEPLOYMENT: readonly Mistake[] = [
     ),
     "warning",
     "control-unbound",
-    "which environments do not inherit, and write export",
   ],
   [
     "an origin binding that is not bound",
     { [RULES]: config({ origin: { binding: "API" } }), ...wrangler(HEAD, ROUTE, COUNTERS) },
     "fault",
     "origin-unbound",
-    'binding = "API"',
   ],
   [
     "an origin binding that is bound in another environment only",
@@ -129,7 +106,6 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "fault",
     "origin-unbound",
-    "Copy the binding from the top level",
   ],
   [
     "an origin binding to the Worker itself",
@@ -139,30 +115,15 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "fault",
     "origin-loop",
-    "Write the name of the Worker behind Weir as the service of API",
   ],
   [
     "a native limiter that is not bound",
     { [RULES]: config(NATIVE), ...wrangler(HEAD, ROUTE, COUNTERS, RATE_LIMIT("OTHER")) },
     "fault",
     "native-limiter-unbound",
-    'name = "NATIVE"',
   ],
-  [
-    "a custom domain without an origin",
-    wrangler(HEAD, DOMAIN, COUNTERS),
-    "fault",
-    "no-origin",
-    "Set ORIGIN_URL",
-  ],
-  [
-    "no route and no origin",
-    wrangler(HOST, COUNTERS),
-    "fault",
-    "no-origin",
-    "Set ORIGIN_URL",
-    "secrets.required",
-  ],
+  ["a custom domain without an origin", wrangler(HEAD, DOMAIN, COUNTERS), "fault", "no-origin"],
+  ["no route and no origin", wrangler(HOST, COUNTERS), "fault", "no-origin"],
   [
     "an origin only at the top level, because environments do not inherit vars",
     wrangler(
@@ -175,14 +136,12 @@ const DEPLOYMENT: readonly Mistake[] = [
     ),
     "fault",
     "no-origin",
-    "Set ORIGIN_URL in the vars of this environment too, as in the top level",
   ],
   [
     "an ORIGIN_URL without its scheme",
     wrangler(HEAD, DOMAIN, COUNTERS, vars('ORIGIN_URL = "origin.example.com"')),
     "fault",
     "origin-url-invalid",
-    "https://origin.example.com",
   ],
   ...[
     "http://localhost:3000",
@@ -203,8 +162,6 @@ const DEPLOYMENT: readonly Mistake[] = [
       wrangler(HEAD, DOMAIN, COUNTERS, vars(`ORIGIN_URL = "${url}"`)),
       "warning",
       "private-origin",
-      "Write the public host name",
-      `ORIGIN_URL=${new URL(url).origin} in .dev.vars`,
     ],
   ),
   [
@@ -215,7 +172,6 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "warning",
     "private-origin",
-    "Write the public host name",
   ],
   [
     "an origin of one host on the author's machine",
@@ -225,35 +181,30 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "warning",
     "private-origin",
-    "Write the public host name",
   ],
   [
     "an ORIGIN_URL that is the Worker's own domain",
     wrangler(HEAD, DOMAIN, COUNTERS, vars('ORIGIN_URL = "https://shop.example.com/"')),
     "fault",
     "origin-loop",
-    "a host name that does not lead to this Worker",
   ],
   [
     "an old compatibility date",
     wrangler(HEAD.replace("2026-11-01", "2023-01-01"), ROUTE, COUNTERS),
     "fault",
     "compatibility-date",
-    'compatibility_date = "2024-10-14"',
   ],
   [
     "a compatibility date before the first one with which requests share calls",
     wrangler(HEAD.replace("2026-11-01", "2021-12-01"), ROUTE, UPSTASH),
     "fault",
     "compatibility-date",
-    'compatibility_date = "2024-10-14"',
   ],
   [
     "a Redis URL of another protocol",
     wrangler(HEAD, ROUTE, vars('UPSTASH_REDIS_REST_URL = "rediss://a.upstash.io:6379"')),
     "fault",
     "upstash-url-invalid",
-    "REST URL",
   ],
   [
     "a token in vars",
@@ -266,14 +217,12 @@ const DEPLOYMENT: readonly Mistake[] = [
     ),
     "warning",
     "secret-in-vars",
-    "wrangler secret put",
   ],
   [
     'secrets that a deploy does not require, with store: "upstash"',
     { [RULES]: config({ store: "upstash" }), ...wrangler(HEAD, ROUTE) },
     "warning",
     "secret-not-required",
-    '"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"',
   ],
   [
     "a secret of a rule that a deploy does not require",
@@ -283,7 +232,6 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "warning",
     "secret-not-required",
-    '"INTERNAL"',
   ],
   [
     "a secret of a rule in vars",
@@ -293,7 +241,6 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "warning",
     "secret-in-vars",
-    "Remove it from vars",
   ],
   [
     "a secret of tokens that a deploy does not require",
@@ -303,35 +250,30 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "warning",
     "secret-not-required",
-    '"JWT_SECRET"',
   ],
   [
     "a key secret that is too short",
     wrangler(HEAD, ROUTE, COUNTERS, vars('WEIR_KEY_SECRET = "s3cret-token"')),
     "fault",
     "key-secret-short",
-    "openssl rand -base64 32",
   ],
   [
     "a prefix with a colon",
     wrangler(HEAD, ROUTE, COUNTERS, vars('WEIR_PREFIX = "shop:staging"')),
     "fault",
     "prefix-invalid",
-    'WEIR_PREFIX = "weir-',
   ],
   [
     "a misspelt mode",
     wrangler(HEAD, ROUTE, COUNTERS, vars('WEIR_MODE = "of"')),
     "fault",
     "mode-invalid",
-    'WEIR_MODE = "off"',
   ],
   [
     "all rules in shadow mode",
     wrangler(HEAD, ROUTE, COUNTERS, vars('WEIR_MODE = "shadow"')),
     "warning",
     "rules-not-enforced",
-    "Remove WEIR_MODE from vars",
   ],
   [
     "environments that share the counters of one database",
@@ -343,21 +285,18 @@ const DEPLOYMENT: readonly Mistake[] = [
     ),
     "warning",
     "shared-prefix",
-    'WEIR_PREFIX = "weir-staging"',
   ],
   [
     "a route that an environment inherits",
     wrangler(HEAD, ROUTE, COUNTERS, "[env.staging]\n"),
     "warning",
     "same-route",
-    "routes = []",
   ],
   [
     'store: "memory"',
     { [RULES]: config({ store: "memory" }), ...wrangler(HEAD, ROUTE, COUNTERS) },
     "warning",
     "memory-store",
-    '"durable-object"',
   ],
   [
     "a migration with the older storage, in an environment",
@@ -370,9 +309,8 @@ const DEPLOYMENT: readonly Mistake[] = [
     ),
     "fault",
     "migration-without-sqlite",
-    "new_sqlite_classes",
   ],
-  ["a broken wrangler.toml", wrangler(HEAD, "[vars\n"), "fault", "wrangler-unread", "Correct the"],
+  ["a broken wrangler.toml", wrangler(HEAD, "[vars\n"), "fault", "wrangler-unread"],
 ];
 
 const RULE_MISTAKES: readonly Mistake[] = [
@@ -381,7 +319,6 @@ const RULE_MISTAKES: readonly Mistake[] = [
     { [RULES]: config({}, { window: 60_000 }) },
     "warning",
     "milliseconds",
-    'write "1m"',
   ],
   [
     "a limit that denies nothing beside another one",
@@ -400,42 +337,31 @@ const RULE_MISTAKES: readonly Mistake[] = [
     },
     "warning",
     "limit-never-binds",
-    "remove 2000 per 1h",
   ],
-  [
-    "a cost above the limit",
-    { [RULES]: config({}, { cost: 10 }) },
-    "fault",
-    "cost-above-limit",
-    "as high as the cost",
-  ],
+  ["a cost above the limit", { [RULES]: config({}, { cost: 10 }) }, "fault", "cost-above-limit"],
   [
     "a ban that is shorter than the window",
     { [RULES]: config({}, { ban: "10s" }) },
     "warning",
     "ban-shorter-than-window",
-    "longer than the window",
   ],
   [
     "an exempt network of all addresses",
     { [RULES]: config({}, { exempt: { ips: ["0.0.0.0/0"] } }) },
     "fault",
     "exempts-everybody",
-    "remove the entry",
   ],
   [
     "an exempt network of half of all addresses",
     { [RULES]: config({}, { exempt: { ips: ["128.0.0.0/1"] } }) },
     "warning",
     "exempts-many",
-    "your own systems",
   ],
   [
     "a misspelt method",
     { [RULES]: config({}, { match: { methods: ["PSOT"] } }) },
     "warning",
     "unknown-method",
-    'Write "POST"',
   ],
   ...["/users/[id]", "/blog/[...slug]", "/users/<int:id>", "/users/$id"].map(
     (path): Mistake => [
@@ -443,7 +369,6 @@ const RULE_MISTAKES: readonly Mistake[] = [
       { [RULES]: config({}, { match: { paths: [path] } }) },
       "warning",
       "path-notation",
-      "Write a parameter as :id",
     ],
   ),
   [
@@ -451,48 +376,60 @@ const RULE_MISTAKES: readonly Mistake[] = [
     { [RULES]: config({}, { key: "header:cf-connecting-ip" }) },
     "warning",
     "made-up-keys",
-    'Write key: "ip"',
   ],
-  ["no rules", { [RULES]: '{ "rules": [] }' }, "warning", "no-rules", "Add a rule"],
+  ["no rules", { [RULES]: '{ "rules": [] }' }, "warning", "no-rules"],
   [
     "ALL in place of every method",
     { [RULES]: config({}, { match: { methods: ["ALL"] } }) },
     "warning",
     "unknown-method",
-    "Leave methods out",
   ],
   [
     "no rule that is enforced",
     { [RULES]: config({}, { mode: "shadow" }) },
     "warning",
     "nothing-enforced",
-    'remove mode: "shadow"',
   ],
   [
     "only rules that mark",
     { [RULES]: config({}, { mode: "mark" }) },
     "warning",
     "nothing-enforced",
-    "add a rule that is enforced",
   ],
 ];
+
+/** The reports about all mistakes, by their titles. */
+const reports = new Map(
+  await Promise.all(
+    [...DEPLOYMENT, ...RULE_MISTAKES].map(async ([title, files]) => {
+      const all = { [RULES]: config(), "worker.ts": WORKER, ...files };
+      return [title, await checkFolder(all)] as const;
+    }),
+  ),
+);
 
 describe.each<[string, readonly Mistake[]]>([
   ["a deployment", DEPLOYMENT],
   ["valid rules", RULE_MISTAKES],
-])("check finds a mistake in %s, and names the cure:", (_, mistakes) => {
-  test.for(mistakes)("%s", async ([, files, severity, code, ...cure]) => {
-    const all = { [RULES]: config(), "worker.ts": WORKER, ...files };
-    const { findings, isFatal, text } = await checkFolder(all);
-    const finding = findings.find((each) => each.code === code);
-    expect(findings.map((each) => each.code)).toContain(code);
-    expect(finding?.severity).toBe(severity);
-    for (const words of cure) expect(finding?.cure).toContain(words);
-    expect(text).toContain(finding?.cure);
+])("check finds a mistake in %s:", (_, mistakes) => {
+  test.for(mistakes)("%s", ([title, , severity, code]) => {
+    const { findings = [], isFatal, text } = reports.get(title) ?? {};
+    expect(findings).toContainEqual(expect.objectContaining({ code, severity }));
+    for (const { cure = "" } of findings) expect(text).toContain(cure);
     expect(text).not.toContain("is ok");
     expect(text).not.toContain("s3cret-token");
     expect(isFatal).toBe(findings.some((each) => each.severity === "fault"));
   });
+});
+
+test("mistakes.txt has the findings about all mistakes", async () => {
+  const texts = [...reports].map(([title, { text }]) => {
+    const findings = text
+      .split("\n")
+      .filter((line) => /^( {2}|[\w.]+(, environment .*)?$)/.test(line));
+    return [`### ${title}`, ...findings, ""].join("\n");
+  });
+  await expect(texts.join("\n")).toMatchFileSnapshot("mistakes.txt");
 });
 
 const PUBLIC = 'ORIGIN_URL = "https://origin.example.com"';
