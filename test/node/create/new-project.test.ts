@@ -1,11 +1,12 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { unstable_readConfig } from "wrangler";
 import { STORES } from "../../../create/src/fields.ts";
 import { type ProjectOptions, projectFiles, writeFiles } from "../../../create/src/new-project.ts";
 import { CURRENT } from "../../../create/src/versions.ts";
 import { callWeir } from "../cli/run-weir.ts";
-import { buildPackage, emptyFolder, installPackage, linkPackages, runIn } from "./project.ts";
+import { buildPackage, emptyFolder, linkPackages, runIn } from "./project.ts";
 
 const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
   texts: {
@@ -20,71 +21,78 @@ const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
   packageManager: "npm",
 };
 
-let built: Awaited<ReturnType<typeof emptyFolder>>;
+const TEMPLATES = ["route", "custom-domain", "service"] as const;
+/** A project for a custom domain has the same code as a project for a route. */
+const WITH_OWN_CODE = ["route", "service"] as const;
 
-beforeAll(async () => {
-  built = await emptyFolder();
-  await buildPackage(built.path);
-});
-
-afterAll(() => built[Symbol.asyncDispose]());
-
-describe.each(["route", "custom-domain", "service"] as const)("a project for a %s", (template) => {
+describe("a new project", () => {
+  /** A folder with the packages, and with one project for each template. */
   let folder: Awaited<ReturnType<typeof emptyFolder>>;
+  const pathOf = (template: ProjectOptions["template"]) => join(folder.path, template);
 
   beforeAll(async () => {
     folder = await emptyFolder();
-    const files = await projectFiles({ ...OPTIONS, template, store: "durable-object" });
-    await writeFiles(folder.path, files);
     await linkPackages(folder.path);
-    await installPackage(folder.path, built.path);
+    await rm(join(folder.path, "node_modules/edge-weir"));
+    await buildPackage(join(folder.path, "node_modules/edge-weir"));
+    for (const template of TEMPLATES) {
+      // vitest refuses projects of one name.
+      const texts = { ...OPTIONS.texts, name: `limits-${template}` };
+      const files = await projectFiles({ ...OPTIONS, texts, template, store: "durable-object" });
+      await writeFiles(pathOf(template), files);
+    }
   });
 
   afterAll(() => folder[Symbol.asyncDispose]());
 
-  it("passes weir check --strict, with no warning", async () => {
-    const args = ["check", "--strict"];
-    // One of the three projects starts the command as its users do.
-    const { code, output } =
-      template === "route"
-        ? await runIn(folder.path, "weir", args)
-        : await callWeir(args, folder.path).then(({ code, stdout, stderr }) => ({
-            code,
-            output: stdout + stderr,
-          }));
-    expect(output).toContain("weir.config.ts is ok: 2 rules.");
-    expect(output).not.toContain("warning");
+  it.each(TEMPLATES)("passes weir check --strict, with no warning: %s", async (template) => {
+    const { code, stdout, stderr } = await callWeir(["check", "--strict"], pathOf(template));
+    expect(stdout).toContain("weir.config.ts is ok: 2 rules.");
+    expect(stdout + stderr).not.toContain("warning");
     expect(code).toBe(0);
   });
 
-  // A project for a custom domain has the same code as a project for a route.
-  if (template !== "custom-domain") {
-    it("has no type errors", async () => {
-      // The project sees Weir's sources here, which have JSX, and not the package's JavaScript.
-      const jsx = ["--jsx", "react-jsx", "--jsxImportSource", "hono/jsx"];
-      expect(await runIn(folder.path, "tsc", jsx)).toEqual({ code: 0, output: "" });
-    });
+  it("has no type errors", async () => {
+    const args = ["--build", ...WITH_OWN_CODE];
+    expect(await runIn(folder.path, "tsc", args)).toEqual({ code: 0, output: "" });
+  });
 
-    it("has tests that pass", async () => {
-      const { code, output } = await runIn(folder.path, "vitest", ["run"]);
-      expect(output).toMatch(/Tests.*3 passed/);
-      expect(code).toBe(0);
-    });
-  }
+  it("has tests that pass", async () => {
+    const config = `export default { test: { projects: ${JSON.stringify(WITH_OWN_CODE)} } };`;
+    await writeFile(join(folder.path, "vitest.config.mjs"), config);
+    const { code, output } = await runIn(folder.path, "vitest", ["run"]);
+    expect(output).toMatch(/Test Files.*2 passed.*Tests.*6 passed/s);
+    expect(code).toBe(0);
+  });
 
   it("can be deployed", async () => {
     const args = ["deploy", "--dry-run", "--env", "production"];
-    const { code, output } = await runIn(folder.path, "wrangler", args);
+    const { code, output } = await runIn(pathOf("route"), "wrangler", args);
+    // The command of [build], as its users start it.
+    expect(output).toContain("weir.config.ts is ok: 2 rules.");
     expect(output).toContain("env.COUNTERS (CounterObject)");
     expect(output).toContain("env.WEIR_PREFIX");
     expect(output).not.toMatch(/warning/i);
     expect(code).toBe(0);
   });
 
-  it("names only the user's hosts, origins and services", async () => {
-    const toml = await readFile(join(folder.path, "wrangler.toml"), "utf8");
+  it.each(TEMPLATES)("has a wrangler.toml without a warning: %s", async (template) => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const config = join(pathOf(template), "wrangler.toml");
+    const { vars, durable_objects } = unstable_readConfig({ config, env: "production" });
+    expect(warn.mock.calls).toEqual([]);
+    warn.mockRestore();
+    expect(vars).toHaveProperty("WEIR_PREFIX");
+    expect(durable_objects.bindings).toContainEqual({
+      name: "COUNTERS",
+      class_name: "CounterObject",
+    });
+  });
+
+  it.each(TEMPLATES)("names only the user's hosts, origins and services: %s", async (template) => {
+    const toml = await readFile(join(pathOf(template), "wrangler.toml"), "utf8");
     expect(toml).not.toMatch(/example\.com|weir-starter|my-api/);
-    expect(toml).toMatch(/^name = "limits"$/m);
+    expect(toml).toContain(`\nname = "limits-${template}"\n`);
     expect(toml).toContain('pattern = "api.shop.example');
     expect(toml).toContain('pattern = "staging-api.shop.example');
   });

@@ -1,15 +1,5 @@
 import { execFile } from "node:child_process";
-import {
-  chmod,
-  cp,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rm,
-  symlink,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -63,13 +53,6 @@ export async function buildPackage(target: string): Promise<void> {
   await promisify(execFile)(join(MODULES, ".bin/tsc"), args);
   const manifest = packageManifest(JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")));
   await writeFile(join(target, "package.json"), JSON.stringify(manifest));
-}
-
-/** Copies a built package into a project, in place of the link to the repository. */
-export async function installPackage(project: string, built: string): Promise<void> {
-  const installed = join(project, "node_modules/edge-weir");
-  await rm(installed, { force: true });
-  await cp(built, installed, { recursive: true });
 }
 
 /** Runs a command of a project, without a terminal and without network. */

@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { linksOf, readPage } from "../docs/pages.ts";
 
@@ -139,6 +140,7 @@ beforeAll(async () => {
   await writeFile(join(project, "package.json"), '{ "type": "module" }');
   await writeFile(join(project, "weir.config.ts"), CONFIG);
   await writeFile(join(project, "worker.ts"), WORKER);
+  await writeFile(join(project, "llm.ts"), LLM);
   await writeFile(join(project, "wrangler.toml"), WRANGLER);
   await writeFile(join(project, "tsconfig.json"), JSON.stringify(TSCONFIG));
 });
@@ -237,11 +239,7 @@ describe("the packed package", () => {
     expect(output).toBe("21 function\n");
   });
 
-  it("has types, which accept a correct project", async () => {
-    expect(await run("tsc", ["-p", "."], project)).toBe("");
-  });
-
-  it("has types, which refuse a value of another type, and the name of no rule", async () => {
+  it("has types, which refuse only a value of another type, and the name of no rule", async () => {
     const mistyped = {
       "other-type.ts": CONFIG.replace('"1m"', "{}"),
       "no-rule.ts": WORKER.replace('rule: "login"', 'rule: "typo"'),
@@ -249,10 +247,9 @@ describe("the packed package", () => {
     const files = Object.entries(mistyped);
     for (const [name, source] of files) await writeFile(join(project, name), source);
     const output = await run("tsc", ["-p", "."], project).catch(({ message }) => message);
-    for (const [name] of files) {
-      expect(output).toMatch(new RegExp(`^${name}.*: error `, "m"));
-      await rm(join(project, name));
-    }
+    const errors = output.split("\n").filter((line) => line.includes("error TS"));
+    const refused = new Set(errors.map((line) => line.split("(")[0]));
+    expect(refused, output).toEqual(new Set(Object.keys(mistyped)));
   });
 
   it("has types with the comments that editors show", async () => {
@@ -285,27 +282,36 @@ describe("the packed package", () => {
   it("has a command that prints the required version on an older Node", async () => {
     const older =
       'data:text/javascript,Object.defineProperty(process.versions,"node",{value:"VERSION"})';
-    const runOn = (version: string) => {
+    const runOn = (version: string, argument = "check") => {
       const options = ["--import", older.replace("VERSION", version)];
-      return run("node", [...options, "node_modules/.bin/weir", "check"], project);
+      return run("node", [...options, "node_modules/.bin/weir", argument], project);
     };
     for (const version of ["8.17.0", "18.20.8", "20.18.3", "21.7.3", "22.0.0"]) {
       await expect(runOn(version)).rejects.toThrow(
         `\nweir needs Node 20.19, or 22.12 and newer, but this is Node ${version}. Install the LTS version`,
       );
     }
-    for (const version of ["20.19.0", "22.12.0"]) expect(await runOn(version)).toContain("is ok");
+    for (const version of ["20.19.0", "22.12.0"]) {
+      expect(await runOn(version, "--version")).toMatch(/^\d+\.\d+\.\d+\n$/);
+    }
   });
 
   it("is bundled by wrangler into a Worker", async () => {
     const args = ["deploy", "--dry-run", "--outdir", "out"];
     expect(await run("wrangler", args, project)).toContain("env.COUNTERS (CounterObject)");
-    const bundle = () => readFile(join(project, "out/worker.js"), "utf8");
-    expect(await bundle()).not.toContain("total_tokens");
-    await writeFile(join(project, "worker.ts"), `${WORKER}\n${LLM}`);
-    await run("tsc", ["-p", "."], project);
-    await run("wrangler", args, project);
-    expect(await bundle()).toContain("total_tokens");
+    const bundle = await readFile(join(project, "out/worker.js"), "utf8");
+    expect(bundle).not.toContain("total_tokens");
+  });
+
+  it("is bundled with the functions about language models only if the Worker imports them", async () => {
+    const { outputFiles } = await build({
+      stdin: { contents: `${WORKER}\n${LLM}`, loader: "ts", resolveDir: project },
+      bundle: true,
+      write: false,
+      format: "esm",
+      external: ["cloudflare:*"],
+    });
+    expect(outputFiles[0]?.text).toContain("total_tokens");
   });
 });
 
@@ -323,6 +329,12 @@ describe("npm install of the repository's git URL", () => {
       await cp(join(folder, "copy", name), join(clone, name), { recursive: true });
     }
     await symlink(MODULES, join(clone, "node_modules"));
+    // The clone would build the same folder once more.
+    const built = JSON.stringify(join(folder, "copy/dist/package"));
+    await writeFile(
+      join(clone, "scripts/build-package.ts"),
+      `import { cpSync } from "node:fs";\ncpSync(${built}, "dist/package", { recursive: true });`,
+    );
     const script = "scripts/package-from-git.mjs";
     await run("node", [script], clone);
     expect(await readdir(join(clone, "cli"))).toContain("weir.ts");
