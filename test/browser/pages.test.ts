@@ -1,14 +1,7 @@
 import type { Page } from "playwright-core";
 import { beforeAll, expect, it, vi } from "vitest";
 import { PATIENCE } from "../patience.ts";
-import {
-  addAxe,
-  describeInBrowser,
-  PAGES,
-  TOKEN,
-  useDashboard,
-  violationsOf,
-} from "./dashboard.ts";
+import { describeInBrowser, PAGES, TOKEN, useDashboard, violationsOf } from "./dashboard.ts";
 import { openDetails } from "./open-details.ts";
 
 const MAX_BYTES = 100 * 1024;
@@ -69,7 +62,6 @@ describeInBrowser("every page of the dashboard", () => {
     "has no fault for axe in the %s theme",
     async (colorScheme) => {
       const page = await dashboard.openLoggedIn({ colorScheme });
-      await addAxe(page);
       const violations: string[] = [];
       for (const path of paths) {
         await page.goto(path);

@@ -9,7 +9,7 @@ import { launchChromium } from "../../dev/chromium.ts";
 import { hostile, withNumbers, withShortLists } from "../node/html/changed.ts";
 import { COMPARISON } from "../node/html/comparison.ts";
 import { EMPTY_REPLAY, replayOf } from "../node/html/fixtures.ts";
-import { addAxe, chromiumPath } from "./dashboard.ts";
+import { chromiumPath } from "./dashboard.ts";
 
 /** Short lists have the same elements as long ones, and axe reads each element. */
 const REPLAY = withShortLists(replayOf(5), 5);
@@ -72,7 +72,6 @@ export function useReports(): ReportBrowser {
       const context = await browser.newContext({ offline: true, ...options });
       contexts.push(context);
       const page = await context.newPage();
-      await addAxe(page);
       page.setDefaultTimeout(15_000);
       const url = pathToFileURL(pathOf(name)).href;
       page.on("pageerror", (error) => complaints.push(`${name}: ${error}`));

@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { unstable_startWorker } from "wrangler";
 import { faultsIn } from "../../src/config/define.ts";
-import { addAxe, chromiumPath, describeInBrowser, useBrowser, violationsOf } from "./dashboard.ts";
+import { chromiumPath, describeInBrowser, useBrowser, violationsOf } from "./dashboard.ts";
 
 const PHONE = { width: 320, height: 640 };
 const PATHS = ["/", "/docs/configuration"];
@@ -50,7 +50,6 @@ describeInBrowser("the website", () => {
     "has no fault for axe in the %s theme",
     async (colorScheme) => {
       const page = await open({ colorScheme });
-      await addAxe(page);
       const violations: string[] = [];
       for (const path of PATHS) {
         await page.goto(path);
