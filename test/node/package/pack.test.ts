@@ -246,7 +246,7 @@ describe("the packed package", () => {
     };
     const files = Object.entries(mistyped);
     for (const [name, source] of files) await writeFile(join(project, name), source);
-    const output = await run("tsc", ["-p", "."], project).catch(({ message }) => message);
+    const output: string = await run("tsc", ["-p", "."], project).catch(({ message }) => message);
     const errors = output.split("\n").filter((line) => line.includes("error TS"));
     const refused = new Set(errors.map((line) => line.split("(")[0]));
     expect(refused, output).toEqual(new Set(Object.keys(mistyped)));

@@ -10,7 +10,7 @@ import type { Store } from "../../../../src/stores/store.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 
 const NOW = Date.now();
-const FLOOD = 1_000_000;
+const FLOOD = 200_000;
 /**
  * The number of groups in one call during the flood, because a call for each group would take too
  * long.
