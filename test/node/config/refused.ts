@@ -301,6 +301,7 @@ const windows = [
   ),
   ...rules("start", "not-allowed", { window: "month", start: { day: 15 } }),
   ...rules("start", "not-allowed", { window: "year", start: "02-30" }),
+  ...rules("start", "not-allowed", { window: "year", start: "00-15" }),
   ...rules("start", "conflict", { window: "month", start: "spread" }),
   ...rules(
     "start",
@@ -378,7 +379,7 @@ const matches = [
   ].flatMap((path) => rules("match.paths[1]", "not-allowed", { match: { paths: ["/ok", path] } })),
   ...inRule("match.paths[0]", "not-allowed", "login", "https://api.example.com/login"),
   ...inRule("match.paths[0]", "not-allowed", "/search?q=1", "/api*", "/:id(\\d+)", /login/, plan),
-  ...inRule("match.countries[0]", "not-allowed", "Germany"),
+  ...inRule("match.countries[0]", "not-allowed", "Germany", "de", "UK", "EU", "XX"),
   ...inRule("match.countries", "not-allowed", "DE"),
   ...inRule("match.asns[0]", "not-allowed", "AS13335"),
   ...inRule("match.bots", "not-allowed", true),
