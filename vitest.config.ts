@@ -4,9 +4,9 @@ import { defineConfig } from "vitest/config";
 import { guideConfigs } from "./dev/vitest-guides.ts";
 
 /**
- * Tests that count the timers or log lines of their isolate, or use the object that all isolates
- * share. These files share an isolate, and run one after the other. All other tests in workerd share
- * one isolate for each worker of Vitest, because workerd takes longer to start than most files to run.
+ * Tests that count the timers or log lines of their isolate, or use the object that all isolates share. They share no
+ * isolate with the other tests in workerd. Each of these two groups shares one isolate for each worker of Vitest,
+ * because workerd takes longer to start than most files to run.
  */
 const ALONE = [
   "test/workerd/deployment-mode.test.ts",
@@ -64,7 +64,6 @@ export default defineConfig({
           name: "workerd-alone",
           setupFiles,
           isolate: false,
-          maxWorkers: 1,
           include: ALONE,
         },
       },
