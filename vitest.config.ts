@@ -15,16 +15,15 @@ const ALONE = [
   "test/workerd/stores/durable-object/open-holds.test.ts",
 ];
 
-/**
- * Tests of tools, pages and packages, and tests that measure time or memory. They need minutes, and
- * `npm run check` runs them.
- */
-const TOOLS = [
-  "test/node/{bench,create,dev,docs,examples,fuzz,package,scripts,soak}/**/*.test.ts",
+/** Tests that measure time or memory. Each has a process of its own, because other tests would change its figures. */
+const MEASURES = [
   "test/node/{llm,request}/linear.test.ts",
   "test/node/{request/tier-time,statistics/memory}.test.ts",
   "test/node/stores/{memory-store-time,isolate/cache-memory}.test.ts",
 ];
+
+/** Tests of tools, pages and packages. They need minutes. `npm run check` runs them and those that measure. */
+const TOOLS = ["test/node/{bench,create,dev,docs,examples,fuzz,package,scripts,soak}/**/*.test.ts"];
 
 const inWorkerd = {
   extends: true as const,
@@ -74,15 +73,20 @@ export default defineConfig({
           environment: "node",
           isolate: false,
           include: ["test/{node,chaos,evasion}/**/*.test.ts"],
-          exclude: TOOLS,
+          exclude: [...TOOLS, ...MEASURES],
         },
       },
-      { extends: true, test: { name: "tools", environment: "node", include: TOOLS } },
+      {
+        extends: true,
+        test: { name: "tools", environment: "node", isolate: false, include: TOOLS },
+      },
+      { extends: true, test: { name: "tools-measures", environment: "node", include: MEASURES } },
       {
         extends: true,
         test: {
           name: "browser",
           environment: "node",
+          isolate: false,
           include: ["test/browser/**/*.test.ts"],
         },
       },

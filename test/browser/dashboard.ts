@@ -142,14 +142,22 @@ export async function logIn(page: Page, token = TOKEN): Promise<void> {
   await page.getByRole("button", { name: "Log in" }).click();
 }
 
-/** Returns the violations that axe finds, each as one line. */
-export async function violationsOf(page: Page): Promise<string[]> {
+/**
+ * Returns the violations that axe finds, each as one line.
+ *
+ * @param rule the only rule to check, such as that of the colours, which are all that two themes differ in
+ * @default all rules
+ */
+export async function violationsOf(page: Page, rule?: "color-contrast"): Promise<string[]> {
   // A page's policy would forbid a script in the page.
   await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() =>
-    (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    }),
+  const { violations } = await page.evaluate(
+    (runOnly) =>
+      (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
+        resultTypes: ["violations"],
+        ...(runOnly && { runOnly }),
+      }),
+    rule && [rule],
   );
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")} ${failureSummary}`),

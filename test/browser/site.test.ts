@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { existsSync, globSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -15,6 +17,20 @@ no request
 192.0.2.9 - - [05/Jan/2026:09:00:30 +0000] "POST /login HTTP/1.1" 200 5 "-" "-"
 `;
 
+beforeAll(async () => {
+  // Vitest has set NODE_ENV for tests. With it, the site would contain the code for development.
+  const env = { ...process.env, NODE_ENV: "production" };
+  const vitepress = "node_modules/vitepress/bin/vitepress.js";
+  await promisify(execFile)(process.execPath, [vitepress, "build", "site"], { env });
+});
+
+it("is built with a page for each page of docs/", () => {
+  const pages = globSync("docs/**/*.md").map((path) => path.replace(/README\.md$/, "index.md"));
+  const built = pages.map((path) => join("dist/site", path.replace(/\.md$/, ".html")));
+  expect(built.length).toBeGreaterThan(20);
+  expect(built.filter((path) => !existsSync(path))).toEqual([]);
+});
+
 describeInBrowser("the website", () => {
   let server: Awaited<ReturnType<typeof unstable_startWorker>>;
   let url: URL;
@@ -23,10 +39,6 @@ describeInBrowser("the website", () => {
 
   beforeAll(async () => {
     if (!chromiumPath) return;
-    // Vitest has set NODE_ENV for tests. With it, the site would contain the code for development.
-    const env = { ...process.env, NODE_ENV: "production" };
-    const vitepress = "node_modules/vitepress/bin/vitepress.js";
-    await promisify(execFile)(process.execPath, [vitepress, "build", "site"], { env });
     server = await unstable_startWorker({
       config: "site/wrangler.toml",
       dev: { server: { hostname: "127.0.0.1", port: 0 }, inspector: false, logLevel: "error" },
@@ -46,19 +58,19 @@ describeInBrowser("the website", () => {
     return page;
   };
 
-  it.each(["light", "dark"] as const)(
-    "has no fault for axe in the %s theme",
-    async (colorScheme) => {
-      const page = await open({ colorScheme });
-      const violations: string[] = [];
-      for (const path of PATHS) {
-        await page.goto(path);
-        if (path === "/") await summaryOf(page).waitFor();
-        violations.push(...(await violationsOf(page)).map((text) => `${path}: ${text}`));
-      }
-      expect(violations).toEqual([]);
-    },
-  );
+  it.each([
+    { colorScheme: "light", rule: undefined },
+    { colorScheme: "dark", rule: "color-contrast" },
+  ] as const)("has no fault for axe in the $colorScheme theme", async ({ colorScheme, rule }) => {
+    const page = await open({ colorScheme });
+    const violations: string[] = [];
+    for (const path of PATHS) {
+      await page.goto(path);
+      if (path === "/") await summaryOf(page).waitFor();
+      violations.push(...(await violationsOf(page, rule)).map((text) => `${path}: ${text}`));
+    }
+    expect(violations).toEqual([]);
+  });
 
   it.each(PATHS)("does not scroll to the side on a phone: %s", async (path) => {
     const page = await open({ viewport: PHONE });
