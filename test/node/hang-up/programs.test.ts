@@ -43,6 +43,7 @@ const MAIN = `
   const config = defineConfig(${JSON.stringify(CONFIG)});
   const app = new Hono();
   let handled = 0;
+  let called = 0;
   app.use(rateLimit(config));
   app.post("/login", async (c) => {
     await scheduler.wait(${SLOW_MS});
@@ -50,8 +51,10 @@ const MAIN = `
     return c.text("no", 401);
   });
   app.get("/login", (c) => c.json(handled));
+  app.get("/called", (c) => c.json(called));
   app.get("/limits/:method/:key", async (c) => {
     const { method, key } = c.req.param();
+    if (method !== "value") called += 1;
     const limits = c.executionCtx.exports.Limits;
     if (method === "take") return c.json(await limits.limit("called", { key }));
     if (method === "give") return c.json(await limits.limit("called", { key, cost: -3 }));
@@ -77,10 +80,9 @@ async function get<Result>(path: string): Promise<Result> {
   return JSON.parse(`${(await send(worker.url, path)).body}`);
 }
 
-/** Resolves when Weir calls Redis. */
-async function nextCall(): Promise<void> {
-  const before = servers.rest.calls();
-  while (servers.rest.calls() === before) await delay(1);
+/** Resolves when the app has begun a further call of the service, which then waits for Redis. */
+async function callAfter(calls: number): Promise<void> {
+  while ((await get<number>("/called")) === calls) await delay(1);
 }
 
 const remaining = async (key: string) =>
@@ -115,9 +117,8 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
     const key = randomUUID();
     for (let times = 0; times < TAKEN; times++) await send(worker.url, `/limits/take/${key}`);
     const cut = { path: `/limits/${method}/${key}` };
-    // If this isolate has leased quota, it perhaps makes no call to Redis. Then the client hangs up
-    // after 500 ms.
-    await hangUp(worker.url, cut, { way, when: Promise.race([nextCall(), delay(500)]) });
+    const calls = await get<number>("/called");
+    await hangUp(worker.url, cut, { way, when: callAfter(calls) });
     await vi.waitFor(async () => expect(await remaining(key)).toBe(rest), PATIENCE);
     expect(worker.logs()).toEqual([]);
   });
