@@ -1,6 +1,22 @@
-import { vi } from "vitest";
+import { beforeAll, vi } from "vitest";
+import type { Rule } from "../src/config/rule.ts";
+import { logDecision } from "../src/log.ts";
 
-// A setup file of Vitest for tests in workerd, which makes two things faster that these tests do often.
+// A setup file of Vitest for tests in workerd, which share an isolate.
+
+// The log counts the lines about denials in a second, and the denials without a line, for the whole isolate. This
+// denial in another second ends both counts of the files before.
+beforeAll(() => {
+  const mocks = [
+    vi.spyOn(console, "log").mockImplementation(() => {}),
+    vi.spyOn(Date, "now").mockReturnValue(0),
+  ];
+  const appliedRule = { rule: { name: "", mode: "enforce" } as Rule, windows: [], identity: "" };
+  const deniedBy = { appliedRule, says: "denied", quotas: [], cost: 1 } as const;
+  const denial = { outcome: "limited", quotas: [], verdicts: [deniedBy], deniedBy } as const;
+  logDecision({ ...denial, retryAfterMs: 0 }, Number.POSITIVE_INFINITY);
+  for (const mock of mocks) mock.mockRestore();
+});
 
 // Virtual time lets other work run between its timers, which takes a millisecond each time, because
 // workerd's `setImmediate` is a timer. Reading a body is a turn of the event loop, too, and takes a
