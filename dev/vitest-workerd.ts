@@ -31,7 +31,7 @@ globalThis.setImmediate = setImmediate;
 // Before each call of a Durable Object, the plugin imports the Worker's main module, and Vitest asks
 // its own process for the module each time.
 interface ModuleRunner {
-  import(path: string): Promise<unknown>;
+  import(path: string, options?: object): Promise<unknown>;
 }
 const { moduleRunner } = (
   globalThis as unknown as {
@@ -41,8 +41,8 @@ const { moduleRunner } = (
 if (!Object.hasOwn(moduleRunner, "import")) {
   const importModule = moduleRunner.import.bind(moduleRunner);
   const modules = new Map<string, Promise<unknown>>();
-  moduleRunner.import = (path) => {
-    if (!path.endsWith("/src/worker.ts")) return importModule(path);
+  moduleRunner.import = (path, options) => {
+    if (!path.endsWith("/src/worker.ts")) return importModule(path, options);
     const found = modules.get(path) ?? importModule(path);
     modules.set(path, found);
     return found;

@@ -15,12 +15,12 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const enforced = { name: "enforced", limit: 2, window: "1h" } as const;
+const enforced = { name: "enforced", limit: 2, window: "52w" } as const;
 const shadowed = {
   name: "trial",
   key: "custom:user",
   limit: 1,
-  window: "1h",
+  window: "52w",
   mode: "shadow",
 } as const;
 
