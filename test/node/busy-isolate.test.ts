@@ -133,8 +133,9 @@ describe.each(REMOTE_STORES)("logins while the isolate is busy, with the store %
       expect(statuses.filter((status) => status === 200)).toHaveLength(LIMIT);
       expect(statuses.filter((status) => status === 429)).toHaveLength(LOGINS - LIMIT);
       const logs = worker.logs().slice(logsBefore);
-      // On a busy machine, a body may arrive too late for its own rule.
-      const expected = /"denied|cost-unreadable/;
+      // On a busy machine, a body may arrive too late for its own rule, and its decision may come too late. An
+      // undecided login would have passed, so the statuses would show it.
+      const expected = kind === "large bodies" ? /"denied|cost-unreadable|"undecided"/ : /"denied/;
       expect(logs.filter((line) => !expected.test(line))).toEqual([]);
     },
   );
