@@ -175,7 +175,8 @@ const Computed = v.pipe(
     }
     if (typeof max !== "number") return;
     for (const field of ["reserve", "default"]) {
-      if (Number(cost[field]) > max)
+      const value = cost[field];
+      if (typeof value === "number" && value > max)
         refuse(
           "conflict",
           faultText(() => `${field} must be at most max, ${max}`),

@@ -88,6 +88,19 @@ export function moreFaults(count: number): Fault {
   };
 }
 
+/** The maximum length of a name without digits that is too short for a secret. */
+const MAX_SHORT = 12;
+
+/**
+ * Returns a name in full if it is short or consists of a few lower-case words, such as the name of a field. Returns the
+ * first three characters of any other name, because users may write a secret in place of a name.
+ */
+export function printableName(name: string): string {
+  const isShort = name.length <= MAX_SHORT && !/\d/.test(name);
+  const isWords = /^(?=.{1,20}$)[a-z]+([A-Z_-]?[a-z]+)*$/.test(name);
+  return isShort || isWords ? name : `${name.slice(0, 3)}…`;
+}
+
 /** Fields whose content, including the names of its fields, may be a secret. */
 const MAY_HOLD_SECRETS = new Set(["exempt", "tiers", "custom"]);
 
@@ -101,7 +114,14 @@ export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] 
     const keys = keysOf(issue);
     const secret = keys.findIndex((key) => MAY_HOLD_SECRETS.has(String(key)));
     const shown = secret === -1 ? keys : keys.slice(0, secret + 1);
-    const path = pathOf(shown.map((key) => (typeof key === "string" ? shortened(key) : key)));
+    const path = pathOf(
+      shown.map((key, index) => {
+        if (typeof key !== "string") return key;
+        // The name of a file with rules is necessary to find the rule.
+        const isFile = index === 1 && keys[0] === "rules" && keys.length > 2;
+        return isFile ? shortened(key) : printableName(key);
+      }),
+    );
     const code = codeOf(issue);
     return { path, code, message: code };
   });

@@ -41,6 +41,7 @@ import {
   isWindowLength,
   type LimitFields,
   limitFields,
+  MAX_WINDOWS,
   type ParsedLimitFields,
   UNITS,
   type Window,
@@ -390,7 +391,10 @@ function limitsIn(rule: Fields): Fields[] {
   const ofTiers = isRecord(tiers) && isMap(tiers.limits) ? [...tiers.limits.values()] : [];
   return [rule, ...ofTiers]
     .filter(isRecord)
-    .flatMap((each) => (Array.isArray(each.limits) ? each.limits : each) as unknown[])
+    .flatMap((each) =>
+      // A too long list is a fault, and may be sparse with billions of elements.
+      Array.isArray(each.limits) ? (each.limits.slice(0, MAX_WINDOWS) as unknown[]) : each,
+    )
     .filter(isRecord);
 }
 
@@ -479,8 +483,11 @@ function checkShards(rule: Fields, refuse: Refuse): void {
       "ban",
     );
   }
-  const limits = limitsIn(rule).map(({ limit }) => Number(limit));
-  const smallest = Math.min(...limits.filter((limit) => limit >= 0));
+  // A loop, because a call with an argument for each of many tiers would overflow the stack.
+  let smallest = Number.POSITIVE_INFINITY;
+  for (const { limit } of limitsIn(rule)) {
+    if (typeof limit === "number" && limit >= 0) smallest = Math.min(smallest, limit);
+  }
   if (shards <= smallest) return;
   refuse(
     "conflict",

@@ -6,6 +6,7 @@ import {
   MAX_FAULTS,
   moreFaults,
   pathOf,
+  printableName,
   shortened,
 } from "../faults.ts";
 import { isRecord } from "../fields.ts";
@@ -311,16 +312,6 @@ function isChosen(keys: readonly unknown[], index: number): boolean {
 
 /** The maximum length of a name without digits that is too short for a secret. */
 const MAX_SHORT = 12;
-
-/**
- * Returns a name in full if it is short or consists of a few lower-case words, such as the name of a
- * field. Returns the first three characters of any other name.
- */
-function printableName(name: string): string {
-  const isShort = name.length <= MAX_SHORT && !/\d/.test(name);
-  const isWords = /^(?=.{1,20}$)[a-z]+([A-Z_-]?[a-z]+)*$/.test(name);
-  return isShort || isWords ? name : `${name.slice(0, 3)}…`;
-}
 
 /**
  * Returns the position of `tiers` in a path, and the limits of the tiers. Returns undefined if the path has no tiers,

@@ -113,6 +113,38 @@ test.for<[string, unknown]>([
   expect(errorOf({ rules: [], prefix: value }).faults).toHaveLength(1);
 });
 
+test.for<[string, unknown]>([
+  ["a limit is a symbol", withRule({ shards: 2, limit: Symbol("a") })],
+  ["a limit has no prototype", withRule({ shards: 2, limit: Object.create(null) })],
+  ["a limit cannot become a number", withRule({ shards: 2, limit: { valueOf: () => fail() } })],
+  ["a cost is a symbol", withRule({ cost: { from: "body:bytes", max: 5, default: Symbol("a") } })],
+  [
+    "a getter throws",
+    { rules: [Object.defineProperty({}, "limit", { enumerable: true, get: () => fail() })] },
+  ],
+  ["a proxy throws", new Proxy({}, { getOwnPropertyDescriptor: () => fail() })],
+  [
+    "a proxy in a field throws",
+    { rules: [], prefix: new Proxy({}, { getPrototypeOf: () => fail() }) },
+  ],
+  ["the list of rules is sparse", { rules: Array(2 ** 32 - 1) }],
+  ["the list of a file is sparse", { rules: { "a.ts": Array(2 ** 32 - 1) } }],
+  ["the list of limits is sparse", { rules: [{ name: "a", limits: Array(2 ** 32 - 1) }] }],
+  ["the key is sparse", withRule({ key: Array(2 ** 32 - 1) })],
+  ["the list of bans is sparse", withRule({ ban: Array(2 ** 32 - 1) })],
+])("only a ConfigError is thrown, and soon, if %s", { timeout: 30_000 }, ([, input]) => {
+  expect(errorOf(input).faults.length).toBeGreaterThan(0);
+  expect(faultsIn(input).length).toBeGreaterThan(0);
+});
+
+test("a rule with shards may have 150,000 tiers", { timeout: 120_000 }, () => {
+  const limits = Object.fromEntries(Array.from({ length: 150_000 }, (_, at) => [`t${at}`, LIMIT]));
+  const input = withRule({ shards: 6, tiers: { by: "jwt:plan", limits } });
+  expect(faultsIn({ ...input, jwt: { jwks: "https://a.example" } })).toMatchObject([
+    { path: "rules[0].shards", code: "conflict" },
+  ]);
+});
+
 function fail(): never {
   throw new Error("thrown by the configuration");
 }

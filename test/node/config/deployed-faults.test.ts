@@ -147,3 +147,15 @@ describe.each([
     expect(message).not.toContain(SECRET);
   });
 });
+
+// `weir check` and `wrangler dev` show these names to the developer only.
+test.for<[string, object]>([
+  ["the name of a header in a condition", { match: { headers: { [`x-a: ${SECRET}`]: true } } }],
+  ["the name of a parameter in a condition", { match: { query: { [`token ${SECRET}`]: 1 } } }],
+  ["the name of a header of denials", { response: { headers: { [`x-a: ${SECRET}`]: "a" } } }],
+  ["an unknown field", { [SECRET]: 1 }],
+])("a deployed Worker shows no secret from %s", ([, fields]) => {
+  const message = messageOf(module, { rules: [{ name: "api", ...LIMIT, ...fields }] });
+  expect(message).toContain("ConfigError");
+  expect(message).not.toContain(SECRET);
+});
