@@ -138,7 +138,8 @@ function read<Output>(
     const code = codeOf(issue);
     const suffix = code === "unknown-field" ? "" : `, ${notGiven(issue.input)}`;
     const message = `${issue.message}${suffix}.`;
-    faults.push({ path: pathOf([path, ...keysOf(issue)]), code, message });
+    const keys = keysOf(issue).map((key) => shortened(String(key)));
+    faults.push({ path: pathOf([path, ...keys]), code, message });
   }
   return undefined;
 }

@@ -182,6 +182,11 @@ describe("a fault of an override", () => {
     expect(faultsOf(fields, { isForClient: false })).toContain(message);
   });
 
+  it("shows at most 40 characters of the name of an unknown field", () => {
+    const effect = { factor: 2, ["x".repeat(100_000)]: 1 };
+    expect(faultsOf({ effect }, { isForClient: false }).length).toBeLessThan(200);
+  });
+
   it("is listed together with all others", () => {
     const check = checkOverride({ rule: "x", effect: 1, reason: "", other: 1 }, OPTIONS);
     const faults = check.ok ? [] : check.faults.map(({ path, code }) => [path, code]);
