@@ -446,7 +446,7 @@ function checkCalendar(rule: Fields, refuse: Refuse): void {
 function checkParams({ key, tiers, match = {}, for: audience }: Fields, refuse: Refuse): void {
   const paths = isRecord(match) ? (match.paths ?? []) : undefined;
   // If the paths have a fault, the parameters are unknown. Splitting a too long path would take long.
-  if (!Array.isArray(paths) || !paths.every(isShortText)) return;
+  if (!Array.isArray(paths) || paths.length > 10_000 || !paths.every(isShortText)) return;
   const names = paths.flatMap(splitRoute).flatMap((each) => /^:(\w+)/.exec(each)?.[1] ?? []);
   const check = (expression: unknown, ...path: string[]) => {
     for (const part of partsOf(expression)) {

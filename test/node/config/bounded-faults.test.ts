@@ -130,6 +130,7 @@ test.for<[string, unknown]>([
   ["the list of rules is sparse", { rules: Array(2 ** 32 - 1) }],
   ["the list of a file is sparse", { rules: { "a.ts": Array(2 ** 32 - 1) } }],
   ["the list of limits is sparse", { rules: [{ name: "a", limits: Array(2 ** 32 - 1) }] }],
+  ["the list of paths is sparse", withRule({ match: { paths: Array(2 ** 32 - 1) } })],
   ["the key is sparse", withRule({ key: Array(2 ** 32 - 1) })],
   ["the list of bans is sparse", withRule({ ban: Array(2 ** 32 - 1) })],
 ])("only a ConfigError is thrown, and soon, if %s", { timeout: 30_000 }, ([, input]) => {
