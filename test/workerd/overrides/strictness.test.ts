@@ -127,7 +127,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])("with %s,", (name)
 
   it("a rule with shards lowers the limit of each shard, even below the number of shards", async () => {
     const isolate = setUp(name, { shards: 10 })();
-    expect(await isolate.rush(100)).toBe(100);
+    // By chance, a shard can get more requests than its share.
+    expect(await isolate.rush(100)).toBeGreaterThanOrEqual(95);
     isolate.change(limitOf(140));
     const lowered = await isolate.admitted(100);
     // Shards do not know how much the others have used. So as many further requests can pass as the counts of the
