@@ -1,6 +1,14 @@
 import type { Context } from "hono";
 import * as v from "valibot";
-import { codeOf, type Fault, type FaultCode, keysOf, pathOf } from "../config/faults.ts";
+import {
+  codeOf,
+  type Fault,
+  type FaultCode,
+  keysOf,
+  moreFaults,
+  pathOf,
+  shortened,
+} from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
 import type { OverrideChange } from "../control/protocol.ts";
 import { MAX_OVERRIDES, type Override } from "../overrides/override.ts";
@@ -8,12 +16,13 @@ import { checkOverride, describeFaults } from "../overrides/override-input.ts";
 import type { AdminEnv, AdminVariables } from "./admin-problem.ts";
 import { type ClientSelector, OperationError } from "./operations.ts";
 
-/** The maximum number of faults in an answer. */
+/** The maximum number of faults in an answer. In a longer list, the last element has the number of the others. */
 const MAX_FAULTS = 20;
 
 /** Creates the error for input with faults. */
 export function invalidInput(faults: readonly Fault[]): OperationError {
-  const listed = faults.slice(0, MAX_FAULTS);
+  const more = faults.length - MAX_FAULTS;
+  const listed = more > 0 ? [...faults.slice(0, MAX_FAULTS), moreFaults(more)] : faults;
   return new OperationError("invalid", describeFaults(listed), listed);
 }
 
@@ -55,7 +64,7 @@ export function check<Schema extends v.GenericSchema>(
   if (result.success) return result.output;
   throw invalidInput(
     result.issues.map((issue) => {
-      const path = pathOf(keysOf(issue).map((key) => String(key).slice(0, 40)));
+      const path = pathOf(keysOf(issue).map((key) => shortened(String(key))));
       const message = path ? `${issue.message}.` : `The body ${issue.message}.`;
       return { path, code: codeOf(issue), message };
     }),

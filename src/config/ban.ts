@@ -57,7 +57,7 @@ const Lengths = v.pipe(
   ),
   v.check((lengths) => lengths.length > 0, LENGTHS),
   checkListOf((lengths, refuse) => {
-    for (const [index, length] of lengths.slice(0, MAX_LENGTHS).entries()) {
+    for (const [index, length] of lengths.entries()) {
       const before = lengths[index - 1];
       if (typeof length !== "number" || typeof before !== "number" || length >= before) continue;
       refuse("conflict", faultText("no ban can be shorter than the one before it"), index);

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { explainedFaultsOf } from "./explain/explained-faults.ts";
-import { type Fault, faultText, MAX_FAULTS, type NodeGlobals, shortFaultsOf } from "./faults.ts";
+import { type Fault, MAX_FAULTS, type NodeGlobals, shortFaultsOf } from "./faults.ts";
 import { isRecord } from "./fields.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 
@@ -57,34 +57,16 @@ export function defineConfig<const RuleName extends string = never>(
 
 /** @throws {ConfigError} */
 function check(input: unknown): Config {
-  let checked: Config | ConfigError;
-  try {
-    checked = checkFields(input);
-  } catch (cause) {
-    checked = new ConfigError([UNREADABLE]);
-    checked.cause = cause;
-  }
-  return checked instanceof ConfigError ? refuse(withInput(checked, input)) : checked;
-}
-
-/** The fault of a configuration with a getter or a proxy that throws. */
-const UNREADABLE: Fault = {
-  path: "",
-  code: "not-allowed",
-  message:
-    faultText("reading a field threw an error; allowed: plain objects and lists") ?? "not-allowed",
-};
-
-/** Returns the checked configuration, or an error with its faults. */
-function checkFields(input: unknown): Config | ConfigError {
   const result = v.safeParse(ConfigSchema, input);
   if (result.success) return result.output;
   // `wrangler deploy` replaces this expression by a constant, so the bundler removes all code that explains faults.
   // In `wrangler dev`, in tests and in Node, the faults are explained. The whole expression must stand here, because
   // esbuild does not evaluate the constants of a module.
-  return (globalThis as NodeGlobals).process?.env?.NODE_ENV === "production"
-    ? new ConfigError(shortFaultsOf(result.issues), MORE)
-    : new ConfigError(explainedFaultsOf(result.issues, input));
+  const error =
+    (globalThis as NodeGlobals).process?.env?.NODE_ENV === "production"
+      ? new ConfigError(shortFaultsOf(result.issues), MORE)
+      : new ConfigError(explainedFaultsOf(result.issues, input));
+  return refuse(withInput(error, input));
 }
 
 /**
@@ -125,13 +107,12 @@ function withInput<T extends object>(target: T, input: unknown): T {
 
 /** Whether `defineConfig` returned this value. */
 export function isConfig(value: unknown): value is Config {
-  if (typeof value !== "object" || value === null) return false;
-  try {
-    return Object.hasOwn(value, "rules") && Object.hasOwn(value, DEFINED);
-  } catch {
-    // A proxy may throw. The check of the fields reports it.
-    return false;
-  }
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    Object.hasOwn(value, "rules") &&
+    Object.hasOwn(value, DEFINED)
+  );
 }
 
 /**
@@ -148,12 +129,8 @@ export function inputOf(result: Config | Error): unknown {
  * because `defineConfig` throws short faults if a build server has set `NODE_ENV` to `"production"`.
  */
 export function faultsIn(input: unknown): readonly Fault[] {
-  try {
-    const { issues } = v.safeParse(ConfigSchema, input);
-    return issues ? explainedFaultsOf(issues, input) : [];
-  } catch {
-    return [UNREADABLE];
-  }
+  const { issues } = v.safeParse(ConfigSchema, input);
+  return issues ? explainedFaultsOf(issues, input) : [];
 }
 
 /** All copies of Weir use the same symbol, so that a copy finds the faults of a configuration from another copy. */

@@ -60,12 +60,12 @@ export interface Fault {
 
 /** The maximum number of listed faults. In a longer list, the last element has the number of further faults. */
 export const MAX_FAULTS = 500;
-/** The maximum length of a name in a path or a message, in characters. */
+/** The maximum length of a name or a given text in a path or a message, in characters. */
 const MAX_NAME = 80;
 /** The maximum number of names that a message lists. */
 const MAX_NAMES = 20;
 
-/** Returns the first {@link MAX_NAME} characters of a name. */
+/** Returns the first {@link MAX_NAME} characters of a name or a given text. */
 export function shortened(name: string): string {
   return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name;
 }
@@ -89,7 +89,7 @@ export function moreFaults(count: number): Fault {
 }
 
 /** The maximum length of a name without digits that is too short for a secret. */
-const MAX_SHORT = 12;
+export const MAX_SHORT = 12;
 
 /**
  * Returns a name in full if it is short or consists of a few lower-case words, such as the name of a field. Returns the

@@ -103,12 +103,8 @@ export function parseAlternatives(text: string): KeyPart[] | undefined {
   return parts.every((part) => part !== undefined) ? parts : undefined;
 }
 
-/** The maximum length of a list in place of a key. A sparse list could have billions of elements. */
-const MAX_PARTS = 10_000;
-
 /** Returns the parts of a key. Without a fault, the key is already parsed. With a fault, it is a text or a list. */
 export function partsOf(key: unknown): KeyPart[] {
-  if (Array.isArray(key) && key.length > MAX_PARTS) return [];
   return [key].flat(2).flatMap((part) => {
     if (typeof part === "string") return parseAlternatives(part) ?? [];
     return isRecord(part) && typeof part.kind === "string" ? (part as unknown as KeyPart) : [];
@@ -166,6 +162,5 @@ export const KeySchema = v.pipe(
 );
 
 function isKeyShape(value: unknown): boolean {
-  if (Array.isArray(value) && value.length > MAX_PARTS) return false;
   return [value].flat().every((element) => typeof element === "string");
 }

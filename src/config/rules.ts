@@ -93,9 +93,7 @@ export function placedRules({ rules }: Fields): PlacedRule[] {
 }
 
 function rulesIn(list: unknown, ...path: string[]): PlacedRule[] {
-  // The rules of a too long list are not checked. A sparse list may have billions of elements.
-  if (!Array.isArray(list) || list.length > MAX_RULES) return [];
-  return list.map((rule, index) => ({ rule, path: [...path, index] }));
+  return Array.isArray(list) ? list.map((rule, index) => ({ rule, path: [...path, index] })) : [];
 }
 
 /**
@@ -113,9 +111,7 @@ const RuleFiles = v.pipe(
   v.custom<Readonly<Record<string, readonly RuleInput[]>>>(isRecord, RULES),
   // If there are too many rules in total, the single rules are not checked.
   checkOf((files, refuse) => {
-    let count = 0;
-    for (const list of Object.values(files)) count += Array.isArray(list) ? list.length : 1;
-    if (count > MAX_RULES) refuse("too-many", TOO_MANY);
+    if (Object.values(files).flat().length > MAX_RULES) refuse("too-many", TOO_MANY);
   }),
   anyMapOf(textMatching(FILE_NAME, FILE), v.array(RuleSchema, LIST), RULES),
 );

@@ -185,10 +185,7 @@ const Limits = v.pipe(
         faultText(() => `a rule can have at most ${MAX_WINDOWS} limits`),
       );
     }
-    // A too long list may be sparse, with billions of elements.
-    const windows = elements
-      .slice(0, 100)
-      .map((element) => (isRecord(element) ? element.window : undefined));
+    const windows = elements.map((element) => (isRecord(element) ? element.window : undefined));
     for (const [index, window] of windows.entries()) {
       const first = windows.indexOf(window);
       if (!isWindowLength(window) || first === index) continue;

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { parseIsoTime } from "../config/calendar.ts";
-import { codeOf, type Fault, type FaultCode, keysOf, pathOf } from "../config/faults.ts";
+import { codeOf, type Fault, type FaultCode, keysOf, pathOf, shortened } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
 import type { Rule } from "../config/rule.ts";
 import { durationUpTo } from "../config/window.ts";
@@ -16,8 +16,6 @@ import {
 
 /** The maximum number of names that a message lists. */
 const MAX_NAMES = 20;
-/** The maximum length of a given text in a message, in characters. */
-const MAX_SHOWN = 40;
 
 /** Returns names for a message. */
 export function listNames(names: readonly string[]): string {
@@ -39,11 +37,6 @@ function shown(value: unknown): string {
     return Number.isNaN(value.getTime()) ? "an invalid date" : value.toISOString();
   if (Array.isArray(value)) return "a list";
   return `a value of type ${typeof value}`;
-}
-
-/** Returns the first characters of a text. */
-function shortened(text: string): string {
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
 /** The maximum time until an override ends: 365 days. */

@@ -4,6 +4,7 @@ import {
   type Fault,
   keysOf,
   MAX_FAULTS,
+  MAX_SHORT,
   moreFaults,
   pathOf,
   printableName,
@@ -309,9 +310,6 @@ function isChosen(keys: readonly unknown[], index: number): boolean {
     !(keys[at] === "tiers" && parent === "limits")
   );
 }
-
-/** The maximum length of a name without digits that is too short for a secret. */
-const MAX_SHORT = 12;
 
 /**
  * Returns the position of `tiers` in a path, and the limits of the tiers. Returns undefined if the path has no tiers,

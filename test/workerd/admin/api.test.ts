@@ -386,6 +386,13 @@ describe("faulty input", () => {
     expect(answer).toMatchObject({ status: 400, detail: expect.stringContaining(message) });
   });
 
+  it("with many faults gets the first twenty, and the number of the others", async () => {
+    const body = Object.fromEntries(Array.from({ length: 25 }, (_, at) => [`other-${at}`, 1]));
+    const { faults } = await createApi("memory", new FakeControl()).call("PUT", "overrides", body);
+    expect(faults).toHaveLength(21);
+    expect(faults[20].code).toBe("more-faults");
+  });
+
   it.each([
     [{ rule: "none", effect: { factor: 2 }, expiresIn: "1h", reason: "x" }, "rule"],
     [{ rule: "all", effect: { kind: "unlimited" }, expiresIn: "1h", reason: "x" }, "effect"],
