@@ -127,6 +127,19 @@ describe("with leases,", () => {
     expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 100 - left }] }]);
   });
 
+  it("a denial from memory comes only from counters whose quota is not leased", async () => {
+    const memory = createMemoryStore();
+    const store = leasesOver(withDenialCache(memory));
+    const { quota, left } = await exhaustButLease(store, memory);
+    const larger = { ...quota, cost: left + 1 };
+    await verdictOf(store.decide([[larger]]));
+    const exhausted = counter({ limit: 1 });
+    expect(await countAdmitted(2, exhausted, store)).toBe(1);
+    expect(store.denialOf?.([quota])).toBeUndefined();
+    expect(store.denialOf?.([larger])).toMatchObject({ admitted: false });
+    expect(store.denialOf?.([quota, exhausted])).toMatchObject({ admitted: false });
+  });
+
   it("a denial cache does not deny quota that was just returned through it", async () => {
     const memory = createMemoryStore();
     const store = leasesOver(withDenialCache(memory));

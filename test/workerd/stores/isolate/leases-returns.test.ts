@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { IDLE_MS } from "../../../../src/stores/isolate/lease-book.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
@@ -162,6 +162,20 @@ describe("a refund or another adjustment", () => {
     expect(await charged(quota)).toBe(sent - 2);
     expect(await store.adjust([{ ...quota, cost: 50 }])).toMatchObject([{ count: sent + 48 }]);
     expect(await admitted(200, quota)).toBe(52 - sent);
+  });
+
+  it("does not report a block that arrives during its call as used", async () => {
+    const { store, innerStore, fillLease, charged } = setUp();
+    const quota = counter({ limit: 100 });
+    const adjust = innerStore.adjust;
+    let sent = 0;
+    vi.spyOn(innerStore, "adjust").mockImplementation(async (...args) => {
+      sent = await fillLease(quota, 5);
+      return adjust(...args);
+    });
+    const tallies = await store.adjust([{ ...quota, cost: 2 }]);
+    expect(await charged(quota)).toBeGreaterThan(sent + 2);
+    expect(tallies).toMatchObject([{ count: sent + 2 }]);
   });
 
   it("of more than the quota used leaves exactly the whole limit", async () => {
