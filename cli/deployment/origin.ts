@@ -147,11 +147,15 @@ function* missingFindings(
 /** Warns of an origin that only the author's own machine or network can reach, such as `http://localhost:3000`. */
 function privateOrigin({ url, setting, path }: OriginUrl): LocalFinding {
   const { hostname, origin } = new URL(url);
+  // ORIGIN_URL does not replace an origin of one host.
+  const forDev = setting.startsWith("origins")
+    ? ""
+    : ` For wrangler dev, write ${VAR}=${origin} in .dev.vars.`;
   return found(
     "private-origin",
     path ?? "",
     `${path ? setting : `${setting} in weir.config.ts`} names ${hostname}, which the deployed Worker cannot reach`,
-    `Write the public host name of the server. For wrangler dev, write ${VAR}=${origin} in .dev.vars. A server in a private network needs a tunnel`,
+    `Write the public host name of the server.${forDev} A server in a private network needs a tunnel`,
   );
 }
 

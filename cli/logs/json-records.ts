@@ -107,12 +107,21 @@ function textsOf(record: LogRecord, paths: Paths): ReadonlyMap<string, string> |
   return texts;
 }
 
+/**
+ * Returns whether the client is a verified bot, or the bot's category. Some logs write `true` and `false` as texts, and
+ * `-` for an empty text.
+ */
+function botIn(record: LogRecord, path: FieldPath | undefined): unknown {
+  const bot = path && valueAt(record, path);
+  if (bot === "true" || bot === "false") return bot === "true";
+  return bot === "-" ? "" : bot;
+}
+
 function clientFacts(record: LogRecord, fields: FieldMap): LogRequest["cf"] {
   const country = textAt(record, fields.get("country"))?.toUpperCase();
   const asn = numberAt(record, fields.get("asn"));
   const ja4 = textAt(record, fields.get("ja4"));
-  const botPath = fields.get("bot");
-  const bot = botPath && valueAt(record, botPath);
+  const bot = botIn(record, fields.get("bot"));
   if (country === undefined && !asn && ja4 === undefined && bot === undefined) return undefined;
   const isFlag = typeof bot === "boolean";
   const botManagement: LogClientFacts["botManagement"] = {

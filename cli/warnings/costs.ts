@@ -58,7 +58,7 @@ function computedFindings(rule: Rule, cost: ComputedCost, place: string): LocalF
     found(
       "max-cost-above-limit",
       `${place}.cost.max`,
-      `The rule "${rule.name}" denies every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
+      `${subjectOf(rule, small)} denies every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
       "Make the limit at least as high as max, or max lower",
     ),
   ];
@@ -71,19 +71,28 @@ function deniedByCost(rule: Rule, cost: number, path: string): LocalFinding[] {
     found(
       "cost-above-limit",
       path,
-      `The rule "${rule.name}" denies every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
+      `${subjectOf(rule, small)} denies every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
       "Make the limit at least as high as the cost",
     ),
   ];
 }
 
 /** Returns a window, of the rule or of a tier, that never admits a request with this cost. */
-function windowBelow({ windows, tiers, shards }: Rule, cost: number): Window | undefined {
+function windowBelow(rule: Rule, cost: number): Window | undefined {
+  const { windows, tiers, shards } = rule;
   const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
   return all.find(({ limit, capacity, maxReserved }) => {
+    // Only programs can reserve quota.
+    const reservable = rule.for === "programs" ? largestShare(maxReserved, shards) : 0;
     // A limit of 0 denies all requests on purpose, so a warning about it would not help.
-    return limit > 0 && cost > largestShare(capacity, shards) + largestShare(maxReserved, shards);
+    return limit > 0 && cost > largestShare(capacity, shards) + reservable;
   });
+}
+
+/** Returns the subject of a message. With tiers, only some clients have the window. */
+function subjectOf({ name, tiers }: Rule, window: Window): string {
+  const rule = `rule "${name}"`;
+  return tiers ? `For clients with the limit ${formatLimit(window)}, the ${rule}` : `The ${rule}`;
 }
 
 function quotaOf({ shards }: Rule, window: Window): string {

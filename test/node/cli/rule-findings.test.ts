@@ -222,11 +222,15 @@ describe("the calculation of the limits that deny nothing", () => {
 });
 
 describe("a cost", () => {
+  const PROGRAMS = { for: "programs", key: "custom:account", match: undefined };
+
   test.each<[Fields, string[]]>([
     [{ cost: 6 }, ["cost-above-limit"]],
     [{ cost: 5 }, []],
     [{ cost: 6, capacity: 6 }, []],
-    [{ cost: 7, maxReserved: 2 }, []],
+    [{ cost: 7, maxReserved: 2 }, ["cost-above-limit"]],
+    [{ cost: 7, maxReserved: 2, ...PROGRAMS }, []],
+    [{ cost: 8, maxReserved: 2, ...PROGRAMS }, ["cost-above-limit"]],
     [{ cost: 3, shards: 2 }, []],
     [{ cost: 4, shards: 2 }, ["cost-above-limit"]],
     [{ cost: 6, ...limits([100, "1m"], [5, "1h"]) }, ["limit-never-binds", "cost-above-limit"]],
@@ -242,8 +246,22 @@ describe("a cost", () => {
     [{ cost: { from: "body:bytes", max: 4 }, shards: 2 }, ["max-cost-above-limit"]],
     [{ cost: { from: "body:bytes", max: 5 } }, []],
     [{ cost: { from: "custom:depth", max: 6 } }, ["max-cost-above-limit"]],
+    [{ cost: { from: "custom:depth", max: 7 }, maxReserved: 2 }, ["max-cost-above-limit"]],
   ])("is compared with the limit: %j gives %j", (rule, expected) => {
     expect(codes(rule)).toEqual(expected);
+  });
+
+  test.each<[Fields, string]>([
+    [{ cost: 6 }, 'the rule "r0" denies every request, because a request costs 6, and'],
+    [
+      { cost: { from: "body:bytes", max: 6 } },
+      'the rule "r0" denies every request that costs 6, such as a body of unknown length, because',
+    ],
+  ])("above the limit of one tier denies only clients with this limit: %j", (rule, message) => {
+    const tiers = { by: "country", limits: { AT: { limit: 9, window: "1m" } } };
+    expect(findings({ tiers, ...rule })).toMatchObject([
+      { message: `For clients with the limit 5 per 1m, ${message} 5 per 1m has 5` },
+    ]);
   });
 
   test.each<[Fields, string[]]>([

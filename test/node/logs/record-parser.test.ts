@@ -127,6 +127,19 @@ describe("JSON lines", () => {
     ]);
   });
 
+  it.each<[given: unknown, cf: object | undefined]>([
+    [false, { botManagement: { verifiedBot: false } }],
+    ["true", { botManagement: { verifiedBot: true } }],
+    ["false", { botManagement: { verifiedBot: false } }],
+    ["-", { verifiedBotCategory: "" }],
+    ["", { verifiedBotCategory: "" }],
+    ["Search Engine Crawler", { verifiedBotCategory: "Search Engine Crawler" }],
+    [undefined, undefined],
+  ])("state verified bots as a flag or by their category: %j", (bot, cf) => {
+    const record = { time: AT, method: "GET", url: "/", bot };
+    expect(parse([record], { bot: "bot" }).contents).toMatchObject([{ cf }]);
+  });
+
   it.each([
     ["{", "is no JSON object"],
     ["null", "is no JSON object"],
