@@ -13,7 +13,8 @@ Exit codes:
   0    done
   1    more clients are denied than --max-denied or --max-newly-denied allows, or a wrong option
   2    not replayed: a faulty configuration, a log that cannot be read, or a log without requests
-  130  interrupted by Ctrl-C; the report is about the lines before that, and no page is written
+  130  ended by Ctrl-C; 129 by SIGHUP, 143 by SIGTERM. The report, if any request was read, is about
+       the lines before that, and no page is written
 
 docs/replay.md explains the report.`;
 

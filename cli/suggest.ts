@@ -13,7 +13,8 @@ Exit codes:
   0    done
   1    refused: a wrong option, or the log lacks what the key or the match needs
   2    not done: a log or the configuration could not be read, or the log has no request
-  130  interrupted by Ctrl-C; the report is about the lines before that
+  130  ended by Ctrl-C; 129 by SIGHUP, 143 by SIGTERM. The report, if any request was read, is about
+       the lines before that
 
 docs/replay.md explains the numbers, and how to choose a limit.`;
 

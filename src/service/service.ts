@@ -93,9 +93,9 @@ async function adjustQuota(
  * A rate limiter that other Workers call over a service binding. Extend this class, and export the subclass as an
  * entrypoint of the Worker that has the rules.
  *
- * `match` and `exempt` have no effect, because a call has no request. A charge that depends on the response (`count`,
- * or `cost: "header:NAME"`) is made at once, because a call has no response either. If the cost has a reserve, the
- * caller settles it with `settle`.
+ * `exempt` has no effect, because a call has no request, and `match` only on the values for `param:NAME`. A charge
+ * that depends on the response (`count`, or `cost: "header:NAME"`) is made at once, because a call has no response
+ * either. If the cost has a reserve, the caller settles it with `settle`.
  *
  * With the var `WEIR_MODE`, `limit` and `check` grant every call: `"shadow"` decides and logs, and `"off"` takes no
  * quota. Refunds, `settle`, `getValue` and `reset` work in every mode.
