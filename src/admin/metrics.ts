@@ -110,7 +110,7 @@ function requestMetrics({ requests }: Totals): Metric[] {
     ),
     counter(
       "weir_requests_from_memory_total",
-      "Requests that were decided without a call to the store.",
+      "Requests whose enforced rules needed no call to the store.",
       requests.fromMemory,
     ),
     counter(

@@ -80,7 +80,9 @@ export function chargedCountersOf(
   prefix: string,
 ): RuleCounter[] {
   const { appliedRule, reserve, shard = reserve?.shards?.[0] } = verdict;
-  const ruleCounters = ruleCountersOf(appliedRule, prefix, { cost }, shard);
+  // A deploy may have removed the shard since the reserve of a program's call.
+  const existing = shard !== undefined && shard < appliedRule.rule.shards ? shard : undefined;
+  const ruleCounters = ruleCountersOf(appliedRule, prefix, { cost }, existing);
   return reserve && cost < 0 ? inWindowsOf(reserve, ruleCounters) : ruleCounters;
 }
 

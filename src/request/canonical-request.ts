@@ -117,9 +117,8 @@ export function canonicalRequest(
     return new RequestReader(request, place, names);
   }
   const { pathname } = new URL(request.url);
-  // The maximum size of one path applies to the sum of both paths.
-  if (isTooLong(pathname, routedPath)) return undefined;
-  const other = canonicalPath(routedPath, caseSensitivePaths);
+  if (isTooLong(routedPath)) return undefined;
+  const other = routedPath === pathname ? place : canonicalPath(routedPath, caseSensitivePaths);
   const routed = [routedPath, pathname].map((path) => readAsRouter(path, caseSensitivePaths));
   return new RequestReader(request, mergePath(place, other, routed), names);
 }

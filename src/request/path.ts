@@ -356,12 +356,8 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
   return { path, isUnambiguous: true, variants: [path], unstrippedVariants: [] };
 }
 
-/**
- * Whether the given paths in total exceed `MAX_CHARACTERS` or `MAX_SEGMENTS`. Ignores paths that do
- * not match `NEEDS_WORK`.
- */
-export function isTooLong(...paths: string[]): boolean {
-  const text = paths.filter((path) => NEEDS_WORK.test(path)).join("");
-  if (text.length <= MAX_SEGMENTS) return false;
-  return text.length > MAX_CHARACTERS || (text.match(SEPARATORS)?.length ?? 0) > MAX_SEGMENTS;
+/** Whether a path that matches `NEEDS_WORK` exceeds `MAX_CHARACTERS` or `MAX_SEGMENTS`. */
+export function isTooLong(path: string): boolean {
+  if (path.length <= MAX_SEGMENTS || !NEEDS_WORK.test(path)) return false;
+  return path.length > MAX_CHARACTERS || (path.match(SEPARATORS)?.length ?? 0) > MAX_SEGMENTS;
 }

@@ -139,16 +139,21 @@ describe.each(Object.keys(STORES))("settle over %s", (store) => {
     expect(await remaining(service)).toEqual([full]);
   });
 
-  it("gives nothing back to a shard that a deploy has removed", async () => {
+  it("gives nothing back to a shard that a deploy has removed, and charges another one", async () => {
+    const random = vi.spyOn(Math, "random").mockReturnValue(0.9);
     const prefix = newPrefix();
     const reserved = await reservedBy(deploy(prefix, { shards: 4, limit: 400 }));
+    expect(reserved.shards).toEqual([3]);
+    random.mockReturnValue(0.4);
     const service = deploy(prefix, { shards: 2, limit: 400 });
-    const result = await service.settle("tokens", {
-      key,
-      reserved: { ...reserved, shards: [3] },
-      used: 0,
-    });
+    const left = await remaining(service);
+    const result = await service.settle("tokens", { key, reserved, used: 0 });
     expect(result).toEqual({ ok: true, quotas: [], reserveEnded: true });
+    expect(await service.settle("tokens", { key, reserved, used: 130 })).toMatchObject({
+      ok: true,
+      reserveEnded: true,
+    });
+    expect(await remaining(service)).toEqual(left.map((quota) => quota - 30));
   });
 
   it("gives nothing back after the prefix has changed", async () => {

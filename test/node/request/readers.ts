@@ -163,7 +163,7 @@ function longestPath(opening: string, routed = false): Reader {
       const targetOf = (length: number) => pathname.slice(0, length).replace(/%.?$/, "");
       const routedAs = (path: string) => (routed ? decodeURISafely(path) : undefined);
       let { length } = pathname;
-      const isRefused = (path: string) => isTooLong(path, routedAs(path) ?? "");
+      const isRefused = (path: string) => isTooLong(path) || isTooLong(routedAs(path) ?? "");
       while (isRefused(targetOf(length))) length = Math.floor(length * 0.98);
       const path = targetOf(length);
       const sent = request(`http://host${path}`);

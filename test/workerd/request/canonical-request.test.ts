@@ -81,9 +81,14 @@ describe("a long path", () => {
     expect(read(path)).toBeUndefined();
   });
 
-  it("has the same maximum length as the path by which an app routed the request", () => {
-    const long = `/${"a".repeat(2500)}%3b`;
-    expect(read(long, long)).toBeUndefined();
-    expect(read(`/${"A".repeat(2500)}/`, `/${"A".repeat(2500)}/`)).toBeDefined();
+  it.each([
+    ["the same path", `/${"a".repeat(4092)}%3b`, `/${"a".repeat(4092)}%3b`],
+    ["the path without escapes", `/${"%e6%97%a5".repeat(455)}`, `/${"日".repeat(455)}`],
+    ["the path as sent", `/${"%62".repeat(1365)}`, `/${"a/".repeat(125)}..//b`],
+  ])("is bounded apart from the path by which an app routed it: %s", (_, path, routed) => {
+    expect(read(path, routed)).toBeDefined();
+    expect(read(path, `${routed}${"%61".repeat(1400)}`)).toBeUndefined();
+    expect(read(path, `${routed}${"%2f".repeat(128)}`)).toBeUndefined();
+    expect(read(`${path}${"%61".repeat(1400)}`, routed)).toBeUndefined();
   });
 });
