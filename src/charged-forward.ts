@@ -2,6 +2,8 @@ import { waitUntil } from "cloudflare:workers";
 import type { CustomContext, CustomSettle, SettleContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
 import { isBrotli, isEmptyEncoded, type TeeOptions, teeResponse } from "./http/body-tee.ts";
+import type { BodyUse } from "./http/forward.ts";
+import { relaySocket } from "./http/relay-socket.ts";
 import { withQuotaHeaders } from "./http/response-headers.ts";
 import { isBadGateway } from "./http/responses.ts";
 import {
@@ -32,7 +34,8 @@ import { withTimeout } from "./request/timeout.ts";
  * unknown cost is determined after the end of the body, because the body may break off.
  *
  * @param names the names of the functions to call
- * @returns the response for the client, and a promise of the final costs by the functions' names, which never rejects
+ * @returns the response for the client, a promise that resolves at its end, and a promise of the final costs by the
+ * functions' names. The promises never reject
  */
 function callSettleFunctions(
   functions: ReadonlyMap<string, CustomSettle> | undefined,
@@ -44,7 +47,7 @@ function callSettleFunctions(
   const teed = teeResponse(response, names.length, options);
   if (!teed) {
     const costs = new Map<string, FinalCost>(names.map((name) => [name, "no-response"]));
-    return { response, costs: Promise.resolve(costs) };
+    return { ...relaySocket(response), costs: Promise.resolve(costs) };
   }
   const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
     const call = teed.started.then(() =>
@@ -57,7 +60,8 @@ function callSettleFunctions(
     const isKnown = typeof cost === "number" || ((await teed.ended) && !teed.hasFault());
     return [name, isKnown ? cost : withCause(cost, "broken-off")];
   });
-  return { response: teed.response, costs: Promise.all(calls).then((costs) => new Map(costs)) };
+  const costs = Promise.all(calls).then((each) => new Map(each));
+  return { response: teed.response, ended: teed.ended, costs };
 }
 
 async function readCost(
@@ -80,13 +84,12 @@ async function readCost(
  * Forwards a request to the origin or to an app, and returns the response.
  *
  * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is undecided
- * @param isRaw whether an origin's response must have a raw body (see http/body-tee.ts); undefined if no settle
- * function reads the response
+ * @param use the use of an origin's body; undefined if Weir does not read it
  */
 export type ForwardWithQuotas = (
   request: Request,
   quotas: readonly Quota[],
-  isRaw?: boolean,
+  use?: BodyUse,
 ) => Promise<Response>;
 
 type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
@@ -121,14 +124,15 @@ export class ChargedForward {
 
   async send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
     const { request, decision } = admitted;
+    const { slots } = decision;
+    slots?.keep();
     const charged = decision.verdicts.filter(mayBeCharged).map(({ appliedRule: { rule } }) => rule);
-    const isRaw = charged.some(hasSettleFunction)
-      ? admitted.isLengthExact && !this.#sendsBrotli
-      : undefined;
+    const use = this.#bodyUse(admitted, charged.some(hasSettleFunction));
     let response: Response;
     try {
-      response = await forward(request, decision.quotas, isRaw);
+      response = await forward(request, decision.quotas, use);
     } catch (error) {
+      slots?.release();
       // The app has thrown an error, and frameworks and the runtime answer with 500. The request is charged, because
       // otherwise a client that makes the app fail would have no limit.
       const failure = { status: 500, headers: new Headers() };
@@ -144,19 +148,25 @@ export class ChargedForward {
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
       : decision.quotas;
     const answer = withQuotaHeaders(request, response, quotas, this.#config.headers);
-    return this.#settleByBody(admitted, answer, final, isRaw === true);
+    return this.#settleByBody(admitted, answer, final, use);
+  }
+
+  #bodyUse({ decision, isLengthExact }: AdmittedRequest, isRead: boolean): BodyUse | undefined {
+    if (isRead) return isLengthExact && !this.#sendsBrotli ? "raw" : "decoded";
+    return decision.slots && isLengthExact ? "end" : undefined;
   }
 
   /**
    * Calls the settle functions. Their costs are charged when all of them are known, possibly after the end of the
-   * body.
+   * body. Gives the slots back at the end of the body.
    */
   async #settleByBody(
     { request, context, isLengthExact, ...admitted }: AdmittedRequest,
     response: Response,
     final: (cost: Cost) => Cost,
-    isRaw: boolean,
+    use: BodyUse | undefined,
   ): Promise<Response> {
+    const { slots } = admitted.decision;
     const names = new Set<string>();
     let reserved = 0;
     for (const verdict of admitted.decision.verdicts.filter(mayBeCharged)) {
@@ -165,8 +175,10 @@ export class ChargedForward {
       names.add(name);
       reserved = Math.max(reserved, reservedBy(verdict));
     }
-    if (names.size === 0) return response;
-    if (isRaw && isBrotli(response.headers) && !isEmptyEncoded(response)) this.#sendsBrotli = true;
+    if (names.size === 0 && !slots) return response;
+    const isRaw = use === "raw" || use === "end";
+    if (use === "raw" && isBrotli(response.headers) && !isEmptyEncoded(response))
+      this.#sendsBrotli = true;
     const { custom, timeoutMs } = this.#config;
     const settled = callSettleFunctions(
       custom?.settle,
@@ -175,6 +187,8 @@ export class ChargedForward {
       { ...context, request, reserved },
       { timeoutMs, isLengthExact, isRaw },
     );
+    if (slots) waitUntil(settled.ended.then(() => slots.release()));
+    if (names.size === 0) return settled.response;
     // The charge must also be made if the client hangs up.
     waitUntil(
       settled.costs.then((costs) =>

@@ -8,6 +8,7 @@ import { denialResponse } from "./http/custom-denial.ts";
 import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
 import { withQuotaHeaders } from "./http/response-headers.ts";
 import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
+import { allWindowsOf } from "./limiter/counters.ts";
 import {
   type Decision,
   type Limited,
@@ -62,6 +63,7 @@ export class Gateway {
   readonly #isOriginServer: boolean;
   /** Whether the deployment's mode lets every request pass, even a request that Weir cannot read. */
   readonly #neverDenies: boolean;
+  readonly #takesSlots: boolean;
 
   /** @param control undefined if the Worker has no control object */
   constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter, control?: ControlLink) {
@@ -78,26 +80,41 @@ export class Gateway {
       : async () => undefined;
     this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
     const forward = createForward(bindings);
-    this.#forwardToOrigin = (request, _quotas, isRaw) => forward(request, isRaw);
+    this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
       ({ kind }) => kind !== "binding",
     );
     this.#neverDenies = bindings.mode !== "enforce";
     this.#chargedForward = new ChargedForward(config, limiter);
+    this.#takesSlots = rules.some((rule) =>
+      allWindowsOf(rule).some(({ concurrent }) => concurrent),
+    );
   }
 
   /**
-   * Answers a request with the origin's response, or with a response of Weir.
+   * Answers a request with the origin's response, or with a response of Weir. If a request may take a slot, it runs
+   * to its end even if the client hangs up, because otherwise nobody would give the slot back.
    *
    * @param context the second argument of the functions in `custom`
    * @param send replaces the configured origin
    * @param routedPath the path by which an app has routed the request; undefined if no app routes requests
    */
-  async handle(
+  handle(
     request: Request,
     context: CustomContext,
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
+  ): Promise<Response> {
+    const response = this.#handle(request, context, send, routedPath);
+    if (this.#takesSlots) waitUntil(response.catch(() => {}));
+    return response;
+  }
+
+  async #handle(
+    request: Request,
+    context: CustomContext,
+    send: ForwardWithQuotas,
+    routedPath: string | undefined,
   ): Promise<Response> {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
@@ -182,14 +199,14 @@ export class Gateway {
     { appliedRules, decision, tookMs }: DecidedRequest,
   ): Promise<Response> {
     const forward: ForwardWithQuotas = this.#config.tellsOrigin
-      ? (admitted, quotas, isRaw) =>
-          send(withOriginHeaders(admitted, appliedRules, quotas), quotas, isRaw)
+      ? (admitted, quotas, use) =>
+          send(withOriginHeaders(admitted, appliedRules, quotas), quotas, use)
       : send;
     if (!decision) return forward(request, NO_QUOTAS);
     switch (decision.outcome) {
       case "allowed": {
         const { quotas } = decision;
-        if (!decision.verdicts.some(mayBeCharged)) {
+        if (!decision.slots && !decision.verdicts.some(mayBeCharged)) {
           const response = await forward(request, quotas);
           return withQuotaHeaders(request, response, quotas, this.#config.headers);
         }

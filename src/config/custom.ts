@@ -17,6 +17,11 @@ export interface Quota {
   readonly windowMs: number;
   /** The unit of the calendar, if the window is a calendar window. */
   readonly calendar?: CalendarUnit;
+  /**
+   * Present if the policy limits open requests (`concurrent`), so it has no windows. `limit` is then the maximum
+   * number of open requests, and `windowMs` the time after which a slot that nobody gives back expires.
+   */
+  readonly concurrent?: true;
   /** Quota left in the current window, including quota that rolled over; never below 0. */
   readonly remaining: number;
   /** Milliseconds until the current window ends; more than 0. */

@@ -108,6 +108,13 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly key?: KeyInput | readonly KeyInput[] | undefined;
   /**
+   * The time after which a slot of `concurrent` expires that nobody gives back, because an isolate has died. Requests
+   * that take longer renew their slots. Written like `window`. Needs `concurrent`.
+   *
+   * @default "5m"
+   */
+  readonly maxDuration?: DurationInput | undefined;
+  /**
    * The start of windows. `"epoch"`: windows begin at multiples of their length after the Unix epoch. Calendar
    * windows then begin at midnight: every day, on Mondays, on the first day of a month, or on 1 January. A time with
    * its zone: one of the windows begins at this time. Calendar windows then begin on the same day and at the same
@@ -260,12 +267,15 @@ const NAME = faultText("1 to 64 characters of a-z, 0-9, - and _, the first a let
 /** The default of `localShare`. A client seldom sends a larger part of its requests to one isolate. */
 const DEFAULT_LOCAL_SHARE = 0.25;
 
+const DEFAULT_MAX_DURATION_SECONDS = 300;
+
 /** The schema of each field of a rule. */
 export const ruleFields = {
   name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
   match: v.optional(MatchSchema, {}),
   key: v.optional(KeySchema, "ip"),
   ...limitFields,
+  maxDuration: v.optional(Duration),
   start: v.optional(StartSchema, "epoch"),
   timeZone: v.optional(TimeZone),
   shards: v.optional(integer(1, MAX_SHARDS), 1),
@@ -304,6 +314,7 @@ export const RuleSchema = v.pipe(
   checkOf(checkCalendar),
   checkOf(checkParams),
   checkOf(checkShards),
+  checkOf(checkConcurrent),
   checkOf(checkCost),
   checkOf(checkEffects),
   v.transform(toRule),
@@ -328,7 +339,14 @@ export interface Tiers {
 
 function toRule(fields: v.InferOutput<typeof RuleFields>) {
   const { name, response, tiers, start, timeZone = "UTC" } = fields;
-  const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, { ...start, timeZone });
+  const maxDurationMs = 1000 * (fields.maxDuration ?? DEFAULT_MAX_DURATION_SECONDS);
+  const toWindows = (limits: ParsedLimitFields) =>
+    windowsOf(
+      name,
+      { ...limits, concurrent: limits.concurrent ?? fields.concurrent },
+      { ...start, timeZone },
+      maxDurationMs,
+    );
   const ofTiers: Tiers | undefined = tiers && {
     by: tiers.by,
     windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
@@ -493,6 +511,35 @@ function checkShards(rule: Fields, refuse: Refuse): void {
     ),
     "shards",
   );
+}
+
+/** Checks `maxDuration`, and the fields that a rule with `concurrent` cannot have. */
+function checkConcurrent(rule: Fields, refuse: Refuse): void {
+  const { tiers, maxDuration, shards } = rule;
+  const ofTiers = isRecord(tiers) && isMap(tiers.limits) ? [...tiers.limits.values()] : [];
+  const limits = [rule, ...ofTiers].filter(isRecord);
+  if (limits.every(({ concurrent }) => concurrent === undefined)) {
+    if (maxDuration === undefined) return;
+    const text = faultText(
+      "remove maxDuration, or write concurrent: without it, there are no slots",
+    );
+    refuse("needs", text, "maxDuration");
+    return;
+  }
+  if (typeof shards === "number" && shards > 1) {
+    const text = faultText(
+      "a rule with concurrent can have no shards, because they do not share slots",
+    );
+    refuse("conflict", text, "shards");
+  }
+  if (limits.some(({ limit, limits: several }) => (limit ?? several) !== undefined)) return;
+  for (const field of ["ban", "cost", "count"] as const) {
+    if (rule[field] === undefined) continue;
+    const text = faultText(
+      () => `remove ${field}, or write limit and window: a slot has no ${field}`,
+    );
+    refuse("needs", text, field);
+  }
 }
 
 /**

@@ -101,7 +101,10 @@ export const MAX_LIMIT = 999_999_999_999_999;
 /** The maximum number of windows of a rule, because every decision checks a counter for each window. */
 export const MAX_WINDOWS = 8;
 
-const LIMITS = faultText("a rule or tier has either limit and window, or limits");
+const LIMITS = faultText("a rule or tier has limit and window, or limits, or concurrent");
+
+/** The maximum of `concurrent`. A store reads all open slots of a client with each decision. */
+export const MAX_CONCURRENT = 1000;
 
 /** The optional fields of a limit. */
 interface LimitExtras {
@@ -160,6 +163,15 @@ export interface LimitFields extends LimitExtras {
    * @example [{ limit: 60, window: "1m" }, { limit: 1000, window: "1h" }]
    */
   readonly limits?: readonly LimitInput[] | undefined;
+  /**
+   * The maximum number of requests of a client that are open at the same time, from 1 to 1000. A request is open until
+   * its response has ended. With this field, limits with windows are optional. A tier without it has the number of
+   * its rule.
+   *
+   * @default none: any number of requests may be open
+   * @example 4
+   */
+  readonly concurrent?: number | undefined;
 }
 
 /** A length of time. The output is in seconds. */
@@ -207,6 +219,7 @@ export const limitFields = {
   window: v.optional(WindowLengthSchema),
   limits: v.optional(Limits),
   ...limitExtras,
+  concurrent: v.optional(integer(1, MAX_CONCURRENT)),
 };
 
 /** {@link LimitInput}, parsed. */
@@ -216,12 +229,15 @@ type ParsedLimit = v.InferOutput<typeof Limit>;
 export type ParsedLimitFields = v.InferOutput<v.ObjectSchema<typeof limitFields, undefined>>;
 
 /**
- * Checks that either `limits` is set, or both `limit` and `window`. Also checks a value with other faults, so that
- * all faults are reported at once.
+ * Checks that either `limits` is set, or both `limit` and `window`, or only `concurrent`. Also checks a value with
+ * other faults, so that all faults are reported at once.
  */
 export function checkLimitFields<Output>() {
   return checkOf<Output>((value, refuse) => {
-    const given = Object.keys(limitFields).filter((field) => value[field] !== undefined);
+    const given = Object.keys(limitFields).filter(
+      (field) => field !== "concurrent" && value[field] !== undefined,
+    );
+    if (given.length === 0 && value.concurrent !== undefined) return;
     const hasLimits = given.includes("limits");
     const wrong = hasLimits
       ? given.filter((field) => field !== "limits")
@@ -286,14 +302,30 @@ export interface Window {
   readonly offsetMs: number;
   /** The calendar of the window, if its length is a unit of the calendar. */
   readonly calendar?: Calendar;
+  /**
+   * Present if this is no window but the limit `concurrent`. Then `limit` is the maximum number of open requests, and
+   * `windowMs` the time after which a slot that nobody gives back expires.
+   */
+  readonly concurrent?: true;
 }
 
-/** Returns the windows of a rule or of one of its tiers. @param name the name of the rule */
-export function windowsOf(name: string, fields: ParsedLimitFields, start: ZonedStart): Window[] {
-  // Without `limits`, the schema has checked that `limit` and `window` are set.
-  const all = fields.limits ?? [fields as ParsedLimit];
-  return all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
-    policy: all.length === 1 ? name : `${name}/${labelOf(window)}`,
+/**
+ * Returns the windows of a rule or of one of its tiers. The limit `concurrent` comes last.
+ *
+ * @param name the name of the rule
+ * @param maxDurationMs the time after which a slot that nobody gives back expires
+ */
+export function windowsOf(
+  name: string,
+  fields: ParsedLimitFields,
+  start: ZonedStart,
+  maxDurationMs: number,
+): Window[] {
+  // Without `limits`, the schema has checked that `limit` and `window` are set, or else `concurrent`.
+  const all = fields.limits ?? (fields.limit === undefined ? [] : [fields as ParsedLimit]);
+  const isSingle = all.length + Number(fields.concurrent !== undefined) === 1;
+  const windows: Window[] = all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
+    policy: isSingle ? name : `${name}/${labelOf(window)}`,
     limit,
     capacity,
     maxReserved,
@@ -301,7 +333,15 @@ export function windowsOf(name: string, fields: ParsedLimitFields, start: ZonedS
       ? { windowMs: window * 1000, offsetMs: floorMod(start.startMs, window * 1000) }
       : calendarWindowOf(window, start)),
   }));
+  if (fields.concurrent === undefined) return windows;
+  const { concurrent: limit } = fields;
+  const policy = isSingle ? name : `${name}/${CONCURRENT}`;
+  const slots = { limit, capacity: limit, maxReserved: 0, windowMs: maxDurationMs, offsetMs: 0 };
+  return [...windows, { policy, ...slots, concurrent: true }];
 }
+
+/** The name of the limit `concurrent` in stored keys and in the names of policies. */
+const CONCURRENT = "concurrent";
 
 function labelOf(window: WindowLength): string {
   return typeof window === "number" ? formatDuration(window) : window;
@@ -318,8 +358,9 @@ function calendarWindowOf(unit: CalendarUnit, start: ZonedStart) {
 export function formatWindow({
   windowMs,
   calendar,
-}: Pick<Window, "windowMs" | "calendar">): string {
-  return calendar?.unit ?? formatDuration(windowMs / 1000);
+  concurrent,
+}: Pick<Window, "windowMs" | "calendar" | "concurrent">): string {
+  return concurrent ? CONCURRENT : (calendar?.unit ?? formatDuration(windowMs / 1000));
 }
 
 /** Returns a remainder that is never negative, even for starts before 1970. */

@@ -46,6 +46,11 @@ export interface Counter {
   readonly dependent?: boolean;
   /** Present if a client is banned after exceeding the limit. */
   readonly ban?: Ban;
+  /**
+   * Present if the counter counts open requests: see slots.ts. Then `limit` is the maximum number of slots, and
+   * `windowMs` is the time after which a slot expires. The cost is 1, or 0 for a read.
+   */
+  readonly slot?: number;
 }
 
 /** A counter, and the quota that one request takes. */
@@ -138,6 +143,9 @@ export interface GroupVerdict {
   readonly tallies: readonly Tally[];
 }
 
+/** An open request of a client: its random id, and its expiry in milliseconds since the Unix epoch. See slots.ts. */
+export type Slot = readonly [id: number, expiresAt: number];
+
 /** The value that a store keeps under a key until it expires. */
 export interface Row {
   /** The number of the window in which the row was written. */
@@ -145,6 +153,8 @@ export interface Row {
   readonly count: number;
   /** The time at which the row expires, in milliseconds since the Unix epoch. */
   readonly expiresAt: number;
+  /** The open slots, if the counter counts open requests. `count` is their number. */
+  readonly slots?: readonly Slot[];
 }
 
 /** Returns the row stored under a key, unless it has expired. */
@@ -203,10 +213,12 @@ export function longestWindowMs({ windowMs, calendar }: Windows): number {
 
 /**
  * Returns the key of a counter's row: `prefix:rule:window:identity:W`. W is the number of the
- * window. If quota rolls over, the key has no W.
+ * window. If quota rolls over, or if the counter counts open requests, the key has no W.
  */
 export function storedKey(counter: Counter, now: number): string {
-  return counter.rollsOver ? counter.key : windowKey(counter.key, windowAt(now, counter).index);
+  return counter.rollsOver || counter.slot !== undefined
+    ? counter.key
+    : windowKey(counter.key, windowAt(now, counter).index);
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   windowEndingNear,
   windowStart,
 } from "./counter.ts";
+import { countsSlots, freeSlot, openSlots, renewSlot, SLOT_RETRY_MS, takeSlot } from "./slots.ts";
 
 /** The state of a counter at the time `now`. */
 interface CounterState {
@@ -31,6 +32,11 @@ interface CounterState {
 }
 
 function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
+  if (countsSlots(counter)) {
+    const row = read(counter.key);
+    const count = openSlots(row, now).length;
+    return { count, window: 0, resetMs: SLOT_RETRY_MS, banMs: 0, row };
+  }
   const { index, endsAt } = windowAt(now, counter);
   const ban = counter.ban ? read(banKey(counter)) : undefined;
   const banMs = ban ? ban.expiresAt - now : 0;
@@ -115,8 +121,12 @@ export function decideGroup(
   const writes = new Map<string, Row | undefined>();
   const tallies = states.map(({ counter, count, window, resetMs, banMs, row }): Tally => {
     const charge = admitted ? chargeOf(counter, count) : 0;
-    if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
-    else keepDebt(counter, row, writes);
+    if (charge > 0) {
+      const charged = countsSlots(counter)
+        ? takeSlot(counter, row, now)
+        : rowOf(counter, count + charge, window);
+      writes.set(storedKey(counter, now), charged);
+    } else keepDebt(counter, row, writes);
     let remainingBanMs = banMs;
     if (banMs === 0 && counter.ban && !counter.neverBans && !hasQuota(counter, count)) {
       const ban = startBan(counter, counter.ban, now, read);
@@ -129,6 +139,7 @@ export function decideGroup(
       resetMs,
       banMs: remainingBanMs,
       ...charged,
+      ...(countsSlots(counter) && UNCERTAIN),
     };
   });
   return { verdict: { admitted, tallies }, writes };
@@ -151,9 +162,12 @@ export function countFitting(
   return fitting;
 }
 
+/** A slot may be given back at any moment, so no cache may store the number of open slots. */
+const UNCERTAIN = { isUncertain: true } as const;
+
 /**
  * Adds each counter's cost to its count, even if no quota is left, because a response may cost more than
- * the quota left. A negative cost refunds quota. Counts stay from 0 to {@link MAX_COUNT}. Quota of an ended window is not
+ * the quota left. A negative cost refunds quota. A slot is renewed, or given back if the cost is negative. Counts stay from 0 to {@link MAX_COUNT}. Quota of an ended window is not
  * refunded (see {@link Adjustment.chargedIn}).
  */
 export function adjustGroup(
@@ -163,7 +177,12 @@ export function adjustGroup(
 ): { tallies: Tally[]; writes: Writes } {
   const writes = new Map<string, Row | undefined>();
   const tallies = counters.map((counter): Tally => {
-    const { count: before, window, resetMs, banMs } = stateOf(counter, now, read);
+    const { count: before, window, resetMs, banMs, row } = stateOf(counter, now, read);
+    if (countsSlots(counter)) {
+      const changed = (counter.cost < 0 ? freeSlot : renewSlot)(counter, row, now);
+      if (changed !== row) writes.set(counter.key, changed);
+      return { count: openSlots(changed, now).length, resetMs, banMs, ...UNCERTAIN };
+    }
     const { chargedIn = window } = counter;
     const cost = chargedIn === window ? counter.cost : 0;
     const count = Math.min(MAX_COUNT, Math.max(0, before + cost));
@@ -180,10 +199,14 @@ export function adjustGroup(
 export function returnUnused(unused: readonly UnusedQuota[], now: number, read: ReadRow): Writes {
   const writes = new Map<string, Row | undefined>();
   for (const { counter, quota, window } of unused) {
-    if (windowAt(now, counter).index !== window) continue;
     const key = storedKey(counter, now);
     // A counter may occur twice, for example if two tiers took blocks.
     const row = writes.has(key) ? writes.get(key) : read(key);
+    if (countsSlots(counter)) {
+      if (row) writes.set(key, freeSlot(counter, row, now));
+      continue;
+    }
+    if (windowAt(now, counter).index !== window) continue;
     if (!row || row.count < quota) continue;
     writes.set(key, row.count === quota ? undefined : { ...row, count: row.count - quota });
   }

@@ -333,7 +333,10 @@ export function teeResponse(
     return unchanged(Array(count).fill(null), true);
   }
   // A part of an encoded body may begin anywhere, so it cannot be decoded.
-  const isReadable = !isEncoded(headers) || (status !== 206 && !(isRaw && isBrotli(headers)));
+  const isReadable =
+    !isEncoded(headers) ||
+    (count === 0 && isRaw) ||
+    (status !== 206 && !(isRaw && isBrotli(headers)));
   if (!isReadable) {
     for (const copy of copies) copy.fail(new Error("The body cannot be decoded."));
     return unchanged(

@@ -64,12 +64,17 @@ export function copyRequest(request: Request): Request {
 }
 
 /**
+ * The use that Weir makes of a response's body. `end`: it waits for the end. `raw`: a program reads the body with the
+ * server's encoding. `decoded`: a program reads the body, which the runtime decodes.
+ */
+export type BodyUse = "end" | "raw" | "decoded";
+
+/**
  * Sends a request to the origin and returns its response, or a 502. Never rejects.
  *
- * @param isRaw whether a program reads the response with the server's encoding; undefined if no program reads the
- * response. The responses of bound Workers are never raw
+ * @param use undefined if the response passes unread. The responses of bound Workers are always decoded
  */
-type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
+type Forward = (request: Request, use?: BodyUse) => Promise<Response>;
 
 /**
  * Creates a function that forwards requests with the platform's `fetch`. Changes the URL, removes headers that
@@ -78,9 +83,9 @@ type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
  */
 export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
   const send = senderByHost(bindings);
-  return async function forward(request, isRaw) {
+  return async function forward(request, use) {
     try {
-      return await send(request, isRaw);
+      return await send(request, use);
     } catch {
       // The response omits the error's text, which may contain addresses that clients must not see.
       return badGatewayResponse(request, "The origin could not be reached.");
@@ -95,7 +100,7 @@ function senderByHost({ origin, origins }: Pick<ResolvedBindings, "origin" | "or
   const senderFor = hostLookup(
     new Map([...origins].map(([host, each]) => [host, sender(each)] as const)),
   );
-  return (request, isRaw) => (senderFor(hostOf(request.url)) ?? byDefault)(request, isRaw);
+  return (request, use) => (senderFor(hostOf(request.url)) ?? byDefault)(request, use);
 }
 
 function sender(origin: OriginBinding): Forward {
@@ -105,34 +110,35 @@ function sender(origin: OriginBinding): Forward {
     case "url":
       return toBase(origin.base);
     case "binding":
-      return (request, isRaw) => origin.service.fetch(outgoing(request, request.url, isRaw));
+      return (request, use) => origin.service.fetch(outgoing(request, request.url, use));
     case "misconfigured":
       return async (request) => badGatewayResponse(request, "The origin is not configured.");
   }
 }
 
 /** On a route, Cloudflare sends this fetch to the zone's origin instead of to this Worker again. */
-async function passThrough(request: Request, isRaw?: boolean): Promise<Response> {
+async function passThrough(request: Request, use?: BodyUse): Promise<Response> {
   if (isLoopback(new URL(request.url).hostname)) {
     // `wrangler dev` has no zone, so the request would return to this Worker again and again.
     const detail = "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
-  return await fetchFrom(request, request.url, isRaw);
+  return await fetchFrom(request, request.url, use);
 }
 
 function toBase(base: string): Forward {
   // Without a path in the base, the origin resolves dot segments itself, and gets the path that Weir matched. With a
   // path in the base, Weir resolves dot segments first, because they could leave this path.
   const hasPath = new URL(base).pathname !== "/";
-  return (request, isRaw) => {
+  return (request, use) => {
     const url = hasPath ? new URL(request.url).href : request.url;
-    return fetchFrom(request, base + afterHost(url), isRaw);
+    return fetchFrom(request, base + afterHost(url), use);
   };
 }
 
-function fetchFrom(request: Request, url: string, isRaw?: boolean): Promise<Response> {
-  return fetch(outgoing(request, url, isRaw), isRaw ? { encodeResponseBody: "manual" } : undefined);
+function fetchFrom(request: Request, url: string, use?: BodyUse): Promise<Response> {
+  const isRaw = use === "raw" || use === "end";
+  return fetch(outgoing(request, url, use), isRaw ? { encodeResponseBody: "manual" } : undefined);
 }
 
 /**
@@ -145,7 +151,7 @@ const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
  * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the client's own spelling, with
  * dot segments and backslashes, from which an origin may read a different path.
  */
-function outgoing(request: Request, url: string, isRaw: boolean | undefined): Request {
+function outgoing(request: Request, url: string, use: BodyUse | undefined): Request {
   const changed = new Request(url, request);
   // The names are read from the original request, whose headers workerd has already created. For the new request,
   // workerd would have to create headers only for this search.
@@ -153,7 +159,7 @@ function outgoing(request: Request, url: string, isRaw: boolean | undefined): Re
   for (const name of headersNamed(OTHER_PATHS, headers)) changed.headers.delete(name);
   // An origin answers this header with `100 Continue`, and workerd takes this for the response.
   if (headers.has("expect")) changed.headers.delete("expect");
-  if (isRaw !== undefined) acceptGzip(changed.headers);
+  if (use === "raw" || use === "decoded") acceptGzip(changed.headers);
   return changed;
 }
 

@@ -3,6 +3,7 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { formatWindow } from "../config/window.ts";
 import type { Demand } from "../engine/counter.ts";
+import { newSlotId } from "../engine/slots.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 
 /** Returns the Worker's time; undefined if the store's clock determines the windows. */
@@ -163,6 +164,7 @@ export function ruleCounterOf(
   shard: number | undefined,
 ): RuleCounter {
   const { rule, identity, reach, cost } = appliedRule;
+  if (window.concurrent) return slotCounterOf(appliedRule, window, prefix, options);
   const counted = shard === undefined ? identity : `${identity}#${shard}`;
   const share = (quota: number) =>
     shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
@@ -194,6 +196,38 @@ export function ruleCounterOf(
   return shard === undefined
     ? { appliedRule, rule, window, capacity, counter }
     : { appliedRule, rule, window, capacity, counter, shard };
+}
+
+/** Returns the counter of a client's open requests. A request takes one slot, whatever its cost in the windows is. */
+function slotCounterOf(
+  appliedRule: AppliedRule,
+  window: Window,
+  prefix: string,
+  { cost, checkOnly = false }: DecideOptions,
+): RuleCounter {
+  const { rule, identity, reach } = appliedRule;
+  const { limit, capacity, windowMs } = window;
+  const takesSlot = cost !== 0 && !checkOnly;
+  const counter: Demand = {
+    key: `${prefix}:${rule.name}:${formatWindow(window)}:${identity}`,
+    identity,
+    limit,
+    windowMs,
+    offsetMs: 0,
+    cost: cost === 0 ? 0 : 1,
+    ceiling: limit,
+    slot: takesSlot ? newSlotId() : 0,
+    ...(reach !== undefined && { reach }),
+    ...(rule.mode === "shadow" && { shadow: true }),
+    ...(rule.mode === "mark" && { dependent: true }),
+    ...(checkOnly && { checkOnly }),
+  };
+  return { appliedRule, rule, window, capacity, counter };
+}
+
+/** Returns the counters of quota. Slots are no quota: a response charges none, and a refund gives none back. */
+export function quotaCounters(ruleCounters: readonly RuleCounter[]): RuleCounter[] {
+  return ruleCounters.filter(({ window }) => !window.concurrent);
 }
 
 const labels = new Map<number, string>();

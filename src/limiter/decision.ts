@@ -18,6 +18,7 @@ import {
   type Reserve,
   type RuleCounter,
 } from "./counters.ts";
+import type { HeldSlots } from "./held-slots.ts";
 
 /** The verdict of one rule (in any mode) on a request, and the quota that the decision has charged under the rule. */
 export interface RuleVerdict {
@@ -184,6 +185,8 @@ export interface Allowed extends DecidedFields {
   readonly quotas: readonly Quota[];
   /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
+  /** The slots that the request holds. The caller must release them when the request ends. */
+  readonly slots?: HeldSlots;
 }
 
 export interface Limited extends DecidedFields {
@@ -241,13 +244,16 @@ export function quotasOf(
     if (!tally) return [];
     const { count, resetMs, banMs } = tally;
     // The store's clock may differ from `now`, so the end of the window is computed from `resetMs`.
-    const { startsAt, endsAt } = windowEndingNear(now + resetMs, counter);
+    const { startsAt, endsAt } = window.concurrent
+      ? { startsAt: now, endsAt: now + resetMs }
+      : windowEndingNear(now + resetMs, counter);
     const after = admitted ? count + checkedCost(ruleCounter) : count;
     return {
       policy,
       limit,
       windowMs: calendar ? endsAt - startsAt : window.windowMs,
       ...(calendar && { calendar: calendar.unit }),
+      ...(window.concurrent && { concurrent: true }),
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: endsAt,

@@ -10,6 +10,7 @@ import {
   countersOf,
   type DecideOptions,
   inWindowsOf,
+  quotaCounters,
   type RuleCounter,
   ruleCountersOf,
 } from "./counters.ts";
@@ -21,6 +22,7 @@ import {
   type RuleVerdict,
   type Undecided,
 } from "./decision.ts";
+import type { HeldSlots } from "./held-slots.ts";
 
 /** Returns the counters of a request in this isolate. A rule with shards has one counter in place of its shards. */
 function localCountersOf(
@@ -113,7 +115,8 @@ export interface Fallback {
   decideLocally(
     appliedRules: readonly AppliedRule[],
     failure: Undecided,
-    options?: DecideOptions,
+    options: DecideOptions | undefined,
+    slots: HeldSlots,
   ): Promise<Allowed | Limited | Undecided>;
 
   /** Makes the charges for a response in this isolate. Never rejects. */
@@ -142,13 +145,15 @@ export function createFallback(
       return isCallable ? nativeTimeoutMs(timeoutMs) : 0;
     },
 
-    async decideLocally(appliedRules, failure, options) {
+    async decideLocally(appliedRules, failure, options, slots) {
       const localRules = appliedRules.filter(isCountedLocally);
       const ruleCounters = localRules.flatMap((each) => localCountersOf(each, prefix, options));
       try {
         const now = Date.now();
-        const [answered] = store.decide([countersOf(ruleCounters)], now);
-        const answer = (await answered) as Answer;
+        const group = countersOf(ruleCounters);
+        const [answered] = store.decide([group], now) as [Promise<Answer>];
+        slots.add(store, group, answered);
+        const answer = await answered;
         const decision = decisionOf({ ...answer, fromMemory: false }, ruleCounters);
         if (decision.outcome === "limited") return { ...decision, storeFailure: failure };
         // A check must take no quota, but a call to the native limiter takes quota.
@@ -178,9 +183,10 @@ export function createFallback(
           const local = localCountersOf(appliedRule, prefix, { cost });
           return reserve && cost < 0 ? inWindowsOf(reserve, local) : local;
         });
-      if (ruleCounters.length === 0) return;
+      const counters = countersOf(quotaCounters(ruleCounters));
+      if (counters.length === 0) return;
       // This call fails if the memory is full. The next decision then fails too, and denies its request.
-      await store.adjust(countersOf(ruleCounters), Date.now()).catch(() => {});
+      await store.adjust(counters, Date.now()).catch(() => {});
     },
   };
 }

@@ -1,7 +1,8 @@
 import type { Config } from "../config/schema.ts";
+import type { Demand } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { inTime } from "../stores/deadline.ts";
-import type { Answer, Store } from "../stores/store.ts";
+import type { Answer, Group, Store } from "../stores/store.ts";
 import { blockedVerdictOf, certainDenialOf, isBlocked } from "./blocked.ts";
 import { Clients } from "./clients.ts";
 import { type CostOf, chargedCountersOf, type ResponseCharge, responseChargesOf } from "./cost.ts";
@@ -11,6 +12,7 @@ import {
   countersOf,
   type DecideOptions,
   emptyGroups,
+  quotaCounters,
   type Reserve,
   type RuleCounter,
   ruleCountersOf,
@@ -35,6 +37,7 @@ import {
   withMarks,
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
+import { HeldSlots } from "./held-slots.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -49,6 +52,9 @@ const NEGLIGIBLE_SHARE = 0.05;
  */
 const SHADOW_CALLS = 20;
 const SHADOW_PERIOD_MS = 10_000;
+
+/** After this multiple of the deadline, every call to the store has ended or was aborted. */
+const LATE_SHARE = 2;
 
 type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
@@ -102,6 +108,23 @@ export class Limiter {
     options?: DecideOptions,
     spentMs = 0,
   ): Promise<Decision> {
+    const lateMs = LATE_SHARE * this.#config.timeoutMs;
+    const slots = appliedRules.some(mayTakeSlot)
+      ? new HeldSlots(lateMs, () => this.#now(), this.#background)
+      : NO_SLOTS;
+    const decision = await this.#decide(appliedRules, options, spentMs, slots);
+    if (slots.isEmpty) return decision;
+    if (decision.outcome === "allowed") return { ...decision, slots };
+    slots.release();
+    return decision;
+  }
+
+  async #decide(
+    appliedRules: readonly AppliedRule[],
+    options: DecideOptions | undefined,
+    spentMs: number,
+    slots: HeldSlots,
+  ): Promise<Decision> {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
     // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
     const denial =
@@ -109,17 +132,17 @@ export class Limiter {
         ? this.#certainDenialOf(groups.enforced)
         : certainDenialOf(groups.enforced, this.#time());
     const pending = pendingRules.map((each) =>
-      pendingVerdictOf(each, this.#decidePendingRule(each, options, denial !== undefined)),
+      pendingVerdictOf(each, this.#decidePendingRule(each, options, denial ? undefined : slots)),
     );
     if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
-      return await this.#decideGroups(groups, blocked, pending, restMs);
+      return await this.#decideGroups(groups, blocked, pending, restMs, slots);
     } catch (error) {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
       if (!this.#fallback.covers(rules)) return undecided;
-      const decision = await this.#fallback.decideLocally(appliedRules, undecided, options);
+      const decision = await this.#fallback.decideLocally(appliedRules, undecided, options, slots);
       return decision.outcome === "undecided"
         ? decision
         : withVerdicts(decision, blocked.filter(isShadow));
@@ -222,7 +245,7 @@ export class Limiter {
    * @param others the verdicts of other rules
    */
   #withShadow(denial: Limited, groups: CounterGroups, others: readonly RuleVerdict[]): Limited {
-    const decided = this.#decideShadowGroups(groups.shadow, true);
+    const decided = this.#decideShadowGroups(groups.shadow, undefined);
     return withVerdicts(denial, [...others.filter(isShadow), ...decided]);
   }
 
@@ -252,10 +275,10 @@ export class Limiter {
     blocked: readonly RuleVerdict[],
     pending: readonly RuleVerdict[],
     restMs: number | undefined,
+    slots: HeldSlots,
   ): Promise<Allowed | Limited> {
     const { enforced, shadow, marks } = groups;
-    const storeGroups = storeGroupsOf(groups);
-    const answers = storeGroups.length > 0 ? this.#store.decide(storeGroups, this.#now()) : [];
+    const answers = this.#decideInStore(storeGroupsOf(groups), slots);
     const timed = (
       restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs))
     ).values();
@@ -270,6 +293,14 @@ export class Limiter {
     const blockedMarks = blocked.filter((each) => !isShadow(each));
     const decided = [...(await Promise.all(markVerdicts)), ...blockedMarks];
     return withVerdicts(withMarks(decision, decided), others);
+  }
+
+  #decideInStore(groups: readonly Group[], slots?: HeldSlots): readonly Promise<Answer>[] {
+    const answers = groups.length > 0 ? this.#store.decide(groups, this.#now()) : [];
+    for (const [at, group] of groups.entries()) {
+      slots?.add(this.#store, group, answers[at] as Promise<Answer>);
+    }
+    return answers;
   }
 
   /**
@@ -287,11 +318,11 @@ export class Limiter {
   async #decidePendingRule(
     appliedRule: AppliedRule,
     options: DecideOptions | undefined,
-    isDenied: boolean,
+    slots: HeldSlots | undefined,
   ): Promise<readonly RuleVerdict[]> {
     try {
       const { groups, blocked } = this.#groupsOf((await appliedRule.pendingRules) ?? [], options);
-      const decided = this.#decideShadowGroups(groups.shadow, isDenied);
+      const decided = this.#decideShadowGroups(groups.shadow, slots);
       return [...blocked, ...(await settledVerdictsOf(decided))];
     } catch (error) {
       return [undecidedVerdict(appliedRule, error)];
@@ -301,15 +332,17 @@ export class Limiter {
   /**
    * Decides rules in shadow mode in a separate call.
    *
-   * @param isDenied whether the request is denied without a call. The rules are then decided only within
-   * {@link SHADOW_CALLS}
+   * @param slots undefined if the request is denied without a call. It then takes no slot, and the rules are decided
+   * only within {@link SHADOW_CALLS}
    */
   #decideShadowGroups(
     groups: readonly (readonly RuleCounter[])[],
-    isDenied: boolean,
+    slots: HeldSlots | undefined,
   ): RuleVerdict[] {
+    const isDenied = !slots;
     if (groups.length === 0 || (isDenied && !this.#takeShadowCall())) return [];
-    const answers = this.#store.decide(groups.map(countersOf), this.#now());
+    const storeGroups = groups.map(countersOf);
+    const answers = this.#decideInStore(slots ? storeGroups : storeGroups.map(withoutSlots), slots);
     if (isDenied) {
       Promise.allSettled(answers).then((settled) => {
         const isFromMemory = settled.every(
@@ -322,7 +355,9 @@ export class Limiter {
   }
 
   /** Adds each counter's cost in the store, and returns the quotas. Throws like `chargeResponse`. */
-  async #adjust(ruleCounters: readonly RuleCounter[]): Promise<Quota[]> {
+  async #adjust(all: readonly RuleCounter[]): Promise<Quota[]> {
+    const ruleCounters = quotaCounters(all);
+    if (ruleCounters.length === 0) return [];
     const now = this.#now();
     const tallies = await this.#store.adjust(countersOf(ruleCounters), now);
     return quotasOf(ruleCounters, { admitted: true, tallies, now: now ?? this.#time() });
@@ -349,6 +384,22 @@ export class Limiter {
     this.#shadowCalls += 1;
     return true;
   }
+}
+
+const NO_SLOTS = new HeldSlots(
+  0,
+  () => undefined,
+  () => {},
+);
+
+function mayTakeSlot({ windows, pendingRules }: AppliedRule): boolean {
+  return pendingRules !== undefined || windows.at(-1)?.concurrent === true;
+}
+
+function withoutSlots(counters: readonly Demand[]): Demand[] {
+  return counters.map((counter) =>
+    counter.slot === undefined ? counter : { ...counter, slot: 0, checkOnly: true },
+  );
 }
 
 function isShadow({ appliedRule }: RuleVerdict): boolean {

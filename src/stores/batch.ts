@@ -89,7 +89,8 @@ export function withBatches(store: EntryStore, options: BatchOptions): Store {
   };
 }
 
-const NOTHING = { unused: [], adjusted: [], removed: [], groups: [], times: 1 } as const;
+/** The fields of an entry that does nothing. */
+export const NOTHING = { unused: [], adjusted: [], removed: [], groups: [], times: 1 } as const;
 
 /**
  * Sends groups as entries. One entry has the first group, the groups that depend on it, and the unused quota.
@@ -334,12 +335,12 @@ function sizeOf({ unused, adjusted, removed, groups }: Entry): number {
 
 /**
  * Returns a text that is equal for entries that may be merged; undefined if an entry must not be merged. A hold
- * belongs to one request. A block is charged once. A refund asks for no quota.
+ * and a slot belong to one request. A block is charged once. A refund asks for no quota.
  */
 function mergeKeyOf(entry: Entry): string | undefined {
   const [group] = entry.groups;
   if (!group || sizeOf(entry) > group.length || entry.hold !== undefined) return;
-  if (group.some(({ block, cost }) => block !== undefined || cost < 0)) return;
+  if (group.some(({ block, slot, cost }) => (block ?? slot) !== undefined || cost < 0)) return;
   return group.map(({ key, cost }) => `${key} ${cost}`).join(" ");
 }
 

@@ -3,6 +3,7 @@ import type { Store } from "../../src/stores/store.ts";
 import { calendarSuite } from "./calendar-suite.ts";
 import type { ExpiryOptions } from "./driver.ts";
 import { type ModelSuiteOptions, modelSuite } from "./model-suite.ts";
+import { slotSuite } from "./slot-suite.ts";
 import { storeSuite } from "./store-suite.ts";
 import { vectorSuite } from "./vector-suite.ts";
 
@@ -26,5 +27,6 @@ export function conformance(
     calendarSuite(createStore);
     vectorSuite(createStore, { ageKeys });
     modelSuite(createStore, model);
+    slotSuite(createStore, model.sequences);
   });
 }

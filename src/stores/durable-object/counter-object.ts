@@ -7,6 +7,7 @@ import {
   type ReadRow,
   type Removal,
   type Row,
+  type Slot,
   type Tally,
   type UnusedQuota,
   type Writes,
@@ -48,8 +49,12 @@ export class CounterTable {
       "SELECT window, count, expires_at FROM rows WHERE key = ? AND expires_at > ?",
       key,
       now,
-    ) as { window: number; count: number; expires_at: number }[];
-    return row && { window: row.window, count: row.count, expiresAt: row.expires_at };
+    ) as { window: number; count: number | string; expires_at: number }[];
+    if (!row) return undefined;
+    const { window, count, expires_at: expiresAt } = row;
+    if (typeof count === "number") return { window, count, expiresAt };
+    const slots: Slot[] = JSON.parse(count);
+    return { window, count: slots.length, expiresAt, slots };
   }
 
   write(writes: Writes, now: number): void {
@@ -91,7 +96,10 @@ export class CounterTable {
   }
 
   /** Inserts or updates a row. */
-  #put(key: string, { window, count, expiresAt }: Row, now: number): void {
+  #put(key: string, row: Row, now: number): void {
+    const { window, slots, expiresAt } = row;
+    // SQLite stores a text in any column, so tables of earlier versions need no new column for slots.
+    const count = slots ? JSON.stringify(slots) : row.count;
     if (this.#exists()) {
       const [updated] = this.#query(
         "UPDATE rows SET window = ?, count = ?, expires_at = ? WHERE key = ? RETURNING key",

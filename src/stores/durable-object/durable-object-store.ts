@@ -147,12 +147,9 @@ class ObjectStore implements Store {
     return answer as Answer;
   }
 
-  /** Returns unused quota in separate calls. If a call fails, the quota stays charged. */
+  /** Returns unused quota, each time in the next call to its object. If a call fails, the quota stays charged. */
   #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): void {
-    const calls = unused.map((each) =>
-      this.#objectOf(each.counter.identity).returnUnused([each], now),
-    );
-    if (calls.length > 0) this.#background(Promise.allSettled(calls));
+    for (const each of unused) this.#calls.returnInObject(each, now);
   }
 }
 

@@ -5,6 +5,7 @@ import {
   decideEntries,
   type Entry,
   type EntryAnswer,
+  NOTHING,
   type Part,
 } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
@@ -105,7 +106,7 @@ export class ObjectCalls {
       batches.run(hold === undefined ? entries : entries.map((entry) => ({ ...entry, hold }))),
     );
     const results = await Promise.allSettled(decided);
-    if (batches.isIdle && this.#batches.get(identity) === batches) this.#batches.delete(identity);
+    this.#forgetIfIdle(identity, batches);
     const failures = results.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
     const failure = failures.find((reason) => reason !== MUST_WAIT);
     if (failure !== undefined) throw failure;
@@ -120,6 +121,18 @@ export class ObjectCalls {
         ? result.value
         : answerOf(lateVerdicts.next().value, groups[index] as Group),
     );
+  }
+
+  /** Returns unused quota in the background. */
+  returnInObject(unused: UnusedQuota, now: number | undefined): void {
+    const { identity } = unused.counter;
+    const batches = this.#batchesOf(identity);
+    const returned = batches.run([{ ...NOTHING, now, unused: [unused] }]);
+    this.#background(returned.catch(() => {}).then(() => this.#forgetIfIdle(identity, batches)));
+  }
+
+  #forgetIfIdle(identity: string, batches: Batches): void {
+    if (batches.isIdle && this.#batches.get(identity) === batches) this.#batches.delete(identity);
   }
 
   #batchesOf(identity: string): Batches {

@@ -1,5 +1,5 @@
 import { storedBanRows } from "../../engine/bans.ts";
-import type { Adjustment, Demand, Tally } from "../../engine/counter.ts";
+import type { Adjustment, Demand, Tally, UnusedQuota } from "../../engine/counter.ts";
 import type { Entry, EntryAnswer } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
 import type { Clock } from "./wire.ts";
@@ -34,7 +34,9 @@ function commandsOfEntry(
   answers: readonly EntryAnswer[],
 ): number {
   const [first] = answers;
-  let commands = unused.length + Math.ceil(removed.length / COUNTERS_PER_DEL);
+  const isSlot = ({ counter }: UnusedQuota) => counter.slot !== undefined;
+  let commands = unused.length + unused.filter(isSlot).length;
+  commands += Math.ceil(removed.length / COUNTERS_PER_DEL);
   const tallies = first?.adjusted instanceof StoreError ? [] : (first?.adjusted ?? []);
   commands += commandsOfAdjustment(adjusted, tallies);
   for (const [index, group] of groups.entries()) {
@@ -88,6 +90,7 @@ export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boole
   const ban = counter.ban ? 1 : 0;
   if (tally.banMs > 0) return ban + 1 + storedBanRows(counter, tally);
   const isOnlyRead = checkOnly || cost === 0 || cost > ceiling;
+  if (counter.slot !== undefined) return admitted && !isOnlyRead ? 2 : 1;
   if (isOnlyRead) return ban + 1;
   if (rollsOver) return ban + (admitted ? 2 : 1);
   if (admitted) {
@@ -108,7 +111,11 @@ export function commandsOfAdjustment(
   tallies: readonly (Tally | undefined)[],
 ): number {
   let commands = 0;
-  for (const [index, { cost, rollsOver, ban }] of counters.entries()) {
+  for (const [index, { cost, rollsOver, ban, slot }] of counters.entries()) {
+    if (slot !== undefined) {
+      commands += slot > 0 ? 2 : 1;
+      continue;
+    }
     const tally = tallies[index];
     const others = ban ? 1 : 0;
     const isFirst = tally !== undefined && cost > 0 && tally.count === cost;

@@ -1,6 +1,6 @@
 -- Counts in fixed windows, with the algorithm of engine/fixed-window.ts. `npm run assets` puts this file without its
 -- comments into script.generated.ts. upstash-store.ts adds a first line with the constants USES_REDIS_TIME,
--- MAX_COUNT, EXPIRY_GRACE_MS and BLOCK_SHARE. wire.ts writes the arguments and reads the reply.
+-- MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE and SLOT_RETRY_MS. wire.ts writes the arguments and reads the reply.
 --
 -- KEYS   For each counter, in the order of ARGV: its key, the key of its ban if it has one, and the key of its
 --        strikes if its bans become longer. With the clock `edge`, these are the keys as stored, so that every
@@ -13,7 +13,8 @@
 --        - the counters to remove, each followed by 1 if its count is kept
 --        - the number of equal requests, which is 1 unless the entry has only one group; and the groups
 --        A list begins with its length. A counter is ten integers: limit, window in ms, offset in ms, cost,
---        ceiling, 1 if it rolls over, 1 if it is only checked, block, ban in ms, 1 if it never bans. If bans
+--        ceiling, 1 if it rolls over or 2 if it counts slots, 1 if it is only checked, its block or the id of
+--        its slot, ban in ms, 1 if it never bans. If bans
 --        become longer, the negative number of their lengths replaces the ban in ms. The ten integers are then
 --        followed by the lengths, and by the time after which strikes are forgotten, all in ms. A calendar
 --        counter has the window 0, the longest length of its windows as the offset, and five more integers:
@@ -31,6 +32,8 @@
 -- A counter that rolls over is stored as a string, `W:count:limit`. `W` is the number of the window in which the
 -- counter was last written, `count` is its count at that time, and `limit` is the limit that determined the expiry of
 -- its key. When the script reads the counter, it subtracts the quota granted since then.
+--
+-- A counter of slots is stored as a string, `id:end,id:end`: the id of each slot, and the time in ms when it expires.
 
 local now = tonumber(ARGV[1])
 if USES_REDIS_TIME then
@@ -82,7 +85,11 @@ end
 local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
     ceiling = nextArg() }
-  c.rollsOver, c.checkOnly, c.block = nextArg() == 1, nextArg() == 1, nextArg()
+  local kind = nextArg()
+  c.rollsOver, c.checkOnly, c.block = kind == 1, nextArg() == 1, nextArg()
+  if kind == 2 then
+    c.slot, c.block = digits(c.block), 0
+  end
   c.banMs, c.neverBans = nextArg(), nextArg() == 1
   if c.banMs < 0 then
     c.lengthsMs = {}
@@ -91,13 +98,15 @@ local function readCounter()
     end
     c.banMs, c.forgetAfterMs = c.lengthsMs[1], nextArg()
   end
-  if c.windowMs == 0 then
+  if c.slot then
+    c.window, c.resetMs = 0, SLOT_RETRY_MS
+  elseif c.windowMs == 0 then
     readCalendar(c)
   else
     c.window = math.floor((now - c.offsetMs) / c.windowMs)
     c.resetMs = (c.window + 1) * c.windowMs + c.offsetMs - now
   end
-  local suffix = c.rollsOver and '' or ':' .. digits(c.window)
+  local suffix = (c.rollsOver or c.slot) and '' or ':' .. digits(c.window)
   c.key = nextKey(suffix)
   if c.banMs > 0 then
     c.banKey = nextKey('')
@@ -133,7 +142,19 @@ end
 --
 -- `debt` is the unpaid rest of a stored count, with the limit that determined the expiry of its key. Values of
 -- earlier versions have no limit.
+--
+-- The count of a counter of slots is the number of its open slots. `slots` maps their ids to the times of their ends.
 local function readCount(c)
+  if c.slot then
+    local count = 0
+    c.slots = {}
+    for id, ends in string.gmatch(redis.call('GET', c.key) or '', '(%d+):(%d+)') do
+      if tonumber(ends) > now then
+        c.slots[id], count = tonumber(ends), count + 1
+      end
+    end
+    return count, c.window
+  end
   if not c.rollsOver then
     return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window
   end
@@ -165,6 +186,20 @@ end
 
 local function writeRolling(c, count)
   storeRolling(c, count, c.window, count)
+end
+
+-- Stores the open slots. The key expires with the last slot.
+local function writeSlots(c)
+  local parts, last = {}, 0
+  for id, ends in pairs(c.slots) do
+    parts[#parts + 1] = id .. ':' .. digits(ends)
+    last = math.max(last, ends)
+  end
+  if last == 0 then
+    redis.call('DEL', c.key)
+  else
+    redis.call('SET', c.key, table.concat(parts, ','), 'PX', digits(last - now))
+  end
 end
 
 -- Returns the milliseconds until the client's ban ends; 0 if there is no ban.
@@ -305,12 +340,27 @@ local function chargeRolling(c)
   return true, count + amount, amount, function() writeRolling(c, count + amount) end
 end
 
+-- Like `chargeRolling(c)`, for a counter of slots.
+local function chargeSlot(c)
+  local count = readCount(c)
+  if count + 1 > c.ceiling then
+    return false, count, 0
+  end
+  return true, count + 1, 1, function()
+    c.slots[c.slot] = now + c.windowMs
+    writeSlots(c)
+  end
+end
+
 -- Charges any counter, and returns the same values as `chargeRolling`. A cost above the ceiling is only compared with
 -- the count, because BITFIELD would create the counter's key.
 local function chargeCounter(c)
   if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
     local count = readCount(c)
     return count + c.cost <= c.ceiling, count, 0
+  end
+  if c.slot then
+    return chargeSlot(c)
   end
   if c.rollsOver then
     return chargeRolling(c)
@@ -334,6 +384,14 @@ end
 -- Returns unused quota to a counter in the window of the charge. If the count is lower than the quota, the return
 -- fails without an error, and the quota stays charged. `0 - quota` is never -0, as `-quota` would be.
 local function returnUnused(c, quota)
+  if c.slot then
+    readCount(c)
+    if c.slots[c.slot] then
+      c.slots[c.slot] = nil
+      writeSlots(c)
+    end
+    return
+  end
   local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
     'INCRBY', 'u63', 0, digits(0 - quota), 'GET', 'u63', 0)
   if results[2] == 0 then
@@ -507,12 +565,27 @@ local function addRolling(c)
   return count
 end
 
+-- Renews a slot, or gives it back if the cost is negative. Returns the number of open slots.
+local function adjustSlot(c)
+  local count = readCount(c)
+  if c.slots[c.slot] then
+    if c.cost < 0 then
+      count = count - 1
+    end
+    finalSteps[#finalSteps + 1] = function()
+      c.slots[c.slot] = c.cost >= 0 and now + c.windowMs or nil
+      writeSlots(c)
+    end
+  end
+  return count
+end
+
 -- Adds the cost of each counter. Each counter must occur only once.
 local function adjust(counters)
   reply[#reply + 1] = 1
   for _, c in ipairs(counters) do
     refuseFault(c)
-    reply[#reply + 1] = c.rollsOver and addRolling(c) or addFixed(c)
+    reply[#reply + 1] = (c.slot and adjustSlot or c.rollsOver and addRolling or addFixed)(c)
     reply[#reply + 1] = c.resetMs
     reply[#reply + 1] = readBanMs(c)
   end

@@ -1,6 +1,7 @@
 import { inBothModes } from "../../engine/bans.ts";
 import { type Counter, type Demand, MAX_COUNT } from "../../engine/counter.ts";
 import { BLOCK_SHARE, EXPIRY_GRACE_MS } from "../../engine/fixed-window.ts";
+import { SLOT_RETRY_MS } from "../../engine/slots.ts";
 import {
   type BatchOptions,
   type Entry,
@@ -45,8 +46,9 @@ function scriptRunner(client: UpstashClient, text: string) {
 function createScript(clock: Clock): string {
   // Without this flag, Upstash locks the whole database while a script runs; with the flag, only the declared keys.
   const flags = clock === "edge" ? "#!lua flags=allow-key-locking\n" : "";
-  const constants = [clock === "redis", MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE];
-  return `${flags}local USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE = ${constants}\n${SCRIPT}`;
+  const constants = [clock === "redis", MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE, SLOT_RETRY_MS];
+  const names = "USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE, SLOT_RETRY_MS";
+  return `${flags}local ${names} = ${constants}\n${SCRIPT}`;
 }
 
 /** Only the start of the message comes from Redis, because the client appends the command to the message. */

@@ -10,6 +10,7 @@ import {
   windowAt,
   windowStart,
 } from "../../engine/counter.ts";
+import { countsSlots } from "../../engine/slots.ts";
 import { answersOf, type Entry, type EntryAnswer, type Part } from "../batch.ts";
 import { Deadline } from "../deadline.ts";
 import { type Answer, type Group, StoreError, skipped } from "../store.ts";
@@ -33,7 +34,12 @@ export function argumentsOf(counter: MaybeDemand, now: number): number[] {
   const { limit, windowMs, offsetMs, cost = 0, ceiling = limit, block = 0 } = counter;
   const flag = (set = false) => Number(set);
   const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
-  const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
+  const isSlot = counter.slot !== undefined;
+  const kind = [
+    isSlot ? 2 : flag(counter.rollsOver),
+    flag(counter.checkOnly),
+    counter.slot ?? block,
+  ];
   const ban = banArguments(counter, flag(counter.neverBans));
   const calendar = counter.calendar ? calendarArguments(counter, now) : [];
   return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar];
@@ -139,11 +145,12 @@ function readTally(counter: Counter, integers: ReplyReader): Tally {
   // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
   const longestBanMs = counter.ban ? MAX_COUNT : 0;
   // If a counter rolls over, its reset can be the end of a window after the current one.
-  return {
+  const tally = {
     count: integers.next(0, MAX_COUNT),
     resetMs: integers.next(1, counter.rollsOver ? MAX_COUNT : longestWindowMs(counter)),
     banMs: integers.next(0, longestBanMs),
   };
+  return countsSlots(counter) ? { ...tally, isUncertain: true } : tally;
 }
 
 class ReplyReader {

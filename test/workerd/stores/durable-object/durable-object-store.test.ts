@@ -355,7 +355,7 @@ describe("calls to objects", () => {
     const [own, other] = [counter(), counter()];
     const unused = [own, other].map((each) => ({ counter: each, quota: 1, window: 0 }));
     const calls = await callsDuring((store) => verdictOf(store.decide([[own]], undefined, unused)));
-    expect(calls.toSorted()).toEqual(["decide", "returnUnused"]);
+    expect(calls.toSorted()).toEqual(["decide", "decide"]);
   });
 });
 

@@ -1,0 +1,37 @@
+/**
+ * Passes the messages of a WebSocket on, in both directions, to learn when it closes. The runtime would otherwise
+ * connect both sides without this Worker.
+ *
+ * @returns the response for the client, and a promise that resolves when the WebSocket has closed. Without a
+ * WebSocket, it resolves at once. Never rejects
+ */
+export function relaySocket(response: Response): { response: Response; ended: Promise<unknown> } {
+  const { webSocket: origin, status, headers } = response;
+  if (!origin) return { response, ended: Promise.resolve() };
+  const { 0: forClient, 1: client } = new WebSocketPair();
+  const ended = Promise.all([passOn(origin, client), passOn(client, origin)]);
+  client.accept();
+  origin.accept();
+  return { response: new Response(null, { status, headers, webSocket: forClient }), ended };
+}
+
+/** Passes messages and the end on. The promise resolves at the end. */
+function passOn(from: WebSocket, to: WebSocket): Promise<void> {
+  return new Promise((resolve) => {
+    from.addEventListener("message", ({ data }) => {
+      // The other side may have closed meanwhile.
+      if (to.readyState === WebSocket.OPEN) to.send(data);
+    });
+    const close = (code: number, reason: string) => {
+      if (to.readyState === WebSocket.OPEN) to.close(code, reason);
+      resolve();
+    };
+    from.addEventListener("close", ({ code, reason }) => close(sendable(code), reason));
+    from.addEventListener("error", () => close(1011, ""));
+  });
+}
+
+/** Returns a code that an endpoint may send. 1005, 1006 and 1015 only report that there was none (RFC 6455, 7.4.1). */
+function sendable(code: number): number {
+  return code === 1005 ? 1000 : code === 1006 || code === 1015 ? 1011 : code;
+}
