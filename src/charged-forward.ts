@@ -1,8 +1,14 @@
 import { waitUntil } from "cloudflare:workers";
 import type { CustomContext, CustomSettle, SettleContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
-import { isBrotli, isEmptyEncoded, type TeeOptions, teeResponse } from "./http/body-tee.ts";
-import type { BodyUse } from "./http/forward.ts";
+import {
+  isBrotli,
+  isEmptyEncoded,
+  type TeedResponse,
+  type TeeOptions,
+  teeResponse,
+} from "./http/body-tee.ts";
+import type { ResponseUse } from "./http/forward.ts";
 import { relaySocket } from "./http/relay-socket.ts";
 import { withQuotaHeaders } from "./http/response-headers.ts";
 import { isBadGateway } from "./http/responses.ts";
@@ -22,6 +28,7 @@ import {
   reservedBy,
   toUndecided,
 } from "./limiter/decision.ts";
+import type { HeldSlots } from "./limiter/held-slots.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { logUndecided, logUnreadableCost } from "./log.ts";
 import { isCost } from "./request/custom-calls.ts";
@@ -34,8 +41,8 @@ import { withTimeout } from "./request/timeout.ts";
  * unknown cost is determined after the end of the body, because the body may break off.
  *
  * @param names the names of the functions to call
- * @returns the response for the client, a promise that resolves at its end, and a promise of the final costs by the
- * functions' names. The promises never reject
+ * @returns the response for the client, its end, and a promise of the final costs by the functions' names, which never
+ * rejects
  */
 function callSettleFunctions(
   functions: ReadonlyMap<string, CustomSettle> | undefined,
@@ -61,7 +68,7 @@ function callSettleFunctions(
     return [name, isKnown ? cost : withCause(cost, "broken-off")];
   });
   const costs = Promise.all(calls).then((each) => new Map(each));
-  return { response: teed.response, ended: teed.ended, costs };
+  return { ...teed, costs };
 }
 
 async function readCost(
@@ -89,7 +96,7 @@ async function readCost(
 export type ForwardWithQuotas = (
   request: Request,
   quotas: readonly Quota[],
-  use?: BodyUse,
+  use?: ResponseUse,
 ) => Promise<Response>;
 
 type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
@@ -108,7 +115,15 @@ interface AdmittedRequest {
    * may state a wrong length, which the runtime ignores.
    */
   readonly isLengthExact: boolean;
+  /** Aborted when the client hangs up, with the compatibility flag `enable_request_signal`. */
+  readonly signal: AbortSignal;
 }
+
+/** The end of a response. */
+type Ending = Pick<TeedResponse, "cancel" | "isRead"> & { readonly ended: Promise<unknown> };
+
+/** The time in milliseconds after which the client of an unread response has hung up. */
+const UNREAD_MS = 10_000;
 
 /** Forwards admitted requests, and charges the rules whose cost depends on the response. */
 export class ChargedForward {
@@ -127,7 +142,7 @@ export class ChargedForward {
     const { slots } = decision;
     slots?.keep();
     const charged = decision.verdicts.filter(mayBeCharged).map(({ appliedRule: { rule } }) => rule);
-    const use = this.#bodyUse(admitted, charged.some(hasSettleFunction));
+    const use = this.#useOf(admitted, charged.some(hasSettleFunction));
     let response: Response;
     try {
       response = await forward(request, decision.quotas, use);
@@ -151,9 +166,28 @@ export class ChargedForward {
     return this.#settleByBody(admitted, answer, final, use);
   }
 
-  #bodyUse({ decision, isLengthExact }: AdmittedRequest, isRead: boolean): BodyUse | undefined {
-    if (isRead) return isLengthExact && !this.#sendsBrotli ? "raw" : "decoded";
-    return decision.slots && isLengthExact ? "end" : undefined;
+  #useOf({ decision, isLengthExact, signal }: AdmittedRequest, isRead: boolean) {
+    if (isRead) return { body: isLengthExact && !this.#sendsBrotli ? "raw" : "decoded" } as const;
+    return decision.slots && isLengthExact ? ({ body: "end", signal } as const) : undefined;
+  }
+
+  /**
+   * Gives the slots back at the end of the response, or when the client has hung up. If the client hangs up before
+   * the response, the runtime never reads the body. Without the compatibility flag `enable_request_signal`, nothing
+   * else shows this.
+   */
+  #releaseAtEnd(slots: HeldSlots, signal: AbortSignal, { ended, cancel, isRead }: Ending): void {
+    if (signal.aborted) cancel();
+    else signal.addEventListener("abort", cancel);
+    const unread = setTimeout(() => {
+      if (!isRead()) cancel();
+    }, UNREAD_MS);
+    const released = ended.then(() => {
+      clearTimeout(unread);
+      signal.removeEventListener("abort", cancel);
+      slots.release();
+    });
+    waitUntil(released);
   }
 
   /**
@@ -161,10 +195,10 @@ export class ChargedForward {
    * body. Gives the slots back at the end of the body.
    */
   async #settleByBody(
-    { request, context, isLengthExact, ...admitted }: AdmittedRequest,
+    { request, context, isLengthExact, signal, ...admitted }: AdmittedRequest,
     response: Response,
     final: (cost: Cost) => Cost,
-    use: BodyUse | undefined,
+    use: ResponseUse | undefined,
   ): Promise<Response> {
     const { slots } = admitted.decision;
     const names = new Set<string>();
@@ -176,8 +210,8 @@ export class ChargedForward {
       reserved = Math.max(reserved, reservedBy(verdict));
     }
     if (names.size === 0 && !slots) return response;
-    const isRaw = use === "raw" || use === "end";
-    if (use === "raw" && isBrotli(response.headers) && !isEmptyEncoded(response))
+    const isRaw = use !== undefined && use.body !== "decoded";
+    if (use?.body === "raw" && isBrotli(response.headers) && !isEmptyEncoded(response))
       this.#sendsBrotli = true;
     const { custom, timeoutMs } = this.#config;
     const settled = callSettleFunctions(
@@ -187,7 +221,7 @@ export class ChargedForward {
       { ...context, request, reserved },
       { timeoutMs, isLengthExact, isRaw },
     );
-    if (slots) waitUntil(settled.ended.then(() => slots.release()));
+    if (slots) this.#releaseAtEnd(slots, signal, settled);
     if (names.size === 0) return settled.response;
     // The charge must also be made if the client hangs up.
     waitUntil(

@@ -126,7 +126,8 @@ export class Gateway {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
     this.#observe(decidedRequest, request);
-    return this.#answer(withItsMethod(request), context, send, decidedRequest);
+    const { signal } = request;
+    return this.#answer(withItsMethod(request), context, send, decidedRequest, signal);
   }
 
   /**
@@ -197,6 +198,7 @@ export class Gateway {
     context: CustomContext,
     send: ForwardWithQuotas,
     { appliedRules, decision, tookMs }: DecidedRequest,
+    signal: AbortSignal,
   ): Promise<Response> {
     const forward: ForwardWithQuotas = this.#config.tellsOrigin
       ? (admitted, quotas, use) =>
@@ -215,6 +217,7 @@ export class Gateway {
           context,
           decision,
           decidedInMs: tookMs,
+          signal,
           isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,
         };
         const response = this.#chargedForward.send(admitted, forward);

@@ -534,7 +534,9 @@ function checkConcurrent(rule: Fields, refuse: Refuse): void {
   }
   if (limits.some(({ limit, limits: several }) => (limit ?? several) !== undefined)) return;
   for (const field of ["ban", "cost", "count"] as const) {
-    if (rule[field] === undefined) continue;
+    const value = rule[field];
+    // The defaults are filled in.
+    if (value === undefined || value === 1 || value === "request") continue;
     const text = faultText(
       () => `remove ${field}, or write limit and window: a slot has no ${field}`,
     );

@@ -188,85 +188,104 @@ const MAX_MERGED_CHUNKS = 100;
 const MAX_MERGED_BYTES = 16 * 1024;
 
 /**
- * Returns the stream for the client, which also writes to the copies. The stream has a source in
- * JavaScript, so the runtime cancels it at once when the client hangs up. It would cancel an identity stream only at
- * the origin's next chunk.
+ * The stream for the client, which also writes to the copies. The stream has a source in JavaScript, so the runtime
+ * cancels it at once when the client hangs up. It would cancel an identity stream only at the origin's next chunk.
  *
  * To send a chunk of a JavaScript source is much more work for the runtime than to read a chunk. So chunks that follow
  * each other within two milliseconds are merged. A chunk after a pause does not wait.
  */
-function passThrough(
-  body: ReadableStream<Uint8Array>,
-  copies: readonly BodyCopy[],
-): Pick<TeedResponse, "started" | "ended"> & { readonly stream: ReadableStream<Uint8Array> } {
-  const reader = body.getReader();
-  const { promise: started, resolve: onStart } = Promise.withResolvers<void>();
-  const { promise: ended, resolve: onEnd } = Promise.withResolvers<boolean>();
+class PassThrough {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly started: Promise<void>;
+  readonly ended: Promise<boolean>;
+  isRead = false;
+  readonly #copies: readonly BodyCopy[];
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #onStart: () => void;
+  readonly #onEnd: (isWhole: boolean) => void;
   /** The chunks that have been read but not passed on yet. */
-  let held: Uint8Array[] = [];
+  #held: Uint8Array[] = [];
   /** A read whose chunk has not been used yet. */
-  let next: ReturnType<typeof reader.read> | undefined;
-  let readAt = 0;
-  /** Passes the chunks on to the copies. Returns them as one chunk. */
-  const passOn = () => {
-    const [first = new Uint8Array()] = held;
-    const bytes = held.length > 1 ? joined(held) : first;
-    held = [];
-    for (const copy of copies) copy.push(bytes);
-    return bytes;
-  };
-  const fail = (error: unknown) => {
-    for (const copy of copies) copy.fail(error);
-    onStart();
-    onEnd(false);
-  };
+  #next: ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]> | undefined;
+  #readAt = 0;
+  #isCancelled = false;
+
+  constructor(body: ReadableStream<Uint8Array>, copies: readonly BodyCopy[]) {
+    const { promise: started, resolve: onStart } = Promise.withResolvers<void>();
+    const { promise: ended, resolve: onEnd } = Promise.withResolvers<boolean>();
+    this.started = started;
+    this.ended = ended;
+    this.#onStart = onStart;
+    this.#onEnd = onEnd;
+    this.#copies = copies;
+    this.#reader = body.getReader();
+    this.stream = new ReadableStream<Uint8Array>(
+      { pull: (controller) => this.#pull(controller), cancel: (reason) => this.cancel(reason) },
+      { highWaterMark: 0 },
+    );
+  }
+
+  cancel(reason?: unknown): Promise<void> {
+    this.#isCancelled = true;
+    if (this.#held.length > 0) this.#passOn();
+    this.#fail(reason);
+    return this.#reader.cancel(reason);
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.isRead = true;
+    try {
+      if (this.#isCancelled) throw new Error("The body was cancelled.");
+      const { done, value } = await (this.#next ?? this.#reader.read());
+      this.#next = undefined;
+      if (!done) {
+        this.#held.push(bytesOf(value));
+        const isBurst = Date.now() - this.#readAt <= 1;
+        if (isBurst) await this.#readMore(value.byteLength);
+        this.#readAt = Date.now();
+        const isSingle = this.#held.length === 1;
+        const bytes = this.#passOn();
+        controller.enqueue(isSingle ? value : bytes);
+      } else {
+        controller.close();
+        for (const copy of this.#copies) copy.end();
+        this.#onEnd(true);
+      }
+      this.#onStart();
+    } catch (error) {
+      this.#fail(error);
+      controller.error(error);
+    }
+  }
+
   /** Reads the chunks that arrive within a millisecond. */
-  async function readMore(length: number): Promise<void> {
+  async #readMore(length: number): Promise<void> {
     const pause = scheduler.wait(1);
-    while (length < MAX_MERGED_BYTES && held.length < MAX_MERGED_CHUNKS) {
-      next = reader.read();
+    while (length < MAX_MERGED_BYTES && this.#held.length < MAX_MERGED_CHUNKS) {
+      this.#next = this.#reader.read();
       // The next pull handles an error.
-      const result = await Promise.race([next, pause]).catch(() => {});
+      const result = await Promise.race([this.#next, pause]).catch(() => {});
       if (!ArrayBuffer.isView(result?.value)) break;
-      next = undefined;
-      held.push(bytesOf(result.value));
+      this.#next = undefined;
+      this.#held.push(bytesOf(result.value));
       length += result.value.byteLength;
     }
   }
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await (next ?? reader.read());
-          next = undefined;
-          if (!done) {
-            held.push(bytesOf(value));
-            const isBurst = Date.now() - readAt <= 1;
-            if (isBurst) await readMore(value.byteLength);
-            readAt = Date.now();
-            const isSingle = held.length === 1;
-            const bytes = passOn();
-            controller.enqueue(isSingle ? value : bytes);
-          } else {
-            controller.close();
-            for (const copy of copies) copy.end();
-            onEnd(true);
-          }
-          onStart();
-        } catch (error) {
-          fail(error);
-          controller.error(error);
-        }
-      },
-      cancel(reason) {
-        if (held.length > 0) passOn();
-        fail(reason);
-        return reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
-  return { stream, started, ended };
+
+  /** Passes the chunks on to the copies. Returns them as one chunk. */
+  #passOn(): Uint8Array {
+    const [first = new Uint8Array()] = this.#held;
+    const bytes = this.#held.length > 1 ? joined(this.#held) : first;
+    this.#held = [];
+    for (const copy of this.#copies) copy.push(bytes);
+    return bytes;
+  }
+
+  #fail(error: unknown): void {
+    for (const copy of this.#copies) copy.fail(error);
+    this.#onStart();
+    this.#onEnd(false);
+  }
 }
 
 /** Returns the bytes of a chunk. The streams of apps may have other chunks than Uint8Array. */
@@ -276,7 +295,7 @@ function bytesOf(chunk: ArrayBuffer | ArrayBufferView): Uint8Array {
     : new Uint8Array(chunk);
 }
 
-interface TeedResponse {
+export interface TeedResponse {
   /** The response for the client. The readers of copies do not delay its body. */
   readonly response: Response;
   /**
@@ -290,6 +309,10 @@ interface TeedResponse {
   readonly started: Promise<void>;
   /** Resolves to true when the body ends, and to false when it breaks off. Never rejects. */
   readonly ended: Promise<boolean>;
+  /** Whether the runtime has begun to read the body for the client. */
+  isRead(): boolean;
+  /** Ends the body, for the client, for the copies, and at its source. */
+  cancel(): void;
   /** Whether a copy could not be decoded up to now. */
   hasFault(): boolean;
 }
@@ -327,6 +350,8 @@ export function teeResponse(
     copies: bodies.map((each) => new Response(each, copyHead)),
     started: Promise.resolve(),
     ended: Promise.resolve(isRead),
+    isRead: () => true,
+    cancel: () => {},
     hasFault: () => false,
   });
   if (!response.body || response.bodyUsed || isEmptyEncoded(response)) {
@@ -344,7 +369,8 @@ export function teeResponse(
       false,
     );
   }
-  const { stream, started, ended } = passThrough(response.body, copies);
+  const through = new PassThrough(response.body, copies);
+  const { stream, started, ended } = through;
   const isLengthKept = isLengthExact && (isRaw || !headers.has("content-encoding"));
   const passed = isLengthKept ? withFixedLength(stream, headers) : stream;
   // If no code here decodes the encoding, a settle function cannot read even a complete copy.
@@ -361,6 +387,8 @@ export function teeResponse(
     copies: copies.map((copy) => new Response(decoded(copy), copyHead)),
     started,
     ended,
+    isRead: () => through.isRead,
+    cancel: () => void through.cancel().catch(() => {}),
     hasFault: () => hasFault,
   };
 }

@@ -63,18 +63,23 @@ export function copyRequest(request: Request): Request {
   }
 }
 
-/**
- * The use that Weir makes of a response's body. `end`: it waits for the end. `raw`: a program reads the body with the
- * server's encoding. `decoded`: a program reads the body, which the runtime decodes.
- */
-export type BodyUse = "end" | "raw" | "decoded";
+/** The use that Weir makes of a response. */
+export interface ResponseUse {
+  /**
+   * `end`: Weir waits for the end of the body. `raw`: a program reads the body with the server's encoding. `decoded`:
+   * a program reads the body, which the runtime decodes.
+   */
+  readonly body: "end" | "raw" | "decoded";
+  /** Ends the request to a server when the client has hung up. */
+  readonly signal?: AbortSignal;
+}
 
 /**
  * Sends a request to the origin and returns its response, or a 502. Never rejects.
  *
  * @param use undefined if the response passes unread. The responses of bound Workers are always decoded
  */
-type Forward = (request: Request, use?: BodyUse) => Promise<Response>;
+type Forward = (request: Request, use?: ResponseUse) => Promise<Response>;
 
 /**
  * Creates a function that forwards requests with the platform's `fetch`. Changes the URL, removes headers that
@@ -117,7 +122,7 @@ function sender(origin: OriginBinding): Forward {
 }
 
 /** On a route, Cloudflare sends this fetch to the zone's origin instead of to this Worker again. */
-async function passThrough(request: Request, use?: BodyUse): Promise<Response> {
+async function passThrough(request: Request, use?: ResponseUse): Promise<Response> {
   if (isLoopback(new URL(request.url).hostname)) {
     // `wrangler dev` has no zone, so the request would return to this Worker again and again.
     const detail = "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.";
@@ -136,9 +141,10 @@ function toBase(base: string): Forward {
   };
 }
 
-function fetchFrom(request: Request, url: string, use?: BodyUse): Promise<Response> {
-  const isRaw = use === "raw" || use === "end";
-  return fetch(outgoing(request, url, use), isRaw ? { encodeResponseBody: "manual" } : undefined);
+function fetchFrom(request: Request, url: string, use?: ResponseUse): Promise<Response> {
+  const sent = outgoing(request, url, use);
+  if (!use || use.body === "decoded") return fetch(sent);
+  return fetch(sent, { encodeResponseBody: "manual", ...(use.signal && { signal: use.signal }) });
 }
 
 /**
@@ -151,7 +157,7 @@ const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
  * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the client's own spelling, with
  * dot segments and backslashes, from which an origin may read a different path.
  */
-function outgoing(request: Request, url: string, use: BodyUse | undefined): Request {
+function outgoing(request: Request, url: string, use: ResponseUse | undefined): Request {
   const changed = new Request(url, request);
   // The names are read from the original request, whose headers workerd has already created. For the new request,
   // workerd would have to create headers only for this search.
@@ -159,7 +165,7 @@ function outgoing(request: Request, url: string, use: BodyUse | undefined): Requ
   for (const name of headersNamed(OTHER_PATHS, headers)) changed.headers.delete(name);
   // An origin answers this header with `100 Continue`, and workerd takes this for the response.
   if (headers.has("expect")) changed.headers.delete("expect");
-  if (use === "raw" || use === "decoded") acceptGzip(changed.headers);
+  if (use && use.body !== "end") acceptGzip(changed.headers);
   return changed;
 }
 

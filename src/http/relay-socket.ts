@@ -3,16 +3,18 @@
  * connect both sides without this Worker.
  *
  * @returns the response for the client, and a promise that resolves when the WebSocket has closed. Without a
- * WebSocket, it resolves at once. Never rejects
+ * WebSocket, it resolves at once
  */
-export function relaySocket(response: Response): { response: Response; ended: Promise<unknown> } {
+export function relaySocket(response: Response) {
   const { webSocket: origin, status, headers } = response;
-  if (!origin) return { response, ended: Promise.resolve() };
+  const end = { isRead: () => true, cancel: () => {} };
+  if (!origin) return { response, ended: Promise.resolve(), ...end };
   const { 0: forClient, 1: client } = new WebSocketPair();
   const ended = Promise.all([passOn(origin, client), passOn(client, origin)]);
   client.accept();
   origin.accept();
-  return { response: new Response(null, { status, headers, webSocket: forClient }), ended };
+  const relayed = new Response(null, { status, headers, webSocket: forClient });
+  return { response: relayed, ended, ...end };
 }
 
 /** Passes messages and the end on. The promise resolves at the end. */

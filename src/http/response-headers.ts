@@ -39,14 +39,15 @@ export function appendQuotaHeaders(
 }
 
 // In draft-ietf-httpapi-ratelimit-headers-11, both headers are lists of Strings (RFC 9651) with Integer parameters.
-// Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /, so it needs no escaping.
+// Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /, so it needs no escaping. A policy for
+// open requests has no window, and the quota unit of section 3.1.2.
 
-function policyItem({ policy, limit, windowMs }: Quota): string {
-  return `"${policy}";q=${limit};w=${windowMs / 1000}`;
+function policyItem({ policy, limit, windowMs, concurrent }: Quota): string {
+  return `"${policy}";q=${limit};${concurrent ? 'qu="concurrent-requests"' : `w=${windowMs / 1000}`}`;
 }
 
-export function limitItem({ policy, remaining, resetMs }: Quota): string {
-  return `"${policy}";r=${remaining};t=${toSeconds(resetMs)}`;
+export function limitItem({ policy, remaining, resetMs, concurrent }: Quota): string {
+  return `"${policy}";r=${remaining}${concurrent ? "" : `;t=${toSeconds(resetMs)}`}`;
 }
 
 /** X-RateLimit-Reset is a time in Unix seconds. */

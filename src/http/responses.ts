@@ -118,7 +118,8 @@ export function setDenialHeaders(
   allowOrigin(request, headers);
 }
 
-function describe({ policy, limit, windowMs, calendar, remaining }: Quota): string {
+function describe({ policy, limit, windowMs, calendar, concurrent, remaining }: Quota): string {
+  if (concurrent) return `All ${limit} slots of "${policy}" have open requests`;
   const state = remaining === 0 ? "is used up" : `has only ${remaining} left`;
   const window = calendar ?? formatDuration(windowMs / 1000);
   return `The quota "${policy}" of ${limit} per ${window} ${state}`;

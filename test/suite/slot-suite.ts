@@ -169,7 +169,7 @@ async function compare(store: Store, steps: readonly Step[]): Promise<void> {
       count = groups[0]?.tallies[0]?.count;
     } else if (kind === "renew" || kind === "refund") {
       const cost = kind === "renew" ? 0 : -1;
-      [{ count }] = (await store.adjust([{ ...of(id), cost }], now)) as [{ count: number }];
+      count = (await store.adjust([{ ...of(id), cost }], now))[0]?.count;
       if (kind === "refund") open.delete(id);
       else if (open.has(id)) open.set(id, now + MINUTE);
     } else if (kind === "free") {

@@ -32,6 +32,7 @@ export const echoFrames: UpgradeHandler = (request, socket) => {
     pending = Buffer.concat([pending, data]);
     for (let read = readMasked(pending); read; read = readMasked(pending)) {
       pending = pending.subarray(read.length);
+      if (socket.writableEnded) continue;
       socket.write(writeFrame(read.frame));
       if (read.frame.opcode === CLOSE) socket.end();
     }

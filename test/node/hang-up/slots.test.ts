@@ -1,0 +1,182 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
+import { PATIENCE } from "../../patience.ts";
+import { runs } from "../../suite/runs.ts";
+import { open, send } from "../support/client.ts";
+import { REMOTE_STORES, useServers } from "../support/servers.ts";
+import { CLOSE, echoFrames, HANDSHAKE, writeFrame } from "../support/websocket.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const LIMIT = 4;
+const CUTS = runs(500);
+const MASK = Buffer.from([1, 2, 3, 4]);
+
+const servers = useServers();
+
+/** Keeps the responses to a path open until `answer` is called. `open` is the number of open ones, `highest` its maximum. */
+function holdResponses(path: string, head = true) {
+  const waiting = new Set<ServerResponse>();
+  const state = { open: 0, highest: 0, waiting };
+  servers.origin.on(path, (_, response) => {
+    state.open += 1;
+    state.highest = Math.max(state.highest, state.open);
+    response.on("close", () => {
+      state.open -= 1;
+      waiting.delete(response);
+    });
+    if (head) response.writeHead(200).write("begin");
+    waiting.add(response);
+  });
+  return {
+    state,
+    answer: () => {
+      for (const response of waiting) response.end("end");
+    },
+  };
+}
+
+describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
+  let worker: RunningWorker;
+  let clients = 0;
+
+  beforeAll(async () => {
+    worker = await startWorker({
+      config: {
+        store,
+        rules: [{ name: "model", concurrent: LIMIT }],
+        prefix: `slots-${randomUUID()}`,
+      },
+      vars: servers.varsFor(store),
+    });
+  });
+
+  afterAll(() => worker.stop());
+
+  const newClient = () => ({ "CF-Connecting-IP": `198.51.100.${++clients}` });
+
+  /** Waits until a client has all of its slots again. */
+  async function expectAllFree(headers: Record<string, string>) {
+    const { state, answer } = holdResponses("/free");
+    await vi.waitFor(async () => {
+      const requests = Array.from({ length: LIMIT }, () =>
+        open(worker.url, "/free", { headers })
+          .on("error", () => {})
+          .end(),
+      );
+      const statuses = await Promise.all(
+        requests.map(async (request) => (await once(request, "response"))[0].statusCode),
+      );
+      answer();
+      await vi.waitFor(() => expect(state.open).toBe(0), PATIENCE);
+      for (const request of requests) request.destroy();
+      expect(statuses).toEqual(Array(LIMIT).fill(200));
+    }, PATIENCE);
+  }
+
+  it("are taken until the end of the body, and the next request is denied", async () => {
+    const headers = newClient();
+    const { state, answer } = holdResponses("/held");
+    const held = Array.from({ length: LIMIT }, () => send(worker.url, "/held", { headers }));
+    await vi.waitFor(() => expect(state.open).toBe(LIMIT), PATIENCE);
+    const denied = await send(worker.url, "/held", { headers });
+    expect(denied.status).toBe(429);
+    expect(denied.headers).toMatchObject({
+      "retry-after": "1",
+      "ratelimit-policy": '"model";q=4;qu="concurrent-requests"',
+      ratelimit: '"model";r=0',
+    });
+    expect(JSON.parse(String(denied.body))).toMatchObject({
+      type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+      detail: 'All 4 slots of "model" have open requests. Try again in 1 s.',
+      "violated-policies": ["model"],
+    });
+    expect((await send(worker.url, "/other", { headers: newClient() })).status).toBe(200);
+    answer();
+    expect((await Promise.all(held)).map(({ body }) => String(body))).toEqual(
+      Array(LIMIT).fill("beginend"),
+    );
+    await expectAllFree(headers);
+  });
+
+  it.each([
+    ["a HEAD request", "HEAD", 200, {}],
+    ["204", "GET", 204, {}],
+    ["304", "GET", 304, {}],
+    ["an empty body", "GET", 200, { "content-length": "0" }],
+    ["an empty body in gzip", "GET", 200, { "content-length": "0", "content-encoding": "gzip" }],
+    ["a failed origin", "GET", 500, {}],
+  ])("are given back after %s", async (_, method, status, fields) => {
+    const headers = newClient();
+    servers.origin.on("/short", (_request, response) => response.writeHead(status, fields).end());
+    for (let at = 0; at < 2 * LIMIT; at++) {
+      await vi.waitFor(async () => {
+        expect((await send(worker.url, "/short", { method, headers })).status).toBe(status);
+      }, PATIENCE);
+    }
+    await expectAllFree(headers);
+  });
+
+  it("pass compressed bodies unchanged", async () => {
+    const headers = { ...newClient(), "Accept-Encoding": "br, zstd, gzip" };
+    for (const encoding of ["gzip", "br", "zstd"]) {
+      servers.origin.on("/encoded", (request, response) => {
+        expect(request.headers["accept-encoding"]).toBe("br, zstd, gzip");
+        response.writeHead(200, { "content-encoding": encoding, "content-length": "9" });
+        response.end("not valid");
+      });
+      const answer = await send(worker.url, "/encoded", { headers });
+      expect(String(answer.body)).toBe("not valid");
+      expect(answer.headers).toMatchObject({ "content-encoding": encoding, "content-length": "9" });
+    }
+    await expectAllFree(headers);
+  });
+
+  describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
+    it.each([
+      ["at any moment", (at: number) => (at % 20) / 4],
+      ["during the body", () => ({ received: "begin" })],
+    ])("are given back: %s", async (_, when) => {
+      const headers = { ...newClient(), Connection: "close" };
+      const { answer } = holdResponses("/cut");
+      for (let at = 0; at < CUTS; at += 10) {
+        await Promise.all(
+          Array.from({ length: 10 }, (_each, index) =>
+            hangUp(worker.url, { path: "/cut", headers }, { way, when: when(at + index) }),
+          ),
+        );
+      }
+      answer();
+      await expectAllFree(headers);
+    });
+
+    it("are given back before the origin answers, once the origin does", async () => {
+      const headers = newClient();
+      const { state, answer } = holdResponses("/late", false);
+      for (let at = 0; at < LIMIT; at++) {
+        const reached = vi.waitFor(() => expect(state.waiting.size).toBeGreaterThan(at), PATIENCE);
+        await hangUp(worker.url, { path: "/late", headers }, { way, when: reached });
+      }
+      answer();
+      await vi.waitFor(() => expect(state.open).toBe(0), PATIENCE);
+      await expectAllFree(headers);
+    });
+  });
+
+  it("are held by WebSockets until they close", async () => {
+    const headers = newClient();
+    servers.origin.onUpgrade(echoFrames);
+    const sockets = [];
+    for (let at = 0; at < LIMIT; at++) {
+      const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
+      const [, socket] = await once(request, "upgrade");
+      sockets.push(socket);
+    }
+    expect((await send(worker.url, "/x", { headers })).status).toBe(429);
+    for (const socket of sockets)
+      socket.end(writeFrame({ opcode: CLOSE, payload: Buffer.alloc(0) }, MASK));
+    await expectAllFree(headers);
+  });
+});
