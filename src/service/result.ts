@@ -1,5 +1,7 @@
+import { RpcTarget } from "cloudflare:workers";
 import type { Reserve } from "../limiter/counters.ts";
 import { type Decision, isViolated, type Quota, type Undecided } from "../limiter/decision.ts";
+import type { HeldSlots } from "../limiter/held-slots.ts";
 
 /**
  * Matches the message of the error, from which `RateLimitError.from` reads the fields. If reservations of a very
@@ -51,6 +53,29 @@ export class RateLimitError extends Error {
   }
 }
 
+/**
+ * The slot that a call of `limit` holds under a rule with `concurrent`. Release it when the work has ended. A slot that
+ * the caller forgets expires after the rule's `maxDuration`.
+ *
+ * @example
+ * const { ok, slot } = await env.LIMITS.limit("renders", { key: account });
+ * if (ok) await render().finally(() => slot?.release());
+ */
+export class CallSlot extends RpcTarget {
+  readonly #slots: HeldSlots;
+
+  constructor(slots: HeldSlots) {
+    super();
+    this.#slots = slots;
+    slots.keep();
+  }
+
+  /** Gives the slot back. A second call does nothing. */
+  release(): void {
+    this.#slots.release();
+  }
+}
+
 /** The result if the call may go on. `limit` has usually taken the quota; `check` has only found it available. */
 export interface LimitGranted {
   /** Always true: the call may go on. */
@@ -77,6 +102,8 @@ export interface LimitGranted {
    * known.
    */
   readonly reserved?: Reserve;
+  /** Present if the rule has `concurrent`, after `limit`. Release it when the work has ended. */
+  readonly slot?: CallSlot;
   /**
    * True if `settle` charged only an excess and gave nothing back, because a deploy has replaced the counters since
    * `limit` charged the reserve.
@@ -101,6 +128,8 @@ export interface LimitDenied {
   readonly over?: undefined;
   /** Always undefined, because nothing was charged. */
   readonly reserved?: undefined;
+  /** Always undefined, because no slot was taken. */
+  readonly slot?: undefined;
   /** Always undefined, because `settle` denies no call. */
   readonly reserveEnded?: undefined;
   /** Always undefined, because the store has decided. */
@@ -127,6 +156,8 @@ export interface LimitUndecided {
   readonly over?: undefined;
   /** Always undefined, because the store has charged nothing that a program could settle. */
   readonly reserved?: undefined;
+  /** Present if this isolate has decided alone (`onError: "local"`), under a rule with `concurrent`. */
+  readonly slot?: CallSlot;
   /** True if `settle` could not charge an excess, and a deploy has replaced the counters since. */
   readonly reserveEnded?: true;
 }

@@ -1,4 +1,4 @@
-import { WorkerEntrypoint } from "cloudflare:workers";
+import { WorkerEntrypoint, waitUntil } from "cloudflare:workers";
 import type { Env } from "../config/bindings.ts";
 import type { Config, ConfigInput, RuleNameOf } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
@@ -24,6 +24,7 @@ import {
   setOverride,
 } from "./overrides.ts";
 import {
+  CallSlot,
   type LimitGranted,
   type LimitResult,
   type LimitUndecided,
@@ -60,11 +61,13 @@ async function decideCall(
   const decision = await limiter.decide([limiting], options);
   logDecision(decision, denialLog);
   if (!checkOnly) control?.record([limiting], decision, Date.now());
+  const slots = decision.outcome === "allowed" ? decision.slots : undefined;
+  const slot = slots && { slot: new CallSlot(slots) };
   const verdicts = "verdicts" in decision ? await settledVerdictsOf(decision.verdicts) : [];
   const [verdict] = verdicts;
   // Only a rule that is not enforced has a failure of its own, and such a rule denies no call.
-  if (verdict?.failure) return { ok: true, undecided: verdict.failure.cause };
-  const result = toLimitResult(decision, limiting.rule.name, throws);
+  if (verdict?.failure) return { ok: true, undecided: verdict.failure.cause, ...slot };
+  const result = { ...toLimitResult(decision, limiting.rule.name, throws), ...slot } as LimitResult;
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to settle.
   if (decision.outcome !== "allowed" || !result.ok || !result.quotas) return result;
   const reserved = verdict?.reserve;
@@ -143,7 +146,10 @@ export abstract class WeirService<
       const { limiter } = serviceRule;
       return adjustQuota(serviceRule, () => limiter.refund(adjustedRuleOf(serviceRule), -cost));
     }
-    return decideCall(serviceRule, options, false);
+    const decided = decideCall(serviceRule, options, false);
+    // If the caller goes, the decision still ends, so that a slot that is taken too late is given back.
+    if (serviceRule.limiting?.windows.at(-1)?.concurrent) waitUntil(decided.catch(() => {}));
+    return decided;
   }
 
   /**

@@ -3,18 +3,47 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
+import type { ConfigInput } from "../../../src/config/index.ts";
 import { PATIENCE } from "../../patience.ts";
 import { runs } from "../../suite/runs.ts";
 import { open, send } from "../support/client.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
 import { CLOSE, echoFrames, HANDSHAKE, writeFrame } from "../support/websocket.ts";
-import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
 
 const LIMIT = 4;
+const RULE = { concurrent: LIMIT } as const;
 const CUTS = runs(500);
 const MASK = Buffer.from([1, 2, 3, 4]);
 
 const servers = useServers();
+
+/** Returns a Worker that calls a service: it takes all slots of a client, and then one more. */
+function programOf(config: ConfigInput): string {
+  const input = {
+    timeoutMs: TIMEOUT_MS,
+    ...config,
+    rules: [{ ...config.rules[0], key: "custom:user", for: "programs" }],
+  };
+  return `
+    import { CounterObject, defineConfig, WeirService } from "./weir.mjs";
+    const config = defineConfig(${JSON.stringify(input)});
+    export class Limits extends WeirService { config = config; }
+    export { CounterObject };
+    export default {
+      async fetch(request, env, ctx) {
+        const limits = ctx.exports.Limits;
+        const [, path, key] = new URL(request.url).pathname.split("/");
+        if (path === "free") return Response.json((await limits.getValue("call", { key }))[0].remaining);
+        const taken = [];
+        for (let at = 0; at < ${LIMIT}; at++) taken.push(await limits.limit("call", { key }));
+        const more = await limits.limit("call", { key });
+        for (const { slot } of taken) await slot.release();
+        return Response.json([taken.every(({ ok }) => ok), more.ok, more.retryAfterMs]);
+      },
+    };
+  `;
+}
 
 /** Keeps the responses to a path open until `answer` is called. `open` is the number of open ones, `highest` its maximum. */
 function holdResponses(path: string, head = true) {
@@ -40,20 +69,33 @@ function holdResponses(path: string, head = true) {
 
 describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
   let worker: RunningWorker;
+  let program: RunningWorker;
   let clients = 0;
 
   beforeAll(async () => {
+    program = await startWorker({
+      config: { store, rules: [] },
+      main: programOf({
+        store,
+        prefix: `slots-${randomUUID()}`,
+        rules: [{ name: "call", ...RULE }],
+      }),
+      vars: servers.varsFor(store),
+    });
     worker = await startWorker({
       config: {
         store,
-        rules: [{ name: "model", concurrent: LIMIT }],
+        rules: [{ name: "model", ...RULE }],
         prefix: `slots-${randomUUID()}`,
       },
       vars: servers.varsFor(store),
     });
   });
 
-  afterAll(() => worker.stop());
+  afterAll(async () => {
+    await worker.stop();
+    await program.stop();
+  });
 
   const newClient = () => ({ "CF-Connecting-IP": `198.51.100.${++clients}` });
 
@@ -163,6 +205,15 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
       await vi.waitFor(() => expect(state.open).toBe(0), PATIENCE);
       await expectAllFree(headers);
     });
+  });
+
+  it("are held by calls of a service until their release", async () => {
+    const take = async (path: string) => JSON.parse(`${(await send(program.url, path)).body}`);
+    const key = randomUUID();
+    for (let at = 0; at < 2 * LIMIT; at++) {
+      expect(await take(`/released/${key}`)).toEqual([true, false, 1000]);
+      await vi.waitFor(async () => expect(await take(`/free/${key}`)).toBe(LIMIT), PATIENCE);
+    }
   });
 
   it("are held by WebSockets until they close", async () => {
