@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
+import type { Demand } from "../../../src/engine/counter.ts";
+import type { Allowed } from "../../../src/limiter/decision.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import { type Store, StoreError } from "../../../src/stores/store.ts";
+
+const MINUTE = 60_000;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type RuleFields = Partial<RuleInput>;
+
+/** Creates a limiter with one rule of two slots, and functions to decide a request of its only client. */
+function limiterWith(store: Store, ...rules: RuleFields[]) {
+  const config = defineConfig({
+    rules: [{}, ...rules].map((each, at) => ({
+      name: `rule${at}`,
+      concurrent: 2,
+      maxDuration: "1m",
+      ...each,
+    })),
+  });
+  const limiter = new Limiter(config, store, { background: () => {} });
+  const applied = config.rules.map((rule) => ({ rule, windows: rule.windows, identity: "client" }));
+  const open = async () => {
+    const [state] = await limiter.clients.read(applied.slice(-1));
+    const [quota] = state?.quotas.filter(({ concurrent }) => concurrent) ?? [];
+    return (quota?.limit ?? 0) - (quota?.remaining ?? 0);
+  };
+  return { limiter, decide: () => limiter.decide(applied), open };
+}
+
+describe("the slots of a request", () => {
+  it("are renewed while the request lasts, and expire if nobody renews them", async () => {
+    const { decide, open } = limiterWith(createMemoryStore());
+    const { slots } = (await decide()) as Allowed;
+    await decide();
+    slots?.keep();
+    await vi.advanceTimersByTimeAsync(MINUTE - 1);
+    expect(await open()).toBe(2);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await open()).toBe(1);
+    await vi.advanceTimersByTimeAsync(60 * MINUTE);
+    expect(await open()).toBe(1);
+    slots?.release();
+    slots?.release();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await open()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("are given back if another rule denies the request", async () => {
+    const { decide, open } = limiterWith(
+      createMemoryStore(),
+      { mode: "shadow" },
+      { limit: 1, window: "1h" },
+    );
+    expect((await decide()).outcome).toBe("allowed");
+    expect((await decide()).outcome).toBe("limited");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await open()).toBe(1);
+  });
+
+  it("of a rule in shadow mode are given back after a denial of another rule", async () => {
+    const { decide, open } = limiterWith(
+      createMemoryStore(),
+      { name: "few", concurrent: undefined, maxDuration: undefined, limit: 1, window: "1h" },
+      { mode: "shadow" },
+    );
+    expect((await decide()).outcome).toBe("allowed");
+    expect((await decide()).outcome).toBe("limited");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await open()).toBe(1);
+  });
+
+  it("are given back if the store takes them only after the deadline", async () => {
+    const memory = createMemoryStore();
+    let isSlow = true;
+    const slow: Store = {
+      ...memory,
+      decide: (groups, now) => {
+        if (!isSlow) return memory.decide(groups, now);
+        isSlow = false;
+        setTimeout(() => memory.decide(groups, now), 1500);
+        return groups.map(async () => {
+          await new Promise((resolve) => setTimeout(resolve, 1000));
+          throw new StoreError("timeout", "no answer in time");
+        });
+      },
+    };
+    const { decide, open } = limiterWith(slow);
+    const decided = decide();
+    await vi.advanceTimersByTimeAsync(1000);
+    expect((await decided).outcome).toBe("undecided");
+    await vi.advanceTimersByTimeAsync(500);
+    expect(await open()).toBe(1);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(await open()).toBe(0);
+  });
+
+  it("are counted in this isolate if the store fails, and given back there", async () => {
+    const failing: Store = {
+      ...createMemoryStore(),
+      decide: (groups: readonly (readonly Demand[])[]) =>
+        groups.map(() => Promise.reject(new StoreError("unreachable", "no connection"))),
+    };
+    const { decide } = limiterWith(failing, { onError: "local", localShare: 1 });
+    const taken = [await decide(), await decide()] as Allowed[];
+    expect(taken.map(({ outcome }) => outcome)).toEqual(["allowed", "allowed"]);
+    expect((await decide()).outcome).toBe("limited");
+    taken[0]?.slots?.release();
+    await vi.advanceTimersByTimeAsync(0);
+    expect((await decide()).outcome).toBe("allowed");
+  });
+
+  it("are not taken by checks and refunds", async () => {
+    const { limiter, open, decide } = limiterWith(createMemoryStore(), { limit: 9, window: "1h" });
+    const { verdicts } = (await decide()) as Allowed;
+    const applied = verdicts.map(({ appliedRule }) => appliedRule);
+    const checked = (await limiter.decide(applied, { checkOnly: true })) as Allowed;
+    expect(checked.slots).toBeUndefined();
+    await limiter.refund(applied.at(-1) as (typeof applied)[number], 1);
+    expect(await open()).toBe(1);
+  });
+});
