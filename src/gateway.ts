@@ -2,6 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom.ts";
+import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { denialResponse } from "./http/custom-denial.ts";
@@ -42,6 +43,10 @@ interface DecidedRequest {
 }
 
 const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
+
+function hasSlots(rule: Rule): boolean {
+  return allWindowsOf(rule).some(({ concurrent }) => concurrent);
+}
 
 /**
  * Handles a request from start to end: finds the matching rules, computes the keys, decides, and then forwards or
@@ -86,9 +91,7 @@ export class Gateway {
     );
     this.#neverDenies = bindings.mode !== "enforce";
     this.#chargedForward = new ChargedForward(config, limiter);
-    this.#takesSlots = rules.some((rule) =>
-      allWindowsOf(rule).some(({ concurrent }) => concurrent),
-    );
+    this.#takesSlots = rules.some(hasSlots);
   }
 
   /**
@@ -105,21 +108,24 @@ export class Gateway {
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    const response = this.#handle(request, context, send, routedPath);
-    if (this.#takesSlots) waitUntil(response.catch(() => {}));
-    return response;
+    if (!this.#takesSlots) return this.#handle(request, context, send, routedPath);
+    const { promise: handled, resolve } = Promise.withResolvers<void>();
+    const keepAlive = () => waitUntil(handled);
+    return this.#handle(request, context, send, routedPath, keepAlive).finally(resolve);
   }
 
+  /** @param keepAlive called before the request may take a slot */
   async #handle(
     request: Request,
     context: CustomContext,
     send: ForwardWithQuotas,
     routedPath: string | undefined,
+    keepAlive?: () => void,
   ): Promise<Response> {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
     if (loading) await loading;
-    const decided = await this.#decideRequest(request, context, routedPath, arrivedAt);
+    const decided = await this.#decideRequest(request, context, routedPath, arrivedAt, keepAlive);
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
       this.#control?.recordRefused(Date.now());
@@ -144,6 +150,7 @@ export class Gateway {
     context: CustomContext,
     routedPath: string | undefined,
     arrivedAt: number,
+    keepAlive: (() => void) | undefined,
   ): Promise<DecidedRequest | undefined> {
     const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
@@ -153,6 +160,7 @@ export class Gateway {
       const ownMatches = this.#match(canonical);
       const matches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
       if (matches.length === 0) return NO_RULES;
+      if (keepAlive && matches.some(({ rule }) => hasSlots(rule))) keepAlive();
       const customCalls =
         (custom?.keys || custom?.costs) &&
         new CustomCalls({

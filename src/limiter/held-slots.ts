@@ -1,4 +1,4 @@
-import type { Demand } from "../engine/counter.ts";
+import type { Demand, UnusedQuota } from "../engine/counter.ts";
 import type { Answer, Group, Store } from "../stores/store.ts";
 
 /** The slots of one group of counters. */
@@ -17,6 +17,7 @@ export class HeldSlots {
   readonly #lateMs: number;
   readonly #now: () => number | undefined;
   readonly #background: (task: Promise<unknown>) => void;
+  readonly #onLost: (unused: readonly UnusedQuota[]) => void;
   #groups: HeldGroup[] = [];
   #isReleased = false;
   #renewal: ReturnType<typeof setInterval> | undefined;
@@ -25,15 +26,18 @@ export class HeldSlots {
    * @param lateMs the time in milliseconds after which a failed call takes no slot any more
    * @param now returns the Worker's time; undefined if the store's clock determines the windows
    * @param background keeps the Worker alive until a task has ended
+   * @param onLost gets the slots whose return has failed
    */
   constructor(
     lateMs: number,
     now: () => number | undefined,
     background: (task: Promise<unknown>) => void,
+    onLost: (unused: readonly UnusedQuota[]) => void,
   ) {
     this.#lateMs = lateMs;
     this.#now = now;
     this.#background = background;
+    this.#onLost = onLost;
   }
 
   get isEmpty(): boolean {
@@ -69,7 +73,7 @@ export class HeldSlots {
     }, periodMs);
   }
 
-  /** Gives the slots back, once. A slot whose return fails expires. */
+  /** Gives the slots back, once. */
   release(): void {
     this.#isReleased = true;
     clearInterval(this.#renewal as ReturnType<typeof setInterval>);
@@ -81,6 +85,6 @@ export class HeldSlots {
   #release({ store, counters, taken }: HeldGroup): void {
     const unused = counters.map((counter) => ({ counter, quota: 1, window: 0 }));
     const released = taken.then(() => store.adjust([], this.#now(), unused));
-    this.#background(released.catch(() => {}));
+    this.#background(released.catch(() => this.#onLost(unused)));
   }
 }

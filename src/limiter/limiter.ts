@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import type { Demand } from "../engine/counter.ts";
+import type { Demand, UnusedQuota } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { inTime } from "../stores/deadline.ts";
 import type { Answer, Group, Store } from "../stores/store.ts";
@@ -53,6 +53,9 @@ const NEGLIGIBLE_SHARE = 0.05;
 const SHADOW_CALLS = 20;
 const SHADOW_PERIOD_MS = 10_000;
 
+/** The maximum number of slots that an isolate remembers after a failed return. Others expire. */
+const MAX_LOST_SLOTS = 1000;
+
 /** After this multiple of the deadline, every call to the store has ended or was aborted. */
 const LATE_SHARE = 2;
 
@@ -82,6 +85,12 @@ export class Limiter {
   /** The number of the period that `#shadowCalls` counts. */
   #shadowPeriod = 0;
   #shadowCalls = 0;
+  /** The slots whose return has failed. The next decision returns them, so that an outage does not block clients. */
+  readonly #lostSlots: UnusedQuota[] = [];
+  readonly #returnLater = (slots: readonly UnusedQuota[]) => {
+    this.#lostSlots.push(...slots);
+    this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
+  };
 
   constructor(
     config: LimiterConfig,
@@ -110,7 +119,7 @@ export class Limiter {
   ): Promise<Decision> {
     const lateMs = LATE_SHARE * this.#config.timeoutMs;
     const slots = appliedRules.some(mayTakeSlot)
-      ? new HeldSlots(lateMs, () => this.#now(), this.#background)
+      ? new HeldSlots(lateMs, () => this.#now(), this.#background, this.#returnLater)
       : NO_SLOTS;
     const decision = await this.#decide(appliedRules, options, spentMs, slots);
     if (slots.isEmpty) return decision;
@@ -296,7 +305,10 @@ export class Limiter {
   }
 
   #decideInStore(groups: readonly Group[], slots?: HeldSlots): readonly Promise<Answer>[] {
-    const answers = groups.length > 0 ? this.#store.decide(groups, this.#now()) : [];
+    if (groups.length === 0) return [];
+    const lost = this.#lostSlots.splice(0);
+    const answers = this.#store.decide(groups, this.#now(), lost);
+    if (lost.length > 0) answers[0]?.catch(() => this.#returnLater(lost));
     for (const [at, group] of groups.entries()) {
       slots?.add(this.#store, group, answers[at] as Promise<Answer>);
     }
@@ -389,6 +401,7 @@ export class Limiter {
 const NO_SLOTS = new HeldSlots(
   0,
   () => undefined,
+  () => {},
   () => {},
 );
 

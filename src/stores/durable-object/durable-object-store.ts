@@ -105,6 +105,13 @@ class ObjectStore implements Store {
     unused: readonly UnusedQuota[] = [],
   ): Promise<readonly Tally[]> {
     const tallies: Tally[] = [];
+    if (counters.length === 0) {
+      const returned = unused.map(({ counter }) => counter);
+      await this.#call(returned, () =>
+        Promise.all(unused.map((each) => this.#calls.returnInObject(each, now))),
+      );
+      return tallies;
+    }
     await this.#call(counters, async () => {
       const parts = partsOf(counters);
       const isAdjusted = ({ counter }: UnusedQuota) =>
@@ -149,7 +156,9 @@ class ObjectStore implements Store {
 
   /** Returns unused quota, each time in the next call to its object. If a call fails, the quota stays charged. */
   #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): void {
-    for (const each of unused) this.#calls.returnInObject(each, now);
+    for (const each of unused) {
+      this.#background(this.#calls.returnInObject(each, now).catch(() => {}));
+    }
   }
 }
 

@@ -123,12 +123,15 @@ export class ObjectCalls {
     );
   }
 
-  /** Returns unused quota in the background. */
-  returnInObject(unused: UnusedQuota, now: number | undefined): void {
+  /** Returns unused quota to its object. */
+  async returnInObject(unused: UnusedQuota, now: number | undefined): Promise<void> {
     const { identity } = unused.counter;
     const batches = this.#batchesOf(identity);
-    const returned = batches.run([{ ...NOTHING, now, unused: [unused] }]);
-    this.#background(returned.catch(() => {}).then(() => this.#forgetIfIdle(identity, batches)));
+    try {
+      await batches.run([{ ...NOTHING, now, unused: [unused] }]);
+    } finally {
+      this.#forgetIfIdle(identity, batches);
+    }
   }
 
   #forgetIfIdle(identity: string, batches: Batches): void {

@@ -17,11 +17,33 @@ export function billedCommands(
   entries: readonly Entry[],
   answers: readonly (readonly EntryAnswer[])[],
 ): number {
-  let commands = commandsPerCall(clock);
+  let commands = commandsPerCall(clock) + commandsOfSlots(entries, answers);
   for (const [index, entry] of entries.entries()) {
     commands += commandsOfEntry(entry, answers[index] as readonly EntryAnswer[]);
   }
   return commands;
+}
+
+/** A call reads the slots of each client once, and writes them once if it takes, renews or returns one of them. */
+function commandsOfSlots(
+  entries: readonly Entry[],
+  answers: readonly (readonly EntryAnswer[])[],
+): number {
+  const [read, written] = [new Set<string>(), new Set<string>()];
+  for (const [index, { unused, adjusted, groups }] of entries.entries()) {
+    const returned = unused.map(({ counter }) => counter);
+    const decided = groups.flatMap((group, at) => {
+      const answer = answers[index]?.[0]?.groups[at];
+      const isTaken = answer !== undefined && "admitted" in answer && answer.admitted;
+      for (const { key, slot } of isTaken ? group : []) if (slot) written.add(key);
+      return group;
+    });
+    for (const { key, slot } of [...returned, ...adjusted]) if (slot) written.add(key);
+    for (const { key, slot } of [...returned, ...adjusted, ...decided]) {
+      if (slot !== undefined) read.add(key);
+    }
+  }
+  return read.size + written.size;
 }
 
 /** The commands of a call without entries: the call of the script and, with the clock of Redis, TIME. */
@@ -34,9 +56,8 @@ function commandsOfEntry(
   answers: readonly EntryAnswer[],
 ): number {
   const [first] = answers;
-  const isSlot = ({ counter }: UnusedQuota) => counter.slot !== undefined;
-  let commands = unused.length + unused.filter(isSlot).length;
-  commands += Math.ceil(removed.length / COUNTERS_PER_DEL);
+  const isQuota = ({ counter }: UnusedQuota) => counter.slot === undefined;
+  let commands = unused.filter(isQuota).length + Math.ceil(removed.length / COUNTERS_PER_DEL);
   const tallies = first?.adjusted instanceof StoreError ? [] : (first?.adjusted ?? []);
   commands += commandsOfAdjustment(adjusted, tallies);
   for (const [index, group] of groups.entries()) {
@@ -86,11 +107,11 @@ export function commandsOfGroup(
 
 /** Returns the commands for one counter of a group. @param admitted whether the group was admitted */
 export function commandsOfCounter(counter: Demand, tally: Tally, admitted: boolean): number {
-  const { cost, ceiling, rollsOver, checkOnly, block = 0 } = counter;
+  const { cost, ceiling, rollsOver, checkOnly, block = 0, slot } = counter;
+  if (slot !== undefined) return 0;
   const ban = counter.ban ? 1 : 0;
   if (tally.banMs > 0) return ban + 1 + storedBanRows(counter, tally);
   const isOnlyRead = checkOnly || cost === 0 || cost > ceiling;
-  if (counter.slot !== undefined) return admitted && !isOnlyRead ? 2 : 1;
   if (isOnlyRead) return ban + 1;
   if (rollsOver) return ban + (admitted ? 2 : 1);
   if (admitted) {
@@ -112,10 +133,7 @@ export function commandsOfAdjustment(
 ): number {
   let commands = 0;
   for (const [index, { cost, rollsOver, ban, slot }] of counters.entries()) {
-    if (slot !== undefined) {
-      commands += slot > 0 ? 2 : 1;
-      continue;
-    }
+    if (slot !== undefined) continue;
     const tally = tallies[index];
     const others = ban ? 1 : 0;
     const isFirst = tally !== undefined && cost > 0 && tally.count === cost;

@@ -143,16 +143,27 @@ end
 -- `debt` is the unpaid rest of a stored count, with the limit that determined the expiry of its key. Values of
 -- earlier versions have no limit.
 --
--- The count of a counter of slots is the number of its open slots. `slots` maps their ids to the times of their ends.
+-- The count of a counter of slots is the number of its open slots. Because a call can take and return many slots of one
+-- client, the script reads and writes these slots only once. `slots` maps ids to the times of their ends, and
+-- `changedSlots` has the keys to write.
+local slotsByKey, changedSlots = {}, {}
+
 local function readCount(c)
   if c.slot then
-    local count = 0
-    c.slots = {}
-    for id, ends in string.gmatch(redis.call('GET', c.key) or '', '(%d+):(%d+)') do
-      if tonumber(ends) > now then
-        c.slots[id], count = tonumber(ends), count + 1
+    local slots, count = slotsByKey[c.key], 0
+    if not slots then
+      slots = {}
+      for id, ends in string.gmatch(redis.call('GET', c.key) or '', '(%d+):(%d+)') do
+        slots[id] = tonumber(ends)
+      end
+      slotsByKey[c.key] = slots
+    end
+    for _, ends in pairs(slots) do
+      if ends > now then
+        count = count + 1
       end
     end
+    c.slots = slots
     return count, c.window
   end
   if not c.rollsOver then
@@ -188,17 +199,27 @@ local function writeRolling(c, count)
   storeRolling(c, count, c.window, count)
 end
 
--- Stores the open slots. The key expires with the last slot.
-local function writeSlots(c)
-  local parts, last = {}, 0
-  for id, ends in pairs(c.slots) do
-    parts[#parts + 1] = id .. ':' .. digits(ends)
-    last = math.max(last, ends)
-  end
-  if last == 0 then
-    redis.call('DEL', c.key)
-  else
-    redis.call('SET', c.key, table.concat(parts, ','), 'PX', digits(last - now))
+-- Sets the end of the counter's slot, or removes the slot if `ends` is nil.
+local function setSlot(c, ends)
+  c.slots[c.slot] = ends
+  changedSlots[c.key] = c.slots
+end
+
+-- Stores the open slots of every changed counter. A key expires with its last slot.
+local function writeSlots()
+  for key, slots in pairs(changedSlots) do
+    local parts, last = {}, now
+    for id, ends in pairs(slots) do
+      if ends > now then
+        parts[#parts + 1] = id .. ':' .. digits(ends)
+        last = math.max(last, ends)
+      end
+    end
+    if last == now then
+      redis.call('DEL', key)
+    else
+      redis.call('SET', key, table.concat(parts, ','), 'PX', digits(last - now))
+    end
   end
 end
 
@@ -346,10 +367,7 @@ local function chargeSlot(c)
   if count + 1 > c.ceiling then
     return false, count, 0
   end
-  return true, count + 1, 1, function()
-    c.slots[c.slot] = now + c.windowMs
-    writeSlots(c)
-  end
+  return true, count + 1, 1, function() setSlot(c, now + c.windowMs) end
 end
 
 -- Charges any counter, and returns the same values as `chargeRolling`. A cost above the ceiling is only compared with
@@ -387,8 +405,7 @@ local function returnUnused(c, quota)
   if c.slot then
     readCount(c)
     if c.slots[c.slot] then
-      c.slots[c.slot] = nil
-      writeSlots(c)
+      setSlot(c, nil)
     end
     return
   end
@@ -568,14 +585,11 @@ end
 -- Renews a slot, or gives it back if the cost is negative. Returns the number of open slots.
 local function adjustSlot(c)
   local count = readCount(c)
-  if c.slots[c.slot] then
+  if (c.slots[c.slot] or 0) > now then
     if c.cost < 0 then
       count = count - 1
     end
-    finalSteps[#finalSteps + 1] = function()
-      c.slots[c.slot] = c.cost >= 0 and now + c.windowMs or nil
-      writeSlots(c)
-    end
+    finalSteps[#finalSteps + 1] = function() setSlot(c, c.cost >= 0 and now + c.windowMs or nil) end
   end
   return count
 end
@@ -600,6 +614,7 @@ local function remove(counters)
   for _, c in ipairs(counters) do
     if not c.keepsCount then
       keys[#keys + 1] = refuseFault(c).key
+      slotsByKey[c.key], changedSlots[c.key] = nil, nil
     end
     keys[#keys + 1] = c.banKey
     keys[#keys + 1] = c.strikesKey
@@ -660,5 +675,6 @@ for _ = 1, nextArg() do
     end
   end
 end
+writeSlots()
 
 return reply
