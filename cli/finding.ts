@@ -38,6 +38,7 @@ export const CODES = {
   "wrangler-unread": "fault",
   "environment-unknown": "fault",
   "compatibility-date": "fault",
+  "hang-ups-unseen": "warning",
   "native-limiter-unbound": "fault",
   "counters-unbound": "fault",
   "control-unbound": "warning",

@@ -64,9 +64,10 @@ export function formatKey(key: KeyExpression): string {
     .join(", ");
 }
 
-/** Formats a quota, such as `10 per 1m`. */
+/** Formats a quota, such as `10 per 1m` or `4 at once`. */
 export function formatQuota(window: Window): string {
-  const { limit, capacity, maxReserved, offsetMs, calendar } = window;
+  const { limit, capacity, maxReserved, offsetMs, calendar, concurrent } = window;
+  if (concurrent) return `${limit} at once`;
   const quota = `${limit} per ${formatWindow(window)}`;
   const details = [
     capacity !== limit && `up to ${capacity}`,

@@ -80,7 +80,7 @@ function onlyLimit(limit: number, { name, limits }: RuleView): Record<string, nu
   const [only, ...others] = limits;
   if (only && others.length === 0) return { [only.policy]: limit };
   throw wrongOptions(
-    `The rule ${name} has ${limits.length} windows. Name the limit of each one that you change: --limits ${limits.map(({ policy }) => `${policy}=${limit}`).join(",")}`,
+    `The rule ${name} has ${limits.length} limits. Name each one that you change: --limits ${limits.map(({ policy }) => `${policy}=${limit}`).join(",")}`,
   );
 }
 

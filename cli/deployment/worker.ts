@@ -8,6 +8,7 @@ import {
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { allWindowsOf } from "../../src/limiter/counters.ts";
 import { found, type LocalFinding } from "../finding.ts";
 import {
   type Deployment,
@@ -24,10 +25,13 @@ import { settingIn, valueIn } from "./wrangler-file.ts";
  */
 export const MIN_DATE = "2024-10-14";
 
-/** Findings about the compatibility date and Cloudflare's own rate limiter. */
+/** The compatibility flag with which a Worker sees that a client hangs up. */
+const SIGNAL_FLAG = "enable_request_signal";
+
+/** Findings about the compatibility date and flags, and Cloudflare's own rate limiter. */
 export function* workerFindings(
-  { nativeLimiter }: Config,
-  { file, compatibilityDate: date, rateLimits }: Deployment,
+  { nativeLimiter, rules }: Config,
+  { file, compatibilityDate: date, compatibilityFlags: flags, rateLimits }: Deployment,
 ): Iterable<LocalFinding> {
   // The dates have the form of ISO 8601, so the order of the texts is the order of the dates.
   if (date !== undefined && date < MIN_DATE) {
@@ -36,6 +40,17 @@ export function* workerFindings(
       "compatibility_date",
       `With the compatibility date ${date}, requests cannot share calls to the store`,
       `Write ${settingIn(file, "compatibility_date", MIN_DATE)} or a later date`,
+    );
+  }
+  const limited = rules.find(
+    (rule) => rule.for !== "programs" && allWindowsOf(rule).some(({ concurrent }) => concurrent),
+  );
+  if (limited && !flags.includes(SIGNAL_FLAG)) {
+    yield found(
+      "hang-ups-unseen",
+      "compatibility_flags",
+      `Weir does not see clients that hang up before their response, so they hold slots of the rule "${limited.name}" for longer than they wait`,
+      `Write ${settingIn(file, "compatibility_flags", [...flags, SIGNAL_FLAG])}`,
     );
   }
   if (nativeLimiter && !rateLimits.includes(nativeLimiter.binding)) {

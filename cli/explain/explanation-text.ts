@@ -93,12 +93,17 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
     return `An override of the rule ${rule} blocks the client.`;
   }
   if (banMs > 0) return `${name} has banned the client for another ${formatDuration(banMs)}.`;
-  // A request that is charged only by its response needs a quota of 1.
-  const full = quotas.find(({ remaining }) => remaining < Math.max(1, cost));
+  // A request takes one slot. One that is charged only by its response needs a quota of 1.
+  const full = quotas.find(
+    ({ remaining, concurrent }) => remaining < (concurrent ? 1 : Math.max(1, cost)),
+  );
   if (full?.limit === 0) return `${name} has a limit of 0 (${full.policy}).`;
   const [shown = full] = full ? [full] : quotas;
   if (!shown) return `${name} has no quota left.`;
   const { policy, limit, remaining } = shown;
+  if (shown.concurrent) {
+    return `${name} has ${formatCount(limit - remaining)} of ${formatCount(limit, "slot")} open (${policy}).`;
+  }
   const left = `${name} has ${formatCount(Math.max(0, remaining))} of ${formatCount(Math.max(limit, remaining))} (${policy}) left`;
   return full
     ? `${left}, and the request costs ${formatCount(Math.max(1, cost))}.`
@@ -262,9 +267,10 @@ function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now:
   const headings = ["POLICY", "SHARD", "LIMIT", "COUNT", "COST", "LEFT AFTER", "WINDOW ENDS", "IN"];
   const rows = counters.map((each): Cell[] => {
     const { policy, shard, limit, capacity, count: before, cost, countAfter, windowEnd } = each;
+    const { concurrent } = each;
     const left = Math.max(0, capacity - (countAfter ?? before));
     // A request that is certainly denied is not counted, so the counter's own cost is 0.
-    const exceeds = before + Math.max(cost, ruleCost) > capacity;
+    const exceeds = before + (concurrent ? 1 : Math.max(cost, ruleCost)) > capacity;
     return [
       policy,
       shard ?? "",
@@ -272,8 +278,9 @@ function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now:
       { text: before, style: exceeds ? "red" : "green" },
       cost,
       { text: left, style: left === 0 ? "red" : "green" },
-      formatTime(windowEnd),
-      formatDuration(windowEnd - now),
+      ...(concurrent
+        ? ["counts open requests", ""]
+        : [formatTime(windowEnd), formatDuration(windowEnd - now)]),
     ];
   });
   return [table(headings, rows).replace(/^(?=.)/gm, "    ")];

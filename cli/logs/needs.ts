@@ -3,6 +3,7 @@ import type { ComputedCost } from "../../src/config/cost.ts";
 import type { KeyPart } from "../../src/config/key.ts";
 import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
+import { allWindowsOf } from "../../src/limiter/counters.ts";
 import type { LogFacts } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
@@ -62,7 +63,12 @@ const NAMES: Readonly<Record<string, string>> = {
 /** A fact that a rule needs and a replay lacks. */
 export interface UnmetNeed {
   /** A stable name for the reason of the omission. */
-  readonly code: "not-logged" | "custom-function" | "token-not-verified" | "programs-only";
+  readonly code:
+    | "not-logged"
+    | "custom-function"
+    | "token-not-verified"
+    | "programs-only"
+    | "concurrent-left-out";
   /** The missing fact and the field of the rule that needs it, as a sentence. */
   readonly reason: string;
   /** The option that supplies the fact; undefined if there is none. */
@@ -74,6 +80,7 @@ export interface UnmetNeed {
 /** Returns the facts that a rule needs and the log lacks. With an empty list, the rule can be replayed. */
 export function unmetNeedsOf(rule: Rule, facts: LogFacts): UnmetNeed[] {
   if (rule.for === "programs") return [PROGRAMS_ONLY];
+  if (allWindowsOf(rule).every(({ concurrent }) => concurrent)) return [CONCURRENT_ONLY];
   const { match, key, tiers, count, cost } = rule;
   const needs = [
     ...conditionNeeds(match, "match"),
@@ -104,6 +111,12 @@ interface NeededFact {
 const PROGRAMS_ONLY: UnmetNeed = {
   code: "programs-only",
   reason: "It counts only calls of programs, which no log has.",
+  canBeAbsent: false,
+};
+
+const CONCURRENT_ONLY: UnmetNeed = {
+  code: "concurrent-left-out",
+  reason: "Its only limit is `concurrent`, and a log does not show how long requests are open.",
   canBeAbsent: false,
 };
 

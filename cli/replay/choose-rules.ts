@@ -1,5 +1,6 @@
-import type { Rule } from "../../src/config/rule.ts";
+import { type Rule, withoutConcurrent } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { allWindowsOf } from "../../src/limiter/counters.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import {
   cureText,
@@ -32,7 +33,7 @@ export function chooseRules(
     const needs = unmetNeedsOf(rule, facts);
     const isChosen = needs.every(({ canBeAbsent }) => missingAsAbsent && canBeAbsent);
     if (isChosen) {
-      chosen.push(rule);
+      chosen.push(withoutConcurrent(rule));
       notes.push(...needs.map((need) => absentNote(rule, need)));
       notes.push(...exemptionNotes(rule, facts), ...assumptionsAbout(rule));
       continue;
@@ -74,8 +75,13 @@ function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
   return notes;
 }
 
-function assumptionsAbout({ name, spread, shards }: Rule): ReportNote[] {
+function assumptionsAbout(rule: Rule): ReportNote[] {
+  const { name, spread, shards } = rule;
   const notes: ReportNote[] = [];
+  if (allWindowsOf(rule).some(({ concurrent }) => concurrent)) {
+    const text = `The rule "${name}" is replayed without concurrent: a log does not show how long requests are open.`;
+    notes.push({ code: "concurrent-left-out", rule: name, text });
+  }
   if (spread) {
     const text = `The windows of the rule "${name}" begin as in a Worker without WEIR_KEY_SECRET. With this secret, they begin at other times.`;
     notes.push({ code: "spread-without-secret", rule: name, text });

@@ -1,5 +1,5 @@
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
-import type { Rule } from "../../src/config/rule.ts";
+import { type Rule, withoutConcurrent } from "../../src/config/rule.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { requireConfig } from "../load-config.ts";
 import { logNotes } from "../logs/needs.ts";
@@ -53,7 +53,13 @@ export function existingRule(
       `--rule: ${name} counts only calls of programs, which no log has. Name a rule for requests.`,
     );
   }
-  const windows = window ? windowsFor(name, window) : rule.windows;
+  const windows = window ? windowsFor(name, window) : withoutConcurrent(rule).windows;
+  if (windows.length === 0) {
+    throw new CommandFailure(
+      1,
+      `--rule: ${name} limits only open requests, and a log does not show how long requests are open. For limits with windows, add --window, such as --window 1m.`,
+    );
+  }
   return { ...requestedRuleOf({ ...rule, windows }, config, undefined), file };
 }
 

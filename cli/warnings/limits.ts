@@ -9,6 +9,7 @@ import { found, type LocalFinding } from "../finding.ts";
 /** Warns of a ban that is over before the client's quota is whole again. */
 export function banWarnings({ name, ban, windows }: Rule, place: string) {
   const longestMs = ban?.lengthsMs.at(-1);
+  if (windows.length === 0) return [];
   const shortest = windows.reduce((one, other) => (other.windowMs < one.windowMs ? other : one));
   if (longestMs === undefined || longestMs >= shortest.windowMs) return [];
   return [
@@ -147,7 +148,8 @@ function isUsual(seconds: number): boolean {
 }
 
 /** Matches the path of a rule's field, or of an element of its list, with a length of time. */
-const LENGTHS = /\.(?:window|retryJitter|ban|ban\.lengths|ban\.forgetAfter)(?:\[\d+\])?$/;
+const LENGTHS =
+  /\.(?:window|maxDuration|retryJitter|ban|ban\.lengths|ban\.forgetAfter)(?:\[\d+\])?$/;
 
 /**
  * Warnings about lengths of time that were probably meant in milliseconds.

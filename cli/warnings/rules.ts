@@ -3,7 +3,7 @@ import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { pathOf } from "../../src/config/faults.ts";
 import { isRecord } from "../../src/config/fields.ts";
 import type { KeyExpression } from "../../src/config/key.ts";
-import type { Rule } from "../../src/config/rule.ts";
+import { type Rule, withoutConcurrent } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { found, type LocalFinding } from "../finding.ts";
@@ -109,8 +109,10 @@ function remediesIn({ rules, caseSensitivePaths }: Config): Remedies {
   return {
     caseSensitive: caseSensitivePaths,
     enforced,
-    addressRules: enforced.filter((rule) => isByAddress(rule) && countsFailures(rule)),
-    limitingInOutage: enforced.filter(({ onError }) => onError !== "open"),
+    addressRules: enforced.filter(
+      (rule) => isByAddress(rule) && countsFailures(rule) && hasWindow(rule),
+    ),
+    limitingInOutage: enforced.filter((rule) => rule.onError !== "open" && hasWindow(rule)),
     boundingRules: enforced.filter(isBounded),
   };
 }
@@ -202,7 +204,14 @@ function countsFailures({ count }: Rule): boolean {
   return !count || count.statuses.includes(401) || count.statuses.includes(403);
 }
 
-function countsAllOf(other: Rule, { count }: Rule): boolean {
+/** Whether the number of requests is limited, not only the number of open requests. */
+function hasWindow({ windows }: Rule): boolean {
+  return windows.some(({ concurrent }) => !concurrent);
+}
+
+function countsAllOf(other: Rule, rule: Rule): boolean {
+  const { count } = rule;
+  if (hasWindow(rule) && !hasWindow(other)) return false;
   if (!other.count) return true;
   return count?.statuses.every((status) => other.count?.statuses.includes(status)) === true;
 }
@@ -246,10 +255,7 @@ const RULE_CHECKS: readonly ((
   place: string,
   remedies: Remedies,
 ) => Iterable<LocalFinding>)[] = [
-  unusedLimitWarnings,
-  banWarnings,
-  costFindings,
-  zeroLimitWarnings,
+  ...[unusedLimitWarnings, banWarnings, costFindings, zeroLimitWarnings].map(ofWindows),
   methodWarnings,
   notationWarnings,
   networkFindings,
@@ -258,6 +264,11 @@ const RULE_CHECKS: readonly ((
   ),
   conditionWarnings,
 ];
+
+/** Restricts a check to the limits that have windows. */
+function ofWindows(check: (rule: Rule, place: string) => LocalFinding[]) {
+  return (rule: Rule, place: string) => check(withoutConcurrent(rule), place);
+}
 
 /** Skips a check for rules that count no HTTP requests: programs pass the values of keys. */
 function forRequests(check: (rule: Rule, place: string, remedies: Remedies) => LocalFinding[]) {

@@ -337,6 +337,20 @@ export interface Tiers {
   readonly windows: ReadonlyMap<string, readonly Window[]>;
 }
 
+/** Returns a rule without `concurrent`. If it has no other limit, it has no windows then. */
+export function withoutConcurrent(rule: Rule): Rule {
+  const inWindows = (windows: readonly Window[]) => windows.filter((each) => !each.concurrent);
+  const { windows, tiers } = rule;
+  const ofTiers = [...(tiers?.windows ?? [])].map(
+    ([tier, each]) => [tier, inWindows(each)] as const,
+  );
+  return {
+    ...rule,
+    windows: inWindows(windows),
+    tiers: tiers && { ...tiers, windows: new Map(ofTiers) },
+  };
+}
+
 function toRule(fields: v.InferOutput<typeof RuleFields>) {
   const { name, response, tiers, start, timeZone = "UTC" } = fields;
   const maxDurationMs = 1000 * (fields.maxDuration ?? DEFAULT_MAX_DURATION_SECONDS);

@@ -6,10 +6,12 @@ import {
   type Demand,
   MAX_COUNT,
   type Row,
+  type Slot,
   storedKey,
   windowEndingNear,
 } from "../engine/counter.ts";
 import { decideGroup } from "../engine/fixed-window.ts";
+import { countsSlots } from "../engine/slots.ts";
 import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
 import { withQuotaHeaders } from "../http/response-headers.ts";
@@ -130,7 +132,9 @@ function countersOf(
   return states.filter(isShown).map((state): ExplainedCounter => {
     const { counter, window, tally } = state;
     const shard = rule.shards > 1 ? shardOf(counter) : undefined;
-    const { startsAt, endsAt } = windowEndingNear(store.now + tally.resetMs, counter);
+    const { startsAt, endsAt } = window.concurrent
+      ? { startsAt: store.now, endsAt: store.now + tally.resetMs }
+      : windowEndingNear(store.now + tally.resetMs, counter);
     const key = storedKey(counter, store.now);
     const write = store.writes.get(key);
     return {
@@ -139,7 +143,8 @@ function countersOf(
       limit: counter.limit,
       capacity: state.capacity,
       count: tally.count,
-      cost,
+      cost: window.concurrent ? 1 : cost,
+      ...(window.concurrent && { concurrent: true }),
       windowStart: startsAt,
       windowEnd: endsAt,
       storedKey: key,
@@ -191,7 +196,12 @@ class ReadOnlyStore implements Store {
       const { count, banMs } = tally;
       const window = windowEndingNear(this.now + tally.resetMs, counter).index;
       const key = storedKey(counter, this.now);
-      if (count > 0) this.#rows.set(key, { window, count, expiresAt: MAX_COUNT });
+      if (countsSlots(counter)) {
+        // Their ids are unknown. Each of them expires before a new slot would.
+        const expiresAt = this.now + counter.windowMs;
+        const slots = Array.from({ length: count }, (_, index): Slot => [-1 - index, expiresAt]);
+        this.#rows.set(key, { window: 0, count, expiresAt, slots });
+      } else if (count > 0) this.#rows.set(key, { window, count, expiresAt: MAX_COUNT });
       if (banMs > 0) {
         this.#rows.set(banKey(counter), { window: 0, count: 1, expiresAt: this.now + banMs });
       }
@@ -227,6 +237,7 @@ class ReadOnlyStore implements Store {
 function storeTimeOf(states: readonly CounterTally[], now: number): number {
   let longest: CounterTally | undefined;
   for (const each of states) {
+    if (each.window.concurrent) continue;
     if (!longest || each.counter.windowMs > longest.counter.windowMs) longest = each;
   }
   if (!longest) return now;

@@ -138,7 +138,12 @@ export interface ExplainedCounter {
   /** The count before the request. */
   readonly count: number;
   readonly cost: number;
-  /** Start and end of the window, in milliseconds since the Unix epoch. */
+  /** Present if the counter counts open requests. */
+  readonly concurrent?: true;
+  /**
+   * Start and end of the window, in milliseconds since the Unix epoch. For open requests, the present time and the time
+   * of a retry.
+   */
   readonly windowStart: number;
   readonly windowEnd: number;
   /** The key under which the counter is stored: see docs/storage.md. */

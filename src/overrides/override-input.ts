@@ -3,7 +3,7 @@ import { parseIsoTime } from "../config/calendar.ts";
 import { codeOf, type Fault, type FaultCode, keysOf, pathOf, shortened } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
 import type { Rule } from "../config/rule.ts";
-import { durationUpTo } from "../config/window.ts";
+import { durationUpTo, MAX_CONCURRENT } from "../config/window.ts";
 import {
   type ClientEffect,
   ClientEffectSchema,
@@ -159,11 +159,18 @@ function checkPolicies(
 ): void {
   const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
   const policies = [...new Set(all.map(({ policy }) => policy))];
-  for (const name of Object.keys(limits)) {
-    if (policies.includes(name)) continue;
-    const message = `must be left out: the policies of the rule are ${listNames(policies)}.`;
+  for (const [name, limit] of Object.entries(limits)) {
     const path = pathOf(["effect", "limits", shortened(name)]);
-    faults.push({ path, code: "unknown-field", message });
+    if (!policies.includes(name)) {
+      const message = `must be left out: the policies of the rule are ${listNames(policies)}.`;
+      faults.push({ path, code: "unknown-field", message });
+    } else if (
+      limit > MAX_CONCURRENT &&
+      all.some((each) => each.concurrent && each.policy === name)
+    ) {
+      const message = `must be at most ${MAX_CONCURRENT}, because it limits open requests.`;
+      faults.push({ path, code: "not-allowed", message });
+    }
   }
 }
 

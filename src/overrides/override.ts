@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { Window } from "../config/rule.ts";
-import { MAX_LIMIT } from "../config/window.ts";
+import { MAX_CONCURRENT, MAX_LIMIT } from "../config/window.ts";
 
 /** The largest factor of an override. */
 export const MAX_FACTOR = 1000;
@@ -43,7 +43,8 @@ function withLimit(window: Window, given: number): Window {
   if (given === 0) return { ...window, limit: 0, capacity: 0, maxReserved: 0 };
   const { capacity, maxReserved } = window;
   const rollsOver = capacity > window.limit;
-  const limit = Math.min(given, rollsOver ? MAX_LIMIT - 1 : MAX_LIMIT);
+  const max = window.concurrent ? MAX_CONCURRENT : MAX_LIMIT;
+  const limit = Math.min(given, rollsOver ? max - 1 : max);
   const factor = window.limit === 0 ? 1 : limit / window.limit;
   return {
     ...window,

@@ -201,6 +201,7 @@ function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
  * shard of this window. The cost is at least 1, because a cost of 0 passes even a limit of 0.
  */
 function smallestLimit(windows: readonly Window[], shards: number): number {
-  const smallest = Math.min(...windows.map(({ limit }) => limit));
+  const limits = windows.map(({ limit, concurrent }) => (concurrent ? MAX_LIMIT : limit));
+  const smallest = Math.min(...limits);
   return Math.max(1, Math.floor(smallest / shards));
 }

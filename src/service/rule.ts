@@ -80,7 +80,9 @@ export function findRule({ rules }: Config, name: string): Rule {
  * returned.
  */
 export function adjustedRuleOf({ configured, limiting }: ServiceRule): AppliedRule {
-  const hasSameCounters = limiting?.windows.every(({ limit }) => limit > 0);
+  const hasSameCounters = limiting?.windows.every(
+    ({ limit, concurrent }) => concurrent || limit > 0,
+  );
   return limiting && hasSameCounters ? limiting : configured;
 }
 

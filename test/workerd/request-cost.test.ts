@@ -304,6 +304,11 @@ describe("the cost body:bytes", () => {
     expect(await statuses({ method: "POST", body: "x" })).toEqual([200]);
   });
 
+  it("of an unknown body does not depend on the number of open requests", async () => {
+    const { statuses } = handler([{ ...BYTES, concurrent: 2 }]);
+    expect(await statuses({ method: "POST", body: "x" }, stated("1"))).toEqual([200, 429]);
+  });
+
   it("of an unknown body is the smallest limit of the client's tier", async () => {
     const limits = {
       pro: {

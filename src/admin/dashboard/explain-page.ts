@@ -175,8 +175,10 @@ function counterTable(rule: string, counters: readonly ExplainedCounter[], now: 
       },
       {
         label: "Window",
-        cell: ({ windowStart, windowEnd }) =>
-          html`${formatTime(windowStart)} to ${exactTime(windowEnd, now)}`,
+        cell: ({ windowStart, windowEnd, concurrent }) =>
+          concurrent
+            ? "counts open requests"
+            : html`${formatTime(windowStart)} to ${exactTime(windowEnd, now)}`,
       },
       {
         label: "Stored under",

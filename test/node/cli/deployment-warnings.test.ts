@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { CheckFinding } from "../../../cli/finding.ts";
-import { checkFolder, HEAD, RULES, WORKER } from "./check-folder.ts";
+import { COUNTERS, checkFolder, HEAD, RULES, WORKER } from "./check-folder.ts";
 import { callWeir, check, REPOSITORY } from "./run-weir.ts";
 
 const RULE = { name: "api", limit: 5, window: "1m" } as const;
@@ -48,6 +48,20 @@ describe("wrangler's configuration", () => {
     ['route = "api.example.com/api*"\n', ["route-by-path"]],
   ])("%j gives the warnings %j", async (wrangler, expected) => {
     expect(await codes(wrangler)).toEqual(expected);
+  });
+
+  test.each([
+    [{ concurrent: 2 }, "", ["hang-ups-unseen"]],
+    [{ concurrent: 2 }, 'compatibility_flags = ["enable_request_signal"]\n', []],
+    [{ concurrent: 2, for: "programs" }, "", []],
+    [{}, "", []],
+  ])("leads with the fields %j and the flags %j to %j", async (fields, flags, expected) => {
+    const { findings } = await checkFolder({
+      [RULES]: rulesOf({ ...RULE, ...fields }),
+      "worker.ts": WORKER,
+      "wrangler.toml": HEAD + flags + COUNTERS,
+    });
+    expect(findings.map(({ code }) => code)).toEqual(expected);
   });
 
   test.each([

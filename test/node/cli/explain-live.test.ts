@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Explanation } from "../../../src/explain/explanation.ts";
+import type { ExplainedRule, Explanation } from "../../../src/explain/explanation.ts";
 import { send } from "../support/client.ts";
 import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
 import { problem, startFakeApi, TOKEN } from "./fake-api.ts";
@@ -126,6 +126,29 @@ const EXPLANATION: Explanation = {
   },
   storeFailure: "timeout, no answer",
 };
+
+it("shows open requests", async () => {
+  const quota = {
+    limit: 4,
+    windowMs: 300_000,
+    resetMs: 1000,
+    resetAt: 1,
+    concurrent: true,
+  } as const;
+  const rest = { retryAfterMs: 1000, reservationDelayMs: 0 };
+  const counter = { policy: "login/concurrent", limit: 4, capacity: 4, count: 4, cost: 1 };
+  const [rule] = EXPLANATION.rules as [ExplainedRule];
+  const { override: _, ...login } = rule;
+  const shown: ExplainedRule = {
+    ...login,
+    quotas: [{ ...quota, ...rest, policy: "login/concurrent", remaining: 0, violated: true }],
+    counters: [{ ...counter, concurrent: true, windowStart: 0, windowEnd: 1000, storedKey: "k" }],
+  };
+  await using api = await startFakeApi({ "POST explain": { ...EXPLANATION, rules: [shown] } });
+  const { stdout } = await against(api.url, "/a");
+  expect(stdout).toMatch(/The rule login has 4 of 4 slots open\s+\(login\/concurrent\)\./);
+  expect(stdout).toMatch(/^ {4}login\/concurrent +4 +4 +1 +0 +counts open requests$/m);
+});
 
 it("shows overrides, tiers, variants and failures of the store", async () => {
   await using api = await startFakeApi({ "POST explain": EXPLANATION });

@@ -21,6 +21,23 @@ function findings(...rules: Fields[]) {
   return configFindings(defineConfig({ rules: named, custom } as ConfigInput));
 }
 
+/** The fields of a rule that limits only open requests. */
+const ONLY_OPEN = { limit: undefined, window: undefined, concurrent: 4 };
+
+test("the path of a limit of 0 is that of the field, also beside concurrent", () => {
+  expect(findings({ concurrent: 2, limit: 0, match: {} })[0]?.path).toBe("rules[0].limit");
+});
+
+test("a limit for open requests does not bound the number of requests", () => {
+  const login = { match: { paths: ["/login"] }, onError: "closed" };
+  const guessing = { ...login, key: "header:x-a" };
+  expect(codes(guessing, { ...login, ...ONLY_OPEN })).toEqual(["no-address-limit"]);
+  expect(codes({ ...login, onError: "open" }, { ...login, ...ONLY_OPEN })).toEqual(["fails-open"]);
+  expect(codes({ key: "header:x-a" }, ONLY_OPEN)).toEqual(["made-up-keys"]);
+  expect(codes({ ...ONLY_OPEN, key: "header:x-a" }, ONLY_OPEN)).toEqual([]);
+  expect(codes({ ...ONLY_OPEN, key: "header:x-a" }, {})).toEqual([]);
+});
+
 const codes = (...rules: Fields[]) => findings(...rules).map(({ code }) => code);
 
 describe("a number of seconds", () => {
@@ -302,6 +319,22 @@ test.each<[Fields, string[]]>([
   [{ ban: "1h", window: "day" }, ["ban-shorter-than-window"]],
   [{ ban: "1d", window: "day" }, []],
   [{ ban: "5m", ...limits([5, "1m"], [100, "1d"]) }, []],
+  [{ concurrent: 4 }, []],
+  [{ concurrent: 1000, ...limits([5, "1m"], [9, "1d"]) }, []],
+  [{ concurrent: 4, maxDuration: "5s", ban: "59s" }, ["ban-shorter-than-window"]],
+  [{ concurrent: 4, maxDuration: "2h", ban: "1m" }, []],
+  [{ concurrent: 2, cost: 3 }, []],
+  [{ concurrent: 2, maxDuration: 60_000 }, ["milliseconds"]],
+  [{ concurrent: 2, limit: 0, match: {} }, ["denies-everybody"]],
+  [ONLY_OPEN, []],
+  [
+    {
+      ...ONLY_OPEN,
+      ban: "1h",
+      tiers: { by: "country", limits: { DE: { limit: 5, window: "1m" } } },
+    },
+    [],
+  ],
   [{ exempt: { ips: ["::/0"] } }, ["exempts-everybody"]],
   [{ exempt: { ips: ["10.0.0.0/8", "2001:db8::/32"] } }, []],
   [{ exempt: { ips: ["0.0.0.0/1", "128.0.0.0/1"] } }, ["exempts-many", "exempts-many"]],

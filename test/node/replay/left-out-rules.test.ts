@@ -79,6 +79,30 @@ describe("a rule that needs what the log does not state", () => {
     }
   });
 
+  it("is replayed without a limit for open requests", () => {
+    const limits = { DE: { concurrent: 1 } };
+    for (const fields of [{}, { ban: "1h" }] as const) {
+      const engine = engineOf(configOf({ concurrent: 1, ...fields }), ALL);
+      expect(engine.rules).toMatchObject([{ limits: "5 per 1m" }]);
+      expect(engine.leftOut).toEqual([]);
+      expect(engine.notes[0]).toMatchObject({ code: "concurrent-left-out", rule: "api" });
+      const decided = decide(engine, [logged(0), logged(0), logged(0)]);
+      expect(decided.map(({ outcome }) => outcome)).not.toContain("limited");
+    }
+    const only = { name: "api", concurrent: 1 };
+    const tiers = { by: "country", limits: { DE: { limit: 1, window: "1m" } } } as const;
+    const tiered = engineOf({ rules: [{ ...only, tiers }] }, ALL);
+    const requests = ["DE", "FR", "DE", "FR"].map((country) => logged(0, { cf: { country } }));
+    const outcomes = decide(tiered, requests).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(["allowed", "unmatched", "limited", "unmatched"]);
+    const leftOut = engineOf({ rules: [{ ...only, tiers: { by: "country", limits } }] }, ALL);
+    expect(leftOut.rules).toEqual([]);
+    expect(leftOut.leftOut).toEqual([
+      { rule: "api", reason: expect.stringContaining("how long requests are open") },
+    ]);
+    expect(leftOut.notes[0]).toMatchObject({ code: "concurrent-left-out", rule: "api" });
+  });
+
   it("is replayed if every request has an earlier alternative", () => {
     const engine = engineOf(configOf({ key: "ip | header:x-api-key" }), COMBINED);
     expect(engine.leftOut).toEqual([]);

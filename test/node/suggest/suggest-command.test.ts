@@ -107,6 +107,22 @@ describe("weir suggest", () => {
     expect(other.windows.map(({ window }) => window)).toEqual(["30s", "1h"]);
   });
 
+  it("suggests nothing for open requests", async () => {
+    const login = { name: "login", match: { methods: ["POST"] }, concurrent: 2 };
+    const both = { ...login, name: "both", limit: 5, window: "5m", maxDuration: "1m" };
+    await folder.write("weir.config.json", JSON.stringify({ rules: [login, both] }));
+    const args = ["--config", "weir.config.json", "--rule"];
+    const { windows } = await suggestion(LOG, ...args, "both");
+    expect(windows.map(({ window }) => window)).toEqual(["5m"]);
+    const { code, stderr } = await suggest(LOG, ...args, "login");
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("--rule: login limits only open requests, and a log"),
+    });
+    const other = await suggestion(LOG, ...args, "login", "--window", "1m");
+    expect(other.windows.map(({ window }) => window)).toEqual(["1m"]);
+  });
+
   it("prints a rule without requests that match", async () => {
     const { code, stdout } = await suggest(LOG, "--match", "DELETE");
     expect(code).toBe(0);

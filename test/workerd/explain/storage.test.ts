@@ -11,6 +11,7 @@ import { type Store, StoreError } from "../../../src/stores/store.ts";
 import { explaining } from "./explaining.ts";
 
 const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const NOW = Date.UTC(2026, 10, 25, 8, 0, 30);
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: NOW }));
@@ -119,6 +120,50 @@ describe("a counter", () => {
     const tiers = { by: "method", limits: { GET: { limit: 9, window: "1h" } } } as const;
     const { rule } = await explainAfter(1, { tiers });
     expect(rule).toMatchObject({ tier: "GET", counters: [{ limit: 9, count: 1, countAfter: 2 }] });
+  });
+});
+
+describe("a counter of open requests", () => {
+  it("shows the slots that are open, and takes none", async () => {
+    const limits = { limit: 9, window: "1h", cost: 5, concurrent: 2, maxDuration: "2h" } as const;
+    const { rule, client, explanation } = await explainAfter(1, limits);
+    expect(explanation.outcome).toBe("limited");
+    expect(rule?.quotas?.[1]).toMatchObject({ concurrent: true, limit: 2, remaining: 1 });
+    expect(rule?.counters).toMatchObject([
+      { policy: "api/1h", count: 5, cost: 5, windowStart: NOW - (NOW % HOUR) },
+      { policy: "api/concurrent", concurrent: true, count: 1, cost: 1, limit: 2 },
+    ]);
+    const { rule: free } = await explainAfter(1, { ...limits, cost: 1 });
+    expect(free?.counters?.[1]).toEqual({
+      policy: "api/concurrent",
+      concurrent: true,
+      limit: 2,
+      capacity: 2,
+      count: 1,
+      cost: 1,
+      windowStart: NOW,
+      windowEnd: NOW + 1000,
+      storedKey: `p:api:concurrent:${client}`,
+      countAfter: 2,
+      expiresAt: NOW + 2 * HOUR,
+    });
+  });
+
+  it("denies the request if no slot is free", async () => {
+    const { rule, explanation } = await explainAfter(2, { limits: undefined, concurrent: 2 });
+    expect(explanation).toMatchObject({ outcome: "limited", response: { status: 429 } });
+    expect(rule).toMatchObject({
+      exceeds: true,
+      counters: [{ policy: "api", count: 2, limit: 2 }],
+    });
+    const headers = new Headers(explanation.response.headers as [string, string][]);
+    expect(headers.get("retry-after")).toBe("1");
+  });
+
+  it("of a tier has the tier's maximum", async () => {
+    const limits = { GET: { limit: 9, window: "1h", concurrent: 7 } } as const;
+    const { rule } = await explainAfter(1, { concurrent: 1, tiers: { by: "method", limits } });
+    expect(rule?.counters?.[1]).toMatchObject({ limit: 7, count: 1, countAfter: 2 });
   });
 });
 

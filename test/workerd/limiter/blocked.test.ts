@@ -71,6 +71,7 @@ describe("a blocked client", () => {
     ["of a rule with spread windows", { ...API, start: "spread" }, undefined],
     ["of a rule with windows of the calendar", { ...API, window: "month" }, undefined],
     ["of a rule with bans", { ...API, ban: ["1m", "1h"] }, undefined],
+    ["of a rule for open requests", { name: "api", concurrent: 2 }, undefined],
   ] as const)(
     "is denied each request %s, without a call to the store",
     async (_, rule, options) => {

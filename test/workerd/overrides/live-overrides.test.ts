@@ -72,6 +72,13 @@ describe("the override of a rule", () => {
     expect(windowsIn(overrides, ruleOf({ limit, window: "1m" }))).toEqual([[changed, changed, 0]]);
   });
 
+  it("allows at most as many open requests as a rule can", () => {
+    const rule = ruleOf({ concurrent: 400 });
+    const maximum = (factor: number) =>
+      windowsIn(overridesWith(ruleOverride({ factor })), rule)?.[0]?.[0];
+    expect([0, 0.001, 2, 3].map(maximum)).toEqual([0, 1, 800, 1000]);
+  });
+
   it("keeps the rollover and the reservations of a rule, in proportion", () => {
     const rule = ruleOf({ limit: 10, window: "1m", capacity: 30, maxReserved: 5 });
     const windowsWith = (factor: number) =>

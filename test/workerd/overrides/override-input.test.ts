@@ -19,6 +19,7 @@ const { rules } = defineConfig({
       tiers: { by: "header:x-plan", limits: { pro: { limit: 50, window: "1m" } } },
     },
     { name: "login", limit: 5, window: "1m" },
+    { name: "export", limit: 5, window: "1m", concurrent: 2 },
   ],
 });
 
@@ -100,10 +101,23 @@ describe("the input of an override", () => {
 });
 
 describe("a fault of an override", () => {
+  it("is a number of open requests that no rule may have", () => {
+    const effectOf = (limit: number) => ({
+      kind: "limits",
+      limits: { "export/concurrent": limit },
+    });
+    expect(faultsOf({ rule: "export", effect: effectOf(1000) })).toBe("none");
+    expect(faultsOf({ rule: "export", effect: effectOf(1001) })).toBe(
+      'effect.limits["export/concurrent"] must be at most 1000, because it limits open requests.',
+    );
+    const limits = { "export/1m": 1001 };
+    expect(faultsOf({ rule: "export", effect: { kind: "limits", limits } })).toBe("none");
+  });
+
   it.each([
-    [{ rule: undefined }, "rule must be the name of a rule: api, login, but is missing."],
-    [{ rule: "apis" }, 'rule must be the name of a rule: api, login, not "apis".'],
-    [{ rule: 3 }, "rule must be the name of a rule: api, login, not 3."],
+    [{ rule: undefined }, "rule must be the name of a rule: api, login, export, but is missing."],
+    [{ rule: "apis" }, 'rule must be the name of a rule: api, login, export, not "apis".'],
+    [{ rule: 3 }, "rule must be the name of a rule: api, login, export, not 3."],
     [{ reason: undefined }, "reason must be a text of 1 to 500 characters, but is missing."],
     [{ reason: "   " }, 'reason must be a text of 1 to 500 characters, not "   ".'],
     [{ reason: "x".repeat(501) }, "reason must be a text of 1 to 500 characters, not "],
