@@ -49,6 +49,13 @@ describe("settle", () => {
     expect(await remaining(service)).toEqual([left]);
   });
 
+  it("settles the quota of a rule that limits open requests too", async () => {
+    const service = serviceOf({ concurrent: 3 });
+    const { reserved } = (await service.limit("tokens", { key })) as LimitGranted;
+    const settled = await service.settle("tokens", { key, reserved: reserved as never, used: 60 });
+    expect(settled).toEqual({ ok: true, quotas: [expect.objectContaining({ remaining: 940 })] });
+  });
+
   it("settles a reserve of the caller's own size, and charges above the limit", async () => {
     const service = serviceOf();
     const options = { key, cost: 600 };

@@ -201,6 +201,15 @@ const DEPLOYMENT: readonly Mistake[] = [
     "compatibility-date",
   ],
   [
+    "a limit for open requests in a Worker that does not see clients hang up",
+    {
+      [RULES]: config({}, { concurrent: 2 }),
+      ...wrangler(HEAD, 'compatibility_flags = ["no_nodejs_compat"]\n', ROUTE, COUNTERS),
+    },
+    "warning",
+    "hang-ups-unseen",
+  ],
+  [
     "a Redis URL of another protocol",
     wrangler(HEAD, ROUTE, vars('UPSTASH_REDIS_REST_URL = "rediss://a.upstash.io:6379"')),
     "fault",

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import type { Rule } from "../../../src/config/rule.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import type { Allowed } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
+import { limitedWindows } from "../../../src/overrides/override.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../../src/stores/store.ts";
 import { verdictOf } from "../../suite/verdict.ts";
@@ -179,4 +181,16 @@ describe("rules in shadow mode", () => {
       { policy: "api", cause: "timeout", detail: "no answer" },
     ]);
   });
+});
+
+it("an override with a limit of 0 for open requests denies without a call to the store", async () => {
+  const [rule] = defineConfig({ rules: [{ ...API, concurrent: 2 }] }).rules as [Rule];
+  const windows = limitedWindows(rule.windows, { "api/concurrent": 0 });
+  const limiter = new Limiter({ prefix: "weir", timeoutMs: 1000, clock: "edge" }, away());
+  const applied = { rule, windows, identity: "someone" };
+  expect(await limiter.decide([applied])).toMatchObject({
+    outcome: "limited",
+    quotas: [{ policy: "api/concurrent", concurrent: true, limit: 0, violated: true }],
+  });
+  expect(await limiter.decide([applied], { cost: 0 })).not.toMatchObject({ outcome: "limited" });
 });
