@@ -161,13 +161,11 @@ function checkPolicies(
   const policies = [...new Set(all.map(({ policy }) => policy))];
   for (const [name, limit] of Object.entries(limits)) {
     const path = pathOf(["effect", "limits", shortened(name)]);
-    if (!policies.includes(name)) {
+    const own = all.filter(({ policy }) => policy === name);
+    if (own.length === 0) {
       const message = `must be left out: the policies of the rule are ${listNames(policies)}.`;
       faults.push({ path, code: "unknown-field", message });
-    } else if (
-      limit > MAX_CONCURRENT &&
-      all.some((each) => each.concurrent && each.policy === name)
-    ) {
+    } else if (limit > MAX_CONCURRENT && own.every(({ concurrent }) => concurrent)) {
       const message = `must be at most ${MAX_CONCURRENT}, because it limits open requests.`;
       faults.push({ path, code: "not-allowed", message });
     }
