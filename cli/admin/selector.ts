@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
+import { formatCount, formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type { ClientReport, ClientSelector, RuleView } from "../../src/admin/operations.ts";
 import { parseAddress } from "../../src/config/address.ts";
 import type { Quota } from "../../src/config/custom.ts";
@@ -207,7 +207,9 @@ function clientText(report: ClientReport, ruleOverride: Override | undefined): s
   }
   if (quotas.length > 0) {
     lines.push(
-      indent(table(["POLICY", "LIMIT", "LEFT", "WINDOW", "NEW WINDOW IN"], quotas.map(row))),
+      indent(
+        table(["POLICY", "LIMIT", "LEFT", "WINDOW", "NEW WINDOW IN", "OPEN NOW"], quotas.map(row)),
+      ),
     );
   } else if (override === undefined) {
     lines.push("  no quota of this client is counted");
@@ -219,15 +221,20 @@ function overrideLine(name: string, { effect, expiresAt, reason, by }: Override)
   return `  ${name}: ${printable(formatEffect(effect))}, until ${formatTime(expiresAt)}, by ${printable(by)}: ${printable(reason)}`;
 }
 
-function row({ policy, limit, remaining, windowMs, calendar, resetMs }: Quota): Cell[] {
+function row({ policy, limit, remaining, windowMs, calendar, concurrent, resetMs }: Quota): Cell[] {
+  const style = remaining === 0 ? "red" : "green";
+  const first = [policy, limit, { text: remaining, style } as const];
+  if (concurrent) return [...first, "", "", { text: openText(limit - remaining, limit), style }];
   const window = calendar ?? formatWindow({ windowMs: 1000 * Math.round(windowMs / 1000) });
-  return [
-    policy,
-    limit,
-    { text: remaining, style: remaining === 0 ? "red" : "green" },
-    window,
-    formatDuration(resetMs),
-  ];
+  return [...first, window, formatDuration(resetMs), ""];
+}
+
+const BAR_WIDTH = 20;
+
+/** Returns a number of open requests beside its maximum, and a bar. Any number above 0 is visible. */
+function openText(open: number, limit: number): string {
+  const length = Math.ceil((open / limit) * BAR_WIDTH);
+  return `${"█".repeat(length).padEnd(BAR_WIDTH, "░")} ${formatCount(open)} / ${formatCount(limit)}`;
 }
 
 function indent(text: string): string {

@@ -322,6 +322,7 @@ function ruleViewOf(
       policy: window.policy,
       limit: window.limit,
       window: formatWindow(window),
+      ...(window.concurrent && { concurrent: true }),
     })),
     hasTiers: rule.tiers !== undefined,
     hasBan: rule.ban !== undefined,

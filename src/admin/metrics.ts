@@ -123,6 +123,8 @@ function requestMetrics({ requests }: Totals): Metric[] {
 
 function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metric[] {
   const modes = new Map(rules.map(({ name, configuredMode }) => [name, configuredMode]));
+  const withSlots = rules.filter(({ limits }) => limits.some(({ concurrent }) => concurrent));
+  const namesWithSlots = new Set(withSlots.map(({ name }) => name));
   const names = [...new Set([...modes.keys(), ...Object.keys(sums)])].sort();
   const sumOf = (rule: string, field: keyof RuleSums) =>
     Object.hasOwn(sums, rule) ? (sums[rule]?.[field] ?? 0) : 0;
@@ -146,6 +148,14 @@ function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metri
       names.flatMap(outcomesOf),
     ),
     gauge(
+      "weir_rule_open_requests_highest",
+      "The highest number of open requests of one client in the last five minutes.",
+      names.flatMap((rule) => {
+        const value = sumOf(rule, "openPeak");
+        return value > 0 || namesWithSlots.has(rule) ? [{ labels: { rule }, value }] : [];
+      }),
+    ),
+    gauge(
       "weir_rule_info",
       "The rules of the configuration, with their modes after overrides.",
       rules.map(({ name, key, mode, configuredMode, onError }) => ({
@@ -164,7 +174,7 @@ function limitMetrics(rules: readonly RuleView[]): Metric[] {
   return [
     gauge(
       "weir_rule_limit",
-      "The quota that each window of a rule grants a client, after the rule's override.",
+      "The quota of each window of a rule for a client, or the maximum of its open requests, after the rule's override.",
       policies.map(({ labels, limit }) => ({ labels, value: limit })),
     ),
     gauge(

@@ -24,11 +24,13 @@ export interface RuleView {
   /** The mode in the configuration, which an override may replace. */
   readonly configuredMode: "enforce" | "shadow" | "mark";
   readonly onError: "open" | "closed" | "local";
-  /** The quota of each window, after the rule's override. */
+  /** The quota of each window, and the maximum of open requests, after the rule's override. */
   readonly limits: readonly {
     readonly policy: string;
     readonly limit: number;
     readonly window: string;
+    /** Present if `limit` is the maximum number of open requests. Then `window` is no window. */
+    readonly concurrent?: true;
   }[];
   readonly hasTiers: boolean;
   readonly hasBan: boolean;

@@ -92,6 +92,7 @@ export interface Totals {
   readonly since: number;
   readonly requests: RequestSums;
   readonly store: StoreSums;
+  /** `openPeak` is the only number that can decrease: it is the highest number of the last five minutes. */
   readonly rules: Readonly<Record<string, RuleSums>>;
   readonly isolates: number;
   readonly openBreakers: number;

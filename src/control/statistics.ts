@@ -22,14 +22,20 @@ import type {
 import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
 
 // A row of the statistics has the sums of requests and of the store as JSON, and the sums of all rules as 64-bit
-// numbers. With rules as JSON, reading and adding up a year of 200 rules took too long.
+// numbers. With rules as JSON, reading and adding up a year of 200 rules took too long. Only the numbers of open
+// requests are JSON too, because few rules have these numbers.
 
 /** The sums of one bucket of time. */
 interface SumsRow {
   readonly requests: RequestSums;
   readonly store: StoreSums;
+  /** The `openPeak` of each rule, by the rules' slots. Rows of earlier versions have none. */
+  readonly openPeaks: (number | null)[];
   readonly rules: RuleArray;
 }
+
+/** The column `head` of a row. */
+type Head = Omit<SumsRow, "rules" | "openPeaks"> & Partial<Pick<SumsRow, "openPeaks">>;
 
 /** The columns of a row. `rules` is empty if no rule applied in the bucket. */
 type StoredSums = { readonly head: string; readonly rules: ArrayBuffer };
@@ -104,21 +110,29 @@ class RuleArray {
 }
 
 export function emptyRow(): SumsRow {
-  return { requests: noRequests(), store: noStoreSums(), rules: new RuleArray() };
+  return { requests: noRequests(), store: noStoreSums(), openPeaks: [], rules: new RuleArray() };
 }
 
 function readRow({ head, rules }: StoredSums): SumsRow {
-  return { ...(JSON.parse(head) as Omit<SumsRow, "rules">), rules: new RuleArray(rules) };
+  return { openPeaks: [], ...(JSON.parse(head) as Head), rules: new RuleArray(rules) };
 }
 
-function headOf({ requests, store }: SumsRow): string {
-  return JSON.stringify({ requests, store });
+function headOf({ requests, store, openPeaks }: SumsRow): string {
+  return JSON.stringify({ requests, store, openPeaks });
 }
 
 /** Adds the sums of a row, or of a minute, without the sums of rules. */
-function addHead(to: SumsRow, { requests, store }: Omit<SumsRow, "rules">): void {
+function addHead(to: SumsRow, { requests, store, openPeaks }: Head): void {
   addRequests(to.requests, requests);
   addStoreSums(to.store, store);
+  raiseOpenPeaks(to.openPeaks, openPeaks);
+}
+
+function raiseOpenPeaks(to: SumsRow["openPeaks"], added: SumsRow["openPeaks"] = []): void {
+  // JSON has null for the slots of rules without a number.
+  for (const [slot, open] of added.entries()) {
+    if (typeof open === "number") to[slot] = Math.max(to[slot] ?? 0, open);
+  }
 }
 
 const HOUR_MS = 60 * MINUTE_MS;
@@ -182,6 +196,17 @@ export class BucketTables {
         }
       }
     }
+  }
+
+  /** Returns the highest number of open requests since a time, by the slots of rules. */
+  openPeaksSince(time: number): SumsRow["openPeaks"] {
+    const openPeaks: SumsRow["openPeaks"] = [];
+    const rows = this.#sql.exec<{ head: string }>(
+      "SELECT head FROM minute_sums WHERE at >= ?",
+      bucketAt("minute", time),
+    );
+    for (const { head } of rows) raiseOpenPeaks(openPeaks, (JSON.parse(head) as Head).openPeaks);
+    return openPeaks;
   }
 
   /** Removes the buckets that ended too long ago. */
@@ -337,9 +362,12 @@ export function readReport(
     range.from,
     range.until,
   );
-  const buckets = rows
-    .toArray()
-    .map(({ at, head }): Bucket => ({ at, ...(JSON.parse(head) as Omit<Bucket, "at">) }));
+  const highest: SumsRow["openPeaks"] = [];
+  const buckets = rows.toArray().map(({ at, head }): Bucket => {
+    const { openPeaks, ...bucket } = JSON.parse(head) as Head;
+    raiseOpenPeaks(highest, openPeaks);
+    return { at, ...bucket };
+  });
   const sums = new RuleArray();
   for (const { resolution: part, from: start, until: end } of coarsest(range)) {
     const stored = sql.exec<{ rules: ArrayBuffer }>(
@@ -349,7 +377,7 @@ export function readReport(
     );
     for (const each of stored) sums.addAll(new RuleArray(each.rules));
   }
-  const rules = Object.entries(readRules(sums, slots));
+  const rules = Object.entries(readRules(sums, slots, highest));
   const clientRange = clientRangeOf(range);
   return {
     resolution,
@@ -423,15 +451,22 @@ function coarsest({ resolution, from, until }: Range): Range[] {
 }
 
 /** Returns the sums of all rules with sums, by their names. */
-function readRules(sums: RuleArray, slots: RuleSlots): Record<string, RuleSums> {
+function readRules(
+  sums: RuleArray,
+  slots: RuleSlots,
+  openPeaks: SumsRow["openPeaks"],
+): Record<string, RuleSums> {
   const rules = [...slots.all()].flatMap(([name, slot]): [string, RuleSums][] => {
     const ruleSums = sums.read(slot);
-    return ruleSums ? [[name, ruleSums]] : [];
+    const openPeak = openPeaks[slot];
+    return ruleSums ? [[name, { ...ruleSums, ...(openPeak && { openPeak }) }]] : [];
   });
   // Unlike an assignment, fromEntries also creates a field for the name __proto__.
   return Object.fromEntries(rules);
 }
 
+/** The time in which the totals show the highest number of open requests. Metrics must decrease with the traffic. */
+const RECENT_MS = 5 * MINUTE_MS;
 /** The minimum time between two writes, in milliseconds, because every written row is billed. */
 const WRITE_INTERVAL_MS = 1000;
 /** The interval at which too old rows are removed, in milliseconds. */
@@ -486,7 +521,7 @@ export class Statistics {
       since,
       requests: { ...sums.requests },
       store: { ...sums.store, latency: [...sums.store.latency] },
-      rules: readRules(sums.rules, this.#slots),
+      rules: readRules(sums.rules, this.#slots, this.#buckets.openPeaksSince(now - RECENT_MS)),
       ...this.#sources.running(now),
     };
   }
@@ -517,7 +552,10 @@ export class Statistics {
           const sums = emptyRow();
           addHead(sums, head);
           for (const [name, ruleSums] of Object.entries(rules)) {
-            sums.rules.add(this.#slots.slotFor(name), ruleSums);
+            const slot = this.#slots.slotFor(name);
+            sums.rules.add(slot, ruleSums);
+            const { openPeak } = ruleSums;
+            if (openPeak) sums.openPeaks[slot] = Math.max(sums.openPeaks[slot] ?? 0, openPeak);
           }
           this.#buckets.add(minute * MINUTE_MS, sums);
           this.#addToTotals(sums);

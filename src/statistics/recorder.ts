@@ -8,6 +8,7 @@ import {
   MINUTE_MS,
   MinuteRecord,
   type MinuteSums,
+  raiseOpenPeak,
 } from "./sums.ts";
 
 /**
@@ -218,12 +219,18 @@ export class Recorder implements StoreMeter {
     record: MinuteRecord,
     now: number,
   ): void {
-    const { rule, identity } = appliedRule;
+    const { rule, identity, blockedUntil } = appliedRule;
     if (pendingVerdict) {
       this.#background(pendingVerdict.then((late) => this.#recordLate(late)));
       return;
     }
     const sums = record.ruleSums(rule.name);
+    // The quotas of a blocked client and of this isolate's own counters do not show the number of open requests.
+    if (blockedUntil === undefined && !decision?.storeFailure) {
+      for (const { concurrent, limit, remaining } of quotas) {
+        if (concurrent) raiseOpenPeak(sums, limit - remaining);
+      }
+    }
     if (says === "undecided") sums.undecided += 1;
     else if (rule.mode !== "shadow") {
       // The quotas of this isolate's own counters are only shares of the limits.
@@ -240,7 +247,9 @@ export class Recorder implements StoreMeter {
 
   /** Counts the verdicts of rules in shadow mode. */
   #recordLate(verdicts: readonly RuleVerdict[]): void {
-    if (verdicts.every(({ says }) => says === "admitted")) return;
+    const isQuiet = ({ says, quotas }: RuleVerdict) =>
+      says === "admitted" && !quotas.some(({ concurrent }) => concurrent);
+    if (verdicts.every(isQuiet)) return;
     const now = this.#clock();
     const record = this.#minutes.at(now);
     for (const verdict of verdicts) this.#recordVerdict(verdict, undefined, record, now);

@@ -35,6 +35,12 @@ export interface RuleSums {
    * denial.
    */
   peak: number;
+  /**
+   * The highest number of open requests that one client had when a request was decided (`concurrent`). The sum of
+   * several numbers is their maximum. Missing if no such number is known: the rule has no `concurrent`, this isolate
+   * decided alone, or the sender has an older version of Weir.
+   */
+  openPeak?: number;
 }
 
 /**
@@ -156,10 +162,15 @@ export function addRequests(total: RequestSums, added: Readonly<RequestSums>): v
   addFields(total, added, REQUEST_FIELDS);
 }
 
-/** Adds the sums of a rule to `total`. The new `peak` is the larger of both peaks. */
+/** Adds the sums of a rule to `total`. The new `peak` is the larger of both peaks, and `openPeak` too. */
 export function addRuleSums(total: RuleSums, added: Readonly<RuleSums>): void {
   addFields(total, added, RULE_COUNTS);
   if (added.peak > total.peak) total.peak = added.peak;
+  if (added.openPeak !== undefined) raiseOpenPeak(total, added.openPeak);
+}
+
+export function raiseOpenPeak(sums: RuleSums, open: number): void {
+  sums.openPeak = Math.max(sums.openPeak ?? 0, open);
 }
 
 /** Adds the sums of calls to the store to `total`. */
@@ -171,7 +182,7 @@ export function addStoreSums(total: StoreSums, added: Readonly<StoreSums>): void
 }
 
 const REQUEST_FIELDS = Object.keys(noRequests()) as (keyof RequestSums)[];
-const RULE_COUNTS = (Object.keys(noRuleSums()) as (keyof RuleSums)[]).filter(
+const RULE_COUNTS = (Object.keys(noRuleSums()) as Exclude<keyof RuleSums, "openPeak">[]).filter(
   (field) => field !== "peak",
 );
 

@@ -30,6 +30,7 @@ const RULES: readonly RuleInput[] = [
       { limit: 1000, window: "1h" },
     ],
   },
+  { name: "model", match: { paths: ["/model"] }, concurrent: 4 },
   { name: "trial", match: { paths: ["/search"] }, limit: 3, window: "1m", mode: "shadow" },
 ];
 

@@ -133,6 +133,7 @@ describeInBrowser("an operator", () => {
     }
     await lookUp(page, "203.0.113.9");
     expect(await cardOf(page, "login").count()).toBe(1);
+    expect(await cardOf(page, "model").textContent()).toContain("0 / 4 requests are open now");
     expect(await page.getByText("Set override").count()).toBe(0);
     expect(await page.textContent("footer")).toContain("read only");
   });

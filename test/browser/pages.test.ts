@@ -48,6 +48,7 @@ describeInBrowser("every page of the dashboard", () => {
     paths = [
       ...PAGES.map(([path]) => path),
       "/_weir/rules/login",
+      "/_weir/rules/model",
       "/_weir/rules/no-such-rule",
       `/_weir/clients?client=${clients[0]?.client}&rule=login`,
       "/_weir/login?fault=wrong",

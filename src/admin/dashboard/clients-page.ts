@@ -13,6 +13,7 @@ import {
   type Html,
   html,
   notice,
+  openBar,
   ruleLink,
 } from "./components.ts";
 import {
@@ -53,8 +54,10 @@ ${mayChange(c) && actions(c, report)}
 </section>`;
 }
 
-function quotaBar({ policy, limit, remaining, resetMs }: Quota): Html {
+function quotaBar(quota: Quota): Html {
+  const { policy, limit, remaining, resetMs } = quota;
   const used = Math.max(0, limit - remaining);
+  if (quota.concurrent) return openBar(quota, used, "requests are open now");
   const isExhausted = remaining === 0;
   const left = isExhausted ? badge("limited", "exhausted") : `${formatCount(remaining)} left`;
   return html`<div><div class="row"><b>${foreign(policy)}</b>

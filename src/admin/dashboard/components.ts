@@ -1,5 +1,6 @@
 import { raw, html as template } from "hono/html";
 import type { HtmlEscapedString } from "hono/utils/html";
+import type { Quota } from "../../config/custom.ts";
 import {
   formatCount,
   formatPercent,
@@ -70,6 +71,22 @@ export const STRIPES = html`<svg class="hidden" aria-hidden="true">${STRIPED.map
 export function bar(share: number, tone: Tone): Html {
   const width = share > 0 ? Math.max(1, Math.round(1000 * Math.min(1, share)) / 10) : 0;
   return html`<svg class="bar" aria-hidden="true"><rect fill="var(--${tone})" width="${width}%" height="100%"/></svg>`;
+}
+
+/**
+ * A number of open requests of one client, beside the maximum of the policy.
+ *
+ * @param open undefined if the number is unknown
+ */
+export function openBar(
+  { policy, limit }: Pick<Quota, "policy" | "limit">,
+  open: number | undefined,
+  text: string,
+): Html {
+  const known = open === undefined ? "–" : formatCount(open);
+  const tone = open !== undefined && open >= limit ? "limited" : "allowed";
+  return html`<div><div class="row"><b>${foreign(policy)}</b>
+<span>${known} / ${formatCount(limit)} ${text}</span></div>${bar((open ?? 0) / limit, tone)}</div>`;
 }
 
 /** A number, with its share of a whole as text and as a bar. */

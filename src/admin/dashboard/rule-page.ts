@@ -12,6 +12,7 @@ import {
   type Html,
   html,
   modeBadge,
+  openBar,
   ruleLink,
   rulePath,
 } from "./components.ts";
@@ -116,7 +117,7 @@ export async function rulePage(c: DashboardContext) {
     content: html`${headingWithRanges(heading, rulePath(name), range)}
 <p class="note">Why does it apply to a request, or not? <a href="/_weir/explain">Explain a request</a></p>
 <div class="card">${facts(factsOf(rule))}</div>
-${report.value ? trafficOf(name, report.value, query, now) : unavailable("The traffic", report.fault)}
+${report.value ? trafficOf(rule, report.value, query, now) : unavailable("The traffic", report.fault)}
 <div class="columns">${report.value && limitedClients(report.value, now, true)}
 <section class="card"><h2>Override of this rule</h2>
 ${
@@ -133,9 +134,9 @@ function factsOf(rule: RuleView): [string, string][] {
   const facts: [string, string | false][] = [
     ["Matches", rule.match],
     ["Counts", rule.key],
-    ...rule.limits.map(({ policy, limit, window }): [string, string] => [
+    ...rule.limits.map(({ policy, limit, window, concurrent }): [string, string] => [
       policy,
-      `${formatCount(limit)} in ${window}`,
+      concurrent ? formatCount(limit, "open request") : `${formatCount(limit)} in ${window}`,
     ]),
     ["If the store fails", rule.onError],
     ["Has", extras],
@@ -145,18 +146,20 @@ function factsOf(rule: RuleView): [string, string][] {
 }
 
 function trafficOf(
-  rule: string,
+  { name, limits }: RuleView,
   report: StatisticsReport,
   query: StatisticsQuery,
   now: number,
 ): Html {
-  const sums = sumsOf(report, rule);
+  const sums = sumsOf(report, name);
+  const open = limits.filter(({ concurrent }) => concurrent);
   const charts = ruleCharts(query, report.buckets, report.ruleBuckets ?? [], now);
   const title = `Requests per ${query.resolution}`;
   return html`<p id="lead" data-live><b>${formatCount(sums.requests)}</b> requests, of which
 <b>${formatPercent(exceededCount(sums), sums.requests)}</b> were over the limit: ${formatCount(sums.limited)} denied,
 ${formatCount(sums.shadowLimited)} would have been denied in shadow mode, ${formatCount(sums.marked)} marked.
 Peak use of the limit by one client: <b>${peakText(sums)}</b></p>
+${open.length > 0 && html`<div class="card" id="open" data-live>${open.map((each) => openBar(each, sums.openPeak, "open requests, the highest number of one client"))}</div>`}
 <div class="columns">${chart({ id: "requests", title, data: charts.requests })}
 ${chart({ id: "denials", title: "Live and shadow denials", data: charts.denials })}</div>`;
 }

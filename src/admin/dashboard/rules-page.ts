@@ -82,7 +82,11 @@ function rulesTable(rows: readonly RuleRow[], { text, range, order: current }: L
       {
         label: "Limits",
         cell: ({ rule }) =>
-          rule.limits.map(({ limit, window }) => `${formatCount(limit)} / ${window}`).join(", "),
+          rule.limits
+            .map(({ limit, window, concurrent }) =>
+              concurrent ? `${formatCount(limit)} open` : `${formatCount(limit)} / ${window}`,
+            )
+            .join(", "),
       },
       sorted("requests", RULE_COLUMNS.requests),
       sorted("limited", {

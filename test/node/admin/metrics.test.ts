@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { metricsOf, metricsText, VERSION } from "../../../src/admin/metrics.ts";
 import type { Totals } from "../../../src/control/protocol.ts";
+import type { RuleSums } from "../../../src/statistics/sums.ts";
 import { RULES, ruleView, TOTALS } from "../support/metrics.ts";
 import { parseOpenMetrics, toOpenMetrics } from "../support/openmetrics.ts";
 import { hasPromtool, promtool } from "../support/promtool.ts";
@@ -51,6 +52,12 @@ describe("the metrics", () => {
     expect(samples("weir_rule_requests", { ...TOTALS, rules: {} }, [rule])).toEqual([
       "rule=constructor: 0",
     ]);
+  });
+
+  it("have the open requests of each rule with concurrent, and of rules whose tiers have it", () => {
+    const open = (totals: Totals) => samples("weir_rule_open_requests_highest", totals);
+    const login = { ...(TOTALS.rules.login as RuleSums), openPeak: 2 };
+    expect(open({ ...TOTALS, rules: { login } })).toEqual(["rule=login: 2", "rule=stream: 0"]);
   });
 
   it("have Weir's version", () => {

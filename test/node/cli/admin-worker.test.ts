@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { PATIENCE } from "../../patience.ts";
-import { send } from "../support/client.ts";
+import { open, send } from "../support/client.ts";
 import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
 import { callWeir, type Run, temporaryFolder } from "./run-weir.ts";
 
@@ -18,6 +19,7 @@ const RULES = [
     window: "52w",
     ban: "1h",
   },
+  { name: "model", match: { paths: ["/model"] }, concurrent: 4 },
 ];
 
 let worker: RunningWorker;
@@ -29,9 +31,14 @@ beforeAll(async () => {
     main: `
       import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
       const limiter = weir(defineConfig(${config}));
-      export default {
-        fetch: (request, env, ctx) => limiter.fetch(request, env, ctx, () => new Response("app")),
-      };
+      const endless = () => new ReadableStream({
+        async pull(controller) {
+          await scheduler.wait(20);
+          controller.enqueue(new Uint8Array(1));
+        },
+      });
+      const app = ({ url }) => new Response(url.endsWith("/model") ? endless() : "app");
+      export default { fetch: (request, env, ctx) => limiter.fetch(request, env, ctx, app) };
       export { ControlObject, CounterObject };
     `,
     // The isolate learns of overrides at its next upload.
@@ -70,6 +77,21 @@ it("shows a limited client, raises its limit, and removes the override", async (
   expect(await weir([...selected, "--remove"])).toMatchObject({ code: 0, stderr: "" });
   await vi.waitFor(async () => expect(await request("/login", client)).toBe(429), PATIENCE);
   expect((await weir(["overrides"])).stdout).toBe("There are no overrides.\n");
+});
+
+it("shows how many requests of a client are open, and the highest number in the metrics", async () => {
+  const headers = { "cf-connecting-ip": "203.0.113.9" };
+  const requests = Array.from({ length: 3 }, () => open(worker.url, "/model", { headers }).end());
+  await Promise.all(requests.map((request) => once(request, "response")));
+  const peek = () => weir(["peek", "model", "--ip", "203.0.113.9"]);
+  expect((await peek()).stdout).toContain("███████████████░░░░░ 3 / 4\n");
+  for (const each of requests) each.on("error", () => {}).destroy();
+  await vi.waitFor(async () => expect((await peek()).stdout).toContain(" 0 / 4\n"), PATIENCE);
+  await vi.waitFor(async () => {
+    const authorization = `Bearer ${READ_TOKEN}`;
+    const { body } = await send(worker.url, "/_weir/metrics", { headers: { authorization } });
+    expect(String(body)).toContain('\nweir_rule_open_requests_highest{rule="model"} 3\n');
+  }, PATIENCE);
 });
 
 it("lifts a ban, and resets a client", async () => {

@@ -112,6 +112,21 @@ describe("weir peek", () => {
     ]);
   });
 
+  it("shows the open requests of a client as a bar", async () => {
+    const slots = { ...QUOTA, policy: "login/concurrent", limit: 4, remaining: 1 };
+    const quotas = [QUOTA, { ...slots, windowMs: 300_000, concurrent: true }];
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [{ ...REPORT, quotas }] },
+    });
+    const { stdout } = await api.run("peek", "login", "--ip", "203.0.113.7");
+    expect(stdout.split("\n").slice(1, -1)).toEqual([
+      "  POLICY            LIMIT  LEFT  WINDOW  NEW WINDOW IN  OPEN NOW",
+      "  login                 5     0  1m      42s",
+      "  login/concurrent      4     1                         ███████████████░░░░░ 3 / 4",
+    ]);
+  });
+
   it("shows a ban and an override", async () => {
     const report = { ...REPORT, quotas: [], banMs: 3_600_000, override: OVERRIDE };
     await using api = await startFakeApi({

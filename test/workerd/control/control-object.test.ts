@@ -2,7 +2,12 @@ import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { StatisticsQuery } from "../../../src/control/protocol.ts";
-import { MINUTE_MS, noRuleSums } from "../../../src/statistics/sums.ts";
+import {
+  MINUTE_MS,
+  type MinuteSums,
+  noRuleSums,
+  type RuleSums,
+} from "../../../src/statistics/sums.ts";
 import { clientOf, minuteAt, uploadOf } from "./uploads.ts";
 
 const HOUR = 60 * MINUTE_MS;
@@ -18,6 +23,11 @@ afterEach(async () => {
 
 const globalObject = () => env.WEIR_CONTROL.getByName("global");
 const at = (time: number) => vi.setSystemTime(time);
+/** The sums of one minute with one request of a rule, whose client then had this number of open requests. */
+function withOpen(time: number, rule: string, openPeak: number): MinuteSums {
+  const sums = minuteAt(time, 1, rule);
+  return { ...sums, rules: { [rule]: { ...noRuleSums(), requests: 1, openPeak } } };
+}
 const all: StatisticsQuery = { resolution: "minute", from: NOW - DAY, until: NOW + DAY };
 
 describe("totals", () => {
@@ -180,6 +190,52 @@ describe("statistics", () => {
     const days = await object.statistics({ ...all, resolution: "day" });
     expect(days.rules).toMatchObject({ search: { peak: 0.5 }, other: { peak: 1 } });
     expect((await object.totals()).rules.search).toMatchObject({ requests: 3, peak: 0.5 });
+  });
+
+  it("have the highest number of open requests of a rule, and the totals that of five minutes", async () => {
+    const object = globalObject();
+    at(NOW);
+    const minutes = [withOpen(NOON, "search", 4), withOpen(NOW, "search", 2)];
+    await object.upload(uploadOf(1, { minutes }));
+    // An isolate with an older version sends no such number.
+    await object.upload(uploadOf(2, { minutes: [minuteAt(NOW, 1), minuteAt(NOW, 1, "other")] }));
+    await object.upload(uploadOf(3, { minutes: [withOpen(NOW, "constructor", 3)] }));
+    await object.upload(uploadOf(4, { minutes: [withOpen(NOW, "search", 1)] }));
+    await evictDurableObject(object);
+    const peaks = (rules: Readonly<Record<string, RuleSums>>) =>
+      Object.entries(rules).map(([name, { openPeak }]) => [name, openPeak]);
+    const found = (search: number) => [
+      ["search", search],
+      ["other", undefined],
+      ["constructor", 3],
+    ];
+    for (const resolution of ["minute", "hour", "day"] as const) {
+      const { rules, buckets } = await object.statistics({ ...all, resolution });
+      expect(peaks(rules)).toEqual(found(4));
+      expect(Object.keys(buckets[0] ?? {})).toEqual(["at", "requests", "store"]);
+    }
+    const recent = await object.statistics({ ...all, from: NOW, rule: "search" });
+    expect(peaks(recent.rules)).toEqual([["search", 2]]);
+    expect(peaks((await object.totals()).rules)).toEqual(found(2));
+    at(NOW + 6 * MINUTE_MS);
+    expect((await object.totals()).rules.search).toMatchObject({ requests: 4 });
+    expect((await object.totals()).rules.search).not.toHaveProperty("openPeak");
+  });
+
+  it("add open requests to a row that an earlier version has stored", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 1)] }));
+    await runInDurableObject(object, (_, { storage }) => {
+      for (const table of ["minute_sums", "hour_sums", "day_sums", "total_sums"]) {
+        storage.sql.exec(`UPDATE ${table} SET head = json_remove(head, '$.openPeaks')`);
+      }
+    });
+    await evictDurableObject(object);
+    expect((await object.statistics(all)).rules.search).not.toHaveProperty("openPeak");
+    await object.upload(uploadOf(2, { minutes: [withOpen(NOW, "search", 2)] }));
+    expect((await object.statistics(all)).rules.search).toMatchObject({ requests: 2, openPeak: 2 });
+    expect((await object.totals()).rules.search).toMatchObject({ requests: 2, openPeak: 2 });
   });
 
   it("list the clients most limited in the asked time", async () => {

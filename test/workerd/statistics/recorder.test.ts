@@ -286,6 +286,95 @@ describe("the peak of a rule", () => {
   });
 });
 
+describe("the highest number of open requests of a client", () => {
+  const fields = { limits: undefined, concurrent: 4 };
+  const model = applied({ name: "model", ...fields });
+  const plan = applied({ name: "plan", mode: "mark", ...fields });
+  const trial = applied({ name: "trial", mode: "shadow", ...fields });
+  const blocked = { ...model, blockedUntil: NOW + 1000 };
+  const api = applied({ name: "api" });
+  const own = (policy: string, open: number, isViolated = false) => ({
+    quotas: [{ ...quota(policy, isViolated), limit: 4, remaining: 4 - open, concurrent: true }],
+  });
+  const peaksOf = (recorder: Recorder) =>
+    recorder
+      .take()
+      .minutes.map(({ rules }) =>
+        Object.fromEntries(Object.entries(rules).map(([name, sums]) => [name, sums.openPeak])),
+      );
+
+  it.each([
+    {
+      title: "that of each rule that admits or marks",
+      rules: [model, plan, api],
+      decision: allowed({
+        verdicts: [
+          verdictOn(model, "admitted", own("model", 2) as object),
+          verdictOn(plan, "denied", own("plan", 4, true) as object),
+          verdictOn(api, "admitted", {
+            quotas: [{ ...quota("api", false), limit: 5, remaining: 1 }],
+          }),
+        ],
+      }),
+      peaks: { model: 2, plan: 4, api: undefined },
+    },
+    {
+      title: "the limit after a denial",
+      rules: [model],
+      decision: limited(model, {
+        verdicts: [verdictOn(model, "denied", own("model", 4, true) as object)],
+      }),
+      peaks: { model: 4 },
+    },
+    {
+      title: "unknown if the isolate decides alone",
+      rules: [model],
+      decision: allowed({
+        storeFailure: undecided(true),
+        verdicts: [verdictOn(model, "admitted", own("model", 1) as object)],
+      }),
+      peaks: { model: undefined },
+    },
+    {
+      title: "unknown if the client is blocked",
+      rules: [blocked],
+      decision: limited(blocked, {
+        verdicts: [verdictOn(blocked, "denied", own("model", 4, true) as object)],
+      }),
+      peaks: { model: undefined },
+    },
+  ])("is $title", ({ rules, decision, peaks }) => {
+    const { recorder } = setUp();
+    recorder.record(rules, decision);
+    expect(peaksOf(recorder)).toEqual([peaks]);
+  });
+
+  it("is known for a rule in shadow mode that admits the request later", async () => {
+    const { recorder, settle } = setUp();
+    const late = vi.fn();
+    recorder.onLateSums = late;
+    const admitted = verdictOn(trial, "admitted", own("trial", 3) as object);
+    const pendingVerdict = Promise.resolve([admitted]);
+    const verdicts = [verdictOn(trial, "undecided", { pendingVerdict })];
+    recorder.record([trial], allowed({ verdicts }));
+    await settle();
+    expect(peaksOf(recorder)).toEqual([{ trial: 3 }]);
+    expect(late).toHaveBeenCalledWith(NOW);
+  });
+
+  it("is the highest of all requests, also if minutes are added", () => {
+    const { recorder, advance } = setUp();
+    for (const open of [1, 4, 2, 1, 3, 2]) {
+      for (const each of [open, 1]) {
+        const verdicts = [verdictOn(model, "admitted", own("model", each) as object)];
+        recorder.record([model], allowed({ verdicts }));
+      }
+      advance(MINUTE_MS);
+    }
+    expect(peaksOf(recorder).map(({ model: peak }) => peak)).toEqual([4, 2, 1, 3, 2]);
+  });
+});
+
 describe("while sums cannot be uploaded", () => {
   it("a few minutes are kept, and older ones are added to the oldest of them", () => {
     const { recorder, advance } = setUp();

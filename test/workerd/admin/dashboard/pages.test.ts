@@ -1,8 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { FakeOperations } from "../../../../dev/fake-operations.ts";
 import { NO_CONTROL } from "../../../../src/admin/control-client.ts";
 import { overviewCharts } from "../../../../src/admin/dashboard/traffic-charts.ts";
 import { formatRelativeTime } from "../../../../src/admin/format.ts";
-import { type AdminOperations, OperationError } from "../../../../src/admin/operations.ts";
+import {
+  type AdminOperations,
+  type ClientReport,
+  OperationError,
+  type RuleView,
+} from "../../../../src/admin/operations.ts";
+import type { Quota } from "../../../../src/config/custom.ts";
 import { noRuleSums } from "../../../../src/statistics/sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 
@@ -244,6 +251,62 @@ describe("the peak use of a rule", () => {
   it("is on the page of the rule", async () => {
     const page = await dashboard.text("/rules/login");
     expect(page).toMatch(/Peak use of the limit by one client: <b>87\.5%<\/b>/);
+  });
+});
+
+describe("the open requests of a rule with concurrent", () => {
+  const slots = { policy: "login/concurrent", limit: 4, window: "concurrent", concurrent: true };
+  const page = (path: string, openPeak?: number) => {
+    const sums = { ...noRuleSums(), requests: 9, ...(openPeak !== undefined && { openPeak }) };
+    return createDashboard({
+      operations: {
+        rules: async () => {
+          const [view] = (await new FakeOperations({ rules: 1, clock: () => NOW }).rules()) as [
+            RuleView,
+          ];
+          return [{ ...view, limits: [...view.limits, slots] } as RuleView];
+        },
+        statistics: async ({ resolution }) => ({
+          resolution,
+          buckets: [],
+          rules: { login: sums },
+          clients: [],
+          isolates: 1,
+          openBreakers: 0,
+        }),
+        peek: async (selector, rule) => {
+          const fake = new FakeOperations({ rules: 1, clock: () => NOW });
+          const [report] = (await fake.peek(selector, rule)) as [ClientReport];
+          const quota = { ...(report.quotas[0] as Quota), policy: slots.policy, limit: 4 };
+          return [{ ...report, quotas: [{ ...quota, remaining: 1, concurrent: true }] }];
+        },
+      },
+    }).text(path);
+  };
+
+  it.each([
+    [3, "3 / 4", "allowed", "75%"],
+    [4, "4 / 4", "limited", "100%"],
+    [undefined, "– / 4", "allowed", "0%"],
+  ])("are a bar on the page of the rule, with %s of 4", async (openPeak, text, tone, width) => {
+    const html = await page("/rules/login", openPeak);
+    const bar = `<svg class="bar" aria-hidden="true"><rect fill="var(--${tone})" width="${width}"`;
+    const [, card = ""] = /id="open" data-live>(.*?)<\/div><\/div>/s.exec(html) ?? [];
+    expect(card).toContain("<bdi>login/concurrent</bdi>");
+    expect(card).toContain(`${text} open requests, the highest number of one client`);
+    expect(`${card}${html.split(card)[1]}`).toContain(bar);
+    expect(html).toContain("<dd><bdi>4 open requests</bdi></dd>");
+  });
+
+  it("are a bar on the page of a client", async () => {
+    const html = await page(`/clients?client=${"a".repeat(22)}&rule=login`);
+    expect(html).toContain("3 / 4 requests are open now");
+    expect(html).toContain('<rect fill="var(--allowed)" width="75%"');
+    expect(html).not.toContain("resets in");
+  });
+
+  it("are no window in the list of rules", async () => {
+    expect(await page("/rules")).toContain("5 / 1m, 4 open");
   });
 });
 
