@@ -109,7 +109,7 @@ function valueFor(field: string, bare: string, value: unknown): string {
     return length ? `: ${length}` : "";
   }
   const number = typeof value === "string" ? wholeNumberIn(value) : value;
-  const isTaken = /^(limit|cost|shards|maxReserved|timeoutMs)$/.test(field);
+  const isTaken = /^(limit|concurrent|cost|shards|maxReserved|timeoutMs)$/.test(field);
   return isTaken && Number.isInteger(number) ? `: ${number}` : "";
 }
 

@@ -33,6 +33,8 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     window:
       "windowms windowsize windowlength duration interval period ttl timewindow timeframe unit per seconds fillinterval refillinterval windowseconds windowinseconds periodseconds windowsec durationms every time",
     limits: "windows quotas rates limiters bands",
+    concurrent:
+      "concurrency maxconcurrent maxconcurrency maxconnections limitconn conn inflight maxinflight slots parallel maxparallel",
     "write capacity for quota of earlier windows: it includes the limit":
       "burst burstsize burstlimit maxtokens bucketsize bucketcapacity nodelay maxburst",
     ban: "bans banlengths banlist blockdurations strikes escalation blockduration blockfor banfor banduration block penalty penaltytime cooldown mitigationtimeout lockout jail bantime inmemoryblockduration delay",

@@ -1,3 +1,4 @@
+import { type ConfigInput, defineConfig } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
 import { definedRule, faultsOf, withRule } from "./fixtures.ts";
 
@@ -20,6 +21,55 @@ describe("a window", () => {
     [31_449_600, 364 * DAY_MS],
   ])("of %o lasts %i ms", ([window, windowMs]) => {
     expect(definedRule({ window }).windows).toMatchObject([{ windowMs }]);
+  });
+});
+
+describe("concurrent", () => {
+  const slots = { maxReserved: 0, offsetMs: 0, windowMs: 5 * MINUTE_MS, concurrent: true };
+  const defined = (fields: object) =>
+    defineConfig({ rules: [{ name: "api", ...fields }] } as ConfigInput).rules[0];
+
+  test.for([1, 1000])("may be %i, and needs no window", (concurrent) => {
+    expect(defined({ concurrent })?.windows).toEqual([
+      { ...slots, policy: "api", limit: concurrent, capacity: concurrent },
+    ]);
+  });
+
+  test.for<[object, object[]]>([
+    [{ concurrent: 4, maxDuration: 1 }, [{ policy: "api", windowMs: 1000 }]],
+    [{ concurrent: 4, maxDuration: "52w" }, [{ windowMs: 364 * DAY_MS }]],
+    [
+      { concurrent: 4, limit: 5, window: "1m", ban: "1h", cost: 2, count: { status: [401] } },
+      [{ policy: "api/1m" }, { policy: "api/concurrent", limit: 4, windowMs: 5 * MINUTE_MS }],
+    ],
+    [
+      {
+        concurrent: 4,
+        limits: [
+          { limit: 5, window: "1m", capacity: 9 },
+          { limit: 50, window: "month" },
+        ],
+      },
+      [{ policy: "api/1m", capacity: 9 }, { policy: "api/month" }, { policy: "api/concurrent" }],
+    ],
+    [{ concurrent: 4, shards: 1, cost: 1, count: "request", start: "spread" }, [{ limit: 4 }]],
+    [{ concurrent: 4, mode: "mark", tellOrigin: true }, [{ limit: 4 }]],
+  ])("is the last of the limits of %o", ([fields, windows]) => {
+    expect(defined(fields)?.windows).toMatchObject(windows);
+  });
+
+  test("of a tier is its own, or else that of its rule", () => {
+    const pro = { limit: 50, window: "1m" };
+    const limits = { pro, max: { ...pro, concurrent: 9 }, ultra: { concurrent: 20 } };
+    const tiers = { by: "header:plan", limits };
+    const windows = defined({ concurrent: 4, maxDuration: "1m", tiers })?.tiers?.windows;
+    const own = (limit: number) => ({ limit, windowMs: MINUTE_MS, concurrent: true });
+    expect(windows?.get("pro")).toMatchObject([{ policy: "api/1m" }, own(4)]);
+    expect(windows?.get("max")).toMatchObject([{ policy: "api/1m" }, own(9)]);
+    expect(windows?.get("ultra")).toMatchObject([{ policy: "api", ...own(20) }]);
+    const ofTier = defined({ ...pro, maxDuration: "1m", tiers });
+    expect(ofTier?.windows).toMatchObject([{ policy: "api" }]);
+    expect(ofTier?.tiers?.windows.get("max")).toHaveLength(2);
   });
 });
 

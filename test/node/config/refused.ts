@@ -607,6 +607,35 @@ const fieldsOfOthers = [
   }).flatMap(([name, value]) => rules(name, "unknown-field", { [name]: value })),
 ];
 
+const four = { limits: { pro: { concurrent: 4 } }, by: "header:plan" };
+const slots = [
+  ...inRule("concurrent", "not-allowed", 0, -1, 1.5, 1001, "4", "5m", true, null, ...noNumber),
+  ...rules("maxDuration", "not-allowed", { concurrent: 4, maxDuration: 0 }),
+  ...rules("maxDuration", "not-allowed", { concurrent: 4, maxDuration: "month" }),
+  ...rules("maxDuration", "not-allowed", { concurrent: 4, maxDuration: "53w" }),
+  ...rules("maxDuration", "not-allowed", { concurrent: 4, maxDuration: "5 minutes" }),
+  ...rules("maxDuration", "needs", { maxDuration: "5m" }),
+  ...rules("shards", "conflict", { concurrent: 4, shards: 2 }, { tiers: four, shards: 2 }),
+  ...bare("ban", "needs", { concurrent: 4, ban: "1h" }, { concurrent: 4, ban: ["1m", "1h"] }),
+  ...bare("cost", "needs", { concurrent: 4, cost: 2 }, { concurrent: 4, cost: "body:bytes" }),
+  ...bare("cost", "needs", { concurrent: 4, cost: "header:x-cost" }),
+  ...bare("count", "needs", { concurrent: 4, count: { status: [401] } }),
+  ...bare("window", "missing", { concurrent: 4, limit: 5 }),
+  ...bare("limit", "missing", { concurrent: 4, window: "1m" }, { concurrent: 4, capacity: 9 }),
+  ...bare("limits[0].concurrent", "unknown-field", {
+    limits: [{ limit: 5, window: "1m", concurrent: 4 }],
+  }),
+  ...rules("tiers.limits.pro.concurrent", "not-allowed", {
+    tiers: { by: "header:plan", limits: { pro: { concurrent: 0 } } },
+  }),
+  ...rules("tiers.limits.pro.maxDuration", "unknown-field", {
+    tiers: { by: "header:plan", limits: { pro: { concurrent: 4, maxDuration: "1m" } } },
+  }),
+  ...["concurrency", "maxConcurrent", "maxConnections", "inFlight", "Concurrent"].flatMap((name) =>
+    rules(name, "unknown-field", { [name]: 4 }),
+  ),
+];
+
 /** Each field with values that it does not take, and with fields that it contradicts or needs. */
 export const REFUSED: readonly Refused[] = [
   ...config,
@@ -624,4 +653,5 @@ export const REFUSED: readonly Refused[] = [
   ...responses,
   ...modes,
   ...fieldsOfOthers,
+  ...slots,
 ];
