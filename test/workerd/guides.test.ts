@@ -5,6 +5,7 @@ import saas from "guide:customers/plans-by-api-key";
 import batches from "guide:functions/costs";
 import denials from "guide:functions/responses";
 import llm from "guide:llm";
+import modelServer from "guide:model-server";
 import denyList from "guide:recipes/deny-lists";
 import login from "guide:recipes/logins";
 import uploads from "guide:recipes/uploads";
@@ -129,6 +130,78 @@ describe("docs/guides/recipes.md, webhooks", () => {
     const { send } = workerWith(webhooks, bindings);
     const deliver = () => send("https://hooks.example/webhooks/shop", { ...post, ip: "192.0.2.7" });
     expect(await countStatuses(31, deliver)).toEqual({ 200: 31 });
+  });
+});
+
+describe("docs/guides/model-server.md", () => {
+  /** A model server whose answers begin at once, and end when a test says so. */
+  function modelServerWith() {
+    const answers: (() => void)[] = [];
+    const { reached, send } = workerWith(modelServer, {}, () => {
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+      const writer = writable.getWriter();
+      const begun = writer.write(new TextEncoder().encode("data: begin\n\n"));
+      answers.push(() => void begun.then(() => writer.close()));
+      return new Response(readable);
+    });
+    const ask = (key: string, ip?: string) =>
+      send("https://model.example/v1/chat/completions", {
+        method: "POST",
+        body: "{}",
+        headers: { authorization: `Bearer ${key}` },
+        ...(ip && { ip }),
+      });
+    /** Ends an answer, and reads it to its end. */
+    const end = async (response: Response) => {
+      answers.shift()?.();
+      return await response.text();
+    };
+    return { reached, ask, end };
+  }
+
+  it("lets an API key have four open answers, also streams, and a fifth when one has ended", async () => {
+    const { reached, ask, end } = modelServerWith();
+    const open = [await ask("a"), await ask("a"), await ask("a"), await ask("a")];
+    expect(open.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const denied = await ask("a");
+    expect(denied.status).toBe(429);
+    expect(denied.headers.get("retry-after")).toBe("1");
+    expect(denied.headers.get("ratelimit")).toContain('"key/concurrent";r=0');
+    expect(await denied.json()).toMatchObject({ "violated-policies": ["key/concurrent"] });
+    expect(reached).toHaveBeenCalledTimes(4);
+    expect(await end(open.shift() as Response)).toBe("data: begin\n\n");
+    await vi.waitFor(async () => {
+      const next = await ask("a");
+      expect(next.status).toBe(200);
+      open.push(next);
+    }, PATIENCE);
+    for (const each of open) await end(each);
+  });
+
+  it("answers 503 to every key when 32 answers are open", async () => {
+    const { reached, ask, end } = modelServerWith();
+    const open = [];
+    for (let at = 0; at < 32; at++) open.push(await ask(`key-${at % 8}`, `203.0.113.${at % 8}`));
+    expect(open.map(({ status }) => status)).toEqual(Array(32).fill(200));
+    const busy = await ask("another", "203.0.113.99");
+    expect(busy.status).toBe(503);
+    expect(await busy.json()).toEqual({ error: "All workers are busy. Try again." });
+    expect(reached).toHaveBeenCalledTimes(32);
+    for (const each of open) await end(each);
+    await vi.waitFor(async () => {
+      const next = await ask("another", "203.0.113.99");
+      expect(next.status).toBe(200);
+      await end(next);
+    }, PATIENCE);
+  });
+
+  it("limits made-up keys by address", async () => {
+    const { ask, end } = modelServerWith();
+    const open = [];
+    for (let at = 0; at < 16; at++) open.push(await ask(`made-up-${at}`));
+    const denied = await ask("made-up-16");
+    expect(await denied.json()).toMatchObject({ "violated-policies": ["address/concurrent"] });
+    for (const each of open) await end(each);
   });
 });
 

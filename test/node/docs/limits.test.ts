@@ -30,11 +30,12 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["rules", count("src/config/rules.ts", "MAX_RULES")],
   ["windows of a rule or tier", count("src/config/window.ts", "MAX_WINDOWS")],
   [
-    "length of a window, a ban or a delay",
+    "length of a window, a ban, a delay or `maxDuration`",
     `${matched("src/config/window.ts", /MAX_WINDOW_SECONDS = (\d+) \* SECONDS\.w/)} weeks`,
   ],
   ["limit, capacity, reservation, cost", count("src/config/window.ts", "MAX_LIMIT")],
   ["shards of a rule", `${count("src/config/rule.ts", "MAX_SHARDS")}, and the smallest limit`],
+  ["`concurrent`", count("src/config/window.ts", "MAX_CONCURRENT")],
   ["lengths of a ban", count("src/config/ban.ts", "MAX_LENGTHS")],
   ["items of a list, such as `match.paths`", count("src/config/fields.ts", "MAX_ITEMS")],
   ["networks of a list, such as `match.ips`", count("src/config/address.ts", "MAX_NETWORKS")],
@@ -101,6 +102,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   [
     `calls in ${seconds("src/limiter/limiter.ts", "SHADOW_PERIOD_MS")} of shadow rules for requests denied from memory`,
     count("src/limiter/limiter.ts", "SHADOW_CALLS"),
+  ],
+  [
+    "wait for a client that has not begun to read its response",
+    seconds("src/charged-forward.ts", "UNREAD_MS"),
   ],
   [
     "age of a hold in a Durable Object",

@@ -246,6 +246,23 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     },
   );
 
+  it("for slots: taken, denied, checked, renewed, and given back", async () => {
+    const store = storeWith("edge");
+    const all = counter({ limit: 2 });
+    const slot = (id: number) => ({ ...all, slot: id });
+    const give = (id: number) =>
+      commandsOf(() => store.adjust([], undefined, [{ counter: slot(id), quota: 1, window: 0 }]));
+    await verdictOf(store.decide([[slot(1)]]));
+    const decide = (demand: Demand) => commandsOf(() => verdictOf(store.decide([[demand]])));
+    expect(await decide({ ...slot(0), checkOnly: true })).toEqual({ evalsha: 1, get: 1 });
+    expect(await decide(slot(2))).toEqual({ evalsha: 1, get: 1, set: 1 });
+    expect(await decide(slot(3))).toEqual({ evalsha: 1, get: 1 });
+    const renewed = await commandsOf(() => store.adjust([{ ...slot(1), cost: 0 }]));
+    expect(renewed).toEqual({ evalsha: 1, get: 1, set: 1 });
+    expect(await give(1)).toEqual({ evalsha: 1, get: 1, set: 1 });
+    expect(await give(2)).toEqual({ evalsha: 1, get: 1, del: 1 });
+  });
+
   it("for an adjustment, and for a reset", async () => {
     const store = storeWith("edge");
     const quota = counter({ windowMs: 3_600_000, cost: 2 });

@@ -220,6 +220,21 @@ describe("rows written by a Durable Object", () => {
     expect(await rowsWrittenBy([minute, hour], [minute, hour])).toEqual([2, 2]);
   });
 
+  it("are one for a slot that is taken, renewed or given back, and none for a denied request", async () => {
+    const all = counter({ limit: 1 });
+    const take = (slot: number) => ({ counters: [{ ...all, slot }] });
+    const adjust = (cost: number) =>
+      ({ kind: "adjust", counters: [{ ...all, slot: 1, cost }] }) as const;
+    const calls = [take(1), take(2), adjust(0), adjust(-1), take(3)];
+    expect(await writesOf(true, calls)).toEqual([
+      { rows: 1, alarms: 0 },
+      { rows: 0, alarms: 0 },
+      { rows: 1, alarms: 0 },
+      { rows: 1, alarms: 0 },
+      { rows: 1, alarms: 0 },
+    ]);
+  });
+
   it("are one for a counter that rolls over, and one for a ban", async () => {
     const rolling = counter({ limit: 1, ceiling: 2, rollsOver: true });
     expect(await rowsWrittenBy([rolling], [rolling], [rolling])).toEqual([1, 1, 0]);
