@@ -104,6 +104,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     count("src/limiter/limiter.ts", "SHADOW_CALLS"),
   ],
   [
+    "slots that an isolate has failed to give back",
+    count("src/limiter/limiter.ts", "MAX_LOST_SLOTS"),
+  ],
+  [
     "wait for a client that has not begun to read its response",
     seconds("src/charged-forward.ts", "UNREAD_MS"),
   ],
