@@ -144,7 +144,9 @@ function toBase(base: string): Forward {
 function fetchFrom(request: Request, url: string, use?: ResponseUse): Promise<Response> {
   const sent = outgoing(request, url, use);
   if (!use || use.body === "decoded") return fetch(sent);
-  return fetch(sent, { encodeResponseBody: "manual", ...(use.signal && { signal: use.signal }) });
+  // workerd does not abort a fetch by the signal of the request that it handles, but by a signal that follows it.
+  const signal = use.signal && { signal: AbortSignal.any([use.signal]) };
+  return fetch(sent, { encodeResponseBody: "manual", ...signal });
 }
 
 /**

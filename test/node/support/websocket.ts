@@ -28,6 +28,8 @@ export const echoFrames: UpgradeHandler = (request, socket) => {
     `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
   );
   let pending = Buffer.alloc(0);
+  // Weir may reset a connection whose client has gone.
+  socket.on("error", () => {});
   socket.on("data", (data: Buffer) => {
     pending = Buffer.concat([pending, data]);
     for (let read = readMasked(pending); read; read = readMasked(pending)) {
