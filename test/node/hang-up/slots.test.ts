@@ -19,12 +19,9 @@ const MASK = Buffer.from([1, 2, 3, 4]);
 const servers = useServers();
 
 /** Returns a Worker that calls a service: it takes all slots of a client, and then one more. */
-function programOf(config: ConfigInput): string {
-  const input = {
-    timeoutMs: TIMEOUT_MS,
-    ...config,
-    rules: [{ ...config.rules[0], key: "custom:user", for: "programs" }],
-  };
+function programOf(config: Pick<ConfigInput, "store" | "prefix">): string {
+  const rule = { name: "call", ...RULE, key: "custom:user", for: "programs" };
+  const input = { timeoutMs: TIMEOUT_MS, ...config, rules: [rule] };
   return `
     import { CounterObject, defineConfig, WeirService } from "./weir.mjs";
     const config = defineConfig(${JSON.stringify(input)});
@@ -75,11 +72,7 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
   beforeAll(async () => {
     program = await startWorker({
       config: { store, rules: [] },
-      main: programOf({
-        store,
-        prefix: `slots-${randomUUID()}`,
-        rules: [{ name: "call", ...RULE }],
-      }),
+      main: programOf({ store, prefix: `slots-${randomUUID()}` }),
       vars: servers.varsFor(store),
     });
     worker = await startWorker({
