@@ -40,6 +40,21 @@ it("reads the open requests of a client for each tier, and takes no slot", async
   }
 });
 
+it("calls a quota violated if a request that costs 1 is denied, whatever the rule's cost is", async () => {
+  const config = defineConfig({ rules: [{ name: "api", limit: 10, window: "1h", cost: 5 }] });
+  const limiter = new Limiter(config, createMemoryStore());
+  const [rule] = config.rules as [Rule];
+  const own = { rule, windows: rule.windows, identity };
+  await limiter.decide([own], { cost: 8 });
+  expect((await limiter.clients.read([own]))[0]?.quotas).toMatchObject([
+    { remaining: 2, violated: false },
+  ]);
+  await limiter.decide([own], { cost: 2 });
+  expect((await limiter.clients.read([own]))[0]?.quotas).toMatchObject([
+    { remaining: 0, violated: true },
+  ]);
+});
+
 it("removes the slots of a client in every tier, and a later return changes nothing", async () => {
   const { limiter, own, pro, read } = setUp();
   const decisions = [await limiter.decide([pro]), await limiter.decide([pro])] as Allowed[];

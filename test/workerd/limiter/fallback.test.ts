@@ -87,6 +87,21 @@ describe('a rule with onError: "local"', () => {
     },
   );
 
+  it("gives a reserve back only in the window in which it was charged", async () => {
+    const rule = {
+      ...LOCAL,
+      localShare: 1,
+      cost: { reserve: 4, settle: "header:x-cost" },
+    } as const;
+    const { limiter, decide } = limiterOf([rule]);
+    const first = (await decide()) as Allowed;
+    vi.setSystemTime(NOW + 60_000);
+    expect((await decide()).outcome).toBe("allowed");
+    expect((await decide()).outcome).toBe("allowed");
+    await limiter.chargeResponse(first, () => 0);
+    expect((await decide()).outcome).toBe("limited");
+  });
+
   it("counts each client separately", async () => {
     const { exhaust } = limiterOf([LOCAL]);
     expect(await exhaust("a")).toMatchObject({ allowed: 2 });

@@ -1,0 +1,121 @@
+/**
+ * Measures `concurrent: 4` with an origin that takes 50 ms: many requests at once from one client, which retries after
+ * each 429, spread over several isolates. The origin counts its open requests. A second measurement counts the calls to
+ * Redis, with 64 slots and 64 connections to one isolate.
+ *
+ * Usage: npm run bench:slots [-- --requests 1000 --isolates 8]
+ */
+
+import { once } from "node:events";
+import { Agent, createServer, request } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { listen } from "../../dev/loopback.ts";
+import { startRedis } from "../../dev/redis.ts";
+import { startUpstashRest } from "../../dev/upstash-rest.ts";
+import { startWorkerd, weirModule, workerConfig } from "../../dev/workerd.ts";
+import type { ConfigInput } from "../../src/config/index.ts";
+
+const { values } = parseArgs({
+  options: {
+    requests: { type: "string", default: "1000" },
+    isolates: { type: "string", default: "8" },
+  },
+});
+const REQUESTS = Number(values.requests);
+const ISOLATES = Number(values.isolates);
+const ORIGIN_MS = 50;
+const REDIS_LATENCY_MS = 2;
+
+const origin = { open: 0, highest: 0 };
+const server = createServer(async (_request, response) => {
+  origin.open += 1;
+  origin.highest = Math.max(origin.highest, origin.open);
+  await delay(ORIGIN_MS);
+  origin.open -= 1;
+  response.end("ok");
+});
+const { host, port, stop: stopOrigin } = await listen(server);
+const { stop: stopRedis, ...redis } = await startRedis({ requireServer: true });
+const rest = await startUpstashRest({ redis, token: "bench", delayMs: REDIS_LATENCY_MS });
+
+/** Starts isolates that share a store. Each isolate is a Worker of its own. */
+async function startIsolates(
+  store: "upstash" | "durable-object",
+  concurrent: number,
+  count: number,
+) {
+  const rules = [{ name: "model", key: "header:x-api-key", concurrent }];
+  const config: ConfigInput = { store, rules, timeoutMs: 10_000, prefix: `${store}-${concurrent}` };
+  const main = `
+    import { CounterObject, defineConfig, weir } from "./weir.mjs";
+    export { CounterObject };
+    export default weir(defineConfig(${JSON.stringify(config)}));
+  `;
+  const weir = await weirModule();
+  const workers = Array.from({ length: count }, (_, at) => ({
+    config: {
+      ...workerConfig(`weir-${at}`, { "main.mjs": main, "weir.mjs": weir }),
+      env: {
+        ORIGIN_URL: { type: "text", value: `http://${host}:${port}` },
+        UPSTASH_REDIS_REST_URL: { type: "text", value: rest.url },
+        UPSTASH_REDIS_REST_TOKEN: { type: "text", value: rest.token },
+        COUNTERS: { type: "durable-object", worker: "weir-0", exportName: "CounterObject" },
+      },
+      exports: { CounterObject: { type: "durable-object", storage: "sqlite" } },
+    },
+  }));
+  return startWorkerd(workers as Parameters<typeof startWorkerd>[0], { onLog: () => {} });
+}
+
+/** Sends one request. @returns its status */
+async function send(url: string, agent: Agent): Promise<number> {
+  const sent = request(url, { agent, headers: { "x-api-key": "bench" } }).end();
+  const [response] = await once(sent, "response");
+  response.resume();
+  await once(response, "end");
+  return response.statusCode;
+}
+
+for (const store of ["upstash", "durable-object"] as const) {
+  const { urls, stop } = await startIsolates(store, 4, ISOLATES);
+  const agent = new Agent({ keepAlive: true });
+  origin.highest = 0;
+  let denied = 0;
+  const startedAt = performance.now();
+  await Promise.all(
+    Array.from({ length: REQUESTS }, async (_, at) => {
+      while ((await send(String(urls[at % urls.length]), agent)) === 429) {
+        denied += 1;
+        await delay(500 * Math.random() + 250);
+      }
+    }),
+  );
+  const tookMs = performance.now() - startedAt;
+  const used = (REQUESTS * ORIGIN_MS) / (4 * tookMs);
+  console.log(
+    `${store}, ${ISOLATES} isolates: ${REQUESTS} requests served, ${denied} answers 429, at most ${origin.highest} open at the origin, ${(100 * used).toFixed(0)} % of its capacity used`,
+  );
+  agent.destroy();
+  await stop();
+}
+
+const CONNECTIONS = 64;
+const { urls, stop } = await startIsolates("upstash", CONNECTIONS, 1);
+const agent = new Agent({ keepAlive: true });
+const callsBefore = rest.calls();
+await Promise.all(
+  Array.from({ length: CONNECTIONS }, async () => {
+    for (let at = 0; at < REQUESTS / 10; at++) await send(String(urls[0]), agent);
+  }),
+);
+const perRequest = (rest.calls() - callsBefore) / (CONNECTIONS * (REQUESTS / 10));
+console.log(
+  `one isolate, ${CONNECTIONS} connections: ${perRequest.toFixed(2)} calls to Redis a request`,
+);
+agent.destroy();
+await stop();
+await rest.stop();
+await stopRedis();
+await stopOrigin();
+process.exit(0);
