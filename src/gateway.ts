@@ -25,6 +25,7 @@ import {
   logUnreadableCost,
 } from "./log.ts";
 import type { LiveOverrides } from "./overrides/live-overrides.ts";
+import { QuotaPage } from "./quota-page.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher } from "./request/matcher.ts";
@@ -69,6 +70,7 @@ export class Gateway {
   /** Whether the deployment's mode lets every request pass, even a request that Weir cannot read. */
   readonly #neverDenies: boolean;
   readonly #takesSlots: boolean;
+  readonly #quotaPage: QuotaPage | undefined;
 
   /** @param control undefined if the Worker has no control object */
   constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter, control?: ControlLink) {
@@ -84,6 +86,12 @@ export class Gateway {
       ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
       : async () => undefined;
     this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
+    if (config.quotaPath !== undefined) {
+      const { overrides } = control ?? {};
+      const options = { config: this.#config, limiter, overrides, names: this.#names };
+      const page = { ...options, applyRules: this.#applyRules };
+      this.#quotaPage = new QuotaPage(config.quotaPath, page);
+    }
     const forward = createForward(bindings);
     this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
@@ -125,6 +133,7 @@ export class Gateway {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
     if (loading) await loading;
+    if (this.#quotaPage?.isFor(request)) return this.#quotaPage.answer(request, context);
     const decided = await this.#decideRequest(request, context, routedPath, arrivedAt, keepAlive);
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {

@@ -104,6 +104,14 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly caseSensitivePaths?: boolean | undefined;
   /**
+   * The path at which a client reads its own quotas with GET, such as `"/rate-limit"`: segments of `A-Z a-z 0-9 . _ ~
+   * -`, at most 256 characters, not below `/_weir`. Weir answers it, charges nothing, and forwards no GET to this path.
+   *
+   * @default none
+   * @example "/rate-limit"
+   */
+  readonly quotaPath?: string | undefined;
+  /**
    * The maximum number of log lines about denials that an isolate writes in each second: a whole number from 0 to
    * 1000. One more line has the number of further denials. 0: no line.
    *
@@ -170,6 +178,10 @@ export type RuleNameOf<C extends Config | ConfigInput> = C["rules"] extends infe
       : never
   : never;
 
+const QUOTA_PATH = faultText(
+  'a path such as "/rate-limit", not below /_weir: segments of A-Z, a-z, 0-9, ., _, ~ and -, at most 256 characters',
+);
+
 /** The schema of each field of a configuration. */
 export const configFields = {
   rules: RulesSchema,
@@ -182,6 +194,9 @@ export const configFields = {
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),
   ipv6Prefix: v.optional(integer(1, 128), 64),
   caseSensitivePaths: v.optional(boolean(), false),
+  quotaPath: v.optional(
+    textMatching(/^(?!.{257})(?!\/_weir(\/|$))(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/, QUOTA_PATH),
+  ),
   denialLog: v.optional(integer(0, 1000), 10),
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),

@@ -132,6 +132,8 @@ describe("a top-level field", () => {
     [{ ipv6Prefix: 1 }],
     [{ ipv6Prefix: 128 }],
     [{ caseSensitivePaths: true }],
+    [{ quotaPath: "/rate-limit" }],
+    [{ quotaPath: `/V1/.well-known/~me/${"a".repeat(236)}` }],
     [{ denialLog: 0 }],
     [{ denialLog: 1000 }],
     [{ origin: { binding: "ORIGIN" } }],
