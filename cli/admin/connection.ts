@@ -158,7 +158,7 @@ function redirected({ response, place, token, atOption }: RawAnswer): CommandFai
   const target = URL.canParse(location, place) ? new URL(location, place).origin : undefined;
   const where = target === undefined ? "" : ` to ${quoted(target, [token.value])}`;
   const login = /cloudflareaccess\.com$/.test(target ?? "")
-    ? " Cloudflare Access protects this host: let its policy pass /_weir/api/ for a service token, or use the dashboard."
+    ? " Cloudflare Access protects this host: let a second application with the action Bypass cover /_weir/api/* and /_weir/doctor, or use the dashboard."
     : ` If Weir is there, name that URL with ${atOption}.`;
   return new CommandFailure(
     EXIT.unavailable,
@@ -177,7 +177,7 @@ function notWeir({ response, text, place, token, atOption }: RawAnswer): string 
     `${place} answered like any server without Weir's admin API (HTTP ${response.status}, ${kind}).`,
     `With a wrong token, Weir answers as if the API did not exist. Check in this order:`,
     `  1. The token (${token.source}) is the same text as the secret of this deployment.`,
-    "  2. The secret is set and has at least 32 characters: npx wrangler secret list",
+    "  2. The secret is set (npx wrangler secret list), has at least 32 characters, and only letters, digits and punctuation of ASCII. The two tokens differ.",
     `  3. ${atOption} leads to the Worker: its host and a route that includes /_weir/*.`,
     "  4. After several wrong tokens, Weir refuses all tokens of an address for a minute.",
     "  5. A Hono app with rateLimit(config) mounts weirAdmin(config) of edge-weir/admin before all other routes.",

@@ -19,7 +19,7 @@ function unboundedWarnings(rule: Rule, cost: ComputedCost, path: string): LocalF
   if (typeof before === "object") {
     const message =
       before.kind === "body"
-        ? "a request whose body has no stated length costs the whole smallest limit"
+        ? `a request whose body has no stated length costs ${rule.shards > 1 ? "one shard's share of the smallest limit" : "the whole smallest limit"}`
         : `a request costs ${Math.max(1, standard)} if the function custom.costs.${before.name} fails or takes too long, and a client may be able to cause this`;
     return [warning(message, settle ? `reserve: ${given}, settle: …` : `from: ${given}`)];
   }
@@ -58,7 +58,7 @@ function computedFindings(rule: Rule, cost: ComputedCost, place: string): LocalF
     found(
       "max-cost-above-limit",
       `${place}.cost.max`,
-      `${subjectOf(rule, small)} denies every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
+      `${subjectOf(rule, small)} ${verbOf(rule)} every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
       "Make the limit at least as high as max, or max lower",
     ),
   ];
@@ -71,7 +71,7 @@ function deniedByCost(rule: Rule, cost: number, path: string): LocalFinding[] {
     found(
       "cost-above-limit",
       path,
-      `${subjectOf(rule, small)} denies every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
+      `${subjectOf(rule, small)} ${verbOf(rule)} every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
       "Make the limit at least as high as the cost",
     ),
   ];
@@ -93,6 +93,11 @@ function windowBelow(rule: Rule, cost: number): Window | undefined {
 function subjectOf({ name, tiers }: Rule, window: Window): string {
   const rule = `rule "${name}"`;
   return tiers ? `For clients with the limit ${formatLimit(window)}, the ${rule}` : `The ${rule}`;
+}
+
+/** Returns what a rule does with a request above its limit. */
+function verbOf({ mode }: Rule): string {
+  return mode === "mark" ? "marks" : "denies";
 }
 
 function quotaOf({ shards }: Rule, window: Window): string {

@@ -61,7 +61,6 @@ export function llmReserve(
   const costOf = createTokenCost(weights);
   // If answers are free, a prompt counts as at least one token, so that `atLeast` is more than 0.
   const leastInput = costOf({ output: Math.min(output, 1) }) === 0 ? 1 : 0;
-  // `weir check` finds a function in a wrong place by this name.
   async function llmReserveCost(request: Request) {
     const body = await readBody(request);
     if (!body) return costOf({ input: MAX_TOKENS, output: MAX_TOKENS });

@@ -24,6 +24,6 @@ export const OBJECT_FAULTS: readonly Fault<ObjectEnvironment>[] = [
   fault("cannot be started", "unreachable", "constructor"),
   fault("restarts with each call", "unreachable", "abort"),
   fault("cannot read its storage", "unreachable", "storage"),
-  fault("answers null", "unreachable", "null"),
-  fault("answers with an unexpected value", "unreachable", "shape"),
+  fault("answers null", "invalid-reply", "null"),
+  fault("answers with an unexpected value", "invalid-reply", "shape"),
 ];

@@ -6,6 +6,7 @@ import { type Answer, type Group, isDependent, type Store, StoreError, skipped }
 import type { CounterObject } from "./counter-object.ts";
 import {
   DecisionDeadline,
+  invalidReply,
   ObjectCalls,
   type ObjectOf,
   type ObjectPart,
@@ -123,6 +124,7 @@ class ObjectStore implements Store {
       const adjusted = parts.map(async ({ identity, counters: own, positions }) => {
         const returns = unused.filter(({ counter }) => counter.identity === identity);
         const states: Tally[] = await this.#objectOf(identity).adjust(own, now, returns);
+        if (states?.length !== own.length) throw invalidReply();
         for (const [index, tally] of states.entries()) tallies[positions[index] as number] = tally;
       });
       await Promise.all(adjusted);

@@ -115,6 +115,7 @@ export class ObjectCalls {
       waiting.length > 0
         ? await this.#objectOf(identity).decide(waiting, now, deadline.maxWaitMs, [], hold)
         : [];
+    if (!Array.isArray(late)) throw invalidReply();
     const lateVerdicts = late.values();
     return results.map((result, index) =>
       result.status === "fulfilled"
@@ -160,12 +161,12 @@ export class ObjectCalls {
     const decided = await object.run(entries, maxWaitMs);
     return entries.map(({ groups, times }, index) => {
       const byGroup = groups.map((group, at) => {
-        const parts = decided[index]?.[at] ?? [];
+        const parts = decided?.[index]?.[at] ?? [];
         const answers = answersOf(
           group,
           parts.map((part) => openPartOf(part, group)),
         );
-        if (answers.length !== times) throw new TypeError("not a verdict for each request");
+        if (answers.length !== times) throw invalidReply();
         return answers;
       });
       return Array.from({ length: times }, (_, at) => ({
@@ -175,11 +176,22 @@ export class ObjectCalls {
   }
 }
 
-/** @throws {TypeError} unless the object's answer has one tally for each counter of the group, or no tallies */
+/** Returns the error for an answer of an object without the expected form. */
+export function invalidReply(): StoreError {
+  return new StoreError(
+    "invalid-reply",
+    "the answer of a Durable Object does not have the expected form",
+  );
+}
+
+/**
+ * @throws {StoreError} ("invalid-reply") unless the object's answer has one tally for each counter of the group, or no
+ * tallies
+ */
 export function answerOf(verdict: TimedVerdict | undefined, group: Group): Answer {
   const { now, admitted, tallies, skipCache } = verdict ?? ({} as Partial<TimedVerdict>);
   const isWhole = tallies?.length === group.length || (!admitted && tallies?.length === 0);
-  if (now === undefined || admitted === undefined || !isWhole) throw new TypeError("not a verdict");
+  if (now === undefined || admitted === undefined || !isWhole) throw invalidReply();
   if (!skipCache) return { now, admitted, tallies };
   return { now, admitted, tallies: tallies.map((tally) => ({ ...tally, isUncertain: true })) };
 }

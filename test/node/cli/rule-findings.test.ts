@@ -274,10 +274,24 @@ describe("a cost", () => {
       { cost: { from: "body:bytes", max: 6 } },
       'the rule "r0" denies every request that costs 6, such as a body of unknown length, because',
     ],
+    [
+      { cost: 6, mode: "mark" },
+      'the rule "r0" marks every request, because a request costs 6, and',
+    ],
+    [
+      { cost: { from: "body:bytes", max: 6 }, mode: "mark" },
+      'the rule "r0" marks every request that costs 6, such as a body of unknown length, because',
+    ],
   ])("above the limit of one tier denies only clients with this limit: %j", (rule, message) => {
     const tiers = { by: "country", limits: { AT: { limit: 9, window: "1m" } } };
-    expect(findings({ tiers, ...rule })).toMatchObject([
+    expect(findings({ tiers, ...rule }, {})).toMatchObject([
       { message: `For clients with the limit 5 per 1m, ${message} 5 per 1m has 5` },
+    ]);
+  });
+
+  test("of a body of unknown length is a part of the limit if the rule has shards", () => {
+    expect(findings({ cost: "body:bytes", shards: 2 })).toMatchObject([
+      { message: expect.stringContaining("costs one shard's share of the smallest limit") },
     ]);
   });
 

@@ -3,16 +3,16 @@ import { createDurableObjectStore } from "../../../../src/stores/durable-object/
 import { counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 
-/** Creates a store whose objects answer every call with an error. */
-function storeThatFails(error: unknown) {
-  const fail = () => Promise.reject(error);
+/** Creates a store whose objects answer every call in the same way. */
+function storeThat(answer: () => Promise<unknown>) {
   const stub = {
-    run: fail,
-    decide: fail,
-    adjust: fail,
-    reset: fail,
-    hold: fail,
-    returnUnused: fail,
+    run: answer,
+    decide: answer,
+    adjust: answer,
+    reset: answer,
+    hold: answer,
+    returnUnused: answer,
+    endHold: answer,
   };
   const namespace = { getByName: () => stub } as unknown as Parameters<
     typeof createDurableObjectStore
@@ -38,11 +38,24 @@ describe("a Durable Object that", () => {
   ])(
     "%s causes a matching failure without the message of its error",
     async (_, error, expected) => {
-      const store = storeThatFails(error);
+      const store = storeThat(() => Promise.reject(error));
       await expect(verdictOf(store.decide([[someone]]))).rejects.toMatchObject(expected);
       await expect(verdictOf(store.decide([[someone, counter()]]))).rejects.toMatchObject(expected);
       await expect(store.adjust([someone])).rejects.toMatchObject(expected);
       await expect(store.reset([someone])).rejects.toMatchObject(expected);
+    },
+  );
+
+  it.each([[null], [[]], [[{ admitted: true }]], [{}]])(
+    "answers %j causes the failure invalid-reply",
+    async (answer) => {
+      const store = storeThat(() => Promise.resolve(answer));
+      const expected = { failure: "invalid-reply" };
+      await expect(verdictOf(store.decide([[someone]]))).rejects.toMatchObject(expected);
+      await expect(verdictOf(store.decide([[someone, counter()]]))).rejects.toMatchObject(expected);
+      await expect(store.adjust([someone, { ...someone, key: "other" }])).rejects.toMatchObject(
+        expected,
+      );
     },
   );
 });
