@@ -55,6 +55,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     "`denialLog`",
     matched("src/config/schema.ts", /denialLog: v\.optional\(integer\(0, ([\d_]+)\)/),
   ],
+  ["characters of `quotaPath`", matched("src/config/schema.ts", /and -, at most (\d+) characters/)],
   ["listed faults", count("src/config/faults.ts", "MAX_FAULTS")],
 
   ["characters of a key's value", KEY_LENGTH.toLocaleString("en")],
@@ -72,6 +73,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["characters of a path with special characters", count("src/request/path.ts", "MAX_CHARACTERS")],
   ["slashes of a path with special characters", count("src/request/path.ts", "MAX_SEGMENTS")],
   ["size of an issuer's key set", kib("src/request/token.ts", "MAX_BYTES")],
+  [
+    "answers of `quotaPath` for one address in a minute, in each isolate",
+    count("src/quota-page.ts", "MAX_READS"),
+  ],
 
   ["body that a settle function has not read yet", mib("src/http/body-tee.ts", "MAX_LAG_BYTES")],
   ["body of a response from a function", mib("src/http/custom-denial.ts", "MAX_BODY")],
@@ -138,7 +143,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ],
   ["a query by hour", `${matched("src/admin/api.ts", /hour: \{ maxMs: (\d+) \* DAY_MS/)} days`],
   ["a query by day", `${matched("src/admin/api.ts", /day: \{ maxMs: (\d+) \* DAY_MS/)} days`],
-  ["rules with statistics of their own", count("src/control/statistics.ts", "MAX_RULES")],
+  [
+    "names of rules with statistics of their own, also of removed rules",
+    count("src/control/statistics.ts", "MAX_RULES"),
+  ],
   ["limited clients of an hour or a day", count("src/statistics/client-sketch.ts", "SKETCH_SIZE")],
   ["limited clients in a report", count("src/control/statistics.ts", "MAX_CLIENTS")],
   ["body of a request to the API", kib("src/admin/admin-app.ts", "MAX_BODY")],
