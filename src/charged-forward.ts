@@ -49,12 +49,13 @@ function callSettleFunctions(
   names: readonly string[],
   response: Response,
   context: SettleContext,
-  options: TeeOptions & Pick<ChargeConfig, "timeoutMs">,
+  options: TeeOptions & Pick<ChargeConfig, "timeoutMs"> & { readonly awaitsEnd: boolean },
 ) {
   const teed = teeResponse(response, names.length, options);
   if (!teed) {
     const costs = new Map<string, FinalCost>(names.map((name) => [name, "no-response"]));
-    return { ...relaySocket(response), costs: Promise.resolve(costs) };
+    const relayed = options.awaitsEnd ? relaySocket(response) : { ...UNREAD, response };
+    return { ...relayed, costs: Promise.resolve(costs) };
   }
   const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
     const call = teed.started.then(() =>
@@ -121,6 +122,9 @@ interface AdmittedRequest {
 
 /** The end of a response. */
 type Ending = Pick<TeedResponse, "cancel" | "isRead"> & { readonly ended: Promise<unknown> };
+
+/** The end of a response that Weir does not read. */
+const UNREAD: Ending = { ended: Promise.resolve(), isRead: () => true, cancel: () => {} };
 
 /** The time in milliseconds after which the client of an unread response has hung up. */
 const UNREAD_MS = 10_000;
@@ -219,7 +223,7 @@ export class ChargedForward {
       [...names],
       response,
       { ...context, request, reserved },
-      { timeoutMs, isLengthExact, isRaw },
+      { timeoutMs, isLengthExact, isRaw, awaitsEnd: slots !== undefined },
     );
     if (slots) this.#releaseAtEnd(slots, signal, settled);
     if (names.size === 0) return settled.response;

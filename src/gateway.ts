@@ -2,14 +2,13 @@ import { waitUntil } from "cloudflare:workers";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom.ts";
-import type { Rule } from "./config/rule.ts";
+import { hasConcurrent } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { denialResponse } from "./http/custom-denial.ts";
 import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
 import { withQuotaHeaders } from "./http/response-headers.ts";
 import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
-import { allWindowsOf } from "./limiter/counters.ts";
 import {
   type Decision,
   type Limited,
@@ -44,10 +43,6 @@ interface DecidedRequest {
 }
 
 const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
-
-function hasSlots(rule: Rule): boolean {
-  return allWindowsOf(rule).some(({ concurrent }) => concurrent);
-}
 
 /**
  * Handles a request from start to end: finds the matching rules, computes the keys, decides, and then forwards or
@@ -99,7 +94,7 @@ export class Gateway {
     );
     this.#neverDenies = bindings.mode !== "enforce";
     this.#chargedForward = new ChargedForward(config, limiter);
-    this.#takesSlots = rules.some(hasSlots);
+    this.#takesSlots = rules.some(hasConcurrent);
   }
 
   /**
@@ -169,7 +164,7 @@ export class Gateway {
       const ownMatches = this.#match(canonical);
       const matches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
       if (matches.length === 0) return NO_RULES;
-      if (keepAlive && matches.some(({ rule }) => hasSlots(rule))) keepAlive();
+      if (keepAlive && matches.some(({ rule }) => hasConcurrent(rule))) keepAlive();
       const customCalls =
         (custom?.keys || custom?.costs) &&
         new CustomCalls({

@@ -337,8 +337,15 @@ export interface Tiers {
   readonly windows: ReadonlyMap<string, readonly Window[]>;
 }
 
+/** Whether a rule or one of its tiers limits open requests. */
+export function hasConcurrent({ windows, tiers }: Pick<Rule, "windows" | "tiers">): boolean {
+  const isLimited = (each: readonly Window[]) => each.at(-1)?.concurrent === true;
+  return isLimited(windows) || [...(tiers?.windows.values() ?? [])].some(isLimited);
+}
+
 /** Returns a rule without `concurrent`. If it has no other limit, it has no windows then. */
 export function withoutConcurrent(rule: Rule): Rule {
+  if (!hasConcurrent(rule)) return rule;
   const inWindows = (windows: readonly Window[]) => windows.filter((each) => !each.concurrent);
   const { windows, tiers } = rule;
   const ofTiers = [...(tiers?.windows ?? [])].map(

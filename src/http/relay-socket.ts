@@ -11,8 +11,11 @@ export function relaySocket(response: Response) {
   if (!origin) return { response, ended: Promise.resolve(), ...end };
   const { 0: forClient, 1: client } = new WebSocketPair();
   const ended = Promise.all([passOn(origin, client), passOn(client, origin)]);
-  client.accept();
-  origin.accept();
+  for (const socket of [client, origin]) {
+    // A side that has closed may still receive messages, until the other side has closed too.
+    socket.accept({ allowHalfOpen: true });
+    socket.binaryType = "arraybuffer";
+  }
   const relayed = new Response(null, { status, headers, webSocket: forClient });
   return { response: relayed, ended, ...end };
 }
@@ -20,17 +23,23 @@ export function relaySocket(response: Response) {
 /** Passes messages and the end on. The promise resolves at the end. */
 function passOn(from: WebSocket, to: WebSocket): Promise<void> {
   return new Promise((resolve) => {
-    from.addEventListener("message", ({ data }) => {
-      // The other side may have closed meanwhile.
-      if (to.readyState === WebSocket.OPEN) to.send(data);
-    });
+    from.addEventListener("message", ({ data }) => ifOpen(() => to.send(data)));
     const close = (code: number, reason: string) => {
-      if (to.readyState === WebSocket.OPEN) to.close(code, reason);
+      ifOpen(() => to.close(code, reason));
       resolve();
     };
     from.addEventListener("close", ({ code, reason }) => close(sendable(code), reason));
     from.addEventListener("error", () => close(1011, ""));
   });
+}
+
+/** Does nothing if the other side has closed meanwhile. */
+function ifOpen(send: () => void): void {
+  try {
+    send();
+  } catch {
+    // The connection has ended, so nobody receives anything.
+  }
 }
 
 /** Returns a code that an endpoint may send. 1005, 1006 and 1015 only report that there was none (RFC 6455, 7.4.1). */

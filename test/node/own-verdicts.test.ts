@@ -13,6 +13,7 @@ const tasks = vi.hoisted((): Promise<unknown>[] => []);
 
 vi.mock("cloudflare:workers", () => ({
   waitUntil: (task: Promise<unknown>) => void tasks.push(task),
+  RpcTarget: class {},
   WorkerEntrypoint: class {},
   DurableObject: class {},
 }));

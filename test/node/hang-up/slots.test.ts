@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
@@ -8,12 +9,13 @@ import { PATIENCE } from "../../patience.ts";
 import { runs } from "../../suite/runs.ts";
 import { open, send } from "../support/client.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
-import { CLOSE, echoFrames, HANDSHAKE, writeFrame } from "../support/websocket.ts";
+import { BINARY, CLOSE, echoFrames, HANDSHAKE, TEXT, writeFrame } from "../support/websocket.ts";
 import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
 
 const LIMIT = 4;
 const RULE = { concurrent: LIMIT } as const;
 const CUTS = runs(500);
+const CLOSE_FRAME = { opcode: CLOSE, payload: Buffer.from("\x0f\xa1enough", "latin1") };
 const MASK = Buffer.from([1, 2, 3, 4]);
 
 const servers = useServers();
@@ -218,6 +220,31 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
       expect(await take(`/released/${key}`)).toEqual([true, false, 1000]);
       await vi.waitFor(async () => expect(await take(`/free/${key}`)).toBe(LIMIT), PATIENCE);
     }
+  });
+
+  it.each([
+    ["by the client", CLOSE_FRAME],
+    ["by an RST", undefined],
+  ])("pass the messages of a WebSocket, and are given back after its end: %s", async (_, last) => {
+    const headers = newClient();
+    servers.origin.onUpgrade(echoFrames);
+    const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
+    const [, socket] = await once(request, "upgrade");
+    socket.on("error", () => {});
+    const frames = [
+      { opcode: TEXT, payload: Buffer.from("hello") },
+      { opcode: BINARY, payload: Buffer.from([0, 255, 1]) },
+    ];
+    for (const frame of frames) socket.write(writeFrame(frame, MASK));
+    const expected = Buffer.concat(frames.map((frame) => writeFrame(frame)));
+    if (last) {
+      socket.write(writeFrame(last, MASK));
+      expect(await buffer(socket)).toEqual(Buffer.concat([expected, writeFrame(last)]));
+    } else {
+      expect((await once(socket, "data"))[0].length).toBeGreaterThan(0);
+      socket.resetAndDestroy();
+    }
+    await expectAllFree(headers);
   });
 
   it("are held by WebSockets until they close", async () => {
