@@ -142,16 +142,24 @@ export class ChargedForward {
   }
 
   async send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
-    const { request, decision } = admitted;
-    const { slots } = decision;
+    const { slots } = admitted.decision;
     slots?.keep();
+    try {
+      return await this.#send(admitted, forward);
+    } catch (error) {
+      slots?.release();
+      throw error;
+    }
+  }
+
+  async #send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
+    const { request, decision } = admitted;
     const charged = decision.verdicts.filter(mayBeCharged).map(({ appliedRule: { rule } }) => rule);
     const use = this.#useOf(admitted, charged.some(hasSettleFunction));
     let response: Response;
     try {
       response = await forward(request, decision.quotas, use);
     } catch (error) {
-      slots?.release();
       // The app has thrown an error, and frameworks and the runtime answer with 500. The request is charged, because
       // otherwise a client that makes the app fail would have no limit.
       const failure = { status: 500, headers: new Headers() };
@@ -213,7 +221,14 @@ export class ChargedForward {
       names.add(name);
       reserved = Math.max(reserved, reservedBy(verdict));
     }
-    if (names.size === 0 && !slots) return response;
+    if (names.size === 0) {
+      if (!slots) return response;
+      if (request.method === "HEAD" || isBadGateway(response)) {
+        // Such a response has no body from the origin, and an app framework may drop the body of a HEAD.
+        slots.release();
+        return response;
+      }
+    }
     const isRaw = use !== undefined && use.body !== "decoded";
     if (use?.body === "raw" && isBrotli(response.headers) && !isEmptyEncoded(response))
       this.#sendsBrotli = true;

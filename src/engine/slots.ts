@@ -22,6 +22,11 @@ export function openSlots(row: Row | undefined, now: number): readonly Slot[] {
   return row?.slots?.filter(([, expiresAt]) => expiresAt > now) ?? [];
 }
 
+/** Whether a row has this counter's slot, open or expired. */
+export function hasSlot({ slot }: SlotCounter, row: Row | undefined): boolean {
+  return row?.slots?.some(([id]) => id === slot) === true;
+}
+
 /** Returns the row with this counter's slot, which expires after `windowMs`. */
 export function takeSlot({ slot, windowMs }: SlotCounter, row: Row | undefined, now: number): Row {
   const others = openSlots(row, now).filter(([id]) => id !== slot);

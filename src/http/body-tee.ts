@@ -198,7 +198,8 @@ class PassThrough {
   readonly stream: ReadableStream<Uint8Array>;
   readonly started: Promise<void>;
   readonly ended: Promise<boolean>;
-  isRead = false;
+  /** The number of times that the stream was read. */
+  reads = 0;
   readonly #copies: readonly BodyCopy[];
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #onStart: () => void;
@@ -233,7 +234,7 @@ class PassThrough {
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    this.isRead = true;
+    this.reads += 1;
     try {
       if (this.#isCancelled) throw new Error("The body was cancelled.");
       const { done, value } = await (this.#next ?? this.#reader.read());
@@ -358,25 +359,26 @@ export function teeResponse(
     return unchanged(Array(count).fill(null), true);
   }
   // A part of an encoded body may begin anywhere, so it cannot be decoded.
-  const isReadable =
-    !isEncoded(headers) ||
-    (count === 0 && isRaw) ||
-    (status !== 206 && !(isRaw && isBrotli(headers)));
+  const isReadable = !isEncoded(headers) || (status !== 206 && !(isRaw && isBrotli(headers)));
   if (!isReadable) {
     for (const copy of copies) copy.fail(new Error("The body cannot be decoded."));
-    return unchanged(
-      copies.map(({ stream }) => stream),
-      false,
-    );
+    if (!isRaw) {
+      return unchanged(
+        copies.map(({ stream }) => stream),
+        false,
+      );
+    }
   }
-  const through = new PassThrough(response.body, copies);
+  const through = new PassThrough(response.body, isReadable ? copies : []);
   const { stream, started, ended } = through;
   const isLengthKept = isLengthExact && (isRaw || !headers.has("content-encoding"));
   const passed = isLengthKept ? withFixedLength(stream, headers) : stream;
+  // A stream with a fixed length reads the first chunk even if nobody reads the response.
+  const ownReads = passed === stream ? 0 : 1;
   // If no code here decodes the encoding, a settle function cannot read even a complete copy.
-  let hasFault = !isEncoded(headers) && encodingIn(headers) !== "";
+  let hasFault = !isReadable || (!isEncoded(headers) && encodingIn(headers) !== "");
   const decoded = ({ stream: copy }: BodyCopy) => {
-    if (!isRaw || !isEncoded(headers)) return copy;
+    if (!isRaw || !isReadable || !isEncoded(headers)) return copy;
     return gunzip(copy, () => {
       hasFault = true;
     });
@@ -387,7 +389,7 @@ export function teeResponse(
     copies: copies.map((copy) => new Response(decoded(copy), copyHead)),
     started,
     ended,
-    isRead: () => through.isRead,
+    isRead: () => through.reads > ownReads,
     cancel: () => void through.cancel().catch(() => {}),
     hasFault: () => hasFault,
   };

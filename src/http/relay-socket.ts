@@ -1,3 +1,6 @@
+/** The time in milliseconds after which a side that does not answer a Close counts as gone. */
+const CLOSE_MS = 10_000;
+
 /**
  * Passes the messages of a WebSocket on, in both directions, to learn when it closes. The runtime would otherwise
  * connect both sides without this Worker.
@@ -10,39 +13,50 @@ export function relaySocket(response: Response) {
   const end = { isRead: () => true, cancel: () => {} };
   if (!origin) return { response, ended: Promise.resolve(), ...end };
   const { 0: forClient, 1: client } = new WebSocketPair();
-  const ended = Promise.all([passOn(origin, client), passOn(client, origin)]);
+  const ended = new Promise<void>((resolve) => {
+    passOn(origin, client, resolve);
+    passOn(client, origin, resolve);
+  });
   for (const socket of [client, origin]) {
+    socket.binaryType = "arraybuffer";
     // A side that has closed may still receive messages, until the other side has closed too.
     socket.accept({ allowHalfOpen: true });
-    socket.binaryType = "arraybuffer";
   }
   const relayed = new Response(null, { status, headers, webSocket: forClient });
   return { response: relayed, ended, ...end };
 }
 
-/** Passes messages and the end on. The promise resolves at the end. */
-function passOn(from: WebSocket, to: WebSocket): Promise<void> {
-  return new Promise((resolve) => {
-    from.addEventListener("message", ({ data }) => ifOpen(() => to.send(data)));
-    const close = (code: number, reason: string) => {
-      ifOpen(() => to.close(code, reason));
-      resolve();
-    };
-    from.addEventListener("close", ({ code, reason }) => close(sendable(code), reason));
-    from.addEventListener("error", () => close(1011, ""));
+/**
+ * Passes messages and the Close on.
+ *
+ * @param onEnd called when both sides have closed, when one has broken off, or if one does not answer a Close
+ */
+function passOn(from: WebSocket, to: WebSocket, onEnd: () => void): void {
+  from.addEventListener("message", ({ data }) => attempt(() => to.send(data)));
+  from.addEventListener("close", ({ code, reason }) => {
+    close(to, code, reason);
+    if (code === 1006 || from.readyState === WebSocket.CLOSED) onEnd();
+    else setTimeout(onEnd, CLOSE_MS);
+  });
+  from.addEventListener("error", () => {
+    close(to, 1011, "");
+    onEnd();
   });
 }
 
-/** Does nothing if the other side has closed meanwhile. */
-function ifOpen(send: () => void): void {
-  try {
-    send();
-  } catch {
-    // The connection has ended, so nobody receives anything.
-  }
+/** Closes with a code that an endpoint may send (RFC 6455, section 7.4), and with a reason that is short enough. */
+function close(socket: WebSocket, code: number, reason: string): void {
+  const isAllowed = code >= 1000 && code <= 4999 && ![1004, 1005, 1006, 1015].includes(code);
+  if (attempt(() => (isAllowed ? socket.close(code, reason) : undefined)) && isAllowed) return;
+  attempt(() => (code === 1005 ? socket.close() : socket.close(code === 1006 ? 1011 : 1002)));
 }
 
-/** Returns a code that an endpoint may send. 1005, 1006 and 1015 only report that there was none (RFC 6455, 7.4.1). */
-function sendable(code: number): number {
-  return code === 1005 ? 1000 : code === 1006 || code === 1015 ? 1011 : code;
+/** @returns false if the other side has closed meanwhile, or if it refuses the arguments */
+function attempt(send: () => void): boolean {
+  try {
+    send();
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -119,7 +119,8 @@ export function setDenialHeaders(
 }
 
 function describe({ policy, limit, windowMs, calendar, concurrent, remaining }: Quota): string {
-  if (concurrent) return `All ${limit} slots of "${policy}" have open requests`;
+  if (concurrent && limit === 0) return `"${policy}" allows no open requests`;
+  if (concurrent) return `"${policy}" allows ${limit} open at once, and all are taken`;
   const state = remaining === 0 ? "is used up" : `has only ${remaining} left`;
   const window = calendar ?? formatDuration(windowMs / 1000);
   return `The quota "${policy}" of ${limit} per ${window} ${state}`;

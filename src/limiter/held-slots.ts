@@ -1,90 +1,126 @@
 import type { Demand, UnusedQuota } from "../engine/counter.ts";
-import type { Answer, Group, Store } from "../stores/store.ts";
+import {
+  type Answer,
+  type Group,
+  type Store,
+  StoreError,
+  type StoreFailure,
+} from "../stores/store.ts";
+
+/**
+ * What is known about the slots of a group: the store has taken them, has not taken them, or may have taken them
+ * although its answer was lost.
+ */
+type Outcome = "taken" | "none" | "perhaps";
 
 /** The slots of one group of counters. */
 interface HeldGroup {
   readonly store: Store;
   readonly counters: readonly Demand[];
   /** Resolves when the store cannot take these slots any more. Never rejects. */
-  readonly taken: Promise<unknown>;
+  readonly outcome: Promise<Outcome>;
 }
 
-/**
- * The slots that one request has taken, or may still take: a store may charge a group although its answer comes too
- * late. Returning a slot that was never taken changes nothing.
- */
+/** The failures after which a store has taken no slot. */
+const NEVER_TAKEN: readonly StoreFailure[] = ["circuit-open", "misconfigured", "memory-full"];
+
+/** The maximum delay of a timer in Node and in browsers, in milliseconds. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export interface SlotOptions {
+  /** The time in milliseconds after which a failed call takes no slot any more. */
+  readonly lateMs: number;
+  /** Returns the Worker's time; undefined if the store's clock determines the windows. */
+  readonly now: () => number | undefined;
+  /** Keeps the Worker alive until a task has ended. */
+  readonly background: (task: Promise<unknown>) => void;
+  /** Gets the taken slots whose return has failed. */
+  readonly onLost: (unused: readonly UnusedQuota[]) => void;
+}
+
+/** The slots that one request has taken, or may still take. */
 export class HeldSlots {
-  readonly #lateMs: number;
-  readonly #now: () => number | undefined;
-  readonly #background: (task: Promise<unknown>) => void;
-  readonly #onLost: (unused: readonly UnusedQuota[]) => void;
-  #groups: HeldGroup[] = [];
+  readonly #options: SlotOptions;
+  readonly #groups = new Set<HeldGroup>();
+  #isKept = false;
   #isReleased = false;
   #renewal: ReturnType<typeof setInterval> | undefined;
 
-  /**
-   * @param lateMs the time in milliseconds after which a failed call takes no slot any more
-   * @param now returns the Worker's time; undefined if the store's clock determines the windows
-   * @param background keeps the Worker alive until a task has ended
-   * @param onLost gets the slots whose return has failed
-   */
-  constructor(
-    lateMs: number,
-    now: () => number | undefined,
-    background: (task: Promise<unknown>) => void,
-    onLost: (unused: readonly UnusedQuota[]) => void,
-  ) {
-    this.#lateMs = lateMs;
-    this.#now = now;
-    this.#background = background;
-    this.#onLost = onLost;
+  constructor(options: SlotOptions) {
+    this.#options = options;
   }
 
   get isEmpty(): boolean {
-    return this.#groups.length === 0;
+    return this.#groups.size === 0;
   }
 
   /** Adds the slots of a group that a store decides. */
   add(store: Store, group: Group, answered: Promise<Answer>): void {
     const counters = group.filter(({ slot = 0 }) => slot > 0);
     if (counters.length === 0) return;
-    const taken = answered.then(
-      () => {},
-      () => new Promise((resolve) => setTimeout(resolve, this.#lateMs)),
+    const outcome = answered.then(
+      ({ admitted }): Outcome => (admitted ? "taken" : "none"),
+      async (error): Promise<Outcome> => {
+        if (error instanceof StoreError && NEVER_TAKEN.includes(error.failure)) return "none";
+        await new Promise((resolve) => setTimeout(resolve, this.#options.lateMs));
+        return "perhaps";
+      },
     );
-    const held = { store, counters, taken };
-    if (this.#isReleased) this.#release(held);
-    else this.#groups.push(held);
+    const held = { store, counters, outcome };
+    if (this.#isReleased) {
+      this.#release(held);
+      return;
+    }
+    this.#groups.add(held);
+    if (this.#isKept) this.#startRenewals();
+    outcome.then((known) => known === "none" && this.#groups.delete(held));
   }
 
   /** Begins to renew the slots before they expire, until they are released. */
   keep(): void {
-    const counters = this.#groups.flatMap((each) => each.counters);
-    const periodMs = Math.min(...counters.map(({ windowMs }) => windowMs)) / 2;
-    this.#renewal = setInterval(() => {
-      for (const { store, counters } of this.#groups) {
-        const renewed = store.adjust(
-          counters.map((counter) => ({ ...counter, cost: 0 })),
-          this.#now(),
-        );
-        // After a failure, the next renewal may still be in time.
-        this.#background(renewed.catch(() => {}));
-      }
-    }, periodMs);
+    this.#isKept = true;
+    if (this.#groups.size > 0) this.#startRenewals();
+  }
+
+  #startRenewals(): void {
+    const { now, background } = this.#options;
+    clearInterval(this.#renewal as ReturnType<typeof setInterval>);
+    const lengths = [...this.#groups].flatMap(({ counters }) =>
+      counters.map((each) => each.windowMs),
+    );
+    this.#renewal = setInterval(
+      () => {
+        for (const { store, counters } of this.#groups) {
+          const renewed = store.adjust(
+            counters.map((counter) => ({ ...counter, cost: 0 })),
+            now(),
+          );
+          // After a failure, the next renewal may still be in time.
+          background(renewed.catch(() => {}));
+        }
+      },
+      Math.min(MAX_TIMER_MS, Math.min(...lengths) / 2),
+    );
   }
 
   /** Gives the slots back, once. */
   release(): void {
     this.#isReleased = true;
     clearInterval(this.#renewal as ReturnType<typeof setInterval>);
-    const groups = this.#groups;
-    this.#groups = [];
-    for (const each of groups) this.#release(each);
+    for (const each of this.#groups) this.#release(each);
+    this.#groups.clear();
   }
 
-  #release({ store, counters, taken }: HeldGroup): void {
+  #release({ store, counters, outcome }: HeldGroup): void {
+    const { now, background, onLost } = this.#options;
     const unused = counters.map((counter) => ({ counter, quota: 1, window: 0 }));
-    const released = taken.then(() => store.adjust([], this.#now(), unused));
-    this.#background(released.catch(() => this.#onLost(unused)));
+    const release = async () => {
+      const known = await outcome;
+      if (known === "none") return;
+      await store.adjust([], now(), unused).catch(() => {
+        if (known === "taken") onLost(unused);
+      });
+    };
+    background(release());
   }
 }

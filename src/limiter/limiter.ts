@@ -1,3 +1,4 @@
+import { hasConcurrent } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Demand, UnusedQuota } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
@@ -37,7 +38,7 @@ import {
   withMarks,
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
-import { HeldSlots } from "./held-slots.ts";
+import { HeldSlots, type SlotOptions } from "./held-slots.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -55,8 +56,13 @@ const SHADOW_PERIOD_MS = 10_000;
 
 /** The maximum number of slots that an isolate remembers after a failed return. Others expire. */
 const MAX_LOST_SLOTS = 1000;
+/** The maximum number of remembered slots that are returned after one decision. */
+const MAX_RETURNED_SLOTS = 8;
 
-/** After this multiple of the deadline, every call to the store has ended or was aborted. */
+/**
+ * After this multiple of the deadline, every call to the store has ended or was aborted. If a proxy still carries out
+ * an aborted call later, the slot that it takes expires.
+ */
 const LATE_SHARE = 2;
 
 type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
@@ -85,12 +91,9 @@ export class Limiter {
   /** The number of the period that `#shadowCalls` counts. */
   #shadowPeriod = 0;
   #shadowCalls = 0;
-  /** The slots whose return has failed. The next decision returns them, so that an outage does not block clients. */
+  /** The slots whose return has failed. After the next answer of the store, they are returned. */
   readonly #lostSlots: UnusedQuota[] = [];
-  readonly #returnLater = (slots: readonly UnusedQuota[]) => {
-    this.#lostSlots.push(...slots);
-    this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
-  };
+  readonly #slotOptions: SlotOptions;
 
   constructor(
     config: LimiterConfig,
@@ -103,6 +106,15 @@ export class Limiter {
     this.#fallback = createFallback(config, nativeLimiter);
     this.#background = background;
     this.#time = time;
+    this.#slotOptions = {
+      lateMs: LATE_SHARE * config.timeoutMs,
+      now: () => this.#now(),
+      background,
+      onLost: (slots) => {
+        this.#lostSlots.push(...slots);
+        this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
+      },
+    };
   }
 
   /**
@@ -117,12 +129,11 @@ export class Limiter {
     options?: DecideOptions,
     spentMs = 0,
   ): Promise<Decision> {
-    const lateMs = LATE_SHARE * this.#config.timeoutMs;
-    const slots = appliedRules.some(mayTakeSlot)
-      ? new HeldSlots(lateMs, () => this.#now(), this.#background, this.#returnLater)
-      : NO_SLOTS;
+    const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
     const decision = await this.#decide(appliedRules, options, spentMs, slots);
-    if (slots.isEmpty) return decision;
+    // A rule in shadow mode whose client is identified later may still take a slot.
+    const mayTakeLater = appliedRules.some((each) => each.pendingRules && mayTakeSlot(each));
+    if (slots.isEmpty && !mayTakeLater) return decision;
     if (decision.outcome === "allowed") return { ...decision, slots };
     slots.release();
     return decision;
@@ -306,13 +317,21 @@ export class Limiter {
 
   #decideInStore(groups: readonly Group[], slots?: HeldSlots): readonly Promise<Answer>[] {
     if (groups.length === 0) return [];
-    const lost = this.#lostSlots.splice(0);
-    const answers = this.#store.decide(groups, this.#now(), lost);
-    if (lost.length > 0) answers[0]?.catch(() => this.#returnLater(lost));
+    const answers = this.#store.decide(groups, this.#now());
+    if (this.#lostSlots.length > 0) this.#background(this.#returnLost(answers[0]));
     for (const [at, group] of groups.entries()) {
       slots?.add(this.#store, group, answers[at] as Promise<Answer>);
     }
     return answers;
+  }
+
+  /** Returns some of the slots whose return has failed, if the store has answered. Never rejects. */
+  async #returnLost(answered: Promise<Answer> | undefined): Promise<void> {
+    const answer = await answered?.catch(() => undefined);
+    if (!answer || answer.fromMemory) return;
+    const slots = this.#lostSlots.splice(0, MAX_RETURNED_SLOTS);
+    if (slots.length === 0) return;
+    await this.#store.adjust([], this.#now(), slots).catch(() => this.#slotOptions.onLost(slots));
   }
 
   /**
@@ -398,15 +417,15 @@ export class Limiter {
   }
 }
 
-const NO_SLOTS = new HeldSlots(
-  0,
-  () => undefined,
-  () => {},
-  () => {},
-);
+const NO_SLOTS = new HeldSlots({
+  lateMs: 0,
+  now: () => undefined,
+  background: () => {},
+  onLost: () => {},
+});
 
-function mayTakeSlot({ windows, pendingRules }: AppliedRule): boolean {
-  return pendingRules !== undefined || windows.at(-1)?.concurrent === true;
+function mayTakeSlot({ rule, windows, pendingRules }: AppliedRule): boolean {
+  return pendingRules ? hasConcurrent(rule) : windows.at(-1)?.concurrent === true;
 }
 
 function withoutSlots(counters: readonly Demand[]): Demand[] {

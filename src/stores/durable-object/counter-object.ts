@@ -8,6 +8,7 @@ import {
   type Removal,
   type Row,
   type Slot,
+  storedKey,
   type Tally,
   type UnusedQuota,
   type Writes,
@@ -20,6 +21,7 @@ import {
   resetGroup,
   returnUnused,
 } from "../../engine/fixed-window.ts";
+import { countsSlots, hasSlot, type SlotCounter } from "../../engine/slots.ts";
 import type { Entry, Part } from "../batch.ts";
 import { isDependent, skipped } from "../store.ts";
 import { type HeldCharge, heldChargesOf, OpenHolds, refundsOf, type Shortfall } from "./holds.ts";
@@ -305,7 +307,14 @@ export class CounterObject extends DurableObject<unknown> {
   /** Returns unused quota to the counters whose window has not ended. */
   returnUnused(unused: readonly UnusedQuota[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
-    this.#rows.write(returnUnused(unused, now, this.#rowReader(now)), now);
+    const read = this.#rowReader(now);
+    // A return may arrive before the call that takes the slot. The slot must then not be taken.
+    for (const { counter } of unused) {
+      if (countsSlots(counter) && !hasSlot(counter, read(counter.key)))
+        this.#holds.end(slotId(counter), false);
+    }
+    this.#rows.write(returnUnused(unused, now, read), now);
+    this.#holds.wake(unused.map(({ counter }) => storedKey(counter, now)));
   }
 
   /** Returns unused quota, and then adds costs even if no quota is left. A negative cost lowers the count. */
@@ -380,7 +389,11 @@ export class CounterObject extends DurableObject<unknown> {
   ): TimedVerdict | Shortfall {
     const read = this.#rowReader(now);
     const { verdict, writes } = decideGroup(counters, now, read);
-    if (this.#holds.isReleasedEarly(holdId)) return { ...verdict, admitted: false, now };
+    const isReturned = (counter: Demand) =>
+      countsSlots(counter) && this.#holds.isReleasedEarly(slotId(counter));
+    if (this.#holds.isReleasedEarly(holdId) || counters.some(isReturned)) {
+      return { ...verdict, admitted: false, now };
+    }
     // Released quota does not lift a ban, so the denial of a banned client is final.
     const isFinal = verdict.admitted || counters.some((counter) => isBanned(counter, read));
     if (!isFinal) {
@@ -406,6 +419,11 @@ export class CounterObject extends DurableObject<unknown> {
 /** Returns a counter with the cost of several equal requests. A check always has the cost of one request. */
 function costing(counter: Demand, requests: number): Demand {
   return counter.checkOnly ? counter : withCost(counter, requests * counter.cost);
+}
+
+/** Returns the id under which an object remembers that a slot was returned before it was taken. */
+function slotId({ slot }: SlotCounter): string {
+  return `slot ${slot}`;
 }
 
 function skippedVerdict(now = Date.now()): TimedVerdict {

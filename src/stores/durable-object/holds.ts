@@ -216,6 +216,11 @@ export class OpenHolds {
     return keep ? undefined : hold;
   }
 
+  /** Wakes a call that lacks quota of these stored keys, because some of it was returned. */
+  wake(keys: readonly string[]): void {
+    this.#waiters.recordRelease(new Map(keys.map((key) => [key, undefined])));
+  }
+
   /** Ends the holds of counters that are reset. The reset has removed their charges already. */
   drop(counters: readonly Counter[], now: number): void {
     const keys = counters.map((counter) => storedKey(counter, now));

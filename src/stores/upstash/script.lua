@@ -144,27 +144,30 @@ end
 -- earlier versions have no limit.
 --
 -- The count of a counter of slots is the number of its open slots. Because a call can take and return many slots of one
--- client, the script reads and writes these slots only once. `slots` maps ids to the times of their ends, and
--- `changedSlots` has the keys to write.
+-- client, the script reads, counts and writes these slots only once. `ends` maps ids to the times of their ends.
+-- `changedSlots` has those to write.
 local slotsByKey, changedSlots = {}, {}
 
 local function readCount(c)
   if c.slot then
-    local slots, count = slotsByKey[c.key], 0
+    local slots = slotsByKey[c.key]
     if not slots then
-      slots = {}
+      slots = { ends = {} }
       for id, ends in string.gmatch(redis.call('GET', c.key) or '', '(%d+):(%d+)') do
-        slots[id] = tonumber(ends)
+        slots.ends[id] = tonumber(ends)
       end
       slotsByKey[c.key] = slots
     end
-    for _, ends in pairs(slots) do
-      if ends > now then
-        count = count + 1
+    if slots.countedAt ~= now then
+      slots.count, slots.countedAt = 0, now
+      for _, ends in pairs(slots.ends) do
+        if ends > now then
+          slots.count = slots.count + 1
+        end
       end
     end
     c.slots = slots
-    return count, c.window
+    return slots.count, c.window
   end
   if not c.rollsOver then
     return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window
@@ -199,26 +202,41 @@ local function writeRolling(c, count)
   storeRolling(c, count, c.window, count)
 end
 
--- Sets the end of the counter's slot, or removes the slot if `ends` is nil.
-local function setSlot(c, ends)
-  c.slots[c.slot] = ends
-  changedSlots[c.key] = c.slots
+local function isOpen(c)
+  return (c.slots.ends[c.slot] or 0) > now
 end
 
--- Stores the open slots of every changed counter. A key expires with its last slot.
+-- Sets the end of the counter's slot, or removes the slot if `ends` is nil.
+local function setSlot(c, ends)
+  local slots = c.slots
+  slots.count = slots.count + (ends and 1 or 0) - (isOpen(c) and 1 or 0)
+  slots.isTaken = slots.isTaken or (ends and not isOpen(c))
+  slots.ends[c.slot] = ends
+  changedSlots[c.key] = slots
+end
+
+-- Stores open slots. The key expires with the last slot.
+local function storeSlots(key, slots)
+  local parts, last = {}, now
+  for id, ends in pairs(slots.ends) do
+    if ends > now then
+      parts[#parts + 1] = id .. ':' .. digits(ends)
+      last = math.max(last, ends)
+    end
+  end
+  if last == now then
+    redis.call('DEL', key)
+  else
+    redis.call('SET', key, table.concat(parts, ','), 'PX', digits(last - now))
+  end
+end
+
+-- Stores every change. A return that fails, because Redis is full, must not fail the work of other clients.
 local function writeSlots()
   for key, slots in pairs(changedSlots) do
-    local parts, last = {}, now
-    for id, ends in pairs(slots) do
-      if ends > now then
-        parts[#parts + 1] = id .. ':' .. digits(ends)
-        last = math.max(last, ends)
-      end
-    end
-    if last == now then
-      redis.call('DEL', key)
-    else
-      redis.call('SET', key, table.concat(parts, ','), 'PX', digits(last - now))
+    local succeeded, failure = pcall(storeSlots, key, slots)
+    if not succeeded and slots.isTaken then
+      error(failure, 0)
     end
   end
 end
@@ -404,7 +422,7 @@ end
 local function returnUnused(c, quota)
   if c.slot then
     readCount(c)
-    if c.slots[c.slot] then
+    if isOpen(c) then
       setSlot(c, nil)
     end
     return
@@ -585,7 +603,7 @@ end
 -- Renews a slot, or gives it back if the cost is negative. Returns the number of open slots.
 local function adjustSlot(c)
   local count = readCount(c)
-  if (c.slots[c.slot] or 0) > now then
+  if isOpen(c) then
     if c.cost < 0 then
       count = count - 1
     end

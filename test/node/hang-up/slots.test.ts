@@ -20,6 +20,8 @@ const MASK = Buffer.from([1, 2, 3, 4]);
 
 const servers = useServers();
 
+beforeAll(() => servers.origin.onUpgrade(echoFrames));
+
 /** Returns a Worker that calls a service: it takes all slots of a client, and then one more. */
 function programOf(config: Pick<ConfigInput, "store" | "prefix">): string {
   const rule = { name: "call", ...RULE, key: "custom:user", for: "programs" };
@@ -127,7 +129,7 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
     });
     expect(JSON.parse(String(denied.body))).toMatchObject({
       type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
-      detail: 'All 4 slots of "model" have open requests. Try again in 1 s.',
+      detail: '"model" allows 4 open at once, and all are taken. Try again in 1 s.',
       "violated-policies": ["model"],
     });
     expect((await send(worker.url, "/other", { headers: newClient() })).status).toBe(200);
@@ -227,7 +229,6 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
     ["by an RST", undefined],
   ])("pass the messages of a WebSocket, and are given back after its end: %s", async (_, last) => {
     const headers = newClient();
-    servers.origin.onUpgrade(echoFrames);
     const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
     const [, socket] = await once(request, "upgrade");
     socket.on("error", () => {});
@@ -249,7 +250,6 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
 
   it("are held by WebSockets until they close", async () => {
     const headers = newClient();
-    servers.origin.onUpgrade(echoFrames);
     const sockets = [];
     for (let at = 0; at < LIMIT; at++) {
       const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
