@@ -361,12 +361,16 @@ export function withoutConcurrent(rule: Rule): Rule {
 function toRule(fields: v.InferOutput<typeof RuleFields>) {
   const { name, response, tiers, start, timeZone = "UTC" } = fields;
   const maxDurationMs = 1000 * (fields.maxDuration ?? DEFAULT_MAX_DURATION_SECONDS);
+  const isOnly = [fields, ...(tiers?.limits.values() ?? [])].every(
+    ({ limit, limits }) => limit === undefined && limits === undefined,
+  );
   const toWindows = (limits: ParsedLimitFields) =>
     windowsOf(
       name,
       { ...limits, concurrent: limits.concurrent ?? fields.concurrent },
       { ...start, timeZone },
       maxDurationMs,
+      isOnly,
     );
   const ofTiers: Tiers | undefined = tiers && {
     by: tiers.by,

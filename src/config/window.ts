@@ -314,12 +314,14 @@ export interface Window {
  *
  * @param name the name of the rule
  * @param maxDurationMs the time after which a slot that nobody gives back expires
+ * @param isOnly whether neither the rule nor any of its tiers has windows. The policy then has the name of the rule
  */
 export function windowsOf(
   name: string,
   fields: ParsedLimitFields,
   start: ZonedStart,
   maxDurationMs: number,
+  isOnly: boolean,
 ): Window[] {
   // Without `limits`, the schema has checked that `limit` and `window` are set, or else `concurrent`.
   const all = fields.limits ?? (fields.limit === undefined ? [] : [fields as ParsedLimit]);
@@ -335,7 +337,7 @@ export function windowsOf(
   }));
   if (fields.concurrent === undefined) return windows;
   const { concurrent: limit } = fields;
-  const policy = isSingle ? name : `${name}/${CONCURRENT}`;
+  const policy = isOnly ? name : `${name}/${CONCURRENT}`;
   const slots = { limit, capacity: limit, maxReserved: 0, windowMs: maxDurationMs, offsetMs: 0 };
   return [...windows, { policy, ...slots, concurrent: true }];
 }

@@ -138,11 +138,11 @@ export function slotSuite(createStore: () => Store, sequences: number): void {
   });
 }
 
-/** A step of a sequence: its operation, the slot's id, the client, and the time that passes before it. */
+/** A step of a sequence: its operation, the place of its request, the client, and the time that passes before it. */
 const SEQUENCE = fc.array(
   fc.record({
     kind: fc.constantFrom("take", "take", "take", "check", "renew", "free", "refund", "reset"),
-    id: fc.integer({ min: 1, max: 5 }),
+    place: fc.integer({ min: 1, max: 5 }),
     client: fc.nat({ max: 2 }),
     passMs: fc.constantFrom(0, 0, 1, 20_000, MINUTE - 1, MINUTE),
   }),
@@ -150,14 +150,17 @@ const SEQUENCE = fc.array(
 );
 
 async function compare(store: Store, steps: readonly Step[]): Promise<void> {
-  const clients = [0, 1, 2].map(() => ({ of: slots(), open: new Map<number, number>() }));
+  const clients = [0, 1, 2].map(() => {
+    return { of: slots(), open: new Map<number, number>(), ids: new Map<number, number>() };
+  });
   let now = NOW;
-  for (const { kind, id, client, passMs } of steps) {
+  for (const [step, { kind, place, client, passMs }] of steps.entries()) {
     now += passMs;
-    const { of, open } = clients[client] as (typeof clients)[number];
-    for (const [each, expiresAt] of open) if (expiresAt <= now) open.delete(each);
+    const { of, open, ids } = clients[client] as (typeof clients)[number];
     // Each request has an id of its own.
-    if (kind === "take" && open.has(id)) continue;
+    if (kind === "take") ids.set(place, step + 1);
+    const id = ids.get(place) ?? 1000 + place;
+    for (const [each, expiresAt] of open) if (expiresAt <= now) open.delete(each);
     const isFree = open.size < LIMIT;
     let count: number | undefined;
     if (kind === "take" || kind === "check") {

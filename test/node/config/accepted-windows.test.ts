@@ -66,7 +66,7 @@ describe("concurrent", () => {
     const own = (limit: number) => ({ limit, windowMs: MINUTE_MS, concurrent: true });
     expect(windows?.get("pro")).toMatchObject([{ policy: "api/1m" }, own(4)]);
     expect(windows?.get("max")).toMatchObject([{ policy: "api/1m" }, own(9)]);
-    expect(windows?.get("ultra")).toMatchObject([{ policy: "api", ...own(20) }]);
+    expect(windows?.get("ultra")).toMatchObject([{ policy: "api/concurrent", ...own(20) }]);
     const ofTier = defined({ ...pro, maxDuration: "1m", tiers });
     expect(ofTier?.windows).toMatchObject([{ policy: "api" }]);
     expect(ofTier?.tiers?.windows.get("max")).toHaveLength(2);

@@ -158,6 +158,22 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
     await expectAllFree(headers);
   });
 
+  it("are held while a part of a compressed body is sent", async () => {
+    const headers = newClient();
+    const { state, answer } = holdResponses("/part", false);
+    const held = Array.from({ length: LIMIT + 1 }, () => send(worker.url, "/part", { headers }));
+    await vi.waitFor(() => expect(state.open).toBe(LIMIT), PATIENCE);
+    for (const response of state.waiting) {
+      response.writeHead(206, { "content-encoding": "gzip", "content-range": "bytes 5-9/99" });
+      response.write("begin");
+    }
+    expect((await send(worker.url, "/part", { headers })).status).toBe(429);
+    answer();
+    const statuses = (await Promise.all(held)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([206, 206, 206, 206, 429]);
+    await expectAllFree(headers);
+  });
+
   it("pass compressed bodies unchanged", async () => {
     const headers = { ...newClient(), "Accept-Encoding": "br, zstd, gzip" };
     for (const encoding of ["gzip", "br", "zstd"]) {
@@ -246,6 +262,23 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
       socket.resetAndDestroy();
     }
     await expectAllFree(headers);
+  });
+
+  it.each([
+    ["a code that nobody may send", Buffer.from([0x03, 0xec])],
+    ["no code", Buffer.alloc(0)],
+    [
+      "a reason that is too long after decoding",
+      Buffer.from([3, 232, ...Array(120).fill(65), 0xe2]),
+    ],
+  ])("are given back after a Close with %s", async (_, payload) => {
+    const headers = newClient();
+    const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
+    const [, socket] = await once(request, "upgrade");
+    socket.on("error", () => {}).resume();
+    socket.write(writeFrame({ opcode: CLOSE, payload }, MASK));
+    await expectAllFree(headers);
+    socket.destroy();
   });
 
   it("are held by WebSockets until they close", async () => {

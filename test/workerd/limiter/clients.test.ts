@@ -34,7 +34,7 @@ it("reads the open requests of a client for each tier, and takes no slot", async
       { policy: "api/concurrent", ...open, limit: 2, remaining: 0, violated: true },
     ]);
     expect(state?.tiers.get("pro")).toMatchObject([
-      { policy: "api", ...open, limit: 9, remaining: 6, violated: false },
+      { policy: "api/concurrent", ...open, limit: 9, remaining: 6, violated: false },
     ]);
     expect(state?.tiers.get("plus")?.[1]).toMatchObject({ ...open, limit: 2, remaining: 0 });
   }

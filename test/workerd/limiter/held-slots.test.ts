@@ -18,10 +18,15 @@ afterEach(() => {
 
 type RuleFields = Partial<RuleInput>;
 
-/** Creates a limiter with one rule of two slots, and functions to decide a request of its only client. */
+/** Creates a limiter with a rule of two slots, and possibly with more rules. */
 function limiterWith(store: Store, ...rules: RuleFields[]) {
+  return limiterOf(store, [{}, ...rules]);
+}
+
+/** Creates a limiter, and functions to decide a request of its only client, and to count its open requests. */
+function limiterOf(store: Store, rules: readonly RuleFields[]) {
   const config = defineConfig({
-    rules: [{}, ...rules].map((each, at) => ({
+    rules: rules.map((each, at) => ({
       name: `rule${at}`,
       concurrent: 2,
       maxDuration: "1m",
@@ -119,6 +124,82 @@ describe("the slots of a request", () => {
     taken[0]?.slots?.release();
     await vi.advanceTimersByTimeAsync(0);
     expect((await decide()).outcome).toBe("allowed");
+  });
+
+  it("cost no call after a denial", async () => {
+    const store = createMemoryStore();
+    const adjust = vi.spyOn(store, "adjust");
+    const { decide } = limiterWith(store, { concurrent: 1 });
+    await decide();
+    expect((await decide()).outcome).toBe("limited");
+    await vi.advanceTimersByTimeAsync(MINUTE / 4);
+    expect(adjust).not.toHaveBeenCalled();
+  });
+
+  it("are returned after the next answer of the store, if their return has failed", async () => {
+    const memory = createMemoryStore();
+    let isAway = false;
+    let isFromMemory = false;
+    const adjust = vi.fn<Store["adjust"]>((...args) =>
+      isAway
+        ? Promise.reject(new StoreError("unreachable", "no connection"))
+        : memory.adjust(...args),
+    );
+    const decide: Store["decide"] = (groups, now) =>
+      memory
+        .decide(groups, now)
+        .map(async (answer) => ({ ...(await answer), fromMemory: isFromMemory }));
+    const { decide: send, open } = limiterOf({ ...memory, decide, adjust }, [{ concurrent: 50 }]);
+    const taken = (await Promise.all(Array.from({ length: 10 }, send))) as Allowed[];
+    isAway = true;
+    for (const { slots } of taken) slots?.release();
+    await vi.advanceTimersByTimeAsync(0);
+    // An answer from memory does not show that the store is back.
+    isFromMemory = true;
+    await send();
+    isFromMemory = false;
+    await send();
+    await vi.advanceTimersByTimeAsync(0);
+    isAway = false;
+    expect(await open()).toBe(12);
+    for (const left of [13 - 8, 14 - 10]) {
+      await send();
+      await vi.advanceTimersByTimeAsync(0);
+      expect(await open()).toBe(left);
+    }
+  });
+
+  it("are not remembered after a call that was never made", async () => {
+    const failing: Store = {
+      ...createMemoryStore(),
+      decide: (groups) =>
+        groups.map(() => Promise.reject(new StoreError("circuit-open", "not called"))),
+    };
+    const adjust = vi.spyOn(failing, "adjust");
+    const { decide } = limiterWith(failing);
+    await decide();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(adjust).not.toHaveBeenCalled();
+  });
+
+  it("of a rule in shadow mode are given back if the client is identified after the request", async () => {
+    const store = createMemoryStore();
+    const config = defineConfig({
+      rules: [{ name: "late", mode: "shadow", concurrent: 1, key: "ip" }],
+    });
+    const limiter = new Limiter(config, store);
+    const [rule] = config.rules as [(typeof config.rules)[number]];
+    const own = { rule, windows: rule.windows, identity: "client" };
+    const identified = Promise.withResolvers<(typeof own)[]>();
+    const late = { rule, windows: [], identity: "", pendingRules: identified.promise };
+    const { slots } = (await limiter.decide([late])) as Allowed;
+    slots?.keep();
+    slots?.release();
+    identified.resolve([own]);
+    await vi.advanceTimersByTimeAsync(0);
+    const [state] = await limiter.clients.read([own]);
+    expect(state?.quotas).toMatchObject([{ remaining: 1 }]);
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it("are not taken by checks and refunds", async () => {
