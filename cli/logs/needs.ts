@@ -3,7 +3,6 @@ import type { ComputedCost } from "../../src/config/cost.ts";
 import type { KeyPart } from "../../src/config/key.ts";
 import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import { allWindowsOf } from "../../src/limiter/counters.ts";
 import type { LogFacts } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
@@ -80,8 +79,9 @@ export interface UnmetNeed {
 /** Returns the facts that a rule needs and the log lacks. With an empty list, the rule can be replayed. */
 export function unmetNeedsOf(rule: Rule, facts: LogFacts): UnmetNeed[] {
   if (rule.for === "programs") return [PROGRAMS_ONLY];
-  if (allWindowsOf(rule).every(({ concurrent }) => concurrent)) return [CONCURRENT_ONLY];
   const { match, key, tiers, count, cost } = rule;
+  const windows = [rule.windows, ...(tiers?.windows.values() ?? [])].flat();
+  if (windows.every(({ concurrent }) => concurrent)) return [CONCURRENT_ONLY];
   const needs = [
     ...conditionNeeds(match, "match"),
     ...(match.except ? conditionNeeds(match.except, "match.except") : []),

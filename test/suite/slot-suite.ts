@@ -4,14 +4,15 @@ import type { Demand } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import { driverOf, HOUR, MINUTE, NOW } from "./driver.ts";
-import { propertyRuns } from "./runs.ts";
+import { drawn, propertyRuns, runs } from "./runs.ts";
 import { verdictOf } from "./verdict.ts";
 
-const LIMIT = 3;
+const LIMIT = 2;
 
-/** Returns a counter of at most three open requests, whose slots expire after a minute. */
-function slots(identity: string = crypto.randomUUID(), key = `test:rule:concurrent:${identity}`) {
-  const all = counter({ identity, key, limit: LIMIT, windowMs: MINUTE });
+/** Returns a counter of open requests, whose slots expire after a minute. */
+function slots(identity: string = crypto.randomUUID(), limit = 3) {
+  const key = `test:rule:concurrent:${identity}`;
+  const all = counter({ identity, key, limit, windowMs: MINUTE });
   return (slot: number): Demand => ({ ...all, slot });
 }
 
@@ -127,7 +128,11 @@ export function slotSuite(createStore: () => Store, sequences: number): void {
       const of = slots();
       const decided = Array.from({ length: 50 }, (_, id) => decide([of(id + 1)]));
       const admitted = (await Promise.all(decided)).filter((each) => each.admitted);
-      expect(admitted).toHaveLength(LIMIT);
+      expect(admitted).toHaveLength(3);
+    });
+
+    it("agree with a model in every order in which three requests take, renew and return them", async () => {
+      for (const steps of drawn(ORDERS).slice(0, runs(10 * sequences))) await compare(store, steps);
     });
 
     it("agree with a model in random sequences", () =>
@@ -149,9 +154,33 @@ const SEQUENCE = fc.array(
   { minLength: 8, maxLength: 30 },
 );
 
+const LIFE = ["take", "renew", "free"] as const;
+
+/** Every order of the lives of three requests, and every moment at which the slots taken until then expire. */
+const ORDERS: readonly Step[][] = ordersOf([0, 0, 0]).flatMap((order) =>
+  [...order.keys(), order.length].map((at) =>
+    order.map((step, index) => ({ ...step, passMs: index === at ? MINUTE : 1 })),
+  ),
+);
+
+/** @param done the number of steps that each request has done */
+function ordersOf(done: readonly number[]): Omit<Step, "passMs">[][] {
+  const orders = done.flatMap((steps, place) => {
+    const kind = LIFE[steps];
+    if (!kind) return [];
+    const after = ordersOf(done.map((each, index) => (index === place ? each + 1 : each)));
+    return after.map((rest) => [{ kind, place, client: 0 }, ...rest]);
+  });
+  return orders.length > 0 ? orders : [[]];
+}
+
 async function compare(store: Store, steps: readonly Step[]): Promise<void> {
   const clients = [0, 1, 2].map(() => {
-    return { of: slots(), open: new Map<number, number>(), ids: new Map<number, number>() };
+    return {
+      of: slots(crypto.randomUUID(), LIMIT),
+      open: new Map<number, number>(),
+      ids: new Map<number, number>(),
+    };
   });
   let now = NOW;
   for (const [step, { kind, place, client, passMs }] of steps.entries()) {

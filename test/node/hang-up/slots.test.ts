@@ -231,6 +231,30 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
     await expectAllFree(headers);
   });
 
+  it.runIf(store === "upstash")(
+    "of an isolate that was killed expire after maxDuration",
+    async () => {
+      const rules = [{ name: "model", ...RULE, maxDuration: "2s" }] as const;
+      const config = { store, rules, prefix: `slots-${randomUUID()}` } as const;
+      const start = () => startWorker({ config, vars: servers.varsFor(store) });
+      const [killed, other] = [await start(), await start()];
+      const headers = newClient();
+      const { state, answer } = holdResponses("/killed");
+      const requests = Array.from({ length: LIMIT }, () =>
+        open(killed.url, "/killed", { headers }),
+      );
+      for (const request of requests) request.on("error", () => {}).end();
+      await vi.waitFor(() => expect(state.open).toBe(LIMIT), PATIENCE);
+      expect((await send(other.url, "/", { headers })).status).toBe(429);
+      await killed.stop();
+      await vi.waitFor(async () => {
+        expect((await send(other.url, "/", { headers })).status).toBe(200);
+      }, PATIENCE);
+      answer();
+      await other.stop();
+    },
+  );
+
   it("are held by calls of a service until their release", async () => {
     const take = async (path: string) => JSON.parse(`${(await send(program.url, path)).body}`);
     const key = randomUUID();
