@@ -4,7 +4,6 @@ import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { quotasResponse, tooManyReadsResponse } from "./http/quotas-response.ts";
 import { undecidedResponse } from "./http/responses.ts";
-import type { ClientState } from "./limiter/clients.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import type { LiveOverrides } from "./overrides/live-overrides.ts";
 import { canonicalRequest, placeOf } from "./request/canonical-request.ts";
@@ -19,6 +18,8 @@ import { createMemoryStore } from "./stores/memory-store.ts";
 /** The number of answers that an isolate gives to one address in a minute. Each answer takes a call to the store. */
 const MAX_READS = 60;
 const MINUTE_MS = 60_000;
+/** The maximum number of rules that an answer shows. */
+const MAX_RULES = 100;
 
 interface QuotaPageOptions {
   readonly config: Config;
@@ -30,21 +31,21 @@ interface QuotaPageOptions {
 
 /**
  * Answers `quotaPath` with the caller's own quotas, and charges nothing. It shows the rules that would count a request
- * of this caller to any path with any method. It does not show rules in shadow mode, and rules whose clients depend on
- * the path or the method.
+ * of this caller to any path with any method and query. It does not show rules in shadow mode, rules whose clients
+ * depend on the path, the method or the query, and rules with shards, because one read would take a call for each.
  */
 export class QuotaPage {
   readonly #options: QuotaPageOptions;
   readonly #match: Matcher;
   readonly #path: string;
-  readonly #reads = createMemoryStore(4096);
+  readonly #reads = createMemoryStore();
 
   /** @param path the field `quotaPath` of the configuration */
   constructor(path: string, options: QuotaPageOptions) {
     const { config } = options;
     this.#options = options;
     this.#path = canonicalPath(path, config.caseSensitivePaths).path;
-    const rules = config.rules.filter(isForEveryPath).map(withoutPlace);
+    const rules = config.rules.filter(isForEveryPath).slice(0, MAX_RULES).map(withoutPlace);
     this.#match = createMatcher(rules, config.caseSensitivePaths);
   }
 
@@ -59,7 +60,7 @@ export class QuotaPage {
     try {
       if (!(await this.#mayRead(request))) return tooManyReadsResponse(request);
       const appliedRules = await this.#appliedRules(request, context);
-      const states: ClientState[] = await limiter.clients.read(appliedRules);
+      const states = await limiter.clients.readOwn(appliedRules);
       return quotasResponse(request, states, config.headers);
     } catch {
       return undecidedResponse(request);
@@ -70,7 +71,8 @@ export class QuotaPage {
     const identity = clientAddress(headers, this.#options.config.ipv6Prefix);
     const limits = { limit: MAX_READS, ceiling: MAX_READS, windowMs: MINUTE_MS, offsetMs: 0 };
     const [answer] = this.#reads.decide([[{ key: identity, identity, cost: 1, ...limits }]]);
-    return (await answer)?.admitted === true;
+    // If the memory is full, the caller is not counted and gets no answer.
+    return (await answer?.catch(() => undefined))?.admitted === true;
   }
 
   async #appliedRules(request: Request, context: CustomContext) {
@@ -92,16 +94,18 @@ export class QuotaPage {
   }
 }
 
-function isForEveryPath({ key, tiers }: Rule): boolean {
-  const isPlace = (each: KeyExpression) =>
-    each.flat().some(({ kind }) => kind === "param" || kind === "path" || kind === "method");
-  return !isPlace(key) && !(tiers && isPlace(tiers.by));
+function isForEveryPath({ key, tiers, shards }: Rule): boolean {
+  const isPlace = (each: KeyExpression) => each.flat().some(({ kind }) => PLACES.includes(kind));
+  return shards === 1 && !isPlace(key) && !(tiers && isPlace(tiers.by));
 }
 
-/** Returns the rule without its conditions on the path and the method, and with a cost that calls no function. */
+/** The kinds of key that depend on what a request asks for. */
+const PLACES: readonly string[] = ["param", "path", "method", "query"];
+
+/** Returns the rule without its conditions on what is asked for, and with a cost that calls no function. */
 function withoutPlace({ match, ...rule }: Rule): Rule {
-  const { paths: _paths, methods: _methods, except, ...others } = match;
-  const isExceptPlace = except?.paths !== undefined || except?.methods !== undefined;
+  const { paths: _paths, methods: _methods, query: _query, except, ...others } = match;
+  const isExceptPlace = [except?.paths, except?.methods, except?.query].some((each) => each);
   return {
     ...rule,
     match: { ...others, ...(except && !isExceptPlace && { except }) },

@@ -1,5 +1,5 @@
 import type { Quota } from "../config/custom.ts";
-import type { ClientState } from "../limiter/clients.ts";
+import type { OwnState } from "../limiter/clients.ts";
 import {
   allowOrigin,
   appendQuotaHeaders,
@@ -8,25 +8,22 @@ import {
 } from "./response-headers.ts";
 import { problemResponse } from "./responses.ts";
 
+/** The maximum number of quotas in header fields, because clients and proxies accept only short fields. */
+const MAX_IN_HEADERS = 20;
+
 /** Returns the response with a client's own quotas, for `quotaPath`. docs/responses.md describes its fields. */
 export function quotasResponse(
   request: Request,
-  states: readonly ClientState[],
+  states: readonly OwnState[],
   style: HeaderStyle,
 ): Response {
-  const limits = states.flatMap(({ quotas, counters }) =>
-    quotas.map((quota) => {
-      const own = counters.filter(({ window }) => window.policy === quota.policy);
-      return limitOf(
-        quota,
-        own.reduce((sum, { tally }) => sum + tally.count, 0),
-      );
-    }),
+  const limits = states.flatMap(({ quotas, used }) =>
+    quotas.map((quota, index) => limitOf(quota, used[index] as number)),
   );
   const response = Response.json({ limits });
   response.headers.set("Cache-Control", "no-store");
   const quotas = states.flatMap((each) => each.quotas);
-  appendQuotaHeaders(response.headers, quotas, style);
+  if (quotas.length <= MAX_IN_HEADERS) appendQuotaHeaders(response.headers, quotas, style);
   return finish(request, response);
 }
 

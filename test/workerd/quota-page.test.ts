@@ -1,4 +1,4 @@
-import { createExecutionContext } from "cloudflare:test";
+import { createExecutionContext, env } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { weir } from "../../src/index.ts";
@@ -34,14 +34,18 @@ const RULES: ConfigInput["rules"] = [
 ];
 
 /** Creates a Worker. Returns functions that send it a request, and that read the caller's quotas. */
-function worker(rules: ConfigInput["rules"] = RULES, more: Partial<ConfigInput> = {}, env = {}) {
+function worker(
+  rules: ConfigInput["rules"] = RULES,
+  more: Partial<ConfigInput> = {},
+  bindings = {},
+) {
   const origin = vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("ok"));
   const config = { store: "memory", quotaPath: "/rate-limit", ...more } as const;
   const { fetch } = weir(defineConfig({ ...config, rules }));
   const send = (path: string, init: RequestInit = {}, client = "203.0.113.7") => {
     const headers = { "cf-connecting-ip": client, ...init.headers };
     const request = new Request(`https://api.example.com${path}`, { ...init, headers });
-    return fetch(request as never, env, createExecutionContext());
+    return fetch(request as never, bindings, createExecutionContext());
   };
   const read = async (init: RequestInit = {}, client?: string) => {
     const answer = await send("/rate-limit", init, client);
@@ -115,7 +119,10 @@ describe("quotaPath", () => {
       { name: "elsewhere", match: { hosts: ["other.example.com"] }, limit: 1, window: "1m" },
       { name: "each", match: { paths: ["/users/:id"] }, key: "param:id", limit: 1, window: "1m" },
       { name: "path", key: ["ip", "path"], limit: 1, window: "1m" },
+      { name: "asked", key: "query:q", limit: 1, window: "1m" },
+      { name: "shards", limit: 9, window: "1m", shards: 3 },
       { name: "exempt", exempt: { ips: ["203.0.113.7"] }, limit: 1, window: "1m" },
+      { name: "export", match: { query: { export: true } }, limit: 1, window: "1m" },
       { name: "mostly", match: { except: { paths: ["/health"] } }, limit: 1, window: "1m" },
       {
         name: "foreign",
@@ -124,9 +131,14 @@ describe("quotaPath", () => {
         window: "1m",
       },
     ]);
-    expect(await read()).toMatchObject([{ policy: "mostly" }, { policy: "foreign" }]);
+    expect(await read()).toMatchObject([
+      { policy: "export" },
+      { policy: "mostly" },
+      { policy: "foreign" },
+    ]);
     expect(await read({ headers: { "x-partner": "1", "x-inside": "1" } })).toMatchObject([
       { policy: "partners" },
+      { policy: "export" },
       { policy: "mostly" },
     ]);
     const { read: readInShadow } = worker(RULES, {}, { WEIR_MODE: "shadow" });
@@ -180,6 +192,51 @@ describe("quotaPath", () => {
     expect((await send("/rate-limit", {}, "203.0.113.8")).status).toBe(200);
     vi.setSystemTime(NOW + 60_000);
     expect((await send("/rate-limit")).status).toBe(200);
+  });
+
+  it("leaves the leases and the remembered denials of a shared counter alone", async () => {
+    const counters = env.COUNTERS as DurableObjectNamespace;
+    let calls = 0;
+    let isAway = false;
+    const counting = new Proxy(counters, {
+      get: (target, name) => {
+        if (name !== "getByName") return Reflect.get(target, name);
+        return (id: string) => {
+          calls += 1;
+          if (isAway) throw new Error("away");
+          return target.getByName(id);
+        };
+      },
+    });
+    const rules = [{ name: "all", key: "global", limit: 1000, window: "1h" }] as const;
+    const prefix = crypto.randomUUID();
+    const { send, read } = worker(
+      rules,
+      { store: "durable-object", prefix },
+      { COUNTERS: counting },
+    );
+    for (let sent = 0; sent < 60; sent++) await send("/");
+    const callsOf = async (action: () => Promise<unknown>) => {
+      const before = calls;
+      await action();
+      return calls - before;
+    };
+    isAway = true;
+    for (let at = 0; at < 3; at++) expect((await send("/rate-limit")).status).toBe(503);
+    isAway = false;
+    expect(await callsOf(() => send("/rate-limit", {}, "203.0.113.8"))).toBe(1);
+    expect(await callsOf(() => send("/"))).toBe(0);
+    expect(await read({}, "203.0.113.8")).toMatchObject([{ used: 61, remaining: 939 }]);
+  });
+
+  it("shows at most 100 rules, and no header fields for more than 20 quotas", async () => {
+    const rules = Array.from({ length: 150 }, (_, at) => {
+      return { name: `rule${at}`, match: { paths: [`/p${at}`] }, limit: 5, window: "1m" };
+    });
+    const { send } = worker(rules);
+    const answer = await send("/rate-limit");
+    expect(((await answer.json()) as { limits: unknown[] }).limits).toHaveLength(100);
+    expect(answer.headers.has("ratelimit")).toBe(false);
   });
 
   it("answers 503 if the store cannot be read", async () => {
