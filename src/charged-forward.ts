@@ -54,8 +54,8 @@ function callSettleFunctions(
   const teed = teeResponse(response, names.length, options);
   if (!teed) {
     const costs = new Map<string, FinalCost>(names.map((name) => [name, "no-response"]));
-    const relayed = options.awaitsEnd ? relaySocket(response) : { ...UNREAD, response };
-    return { ...relayed, costs: Promise.resolve(costs) };
+    const relayed = options.awaitsEnd && relaySocket(response);
+    return { ...UNREAD, response, ...relayed, costs: Promise.resolve(costs) };
   }
   const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
     const call = teed.started.then(() =>

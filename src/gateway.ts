@@ -64,7 +64,8 @@ export class Gateway {
   readonly #isOriginServer: boolean;
   /** Whether the deployment's mode lets every request pass, even a request that Weir cannot read. */
   readonly #neverDenies: boolean;
-  readonly #takesSlots: boolean;
+  /** The names of the rules under which a request may take a slot. */
+  readonly #slotRules: ReadonlySet<string>;
   readonly #quotaPage: QuotaPage | undefined;
 
   /** @param control undefined if the Worker has no control object */
@@ -82,10 +83,13 @@ export class Gateway {
       : async () => undefined;
     this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
     if (config.quotaPath !== undefined) {
-      const { overrides } = control ?? {};
-      const options = { config: this.#config, limiter, overrides, names: this.#names };
-      const page = { ...options, applyRules: this.#applyRules };
-      this.#quotaPage = new QuotaPage(config.quotaPath, page);
+      this.#quotaPage = new QuotaPage(config.quotaPath, {
+        config: this.#config,
+        limiter,
+        applyRules: this.#applyRules,
+        overrides: control?.overrides,
+        names: this.#names,
+      });
     }
     const forward = createForward(bindings);
     this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
@@ -94,7 +98,7 @@ export class Gateway {
     );
     this.#neverDenies = bindings.mode !== "enforce";
     this.#chargedForward = new ChargedForward(config, limiter);
-    this.#takesSlots = rules.some(hasConcurrent);
+    this.#slotRules = new Set(rules.filter(hasConcurrent).map(({ name }) => name));
   }
 
   /**
@@ -111,7 +115,7 @@ export class Gateway {
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    if (!this.#takesSlots) return this.#handle(request, context, send, routedPath);
+    if (this.#slotRules.size === 0) return this.#handle(request, context, send, routedPath);
     const { promise: handled, resolve } = Promise.withResolvers<void>();
     const keepAlive = () => waitUntil(handled);
     return this.#handle(request, context, send, routedPath, keepAlive).finally(resolve);
@@ -164,7 +168,7 @@ export class Gateway {
       const ownMatches = this.#match(canonical);
       const matches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
       if (matches.length === 0) return NO_RULES;
-      if (keepAlive && matches.some(({ rule }) => hasConcurrent(rule))) keepAlive();
+      if (keepAlive && matches.some(({ rule }) => this.#slotRules.has(rule.name))) keepAlive();
       const customCalls =
         (custom?.keys || custom?.costs) &&
         new CustomCalls({

@@ -2,8 +2,7 @@ import type { CustomContext } from "./config/custom.ts";
 import type { KeyExpression } from "./config/key.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
-import { quotasResponse, tooManyReadsResponse } from "./http/quotas-response.ts";
-import { undecidedResponse } from "./http/responses.ts";
+import { quotasResponse, tooManyReadsResponse, undecidedResponse } from "./http/responses.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import type { LiveOverrides } from "./overrides/live-overrides.ts";
 import { canonicalRequest, placeOf } from "./request/canonical-request.ts";
@@ -18,6 +17,8 @@ import { createMemoryStore } from "./stores/memory-store.ts";
 /** The number of answers that an isolate gives to one address in a minute. Each answer takes a call to the store. */
 const MAX_READS = 60;
 const MINUTE_MS = 60_000;
+/** The maximum number of addresses whose reads are counted. They take about 6 MB. */
+const MAX_ADDRESSES = 20_000;
 /** The maximum number of rules that an answer shows. */
 const MAX_RULES = 100;
 
@@ -38,7 +39,7 @@ export class QuotaPage {
   readonly #options: QuotaPageOptions;
   readonly #match: Matcher;
   readonly #path: string;
-  readonly #reads = createMemoryStore();
+  readonly #reads = createMemoryStore(MAX_ADDRESSES);
 
   /** @param path the field `quotaPath` of the configuration */
   constructor(path: string, options: QuotaPageOptions) {
@@ -99,10 +100,10 @@ function isForEveryPath({ key, tiers, shards }: Rule): boolean {
   return shards === 1 && !isPlace(key) && !(tiers && isPlace(tiers.by));
 }
 
-/** The kinds of key that depend on what a request asks for. */
+/** The kinds of key whose value is a part of the URL's path or query, or the method. */
 const PLACES: readonly string[] = ["param", "path", "method", "query"];
 
-/** Returns the rule without its conditions on what is asked for, and with a cost that calls no function. */
+/** Returns the rule without its conditions on the path, the method and the query, and with a cost of 1. */
 function withoutPlace({ match, ...rule }: Rule): Rule {
   const { paths: _paths, methods: _methods, query: _query, except, ...others } = match;
   const isExceptPlace = [except?.paths, except?.methods, except?.query].some((each) => each);

@@ -167,8 +167,8 @@ const UNCERTAIN = { isUncertain: true } as const;
 
 /**
  * Adds each counter's cost to its count, even if no quota is left, because a response may cost more than
- * the quota left. A negative cost refunds quota. A slot is renewed, or given back if the cost is negative. Counts stay from 0 to {@link MAX_COUNT}. Quota of an ended window is not
- * refunded (see {@link Adjustment.chargedIn}).
+ * the quota left. A negative cost refunds quota. Counts stay from 0 to {@link MAX_COUNT}. Quota of an ended window is not
+ * refunded (see {@link Adjustment.chargedIn}). A slot is renewed, or given back if the cost is negative.
  */
 export function adjustGroup(
   counters: readonly Adjustment[],

@@ -5,13 +5,11 @@ const CLOSE_MS = 10_000;
  * Passes the messages of a WebSocket on, in both directions, to learn when it closes. The runtime would otherwise
  * connect both sides without this Worker.
  *
- * @returns the response for the client, and a promise that resolves when the WebSocket has closed. Without a
- * WebSocket, it resolves at once
+ * @returns the response for the client, and a promise that resolves when the WebSocket has closed; undefined for a
+ * response without a WebSocket
  */
-export function relaySocket(response: Response) {
-  const { webSocket: origin, status, headers } = response;
-  const end = { isRead: () => true, cancel: () => {} };
-  if (!origin) return { response, ended: Promise.resolve(), ...end };
+export function relaySocket({ webSocket: origin, status, headers }: Response) {
+  if (!origin) return undefined;
   const { 0: forClient, 1: client } = new WebSocketPair();
   const ended = new Promise<void>((resolve) => {
     passOn(origin, client, resolve);
@@ -22,8 +20,7 @@ export function relaySocket(response: Response) {
     // A side that has closed may still receive messages, until the other side has closed too.
     socket.accept({ allowHalfOpen: true });
   }
-  const relayed = new Response(null, { status, headers, webSocket: forClient });
-  return { response: relayed, ended, ...end };
+  return { response: new Response(null, { status, headers, webSocket: forClient }), ended };
 }
 
 /**
@@ -47,7 +44,7 @@ function passOn(from: WebSocket, to: WebSocket, onEnd: () => void): void {
 /** Closes with a code that an endpoint may send (RFC 6455, section 7.4), and with a reason that is short enough. */
 function close(socket: WebSocket, code: number, reason: string): void {
   const isAllowed = code >= 1000 && code <= 4999 && ![1004, 1005, 1006, 1015].includes(code);
-  if (attempt(() => (isAllowed ? socket.close(code, reason) : undefined)) && isAllowed) return;
+  if (isAllowed && attempt(() => socket.close(code, reason))) return;
   attempt(() => (code === 1005 ? socket.close() : socket.close(code === 1006 ? 1011 : 1002)));
 }
 

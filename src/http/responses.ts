@@ -1,6 +1,7 @@
 import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
 import { formatDuration } from "../config/window.ts";
+import type { OwnState } from "../limiter/clients.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
 import {
   allowOrigin,
@@ -147,6 +148,45 @@ export function undecidedResponse(request: Request): Response {
   });
   response.headers.set("Retry-After", String(OUTAGE_RETRY_SECONDS));
   return finish(request, response);
+}
+
+/** The maximum number of quotas in header fields, because clients and proxies accept only short fields. */
+const MAX_IN_HEADERS = 20;
+
+/** Returns the response with a client's own quotas, for `quotaPath`. docs/responses.md describes its fields. */
+export function quotasResponse(
+  request: Request,
+  states: readonly OwnState[],
+  style: HeaderStyle,
+): Response {
+  const limits = states.flatMap(({ quotas, used }) =>
+    quotas.map((quota, index) => limitOf(quota, used[index] as number)),
+  );
+  const response = Response.json({ limits });
+  response.headers.set("Cache-Control", "no-store");
+  const quotas = states.flatMap((each) => each.quotas);
+  if (quotas.length <= MAX_IN_HEADERS) appendQuotaHeaders(response.headers, quotas, style);
+  return finish(request, response);
+}
+
+function limitOf({ policy, limit, remaining, concurrent, ...quota }: Quota, used: number) {
+  const state = { policy, limit, used, remaining };
+  if (concurrent) return { ...state, concurrent };
+  const { windowMs, resetMs, violated, retryAfterMs } = quota;
+  return {
+    ...state,
+    window: toSeconds(windowMs),
+    reset: toSeconds(resetMs),
+    ...(violated && { retryAfter: toSeconds(retryAfterMs) }),
+  };
+}
+
+/** 429: the client has read its quotas too often. */
+export function tooManyReadsResponse(request: Request): Response {
+  const detail = "The quotas were read too often. Try again in a minute.";
+  const response = plainProblem(request, 429, "Too Many Requests", detail);
+  response.headers.set("Retry-After", "60");
+  return response;
 }
 
 /** 400: Weir cannot match rules without a valid host and path, so the request is not forwarded. */

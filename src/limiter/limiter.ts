@@ -131,6 +131,7 @@ export class Limiter {
   ): Promise<Decision> {
     const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
     const decision = await this.#decide(appliedRules, options, spentMs, slots);
+    if (slots === NO_SLOTS) return decision;
     // A rule in shadow mode whose client is identified later may still take a slot.
     const mayTakeLater = appliedRules.some((each) => each.pendingRules && mayTakeSlot(each));
     if (slots.isEmpty && !mayTakeLater) return decision;
@@ -319,6 +320,7 @@ export class Limiter {
     if (groups.length === 0) return [];
     const answers = this.#store.decide(groups, this.#now());
     if (this.#lostSlots.length > 0) this.#background(this.#returnLost(answers[0]));
+    if (slots === NO_SLOTS) return answers;
     for (const [at, group] of groups.entries()) {
       slots?.add(this.#store, group, answers[at] as Promise<Answer>);
     }
