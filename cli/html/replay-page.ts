@@ -434,7 +434,7 @@ interface CardOptions {
 
 /** The details of a rule that denied requests. */
 function ruleCard(rule: RuleReport, { id, rows, hasChart, stated }: CardOptions): Html {
-  const { mode, requests, denied, mostDenied, clientsDenied, worstWindows } = rule;
+  const { mode, requests, denied, mostDenied, clientsDenied, worstWindows, mostOpen } = rule;
   const name = shown(rule.name);
   const { tone, denied: deniedName } = MODES[mode] ?? MODES.enforce;
   const succeeded = ["Had succeeded", formatCountIfKnown(rule.deniedSucceeded)] as const;
@@ -445,6 +445,7 @@ function ruleCard(rule: RuleReport, { id, rows, hasChart, stated }: CardOptions)
     [deniedName, `${formatCount(denied)} (${formatPercent(denied, requests)})`],
     ...(stated.statuses ? [succeeded] : []),
     ["Clients over the limit", clientsOverLimit(rule)],
+    ...(mostOpen === undefined ? [] : [["Most open requests of a client", mostOpen] as const]),
   ] as const;
   const names = { context: `of the rule ${name}`, denied: deniedName, tone };
   const clients = mostDenied.slice(0, rows);

@@ -82,12 +82,21 @@ export function ipAt(record: LogRecord, path: FieldPath): string | undefined {
 const KNOWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   time: [
     ...["time", "timestamp", "ts", "@timestamp", "time_iso8601", "msec", "time_local"],
-    "EdgeStartTimestamp",
+    ...["EdgeStartTimestamp", "EventTimestampMs"],
   ],
-  method: ["request_method", "method", "request.method", "req.method", "ClientRequestMethod"],
+  end: ["EdgeEndTimestamp"],
+  duration: ["request_time", "duration"],
+  "duration-ms": [
+    ...["duration_ms", "durationMs", "latency_ms", "latencyMs", "response_time_ms"],
+    ...["responseTimeMs", "responseTime", "WallTimeMs", "OriginResponseDurationMs"],
+  ],
+  method: [
+    ...["request_method", "method", "request.method", "req.method", "ClientRequestMethod"],
+    "Event.Request.Method",
+  ],
   url: [
     ...["request_uri", "uri", "url", "path", "request.uri", "req.url"],
-    ...["ClientRequestURI", "ClientRequestPath"],
+    ...["ClientRequestURI", "ClientRequestPath", "Event.Request.URL"],
   ],
   query: ["query", "args"],
   request: ["request"],
@@ -96,7 +105,10 @@ const KNOWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
     ...["client_ip", "remote_addr", "ip", "request.client_ip", "request.remote_ip"],
     ...["req.remoteAddress", "ClientIP"],
   ],
-  status: ["status", "status_code", "res.statusCode", "EdgeResponseStatus"],
+  status: [
+    ...["status", "status_code", "res.statusCode", "EdgeResponseStatus"],
+    "Event.Response.Status",
+  ],
   country: ["country", "ClientCountry"],
   asn: ["asn", "ClientASN"],
   ja4: ["ja4", "JA4"],
@@ -191,6 +203,9 @@ export function fieldsOf(records: readonly LogRecord[], given: FieldMap): FieldM
       }
     }
   }
+  // Caddy writes seconds. Without its field `ts`, the unit is unknown: other programs write milliseconds.
+  const isCaddy = fields.get("time")?.join() === "ts";
+  if (fields.get("duration")?.join() === "duration" && !isCaddy) fields.delete("duration");
   // A given URL replaces a known request line, and a given request line replaces a known URL.
   if (given.has("url") || given.has("method")) fields.delete("request");
   if (given.has("request")) for (const fact of ["url", "method", "query"]) fields.delete(fact);

@@ -24,19 +24,32 @@ import { parseLogTime } from "./log-time.ts";
 /** A line with only the bracket of a list around all records. */
 const BRACKET = /^\s*[[\]]\s*$/;
 
+/** Facts that state how long a request took. */
+const OF_DURATION = ["end", "duration", "duration-ms"];
+
+/** Fields with the time at which a request began. Most programs write the time at which it ended. */
+const START_FIELD = /start|^EventTimestampMs$/i;
+
 type Paths = readonly (readonly [name: string, path: FieldPath])[];
 
 /** Parses lines that are JSON objects, each with the fields of one request. */
 export class RecordParser implements LineParser {
   readonly #fields: FieldMap;
   readonly #host: string | undefined;
+  readonly #withDurations: boolean;
+  readonly #timeIsStart: boolean;
   readonly #headers: Paths;
   readonly #responseHeaders: Paths;
 
-  /** @param host the host of requests whose records have no host */
-  constructor(fields: FieldMap, host: string | undefined) {
+  /**
+   * @param host the host of requests whose records have no host
+   * @param withDurations whether to read how long requests took
+   */
+  constructor(fields: FieldMap, host: string | undefined, withDurations = false) {
     this.#fields = fields;
     this.#host = host;
+    this.#withDurations = withDurations && OF_DURATION.some((fact) => fields.has(fact));
+    this.#timeIsStart = fields.has("end") || START_FIELD.test(fields.get("time")?.at(-1) ?? "");
     const named = (prefix: string): Paths =>
       [...fields]
         .filter(([fact]) => fact.startsWith(prefix))
@@ -58,8 +71,10 @@ export class RecordParser implements LineParser {
     const ip = ipPath && ipAt(record, ipPath);
     if (ipPath && ip === undefined) return `has no IP address in ${ipPath.join(".")}`;
     const status = numberAt(record, fields.get("status"));
+    const durationMs = this.#withDurations ? this.#durationOf(record, at) : undefined;
     return {
-      at,
+      at: this.#timeIsStart ? at : at - (durationMs ?? 0),
+      durationMs,
       method: request.method,
       target: request.target,
       host: hostName(textAt(record, fields.get("host")) ?? "") ?? request.host ?? this.#host,
@@ -70,6 +85,17 @@ export class RecordParser implements LineParser {
       cf: clientFacts(record, fields),
       length: line.length,
     };
+  }
+
+  /** @returns milliseconds; undefined if the record states no duration, or one longer than the time since 1970 */
+  #durationOf(record: LogRecord, at: number): number | undefined {
+    const fields = this.#fields;
+    const end = fields.get("end");
+    return [
+      end ? parseLogTime(valueAt(record, end)) - at : Number.NaN,
+      numberAt(record, fields.get("duration-ms")) ?? Number.NaN,
+      (numberAt(record, fields.get("duration")) ?? Number.NaN) * 1000,
+    ].find((ms) => ms >= 0 && ms <= at);
   }
 
   /** Returns undefined for a record of another kind, such as a message of the program that wrote the log. */
@@ -91,6 +117,8 @@ export class RecordParser implements LineParser {
 
   facts(first: readonly LogRequest[]): LogFacts {
     const facts = new Set(this.#fields.keys());
+    for (const fact of OF_DURATION) facts.delete(fact);
+    if (this.#withDurations) facts.add("duration");
     if (this.#host !== undefined || first.some(({ host }) => host !== undefined)) facts.add("host");
     return facts;
   }

@@ -114,6 +114,7 @@ export interface FileOptions {
   readonly format: LogFormat | undefined;
   readonly fields: FieldMap;
   readonly host: string | undefined;
+  readonly withDurations: boolean | undefined;
   /** Ends the reading, even during a wait for bytes. */
   readonly signal: AbortSignal | undefined;
 }
@@ -153,7 +154,7 @@ export async function openLogFile(name: string, options: FileOptions): Promise<L
 
 async function readStart(source: ByteSource, options: FileOptions): Promise<LogFile> {
   const { name, size } = source;
-  const { fields, host, signal } = options;
+  const { fields, host, withDurations, signal } = options;
   const head = await headOf(source, signal);
   const lines = linesOf(head);
   const isEmpty = lines.every((line) => line.trim() === "");
@@ -161,7 +162,7 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const format = options.format ?? recognised;
   if (format === undefined) throw unknownFormat(name, "a known format");
   const createReader = (counts: LogCounts) => {
-    const parser = createParser(format, lines, fields, host);
+    const parser = createParser(format, lines, fields, host, withDurations);
     const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
     return { parser, reader: new LineReader({ file: name, parser, counts, maxBytes }) };
   };

@@ -23,13 +23,15 @@ export function recogniseFormat(lines: readonly string[]): LogFormat | undefined
  * @param lines the first lines of the file
  * @param fields the fields that `--map` names
  * @param host the host of requests whose lines have no host
+ * @param withDurations whether to read how long requests took
  */
 export function createParser(
   format: LogFormat,
   lines: readonly string[],
   fields: FieldMap,
   host: string | undefined,
+  withDurations = false,
 ): LineParser {
   if (format === "combined") return new AccessLineParser(host);
-  return new RecordParser(fieldsOf(recordsOf(lines), fields), host);
+  return new RecordParser(fieldsOf(recordsOf(lines), fields), host, withDurations);
 }

@@ -7,6 +7,8 @@ import { parseAddress } from "../../src/config/address.ts";
 export interface LogRequest {
   /** When the request arrived, in milliseconds since the Unix epoch. */
   readonly at: number;
+  /** How long the request was open. Only read if a rule needs it. */
+  readonly durationMs?: number | undefined;
   /** As logged, such as `GET`. */
   readonly method: string;
   /** The path with its query, as logged. Begins with a slash. */
@@ -41,8 +43,8 @@ export interface LogClientFacts {
 }
 
 /**
- * The facts that the lines of a log can state, by the names of `--map`: `ip`, `host`, `status`, `country`, `asn`,
- * `ja4`, `bot`, `header:NAME`, `response-header:NAME`. A fact that is not listed is unknown in every line. If a line
+ * The facts that the lines of a log can state, by the names of `--map`: `ip`, `host`, `status`, `duration`, `country`,
+ * `asn`, `ja4`, `bot`, `header:NAME`, `response-header:NAME`. A fact that is not listed is unknown in every line. If a line
  * lacks a listed fact, the request did not have the fact.
  */
 export type LogFacts = ReadonlySet<string>;

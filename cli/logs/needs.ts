@@ -81,7 +81,9 @@ export function unmetNeedsOf(rule: Rule, facts: LogFacts): UnmetNeed[] {
   if (rule.for === "programs") return [PROGRAMS_ONLY];
   const { match, key, tiers, count, cost } = rule;
   const windows = [rule.windows, ...(tiers?.windows.values() ?? [])].flat();
-  if (windows.every(({ concurrent }) => concurrent)) return [CONCURRENT_ONLY];
+  if (!facts.has("duration") && windows.every(({ concurrent }) => concurrent)) {
+    return [CONCURRENT_ONLY];
+  }
   const needs = [
     ...conditionNeeds(match, "match"),
     ...(match.except ? conditionNeeds(match.except, "match.except") : []),
@@ -116,7 +118,8 @@ const PROGRAMS_ONLY: UnmetNeed = {
 
 const CONCURRENT_ONLY: UnmetNeed = {
   code: "concurrent-left-out",
-  reason: "Its only limit is `concurrent`, and a log does not show how long requests are open.",
+  reason: "Its only limit is `concurrent`, and the log does not state how long requests took.",
+  cure: "--map duration=FIELD (for JSON lines)",
   canBeAbsent: false,
 };
 
@@ -209,6 +212,11 @@ export function preflightNote(number: number): ReportNote {
 export function withoutAddressNote({ name }: Rule, number: number): ReportNote {
   const text = `${requestsHave(number)} no valid client address in the log. The rule "${name}" does not count such requests.`;
   return { code: "address-not-logged", rule: name, text };
+}
+
+export function withoutDurationNote(number: number): ReportNote {
+  const text = `${requestsHave(number)} no duration in the log. For \`concurrent\`, they end at once.`;
+  return { code: "duration-not-logged", text };
 }
 
 function requestsHave(number: number): string {

@@ -36,6 +36,8 @@ export interface LogOptions {
 export interface OpenOptions extends LogOptions {
   /** Paths of files; `-` is the standard input. */
   readonly files: readonly string[];
+  /** Whether to read how long requests took. Each request is then at its start, also if the log states its end. */
+  readonly withDurations?: boolean | undefined;
   /** Ends the reading, even during a wait for lines. The batches then end with the requests that have been read. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -58,12 +60,13 @@ export interface Logs {
  *   field of `map`, or if the signal is aborted before the first line
  */
 export async function openLogs(options: OpenOptions): Promise<Logs> {
-  const { format, host, signal, map = [] } = options;
+  const { format, host, withDurations, signal, map = [] } = options;
   const fields = fieldMap(map);
   const files = await openFiles(options, {
     format,
     fields,
     host: host && hostName(host),
+    withDurations,
     signal,
   });
   const counts = new LogCounts();

@@ -1,6 +1,5 @@
-import { type Rule, withoutConcurrent } from "../../src/config/rule.ts";
+import { hasConcurrent, type Rule, withoutConcurrent } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { allWindowsOf } from "../../src/limiter/counters.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import {
   cureText,
@@ -33,9 +32,9 @@ export function chooseRules(
     const needs = unmetNeedsOf(rule, facts);
     const isChosen = needs.every(({ canBeAbsent }) => missingAsAbsent && canBeAbsent);
     if (isChosen) {
-      chosen.push(withoutConcurrent(rule));
+      chosen.push(facts.has("duration") ? rule : withoutConcurrent(rule));
       notes.push(...needs.map((need) => absentNote(rule, need)));
-      notes.push(...exemptionNotes(rule, facts), ...assumptionsAbout(rule));
+      notes.push(...exemptionNotes(rule, facts), ...assumptionsAbout(rule, facts));
       continue;
     }
     const reasons = needs.map(reasonOf);
@@ -75,11 +74,11 @@ function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
   return notes;
 }
 
-function assumptionsAbout(rule: Rule): ReportNote[] {
+function assumptionsAbout(rule: Rule, facts: LogFacts): ReportNote[] {
   const { name, spread, shards } = rule;
   const notes: ReportNote[] = [];
-  if (allWindowsOf(rule).some(({ concurrent }) => concurrent)) {
-    const text = `The rule "${name}" is replayed without concurrent: a log does not show how long requests are open.`;
+  if (hasConcurrent(rule) && !facts.has("duration")) {
+    const text = `The rule "${name}" is replayed without concurrent: the log does not state how long requests took. For JSON lines, add --map duration=FIELD.`;
     notes.push({ code: "concurrent-left-out", rule: name, text });
   }
   if (spread) {

@@ -1,11 +1,14 @@
+import { hasConcurrent } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { adjustGroup, decideGroup } from "../../src/engine/fixed-window.ts";
+import { countsSlots } from "../../src/engine/slots.ts";
 import { certainTalliesOf } from "../../src/limiter/blocked.ts";
 import { countersOf, dependsOnResponse } from "../../src/limiter/counters.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
-import type { ReportNote } from "../logs/needs.ts";
+import { type ReportNote, withoutDurationNote } from "../logs/needs.ts";
 import { chooseRules, type RuleChoice, replayedRuleOf } from "./choose-rules.ts";
 import {
+  type AppliedClient,
   added,
   type ClientGroup,
   type GroupAnswer,
@@ -38,6 +41,9 @@ export class ReplayEngine {
   readonly #prefix: string;
   readonly #usage: UsageMeter;
   readonly #dependOnResponse: boolean;
+  readonly #countSlots: boolean;
+  /** The number of requests that take a slot for an unknown time. */
+  #withoutDuration = 0;
 
   /**
    * @param missingAsAbsent whether values that the log lacks are absent; otherwise, rules that need them are left out
@@ -53,11 +59,14 @@ export class ReplayEngine {
     this.#prefix = config.prefix;
     this.#usage = new UsageMeter(config);
     this.#dependOnResponse = rules.some(dependsOnResponse);
+    this.#countSlots = rules.some(hasConcurrent);
   }
 
   /** The assumptions and omissions. Some notes appear only after the requests that cause them. */
   get notes(): ReportNote[] {
-    return [...this.#notes, ...this.applier.rules.notes()];
+    const notes = [...this.#notes, ...this.applier.rules.notes()];
+    if (this.#withoutDuration > 0) notes.push(withoutDurationNote(this.#withoutDuration));
+    return notes;
   }
 
   get usage(): StoreUsage {
@@ -70,7 +79,10 @@ export class ReplayEngine {
     if (!applied) return { request, outcome: "undecided", verdicts: [] };
     if (applied.length === 0) return { request, outcome: "unmatched", verdicts: [] };
     const groups = groupsOf(applied);
-    const answers = this.#answersOf(groups, request.at);
+    const answers = this.#answersOf(groups, request);
+    if (this.#countSlots && request.durationMs === undefined && applied.some(takesSlot)) {
+      this.#withoutDuration++;
+    }
     const replayed = replayedRequestOf(request, groups, answers);
     if (this.#dependOnResponse && replayed.outcome === "allowed") {
       this.#chargeResponse(request, groups, answers);
@@ -79,28 +91,40 @@ export class ReplayEngine {
   }
 
   /** Decides the groups with at most one call, as the Worker's limiter does. */
-  #answersOf(groups: readonly ClientGroup[], now: number): readonly GroupAnswer[] {
+  #answersOf(
+    groups: readonly ClientGroup[],
+    { at: now, durationMs = 0 }: LogRequest,
+  ): readonly GroupAnswer[] {
     const certain = certainDenialOf(groups, now);
     let isDenied = certain !== undefined;
+    let openMs = isDenied ? 0 : durationMs;
     let answers: GroupAnswer[] = NONE;
     for (const group of groups) {
       const isFirst = answers.length === 0;
       const isSkipped = isDenied && group[0]?.rule.mode === "mark";
       const answer =
-        isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decideGroup(group, now);
+        isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decideGroup(group, now, openMs);
       if (isFirst && !answer.admitted) isDenied = isEnforcedGroup(group);
+      if (isDenied) openMs = 0;
       answers = added(answers, answer);
     }
     if (certain) {
       const isCalled = (_: unknown, index: number) => groups[index]?.[0]?.rule.mode === "shadow";
       this.#usage.addClients(groups.filter(isCalled), answers.filter(isCalled));
-    } else this.#usage.addClients(groups, answers);
+    } else {
+      this.#usage.addClients(groups, answers);
+      if (this.#countSlots) this.#usage.addSlots(groups, answers, openMs);
+    }
     return answers;
   }
 
-  #decideGroup(group: ClientGroup, now: number): GroupAnswer {
+  /** @param openMs how long the request is open if the group is admitted */
+  #decideGroup(group: ClientGroup, now: number, openMs: number): GroupAnswer {
     if (arePlain(group)) return decidePlain(group, now);
-    const counters = countersOf(keyedCountersOf(group));
+    // A slot expires when its request ends, so nothing has to give it back.
+    const counters = countersOf(keyedCountersOf(group)).map((counter) =>
+      countsSlots(counter) ? { ...counter, windowMs: openMs } : counter,
+    );
     const { verdict, writes } = decideGroup(counters, now, (key) => this.rows.read(key, now));
     this.rows.write(writes, now);
     return verdict;
@@ -118,6 +142,10 @@ export class ReplayEngine {
       this.#usage.addAdjustment(counters, tallies);
     }
   }
+}
+
+function takesSlot({ ruleCounters }: AppliedClient): boolean {
+  return ruleCounters.some(({ counter }) => countsSlots(counter));
 }
 
 const EXACT_CALLS: ReportNote = {

@@ -1,5 +1,6 @@
 import type { Mode, Rule } from "../../src/config/rule.ts";
 import { type Adjustment, type Windows, windowAt, windowStart } from "../../src/engine/counter.ts";
+import { countsSlots } from "../../src/engine/slots.ts";
 import {
   chargedCountersOf,
   costOfHead,
@@ -7,7 +8,7 @@ import {
   responseChargesOf,
   withCause,
 } from "../../src/limiter/cost.ts";
-import { countersOf, type RuleCounter } from "../../src/limiter/counters.ts";
+import { countersOf, quotaCounters, type RuleCounter } from "../../src/limiter/counters.ts";
 import { exceeds, verdictsOf } from "../../src/limiter/decision.ts";
 import type { AppliedRule } from "../../src/request/rule-applier.ts";
 import type { Answer } from "../../src/stores/store.ts";
@@ -31,11 +32,14 @@ export interface RuleVerdict {
   /**
    * The start of the first window that denied, or of the rule's first window; milliseconds since the Unix epoch. With
    * `start: "spread"`, each client's windows start at another time. This field then has the start without that offset.
+   * `concurrent` has no windows, so minutes take their place.
    */
   readonly windowStart: number;
   readonly windowEnd: number;
   /** The policy of this window, such as `search/1m`. */
   readonly policy: string;
+  /** The number of the client's open requests, with this one if it was admitted; undefined without `concurrent`. */
+  readonly open?: number | undefined;
   /** The client. Under a plain rule, many requests share this object. */
   readonly counted: CountedClient;
 }
@@ -138,7 +142,8 @@ function verdictOf(
   const { index: rule, text: client, ruleCounters } = counted;
   const denying = answer.admitted ? -1 : denyingPosition(ruleCounters, answer, first);
   const { counter, window } = ruleCounters[Math.max(0, denying)] as RuleCounter;
-  const windows: Windows = counted.rule.spread ? { ...counter, offsetMs: 0 } : counter;
+  const spread: Windows = counted.rule.spread ? { ...counter, offsetMs: 0 } : counter;
+  const windows = countsSlots(counter) ? MINUTES : spread;
   const { index, endsAt: windowEnd } = windowAt(now, windows);
   return {
     rule,
@@ -147,8 +152,21 @@ function verdictOf(
     windowStart: windowStart(windows, index),
     windowEnd,
     policy: window.policy,
+    open: openRequests(ruleCounters, answer, first),
     counted,
   };
+}
+
+const MINUTES: Windows = { windowMs: 60_000, offsetMs: 0 };
+
+function openRequests(
+  ruleCounters: readonly RuleCounter[],
+  { tallies }: GroupAnswer,
+  first: number,
+): number | undefined {
+  const last = ruleCounters.length - 1;
+  const counter = ruleCounters[last]?.counter;
+  return counter && countsSlots(counter) ? tallies[first + last]?.count : undefined;
 }
 
 /** Returns the position of the first counter of a rule that has denied its group; -1 if none has. */
@@ -184,7 +202,9 @@ export function responseCountersOf(
   const isShadow = ({ verdict }: (typeof charges)[number]) =>
     verdict.appliedRule.rule.mode === "shadow";
   return [charges.filter((each) => !isShadow(each)), charges.filter(isShadow)]
-    .map((each) => countersOf(each.flatMap((charge) => chargedCountersOf(charge, prefix))))
+    .map((each) =>
+      countersOf(quotaCounters(each.flatMap((charge) => chargedCountersOf(charge, prefix)))),
+    )
     .filter((counters) => counters.length > 0);
 }
 

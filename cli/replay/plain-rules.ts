@@ -15,12 +15,14 @@ import { type AppliedClient, added, type GroupAnswer, NONE } from "./groups.ts";
 
 /**
  * Whether a rule is plain. A rule with tiers is not, because a client that changes its tier keeps its counts if the
- * windows are equal. Nor is a rule with a limit of 0, which denies without a call to the store.
+ * windows are equal. Nor is a rule with a limit of 0, which denies without a call to the store, or with `concurrent`.
  */
 export function isPlainRule(rule: Rule): boolean {
   const { ban, cost, shards, spread, tiers, windows } = rule;
   const hasConstantCost = typeof cost === "number" && !dependsOnResponse(rule);
-  const hasPlainWindows = windows.every((window) => window.limit > 0 && !rollsOver(window));
+  const hasPlainWindows = windows.every(
+    (window) => window.limit > 0 && !rollsOver(window) && !window.concurrent,
+  );
   return hasConstantCost && hasPlainWindows && shards === 1 && !spread && !ban && !tiers;
 }
 

@@ -77,6 +77,8 @@ export interface TotalReport extends Counts {
  * denied them. The rule's key tells clients apart.
  */
 export interface RuleReport extends Counts, ReplayedRule {
+  /** With `concurrent`: the highest number of open requests that any one client had. */
+  readonly mostOpen?: number | undefined;
   /** The windows with the most denied requests, over all clients; at most 10. */
   readonly worstWindows: readonly WorstWindow[];
   readonly mostDenied: readonly DeniedClient[];

@@ -136,7 +136,7 @@ export class LogRuleApplier {
     if (plain) return plain.get(identity) ?? plain.add(identity, clients.shown(), at);
     const context = { request, path, params, ipv6Prefix: this.#ipv6Prefix };
     const windows = rule.tiers ? windowsFor(rule, context) : rule.windows;
-    // Without `concurrent`, a client may have no limit.
+    // If `concurrent` is left out, a client may have no limit.
     if (windows.length === 0) return undefined;
     const cost = requestCostOf(rule, windows, request);
     const appliedRule = { rule, windows, identity, ...(cost !== undefined && { cost }) };

@@ -1,4 +1,5 @@
 import { formatCount } from "../../src/admin/format.ts";
+import { hasConcurrent } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { requireConfig } from "../load-config.ts";
@@ -186,8 +187,12 @@ export async function runReplay(
     config: await requireConfig(against, "--against"),
   };
   if (html !== undefined) await checkHtmlFile(html);
+  const rules = [given.config, ...(compared ? [compared.config] : [])].flatMap(
+    (each) => each.rules,
+  );
   return runOnLogs({
-    ...{ files, logOptions, quiet: options.quiet },
+    ...{ files, quiet: options.quiet },
+    logOptions: { ...logOptions, withDurations: rules.some(hasConcurrent) },
     async read(input) {
       const { facts } = input.logs;
       checkBounds(options, facts);

@@ -57,7 +57,9 @@ function countsOf(rule: RuleReport): string {
     rule.mode === "enforce" ? "Over the limit" : `Over the limit (${rule.mode}: denies nothing)`;
   const succeeded =
     rule.denied > 0 ? `. Had succeeded: ${formatCountIfKnown(rule.deniedSucceeded)}` : "";
-  return `${verb}: ${rule.denied === 0 ? noneOf(rule) : deniedOf(rule)}${succeeded}.`;
+  const open =
+    rule.mostOpen === undefined ? "" : ` Most open requests of a client: ${rule.mostOpen}.`;
+  return `${verb}: ${rule.denied === 0 ? noneOf(rule) : deniedOf(rule)}${succeeded}.${open}`;
 }
 
 function chartOf({ start, stepSeconds, allowed, denied }: Timeline): string[] {

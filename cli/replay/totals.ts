@@ -255,6 +255,7 @@ class ComparisonTotals {
 
 interface RuleTotals {
   readonly rule: ReplayedRule;
+  mostOpen?: number;
   readonly totals: Totals;
   readonly windows: WorstWindows;
 }
@@ -300,12 +301,13 @@ export class ReplayTotals {
     const { ip } = request;
     let ofAddress: number | undefined;
     for (const verdict of verdicts) {
-      const { client, denied, counted } = verdict;
+      const { client, denied, counted, open } = verdict;
       const place = this.#clients.placeOf(client, counted);
       ofAddress = client === ip ? place : undefined;
-      const { totals, windows } = this.#rules[verdict.rule] as RuleTotals;
-      totals.add(request, denied, client, place, step);
-      windows.add(verdict);
+      const rule = this.#rules[verdict.rule] as RuleTotals;
+      rule.totals.add(request, denied, client, place, step);
+      rule.windows.add(verdict);
+      if (open !== undefined) rule.mostOpen = Math.max(rule.mostOpen ?? 0, open);
     }
     if (ip !== undefined) ofAddress ??= this.#clients.placeOf(ip);
     this.#all.add(request, isDenied, ip, ofAddress, step);
@@ -317,9 +319,10 @@ export class ReplayTotals {
     const { timeline, ...total } = this.#all.report();
     return {
       total: { ...total, unmatched: this.#unmatched },
-      rules: this.#rules.map(({ rule, totals, windows }) => ({
+      rules: this.#rules.map(({ rule, totals, windows, mostOpen }) => ({
         ...rule,
         ...totals.report(),
+        mostOpen,
         worstWindows: windows.top(),
       })),
       timeline,

@@ -1,6 +1,7 @@
 import { monthlyDollars, storeCost } from "../../src/admin/dashboard/cost.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { Adjustment, Tally } from "../../src/engine/counter.ts";
+import { countsSlots } from "../../src/engine/slots.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
 import { partsOf } from "../../src/stores/durable-object/object-calls.ts";
 import { type Group, isOptional } from "../../src/stores/store.ts";
@@ -9,7 +10,7 @@ import {
   commandsOfGroup,
   commandsPerCall,
 } from "../../src/stores/upstash/billed-commands.ts";
-import type { ClientGroup, GroupAnswer } from "./groups.ts";
+import { type ClientGroup, type GroupAnswer, keyedCountersOf } from "./groups.ts";
 import type { CostReport } from "./report.ts";
 
 /** The calls to the store that the replayed requests would have made. */
@@ -83,6 +84,27 @@ export class UsageMeter {
     this.#commands += this.#commandsPerCall;
     for (const [index, group] of countersIn().entries()) {
       this.#commands += commandsOfGroup(group, answers[index] as GroupAnswer);
+    }
+  }
+
+  /**
+   * Adds the slots of a decision, with the later calls that renew them and give them back.
+   *
+   * @param openMs how long the request is open
+   */
+  addSlots(groups: readonly ClientGroup[], answers: readonly GroupAnswer[], openMs: number): void {
+    const isUpstash = this.#store === "upstash";
+    for (const [index, group] of groups.entries()) {
+      const slots = countersOf(keyedCountersOf(group)).filter(countsSlots);
+      const { admitted, tallies } = answers[index] as GroupAnswer;
+      const [first] = slots;
+      if (!first || tallies.length === 0) continue;
+      if (isUpstash) this.#commands += slots.length * (admitted ? 2 : 1);
+      if (!admitted) continue;
+      // A slot is renewed after each half of its `maxDuration`.
+      const calls = 1 + Math.floor((2 * openMs) / first.windowMs);
+      this.#calls += calls * (this.#store === "durable-object" ? partsOf(slots).length : 1);
+      if (isUpstash) this.#commands += calls * (this.#commandsPerCall + 2 * slots.length);
     }
   }
 

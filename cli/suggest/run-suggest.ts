@@ -57,7 +57,7 @@ export function existingRule(
   if (windows.length === 0) {
     throw new CommandFailure(
       1,
-      `--rule: ${name} limits only open requests, and a log does not show how long requests are open. For limits with windows, add --window, such as --window 1m.`,
+      `--rule: ${name} limits only open requests, which are not counted here. For limits with windows, add --window, such as --window 1m.`,
     );
   }
   return { ...requestedRuleOf({ ...rule, windows }, config, undefined), file };

@@ -18,11 +18,7 @@ describe("--map", () => {
   });
 
   it.each([
-    [
-      "address",
-      "a",
-      /no fact "address"\. Allowed: time, method, .*header:NAME, response-header:NAME/,
-    ],
+    ["address", "a", /no fact "address"\. Allowed: time, end, .*header:NAME, response-header:NAME/],
     ["header:", "a", /no fact "header:"/],
     ["header:a b", "a", /no fact/],
     ["cookie:a", "a", /no fact/],

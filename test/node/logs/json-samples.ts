@@ -43,7 +43,7 @@ export const SAMPLES: readonly (readonly [program: string, record: object])[] = 
         headers: { "User-Agent": ["curl/8"], Cookie: ["REDACTED"] },
       },
       status: 200,
-      responseTime: 250,
+      duration: 0.25,
     },
   ],
   [

@@ -28,6 +28,22 @@ function parse(records: readonly object[]) {
   return { contents, facts: parser.facts(contents.filter((each) => typeof each === "object")) };
 }
 
+describe("Cloudflare's workers_trace_events", () => {
+  it("state the method, the URL and the status", () => {
+    const request = { RayID: "7e9a", Request: { URL: "https://example.com/a", Method: "GET" } };
+    const { contents } = parse([
+      {
+        Event: { ...request, Response: { Status: 404 } },
+        EventTimestampMs: AT,
+        EventType: "fetch",
+      },
+      { Event: { Cron: "* * * * *" }, EventTimestampMs: AT, EventType: "scheduled" },
+    ]);
+    const expected = { at: AT, method: "GET", host: "example.com", target: "/a", status: 404 };
+    expect(contents).toEqual([expect.objectContaining(expected), undefined]);
+  });
+});
+
 describe("Cloudflare's http_requests", () => {
   it("state the host, the country, the network, JA4 and bots, but not the length of the body", () => {
     const { contents, facts } = parse([RECORD]);
@@ -100,6 +116,19 @@ describe("Cloudflare's http_requests", () => {
       ...["header:accept", "header:cookie", "header:referer", "header:user-agent"],
       ...["header:x-api-key", "response-header:x-cost"],
     ]);
+  });
+
+  it.each([
+    [{ EdgeEndTimestamp: "2026-11-22T08:00:03Z", OriginResponseDurationMs: 90 }, 2000],
+    [{ EdgeEndTimestamp: "2026-11-22T08:00:01.350Z" }, 350],
+    [{ OriginResponseDurationMs: 90 }, 90],
+    [{ EdgeEndTimestamp: "", OriginResponseDurationMs: 90 }, 90],
+    [{ EdgeEndTimestamp: "2026-11-22T08:00:00Z" }, undefined],
+  ])("state how long a request took: %j", (fields, durationMs) => {
+    const line = JSON.stringify({ ...RECORD, ...fields });
+    const parser = createParser("json", [line], new Map(), undefined, true);
+    expect(parser.parse(line)).toMatchObject({ at: AT, durationMs });
+    expect(parser.facts([])).toContain("duration");
   });
 
   it("state only the fields that the job was set up to write", () => {

@@ -176,6 +176,42 @@ describe("JSON lines", () => {
     },
   );
 
+  it.each<[program: string, fields: object, startsMs: number, tookMs: number | undefined]>([
+    ["nginx", { msec: "1795334401.000", request_time: "0.250" }, -250, 250],
+    ["Caddy", { ts: AT / 1000, duration: 0.25 }, -250, 250],
+    ["pino", { time: AT, responseTime: 250 }, -250, 250],
+    ["Workers Trace Events", { EventTimestampMs: AT, WallTimeMs: 250 }, 0, 250],
+    ["no unit", { time: AT, duration: 250 }, 0, undefined],
+    ["no number", { time: AT, duration_ms: "-" }, 0, undefined],
+    ["a negative number", { time: AT, duration_ms: -1 }, 0, undefined],
+    ["more than the time since 1970", { time: AT, duration_ms: 1e300 }, 0, undefined],
+  ])("state how long a request took, and begin it at its start: %s", (_, fields, starts, took) => {
+    const line = JSON.stringify({ method: "GET", url: "/", ...fields });
+    for (const [withDurations, at, durationMs] of [
+      [true, AT + starts, took],
+      [false, AT, undefined],
+    ] as const) {
+      const parser = createParser("json", [line], new Map(), undefined, withDurations);
+      expect(parser.parse(line)).toMatchObject({ at, durationMs });
+    }
+  });
+
+  it.each([
+    [{ duration: "took" }, { took: 0.25, time: AT }, -250],
+    [{ "duration-ms": "took" }, { took: 250, time: AT }, -250],
+    [
+      { "duration-ms": "took", time: "began.start_time" },
+      { took: 250, began: { start_time: AT } },
+      0,
+    ],
+    [{ end: "done" }, { time: AT, done: AT + 250 }, 0],
+  ])("state how long a request took in the fields of --map %j", (map, fields, starts) => {
+    const line = JSON.stringify({ method: "GET", url: "/", ...fields });
+    const parser = createParser("json", [line], fieldMap(Object.entries(map)), undefined, true);
+    expect(parser.parse(line)).toMatchObject({ at: AT + starts, durationMs: 250 });
+    expect(parser.facts([])).toEqual(new Set(["time", "method", "url", "duration"]));
+  });
+
   it("may have a comma at the end, and names that objects have anyway", () => {
     const { parser } = parse([{ time: 1, method: "GET", url: "/" }], { ip: "constructor.name" });
     expect(parser.parse('{"time":1,"method":"GET","url":"/"},')).toContain("constructor.name");

@@ -79,10 +79,11 @@ describe("a rule that needs what the log does not state", () => {
     }
   });
 
-  it("is replayed without a limit for open requests", () => {
+  it("is replayed without a limit for open requests if the log has no durations", () => {
+    const facts: LogFacts = new Set([...COMBINED, "country"]);
     const limits = { DE: { concurrent: 1 } };
     for (const fields of [{}, { ban: "1h" }] as const) {
-      const engine = engineOf(configOf({ concurrent: 1, ...fields }), ALL);
+      const engine = engineOf(configOf({ concurrent: 1, ...fields }), facts);
       expect(engine.rules).toMatchObject([{ limits: "5 per 1m" }]);
       expect(engine.leftOut).toEqual([]);
       expect(engine.notes[0]).toMatchObject({ code: "concurrent-left-out", rule: "api" });
@@ -91,14 +92,14 @@ describe("a rule that needs what the log does not state", () => {
     }
     const only = { name: "api", concurrent: 1 };
     const tiers = { by: "country", limits: { DE: { limit: 1, window: "1m" } } } as const;
-    const tiered = engineOf({ rules: [{ ...only, tiers }] }, ALL);
+    const tiered = engineOf({ rules: [{ ...only, tiers }] }, facts);
     const requests = ["DE", "FR", "DE", "FR"].map((country) => logged(0, { cf: { country } }));
     const outcomes = decide(tiered, requests).map(({ outcome }) => outcome);
     expect(outcomes).toEqual(["allowed", "unmatched", "limited", "unmatched"]);
-    const leftOut = engineOf({ rules: [{ ...only, tiers: { by: "country", limits } }] }, ALL);
+    const leftOut = engineOf({ rules: [{ ...only, tiers: { by: "country", limits } }] }, facts);
     expect(leftOut.rules).toEqual([]);
     expect(leftOut.leftOut).toEqual([
-      { rule: "api", reason: expect.stringContaining("how long requests are open") },
+      { rule: "api", reason: expect.stringContaining("--map duration=FIELD") },
     ]);
     expect(leftOut.notes[0]).toMatchObject({ code: "concurrent-left-out", rule: "api" });
   });

@@ -13,6 +13,7 @@ async function usageOf(store: Store, rules: readonly RuleInput[], requests: numb
 }
 
 const limit = { limit: 1, window: "1h" } as const;
+const ONLY_OPEN = { limit: undefined, window: undefined, concurrent: 1 } as const;
 
 // The numbers of commands and calls are those of docs/cost.md.
 describe("the usage of a store", () => {
@@ -24,6 +25,8 @@ describe("the usage of a store", () => {
     ["shadow mode", { mode: "shadow" }, 3, 2],
     ["responses", { count: { status: [404] } }, 2 + 3, 2],
     ["shards", { limit: 2, shards: 2 }, 3],
+    ["concurrent, with the return of the slot", ONLY_OPEN, 6, 6],
+    ["concurrent in shadow mode", { ...ONLY_OPEN, mode: "shadow" }, 6],
   ])("is that of %s", async (_title, fields, ...commands) => {
     let before = { calls: 0, commands: 0 };
     const rule = { name: "a", ...limit, ...fields } as RuleInput;
@@ -75,6 +78,7 @@ describe("the usage of a store", () => {
     ],
     ["a charge after the response", [{ name: "a", ...limit, count: { status: [404] } }], 2, 1],
     ["shards", [{ name: "a", limit: 2, window: "1h", shards: 2 }], 1, 1],
+    ["the return of a slot", [{ name: "a", concurrent: 1 }], 2, 2],
   ])("is the calls to Durable Objects, with %s", async (_title, rules, first, second) => {
     const one = await usageOf("durable-object", rules, 1);
     const two = await usageOf("durable-object", rules, 2);

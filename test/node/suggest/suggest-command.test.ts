@@ -117,7 +117,7 @@ describe("weir suggest", () => {
     const { code, stderr } = await suggest(LOG, ...args, "login");
     expect({ code, stderr }).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("--rule: login limits only open requests, and a log"),
+      stderr: expect.stringContaining("--rule: login limits only open requests"),
     });
     const other = await suggestion(LOG, ...args, "login", "--window", "1m");
     expect(other.windows.map(({ window }) => window)).toEqual(["1m"]);
