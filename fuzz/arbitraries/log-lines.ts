@@ -141,6 +141,7 @@ const logpush = fc
   .record(
     {
       EdgeStartTimestamp: or(anyTime),
+      EdgeEndTimestamp: or(anyTime),
       ClientRequestMethod: or(method),
       ClientRequestHost: or(fc.constantFrom("example.com", "a b", "")),
       ClientRequestURI: or(path),

@@ -62,6 +62,7 @@ interface Scenario {
   /** The file. Each character is a byte. */
   readonly content: string;
   readonly isNamed: boolean;
+  readonly withDurations: boolean;
   readonly maxDelay: number;
 }
 
@@ -70,6 +71,7 @@ function scenario(format: LogFormat): fc.Arbitrary<Scenario> {
   return fc.record({
     content: lines.map((all) => all.join("\n")),
     isNamed: fc.boolean(),
+    withDurations: fc.boolean(),
     maxDelay: fc.constantFrom(0, 1000, 60_000, 86_400_000),
   });
 }
@@ -78,7 +80,7 @@ function scenario(format: LogFormat): fc.Arbitrary<Scenario> {
 async function checkFile(
   file: string,
   format: LogFormat,
-  { content, isNamed, maxDelay }: Scenario,
+  { content, isNamed, withDurations, maxDelay }: Scenario,
 ): Promise<number> {
   const expected = countLines(content);
   const from = Date.UTC(2026, 10, 22, 8, 0, 10);
@@ -87,6 +89,7 @@ async function checkFile(
     logs = await openLogs({
       files: [file],
       format: isNamed ? format : undefined,
+      withDurations,
       maxDelay,
       from,
     });
@@ -113,8 +116,11 @@ function countLines(content: string): number {
   return lines.filter((line: string) => line.trim() !== "").length;
 }
 
-function checkRequest({ at, method, target, ip, status, headers }: LogRequest): void {
+function checkRequest(request: LogRequest): void {
+  const { at, durationMs = 0, method, target, ip, status, headers } = request;
   if (!Number.isFinite(at)) throw new Error(`time ${at}`);
+  if (!(durationMs >= 0 && durationMs < Number.POSITIVE_INFINITY))
+    throw new Error(`${durationMs} ms`);
   if (!METHOD.test(method) || !target.startsWith("/")) throw new Error(`${method} ${target}`);
   if (ip !== undefined && parseAddress(ip)?.toString() !== ip) throw new Error(`address ${ip}`);
   if (status !== undefined && !(status >= 1 && status <= 999)) throw new Error(`status ${status}`);
