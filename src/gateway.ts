@@ -7,8 +7,9 @@ import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { denialResponse } from "./http/custom-denial.ts";
 import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
-import { withQuotaHeaders } from "./http/response-headers.ts";
+import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
 import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
+import { waits } from "./limiter/counters.ts";
 import {
   type Decision,
   type Limited,
@@ -64,8 +65,8 @@ export class Gateway {
   readonly #isOriginServer: boolean;
   /** Whether the deployment's mode lets every request pass, even a request that Weir cannot read. */
   readonly #neverDenies: boolean;
-  /** The names of the rules under which a request may take a slot. */
-  readonly #slotRules: ReadonlySet<string>;
+  /** The names of the rules under which a request may take a slot or wait. */
+  readonly #holdingRules: ReadonlySet<string>;
   readonly #quotaPage: QuotaPage | undefined;
 
   /** @param control undefined if the Worker has no control object */
@@ -98,12 +99,13 @@ export class Gateway {
     );
     this.#neverDenies = bindings.mode !== "enforce";
     this.#chargedForward = new ChargedForward(config, limiter);
-    this.#slotRules = new Set(rules.filter(hasConcurrent).map(({ name }) => name));
+    const holding = rules.filter((rule) => hasConcurrent(rule) || waits(rule));
+    this.#holdingRules = new Set(holding.map(({ name }) => name));
   }
 
   /**
-   * Answers a request with the origin's response, or with a response of Weir. If a request may take a slot, it runs
-   * to its end even if the client hangs up, because otherwise nobody would give the slot back.
+   * Answers a request with the origin's response, or with a response of Weir. If a request may take a slot or
+   * wait, it runs to its end even if the client hangs up, because otherwise nobody would give its slot or place back.
    *
    * @param context the second argument of the functions in `custom`
    * @param send replaces the configured origin
@@ -115,13 +117,13 @@ export class Gateway {
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    if (this.#slotRules.size === 0) return this.#handle(request, context, send, routedPath);
+    if (this.#holdingRules.size === 0) return this.#handle(request, context, send, routedPath);
     const { promise: handled, resolve } = Promise.withResolvers<void>();
     const keepAlive = () => waitUntil(handled);
     return this.#handle(request, context, send, routedPath, keepAlive).finally(resolve);
   }
 
-  /** @param keepAlive called before the request may take a slot */
+  /** @param keepAlive called before the request may take a slot or wait; undefined if no rule has slots or waits */
   async #handle(
     request: Request,
     context: CustomContext,
@@ -168,7 +170,7 @@ export class Gateway {
       const ownMatches = this.#match(canonical);
       const matches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
       if (matches.length === 0) return NO_RULES;
-      if (keepAlive && matches.some(({ rule }) => this.#slotRules.has(rule.name))) keepAlive();
+      if (keepAlive && matches.some(({ rule }) => this.#holdingRules.has(rule.name))) keepAlive();
       const customCalls =
         (custom?.keys || custom?.costs) &&
         new CustomCalls({
@@ -183,7 +185,7 @@ export class Gateway {
       let denial: Limited | undefined;
       // Both calls of the limiter must choose the same shard.
       const draw = Math.random();
-      const options = { random: () => draw };
+      const options = { random: () => draw, ...(keepAlive && { signal: request.signal }) };
       const applied = this.#applyRules(canonical, matches, customCalls, {
         onWait: (ms) => (waitedMs = ms),
         isDenied: (known) => {
@@ -202,7 +204,8 @@ export class Gateway {
       const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
       const decision = await this.#limiter.decide(appliedRules, options, timeSpent());
-      return { appliedRules, decision, tookMs: timeSpent() };
+      const tookMs = timeSpent() - (waitedMsOf(decision) ?? 0);
+      return { appliedRules, decision, tookMs };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.
       return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
@@ -216,10 +219,15 @@ export class Gateway {
     { appliedRules, decision, tookMs }: DecidedRequest,
     signal: AbortSignal,
   ): Promise<Response> {
-    const forward: ForwardWithQuotas = this.#config.tellsOrigin
+    const sendTold: ForwardWithQuotas = this.#config.tellsOrigin
       ? (admitted, quotas, use) =>
           send(withOriginHeaders(admitted, appliedRules, quotas), quotas, use)
       : send;
+    const waitedMs = waitedMsOf(decision);
+    const forward: ForwardWithQuotas =
+      waitedMs === undefined
+        ? sendTold
+        : async (...args) => withServerTiming(await sendTold(...args), waitedMs);
     if (!decision) return forward(request, NO_QUOTAS);
     switch (decision.outcome) {
       case "allowed": {
@@ -242,7 +250,10 @@ export class Gateway {
         return await response;
       }
       case "limited":
-        return denialResponse(request, decision, context, this.#config, logCustomResponseFailed);
+        return withServerTiming(
+          await denialResponse(request, decision, context, this.#config, logCustomResponseFailed),
+          waitedMs,
+        );
       case "undecided":
         return decision.open ? forward(request, NO_QUOTAS) : undecidedResponse(request);
       default:
@@ -255,4 +266,8 @@ export class Gateway {
     if (decision) logDecision(decision, this.#config.denialLog, request);
     this.#control?.record(appliedRules, decision, Date.now());
   }
+}
+
+function waitedMsOf(decision: Decision | undefined): number | undefined {
+  return decision && "waitedMs" in decision ? decision.waitedMs : undefined;
 }

@@ -20,6 +20,7 @@ import {
   isRecord,
   type LiteralUnion,
   oneOf,
+  parsed,
   type Refuse,
   textMatching,
 } from "./fields.ts";
@@ -38,6 +39,7 @@ import {
   checkLimitFields,
   Duration,
   type DurationInput,
+  durationUpTo,
   isWindowLength,
   type LimitFields,
   limitFields,
@@ -114,6 +116,15 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    * @default "5m"
    */
   readonly maxDuration?: DurationInput | undefined;
+  /**
+   * The longest time for which an HTTP request waits for its turn instead of being denied: for quota of a later window
+   * that `maxReserved` lets it reserve, or for a slot of `concurrent`. A request that can reserve no quota within this
+   * time is denied at once. Written like `window`, from 1 second to 1 minute. Needs `maxReserved` or `concurrent`.
+   *
+   * @default none: no request waits
+   * @example limit: 5, window: "1s", maxReserved: 10, wait: "2s"
+   */
+  readonly wait?: DurationInput | undefined;
   /**
    * The start of windows. `"epoch"`: windows begin at multiples of their length after the Unix epoch. Calendar
    * windows then begin at midnight: every day, on Mondays, on the first day of a month, or on 1 January. A time with
@@ -269,6 +280,9 @@ const DEFAULT_LOCAL_SHARE = 0.25;
 
 const DEFAULT_MAX_DURATION_SECONDS = 300;
 
+/** The maximum of `wait`, in seconds. Most clients and proxies give up soon after this time. */
+const MAX_WAIT_SECONDS = 60;
+
 /** The schema of each field of a rule. */
 export const ruleFields = {
   name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
@@ -276,6 +290,12 @@ export const ruleFields = {
   key: v.optional(KeySchema, "ip"),
   ...limitFields,
   maxDuration: v.optional(Duration),
+  wait: v.optional(
+    parsed<DurationInput, number>(
+      (value) => durationUpTo(MAX_WAIT_SECONDS, value),
+      faultText('"1s" to "60s", or a number of whole seconds from 1 to 60'),
+    ),
+  ),
   start: v.optional(StartSchema, "epoch"),
   timeZone: v.optional(TimeZone),
   shards: v.optional(integer(1, MAX_SHARDS), 1),
@@ -315,6 +335,7 @@ export const RuleSchema = v.pipe(
   checkOf(checkParams),
   checkOf(checkShards),
   checkOf(checkConcurrent),
+  checkOf(checkWait),
   checkOf(checkCost),
   checkOf(checkEffects),
   v.transform(toRule),
@@ -408,6 +429,8 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     localShare: fields.localShare ?? DEFAULT_LOCAL_SHARE,
     /** Whether an isolate may take quota in blocks and decide without a call to the store. */
     lease: fields.lease === "auto",
+    /** The longest time for which a request waits for its turn, in milliseconds; 0 if no request waits. */
+    waitMs: (fields.wait ?? 0) * 1000,
     /** The largest random delay that is added to Retry-After. */
     retryJitterMs: (fields.retryJitter ?? 0) * 1000,
     ...denial,
@@ -569,6 +592,23 @@ function checkConcurrent(rule: Fields, refuse: Refuse): void {
   }
 }
 
+/** Checks that there is something to wait for. */
+function checkWait(rule: Fields, refuse: Refuse): void {
+  const { wait, tiers, cost, count } = rule;
+  if (wait === undefined) return;
+  const ofTiers = isRecord(tiers) && isMap(tiers.limits) ? [...tiers.limits.values()] : [];
+  if ([rule, ...ofTiers].some((each) => isRecord(each) && each.concurrent !== undefined)) return;
+  if (limitsIn(rule).every(({ maxReserved = 0 }) => maxReserved === 0)) {
+    const text = "remove wait, or write maxReserved or concurrent: without them, no request waits";
+    refuse("needs", faultText(text), "wait");
+    return;
+  }
+  const isCharged = !isRecord(cost) || cost.before !== undefined;
+  if (isCharged && (!isRecord(count) || !Array.isArray(count.statuses) || count.reserve)) return;
+  const text = "remove wait: a charge that depends on the response reserves no quota before it";
+  refuse("conflict", faultText(text), "wait");
+}
+
 /**
  * Checks the charges of a cost before and after the response. A rule for programs needs no `settle`, because the
  * programs settle the reserve. If `count` has statuses, `cost` and `count` must both charge before the response, or
@@ -623,11 +663,11 @@ function checkEffects(rule: Fields, refuse: Refuse): void {
   }
   if (mode === "mark") {
     const because = faultText('a rule with mode: "mark" never denies a request');
-    refuseGiven(because, "ban", "retryJitter", "response", "onError", "localShare");
+    refuseGiven(because, "ban", "retryJitter", "response", "onError", "localShare", "wait");
   }
   if (rule.for !== "programs") return;
   const because = faultText('a rule with for: "programs" counts no HTTP request');
-  refuseGiven(because, "match", "exempt", "response", "retryJitter", "tellOrigin", "count");
+  refuseGiven(because, "match", "exempt", "response", "retryJitter", "tellOrigin", "count", "wait");
   if (!isRecord(cost)) return;
   if (typeof reserveIn(cost) !== "number") {
     refuse(

@@ -34,7 +34,8 @@ interface CounterState {
 function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   if (countsSlots(counter)) {
     const row = read(counter.key);
-    const count = openSlots(row, now).length;
+    // A slot that the request has taken already does not count against it.
+    const count = openSlots(row, now).filter(([id]) => id !== counter.slot).length;
     return { count, window: 0, resetMs: SLOT_RETRY_MS, banMs: 0, row };
   }
   const { index, endsAt } = windowAt(now, counter);

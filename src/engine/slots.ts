@@ -9,7 +9,7 @@ export const SLOT_RETRY_MS = 1000;
 /** A counter of slots. `slot` is the id of the slot that a request takes, renews or gives back; 0 for a read. */
 export type SlotCounter = Counter & { readonly slot: number };
 
-export function countsSlots(counter: Counter): counter is SlotCounter {
+export function countsSlots<Each extends Counter>(counter: Each): counter is Each & SlotCounter {
   return counter.slot !== undefined;
 }
 

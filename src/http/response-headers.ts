@@ -147,12 +147,28 @@ export function withQuotaHeaders(
   style: HeaderStyle,
 ): Response {
   if (quotas.length === 0 || style === "none") return response;
+  const copy = changeable(response);
+  if (!copy) return response;
+  exposeHeaders(request, copy.headers, appendQuotaHeaders(copy.headers, quotas, style));
+  return copy;
+}
+
+/**
+ * Returns a copy of a response that says how long the request has waited for its turn, in `Server-Timing`. Returns the
+ * same response if it has not waited, or if its headers cannot be changed.
+ */
+export function withServerTiming(response: Response, waitedMs: number | undefined): Response {
+  const copy = waitedMs === undefined ? undefined : changeable(response);
+  copy?.headers.append("Server-Timing", `weir-wait;dur=${waitedMs}`);
+  return copy ?? response;
+}
+
+/** Returns a copy of a response whose headers can be changed; undefined if there can be no copy. */
+function changeable(response: Response): Response | undefined {
   // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the status 0 of
   // `Response.error()`. With a WebSocket, the status may be below 200.
   const { status, webSocket } = response;
-  if (status > 599 || (status < 200 && !webSocket)) return response;
+  if (status > 599 || (status < 200 && !webSocket)) return undefined;
   // The headers of a fetched response are immutable, but the headers of a copy can be changed.
-  const copy = new Response(response.body, response);
-  exposeHeaders(request, copy.headers, appendQuotaHeaders(copy.headers, quotas, style));
-  return copy;
+  return new Response(response.body, response);
 }

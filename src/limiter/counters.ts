@@ -2,7 +2,7 @@ import type { Cost } from "../config/cost.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { formatWindow } from "../config/window.ts";
-import type { Demand } from "../engine/counter.ts";
+import { type Counter, type Demand, windowAt, windowStart } from "../engine/counter.ts";
 import { newSlotId } from "../engine/slots.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 
@@ -72,6 +72,17 @@ export interface DecideOptions {
    * @default false
    */
   readonly reserve?: boolean;
+  /**
+   * Aborted when the client hangs up. With a signal, the request may wait for its turn under rules with `wait`.
+   *
+   * @default undefined: the request does not wait
+   */
+  readonly signal?: AbortSignal;
+  /**
+   * The time from which the request may wait, in milliseconds since the Unix epoch. The limiter sets it. Under a rule
+   * with `wait`, the request may reserve quota of the windows that begin in this time.
+   */
+  readonly waitsFrom?: number;
   /**
    * Whether to decide without a charge.
    *
@@ -170,7 +181,6 @@ export function ruleCounterOf(
     shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
   const { windowMs } = window;
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
-  const reservable = options.reserve ? share(window.maxReserved) : 0;
   const rolls = rollsOver(window);
   const counter: { -readonly [Field in keyof Demand]: Demand[Field] } = {
     key: `${prefix}:${rule.name}:${labelOf(window)}:${counted}`,
@@ -179,8 +189,9 @@ export function ruleCounterOf(
     windowMs,
     offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
     cost: options.cost ?? cost ?? costBefore(rule.cost),
-    ceiling: capacity + reservable,
+    ceiling: capacity,
   };
+  if (options.reserve) counter.ceiling += share(window.maxReserved);
   // These fields are assigned one by one, because a spread takes more time. Most counters have at most one of these
   // fields.
   if (reach !== undefined) counter.reach = reach;
@@ -190,12 +201,42 @@ export function ruleCounterOf(
   if (rule.mode === "shadow") counter.shadow = true;
   if (rule.mode === "mark") counter.dependent = true;
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
+  else if (options.waitsFrom !== undefined && waits(rule) && window.maxReserved > 0) {
+    const reservable = share(window.maxReserved);
+    counter.ceiling += quotaUntil(
+      options.waitsFrom + rule.waitMs,
+      options.waitsFrom,
+      counter,
+      reservable,
+    );
+  }
   if (rule.ban) counter.ban = rule.ban;
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
   return shard === undefined
     ? { appliedRule, rule, window, capacity, counter }
     : { appliedRule, rule, window, capacity, counter, shard };
+}
+
+/** Whether requests may wait for their turn under a rule. */
+export function waits({ mode, waitMs }: Rule): boolean {
+  return waitMs > 0 && mode === "enforce";
+}
+
+/** Returns the counter for a decision after a wait, when fewer windows begin within `wait`. */
+export function afterWait(ruleCounter: RuleCounter, waitsFrom: number, now: number): RuleCounter {
+  const { rule, capacity, counter } = ruleCounter;
+  if (counter.ceiling === capacity) return ruleCounter;
+  const reservable = quotaUntil(waitsFrom + rule.waitMs, now, counter, counter.ceiling - capacity);
+  return { ...ruleCounter, counter: { ...counter, ceiling: capacity + reservable } };
+}
+
+/** Returns the quota of the windows that begin after `now` and not after `until`, at most `max`. */
+function quotaUntil(until: number, now: number, counter: Counter, max: number): number {
+  const { index } = windowAt(now, counter);
+  let windows = 0;
+  while (windowStart(counter, index + windows + 1) <= until) windows++;
+  return Math.min(max, windows * counter.limit);
 }
 
 /** Returns the counter of a client's open requests. A request takes one slot, whatever its cost in the windows is. */

@@ -132,15 +132,21 @@ function verdictOf(
   for (const [index, { counter: each }] of ruleCounters.entries()) {
     const tally = tallies[index];
     if (!tally) return verdict;
-    // If quota rolls over, the window of the charge can be later than the window at `now`.
-    const window = each.rollsOver
-      ? windowEndingNear(now + tally.resetMs, each)
-      : windowAt(now, each);
-    windows.push(tally.chargedIn ?? window.index);
+    windows.push(chargedWindowOf(each, tally, now));
   }
   const shards = shard === undefined ? undefined : windows.map(() => shard);
   verdict.reserve = { cost: counter.cost, windows, ...(shards && { shards }) };
   return verdict;
+}
+
+/** Returns the number of the window in which an admitted request was charged. */
+export function chargedWindowOf(counter: Demand, { resetMs, chargedIn }: Tally, now: number) {
+  if (chargedIn !== undefined) return chargedIn;
+  // If quota rolls over, the window of the charge can be later than the window at `now`.
+  const window = counter.rollsOver
+    ? windowEndingNear(now + resetMs, counter)
+    : windowAt(now, counter);
+  return window.index;
 }
 
 /**
@@ -168,6 +174,8 @@ interface DecidedFields {
   readonly verdicts: readonly RuleVerdict[];
   /** The store's failure, if this isolate decided alone (`onError: "local"`). */
   readonly storeFailure?: Undecided;
+  /** The time in milliseconds for which the request has waited for its turn. Missing if it has not waited. */
+  readonly waitedMs?: number;
   /**
    * Whether the enforced rules needed no call to the store, because this isolate decided from leases or from cached
    * denials.

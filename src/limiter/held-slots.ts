@@ -2,6 +2,7 @@ import type { Demand, UnusedQuota } from "../engine/counter.ts";
 import {
   type Answer,
   type Group,
+  isOptional,
   type Store,
   StoreError,
   type StoreFailure,
@@ -36,6 +37,8 @@ export interface SlotOptions {
   readonly background: (task: Promise<unknown>) => void;
   /** Gets the taken slots whose return has failed. */
   readonly onLost: (unused: readonly UnusedQuota[]) => void;
+  /** Offers taken slots to a request that waits for one. @returns whether this request returns them */
+  readonly handOver: (store: Store, unused: readonly UnusedQuota[]) => Promise<boolean>;
 }
 
 /** The slots that one request has taken, or may still take. */
@@ -111,12 +114,27 @@ export class HeldSlots {
     this.#groups.clear();
   }
 
+  /** Gives back the slots of the enforced rules. The request may take others. */
+  giveBack(): void {
+    for (const each of this.#groups) {
+      if (isOptional(each.counters)) continue;
+      this.#groups.delete(each);
+      this.#release(each);
+    }
+  }
+
+  /** Gives back a slot that `Store.awaitSlot` has taken, or may have taken. */
+  giveUp(store: Store, counter: Demand): void {
+    this.#release({ store, counters: [counter], outcome: Promise.resolve("taken") });
+  }
+
   #release({ store, counters, outcome }: HeldGroup): void {
-    const { now, background, onLost } = this.#options;
+    const { now, background, onLost, handOver } = this.#options;
     const unused = counters.map((counter) => ({ counter, quota: 1, window: 0 }));
     const release = async () => {
       const known = await outcome;
       if (known === "none") return;
+      if (known === "taken" && (await handOver(store, unused))) return;
       await store.adjust([], now(), unused).catch(() => {
         if (known === "taken") onLost(unused);
       });

@@ -19,6 +19,7 @@ import {
   ruleCountersOf,
   storeGroupsOf,
   timeOf,
+  waits,
 } from "./counters.ts";
 import {
   type Allowed,
@@ -39,6 +40,7 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
+import { type Decided, WaitingRoom } from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -94,6 +96,7 @@ export class Limiter {
   /** The slots whose return has failed. After the next answer of the store, they are returned. */
   readonly #lostSlots: UnusedQuota[] = [];
   readonly #slotOptions: SlotOptions;
+  readonly #room: WaitingRoom;
 
   constructor(
     config: LimiterConfig,
@@ -106,14 +109,17 @@ export class Limiter {
     this.#fallback = createFallback(config, nativeLimiter);
     this.#background = background;
     this.#time = time;
+    const lateMs = LATE_SHARE * config.timeoutMs;
+    this.#room = new WaitingRoom(store, lateMs, time);
     this.#slotOptions = {
-      lateMs: LATE_SHARE * config.timeoutMs,
+      lateMs,
       now: () => this.#now(),
       background,
       onLost: (slots) => {
         this.#lostSlots.push(...slots);
         this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
       },
+      handOver: (...offered) => this.#room.handOver(...offered),
     };
   }
 
@@ -126,9 +132,10 @@ export class Limiter {
    */
   async decide(
     appliedRules: readonly AppliedRule[],
-    options?: DecideOptions,
+    given?: DecideOptions,
     spentMs = 0,
   ): Promise<Decision> {
+    const options = this.#withWaiting(appliedRules, given);
     const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
     const decision = await this.#decide(appliedRules, options, spentMs, slots);
     if (slots === NO_SLOTS) return decision;
@@ -158,7 +165,7 @@ export class Limiter {
     if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
-      return await this.#decideGroups(groups, blocked, pending, restMs, slots);
+      return await this.#decideGroups(groups, blocked, pending, restMs, slots, options);
     } catch (error) {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
@@ -180,7 +187,8 @@ export class Limiter {
    */
   denialOf(appliedRules: readonly AppliedRule[], options?: DecideOptions): Limited | undefined {
     try {
-      const { groups, blocked } = this.#groupsOf(appliedRules, options);
+      const timed = this.#withWaiting(appliedRules, options);
+      const { groups, blocked } = this.#groupsOf(appliedRules, timed);
       const denial = this.#certainDenialOf(groups.enforced);
       return denial && this.#withShadow(denial, groups, blocked);
     } catch {
@@ -297,6 +305,7 @@ export class Limiter {
     pending: readonly RuleVerdict[],
     restMs: number | undefined,
     slots: HeldSlots,
+    options: DecideOptions | undefined,
   ): Promise<Allowed | Limited> {
     const { enforced, shadow, marks } = groups;
     const answers = this.#decideInStore(storeGroupsOf(groups), slots);
@@ -307,8 +316,24 @@ export class Limiter {
     const own = enforced.length > 0 ? next() : undefined;
     const shadowVerdicts = shadow.map((each) => shadowVerdictOf(each, next()));
     // After a denial, no code waits for the marks.
-    const markVerdicts = marks.map((each) => singleVerdictOf(each, next()));
-    const decision = own ? decisionOf(await own, enforced) : NO_ENFORCED_RULE;
+    let markVerdicts = marks.map((each) => singleVerdictOf(each, next()));
+    let decision: Allowed | Limited = NO_ENFORCED_RULE;
+    if (own) {
+      const first = { counters: enforced, answer: await own };
+      const last = await this.#takeTurn(first, options, slots);
+      decision = decisionOf(last.answer, last.counters);
+      if (last !== first) {
+        const waitedMs = Math.max(0, this.#time() - (options?.waitsFrom ?? 0));
+        decision = { ...decision, waitedMs };
+      }
+      if (last.answer.admitted && !first.answer.admitted) {
+        // The first call has skipped the marks.
+        const answers = this.#decideInStore(marks.map(countersOf), slots);
+        markVerdicts = marks.map((each, at) =>
+          singleVerdictOf(each, answers[at] as Promise<Answer>),
+        );
+      }
+    }
     const others = [...blocked.filter(isShadow), ...shadowVerdicts, ...pending];
     if (decision.outcome === "limited") return withVerdicts(decision, others);
     const blockedMarks = blocked.filter((each) => !isShadow(each));
@@ -316,9 +341,35 @@ export class Limiter {
     return withVerdicts(withMarks(decision, decided), others);
   }
 
-  #decideInStore(groups: readonly Group[], slots?: HeldSlots): readonly Promise<Answer>[] {
+  /** Lets a request wait if its rules say so. */
+  async #takeTurn(first: Decided, options: DecideOptions | undefined, slots: HeldSlots) {
+    const { waitsFrom, signal } = options ?? {};
+    if (waitsFrom === undefined || !signal) return first;
+    return await this.#room.takeTurn(first, {
+      waitsFrom,
+      signal,
+      slots,
+      decide: (counters, unused) =>
+        this.#decideInStore([countersOf(counters)], slots, unused)[0] as Promise<Answer>,
+      adjust: (counters) =>
+        this.#background(this.#store.adjust(counters, this.#now()).catch(() => {})),
+    });
+  }
+
+  /** Sets the time from which a request may wait, unless no rule or no client waits or too many requests wait. */
+  #withWaiting(appliedRules: readonly AppliedRule[], options: DecideOptions | undefined) {
+    if (!options?.signal || !appliedRules.some(({ rule }) => waits(rule))) return options;
+    return this.#room.isFull ? options : { ...options, waitsFrom: this.#time() };
+  }
+
+  #decideInStore(
+    groups: readonly Group[],
+    slots?: HeldSlots,
+    unused?: readonly UnusedQuota[],
+  ): readonly Promise<Answer>[] {
     if (groups.length === 0) return [];
-    const answers = this.#store.decide(groups, this.#now());
+    const answers = this.#store.decide(groups, this.#now(), unused);
+    if (unused?.length) answers[0]?.catch(() => this.#slotOptions.onLost(unused));
     if (this.#lostSlots.length > 0) this.#background(this.#returnLost(answers[0]));
     if (slots === NO_SLOTS) return answers;
     for (const [at, group] of groups.entries()) {
@@ -424,6 +475,7 @@ const NO_SLOTS = new HeldSlots({
   now: () => undefined,
   background: () => {},
   onLost: () => {},
+  handOver: async () => false,
 });
 
 function mayTakeSlot({ rule, windows, pendingRules }: AppliedRule): boolean {

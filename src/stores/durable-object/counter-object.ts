@@ -25,6 +25,7 @@ import { countsSlots, hasSlot, type SlotCounter } from "../../engine/slots.ts";
 import type { Entry, Part } from "../batch.ts";
 import { isDependent, skipped } from "../store.ts";
 import { type HeldCharge, heldChargesOf, OpenHolds, refundsOf, type Shortfall } from "./holds.ts";
+import { SlotLine } from "./slot-line.ts";
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
@@ -177,6 +178,10 @@ type AddHold = (charges: readonly HeldCharge[], now: number) => void;
 // A row is one counter in one window. During a deploy, the versions of caller and object may differ.
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new OpenHolds();
+  readonly #line = new SlotLine(
+    (now) => this.#rowReader(now),
+    (writes, now) => this.#rows.write(writes, now),
+  );
   #rows = new CounterTable(this.ctx.storage, undefined);
 
   constructor(ctx: DurableObjectState, env: unknown) {
@@ -300,8 +305,14 @@ export class CounterObject extends DurableObject<unknown> {
     const read = this.#rowReader(now);
     const { writes } = adjustGroup(refundsOf(hold, read), now, read);
     const used = [...writes].map(([key, row]) => [key, row?.count ? row : undefined] as const);
-    this.#rows.write(new Map(used), now);
+    this.#write(new Map(used), now);
     await this.#rows.emptyIfUnused();
+  }
+
+  /** Waits for a slot: see `Store.awaitSlot`. */
+  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<boolean> {
+    if (!countsSlots(counter) || this.#holds.isReleasedEarly(slotId(counter))) return false;
+    return this.#line.join(counter, waitMs, claimMs);
   }
 
   /** Returns unused quota to the counters whose window has not ended. */
@@ -310,10 +321,11 @@ export class CounterObject extends DurableObject<unknown> {
     const read = this.#rowReader(now);
     // A return may arrive before the call that takes the slot. The slot must then not be taken.
     for (const { counter } of unused) {
-      if (countsSlots(counter) && !hasSlot(counter, read(counter.key)))
-        this.#holds.end(slotId(counter), false);
+      if (!countsSlots(counter)) continue;
+      this.#line.leave(counter);
+      if (!hasSlot(counter, read(counter.key))) this.#holds.end(slotId(counter), false);
     }
-    this.#rows.write(returnUnused(unused, now, read), now);
+    this.#write(returnUnused(unused, now, read), now);
     this.#holds.wake(unused.map(({ counter }) => storedKey(counter, now)));
   }
 
@@ -326,7 +338,7 @@ export class CounterObject extends DurableObject<unknown> {
     const now = givenNow ?? Date.now();
     if (unused.length > 0) this.returnUnused(unused, now);
     const { tallies, writes } = adjustGroup(counters, now, this.#rowReader(now));
-    this.#rows.write(writes, now);
+    this.#write(writes, now);
     return tallies;
   }
 
@@ -336,7 +348,7 @@ export class CounterObject extends DurableObject<unknown> {
    */
   reset(counters: readonly Removal[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
-    this.#rows.write(resetGroup(counters, now), now);
+    this.#write(resetGroup(counters, now), now);
     this.#holds.drop(
       counters.filter((counter) => !counter.keepsCount),
       now,
@@ -409,6 +421,12 @@ export class CounterObject extends DurableObject<unknown> {
     this.#rows.write(writes, now);
     if (verdict.admitted) addHold(heldChargesOf(counters, verdict), now);
     return { ...verdict, now };
+  }
+
+  /** Stores changes that may have freed slots. */
+  #write(writes: Writes, now: number): void {
+    this.#rows.write(writes, now);
+    for (const key of writes.keys()) this.#line.serve(key);
   }
 
   #rowReader(now: number): ReadRow {

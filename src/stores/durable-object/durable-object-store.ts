@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { Adjustment, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
+import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
 import type { MakeCall } from "../calls.ts";
 import { inTime } from "../deadline.ts";
 import { type Answer, type Group, isDependent, type Store, StoreError, skipped } from "../store.ts";
@@ -98,6 +98,11 @@ class ObjectStore implements Store {
         : decide();
     }
     return answers;
+  }
+
+  /** The caller bounds the wait. The breaker does not count this call, because it has no deadline. */
+  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<boolean> {
+    return (await this.#objectOf(counter.identity).awaitSlot(counter, waitMs, claimMs)) === true;
   }
 
   async adjust(

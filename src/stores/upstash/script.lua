@@ -379,9 +379,12 @@ local function chargeRolling(c)
   return true, count + amount, amount, function() writeRolling(c, count + amount) end
 end
 
--- Like `chargeRolling(c)`, for a counter of slots.
+-- Like `chargeRolling(c)`, for a counter of slots. A slot that the request has taken already does not count against it.
 local function chargeSlot(c)
   local count = readCount(c)
+  if isOpen(c) then
+    count = count - 1
+  end
   if count + 1 > c.ceiling then
     return false, count, 0
   end
