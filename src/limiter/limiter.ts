@@ -40,7 +40,7 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { type Decided, WaitingRoom } from "./waiting-room.ts";
+import { type Decided, lackingSlotOf, WaitingRoom } from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -284,7 +284,8 @@ export class Limiter {
     const denial = certainDenialOf(enforced, this.#time());
     if (denial) return denial;
     const answer = this.#store.denialOf?.(countersOf(enforced), this.#now());
-    const decision = answer && decisionOf(answer, enforced);
+    if (!answer || lackingSlotOf({ counters: enforced, answer })) return undefined;
+    const decision = decisionOf(answer, enforced);
     return decision?.outcome === "limited" ? decision : undefined;
   }
 

@@ -149,7 +149,7 @@ export class WaitingRoom {
    * Lets a request wait for its turn. Resolves at once if it need not wait or may not wait.
    *
    * @param first the first decision
-   * @returns the last decision. A denied request is charged nothing
+   * @returns the last decision; `first` itself if the request has not waited. A denied request is charged nothing
    */
   async takeTurn(first: Decided, request: WaitingRequest): Promise<Decided> {
     const decided = await this.#awaitSlots(first, request);
@@ -265,7 +265,7 @@ export class WaitingRoom {
   /** Takes slots again after a wait for quota. */
   async #retakeSlots(decided: Decided, request: WaitingRequest): Promise<Decided> {
     const counters = decided.counters.map(withNewSlot);
-    if (!counters.some(isSlot)) return decided;
+    if (!counters.some(isSlot)) return { ...decided };
     const before = withoutCharge(decided);
     const decide: WaitingRequest["decide"] = async (all, unused) => {
       const { admitted, tallies } = await request.decide(all.filter(isSlot), unused);
@@ -291,8 +291,9 @@ export class WaitingRoom {
       const tally = answer.tallies[at];
       if (counter.checkOnly || counter.slot !== undefined || !tally) return [];
       const refund = withCost(counter, -counter.cost);
-      // Later windows have not repaid this charge yet, so it is still in the count.
-      if ((delaysMs[at] ?? 0) > waitedMs) return [refund];
+      const delayMs = delaysMs[at] ?? 0;
+      // Later windows have not repaid this charge yet, so it is still in the count. The call takes time.
+      if (delayMs > 0 && waitedMs < delayMs + counter.windowMs / 2) return [refund];
       if (signal.aborted) return [];
       return [{ ...refund, chargedIn: chargedWindowOf(counter, tally, answer.now) }];
     });
@@ -344,7 +345,7 @@ function withNewSlot(ruleCounter: RuleCounter): RuleCounter {
 }
 
 /** Returns the first slot for which a denied request may wait; undefined if it lacks anything else too. */
-function lackingSlotOf({ counters, answer }: Decided): RuleCounter | undefined {
+export function lackingSlotOf({ counters, answer }: Decided): RuleCounter | undefined {
   if (answer.admitted) return undefined;
   const lacking = counters.filter(({ counter }, at) => {
     const tally = answer.tallies[at];

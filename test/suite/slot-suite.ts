@@ -57,6 +57,14 @@ export function slotSuite(createStore: () => Store, sequences: number): void {
       expect(groups[0]?.admitted).toBe(true);
     });
 
+    it("count once for the request that has taken them", async () => {
+      const of = slots();
+      for (const id of [1, 2, 3]) await decide([of(id)]);
+      const again = await decide([of(2)], NOW + 30_000);
+      expect([again.admitted, again.tallies[0]?.count]).toEqual([true, 3]);
+      expect(await used([of(0)], NOW + MINUTE)).toEqual([1]);
+    });
+
     it("expire one by one, unless they are renewed", async () => {
       const of = slots();
       await decide([of(1)], NOW);
@@ -146,7 +154,17 @@ export function slotSuite(createStore: () => Store, sequences: number): void {
 /** A step of a sequence: its operation, the place of its request, the client, and the time that passes before it. */
 const SEQUENCE = fc.array(
   fc.record({
-    kind: fc.constantFrom("take", "take", "take", "check", "renew", "free", "refund", "reset"),
+    kind: fc.constantFrom(
+      "take",
+      "take",
+      "take",
+      "retake",
+      "check",
+      "renew",
+      "free",
+      "refund",
+      "reset",
+    ),
     place: fc.integer({ min: 1, max: 5 }),
     client: fc.nat({ max: 2 }),
     passMs: fc.constantFrom(0, 0, 1, 20_000, MINUTE - 1, MINUTE),
@@ -190,10 +208,12 @@ async function compare(store: Store, steps: readonly Step[]): Promise<void> {
     if (kind === "take") ids.set(place, step + 1);
     const id = ids.get(place) ?? 1000 + place;
     for (const [each, expiresAt] of open) if (expiresAt <= now) open.delete(each);
-    const isFree = open.size < LIMIT;
+    const isRetaken = kind === "retake" && open.has(id);
+    const isFree = open.size - Number(isRetaken) < LIMIT;
     let count: number | undefined;
-    if (kind === "take" || kind === "check") {
-      const isTaken = kind === "take";
+    // A slot that was given back is not taken again, because its return may arrive before the call that takes it.
+    if (kind === "take" || isRetaken || kind === "check") {
+      const isTaken = kind !== "check";
       const demand = isTaken ? of(id) : { ...of(0), checkOnly: true };
       const { groups } = await verdictOf(store.decide([[demand]], now));
       expect(groups[0]?.admitted).toBe(isFree);
@@ -204,6 +224,8 @@ async function compare(store: Store, steps: readonly Step[]): Promise<void> {
       count = (await store.adjust([{ ...of(id), cost }], now))[0]?.count;
       if (kind === "refund") open.delete(id);
       else if (open.has(id)) open.set(id, now + MINUTE);
+    } else if (kind === "retake") {
+      count = open.size;
     } else if (kind === "free") {
       open.delete(id);
       await store.adjust([], now, returned(of(id)));

@@ -39,6 +39,7 @@ const DEFAULTS = {
   tiers: undefined,
   exempt: undefined,
   ban: undefined,
+  waitMs: 0,
   retryJitterMs: 0,
 };
 

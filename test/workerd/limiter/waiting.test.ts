@@ -1,0 +1,338 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
+import type { Allowed, Decision, Limited } from "../../../src/limiter/decision.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
+import { MAX_WAITING, MAX_WAITING_FOR_ONE } from "../../../src/limiter/waiting-room.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import { type Store, StoreError } from "../../../src/stores/store.ts";
+
+const NOW = 1_800_000_000_000;
+const QUEUE = { limit: 2, window: "1s", maxReserved: 3, wait: "2s" } as const;
+const SLOTS = { concurrent: 2, wait: "2s" } as const;
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: NOW });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+/** A store in memory that counts its calls. */
+function countedStore(store = createMemoryStore()) {
+  const state = { calls: 0 };
+  const counted: Store = {
+    ...store,
+    decide: (...args) => {
+      state.calls += 1;
+      return store.decide(...args);
+    },
+    adjust: (...args) => {
+      state.calls += 1;
+      return store.adjust(...args);
+    },
+  };
+  return { store: counted, state };
+}
+
+/** Creates isolates that share a store. A request is of the client `client`, if no other one is given. */
+function isolatesOf(rules: readonly Partial<RuleInput>[], store: Store = createMemoryStore()) {
+  const config = defineConfig({
+    clock: "edge",
+    rules: rules.map((each, at) => ({ name: `rule${at}`, ...each })),
+  });
+  const newIsolate = () => {
+    const limiter = new Limiter(config, store, { background: (task) => void task.catch(() => {}) });
+    const applied = (identity: string) =>
+      config.rules.map((rule) => ({ rule, windows: rule.windows, identity }));
+    const decide = (identity = "client", { signal } = new AbortController()) =>
+      limiter.decide(applied(identity), { signal });
+    /** The quota that each counter has left. */
+    const left = async (identity = "client") =>
+      (await limiter.clients.read(applied(identity))).flatMap(({ quotas }) =>
+        quotas.map(({ remaining }) => remaining),
+      );
+    return { limiter, decide, left };
+  };
+  return { ...newIsolate(), newIsolate };
+}
+
+/** Returns an object whose `value` is set when the decision is made. */
+function resultOf(decided: Promise<Decision>): { value?: Decision } {
+  const result: { value?: Decision } = {};
+  decided.then((value) => {
+    result.value = value;
+  });
+  return result;
+}
+
+const outcomes = (results: readonly { value?: Decision }[]) =>
+  results.map(({ value }) => value?.outcome ?? "waits");
+
+const release = (result: { value?: Decision }) => (result.value as Allowed).slots?.release();
+
+describe("a request over the capacity of a rule with maxReserved and wait", () => {
+  it("waits until the window begins whose quota it has reserved", async () => {
+    const { decide } = isolatesOf([QUEUE]);
+    await pass(300);
+    const results = Array.from({ length: 6 }, () => resultOf(decide()));
+    await pass(0);
+    expect(outcomes(results)).toEqual(["allowed", "allowed", "waits", "waits", "waits", "limited"]);
+    await pass(699);
+    expect(outcomes(results).slice(2, 5)).toEqual(["waits", "waits", "waits"]);
+    await pass(1);
+    expect(outcomes(results).slice(2, 5)).toEqual(["allowed", "allowed", "waits"]);
+    await pass(1000);
+    expect(results.slice(0, 5).map(({ value }) => (value as Allowed).waitedMs)).toEqual([
+      undefined,
+      undefined,
+      700,
+      700,
+      1700,
+    ]);
+  });
+
+  it("gets 429 at once if no window begins within wait, and is charged nothing", async () => {
+    const { decide, left } = isolatesOf([{ ...QUEUE, window: "1m" }]);
+    await pass(57_999);
+    const early = [decide(), decide(), decide()].map(resultOf);
+    await pass(0);
+    expect(outcomes(early)).toEqual(["allowed", "allowed", "limited"]);
+    expect(early[2]?.value).toMatchObject({ retryAfterMs: 2001 });
+    expect(await left()).toEqual([0]);
+    await pass(1);
+    const late = resultOf(decide());
+    await pass(1999);
+    expect(outcomes([late])).toEqual(["waits"]);
+    await pass(1);
+    expect(outcomes([late])).toEqual(["allowed"]);
+  });
+
+  it("gives its place to others if its client hangs up, but stays charged in other windows", async () => {
+    const limits = [
+      { limit: 1, window: "1s", maxReserved: 2 },
+      { limit: 9, window: "1h" },
+    ] as const;
+    const { decide, left } = isolatesOf([
+      { limits, wait: "5s" },
+      { limit: 9, window: "1h" },
+    ]);
+    const client = new AbortController();
+    const results = [decide(), decide("client", client)].map(resultOf);
+    await pass(500);
+    client.abort();
+    await pass(0);
+    expect(outcomes(results)).toEqual(["allowed", "limited"]);
+    const next = resultOf(decide());
+    await pass(500);
+    expect(outcomes([next])).toEqual(["allowed"]);
+    expect(await left()).toEqual([0, 6, 6]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("does not wait under a rule in shadow mode, after a hang-up, or in a program's call", async () => {
+    const shadow = isolatesOf([{ ...QUEUE, mode: "shadow" }]);
+    for (let request = 0; request < 4; request++) await shadow.decide();
+    const { decide, limiter } = isolatesOf([QUEUE, { limit: 1, window: "1h", mode: "mark" }]);
+    await decide();
+    await decide();
+    expect(
+      (await decide("client", { signal: AbortSignal.abort() } as AbortController)).outcome,
+    ).toBe("limited");
+    const [rule] = defineConfig({ rules: [{ name: "rule0", ...QUEUE }] }).rules;
+    const applied = { rule: rule as never, windows: rule?.windows as never, identity: "client" };
+    expect((await limiter.decide([applied])).outcome).toBe("limited");
+  });
+
+  it("is denied without a charge if too many requests wait", async () => {
+    const many = { limit: 1, window: "1s", maxReserved: 2000, wait: "60s" } as const;
+    const { decide, left } = isolatesOf([many, { limit: 5000, window: "1h" }]);
+    const clients = Array.from({ length: MAX_WAITING / 50 }, (_, at) => `client${at}`);
+    for (const client of clients) {
+      for (let request = 0; request < 51; request++) decide(client);
+    }
+    await pass(0);
+    const before = await left("late");
+    await decide("late");
+    const late = await decide("late");
+    expect(late).toMatchObject({ outcome: "limited", deniedBy: { says: "denied" } });
+    expect(before).toEqual([1, 5000]);
+    expect(await left("late")).toEqual([0, 4999]);
+    await pass(1000);
+    const next = resultOf(decide(clients[0]));
+    await pass(0);
+    expect(outcomes([next])).toEqual(["waits"]);
+  });
+
+  it("leaves room for other clients", async () => {
+    const limits = [{ limit: 10, window: "1s", maxReserved: 2000 }] as const;
+    const { decide, left } = isolatesOf([{ limits, wait: "60s" }]);
+    const results = Array.from({ length: 10 + MAX_WAITING_FOR_ONE + 1 }, () => resultOf(decide()));
+    await pass(0);
+    expect(outcomes(results.slice(-2))).toEqual(["waits", "limited"]);
+    await decide("other");
+    const others = Array.from({ length: 10 }, () => resultOf(decide("other")));
+    await pass(1000);
+    expect(outcomes(others)).toEqual(others.map(() => "allowed"));
+    expect(await left("other")).toEqual([9]);
+  });
+
+  it("holds no slot while it waits, and takes one afterwards", async () => {
+    const { decide, left } = isolatesOf([QUEUE, { concurrent: 1, wait: "5s" }]);
+    for (let request = 0; request < 2; request++) {
+      ((await decide()) as Allowed).slots?.release();
+      await pass(0);
+    }
+    const waiting = resultOf(decide());
+    await pass(0);
+    expect([outcomes([waiting]), await left()]).toEqual([["waits"], [0, 1]]);
+    await pass(1000);
+    expect([outcomes([waiting]), await left()]).toEqual([["allowed"], [1, 0]]);
+    release(waiting);
+    await pass(0);
+    expect(await left()).toEqual([1, 1]);
+  });
+
+  it("is charged nothing if it gets no slot afterwards", async () => {
+    const store = createMemoryStore();
+    const { decide, left } = isolatesOf(
+      [QUEUE, { concurrent: 1 }, { limit: 9, window: "1h" }],
+      store,
+    );
+    for (let request = 0; request < 2; request++) {
+      ((await decide()) as Allowed).slots?.release();
+      await pass(0);
+    }
+    const waiting = resultOf(decide());
+    await pass(500);
+    const other = isolatesOf([{ name: "rule1", concurrent: 1 }], store);
+    expect((await other.decide()).outcome).toBe("allowed");
+    expect(await left()).toEqual([0, 0, 6]);
+    await pass(500);
+    expect(waiting.value).toMatchObject({ outcome: "limited", retryAfterMs: 1000, waitedMs: 1000 });
+    await pass(0);
+    expect(await left()).toEqual([2, 0, 7]);
+  });
+});
+
+describe("a request without a free slot under a rule with wait", () => {
+  it("gets the slot of the first request of its isolate that ends, in the order of arrival", async () => {
+    const { store, state } = countedStore();
+    const { decide } = isolatesOf([SLOTS], store);
+    const held = [decide(), decide()].map(resultOf);
+    await pass(0);
+    const waiting = [decide(), decide()].map(resultOf);
+    await pass(0);
+    const before = state.calls;
+    release(held[1] as never);
+    await pass(0);
+    expect(outcomes(waiting)).toEqual(["allowed", "waits"]);
+    // One call has returned the slot and taken it.
+    expect(state.calls).toBe(before + 1);
+    release(held[0] as never);
+    await pass(0);
+    expect(outcomes(waiting)).toEqual(["allowed", "allowed"]);
+    expect(waiting[1]?.value).toMatchObject({ waitedMs: 0 });
+  });
+
+  it("asks at most five times, also for the slots of other isolates, and then gets 429", async () => {
+    const { store, state } = countedStore();
+    const { decide, newIsolate } = isolatesOf([SLOTS], store);
+    const held = [resultOf(decide()), resultOf(decide())];
+    await pass(0);
+    state.calls = 0;
+    const other = newIsolate();
+    const denied = resultOf(other.decide());
+    await pass(1999);
+    expect(outcomes([denied])).toEqual(["waits"]);
+    await pass(1);
+    expect([outcomes([denied]), state.calls]).toEqual([["limited"], 5]);
+    expect((denied.value as Limited).waitedMs).toBe(2000);
+    const admitted = resultOf(other.decide());
+    await pass(100);
+    release(held[0] as never);
+    await pass(1900);
+    expect(outcomes([admitted])).toEqual(["allowed"]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("wakes the next one if more slots are free", async () => {
+    const { decide, newIsolate } = isolatesOf([SLOTS]);
+    const held = [resultOf(decide()), resultOf(decide())];
+    await pass(0);
+    const other = newIsolate();
+    const waiting = Array.from({ length: 3 }, () => resultOf(other.decide()));
+    await pass(0);
+    for (const each of held) release(each);
+    await pass(1000);
+    expect(outcomes(waiting).sort()).toEqual(["allowed", "allowed", "waits"]);
+  });
+
+  it("takes no slot from others if its client hangs up", async () => {
+    const { decide, left } = isolatesOf([SLOTS]);
+    const held = [resultOf(decide()), resultOf(decide())];
+    await pass(0);
+    const client = new AbortController();
+    const gone = resultOf(decide("client", client));
+    const next = resultOf(decide());
+    await pass(0);
+    client.abort();
+    release(held[0] as never);
+    await pass(0);
+    expect(outcomes([gone, next])).toEqual(["limited", "allowed"]);
+    release(held[1] as never);
+    release(next);
+    await pass(0);
+    expect(await left()).toEqual([2]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("gets 429 at once if it lacks anything else too", async () => {
+    const { decide } = isolatesOf([SLOTS, { limit: 2, window: "1h" }]);
+    await decide();
+    await decide();
+    const denied = resultOf(decide());
+    await pass(0);
+    expect(outcomes([denied])).toEqual(["limited"]);
+  });
+
+  it("waits for one limit after the other, and then counts under rules with the mode mark", async () => {
+    const { decide, left } = isolatesOf([
+      { ...SLOTS, concurrent: 1 },
+      SLOTS,
+      { mode: "mark", limit: 9, window: "1h" },
+      { mode: "shadow", limit: 9, window: "1h" },
+    ]);
+    const held = resultOf(decide());
+    await pass(0);
+    const waiting = resultOf(decide());
+    await pass(100);
+    expect(await left()).toEqual([0, 1, 8, 7]);
+    release(held);
+    await pass(0);
+    expect(outcomes([waiting])).toEqual(["allowed"]);
+    expect(await left()).toEqual([0, 1, 7, 7]);
+  });
+
+  it("is undecided if the store fails while it waits", async () => {
+    const store = createMemoryStore();
+    let isAway = false;
+    const failing: Store = {
+      ...store,
+      decide: (groups, ...rest) =>
+        isAway
+          ? groups.map(() => Promise.reject(new StoreError("timeout", "away")))
+          : store.decide(groups, ...rest),
+    };
+    const { decide } = isolatesOf([{ ...SLOTS, onError: "closed" }], failing);
+    await decide();
+    await decide();
+    const waiting = resultOf(decide());
+    await pass(0);
+    isAway = true;
+    await pass(2000);
+    expect(waiting.value).toMatchObject({ outcome: "undecided", open: false });
+  });
+});
