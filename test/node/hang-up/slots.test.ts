@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
@@ -10,7 +11,7 @@ import { runs } from "../../suite/runs.ts";
 import { open, send } from "../support/client.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
 import { BINARY, CLOSE, echoFrames, HANDSHAKE, TEXT, writeFrame } from "../support/websocket.ts";
-import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
+import { type RunningWorker, startWorker, startWorkers, TIMEOUT_MS } from "../support/worker.ts";
 
 const LIMIT = 4;
 const RULE = { concurrent: LIMIT } as const;
@@ -71,6 +72,8 @@ function holdResponses(path: string, head = true) {
 describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
   let worker: RunningWorker;
   let program: RunningWorker;
+  /** Isolates that share their slots, for which requests wait. Each Worker has Durable Objects of its own. */
+  let patient: readonly RunningWorker[];
   let clients = 0;
 
   beforeAll(async () => {
@@ -87,9 +90,23 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
       },
       vars: servers.varsFor(store),
     });
+    const config = {
+      store,
+      rules: [{ name: "model", ...RULE, wait: "60s" }],
+      prefix: `slots-${randomUUID()}`,
+      timeoutMs: TIMEOUT_MS,
+    } as const;
+    const main = `
+      import { CounterObject, defineConfig, weir } from "./weir.mjs";
+      export { CounterObject };
+      export default weir(defineConfig(${JSON.stringify(config)}));
+    `;
+    const options = { config, main, vars: servers.varsFor(store) };
+    patient = await startWorkers(store === "upstash" ? [options, options] : [options]);
   });
 
   afterAll(async () => {
+    await patient[0]?.stop();
     await worker.stop();
     await program.stop();
   });
@@ -97,11 +114,11 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
   const newClient = () => ({ "CF-Connecting-IP": `198.51.100.${++clients}` });
 
   /** Waits until a client has all of its slots again. */
-  async function expectAllFree(headers: Record<string, string>) {
+  async function expectAllFree(headers: Record<string, string>, { url } = worker) {
     const { state, answer } = holdResponses("/free");
     await vi.waitFor(async () => {
       const requests = Array.from({ length: LIMIT }, () =>
-        open(worker.url, "/free", { headers })
+        open(url, "/free", { headers })
           .on("error", () => {})
           .end(),
       );
@@ -189,7 +206,53 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
     await expectAllFree(headers);
   });
 
+  it("are waited for, in every isolate, and never taken above the limit", async () => {
+    const headers = newClient();
+    let open = 0;
+    let highest = 0;
+    servers.origin.on("/queue", async (_, response) => {
+      highest = Math.max(highest, ++open);
+      await delay(5);
+      open -= 1;
+      response.end("done");
+    });
+    const answers = await Promise.all(
+      Array.from({ length: 10 * LIMIT }, (_, at) =>
+        send((patient[at % patient.length] as RunningWorker).url, "/queue", { headers }),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(highest).toBe(LIMIT);
+    const waited = answers.filter(({ headers: fields }) => "server-timing" in fields);
+    expect(waited.length).toBeGreaterThan(0);
+    for (const { headers: fields } of waited) {
+      expect(fields["server-timing"]).toMatch(/^weir-wait;dur=\d+$/);
+    }
+    await expectAllFree(headers, patient[0]);
+  });
+
   describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
+    it("are left to others by requests that wait", async () => {
+      const headers = { ...newClient(), Connection: "close" };
+      const { state, answer } = holdResponses("/cut");
+      const held = Array.from({ length: LIMIT }, () =>
+        send((patient[0] as RunningWorker).url, "/cut", { headers }),
+      );
+      await vi.waitFor(() => expect(state.open).toBe(LIMIT), PATIENCE);
+      const cuts = Array.from({ length: CUTS / 5 }, (_, at) =>
+        hangUp(
+          (patient[at % patient.length] as RunningWorker).url,
+          { path: "/cut", headers },
+          { way, when: (at % 50) / 2 },
+        ),
+      );
+      await delay(10);
+      answer();
+      await Promise.all([...held, ...cuts]);
+      answer();
+      await expectAllFree(headers, patient.at(-1));
+    });
+
     it.each([
       ["at any moment", (at: number) => (at % 20) / 4],
       ["during the body", () => ({ received: "begin" })],
