@@ -8,7 +8,12 @@ import type { ControlLink } from "./control/control-link.ts";
 import { denialResponse } from "./http/custom-denial.ts";
 import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
-import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
+import {
+  badRequestResponse,
+  isBadGateway,
+  pathTooLongResponse,
+  undecidedResponse,
+} from "./http/responses.ts";
 import { waits } from "./limiter/counters.ts";
 import {
   type Decision,
@@ -224,10 +229,12 @@ export class Gateway {
           send(withOriginHeaders(admitted, appliedRules, quotas), quotas, use)
       : send;
     const waitedMs = waitedMsOf(decision);
-    const forward: ForwardWithQuotas =
-      waitedMs === undefined
-        ? sendTold
-        : async (...args) => withServerTiming(await sendTold(...args), waitedMs);
+    const sendTimed: ForwardWithQuotas = async (...args) => {
+      const response = await sendTold(...args);
+      // A copy would not be known as a response of Weir.
+      return isBadGateway(response) ? response : withServerTiming(response, waitedMs);
+    };
+    const forward = waitedMs === undefined ? sendTold : sendTimed;
     if (!decision) return forward(request, NO_QUOTAS);
     switch (decision.outcome) {
       case "allowed": {

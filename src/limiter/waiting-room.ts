@@ -69,24 +69,28 @@ class Place {
   /** Waits for some time; until the client hangs up, another request offers a slot, or `until` resolves. */
   async sleep(ms: number, signal: AbortSignal, until?: Promise<unknown>): Promise<void> {
     if (signal.aborted) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let wake = () => {};
     await new Promise<void>((resolve) => {
-      const wake = () => {
-        if (this.wake !== wake) return;
-        clearTimeout(timer);
-        signal.removeEventListener("abort", wake);
+      wake = resolve;
+      this.wake = () => {
         this.wake = undefined;
         resolve();
       };
-      const timer = setTimeout(wake, ms);
+      timer = setTimeout(wake, ms);
       signal.addEventListener("abort", wake);
       until?.then(wake);
-      this.wake = wake;
     });
+    // Only the invocation that has started a timer can end it, but another one may have woken this one.
+    this.wake = undefined;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", wake);
   }
 
   /** Takes an offer, so that the next decision returns its slots. */
   accept(): readonly UnusedQuota[] {
     const { unused = [], end } = this.offer ?? {};
+    this.offer = undefined;
     end?.(true);
     return unused;
   }
@@ -125,22 +129,22 @@ export class WaitingRoom {
     if (this.#places.size === 0 || store !== this.#store || store.awaitSlot) return false;
     for (const place of this.#places) {
       if (!place.wake || !unused.some(({ counter }) => counter.key === place.key)) continue;
-      let isInTime = true;
-      const isAccepted = await new Promise<boolean>((resolve) => {
-        const timer = setTimeout(() => {
-          isInTime = false;
-          this.#places.delete(place);
-          place.offer?.end(false);
-        }, HAND_OVER_MS);
-        const end = (accepted: boolean) => {
-          clearTimeout(timer);
-          place.offer = undefined;
-          resolve(accepted);
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const answer = await new Promise<"accepted" | "declined" | "none">((resolve) => {
+        place.offer = {
+          unused,
+          end: (isAccepted) => resolve(isAccepted ? "accepted" : "declined"),
         };
-        place.offer = { unused, end };
+        timer = setTimeout(() => {
+          place.offer = undefined;
+          resolve("none");
+        }, HAND_OVER_MS);
         place.wake?.();
       });
-      if (isAccepted || !isInTime) return isAccepted;
+      clearTimeout(timer);
+      // An invocation that does not answer was killed.
+      if (answer === "none") this.#leave(place);
+      if (answer !== "declined") return answer === "accepted";
     }
     return false;
   }
