@@ -69,8 +69,8 @@ class Place {
   /** Waits for some time; until the client hangs up, another request offers a slot, or `until` resolves. */
   async sleep(ms: number, signal: AbortSignal, until?: Promise<unknown>): Promise<void> {
     if (signal.aborted) return;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     let wake = () => {};
+    let timer!: ReturnType<typeof setTimeout>;
     await new Promise<void>((resolve) => {
       wake = resolve;
       this.wake = () => {
@@ -129,7 +129,7 @@ export class WaitingRoom {
     if (this.#places.size === 0 || store !== this.#store || store.awaitSlot) return false;
     for (const place of this.#places) {
       if (!place.wake || !unused.some(({ counter }) => counter.key === place.key)) continue;
-      let timer: ReturnType<typeof setTimeout> | undefined;
+      let timer!: ReturnType<typeof setTimeout>;
       const answer = await new Promise<"accepted" | "declined" | "none">((resolve) => {
         place.offer = {
           unused,
