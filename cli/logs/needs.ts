@@ -219,6 +219,11 @@ export function withoutDurationNote(number: number): ReportNote {
   return { code: "duration-not-logged", text };
 }
 
+export function waitedNote(number: number, longestMs: number): ReportNote {
+  const requests = number === 1 ? "1 request waits" : `${formatCount(number)} requests wait`;
+  return { code: "waits", text: `${requests} for a turn (\`wait\`), for at most ${longestMs} ms.` };
+}
+
 function requestsHave(number: number): string {
   return number === 1 ? "1 request has" : `${formatCount(number)} requests have`;
 }

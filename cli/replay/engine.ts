@@ -1,11 +1,13 @@
 import { hasConcurrent } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { MAX_COUNT, type ReadRow } from "../../src/engine/counter.ts";
 import { adjustGroup, decideGroup } from "../../src/engine/fixed-window.ts";
-import { countsSlots } from "../../src/engine/slots.ts";
+import { countsSlots, openSlots } from "../../src/engine/slots.ts";
 import { certainTalliesOf } from "../../src/limiter/blocked.ts";
-import { countersOf, dependsOnResponse } from "../../src/limiter/counters.ts";
+import { dependsOnResponse, type RuleCounter, waits } from "../../src/limiter/counters.ts";
+import { quotasOf } from "../../src/limiter/decision.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
-import { type ReportNote, withoutDurationNote } from "../logs/needs.ts";
+import { type ReportNote, waitedNote, withoutDurationNote } from "../logs/needs.ts";
 import { chooseRules, type RuleChoice, replayedRuleOf } from "./choose-rules.ts";
 import {
   type AppliedClient,
@@ -44,6 +46,9 @@ export class ReplayEngine {
   readonly #countSlots: boolean;
   /** The number of requests that take a slot for an unknown time. */
   #withoutDuration = 0;
+  /** The number of requests that wait for their turn, and the longest wait. */
+  #waited = 0;
+  #longestWaitMs = 0;
 
   /**
    * @param missingAsAbsent whether values that the log lacks are absent; otherwise, rules that need them are left out
@@ -66,6 +71,7 @@ export class ReplayEngine {
   get notes(): ReportNote[] {
     const notes = [...this.#notes, ...this.applier.rules.notes()];
     if (this.#withoutDuration > 0) notes.push(withoutDurationNote(this.#withoutDuration));
+    if (this.#waited > 0) notes.push(waitedNote(this.#waited, this.#longestWaitMs));
     return notes;
   }
 
@@ -121,13 +127,29 @@ export class ReplayEngine {
   /** @param openMs how long the request is open if the group is admitted */
   #decideGroup(group: ClientGroup, now: number, openMs: number): GroupAnswer {
     if (arePlain(group)) return decidePlain(group, now);
-    // A slot expires when its request ends, so nothing has to give it back.
-    const counters = countersOf(keyedCountersOf(group)).map((counter) =>
-      countsSlots(counter) ? { ...counter, windowMs: openMs } : counter,
-    );
-    const { verdict, writes } = decideGroup(counters, now, (key) => this.rows.read(key, now));
+    const read: ReadRow = (key) => this.rows.read(key, now);
+    const ruleCounters = keyedCountersOf(group);
+    const waiting = ruleCounters.filter(({ rule }) => waits(rule));
+    const slotMs = waiting.length > 0 ? waitForSlotMs(waiting, now, read) : 0;
+    // A slot expires when its request ends, so nothing has to give it back. A request that waits for a slot takes one
+    // that begins later.
+    const counters = ruleCounters.map(({ counter, rule }) => {
+      if (!countsSlots(counter)) return counter;
+      const ceiling = slotMs > 0 && waits(rule) ? MAX_COUNT : counter.ceiling;
+      return { ...counter, ceiling, windowMs: slotMs + openMs };
+    });
+    const { verdict, writes } = decideGroup(counters, now, read);
     this.rows.write(writes, now);
+    if (verdict.admitted && waiting.length > 0) {
+      const quotas = quotasOf(ruleCounters, { ...verdict, now });
+      this.#addWait(Math.max(slotMs, ...quotas.map((quota) => quota.reservationDelayMs)));
+    }
     return verdict;
+  }
+
+  #addWait(ms: number): void {
+    if (ms > 0) this.#waited++;
+    this.#longestWaitMs = Math.max(this.#longestWaitMs, ms);
   }
 
   #chargeResponse(
@@ -142,6 +164,22 @@ export class ReplayEngine {
       this.#usage.addAdjustment(counters, tallies);
     }
   }
+}
+
+/**
+ * Returns the time in milliseconds until a request gets its slots, after all requests that wait already; 0 if this is
+ * longer than `wait`, so that the request is denied.
+ */
+function waitForSlotMs(waiting: readonly RuleCounter[], now: number, read: ReadRow): number {
+  let longestMs = 0;
+  for (const { counter, rule } of waiting) {
+    if (!countsSlots(counter)) continue;
+    const ends = openSlots(read(counter.key), now).map(([, end]) => end);
+    const freeAt = ends.sort((a, b) => b - a)[counter.limit - 1] ?? now;
+    if (freeAt - now > rule.waitMs) return 0;
+    longestMs = Math.max(longestMs, freeAt - now);
+  }
+  return longestMs;
 }
 
 function takesSlot({ ruleCounters }: AppliedClient): boolean {

@@ -166,7 +166,9 @@ function openRequests(
 ): number | undefined {
   const last = ruleCounters.length - 1;
   const counter = ruleCounters[last]?.counter;
-  return counter && countsSlots(counter) ? tallies[first + last]?.count : undefined;
+  if (!counter || !countsSlots(counter)) return undefined;
+  // Above the limit are requests that wait for a slot.
+  return Math.min(counter.limit, tallies[first + last]?.count ?? 0);
 }
 
 /** Returns the position of the first counter of a rule that has denied its group; -1 if none has. */

@@ -140,7 +140,10 @@ export class LogRuleApplier {
     if (windows.length === 0) return undefined;
     const cost = requestCostOf(rule, windows, request);
     const appliedRule = { rule, windows, identity, ...(cost !== undefined && { cost }) };
-    const ruleCounters = ruleCountersOf(appliedRule, this.#prefix, { random: this.#random });
+    const ruleCounters = ruleCountersOf(appliedRule, this.#prefix, {
+      random: this.#random,
+      waitsFrom: at,
+    });
     const index = this.#indexes.get(rule) as number;
     return { rule, index, text: clients.shown(), ruleCounters, keyedCounters: ruleCounters };
   }

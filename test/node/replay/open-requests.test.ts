@@ -66,6 +66,49 @@ describe("a replay of concurrent", () => {
     expect(outcomes(spans, rule)).toEqual(["allowed", "denied", "allowed"]);
   });
 
+  it("lets requests wait for a slot in their order, as long as wait says", () => {
+    const spans: Spans = [
+      [0, 4],
+      [1, 2],
+      [2, 3],
+      [3, 1],
+      [4, 1],
+    ];
+    // The third request is open from 3 to 6, the fourth one from 4 to 5, and the last one from 5 to 6.
+    const rule = { concurrent: 2, wait: "1s" } as const;
+    const { engine, decided } = replay(spans, rule);
+    expect(decided.map(({ outcome }) => outcome)).toEqual(decided.map(() => "allowed"));
+    expect(engine.notes.at(-1)?.text).toBe(
+      "3 requests wait for a turn (`wait`), for at most 1000 ms.",
+    );
+    expect(outcomes([...spans, [4, 1]], rule).at(-1)).toBe("denied");
+    const totals = new ReplayTotals(engine);
+    for (const each of decided) totals.add(each);
+    expect(totals.report().rules).toMatchObject([{ denied: 0, mostOpen: 2 }]);
+  });
+
+  it("lets requests wait for quota that they reserve", () => {
+    const spans: Spans = [
+      [0, 1],
+      [0.5, 1],
+      [0.6, 1],
+      [59, 1],
+      [59, 1],
+    ];
+    const rule = { limit: 2, window: "1m", maxReserved: 1, wait: "1s" } as const;
+    const { engine, decided } = replay(spans, rule);
+    expect(decided.map(({ outcome }) => outcome)).toEqual([
+      "allowed",
+      "allowed",
+      "limited",
+      "allowed",
+      "limited",
+    ]);
+    expect(engine.notes.at(-1)?.text).toBe(
+      "1 request waits for a turn (`wait`), for at most 1000 ms.",
+    );
+  });
+
   it("charges no slot for a response", () => {
     const spans: Spans = [
       [0, 9],
