@@ -193,11 +193,9 @@ export class WaitingRoom {
         const counters = decided.counters.map((each) => afterWait(each, waitsFrom, now));
         const answer = await decide(counters, place.accept());
         decided = { counters, answer };
-        if (answer.admitted) {
-          this.#wakeNext(decided);
-          break;
-        }
-        if (this.#store.awaitSlot) request.slots.giveUp(this.#store, lacking.counter);
+        if (!this.#store.awaitSlot) this.#wakeNext(decided);
+        else if (!answer.admitted) request.slots.giveUp(this.#store, lacking.counter);
+        if (answer.admitted) break;
         decided = { answer, counters: counters.map(withNewSlot) };
       }
     } finally {
@@ -304,8 +302,9 @@ export class WaitingRoom {
     if (refunds.length > 0) adjust(refunds);
   }
 
-  /** Wakes the next request that waits for the same slots, if more of them are free. */
+  /** After an admission: wakes the next request that waits for the same slots, if more of them are free. */
   #wakeNext({ counters, answer }: Decided): void {
+    if (!answer.admitted) return;
     for (const [at, { counter }] of counters.entries()) {
       if (counter.slot === undefined || (answer.tallies[at]?.count ?? 0) >= counter.limit) continue;
       for (const each of this.#places) {
