@@ -156,6 +156,7 @@ export class WaitingRoom {
    * @returns the last decision; `first` itself if the request has not waited. A denied request is charged nothing
    */
   async takeTurn(first: Decided, request: WaitingRequest): Promise<Decided> {
+    this.#wakeNext(first);
     const decided = await this.#awaitSlots(first, request);
     const delaysMs = delaysOf(decided);
     const delayMs = Math.max(0, ...delaysMs);
@@ -193,9 +194,9 @@ export class WaitingRoom {
         const counters = decided.counters.map((each) => afterWait(each, waitsFrom, now));
         const answer = await decide(counters, place.accept());
         decided = { counters, answer };
-        if (!this.#store.awaitSlot) this.#wakeNext(decided);
-        else if (!answer.admitted) request.slots.giveUp(this.#store, lacking.counter);
+        this.#wakeNext(decided);
         if (answer.admitted) break;
+        if (this.#store.awaitSlot) request.slots.giveUp(this.#store, lacking.counter);
         decided = { answer, counters: counters.map(withNewSlot) };
       }
     } finally {
@@ -302,9 +303,9 @@ export class WaitingRoom {
     if (refunds.length > 0) adjust(refunds);
   }
 
-  /** After an admission: wakes the next request that waits for the same slots, if more of them are free. */
+  /** After an admission: wakes the next request that waits for the same slots, if the store has more of them. */
   #wakeNext({ counters, answer }: Decided): void {
-    if (!answer.admitted) return;
+    if (!answer.admitted || this.#places.size === 0 || this.#store.awaitSlot) return;
     for (const [at, { counter }] of counters.entries()) {
       if (counter.slot === undefined || (answer.tallies[at]?.count ?? 0) >= counter.limit) continue;
       for (const each of this.#places) {
