@@ -16,6 +16,7 @@ export const CODES = {
   "limit-never-binds": "warning",
   "denies-everybody": "warning",
   "ban-shorter-than-window": "warning",
+  "wait-has-little-effect": "warning",
   "cost-above-limit": "fault",
   "max-cost-above-limit": "warning",
   "cost-without-max": "warning",

@@ -33,7 +33,7 @@ function cellsOf(rule: FiledRule): string[] {
 
 /** Returns the names of the fields that few rules have. */
 function otherFields(rule: Rule): string {
-  const { exempt, tiers, spread, shards, cost, count, ban, retryJitterMs, response } = rule;
+  const { exempt, tiers, spread, shards, cost, count, ban, waitMs, retryJitterMs, response } = rule;
   return [
     exempt && "exempt",
     tiers && "tiers",
@@ -42,6 +42,7 @@ function otherFields(rule: Rule): string {
     cost !== 1 && "cost",
     count && "count",
     ban && "ban",
+    waitMs > 0 && "wait",
     retryJitterMs > 0 && "retryJitter",
     response && "response",
     rule.tellOrigin && "tellOrigin",

@@ -7,8 +7,8 @@ import {
 } from "../../src/config/bindings.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
+import { hasConcurrent } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { allWindowsOf } from "../../src/limiter/counters.ts";
 import { found, type LocalFinding } from "../finding.ts";
 import {
   type Deployment,
@@ -42,14 +42,14 @@ export function* workerFindings(
       `Write ${settingIn(file, "compatibility_date", MIN_DATE)} or a later date`,
     );
   }
-  const limited = rules.find(
-    (rule) => rule.for !== "programs" && allWindowsOf(rule).some(({ concurrent }) => concurrent),
-  );
+  const limited =
+    rules.find((rule) => rule.for !== "programs" && hasConcurrent(rule)) ??
+    rules.find(({ waitMs }) => waitMs > 0);
   if (limited && !flags.includes(SIGNAL_FLAG)) {
     yield found(
       "hang-ups-unseen",
       "compatibility_flags",
-      `Weir does not see clients that hang up before their response, so they hold slots of the rule "${limited.name}" for longer than they wait`,
+      `Weir does not see clients that hang up before their response, so they hold ${hasConcurrent(limited) ? "slots" : "reserved quota"} of the rule "${limited.name}" for longer than they wait`,
       `Write ${settingIn(file, "compatibility_flags", [...flags, SIGNAL_FLAG])}`,
     );
   }

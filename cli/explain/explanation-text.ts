@@ -55,7 +55,7 @@ function paragraph(start: string, text: string): string {
 }
 
 function verdict(
-  { outcome, request, response: { status } }: Explanation,
+  { outcome, request, response: { status }, waitMs }: Explanation,
   applied: readonly ExplainedRule[],
 ): string {
   const { sentMethod, host, path } = request;
@@ -71,8 +71,10 @@ function verdict(
         "yellow",
         `? Undecided${code}: ${name}. The store failed, so onError applies.`,
       );
-    default:
-      return headline("green", `✓ Allowed: ${name}.`);
+    default: {
+      const after = waitMs === undefined ? "" : ` after a wait of ${formatDuration(waitMs)}`;
+      return headline("green", `✓ Allowed${after}: ${name}.`);
+    }
   }
 }
 
@@ -236,7 +238,7 @@ function keyLines(key: readonly ExplainedKeyElement[], isVerbose: boolean): stri
 }
 
 function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
-  const { client, tier, cost, costSource = "", banMs = 0, newBan, override } = rule;
+  const { client, tier, cost, costSource = "", waitMs, banMs = 0, newBan, override } = rule;
   const max = isVerbose ? MAX_TEXT : 60;
   const source = /^(?:cost: \d+)?$/.test(costSource) ? "" : ` (${fitted(costSource, max)})`;
   const parts = [
@@ -245,6 +247,7 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
     cost !== undefined && `cost ${formatCount(cost)}${source}`,
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
+  if (waitMs !== undefined) lines.push(labelled("wait", `up to ${formatDuration(waitMs)}`));
   if (banMs > 0) {
     lines.push(labelled("ban", styled("red", `banned for another ${formatDuration(banMs)}`)));
   }

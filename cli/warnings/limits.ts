@@ -1,6 +1,6 @@
 import { pathOf } from "../../src/config/faults.ts";
 import type { Match } from "../../src/config/match.ts";
-import type { Rule, Window } from "../../src/config/rule.ts";
+import { hasConcurrent, type Rule, type Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import { formatDuration, formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
@@ -10,7 +10,7 @@ import { found, type LocalFinding } from "../finding.ts";
 export function banWarnings({ name, ban, windows }: Rule, place: string) {
   const longestMs = ban?.lengthsMs.at(-1);
   if (windows.length === 0) return [];
-  const shortest = windows.reduce((one, other) => (other.windowMs < one.windowMs ? other : one));
+  const shortest = shortestOf(windows);
   if (longestMs === undefined || longestMs >= shortest.windowMs) return [];
   return [
     found(
@@ -20,6 +20,40 @@ export function banWarnings({ name, ban, windows }: Rule, place: string) {
       "Make the ban longer than the window, or remove it",
     ),
   ];
+}
+
+function shortestOf(windows: readonly Window[]): Window {
+  return windows.reduce((one, other) => (other.windowMs < one.windowMs ? other : one));
+}
+
+/** In longer windows, less than one in so many requests comes late enough to wait for the next window. */
+const MAX_WAITS_IN_WINDOW = 30;
+
+/** Warns of a `wait` for quota that no request uses up, or that hardly any request can use. */
+export function waitWarnings(rule: Rule, place: string): LocalFinding[] {
+  const { name, waitMs, tiers } = rule;
+  if (waitMs === 0 || hasConcurrent(rule)) return [];
+  const all = [rule.windows, ...(tiers?.windows.values() ?? [])].flat();
+  const reservable = all.filter(({ maxReserved }) => maxReserved > 0);
+  const warning = (message: string, cure: string) => [
+    found("wait-has-little-effect", `${place}.wait`, `In the rule "${name}", ${message}`, cure),
+  ];
+  const wait = formatDuration(waitMs / 1000);
+  const shortest = shortestOf(reservable);
+  if (shortest.windowMs > MAX_WAITS_IN_WINDOW * waitMs) {
+    return warning(
+      `only requests in the last ${wait} of a window of ${formatWindow(shortest)} can wait, and all others get 429 at once`,
+      `Write a shorter window with a lower limit, or remove wait and maxReserved`,
+    );
+  }
+  const longest = (each: Window) => Math.ceil(each.maxReserved / each.limit) * each.windowMs;
+  const longestMs = Math.max(...reservable.map(longest));
+  if (longestMs >= waitMs) return [];
+  const reserved = reservable.map(({ maxReserved }) => maxReserved);
+  return warning(
+    `maxReserved: ${Math.max(...reserved)} lets a request wait at most ${formatDuration(longestMs / 1000)}, so the rest of the wait of ${wait} has no effect`,
+    `Write wait: "${formatDuration(longestMs / 1000)}", or a higher maxReserved`,
+  );
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   banWarnings,
   millisecondWarnings,
   unusedLimitWarnings,
+  waitWarnings,
   zeroLimitWarnings,
 } from "./limits.ts";
 import {
@@ -256,6 +257,7 @@ const RULE_CHECKS: readonly ((
   remedies: Remedies,
 ) => Iterable<LocalFinding>)[] = [
   ...[unusedLimitWarnings, banWarnings, costFindings, zeroLimitWarnings].map(ofWindows),
+  waitWarnings,
   methodWarnings,
   notationWarnings,
   networkFindings,

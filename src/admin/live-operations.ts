@@ -324,6 +324,7 @@ function ruleViewOf(
       window: formatWindow(window),
       ...(window.concurrent && { concurrent: true }),
     })),
+    ...(rule.waitMs > 0 && { waitMs: rule.waitMs }),
     hasTiers: rule.tiers !== undefined,
     hasBan: rule.ban !== undefined,
     match: rule.for === "programs" ? "only calls of programs" : formatMatch(rule.match),

@@ -32,6 +32,8 @@ export interface RuleView {
     /** Present if `limit` is the maximum number of open requests. Then `window` is no window. */
     readonly concurrent?: true;
   }[];
+  /** The longest time for which a request waits for its turn, in milliseconds; undefined if none waits. */
+  readonly waitMs?: number;
   readonly hasTiers: boolean;
   readonly hasBan: boolean;
   /** The methods, hosts and paths of `match` as a short text, such as `POST /login`. */

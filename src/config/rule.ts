@@ -281,7 +281,7 @@ const DEFAULT_LOCAL_SHARE = 0.25;
 const DEFAULT_MAX_DURATION_SECONDS = 300;
 
 /** The maximum of `wait`, in seconds. Most clients and proxies give up soon after this time. */
-const MAX_WAIT_SECONDS = 60;
+export const MAX_WAIT_SECONDS = 60;
 
 /** The schema of each field of a rule. */
 export const ruleFields = {

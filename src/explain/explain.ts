@@ -14,10 +14,10 @@ import { decideGroup } from "../engine/fixed-window.ts";
 import { countsSlots } from "../engine/slots.ts";
 import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
-import { withQuotaHeaders } from "../http/response-headers.ts";
+import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
 import { undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
-import { costBefore } from "../limiter/counters.ts";
+import { costBefore, waits } from "../limiter/counters.ts";
 import { type Decision, isViolated, type Quota, settledVerdictsOf } from "../limiter/decision.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
@@ -86,7 +86,8 @@ async function dryRun(
   const store = new ReadOnlyStore(counters, now);
   const config = { prefix, timeoutMs, clock: "edge" } as const;
   const limiter = new Limiter(config, store, { time: () => store.now });
-  const decision = await limiter.decide(appliedRules);
+  // Without a signal, the request reserves quota as if it could wait, but does not wait.
+  const decision = await limiter.decide(appliedRules, { waitsFrom: store.now });
   const exceeded = await exceededBy(decision);
   const byRule = new Map(appliedRules.map((each, index) => [each, states[index]]));
   return {
@@ -266,6 +267,7 @@ export async function explain(
   const applied = [...clients.values()].flatMap((client) => client.applied ?? []);
   const run = applied.length > 0 ? await dryRun(applied, context, now) : undefined;
   const { decision, storeFailure } = run ?? {};
+  const waitMs = waitOf(decision);
   return {
     outcome: decision?.outcome ?? "unmatched",
     request: explainedRequest(canonical, config.ipv6Prefix),
@@ -275,7 +277,14 @@ export async function explain(
     }),
     response: await explainedResponse(request, applied, decision, config, custom),
     ...(storeFailure !== undefined && { storeFailure }),
+    ...(waitMs > 0 && { waitMs }),
   };
+}
+
+/** Returns how long an admitted request would wait for the quota that it reserves, in milliseconds. */
+function waitOf(decision: Decision | undefined): number {
+  const quotas = decision?.outcome === "allowed" ? decision.quotas : [];
+  return Math.max(0, ...quotas.map(({ reservationDelayMs }) => reservationDelayMs));
 }
 
 function explainedRequest(canonical: CanonicalRequest, ipv6Prefix: number): ExplainedRequest {
@@ -321,6 +330,7 @@ function explainedRule(
     ...(client.tier !== undefined && { tier: client.tier }),
     cost: applied.cost ?? costBefore(applied.rule.cost),
     costSource: client.costSource,
+    ...(waits(applied.rule) && { waitMs: applied.rule.waitMs }),
     ...run.stateOf(applied),
   };
 }
@@ -354,7 +364,8 @@ async function explainedResponse(
 ): Promise<ExplainedResponse> {
   const own = decision && (await ownResponse(request, decision, config, custom));
   const quotas = decision?.outcome === "allowed" ? decision.quotas : [];
-  const forwarded = withQuotaHeaders(request, new Response(), quotas, config.headers);
+  const quoted = withQuotaHeaders(request, new Response(), quotas, config.headers);
+  const forwarded = withServerTiming(quoted, waitOf(decision) || undefined);
   const response = own ?? forwarded;
   const headers = [...response.headers];
   if (!own) return { headers, ...originHeaders(request, appliedRules, quotas, config) };

@@ -32,6 +32,8 @@ export interface Explanation {
   readonly response: ExplainedResponse;
   /** The reason why the store could not be read, so that counters are missing; undefined if it could be read. */
   readonly storeFailure?: string;
+  /** How long the request would wait for quota of later windows, in milliseconds; undefined if it would not wait. */
+  readonly waitMs?: number;
 }
 
 /** The form of the request that rules match and from which keys are read. */
@@ -75,6 +77,8 @@ export interface ExplainedRule {
   readonly counters?: readonly ExplainedCounter[];
   /** Milliseconds until the client's ban ends; 0 or undefined if there is none. */
   readonly banMs?: number;
+  /** The longest time for which a request waits for its turn, in milliseconds; undefined if none waits. */
+  readonly waitMs?: number;
   /** The ban that this request would begin. */
   readonly newBan?: ExplainedBan;
   /** The override that changes the rule for this client, or for all clients. */

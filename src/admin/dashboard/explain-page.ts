@@ -193,7 +193,7 @@ function counterTable(rule: string, counters: readonly ExplainedCounter[], now: 
 /** A rule that applies: its conditions, the client's key, and the counters. */
 function appliedRule(explained: ExplainedRule, now: number): Html {
   const { rule, mode, why, exceeds, key, client, tier, cost, costSource } = explained;
-  const { counters, banMs = 0, newBan } = explained;
+  const { counters, waitMs, banMs = 0, newBan } = explained;
   return html`<section class="card">
 <h2>${ruleLink(rule)}${modeBadge(mode)}${exceeds && badge("limited", "over its limit")}${
     banMs > 0 && badge("limited", `banned for ${formatDuration(banMs)}`)
@@ -204,8 +204,8 @@ ${conditionTable(explained)}
 ${client !== undefined && clientLink(client, rule)}
 <ul class="any">${key.map(keyElement)}</ul>
 <p class="note">${cost !== undefined && `Costs ${formatCount(cost)} (${costSource}). `}${
-    tier !== undefined && `The client's tier is ${tier}.`
-  }</p>
+    waitMs !== undefined && `Waits up to ${formatDuration(waitMs)} for its turn. `
+  }${tier !== undefined && `The client's tier is ${tier}.`}</p>
 ${overrideNote(explained)}
 ${counters && counterTable(rule, counters, now)}
 ${newBan && banNote(newBan)}
@@ -293,10 +293,13 @@ const VERDICTS = {
   unmatched: ["info", "No rule applies to the request."],
 } as const;
 
-function verdict({ outcome, response: { status }, storeFailure }: Explanation): Html {
+function verdict({ outcome, response: { status }, storeFailure, waitMs }: Explanation): Html {
   const [kind, text] = VERDICTS[outcome];
+  const after = waitMs === undefined ? "" : ` after a wait of ${formatDuration(waitMs)}`;
   const answer =
-    status === undefined ? "Weir would forward it." : `Weir would answer it with ${status}.`;
+    status === undefined
+      ? `Weir would forward it${after}.`
+      : `Weir would answer it with ${status}.`;
   const failure =
     storeFailure !== undefined && html`<p>The counts cannot be read: ${storeFailure}.</p>`;
   const content = html`<p><b>${text}</b> ${answer}</p>${failure}<p>Nothing was counted, and no ban has begun.</p>`;

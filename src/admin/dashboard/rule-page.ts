@@ -1,6 +1,6 @@
 import type { StatisticsQuery, StatisticsReport } from "../../control/protocol.ts";
 import { noRuleSums, type RuleSums } from "../../statistics/sums.ts";
-import { formatCount, formatPercent } from "../format.ts";
+import { formatCount, formatDuration, formatPercent } from "../format.ts";
 import type { RuleView } from "../operations.ts";
 import { chart } from "./chart.ts";
 import {
@@ -138,6 +138,7 @@ function factsOf(rule: RuleView): [string, string][] {
       policy,
       concurrent ? formatCount(limit, "open request") : `${formatCount(limit)} in ${window}`,
     ]),
+    ["Waits", rule.waitMs !== undefined && `up to ${formatDuration(rule.waitMs)}`],
     ["If the store fails", rule.onError],
     ["Has", extras],
     ["Configured mode", rule.configuredMode !== rule.mode && rule.configuredMode],

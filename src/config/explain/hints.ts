@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import { TIME_ZONE } from "../calendar.ts";
 import { ALLOWED_KEYS, parseAlternatives } from "../key.ts";
-import { ruleFields } from "../rule.ts";
+import { MAX_WAIT_SECONDS, ruleFields } from "../rule.ts";
 import { configFields } from "../schema.ts";
 import { DURATION, formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../window.ts";
 import { bareName, nearestName } from "./nearest-name.ts";
@@ -128,6 +128,7 @@ export function valueHint(
   const field = String(keys.findLast((key) => typeof key !== "number") ?? "");
   const allowed = issue.message;
   if (allowed.startsWith(DURATION)) return durationHint(given, allowed.includes("calendar"));
+  if (field === "wait") return durationHint(given, false, MAX_WAIT_SECONDS);
   if (typeof given === "number") return wholeNumberHint(given, allowed);
   if (typeof given !== "string") return undefined;
   if (allowed.startsWith(ALLOWED_KEYS)) return keyHint(given);
@@ -207,14 +208,18 @@ function unitOf(word: string) {
  *
  * @param takesCalendar whether a unit of the calendar is also allowed
  */
-function durationHint(given: unknown, takesCalendar: boolean): string | undefined {
+function durationHint(
+  given: unknown,
+  takesCalendar: boolean,
+  maxSeconds = MAX_WINDOW_SECONDS,
+): string | undefined {
   if (given === "1M" && takesCalendar) {
     return 'write "1m" for a minute, or "month" for a month of the calendar';
   }
   const seconds = secondsIn(given);
   if (seconds === undefined) return undefined;
   if (seconds < 1) return 'the shortest length is "1s"';
-  if (seconds > MAX_WINDOW_SECONDS) return 'the longest length is "52w"';
+  if (seconds > maxSeconds) return `the longest length is "${formatDuration(maxSeconds)}"`;
   const text = lengthText(given, takesCalendar);
   if (text === undefined) return undefined;
   return typeof given === "number"

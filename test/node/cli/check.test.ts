@@ -62,7 +62,7 @@ describe("check of a valid configuration", () => {
       { limit: 99, window: "month" },
     ];
     const calendar = { name: "plan", limits, timeZone: "Europe/Berlin", start: "15 09:00" };
-    const plain = { name: "plain", limit: 5, window: "month", concurrent: 4 };
+    const plain = { name: "plain", limit: 5, window: "month", concurrent: 4, wait: "2s" };
     const texts: string[] = [];
     for (const rules of [GOOD.rules, [rare, escalating, banning], [calendar, plain], []]) {
       const { code, stdout, stderr } = await check("rules.json", { rules });

@@ -54,6 +54,7 @@ describe("wrangler's configuration", () => {
     [{ concurrent: 2 }, "", ["hang-ups-unseen"]],
     [{ concurrent: 2 }, 'compatibility_flags = ["enable_request_signal"]\n', []],
     [{ concurrent: 2, for: "programs" }, "", []],
+    [{ maxReserved: 5, wait: "1m" }, "", ["hang-ups-unseen"]],
     [{}, "", []],
   ])("leads with the fields %j and the flags %j to %j", async (fields, flags, expected) => {
     const { findings } = await checkFolder({

@@ -210,6 +210,15 @@ const DEPLOYMENT: readonly Mistake[] = [
     "hang-ups-unseen",
   ],
   [
+    "a wait in a Worker that does not see clients hang up",
+    {
+      [RULES]: config({}, { maxReserved: 5, wait: "1m" }),
+      ...wrangler(HEAD, ROUTE, COUNTERS),
+    },
+    "warning",
+    "hang-ups-unseen",
+  ],
+  [
     "a Redis URL of another protocol",
     wrangler(HEAD, ROUTE, vars('UPSTASH_REDIS_REST_URL = "rediss://a.upstash.io:6379"')),
     "fault",
@@ -353,6 +362,18 @@ const RULE_MISTAKES: readonly Mistake[] = [
     { [RULES]: config({}, { ban: "10s" }) },
     "warning",
     "ban-shorter-than-window",
+  ],
+  [
+    "a wait that is longer than all reservations",
+    { [RULES]: config({}, { window: "1s", maxReserved: 10, wait: "30s" }) },
+    "warning",
+    "wait-has-little-effect",
+  ],
+  [
+    "a wait for a long window",
+    { [RULES]: config({}, { window: "1h", maxReserved: 10, wait: "30s" }) },
+    "warning",
+    "wait-has-little-effect",
   ],
   [
     "an exempt network of all addresses",

@@ -5,6 +5,17 @@ import { definedRule, withRule } from "./fixtures.ts";
 
 const MAX = 999_999_999_999_999;
 
+test.for<[object, number]>([
+  [{}, 0],
+  [{ maxReserved: 5, wait: 1 }, 1000],
+  [{ maxReserved: 5, wait: "60s", mode: "shadow" }, 60_000],
+  [{ concurrent: 5, wait: "1m", count: { status: [401] } }, 60_000],
+  [{ maxReserved: 5, wait: "1m", count: { status: [401], reserve: true } }, 60_000],
+  [{ wait: "2s", tiers: { by: "country", limits: { DE: { concurrent: 5 } } } }, 2000],
+])("the rule %o waits for %i ms", ([fields, waitMs]) => {
+  expect(definedRule(fields)).toMatchObject({ waitMs });
+});
+
 describe("capacity and maxReserved", () => {
   test.for<[string, object, object[]]>([
     ["default to no rollover and no reservations", {}, [{ capacity: 5, maxReserved: 0 }]],

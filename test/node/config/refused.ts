@@ -651,6 +651,22 @@ const slots = [
   ),
 ];
 
+const reserving = { maxReserved: 10, wait: "2s" };
+const waits = [
+  ...["61s", "500ms", 0, 61, 2000, 1.5, "2 seconds", "day", "", null, true].flatMap((wait) =>
+    rules("wait", "not-allowed", { maxReserved: 10, wait }),
+  ),
+  ...rules("wait", "needs", { wait: "2s" }, { wait: "2s", maxReserved: 0 }),
+  ...rules("wait", "conflict", { ...reserving, mode: "mark" }),
+  ...rules("wait", "conflict", { ...reserving, for: "programs" }),
+  ...rules("wait", "conflict", { ...reserving, count: { status: [401] } }),
+  ...rules("wait", "conflict", { ...reserving, cost: "header:x-cost" }),
+  ...rules("tiers.limits.pro.wait", "unknown-field", {
+    ...reserving,
+    ...tiersOf({ pro: { ...pro, wait: "2s" } }),
+  }),
+];
+
 /** Each field with values that it does not take, and with fields that it contradicts or needs. */
 export const REFUSED: readonly Refused[] = [
   ...config,
@@ -669,4 +685,5 @@ export const REFUSED: readonly Refused[] = [
   ...modes,
   ...fieldsOfOthers,
   ...slots,
+  ...waits,
 ];

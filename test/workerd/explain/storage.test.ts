@@ -167,6 +167,25 @@ describe("a counter of open requests", () => {
   });
 });
 
+describe("a rule with wait", () => {
+  const reserving = { limit: 3, window: "1m", maxReserved: 3, wait: "40s" } as const;
+
+  it("admits the request after a wait, without waiting", async () => {
+    const { rule, explanation } = await explainAfter(3, reserving);
+    expect(explanation).toMatchObject({ outcome: "allowed", waitMs: MINUTE / 2 });
+    expect(rule).toMatchObject({ waitMs: 40_000, counters: [{ count: 3, countAfter: 4 }] });
+    expect(explanation.response.headers).toContainEqual(["server-timing", "weir-wait;dur=30000"]);
+  });
+
+  it("denies the request if the next window begins too late, or in shadow mode", async () => {
+    const { explanation } = await explainAfter(3, { ...reserving, wait: "29s" });
+    expect(explanation.outcome).toBe("limited");
+    const { rule } = await explainAfter(3, { ...reserving, mode: "shadow" });
+    expect(rule).toMatchObject({ exceeds: true });
+    expect(rule).not.toHaveProperty("waitMs");
+  });
+});
+
 describe("a ban", () => {
   it("that the request would begin is shown, and begins with none", async () => {
     const { rule, client, explanation } = await explainAfter(3, { ban: "5m" });
