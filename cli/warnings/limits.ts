@@ -49,10 +49,10 @@ export function waitWarnings(rule: Rule, place: string): LocalFinding[] {
   const longest = (each: Window) => Math.ceil(each.maxReserved / each.limit) * each.windowMs;
   const longestMs = Math.max(...reservable.map(longest));
   if (longestMs >= waitMs) return [];
-  const reserved = reservable.map(({ maxReserved }) => maxReserved);
+  const useful = formatDuration(longestMs / 1000);
   return warning(
-    `maxReserved: ${Math.max(...reserved)} lets a request wait at most ${formatDuration(longestMs / 1000)}, so the rest of the wait of ${wait} has no effect`,
-    `Write wait: "${formatDuration(longestMs / 1000)}", or a higher maxReserved`,
+    `a request can reserve quota of the next ${useful} at most, so the rest of the wait of ${wait} has no effect`,
+    `Write wait: "${useful}", or a higher maxReserved`,
   );
 }
 

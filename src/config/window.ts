@@ -117,8 +117,9 @@ interface LimitExtras {
    */
   readonly capacity?: number | undefined;
   /**
-   * The maximum quota of later windows that a program may reserve with the method `limit` and its option `reserve`: a
-   * whole number from 0, in the unit of `cost` (by default, requests). Must be 0 if the limit is 0.
+   * The maximum quota of later windows that may be reserved: by a program with the method `limit` and its option
+   * `reserve`, and by requests under a rule with `wait`. A whole number from 0, in the unit of `cost` (by default,
+   * requests). Must be 0 if the limit is 0.
    *
    * @default 0
    */

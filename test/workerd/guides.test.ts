@@ -6,6 +6,7 @@ import batches from "guide:functions/costs";
 import denials from "guide:functions/responses";
 import llm from "guide:llm";
 import modelServer from "guide:model-server";
+import queue from "guide:queue";
 import denyList from "guide:recipes/deny-lists";
 import login from "guide:recipes/logins";
 import uploads from "guide:recipes/uploads";
@@ -163,18 +164,14 @@ describe("docs/guides/model-server.md", () => {
     const { reached, ask, end } = modelServerWith();
     const open = [await ask("a"), await ask("a"), await ask("a"), await ask("a")];
     expect(open.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    const denied = await ask("a");
-    expect(denied.status).toBe(429);
-    expect(denied.headers.get("retry-after")).toBe("1");
-    expect(denied.headers.get("ratelimit")).toContain('"key/concurrent";r=0');
-    expect(await denied.json()).toMatchObject({ "violated-policies": ["key/concurrent"] });
-    expect(reached).toHaveBeenCalledTimes(4);
+    const fifth = ask("a");
+    open.push(await ask("b"));
+    expect(reached).toHaveBeenCalledTimes(5);
     expect(await end(open.shift() as Response)).toBe("data: begin\n\n");
-    await vi.waitFor(async () => {
-      const next = await ask("a");
-      expect(next.status).toBe(200);
-      open.push(next);
-    }, PATIENCE);
+    const next = await fifth;
+    expect(next.status).toBe(200);
+    expect(next.headers.get("server-timing")).toContain("weir-wait");
+    open.push(next);
     for (const each of open) await end(each);
   });
 
@@ -202,6 +199,37 @@ describe("docs/guides/model-server.md", () => {
     const denied = await ask("made-up-16");
     expect(await denied.json()).toMatchObject({ "violated-policies": ["address/concurrent"] });
     for (const each of open) await end(each);
+  });
+});
+
+describe("docs/guides/queue.md", () => {
+  it("lets ten requests wait for the next second, and denies the others", async () => {
+    const { send } = workerWith(queue);
+    // The next window begins in 20 ms.
+    vi.setSystemTime(Date.now() - 20);
+    const answers = await Promise.all(
+      Array.from({ length: 21 }, () => send("https://api.example.com/api/items")),
+    );
+    const waited = answers.filter(({ headers }) => headers.has("server-timing"));
+    expect(waited.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(1);
+  });
+
+  it("lets a third report wait until one of two has ended", async () => {
+    const answers: PromiseWithResolvers<Response>[] = [];
+    const { reached, send } = workerWith(queue, {}, () => {
+      const answer = Promise.withResolvers<Response>();
+      answers.push(answer);
+      return answer.promise;
+    });
+    const open = Array.from({ length: 3 }, () => send("https://api.example.com/reports/1"));
+    await vi.waitFor(() => expect(answers).toHaveLength(2), PATIENCE);
+    answers[0]?.resolve(new Response());
+    await vi.waitFor(() => expect(answers).toHaveLength(3), PATIENCE);
+    for (const each of answers) each.resolve(new Response());
+    const timings = (await Promise.all(open)).map(({ headers }) => headers.has("server-timing"));
+    expect(timings.filter(Boolean)).toHaveLength(1);
+    expect(reached).toHaveBeenCalledTimes(3);
   });
 });
 

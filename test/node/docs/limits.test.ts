@@ -36,6 +36,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["limit, capacity, reservation, cost", count("src/config/window.ts", "MAX_LIMIT")],
   ["shards of a rule", `${count("src/config/rule.ts", "MAX_SHARDS")}, and the smallest limit`],
   ["`concurrent`", count("src/config/window.ts", "MAX_CONCURRENT")],
+  ["`wait`", `${count("src/config/rule.ts", "MAX_WAIT_SECONDS")} s`],
   ["lengths of a ban", count("src/config/ban.ts", "MAX_LENGTHS")],
   ["items of a list, such as `match.paths`", count("src/config/fields.ts", "MAX_ITEMS")],
   ["networks of a list, such as `match.ips`", count("src/config/address.ts", "MAX_NETWORKS")],
@@ -116,6 +117,15 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   [
     "wait for a client that has not begun to read its response",
     seconds("src/charged-forward.ts", "UNREAD_MS"),
+  ],
+  ["requests that wait for their turn", count("src/limiter/waiting-room.ts", "MAX_WAITING")],
+  [
+    "requests of these that wait for one counter",
+    count("src/limiter/waiting-room.ts", "MAX_WAITING_FOR_ONE"),
+  ],
+  [
+    "calls that wait in a Durable Object",
+    count("src/stores/durable-object/slot-line.ts", "MAX_WAITING"),
   ],
   [
     "age of a hold in a Durable Object",

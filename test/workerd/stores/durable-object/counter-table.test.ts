@@ -225,10 +225,12 @@ describe("rows written by a Durable Object", () => {
     const take = (slot: number) => ({ counters: [{ ...all, slot }] });
     const adjust = (cost: number) =>
       ({ kind: "adjust", counters: [{ ...all, slot: 1, cost }] }) as const;
-    const calls = [take(1), take(2), adjust(0), adjust(-1), take(3)];
+    // A slot is taken for a waiting call, and again by its decision.
+    const calls = [take(1), take(2), adjust(0), adjust(-1), take(3), take(3)];
     expect(await writesOf(true, calls)).toEqual([
       { rows: 1, alarms: 0 },
       { rows: 0, alarms: 0 },
+      { rows: 1, alarms: 0 },
       { rows: 1, alarms: 0 },
       { rows: 1, alarms: 0 },
       { rows: 1, alarms: 0 },
