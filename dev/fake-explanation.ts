@@ -70,6 +70,7 @@ export function fakeExplanation(now: number): Explanation {
             expiresAt: start + 61_000,
           },
         ],
+        waitMs: 2000,
         banMs: 0,
         newBan: { storedKey: "weir:login:1m:AAAA:ban", until: now + 300_000, isAtLeast: true },
         override: {

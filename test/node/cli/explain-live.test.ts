@@ -150,6 +150,16 @@ it("shows open requests", async () => {
   expect(stdout).toMatch(/^ {4}login\/concurrent +4 +4 +1 +0 +counts open requests$/m);
 });
 
+it("shows waits", async () => {
+  const [rule] = EXPLANATION.rules as [ExplainedRule];
+  const rules = [{ ...rule, exceeds: false, waitMs: 2000 }];
+  const allowed = { ...EXPLANATION, outcome: "allowed", response: { headers: [] }, waitMs: 1500 };
+  await using api = await startFakeApi({ "POST explain": { ...allowed, rules } });
+  const { stdout } = await against(api.url, "/a");
+  expect(stdout).toMatch(/^✓ Allowed after a wait of 2s: /);
+  expect(stdout).toMatch(/^ {4}wait +up to 2s$/m);
+});
+
 it("shows overrides, tiers, variants and failures of the store", async () => {
   await using api = await startFakeApi({ "POST explain": EXPLANATION });
   const { stdout } = await against(api.url, "HEAD", "/a", "-H", "x-a: 1", "--cf", "country=DE");

@@ -264,7 +264,7 @@ describe("the open requests of a rule with concurrent", () => {
           const [view] = (await new FakeOperations({ rules: 1, clock: () => NOW }).rules()) as [
             RuleView,
           ];
-          return [{ ...view, limits: [...view.limits, slots] } as RuleView];
+          return [{ ...view, limits: [...view.limits, slots], waitMs: 2000 } as RuleView];
         },
         statistics: async ({ resolution }) => ({
           resolution,
@@ -296,6 +296,7 @@ describe("the open requests of a rule with concurrent", () => {
     expect(card).toContain(`${text} open requests, the highest number of one client`);
     expect(`${card}${html.split(card)[1]}`).toContain(bar);
     expect(html).toContain("<dd><bdi>4 open requests</bdi></dd>");
+    expect(html).toContain("<dd><bdi>up to 2s</bdi></dd>");
   });
 
   it("are a bar on the page of a client", async () => {
