@@ -82,8 +82,9 @@ function windowBelow(rule: Rule, cost: number): Window | undefined {
   const { windows, tiers, shards } = rule;
   const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
   return all.find(({ limit, capacity, maxReserved }) => {
-    // Only programs can reserve quota.
-    const reservable = rule.for === "programs" ? largestShare(maxReserved, shards) : 0;
+    // Only programs and waiting requests can reserve quota.
+    const reserves = rule.for === "programs" || rule.waitMs > 0;
+    const reservable = reserves ? largestShare(maxReserved, shards) : 0;
     // A limit of 0 denies all requests on purpose, so a warning about it would not help.
     return limit > 0 && cost > largestShare(capacity, shards) + reservable;
   });

@@ -351,6 +351,8 @@ test.each<[Fields, string[]]>([
   ],
   [{ wait: "2s", window: "1s", maxReserved: 10 }, []],
   [{ wait: "3s", window: "1s", maxReserved: 11 }, []],
+  [{ wait: "1m", maxReserved: 5, cost: 10 }, []],
+  [{ wait: "1m", maxReserved: 5, cost: 11 }, ["cost-above-limit"]],
   [{ wait: "3s", window: "1s", maxReserved: 10 }, ["wait-has-little-effect"]],
   [{ wait: "3s", window: "1s", maxReserved: 10, concurrent: 2 }, []],
   [{ wait: "2s", window: "1m", maxReserved: 5 }, []],

@@ -177,6 +177,11 @@ describe("a rule with wait", () => {
     expect(explanation.response.headers).toContainEqual(["server-timing", "weir-wait;dur=30000"]);
   });
 
+  it("admits a request that costs more than the limit", async () => {
+    const { explanation } = await explainAfter(0, { ...reserving, cost: 6 });
+    expect(explanation).toMatchObject({ outcome: "allowed", waitMs: MINUTE / 2 });
+  });
+
   it("denies the request if the next window begins too late, or in shadow mode", async () => {
     const { explanation } = await explainAfter(3, { ...reserving, wait: "29s" });
     expect(explanation.outcome).toBe("limited");
