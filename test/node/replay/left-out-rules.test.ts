@@ -104,11 +104,6 @@ describe("a rule that needs what the log does not state", () => {
     expect(leftOut.notes[0]).toMatchObject({ code: "concurrent-left-out", rule: "api" });
   });
 
-  it("is replayed without wait, with the note wait-left-out", () => {
-    const { notes } = engineOf(configOf({ maxReserved: 5, wait: "1m" }), ALL);
-    expect(notes[0]).toMatchObject({ code: "wait-left-out", rule: "api" });
-  });
-
   it("is replayed if every request has an earlier alternative", () => {
     const engine = engineOf(configOf({ key: "ip | header:x-api-key" }), COMBINED);
     expect(engine.leftOut).toEqual([]);
