@@ -66,7 +66,7 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     start: "offset anchor startat reset resetat startsat align",
     lease: "cache ephemeralcache leasing localcache batch",
     maxReserved: "reserved maxreserve maxreservation reservation",
-    wait: "maxwait waittime waittimeout delay queue queuetimeout",
+    wait: "maxwait waittime waittimeout queue queuetimeout",
     'write cost: { reserve: …, settle: "header:NAME" }': "reserve settle",
     "remove it: every rule counts in fixed windows":
       "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",
