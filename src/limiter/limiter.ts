@@ -321,12 +321,12 @@ export class Limiter {
     let decision: Allowed | Limited = NO_ENFORCED_RULE;
     if (own) {
       const first = { counters: enforced, answer: await own };
-      const last = await this.#takeTurn(first, options, slots);
+      const { waitsFrom } = options ?? {};
+      // Most requests cannot wait, and need no further await.
+      const last = waitsFrom === undefined ? first : await this.#takeTurn(first, options, slots);
       decision = decisionOf(last.answer, last.counters);
-      if (last !== first) {
-        const waitedMs = Math.max(0, this.#time() - (options?.waitsFrom ?? 0));
-        decision = { ...decision, waitedMs };
-      }
+      if (waitsFrom !== undefined && last !== first)
+        decision = { ...decision, waitedMs: Math.max(0, this.#time() - waitsFrom) };
       if (last.answer.admitted && !first.answer.admitted) {
         // The first call has skipped the marks.
         const answers = this.#decideInStore(marks.map(countersOf), slots);
@@ -342,11 +342,11 @@ export class Limiter {
     return withVerdicts(withMarks(decision, decided), others);
   }
 
-  /** Lets a request wait if its rules say so. */
+  /** Lets a request wait if it needs to. */
   async #takeTurn(first: Decided, options: DecideOptions | undefined, slots: HeldSlots) {
     const { waitsFrom, signal } = options ?? {};
     if (waitsFrom === undefined || !signal) return first;
-    return await this.#room.takeTurn(first, {
+    return this.#room.takeTurn(first, {
       waitsFrom,
       signal,
       slots,
