@@ -209,7 +209,7 @@ export class Gateway {
       const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
       const decision = await this.#limiter.decide(appliedRules, options, timeSpent());
-      const tookMs = timeSpent() - (waitedMsOf(decision) ?? 0);
+      const tookMs = timeSpent() - (decision.waitedMs ?? 0);
       return { appliedRules, decision, tookMs };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.
@@ -228,7 +228,7 @@ export class Gateway {
       ? (admitted, quotas, use) =>
           send(withOriginHeaders(admitted, appliedRules, quotas), quotas, use)
       : send;
-    const waitedMs = waitedMsOf(decision);
+    const waitedMs = decision?.waitedMs;
     const sendTimed: ForwardWithQuotas = async (...args) => {
       const response = await sendTold(...args);
       // A copy would not be known as a response of Weir.
@@ -262,7 +262,9 @@ export class Gateway {
           waitedMs,
         );
       case "undecided":
-        return decision.open ? forward(request, NO_QUOTAS) : undecidedResponse(request);
+        return decision.open
+          ? forward(request, NO_QUOTAS)
+          : withServerTiming(undecidedResponse(request), waitedMs);
       default:
         return decision satisfies never;
     }
@@ -273,8 +275,4 @@ export class Gateway {
     if (decision) logDecision(decision, this.#config.denialLog, request);
     this.#control?.record(appliedRules, decision, Date.now());
   }
-}
-
-function waitedMsOf(decision: Decision | undefined): number | undefined {
-  return decision && "waitedMs" in decision ? decision.waitedMs : undefined;
 }

@@ -88,6 +88,13 @@ export interface Adjustment extends Counter {
    * count stays unchanged, because quota of an ended window cannot be given back.
    */
   readonly chargedIn?: number;
+  /**
+   * For a refund to a counter with rollover, also in later windows than `chargedIn`: the highest count in that window
+   * for which the refund is made. Later windows have lowered this count by what they granted. A request that reserves
+   * quota finds its window by the count, so a refund must not lower the count below the quota that a later request has
+   * reserved.
+   */
+  readonly upTo?: number;
 }
 
 /** A counter whose count, ban and strikes are removed. */

@@ -169,7 +169,7 @@ const UNCERTAIN = { isUncertain: true } as const;
 /**
  * Adds each counter's cost to its count, even if no quota is left, because a response may cost more than
  * the quota left. A negative cost refunds quota. Counts stay from 0 to {@link MAX_COUNT}. Quota of an ended window is not
- * refunded (see {@link Adjustment.chargedIn}). A slot is renewed, or given back if the cost is negative.
+ * refunded (see {@link Adjustment}). A slot is renewed, or given back if the cost is negative.
  */
 export function adjustGroup(
   counters: readonly Adjustment[],
@@ -184,8 +184,12 @@ export function adjustGroup(
       if (changed !== row) writes.set(counter.key, changed);
       return { count: openSlots(changed, now).length, resetMs, banMs, ...UNCERTAIN };
     }
-    const { chargedIn = window } = counter;
-    const cost = chargedIn === window ? counter.cost : 0;
+    const { chargedIn = window, upTo, rollsOver, limit } = counter;
+    const isDue =
+      rollsOver && upTo !== undefined
+        ? before <= upTo - (window - chargedIn) * limit
+        : chargedIn === window;
+    const cost = isDue ? counter.cost : 0;
     const count = Math.min(MAX_COUNT, Math.max(0, before + cost));
     if (count !== before) writes.set(storedKey(counter, now), rowOf(counter, count, window));
     return { count, resetMs, banMs };

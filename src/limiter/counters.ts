@@ -357,13 +357,20 @@ export interface Reserve {
   readonly counters?: string;
 }
 
-/** Returns counters that `adjust` changes only in the windows of a reserve. */
+/**
+ * Returns counters that `adjust` changes only in the windows of a reserve. Under a rule with `wait`, gives no quota back
+ * while other requests have reserved quota, because their windows are full.
+ */
 export function inWindowsOf(
   { windows }: Reserve,
   ruleCounters: readonly RuleCounter[],
 ): RuleCounter[] {
-  return ruleCounters.map((ruleCounter, index) => ({
-    ...ruleCounter,
-    counter: { ...ruleCounter.counter, chargedIn: windows[index] as number },
-  }));
+  return ruleCounters.map((ruleCounter, index) => {
+    const { rule, window, capacity, counter } = ruleCounter;
+    const upTo = waits(rule) && window.maxReserved > 0 ? { upTo: capacity } : {};
+    return {
+      ...ruleCounter,
+      counter: { ...counter, chargedIn: windows[index] as number, ...upTo },
+    };
+  });
 }

@@ -165,8 +165,13 @@ export type { Quota } from "../config/custom.ts";
 /** The decision on a request. An undecided request has no quotas. */
 export type Decision = Allowed | Limited | Undecided;
 
+interface Waited {
+  /** The time in milliseconds for which the request has waited for its turn. Missing if it has not waited. */
+  readonly waitedMs?: number;
+}
+
 /** The fields of decisions with quotas. */
-interface DecidedFields {
+interface DecidedFields extends Waited {
   /**
    * The verdict of each applied rule. A denial lacks the rules with the mode `mark`, because they were not decided.
    * If this isolate decided alone, there are only the rules that it has counted.
@@ -174,8 +179,6 @@ interface DecidedFields {
   readonly verdicts: readonly RuleVerdict[];
   /** The store's failure, if this isolate decided alone (`onError: "local"`). */
   readonly storeFailure?: Undecided;
-  /** The time in milliseconds for which the request has waited for its turn. Missing if it has not waited. */
-  readonly waitedMs?: number;
   /**
    * Whether the enforced rules needed no call to the store, because this isolate decided from leases or from cached
    * denials.
@@ -207,7 +210,7 @@ export interface Limited extends DecidedFields {
   readonly deniedBy: RuleVerdict;
 }
 
-export interface Undecided {
+export interface Undecided extends Waited {
   readonly outcome: "undecided";
   /** The store's failure; `internal` for any other error. */
   readonly cause: StoreFailure | "internal";

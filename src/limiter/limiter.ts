@@ -40,7 +40,7 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { type Decided, lackingSlotOf, WaitingRoom } from "./waiting-room.ts";
+import { lackingSlotOf, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -137,7 +137,11 @@ export class Limiter {
   ): Promise<Decision> {
     const options = this.#withWaiting(appliedRules, given);
     const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
-    const decision = await this.#decide(appliedRules, options, spentMs, slots);
+    const waiting = this.#waitingOf(options, slots);
+    const decided = await this.#decide(appliedRules, options, spentMs, slots, waiting);
+    const decision = waiting?.hasWaited
+      ? { ...decided, waitedMs: Math.max(0, this.#time() - waiting.waitsFrom) }
+      : decided;
     if (slots === NO_SLOTS) return decision;
     // A rule in shadow mode whose client is identified later may still take a slot.
     const mayTakeLater = appliedRules.some((each) => each.pendingRules && mayTakeSlot(each));
@@ -152,6 +156,7 @@ export class Limiter {
     options: DecideOptions | undefined,
     spentMs: number,
     slots: HeldSlots,
+    waiting: WaitingRequest | undefined,
   ): Promise<Decision> {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
     // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
@@ -165,7 +170,7 @@ export class Limiter {
     if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
-      return await this.#decideGroups(groups, blocked, pending, restMs, slots, options);
+      return await this.#decideGroups(groups, blocked, pending, restMs, slots, waiting);
     } catch (error) {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
@@ -306,10 +311,12 @@ export class Limiter {
     pending: readonly RuleVerdict[],
     restMs: number | undefined,
     slots: HeldSlots,
-    options: DecideOptions | undefined,
+    waiting: WaitingRequest | undefined,
   ): Promise<Allowed | Limited> {
-    const { enforced, shadow, marks } = groups;
-    const answers = this.#decideInStore(storeGroupsOf(groups), slots);
+    const { enforced, shadow } = groups;
+    // A request that waits may be denied after all, and must not count under marks then.
+    const [marks, lateMarks] = waiting ? [[], groups.marks] : [groups.marks, []];
+    const answers = this.#decideInStore(storeGroupsOf({ ...groups, marks }), slots);
     const timed = (
       restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs))
     ).values();
@@ -317,23 +324,19 @@ export class Limiter {
     const own = enforced.length > 0 ? next() : undefined;
     const shadowVerdicts = shadow.map((each) => shadowVerdictOf(each, next()));
     // After a denial, no code waits for the marks.
-    let markVerdicts = marks.map((each) => singleVerdictOf(each, next()));
+    const markVerdicts = marks.map((each) => singleVerdictOf(each, next()));
     let decision: Allowed | Limited = NO_ENFORCED_RULE;
     if (own) {
       const first = { counters: enforced, answer: await own };
-      const { waitsFrom } = options ?? {};
       // Most requests cannot wait, and need no further await.
-      const last = waitsFrom === undefined ? first : await this.#takeTurn(first, options, slots);
-      decision = decisionOf(last.answer, last.counters);
-      if (waitsFrom !== undefined && last !== first)
-        decision = { ...decision, waitedMs: Math.max(0, this.#time() - waitsFrom) };
-      if (last.answer.admitted && !first.answer.admitted) {
-        // The first call has skipped the marks.
-        const answers = this.#decideInStore(marks.map(countersOf), slots);
-        markVerdicts = marks.map((each, at) =>
-          singleVerdictOf(each, answers[at] as Promise<Answer>),
-        );
-      }
+      const { answer, counters } = waiting ? await this.#room.takeTurn(first, waiting) : first;
+      decision = decisionOf(answer, counters);
+    }
+    if (decision.outcome === "allowed" && lateMarks.length > 0) {
+      const late = this.#decideInStore(lateMarks.map(countersOf), slots);
+      markVerdicts.push(
+        ...lateMarks.map((each, at) => singleVerdictOf(each, late[at] as Promise<Answer>)),
+      );
     }
     const others = [...blocked.filter(isShadow), ...shadowVerdicts, ...pending];
     if (decision.outcome === "limited") return withVerdicts(decision, others);
@@ -342,19 +345,22 @@ export class Limiter {
     return withVerdicts(withMarks(decision, decided), others);
   }
 
-  /** Lets a request wait if it needs to. */
-  async #takeTurn(first: Decided, options: DecideOptions | undefined, slots: HeldSlots) {
-    const { waitsFrom, signal } = options ?? {};
-    if (waitsFrom === undefined || !signal) return first;
-    return this.#room.takeTurn(first, {
+  /** @returns undefined if the request must not wait */
+  #waitingOf(
+    { waitsFrom, signal }: DecideOptions = {},
+    slots: HeldSlots,
+  ): WaitingRequest | undefined {
+    if (waitsFrom === undefined || !signal) return undefined;
+    return {
       waitsFrom,
       signal,
       slots,
+      hasWaited: false,
       decide: (counters, unused) =>
         this.#decideInStore([countersOf(counters)], slots, unused)[0] as Promise<Answer>,
       adjust: (counters) =>
         this.#background(this.#store.adjust(counters, this.#now()).catch(() => {})),
-    });
+    };
   }
 
   /** Sets the time from which a request may wait, unless no rule or no client waits or too many requests wait. */

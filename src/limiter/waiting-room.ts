@@ -1,4 +1,10 @@
-import { type Adjustment, type Demand, type UnusedQuota, withCost } from "../engine/counter.ts";
+import {
+  type Adjustment,
+  type Demand,
+  type UnusedQuota,
+  windowAt,
+  withCost,
+} from "../engine/counter.ts";
 import { newSlotId } from "../engine/slots.ts";
 import type { Answer, Store } from "../stores/store.ts";
 import { afterWait, type RuleCounter, waits } from "./counters.ts";
@@ -11,14 +17,14 @@ export const MAX_WAITING_FOR_ONE = 250;
 
 /**
  * How often a request asks for a slot again, if the store knows no order of arrival. With the first decision, these
- * are five calls.
+ * are five calls. A request that is woken asks besides.
  */
 const MAX_RETRIES = 4;
 
 /** How long a request that gives a slot back waits for the request that shall take it, in milliseconds. */
 const HAND_OVER_MS = 50;
 
-/** The longest pause after a failed call, in milliseconds. */
+/** The longest pause after a failed call, in milliseconds. It doubles with each further failure. */
 const MAX_PAUSE_MS = 500;
 
 /** The longest delay beyond `wait`, in milliseconds, because the clocks of the Worker and the store differ slightly. */
@@ -30,6 +36,11 @@ export interface Decided {
   readonly answer: Answer;
 }
 
+type Decide = (
+  counters: readonly RuleCounter[],
+  unused?: readonly UnusedQuota[],
+) => Promise<Answer>;
+
 /** A request that may wait. */
 export interface WaitingRequest {
   /** When the decision began, in milliseconds since the Unix epoch. */
@@ -37,11 +48,10 @@ export interface WaitingRequest {
   /** Aborted when the client hangs up. */
   readonly signal: AbortSignal;
   readonly slots: HeldSlots;
+  /** Whether the request has waited. */
+  hasWaited: boolean;
   /** Decides counters. @param unused slots to return before */
-  readonly decide: (
-    counters: readonly RuleCounter[],
-    unused?: readonly UnusedQuota[],
-  ) => Promise<Answer>;
+  readonly decide: Decide;
   /** Changes counters in the background. */
   readonly adjust: (counters: readonly Adjustment[]) => void;
 }
@@ -52,39 +62,61 @@ interface Offer {
   readonly end: (isAccepted: boolean) => void;
 }
 
+/** The quota that a request has reserved in a counter. */
+interface Reservation {
+  /** When the window of the quota begins, by this isolate's clock, in milliseconds since the Unix epoch. */
+  readonly beginsAt: number;
+  readonly refund: Adjustment & { readonly upTo: number };
+}
+
 /** A place in the waiting room. */
 class Place {
+  readonly request: WaitingRequest;
   /** The key of the counter for which the request waits. */
   key: string;
   readonly endsAt: number;
   offer: Offer | undefined;
   /** Undefined while the request does not sleep. */
   wake: (() => void) | undefined;
+  /** Whether a slot was given back while the request was being decided. */
+  hasMissed = false;
+  /** Undefined if the request waits for a slot, or has reserved quota of several counters. */
+  reservation: Reservation | undefined;
 
-  constructor(key: string, endsAt: number) {
+  constructor(request: WaitingRequest, key: string, endsAt: number) {
+    this.request = request;
     this.key = key;
     this.endsAt = endsAt;
   }
 
-  /** Waits for some time; until the client hangs up, another request offers a slot, or `until` resolves. */
-  async sleep(ms: number, signal: AbortSignal, until?: Promise<unknown>): Promise<void> {
-    if (signal.aborted) return;
-    let wake = () => {};
+  /**
+   * Waits for some time; until the client hangs up, another request wakes this one, or `until` resolves.
+   *
+   * @returns whether another request has woken this one
+   */
+  async sleep(ms: number, until?: Promise<unknown>): Promise<boolean> {
+    const { signal } = this.request;
+    if (signal.aborted) return false;
+    this.request.hasWaited = true;
+    let end = () => {};
     let timer!: ReturnType<typeof setTimeout>;
+    let isWoken = false;
     await new Promise<void>((resolve) => {
-      wake = resolve;
+      end = resolve;
       this.wake = () => {
         this.wake = undefined;
+        isWoken = true;
         resolve();
       };
-      timer = setTimeout(wake, ms);
-      signal.addEventListener("abort", wake);
-      until?.then(wake);
+      timer = setTimeout(end, ms);
+      signal.addEventListener("abort", end);
+      until?.then(end);
     });
     // Only the invocation that has started a timer can end it, but another one may have woken this one.
     this.wake = undefined;
     clearTimeout(timer);
-    signal.removeEventListener("abort", wake);
+    signal.removeEventListener("abort", end);
+    return isWoken;
   }
 
   /** Takes an offer, so that the next decision returns its slots. */
@@ -118,42 +150,52 @@ export class WaitingRoom {
   }
 
   get isFull(): boolean {
-    if (this.#places.size < MAX_WAITING) return false;
-    // The invocation of a request that never left was killed.
-    for (const each of this.#places) if (each.endsAt < this.#time()) this.#places.delete(each);
-    return this.#places.size >= MAX_WAITING;
+    return this.#places.size >= MAX_WAITING && this.#placesFor().length >= MAX_WAITING;
   }
 
   /** Offers returned slots to the first request that waits for one of them. See `SlotOptions`. */
   async handOver(store: Store, unused: readonly UnusedQuota[]): Promise<boolean> {
     if (this.#places.size === 0 || store !== this.#store || store.awaitSlot) return false;
+    let busy: Place | undefined;
     for (const place of this.#places) {
-      if (!place.wake || !unused.some(({ counter }) => counter.key === place.key)) continue;
-      let timer!: ReturnType<typeof setTimeout>;
-      const answer = await new Promise<"accepted" | "declined" | "none">((resolve) => {
-        place.offer = {
-          unused,
-          end: (isAccepted) => resolve(isAccepted ? "accepted" : "declined"),
-        };
-        timer = setTimeout(() => {
-          place.offer = undefined;
-          resolve("none");
-        }, HAND_OVER_MS);
-        place.wake?.();
-      });
-      clearTimeout(timer);
-      // An invocation that does not answer was killed.
-      if (answer === "none") this.#leave(place);
+      if (!unused.some(({ counter }) => counter.key === place.key)) continue;
+      if (!place.wake) {
+        busy ??= place;
+        continue;
+      }
+      const answer = await this.#offer(place, unused);
       if (answer !== "declined") return answer === "accepted";
     }
+    if (busy) busy.hasMissed = true;
     return false;
+  }
+
+  async #offer(place: Place, unused: readonly UnusedQuota[]) {
+    let timer!: ReturnType<typeof setTimeout>;
+    const answer = await new Promise<"accepted" | "declined" | "none">((resolve) => {
+      const offer: Offer = {
+        unused,
+        end: (isAccepted) => resolve(isAccepted ? "accepted" : "declined"),
+      };
+      timer = setTimeout(() => {
+        if (place.offer !== offer) return;
+        // The invocation of a request that does not answer was killed.
+        place.offer = undefined;
+        this.#places.delete(place);
+        resolve("none");
+      }, HAND_OVER_MS);
+      place.offer = offer;
+      place.wake?.();
+    });
+    clearTimeout(timer);
+    return answer;
   }
 
   /**
    * Lets a request wait for its turn. Resolves at once if it need not wait or may not wait.
    *
    * @param first the first decision
-   * @returns the last decision; `first` itself if the request has not waited. A denied request is charged nothing
+   * @returns the last decision. A denied request is charged nothing
    */
   async takeTurn(first: Decided, request: WaitingRequest): Promise<Decided> {
     this.#wakeNext(first);
@@ -163,41 +205,87 @@ export class WaitingRoom {
     if (delayMs === 0) return decided;
     // While a request waits for quota, it holds no slot, because other clients may share the slots.
     request.slots.giveBack();
-    const isTurn = await this.#awaitQuota(decided, delayMs, request);
-    const last = isTurn ? await this.#retakeSlots(decided, request) : withoutReservation(decided);
-    if (!last.answer.admitted) this.#refund(decided, delaysMs, request);
-    return last;
+    const reserved = decided.counters.filter((_, at) => (delaysMs[at] ?? 0) > 0);
+    const key = reserved[0]?.counter.key ?? "";
+    const longestMs = Math.max(...reserved.map(({ rule }) => rule.waitMs)) + CLOCK_GRACE_MS;
+    const place =
+      delayMs > longestMs ? undefined : this.#enter(request, key, this.#time() + delayMs);
+    const refunds = this.#refundsOf(decided, delaysMs);
+    let last = withoutReservation(decided);
+    try {
+      if (!place) return last;
+      if (refunds.reserved.length === 1) {
+        const [refund] = refunds.reserved as [Reservation["refund"]];
+        place.reservation = { beginsAt: place.endsAt, refund };
+      }
+      const isTurn = await this.#awaitQuota(place);
+      // The place may have been exchanged with that of another request.
+      if (place.reservation) refunds.reserved = [place.reservation.refund];
+      if (!isTurn) return last;
+      const lengths = reserved.map(({ counter }) => counter.windowMs);
+      last = await this.#retakeSlots(
+        begun(decided, delaysMs),
+        request,
+        this.#time() + Math.min(...lengths),
+      );
+      return last;
+    } finally {
+      // A client that has hung up gives back only its place. Otherwise it could send any number of requests that no
+      // rule counts.
+      const { others } = refunds;
+      const all = request.signal.aborted ? refunds.reserved : [...refunds.reserved, ...others];
+      if (!last.answer.admitted && all.length > 0) request.adjust(all);
+    }
   }
 
-  /** Waits until the request lacks no slot any more. */
+  /**
+   * Waits until the request lacks no slot any more.
+   *
+   * @param from when the wait for slots began
+   * @param until the end of the wait, if it is before the end of `wait`
+   */
   async #awaitSlots(
     first: Decided,
     request: WaitingRequest,
-    decide: WaitingRequest["decide"] = request.decide,
+    decide: Decide = request.decide,
+    from = request.waitsFrom,
+    until = Number.POSITIVE_INFINITY,
   ): Promise<Decided> {
-    const { waitsFrom } = request;
     let decided = first;
     let place: Place | undefined;
+    let retries = 0;
+    let failures = 0;
     try {
-      for (let retry = 1; retry <= MAX_RETRIES; retry++) {
+      while (retries < MAX_RETRIES && !request.signal.aborted) {
         const lacking = lackingSlotOf(decided);
-        const endsAt = waitsFrom + (lacking?.rule.waitMs ?? 0);
-        if (!lacking || this.#time() >= endsAt) break;
-        place ??= this.#enter(lacking.counter.key, endsAt);
+        if (!lacking) break;
+        const { counter, rule } = lacking;
+        const endsAt = Math.min(until, request.waitsFrom + rule.waitMs);
+        if (this.#time() >= endsAt) break;
+        place ??= this.#enter(request, counter.key, endsAt);
         if (!place) break;
-        place.key = lacking.counter.key;
-        const isTurn = this.#store.awaitSlot
-          ? await this.#awaitTurn(place, lacking.counter, endsAt, request)
-          : await this.#awaitRetry(place, retry, lacking.rule.waitMs, request);
-        if (!isTurn) break;
+        place.key = counter.key;
+        if (this.#store.awaitSlot) {
+          const turn = await this.#awaitTurn(place, counter, endsAt, failures);
+          if (turn === "over") break;
+          if (turn === "failed") failures += 1;
+          else retries += 1;
+        } else if (!place.hasMissed) {
+          if (!(await this.#awaitRetry(place, retries + 1, from, endsAt))) retries += 1;
+          if (request.signal.aborted) break;
+        }
+        place.hasMissed = false;
         const now = this.#time();
-        const counters = decided.counters.map((each) => afterWait(each, waitsFrom, now));
+        const counters =
+          decide === request.decide
+            ? decided.counters.map((each) => afterWait(each, request.waitsFrom, now))
+            : decided.counters;
         const answer = await decide(counters, place.accept());
         decided = { counters, answer };
         this.#wakeNext(decided);
         if (answer.admitted) break;
-        if (this.#store.awaitSlot) request.slots.giveUp(this.#store, lacking.counter);
-        decided = { answer, counters: counters.map(withNewSlot) };
+        if (this.#store.awaitSlot) request.slots.giveUp(this.#store, counter);
+        decided = { counters: counters.map(withNewSlot), answer };
       }
     } finally {
       if (place) this.#leave(place);
@@ -205,102 +293,88 @@ export class WaitingRoom {
     return decided;
   }
 
-  /**
-   * Waits until the store has taken a slot for the request.
-   *
-   * @returns whether the request shall be decided again
-   */
+  /** Waits until the store has taken a slot for the request, or has failed. */
   async #awaitTurn(
     place: Place,
     counter: Demand,
     endsAt: number,
-    { signal, slots }: WaitingRequest,
-  ): Promise<boolean> {
+    failures: number,
+  ): Promise<"taken" | "failed" | "over"> {
+    const { signal, slots } = place.request;
     const leftMs = endsAt - this.#time();
     let turn: "taken" | "denied" | "failed" | undefined;
     const called = this.#store.awaitSlot?.(counter, leftMs, this.#claimMs).then(
       (isTaken) => (turn = isTaken ? "taken" : "denied"),
       () => (turn = "failed"),
     );
-    await place.sleep(leftMs, signal, called);
+    await place.sleep(leftMs, called);
     // The object may have been replaced by a deploy. The requests that waited there must not all return at once.
-    if (turn === "failed")
-      await place.sleep(Math.min(leftMs, MAX_PAUSE_MS) * Math.random(), signal);
-    const isTurn = !signal.aborted && (turn === "taken" || turn === "failed");
-    if (!isTurn && turn !== "denied") slots.giveUp(this.#store, counter);
-    return isTurn;
+    if (turn === "failed") {
+      const pauseMs = MAX_PAUSE_MS * 2 ** failures * Math.random();
+      await place.sleep(Math.min(pauseMs, endsAt - this.#time()));
+    }
+    if (!signal.aborted && (turn === "taken" || turn === "failed")) return turn;
+    if (turn !== "denied") slots.giveUp(this.#store, counter);
+    return "over";
   }
 
   /**
-   * Waits until another request offers a slot, or until the time of the retry. The times of the retries are random, with
-   * intervals that double. The last one is the end of the wait.
+   * Waits until another request wakes this one, or until the time of the retry. The times of the retries are random,
+   * with intervals that double. The last one is the end of the wait.
+   *
+   * @returns whether another request has woken this one
    */
-  async #awaitRetry(
-    place: Place,
-    retry: number,
-    waitMs: number,
-    { waitsFrom, signal }: WaitingRequest,
-  ): Promise<boolean> {
+  #awaitRetry(place: Place, retry: number, from: number, endsAt: number): Promise<boolean> {
     const earliest = 2 ** (retry - 1) - 1;
     const latest = 2 ** retry - 1;
     const random = retry === MAX_RETRIES ? 1 : Math.random();
     const share = (earliest + random * (latest - earliest)) / (2 ** MAX_RETRIES - 1);
-    await place.sleep(Math.max(0, waitsFrom + share * waitMs - this.#time()), signal);
-    return !signal.aborted;
+    return place.sleep(Math.max(0, from + share * (endsAt - from) - this.#time()));
   }
 
-  /** Waits until the windows have begun whose quota the request has reserved. @returns whether it may go on */
-  async #awaitQuota(
-    { counters }: Decided,
-    delayMs: number,
-    { signal }: WaitingRequest,
-  ): Promise<boolean> {
-    const reserving = counters.filter(isReserving);
-    const longestMs = Math.max(...reserving.map(({ rule }) => rule.waitMs));
-    if (delayMs > longestMs + CLOCK_GRACE_MS) return false;
-    const place = this.#enter(reserving[0]?.counter.key ?? "", this.#time() + delayMs);
-    if (!place) return false;
-    await place.sleep(delayMs, signal);
+  /** Waits until the window has begun whose quota the request has reserved. @returns whether the request may go on */
+  async #awaitQuota(place: Place): Promise<boolean> {
+    const { signal } = place.request;
+    while (true) {
+      const leftMs = (place.reservation?.beginsAt ?? place.endsAt) - this.#time();
+      if (leftMs <= 0 || signal.aborted) break;
+      await place.sleep(leftMs);
+    }
     this.#leave(place);
-    return !signal.aborted;
+    if (!signal.aborted) return true;
+    this.#exchange(place);
+    return false;
   }
 
-  /** Takes slots again after a wait for quota. */
-  async #retakeSlots(decided: Decided, request: WaitingRequest): Promise<Decided> {
+  /**
+   * Exchanges the quota of a request that has hung up with that of the last request that waits for the same counter. So
+   * that request passes earlier, and the quota that is given back is the last one that was reserved.
+   */
+  #exchange(place: Place): void {
+    let last = place;
+    for (const each of this.#places) {
+      const [one, other] = [each.reservation, last.reservation];
+      if (each.key !== place.key || !one || !other) continue;
+      if (one.refund.cost === other.refund.cost && one.beginsAt >= other.beginsAt) last = each;
+    }
+    [place.reservation, last.reservation] = [last.reservation, place.reservation];
+    if (last !== place) last.wake?.();
+  }
+
+  /** Takes slots again after a wait for quota, until the window of the quota ends. */
+  async #retakeSlots(decided: Decided, request: WaitingRequest, until: number): Promise<Decided> {
     const counters = decided.counters.map(withNewSlot);
-    if (!counters.some(isSlot)) return { ...decided };
+    if (!counters.some(isSlot)) return decided;
     const before = withoutCharge(decided);
-    const decide: WaitingRequest["decide"] = async (all, unused) => {
+    const decide: Decide = async (all, unused) => {
       const { admitted, tallies } = await request.decide(all.filter(isSlot), unused);
       const { answer } = admitted ? decided : before;
       const own = tallies.values();
       const merged = all.map((each, at) => (isSlot(each) ? own.next().value : answer.tallies[at]));
       return { ...answer, admitted, tallies: merged };
     };
-    return this.#awaitSlots({ counters, answer: await decide(counters) }, request, decide);
-  }
-
-  /**
-   * Gives back the quota of a request that was not let through. If the client has hung up, gives back only its place:
-   * the reserved quota. Otherwise a client could send any number of requests that no rule counts.
-   */
-  #refund(
-    { counters, answer }: Decided,
-    delaysMs: readonly number[],
-    { waitsFrom, signal, adjust }: WaitingRequest,
-  ): void {
-    const waitedMs = this.#time() - waitsFrom;
-    const refunds = counters.flatMap(({ counter }, at): Adjustment[] => {
-      const tally = answer.tallies[at];
-      if (counter.checkOnly || counter.slot !== undefined || !tally) return [];
-      const refund = withCost(counter, -counter.cost);
-      const delayMs = delaysMs[at] ?? 0;
-      // Later windows have not repaid this charge yet, so it is still in the count. The call takes time.
-      if (delayMs > 0 && waitedMs < delayMs + counter.windowMs / 2) return [refund];
-      if (signal.aborted) return [];
-      return [{ ...refund, chargedIn: chargedWindowOf(counter, tally, answer.now) }];
-    });
-    if (refunds.length > 0) adjust(refunds);
+    const first = { counters, answer: await decide(counters) };
+    return this.#awaitSlots(first, request, decide, this.#time(), until);
   }
 
   /** After an admission: wakes the next request that waits for the same slots, if the store has more of them. */
@@ -317,19 +391,40 @@ export class WaitingRoom {
   }
 
   /** @returns undefined if too many requests wait */
-  #enter(key: string, endsAt: number): Place | undefined {
-    if (this.isFull) return undefined;
-    let same = 0;
-    for (const each of this.#places) if (each.key === key) same += 1;
-    if (same >= MAX_WAITING_FOR_ONE) return undefined;
-    const place = new Place(key, endsAt);
+  #enter(request: WaitingRequest, key: string, endsAt: number): Place | undefined {
+    if (this.isFull || this.#placesFor(key).length >= MAX_WAITING_FOR_ONE) return undefined;
+    const place = new Place(request, key, endsAt);
     this.#places.add(place);
     return place;
+  }
+
+  /** Returns the places of the requests that wait for a counter, or all places. */
+  #placesFor(key?: string): Place[] {
+    const now = this.#time();
+    const places = [...this.#places].filter((each) => key === undefined || each.key === key);
+    // A request that has not left in time was killed.
+    for (const each of places) if (each.endsAt < now - HAND_OVER_MS) this.#places.delete(each);
+    return places.filter((each) => this.#places.has(each));
   }
 
   #leave(place: Place): void {
     this.#places.delete(place);
     place.offer?.end(false);
+    place.offer = undefined;
+  }
+
+  /** Returns what to give back if the request is not let through. */
+  #refundsOf({ counters, answer }: Decided, delaysMs: readonly number[]) {
+    const refunds = { reserved: [] as Reservation["refund"][], others: [] as Adjustment[] };
+    for (const [at, { counter }] of counters.entries()) {
+      const tally = answer.tallies[at];
+      if (counter.checkOnly || counter.slot !== undefined || !tally) continue;
+      const chargedIn = chargedWindowOf(counter, tally, answer.now);
+      const refund = { ...withCost(counter, -counter.cost), chargedIn };
+      if ((delaysMs[at] ?? 0) > 0) refunds.reserved.push({ ...refund, upTo: tally.count });
+      else refunds.others.push(refund);
+    }
+    return refunds;
   }
 }
 
@@ -363,6 +458,17 @@ function delaysOf({ counters, answer }: Decided): number[] {
   if (!answer.admitted || !counters.some(isReserving)) return [];
   // The answer to an admitted request has a tally for each counter.
   return quotasOf(counters, answer).map(({ reservationDelayMs }) => reservationDelayMs);
+}
+
+/** Returns a decision whose reserved quota belongs to windows that have begun, so that it can be settled there. */
+function begun({ counters, answer }: Decided, delaysMs: readonly number[]): Decided {
+  const tallies = answer.tallies.map((tally, at) => {
+    const { counter } = counters[at] as RuleCounter;
+    const delayMs = delaysMs[at] ?? 0;
+    const chargedIn = windowAt(answer.now + delayMs, counter).index;
+    return tally && delayMs > 0 ? { ...tally, chargedIn } : tally;
+  });
+  return { counters, answer: { ...answer, tallies } };
 }
 
 /** Returns the denial of a request whose charges are given back. */

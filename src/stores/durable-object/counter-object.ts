@@ -399,6 +399,8 @@ export class CounterObject extends DurableObject<unknown> {
     holdId: string | undefined,
     addHold: AddHold,
   ): TimedVerdict | Shortfall {
+    // Slots that have just expired belong to the calls that wait for them.
+    for (const counter of counters) if (countsSlots(counter)) this.#line.serve(counter.key);
     const read = this.#rowReader(now);
     const { verdict, writes } = decideGroup(counters, now, read);
     const isReturned = (counter: Demand) =>

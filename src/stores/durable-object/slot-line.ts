@@ -75,7 +75,8 @@ export class SlotLine {
     const now = Date.now();
     let row = this.#read(now)(key);
     for (const { counter, claimMs, end } of waiters.values()) {
-      if (openSlots(row, now).length >= counter.ceiling) return;
+      // Another one may be of a tier with more slots.
+      if (openSlots(row, now).length >= counter.ceiling) continue;
       row = takeSlot({ ...counter, windowMs: claimMs }, row, now);
       this.#write(new Map([[key, row]]), now);
       end(true);

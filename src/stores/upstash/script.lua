@@ -8,8 +8,8 @@
 -- ARGV   The Worker's time in ms with the clock `edge`, otherwise 0; the number of entries; and for each entry:
 --        - with the clock `edge`, the entry's time in ms
 --        - the counters to return quota to, each followed by the quota and the window in which it was charged
---        - the counters to adjust, each followed by 1 and the number of the window to which the cost belongs;
---          or by 0 and an unused number
+--        - the counters to adjust, each followed by 0; by 1 and the number of the window to which the cost belongs;
+--          or by 2, this number, and the highest count: see `Adjustment` in counter.ts
 --        - the counters to remove, each followed by 1 if its count is kept
 --        - the number of equal requests, which is 1 unless the entry has only one group; and the groups
 --        A list begins with its length. A counter is ten integers: limit, window in ms, offset in ms, cost,
@@ -561,9 +561,14 @@ local function decideTimes(counters, times)
   return true
 end
 
--- `costIn(c, window)`: the cost to add in this window; 0 if the cost was charged in another window.
-local function costIn(c, window)
-  return (not c.chargedIn or c.chargedIn == window) and c.cost or 0
+-- `costIn(c, window, count)`: the cost to add in this window; 0 if the cost was charged in another window, or if the
+-- count is too high for a refund.
+local function costIn(c, window, count)
+  local isDue = not c.chargedIn or c.chargedIn == window
+  if c.upTo then
+    isDue = count <= c.upTo - (window - c.chargedIn) * c.limit
+  end
+  return isDue and c.cost or 0
 end
 
 -- Adds the cost to a counter that does not roll over, and returns its count. The field saturates at 0
@@ -596,7 +601,7 @@ end
 -- Like `addFixed(c)`, for a counter that rolls over.
 local function addRolling(c)
   local before, window = readCount(c)
-  local count = math.min(MAX_COUNT, math.max(0, before + costIn(c, window)))
+  local count = math.min(MAX_COUNT, math.max(0, before + costIn(c, window, before)))
   if count ~= before then
     finalSteps[#finalSteps + 1] = function() writeRolling(c, count) end
   end
@@ -671,8 +676,9 @@ for _ = 1, nextArg() do
   local adjusted = {}
   for index = 1, nextArg() do
     local c = readCounter()
-    local isDated, window = nextArg() == 1, nextArg()
-    c.chargedIn = isDated and window or nil
+    local limits = nextArg()
+    c.chargedIn = limits > 0 and nextArg() or nil
+    c.upTo = limits > 1 and nextArg() or nil
     adjusted[index] = c
   end
   if #adjusted > 0 then

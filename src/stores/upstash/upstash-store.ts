@@ -123,9 +123,11 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
     }
     args.push(adjusted.length);
     for (const counter of adjusted) {
-      const { chargedIn } = counter;
+      const { chargedIn, upTo } = counter;
       add(counter, now);
-      args.push(Number(chargedIn !== undefined), chargedIn ?? 0);
+      if (chargedIn === undefined) args.push(0);
+      else if (upTo !== undefined && counter.rollsOver) args.push(2, chargedIn, upTo);
+      else args.push(1, chargedIn);
     }
     const inModes = removed.flatMap(inBothModes);
     args.push(inModes.length);
