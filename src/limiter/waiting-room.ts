@@ -62,11 +62,14 @@ interface Offer {
   readonly end: (isAccepted: boolean) => void;
 }
 
+/** A refund of reserved quota. */
+type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number };
+
 /** The quota that a request has reserved in a counter. */
 interface Reservation {
   /** When the window of the quota begins, by this isolate's clock, in milliseconds since the Unix epoch. */
   readonly beginsAt: number;
-  readonly refund: Adjustment & { readonly upTo: number };
+  readonly refund: Refund;
 }
 
 /** A place in the waiting room. */
@@ -215,7 +218,7 @@ export class WaitingRoom {
     try {
       if (!place) return last;
       if (refunds.reserved.length === 1) {
-        const [refund] = refunds.reserved as [Reservation["refund"]];
+        const [refund] = refunds.reserved as [Refund];
         place.reservation = { beginsAt: place.endsAt, refund };
       }
       const isTurn = await this.#awaitQuota(place);
@@ -355,7 +358,7 @@ export class WaitingRoom {
     for (const each of this.#places) {
       const [one, other] = [each.reservation, last.reservation];
       if (each.key !== place.key || !one || !other) continue;
-      if (one.refund.cost === other.refund.cost && one.beginsAt >= other.beginsAt) last = each;
+      if (one.refund.cost === other.refund.cost && isAfter(one.refund, other.refund)) last = each;
     }
     [place.reservation, last.reservation] = [last.reservation, place.reservation];
     if (last !== place) last.wake?.();
@@ -415,7 +418,7 @@ export class WaitingRoom {
 
   /** Returns what to give back if the request is not let through. */
   #refundsOf({ counters, answer }: Decided, delaysMs: readonly number[]) {
-    const refunds = { reserved: [] as Reservation["refund"][], others: [] as Adjustment[] };
+    const refunds = { reserved: [] as Refund[], others: [] as Adjustment[] };
     for (const [at, { counter }] of counters.entries()) {
       const tally = answer.tallies[at];
       if (counter.checkOnly || counter.slot !== undefined || !tally) continue;
@@ -458,6 +461,11 @@ function delaysOf({ counters, answer }: Decided): number[] {
   if (!answer.admitted || !counters.some(isReserving)) return [];
   // The answer to an admitted request has a tally for each counter.
   return quotasOf(counters, answer).map(({ reservationDelayMs }) => reservationDelayMs);
+}
+
+/** Whether quota was reserved after other quota of the same counter. */
+function isAfter(one: Refund, other: Refund): boolean {
+  return one.upTo - other.upTo + (one.chargedIn - other.chargedIn) * one.limit > 0;
 }
 
 /** Returns a decision whose reserved quota belongs to windows that have begun, so that it can be settled there. */
