@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Allowed, Decision, Limited } from "../../../src/limiter/decision.ts";
@@ -5,10 +6,21 @@ import { Limiter } from "../../../src/limiter/limiter.ts";
 import { MAX_WAITING, MAX_WAITING_FOR_ONE } from "../../../src/limiter/waiting-room.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../src/stores/store.ts";
+import { propertyRuns } from "../../suite/runs.ts";
 
 const NOW = 1_800_000_000_000;
 const QUEUE = { limit: 2, window: "1s", maxReserved: 3, wait: "2s" } as const;
 const SLOTS = { concurrent: 2, wait: "2s" } as const;
+
+/** Requests, each with its isolate, the time since the last one, and the time after which it hangs up; 0 for never. */
+const WAITERS = fc.array(
+  fc.record({
+    isolate: fc.nat({ max: 1 }),
+    passMs: fc.constantFrom(0, 0, 1, 300, 999),
+    staysMs: fc.constantFrom(0, 0, 1, 400, 1000, 2500),
+  }),
+  { minLength: 5, maxLength: 30 },
+);
 
 beforeEach(() => {
   vi.useFakeTimers({ now: NOW });
@@ -132,6 +144,65 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it("lets the last one take the place of one that hangs up, so that no window gets more than its quota", () =>
+    fc.assert(
+      fc.asyncProperty(WAITERS, async (waiters) => {
+        vi.setSystemTime(NOW);
+        const rule = { limit: 2, window: "1s", maxReserved: 12, wait: "8s" } as const;
+        const { decide, newIsolate } = isolatesOf([rule]);
+        const isolates = [decide, newIsolate().decide];
+        const passed: number[] = [];
+        for (const { isolate, passMs, staysMs } of waiters) {
+          await pass(passMs);
+          const client = new AbortController();
+          isolates[isolate]?.("client", client).then(({ outcome }) => {
+            if (outcome === "allowed") passed.push(Math.floor(Date.now() / 1000));
+          });
+          if (staysMs > 0) setTimeout(() => client.abort(), staysMs);
+        }
+        await pass(10_000);
+        const counts = [...Map.groupBy(passed, (second) => second).values()].map(
+          (each) => each.length,
+        );
+        expect(Math.max(0, ...counts)).toBeLessThanOrEqual(2);
+        expect(vi.getTimerCount()).toBe(0);
+      }),
+      propertyRuns(2000),
+    ));
+
+  it("moves up if others hang up, and leaves the last quota to later requests", async () => {
+    const { decide } = isolatesOf([{ limit: 1, window: "1s", maxReserved: 9, wait: "9s" }]);
+    decide();
+    const clients = [1, 2, 3].map(() => new AbortController());
+    for (const client of clients) decide("client", client);
+    const last = [resultOf(decide()), resultOf(decide())];
+    await pass(500);
+    for (const client of clients) client.abort();
+    await pass(0);
+    const next = resultOf(decide());
+    await pass(500);
+    expect(outcomes([...last, next])).toEqual(["waits", "allowed", "waits"]);
+    await pass(1000);
+    expect(outcomes([...last, next])).toEqual(["allowed", "allowed", "waits"]);
+    await pass(1000);
+    expect(outcomes([next])).toEqual(["allowed"]);
+  });
+
+  it("gets back the rest of its reserve, unless others wait", async () => {
+    const cost = { reserve: 10, settle: "header:x-used" } as const;
+    const rule = { limit: 10, window: "1s", maxReserved: 20, wait: "3s", cost } as const;
+    const { decide, left, limiter } = isolatesOf([rule]);
+    decide();
+    const waiting = [resultOf(decide()), resultOf(decide())];
+    await pass(1000);
+    await limiter.chargeResponse(waiting[0]?.value as Allowed, () => 1);
+    await pass(1000);
+    expect(outcomes(waiting)).toEqual(["allowed", "allowed"]);
+    expect(await left()).toEqual([0]);
+    await limiter.chargeResponse(waiting[1]?.value as Allowed, () => 1);
+    expect(await left()).toEqual([9]);
+  });
+
   it("does not wait under a rule in shadow mode, after a hang-up, or in a program's call", async () => {
     const shadow = isolatesOf([{ ...QUEUE, mode: "shadow" }]);
     for (let request = 0; request < 4; request++) await shadow.decide();
@@ -195,6 +266,25 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     expect(await left()).toEqual([1, 1]);
   });
 
+  it("waits for a slot afterwards, until the window of its quota ends", async () => {
+    const { decide, left } = isolatesOf([
+      { ...QUEUE, wait: "9s" },
+      { concurrent: 1, wait: "9s" },
+    ]);
+    for (let request = 0; request < 2; request++) {
+      ((await decide()) as Allowed).slots?.release();
+      await pass(0);
+    }
+    const waiting = [resultOf(decide()), resultOf(decide())];
+    await pass(1000);
+    expect(outcomes(waiting)).toEqual(["allowed", "waits"]);
+    await pass(999);
+    expect(outcomes(waiting)).toEqual(["allowed", "waits"]);
+    await pass(1);
+    expect(outcomes(waiting)).toEqual(["allowed", "limited"]);
+    expect(await left()).toEqual([2, 0]);
+  });
+
   it("is charged nothing if it gets no slot afterwards", async () => {
     const store = createMemoryStore();
     const { decide, left } = isolatesOf(
@@ -214,6 +304,48 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     expect(waiting.value).toMatchObject({ outcome: "limited", retryAfterMs: 1000, waitedMs: 1000 });
     await pass(0);
     expect(await left()).toEqual([2, 0, 7]);
+  });
+});
+
+describe("a request that waits for quota under other rules", () => {
+  const rules = [QUEUE, { mode: "mark", limit: 9, window: "1h", concurrent: 9 }] as const;
+
+  it("counts under rules with the mode mark only when it passes", async () => {
+    const { decide, left } = isolatesOf(rules);
+    await decide();
+    await decide();
+    const client = new AbortController();
+    const waiting = [resultOf(decide()), resultOf(decide("client", client))];
+    await pass(500);
+    expect(await left()).toEqual([0, 7, 7]);
+    client.abort();
+    await pass(500);
+    expect(outcomes(waiting)).toEqual(["allowed", "limited"]);
+    expect(await left()).toEqual([1, 6, 6]);
+  });
+
+  it("is charged nothing if the store fails afterwards", async () => {
+    const store = createMemoryStore();
+    let isAway = false;
+    const failing: Store = {
+      ...store,
+      decide: (groups, ...rest) =>
+        isAway
+          ? groups.map(() => Promise.reject(new StoreError("timeout", "away")))
+          : store.decide(groups, ...rest),
+    };
+    const closed = { ...QUEUE, concurrent: 9, onError: "closed" } as const;
+    const { decide, left } = isolatesOf([closed, { limit: 9, window: "1h" }], failing);
+    await decide();
+    await decide();
+    const waiting = resultOf(decide());
+    await pass(500);
+    isAway = true;
+    await pass(500);
+    expect(waiting.value).toMatchObject({ outcome: "undecided", open: false, waitedMs: 1000 });
+    isAway = false;
+    await pass(0);
+    expect(await left()).toEqual([2, 7, 7]);
   });
 });
 
@@ -256,6 +388,31 @@ describe("a request without a free slot under a rule with wait", () => {
     await pass(1900);
     expect(outcomes([admitted])).toEqual(["allowed"]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("asks again at once if a slot is given back during its call", async () => {
+    const store = createMemoryStore();
+    const slow: Store = {
+      ...store,
+      decide: (groups, now) =>
+        store.decide(groups, now).map(async (answer) => {
+          const known = await answer;
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          return known;
+        }),
+    };
+    const { decide } = isolatesOf([{ ...SLOTS, wait: "60s" }], slow);
+    const held = [resultOf(decide()), resultOf(decide())];
+    await pass(20);
+    const waiting = resultOf(decide());
+    // The first retry comes within four seconds, and is in the store for 20 ms.
+    let time = 0;
+    const retried = vi.spyOn(store, "decide");
+    while (retried.mock.calls.length === 0) await pass(1), time++;
+    expect(time).toBeLessThanOrEqual(4000);
+    release(held[0] as never);
+    await pass(40);
+    expect(outcomes([waiting])).toEqual(["allowed"]);
   });
 
   it("wakes the next one if more slots are free", async () => {

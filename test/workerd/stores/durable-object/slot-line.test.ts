@@ -33,8 +33,10 @@ function callsOf(object: CounterObject) {
   const slot = (id: number): Demand => ({ ...all, slot: id });
   /** The slots that were taken by waiting, in their order. The number is negative for a wait in vain. */
   const ended: number[] = [];
-  const join = (id: number, waitMs = 5000) =>
-    object.awaitSlot(slot(id), waitMs, CLAIM_MS).then((isTaken) => ended.push(isTaken ? id : -id));
+  const join = (id: number, waitMs = 5000, ceiling = 2) =>
+    object
+      .awaitSlot({ ...slot(id), ceiling }, waitMs, CLAIM_MS)
+      .then((isTaken) => ended.push(isTaken ? id : -id));
   const take = async (id: number) => {
     const [verdict] = await object.decide([[slot(id)]], undefined, 0);
     return verdict?.admitted;
@@ -89,6 +91,30 @@ describe("the calls to an object that wait for slots", () => {
       expect(ended).toEqual([]);
       await pass(1100);
       expect(ended).toEqual([3]);
+    }));
+
+  it("get the slots that have just expired before any newcomer", () =>
+    inObject(async ({ ended, join, take }) => {
+      await take(1);
+      await pass(900);
+      await take(2);
+      await pass(MINUTE - 1000);
+      join(3);
+      await pass(101);
+      expect(ended).toEqual([]);
+      expect(await take(9)).toBe(false);
+      expect(ended).toEqual([3]);
+    }));
+
+  it("do not wait for those of a tier with fewer slots", () =>
+    inObject(async ({ ended, join, take, free }) => {
+      await take(1);
+      await take(2);
+      join(3, 5000, 1);
+      join(4);
+      free(1);
+      await pass(0);
+      expect(ended).toEqual([4]);
     }));
 
   it("end if their slots are given back", () =>
