@@ -270,8 +270,10 @@ export class Gateway {
     }
   }
 
-  /** Logs and counts a decision. */
+  /** Logs and counts a decision, except if the client has hung up while its request waited. */
   #observe({ appliedRules, decision }: DecidedRequest, request: Request): void {
+    const isDenied = decision?.outcome === "limited";
+    if (isDenied && decision.waitedMs !== undefined && request.signal.aborted) return;
     if (decision) logDecision(decision, this.#config.denialLog, request);
     this.#control?.record(appliedRules, decision, Date.now());
   }

@@ -118,6 +118,16 @@ function requestMetrics({ requests }: Totals): Metric[] {
       "Requests that an isolate decided alone, because the store had failed.",
       requests.countedLocally,
     ),
+    counter(
+      "weir_requests_waited_total",
+      "Requests that have waited for their turn.",
+      requests.waited,
+    ),
+    counter(
+      "weir_requests_wait_seconds_total",
+      "The sum of the times for which requests have waited.",
+      requests.waitedMs / 1000,
+    ),
   ];
 }
 

@@ -130,6 +130,10 @@ export class Recorder implements StoreMeter {
     const record = this.#minutes.at(now);
     const { requests } = record;
     requests.requests += 1;
+    if (decision.waitedMs !== undefined) {
+      requests.waited += 1;
+      requests.waitedMs += decision.waitedMs;
+    }
     if (decision.outcome === "undecided") {
       if (decision.open) requests.undecidedPassed += 1;
       else requests.undecidedDenied += 1;

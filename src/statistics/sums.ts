@@ -71,6 +71,10 @@ export interface RequestSums {
    * Allowed or limited requests that this isolate decided alone, because the store had failed (`onError: "local"`).
    */
   countedLocally: number;
+  /** Requests that have waited for their turn (`wait`), with any outcome. */
+  waited: number;
+  /** The sum of their waits, in milliseconds. */
+  waitedMs: number;
 }
 
 /** The calls to the store. */
@@ -133,6 +137,8 @@ export function noRequests(): RequestSums {
     undecidedDenied: 0,
     fromMemory: 0,
     countedLocally: 0,
+    waited: 0,
+    waitedMs: 0,
   };
 }
 

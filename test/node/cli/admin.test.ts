@@ -53,6 +53,8 @@ const REQUESTS = {
   undecidedDenied: 0,
   fromMemory: 150,
   countedLocally: 0,
+  waited: 0,
+  waitedMs: 0,
 };
 const STORE = {
   calls: 1350,

@@ -41,6 +41,8 @@ export const TOTALS: Totals = {
     undecidedDenied: 1,
     fromMemory: 60,
     countedLocally: 3,
+    waited: 13,
+    waitedMs: 4500,
   },
   store: {
     calls: 31,

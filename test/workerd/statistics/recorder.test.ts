@@ -139,6 +139,13 @@ describe("the sums of a minute", () => {
       sums: { api: { undecided: 1 }, local: { allowed: 1 }, trial: { undecided: 1 } },
     },
     {
+      title: "a request that has waited for its turn",
+      rules: [api],
+      decision: allowed({ waitedMs: 700 }),
+      requests: { allowed: 1, waited: 1, waitedMs: 700 },
+      sums: { api: { allowed: 1 } },
+    },
+    {
       title: "a request that this isolate denied alone",
       rules: [local],
       decision: limited(local, { storeFailure: undecided(true) }),
