@@ -59,7 +59,8 @@ export class QuotaPage {
   async answer(request: Request, context: CustomContext): Promise<Response> {
     const { config, limiter } = this.#options;
     try {
-      if (!(await this.#mayRead(request))) return tooManyReadsResponse(request);
+      const retryAfterMs = await this.#read(request);
+      if (retryAfterMs > 0) return tooManyReadsResponse(request, retryAfterMs);
       const appliedRules = await this.#appliedRules(request, context);
       const states = await limiter.clients.readOwn(appliedRules);
       return quotasResponse(request, states, config.headers);
@@ -68,12 +69,14 @@ export class QuotaPage {
     }
   }
 
-  async #mayRead({ headers }: Request): Promise<boolean> {
+  /** Counts a read. @returns the time in milliseconds after which the caller may read again; 0 if it may read now */
+  async #read({ headers }: Request): Promise<number> {
     const identity = clientAddress(headers, this.#options.config.ipv6Prefix);
     const limits = { limit: MAX_READS, ceiling: MAX_READS, windowMs: MINUTE_MS, offsetMs: 0 };
-    const [answer] = this.#reads.decide([[{ key: identity, identity, cost: 1, ...limits }]]);
+    const [answered] = this.#reads.decide([[{ key: identity, identity, cost: 1, ...limits }]]);
     // If the memory is full, the caller is not counted and gets no answer.
-    return (await answer?.catch(() => undefined))?.admitted === true;
+    const answer = await answered?.catch(() => undefined);
+    return answer?.admitted ? 0 : (answer?.tallies[0]?.resetMs ?? MINUTE_MS);
   }
 
   async #appliedRules(request: Request, context: CustomContext) {

@@ -182,10 +182,11 @@ function limitOf({ policy, limit, remaining, concurrent, ...quota }: Quota, used
 }
 
 /** 429: the client has read its quotas too often. */
-export function tooManyReadsResponse(request: Request): Response {
-  const detail = "The quotas were read too often. Try again in a minute.";
+export function tooManyReadsResponse(request: Request, retryAfterMs: number): Response {
+  const seconds = toSeconds(retryAfterMs);
+  const detail = `The quotas were read too often. Try again in ${seconds} s.`;
   const response = plainProblem(request, 429, "Too Many Requests", detail);
-  response.headers.set("Retry-After", "60");
+  response.headers.set("Retry-After", String(seconds));
   return response;
 }
 
