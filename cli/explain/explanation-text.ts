@@ -31,14 +31,16 @@ interface TextOptions {
 
 /** Returns an explanation as text: the verdict first, then the request, the rules and the response. */
 export function explanationText(explanation: Explanation, options: TextOptions): string {
-  const { request, rules, response, storeFailure } = explanation;
+  const { outcome, request, rules, response, storeFailure, waitMs } = explanation;
   const { isVerbose, now, notes } = options;
   const applied = rules.filter(({ applies }) => applies);
+  const isWaiting = outcome === "limited" && waitMs !== undefined;
+  const effect = isWaiting ? "lets the request wait for a slot" : "denies the request";
   const sections = [
     verdict(explanation, applied),
     requestText(request),
     storeFailure === undefined ? "" : paragraph("", `The store could not be read: ${storeFailure}`),
-    ...applied.map((rule) => appliedRuleText(rule, isVerbose, now)),
+    ...applied.map((rule) => appliedRuleText(rule, isVerbose, now, effect)),
     otherRulesText(
       rules.filter(({ applies }) => !applies),
       isVerbose,
@@ -63,8 +65,17 @@ function verdict(
   const code = status === undefined ? "" : ` (${printable(String(status))})`;
   switch (outcome) {
     case "unmatched":
-      return headline("green", `✓ Not limited: no rule applies to ${name}.`);
+      return headline(
+        "green",
+        status === undefined
+          ? `✓ Not limited: no rule applies to ${name}.`
+          : `✓ Not limited: ${name} reads the client's own quotas (quotaPath), and no rule counts it.`,
+      );
     case "limited":
+      if (waitMs !== undefined) {
+        const wait = `? Waits up to ${formatDuration(waitMs)} for a slot, and is limited${code} only after that`;
+        return headline("yellow", `${wait}: ${name}. ${reasonIn(applied)}`);
+      }
       return headline("red", `✗ Limited${code}: ${name}. ${reasonIn(applied)}`);
     case "undecided":
       return headline(
@@ -131,10 +142,19 @@ function requestText(request: ExplainedRequest): string {
   return lines.join("\n");
 }
 
-/** Describes a rule that applies: its conditions, the client's key, the counters and the values to store. */
-function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: number): string {
+/**
+ * Describes a rule that applies: its conditions, the client's key, the counters and the values to store.
+ *
+ * @param effect what an enforced rule does if the request exceeds a limit
+ */
+function appliedRuleText(
+  rule: ExplainedRule,
+  isVerbose: boolean,
+  now: number,
+  effect: string,
+): string {
   return [
-    heading(rule),
+    heading(rule, effect),
     ...conditionLines(rule.conditions, true, isVerbose),
     ...keyLines(rule.key, isVerbose),
     ...clientLines(rule, isVerbose),
@@ -143,16 +163,14 @@ function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: number): 
   ].join("\n");
 }
 
-function heading({ rule, mode, exceeds, why }: ExplainedRule): string {
+function heading({ rule, mode, exceeds, why }: ExplainedRule, effect: string): string {
   const name = styled("bold", printable(rule));
   // The conditions below already show why the rule matches.
   const more = why.replace(/^It matches[^.]*\.\s*/, "");
   const rest = more === "" ? "" : `: ${fitted(more, WIDTH)}`;
   if (!exceeds) return `${styled("green", "✓")} ${name} applies (${printable(mode)})${rest}`;
   const verdict =
-    mode === "enforce"
-      ? "denies the request"
-      : `would deny the request, but its mode is ${printable(mode)}`;
+    mode === "enforce" ? effect : `would deny the request, but its mode is ${printable(mode)}`;
   return `${styled("red", "✗")} ${name} ${verdict}${rest}`;
 }
 

@@ -1,10 +1,13 @@
 import type { Conditions } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import { type Place, placeOf } from "../../src/request/canonical-request.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { type Place, placeOf, readsOwnQuotas } from "../../src/request/canonical-request.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
+
+export type RouteConfig = Pick<Config, "caseSensitivePaths" | "quotaPath">;
 
 /** The rules that match one path, for one method and host. */
 interface Route {
@@ -41,7 +44,7 @@ export class RouteCache {
   readonly request: LoggedRequest;
   readonly #rules: readonly Rule[];
   readonly #match: Matcher;
-  readonly #caseSensitivePaths: boolean;
+  readonly #config: RouteConfig;
   readonly #showsPreflights: boolean;
   /** Whether the conditions of all rules depend only on host, method and path. */
   readonly #isCacheable: boolean;
@@ -56,14 +59,14 @@ export class RouteCache {
    */
   constructor(
     rules: readonly Rule[],
-    caseSensitivePaths: boolean,
+    config: RouteConfig,
     showsPreflights: boolean,
     request: LoggedRequest,
   ) {
     this.request = request;
     this.#rules = rules;
-    this.#match = createMatcher(rules, caseSensitivePaths);
-    this.#caseSensitivePaths = caseSensitivePaths;
+    this.#match = createMatcher(rules, config.caseSensitivePaths);
+    this.#config = config;
     this.#showsPreflights = showsPreflights;
     this.#isCacheable = rules.every(matchesByPlace);
   }
@@ -96,7 +99,9 @@ export class RouteCache {
     const mayMatch = ({ match: { methods } }: Rule) =>
       !methods || methods.includes(name) || methods.includes(sentMethod);
     const isAnyPath =
-      route?.matches && !this.#rules.some((rule) => readsPath(rule) && mayMatch(rule));
+      this.#config.quotaPath === undefined &&
+      route?.matches &&
+      !this.#rules.some((rule) => readsPath(rule) && mayMatch(rule));
     const { method, host } = request;
     const routes = new LruCache<Route>(CACHED_ROUTES);
     return { method, host, routes, anyPath: isAnyPath ? route : undefined };
@@ -114,9 +119,12 @@ export class RouteCache {
 
   /** Also sets `request`. @returns undefined if the Worker refuses the request before it reads the rules */
   #createRoute(request: LogRequest, path: string): Route | undefined {
-    const place = placeOf(urlOf(request.host, path), this.#caseSensitivePaths);
+    const place = placeOf(urlOf(request.host, path), this.#config.caseSensitivePaths);
     if (!place) return undefined;
     this.request.set(request, place);
+    if (readsOwnQuotas(this.request, this.#config)) {
+      return { place, matches: [], isAssumedPreflight: false };
+    }
     const isOptions = this.request.sentMethod === "OPTIONS";
     const isCacheable = this.#isCacheable && !(isOptions && this.#showsPreflights);
     const matches = isCacheable ? this.#match(this.request) : undefined;

@@ -18,9 +18,9 @@ import { CanonicalAddresses, firstValue, RuleClients } from "./clients.ts";
 import { type AppliedClient, added, NONE } from "./groups.ts";
 import { LoggedRequest } from "./logged-request.ts";
 import { PlainRule, plainRulesOf } from "./plain-rules.ts";
-import { RouteCache } from "./route.ts";
+import { RouteCache, type RouteConfig } from "./route.ts";
 
-type LogConfig = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
+type LogConfig = Pick<Config, "ipv6Prefix"> & RouteConfig;
 
 /** Finds the rules that match the requests of a log, and their clients, with the code of the Worker. */
 export class LogRules {
@@ -31,18 +31,19 @@ export class LogRules {
 
   /** @param missingAsAbsent whether values that the log does not state count as absent */
   constructor(
-    { ipv6Prefix, caseSensitivePaths }: LogConfig,
+    config: LogConfig,
     rules: readonly Rule[],
     facts: LogFacts,
     missingAsAbsent: boolean,
   ) {
+    const { ipv6Prefix } = config;
     const countsUnknownAddress = missingAsAbsent && !facts.has("ip");
     const addresses = new CanonicalAddresses(ipv6Prefix);
     const options = { ipv6Prefix, countsUnknownAddress, addresses };
     this.#clients = new Map(rules.map((rule) => [rule, new RuleClients(rule, options)]));
     const knowsPreflights = showsPreflights(facts);
     const request = new LoggedRequest(knowsPreflights, sentNamesOf(rules));
-    this.#routes = new RouteCache(rules, caseSensitivePaths, knowsPreflights, request);
+    this.#routes = new RouteCache(rules, config, knowsPreflights, request);
   }
 
   /** The request that was looked up last, in the form that rules read. */

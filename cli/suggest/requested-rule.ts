@@ -105,7 +105,7 @@ export interface RequestedRule {
   readonly rule: Rule;
   /** The shortest window first. */
   readonly windows: readonly [Window, ...Window[]];
-  readonly config: Pick<Config, "caseSensitivePaths" | "ipv6Prefix">;
+  readonly config: Pick<Config, "caseSensitivePaths" | "ipv6Prefix" | "quotaPath">;
   /** The fields of the rule, as a configuration has them; undefined for a rule that exists already. */
   readonly input: Pick<RuleInput, "name" | "match" | "key"> | undefined;
   /** The file of the configuration that has the rule. */
@@ -134,7 +134,7 @@ export function requestedRule({ match, key = ["ip"], window, name }: RuleOptions
 
 export function requestedRuleOf(
   rule: Rule,
-  { caseSensitivePaths, ipv6Prefix }: RequestedRule["config"],
+  config: RequestedRule["config"],
   input: RequestedRule["input"],
 ): RequestedRule {
   const windows = rule.windows.toSorted((one, other) => one.windowMs - other.windowMs);
@@ -144,7 +144,7 @@ export function requestedRuleOf(
     key: formatKey(rule.key),
     rule,
     windows: windows as [Window, ...Window[]],
-    config: { caseSensitivePaths, ipv6Prefix },
+    config,
     input,
   };
 }

@@ -15,14 +15,20 @@ import { countsSlots } from "../engine/slots.ts";
 import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
-import { undecidedResponse } from "../http/responses.ts";
+import { quotasResponse, undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore, waits } from "../limiter/counters.ts";
-import { type Decision, isViolated, type Quota, settledVerdictsOf } from "../limiter/decision.ts";
+import {
+  type Decision,
+  isViolated,
+  type Limited,
+  type Quota,
+  settledVerdictsOf,
+} from "../limiter/decision.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
-import type { CanonicalRequest } from "../request/canonical-request.ts";
+import { type CanonicalRequest, readsOwnQuotas } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import {
@@ -275,16 +281,35 @@ export async function explain(
       const client = each.match && clients.get(each.match.rule);
       return explainedRule(each, client, run, overrides.byId);
     }),
-    response: await explainedResponse(request, applied, decision, config, custom),
+    response: readsOwnQuotas(canonical, config)
+      ? { status: 200, headers: [...quotasResponse(request, [], config.headers).headers] }
+      : await explainedResponse(request, applied, decision, config, custom),
     ...(storeFailure !== undefined && { storeFailure }),
     ...(waitMs > 0 && { waitMs }),
   };
 }
 
-/** Returns how long an admitted request would wait for the quota that it reserves, in milliseconds. */
+/** See `waitMs` of {@link Explanation}. Returns 0 if the request would not wait. */
 function waitOf(decision: Decision | undefined): number {
+  if (decision?.outcome === "limited") return slotWaitOf(decision);
   const quotas = decision?.outcome === "allowed" ? decision.quotas : [];
   return Math.max(0, ...quotas.map(({ reservationDelayMs }) => reservationDelayMs));
+}
+
+/** Returns how long a denied request would wait for a slot at most; 0 if it lacks anything else too. */
+function slotWaitOf({ verdicts, storeFailure }: Limited): number {
+  const denying = verdicts.filter(
+    ({ appliedRule, quotas }) => appliedRule.rule.mode === "enforce" && quotas.some(isViolated),
+  );
+  const lacksOnlySlots = denying.every(
+    ({ appliedRule: { rule, blockedUntil }, quotas }) =>
+      waits(rule) &&
+      blockedUntil === undefined &&
+      quotas.every((quota) => quota.concurrent || !isViolated(quota)),
+  );
+  // While an isolate decides alone, no request waits.
+  if (!lacksOnlySlots || storeFailure) return 0;
+  return Math.max(...denying.map(({ appliedRule }) => appliedRule.rule.waitMs));
 }
 
 function explainedRequest(canonical: CanonicalRequest, ipv6Prefix: number): ExplainedRequest {

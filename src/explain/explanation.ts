@@ -25,14 +25,20 @@ export interface DescribedRequest {
 }
 
 export interface Explanation {
-  /** `limited`: an enforced rule would deny the request. `unmatched`: no rule applies. */
+  /**
+   * `limited`: an enforced rule would deny the request, with `waitMs` only if no slot becomes free. `unmatched`: no rule
+   * applies. With a status, the request reads the client's own quotas (`quotaPath`).
+   */
   readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
   readonly request: ExplainedRequest;
   readonly rules: readonly ExplainedRule[];
   readonly response: ExplainedResponse;
   /** The reason why the store could not be read, so that counters are missing; undefined if it could be read. */
   readonly storeFailure?: string;
-  /** How long the request would wait for quota of later windows, in milliseconds; undefined if it would not wait. */
+  /**
+   * How long the request would wait for quota of later windows, or a `limited` one at most for a slot, in milliseconds;
+   * undefined if it would not wait.
+   */
   readonly waitMs?: number;
 }
 

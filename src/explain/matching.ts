@@ -4,7 +4,7 @@ import { type Conditions, type NamedCondition, splitRoute } from "../config/matc
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
-import type { CanonicalRequest } from "../request/canonical-request.ts";
+import { type CanonicalRequest, readsOwnQuotas } from "../request/canonical-request.ts";
 import { type ReadonlyHeaders, readClient } from "../request/headers.ts";
 import {
   conditionsOf,
@@ -37,12 +37,14 @@ export interface MatchedRule {
 
 /** Finds the rules that match a request, and the first failing condition of each other rule. */
 export function matchRules(
-  { rules, caseSensitivePaths }: Pick<Config, "rules" | "caseSensitivePaths">,
+  config: Pick<Config, "rules" | "caseSensitivePaths" | "quotaPath">,
   request: CanonicalRequest,
   mode: DeploymentMode,
   live: LiveOverrides,
   now: number,
 ): MatchedRule[] {
+  const { rules, caseSensitivePaths } = config;
+  const isRead = readsOwnQuotas(request, config);
   const inMode = new Map(rules.map((rule) => [rule, rulesInMode([rule], mode)[0]] as const));
   const candidates = [...inMode.values()].filter((rule) => rule?.for === "all") as Rule[];
   const tested = new Map<Rule, TestedCondition[]>(candidates.map((rule) => [rule, []]));
@@ -57,6 +59,7 @@ export function matchRules(
     const without = (conditions: readonly ExplainedCondition[], why: string) => {
       return { rule, active, conditions, match: undefined, why };
     };
+    if (isRead) return without([QUOTA_PATH], "The request reads the client's own quotas.");
     if (!own) return without([OFF], "WEIR_MODE is off, so no rule applies.");
     if (own.for === "programs") return without([PROGRAMS], "It counts only calls of programs.");
     const conditions = (tested.get(own) ?? []).map((each) => shown.conditionOf(own, each));
@@ -72,6 +75,12 @@ export function matchRules(
 }
 
 const NO_ROUTE: TestedCondition = { field: "paths", isException: false, holds: false };
+const QUOTA_PATH: ExplainedCondition = {
+  field: "quotaPath",
+  result: "fails",
+  actual: "GET or HEAD of this path, which no rule counts",
+  expected: "another path or method",
+};
 const OFF: ExplainedCondition = {
   field: "WEIR_MODE",
   result: "fails",

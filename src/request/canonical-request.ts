@@ -1,3 +1,4 @@
+import type { Config } from "../config/schema.ts";
 import { headersNamed, namePattern, type ReadonlyHeaders } from "./headers.ts";
 import { LruCache } from "./lru-cache.ts";
 import { type CanonicalPath, canonicalPath, isTooLong, readAsRouter } from "./path.ts";
@@ -151,6 +152,15 @@ export function placeOf(url: string, caseSensitivePaths: boolean): Place | undef
   const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
   if (isShort && place.isUnambiguous) cache.set(text, place);
   return place;
+}
+
+/** Whether Weir itself answers a request, with the client's own quotas, so that no rule counts the request. */
+export function readsOwnQuotas(
+  { sentMethod, path }: Pick<CanonicalRequest, "sentMethod" | "path">,
+  { quotaPath, caseSensitivePaths }: Pick<Config, "quotaPath" | "caseSensitivePaths">,
+): boolean {
+  if (quotaPath === undefined || (sentMethod !== "GET" && sentMethod !== "HEAD")) return false;
+  return canonicalPath(quotaPath, caseSensitivePaths).path === path;
 }
 
 /** See {@link CanonicalRequest.hasHiddenQuery}. */

@@ -294,12 +294,21 @@ const VERDICTS = {
 } as const;
 
 function verdict({ outcome, response: { status }, storeFailure, waitMs }: Explanation): Html {
-  const [kind, text] = VERDICTS[outcome];
+  const isDenied = outcome === "limited";
+  const [kind, text] =
+    waitMs !== undefined && isDenied
+      ? ([
+          "warning",
+          `The request would wait for a slot, for up to ${formatDuration(waitMs)}.`,
+        ] as const)
+      : outcome === "unmatched" && status !== undefined
+        ? (["info", "The request reads the client's own quotas (quotaPath)."] as const)
+        : VERDICTS[outcome];
   const after = waitMs === undefined ? "" : ` after a wait of ${formatDuration(waitMs)}`;
   const answer =
     status === undefined
       ? `Weir would forward it${after}.`
-      : `Weir would answer it with ${status}.`;
+      : `Weir would answer it with ${status}${waitMs === undefined ? "" : " only after that"}.`;
   const failure =
     storeFailure !== undefined && html`<p>The counts cannot be read: ${storeFailure}.</p>`;
   const content = html`<p><b>${text}</b> ${answer}</p>${failure}<p>Nothing was counted, and no ban has begun.</p>`;

@@ -160,6 +160,15 @@ it("shows waits", async () => {
   expect(stdout).toMatch(/^ {4}wait +up to 2s$/m);
 });
 
+it("shows that a request waits for a slot before it is denied", async () => {
+  await using api = await startFakeApi({ "POST explain": { ...EXPLANATION, waitMs: 30_000 } });
+  const { stdout } = await against(api.url, "/a");
+  expect(stdout).toMatch(
+    /^\? Waits up to 30s for a slot, and is limited \(429\) only after that: /,
+  );
+  expect(stdout).toContain("✗ login lets the request wait for a slot");
+});
+
 it("shows overrides, tiers, variants and failures of the store", async () => {
   await using api = await startFakeApi({ "POST explain": EXPLANATION });
   const { stdout } = await against(api.url, "HEAD", "/a", "-H", "x-a: 1", "--cf", "country=DE");

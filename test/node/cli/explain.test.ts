@@ -54,6 +54,16 @@ it("shows all conditions of rules that do not apply with --verbose", async () =>
   );
 });
 
+it("says that no rule counts a read of the client's own quotas", async () => {
+  const { text } = await explainWith({ ...CONFIG, quotaPath: "/rate-limit" }, [
+    "https://example.com/rate-limit",
+  ]);
+  const verdict =
+    "✓ Not limited: GET example.com/rate-limit reads the client's own quotas (quotaPath)";
+  expect(text.slice(0, verdict.length)).toBe(verdict);
+  expect(text).toMatch(/– login +quotaPath: GET or HEAD of this path, which no rule counts/);
+});
+
 it("denies a request that costs more than a limit of 0", async () => {
   const { text, explanation } = await explainWith(
     { rules: [{ ...RULE, limit: 0, ban: undefined }] },

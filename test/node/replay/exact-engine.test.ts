@@ -81,6 +81,20 @@ describe("the exact engine", () => {
     ]);
   });
 
+  it("lets reads of the client's own quotas pass uncounted", () => {
+    const rules = [{ name: "api", limit: 1, window: "1m" }] as const;
+    const engine = engineOf({ quotaPath: "/rate-limit", rules });
+    const read = { target: "/Rate-Limit?a=b" };
+    const requests = [read, { ...read, method: "HEAD" }, { ...read, method: "POST" }, read, {}];
+    const decided = decide(
+      engine,
+      requests.map((fields, at) => logged(at, fields)),
+    );
+    expect(decided.map(({ outcome }) => outcome)).toEqual([
+      ...["unmatched", "unmatched", "allowed", "unmatched", "limited"],
+    ]);
+  });
+
   it("counts a request that the Worker refuses as undecided, and says so", async () => {
     const engine = engineOf({ rules: [{ name: "all", limit: 1, window: "1m" }] });
     const target = `/${"%61".repeat(2000)}`;

@@ -69,6 +69,30 @@ describe("a condition whose result is unknown counts the request, and says so", 
   });
 });
 
+describe("a read of the client's own quotas", () => {
+  const rules = [{ name: "api", limit: 5, window: "1m" }] as const;
+  const explain = explaining({ quotaPath: "/Rate-Limit", rules });
+
+  it.each([at("/rate-limit"), at("/RATE-limit/?a=b", "HEAD")])(
+    "is counted by no rule, and answered by Weir: %j",
+    async (request) => {
+      expect(await explain(request)).toMatchObject({
+        outcome: "unmatched",
+        rules: [{ applies: false, conditions: [{ field: "quotaPath", result: "fails" }] }],
+        response: { status: 200 },
+      });
+    },
+  );
+
+  it.each([at("/rate-limit", "POST"), at("/rate-limit/x")])(
+    "is neither another method nor another path: %j",
+    async (request) => {
+      const { rules } = await explain(request);
+      expect(rules).toMatchObject([{ applies: true }]);
+    },
+  );
+});
+
 describe("an exemption", () => {
   const exempt = {
     ips: ["198.51.100.0/25"],

@@ -189,6 +189,26 @@ describe("a rule with wait", () => {
     expect(rule).toMatchObject({ exceeds: true });
     expect(rule).not.toHaveProperty("waitMs");
   });
+
+  it("says how long a request that lacks only a slot waits before its denial", async () => {
+    const slots = { limits: undefined, concurrent: 2, wait: "30s" } as const;
+    const { explanation } = await explainAfter(2, slots);
+    expect(explanation).toMatchObject({ outcome: "limited", waitMs: 30_000 });
+  });
+
+  it.each<Partial<RuleInput>>([
+    { wait: undefined },
+    { limits: [{ limit: 2, window: "1m" }] },
+    { limits: [{ limit: 2, window: "1m", maxReserved: 1 }], wait: "1s" },
+  ])(
+    "denies the request at once if it lacks anything else, or without wait: %j",
+    async (fields) => {
+      const slots = { limits: undefined, concurrent: 2, wait: "30s" } as const;
+      const { explanation } = await explainAfter(2, { ...slots, ...fields });
+      expect(explanation.outcome).toBe("limited");
+      expect(explanation).not.toHaveProperty("waitMs");
+    },
+  );
 });
 
 describe("a ban", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { fakeExplanation } from "../../../../dev/fake-explanation.ts";
 import { OperationError } from "../../../../src/admin/operations.ts";
+import type { Explanation } from "../../../../src/explain/explanation.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 
 const FIELDS = {
@@ -81,6 +82,21 @@ it("shows the verdict, the conditions, the key, the counters and the response", 
   ]) {
     expect(text).toContain(part);
   }
+});
+
+it.each<[Partial<Explanation>, string]>([
+  [
+    { waitMs: 30_000 },
+    "The request would wait for a slot, for up to 30s.</b> Weir would answer it with 429 only after that.",
+  ],
+  [
+    { outcome: "unmatched", response: { status: 200, headers: [] } },
+    "The request reads the client&#39;s own quotas (quotaPath).</b> Weir would answer it with 200.",
+  ],
+])("shows what happens before the answer, and why no rule applies: %j", async (fields, verdict) => {
+  const explain = async () => ({ ...fakeExplanation(NOW), ...fields });
+  const response = await createDashboard({ operations: { explain } }).post("/explain", FIELDS);
+  expect(await response.text()).toContain(verdict);
 });
 
 it("keeps what the operator has entered", async () => {
