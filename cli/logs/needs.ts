@@ -221,7 +221,10 @@ export function withoutDurationNote(number: number): ReportNote {
 
 export function waitedNote(number: number, longestMs: number): ReportNote {
   const requests = number === 1 ? "1 request waits" : `${formatCount(number)} requests wait`;
-  return { code: "waits", text: `${requests} for a turn (\`wait\`), for at most ${longestMs} ms.` };
+  return {
+    code: "waits",
+    text: `${requests} for a turn (\`wait\`), for at most ${Math.ceil(longestMs)} ms.`,
+  };
 }
 
 function requestsHave(number: number): string {

@@ -6,6 +6,7 @@ import { countsSlots, openSlots } from "../../src/engine/slots.ts";
 import { certainTalliesOf } from "../../src/limiter/blocked.ts";
 import { dependsOnResponse, type RuleCounter, waits } from "../../src/limiter/counters.ts";
 import { quotasOf } from "../../src/limiter/decision.ts";
+import { MAX_WAITING_FOR_ONE } from "../../src/limiter/waiting-room.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import { type ReportNote, waitedNote, withoutDurationNote } from "../logs/needs.ts";
 import { chooseRules, type RuleChoice, replayedRuleOf } from "./choose-rules.ts";
@@ -168,7 +169,7 @@ export class ReplayEngine {
 
 /**
  * Returns the time in milliseconds until a request gets its slots, after all requests that wait already; 0 if this is
- * longer than `wait`, so that the request is denied.
+ * longer than `wait`, or if too many requests wait, so that the request is denied.
  */
 function waitForSlotMs(waiting: readonly RuleCounter[], now: number, read: ReadRow): number {
   let longestMs = 0;
@@ -176,7 +177,8 @@ function waitForSlotMs(waiting: readonly RuleCounter[], now: number, read: ReadR
     if (!countsSlots(counter)) continue;
     const ends = openSlots(read(counter.key), now).map(([, end]) => end);
     const freeAt = ends.sort((a, b) => b - a)[counter.limit - 1] ?? now;
-    if (freeAt - now > rule.waitMs) return 0;
+    const before = ends.length - counter.limit;
+    if (freeAt - now > rule.waitMs || before >= MAX_WAITING_FOR_ONE) return 0;
     longestMs = Math.max(longestMs, freeAt - now);
   }
   return longestMs;

@@ -59,7 +59,7 @@ function computedFindings(rule: Rule, cost: ComputedCost, place: string): LocalF
       "max-cost-above-limit",
       `${place}.cost.max`,
       `${subjectOf(rule, small)} ${verbOf(rule)} every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
-      "Make the limit at least as high as max, or max lower",
+      `${cureFor(rule, small, "max")}, or max lower`,
     ),
   ];
 }
@@ -72,7 +72,7 @@ function deniedByCost(rule: Rule, cost: number, path: string): LocalFinding[] {
       "cost-above-limit",
       path,
       `${subjectOf(rule, small)} ${verbOf(rule)} every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
-      "Make the limit at least as high as the cost",
+      cureFor(rule, small, "the cost"),
     ),
   ];
 }
@@ -81,13 +81,26 @@ function deniedByCost(rule: Rule, cost: number, path: string): LocalFinding[] {
 function windowBelow(rule: Rule, cost: number): Window | undefined {
   const { windows, tiers, shards } = rule;
   const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
-  return all.find(({ limit, capacity, maxReserved }) => {
-    // Only programs and waiting requests can reserve quota.
-    const reserves = rule.for === "programs" || rule.waitMs > 0;
-    const reservable = reserves ? largestShare(maxReserved, shards) : 0;
-    // A limit of 0 denies all requests on purpose, so a warning about it would not help.
-    return limit > 0 && cost > largestShare(capacity, shards) + reservable;
-  });
+  return all.find(
+    (each) =>
+      // A limit of 0 denies all requests on purpose, so a warning about it would not help.
+      each.limit > 0 && cost > largestShare(each.capacity, shards) + reservableIn(rule, each),
+  );
+}
+
+/** Returns the most quota of later windows that a request can reserve. Only programs and waiting requests reserve. */
+function reservableIn({ for: counts, waitMs, shards }: Rule, window: Window): number {
+  const reservable = largestShare(window.maxReserved, shards);
+  if (counts === "programs") return reservable;
+  const windows = Math.ceil(waitMs / window.windowMs);
+  return Math.min(reservable, windows * largestShare(window.limit, shards));
+}
+
+/** @param cost what must not be above the limit */
+function cureFor(rule: Rule, window: Window, cost: string): string {
+  if (reservableIn(rule, window) === 0) return `Make the limit at least as high as ${cost}`;
+  const others = rule.for === "programs" ? "maxReserved" : "maxReserved and wait";
+  return `Make the limit higher, or ${others}`;
 }
 
 /** Returns the subject of a message. With tiers, only some clients have the window. */
@@ -101,9 +114,12 @@ function verbOf({ mode }: Rule): string {
   return mode === "mark" ? "marks" : "denies";
 }
 
-function quotaOf({ shards }: Rule, window: Window): string {
+function quotaOf(rule: Rule, window: Window): string {
+  const { shards } = rule;
   const share = shards > 1 ? ` in each of ${shards} shards` : "";
-  return `${formatLimit(window)} has ${largestShare(window.capacity, shards)}${share}`;
+  const reservable = reservableIn(rule, window);
+  const reserved = reservable > 0 ? ", with reservations" : "";
+  return `${formatLimit(window)} has ${largestShare(window.capacity, shards) + reservable}${share}${reserved}`;
 }
 
 /** Returns the largest quota that one shard has. */

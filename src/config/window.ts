@@ -238,7 +238,15 @@ export function checkLimitFields<Output>() {
     const given = Object.keys(limitFields).filter(
       (field) => field !== "concurrent" && value[field] !== undefined,
     );
-    if (given.length === 0 && value.concurrent !== undefined) return;
+    if (value.concurrent !== undefined && given.every((field) => field in limitExtras)) {
+      for (const field of given) {
+        const text = faultText(
+          () => `remove ${field}, or write limit and window: a slot has no ${field}`,
+        );
+        refuse("needs", text, field);
+      }
+      return;
+    }
     const hasLimits = given.includes("limits");
     const wrong = hasLimits
       ? given.filter((field) => field !== "limits")

@@ -264,8 +264,38 @@ describe("a cost", () => {
     [{ cost: { from: "body:bytes", max: 5 } }, []],
     [{ cost: { from: "custom:depth", max: 6 } }, ["max-cost-above-limit"]],
     [{ cost: { from: "custom:depth", max: 7 }, maxReserved: 2 }, ["max-cost-above-limit"]],
+    [{ cost: 10, maxReserved: 9, wait: "1m" }, []],
+    [{ cost: 11, maxReserved: 9, wait: "1m" }, ["cost-above-limit"]],
   ])("is compared with the limit: %j gives %j", (rule, expected) => {
     expect(codes(rule)).toEqual(expected);
+  });
+
+  test.each<[Fields, quota: string, cure: string]>([
+    [{ cost: 25 }, "5 per 1m has 5", "Make the limit at least as high as the cost"],
+    [
+      { cost: 25, maxReserved: 9, wait: "1m" },
+      "5 per 1m has 10, with reservations",
+      "Make the limit higher, or maxReserved and wait",
+    ],
+    [
+      { cost: 25, maxReserved: 9, ...PROGRAMS },
+      "5 per 1m has 14, with reservations",
+      "Make the limit higher, or maxReserved",
+    ],
+    [
+      { cost: 25, maxReserved: 2, shards: 2, ...PROGRAMS },
+      "5 per 1m has 4 in each of 2 shards, with reservations",
+      "Make the limit higher, or maxReserved",
+    ],
+    [
+      { cost: { from: "body:bytes", max: 25 }, maxReserved: 5, wait: "1m" },
+      "5 per 1m has 10, with reservations",
+      "Make the limit higher, or maxReserved and wait, or max lower",
+    ],
+  ])("above the limit gets a message with the bound and the cure: %j", (rule, quota, cure) => {
+    const [finding] = findings(rule, {});
+    const message = expect.stringMatching(`, (and|because) ${quota}$`);
+    expect(finding).toMatchObject({ message, cure });
   });
 
   test.each<[Fields, string]>([

@@ -636,7 +636,9 @@ const slots = [
   ...bare("cost", "needs", { concurrent: 4, cost: "header:x-cost" }),
   ...bare("count", "needs", { concurrent: 4, count: { status: [401] } }),
   ...bare("window", "missing", { concurrent: 4, limit: 5 }),
-  ...bare("limit", "missing", { concurrent: 4, window: "1m" }, { concurrent: 4, capacity: 9 }),
+  ...bare("limit", "missing", { concurrent: 4, window: "1m" }),
+  ...bare("capacity", "needs", { concurrent: 4, capacity: 9 }),
+  ...bare("maxReserved", "needs", { concurrent: 4, wait: "2s", maxReserved: 10 }),
   ...bare("limits[0].concurrent", "unknown-field", {
     limits: [{ limit: 5, window: "1m", concurrent: 4 }],
   }),

@@ -87,6 +87,16 @@ describe("a replay of concurrent", () => {
     expect(totals.report().rules).toMatchObject([{ denied: 0, mostOpen: 2 }]);
   });
 
+  it("denies requests that find 250 others waiting, as an isolate does", () => {
+    const spans = Array.from({ length: 253 }, () => [0, 0.0001] as const);
+    const { engine, decided } = replay(spans, { concurrent: 2, wait: "1s" });
+    const denied = decided.flatMap(({ outcome }, at) => (outcome === "limited" ? [at] : []));
+    expect(denied).toEqual([252]);
+    expect(engine.notes.at(-1)?.text).toBe(
+      "250 requests wait for a turn (`wait`), for at most 13 ms.",
+    );
+  });
+
   it("lets requests wait for quota that they reserve", () => {
     const spans: Spans = [
       [0, 1],
