@@ -62,6 +62,8 @@ export interface Demand extends Counter {
    * even higher if this request may reserve quota of later windows.
    */
   readonly ceiling: number;
+  /** The maximum count without reservations. Present if requests may reserve quota of later windows. */
+  readonly capacity?: number;
   /** Whether the store only checks that quota is left, and never charges the counter. */
   readonly checkOnly?: boolean;
   /**

@@ -191,6 +191,7 @@ export function ruleCounterOf(
     cost: options.cost ?? cost ?? costBefore(rule.cost),
     ceiling: capacity,
   };
+  if (window.maxReserved > 0) counter.capacity = capacity;
   if (options.reserve) counter.ceiling += share(window.maxReserved);
   // These fields are assigned one by one, because a spread takes more time. Most counters have at most one of these
   // fields.

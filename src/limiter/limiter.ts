@@ -40,7 +40,7 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { lackingSlotOf, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
+import { lackingSlotOf, refundsOf, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -139,9 +139,8 @@ export class Limiter {
     const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
     const waiting = this.#waitingOf(options, slots);
     const decided = await this.#decide(appliedRules, options, spentMs, slots, waiting);
-    const decision = waiting?.hasWaited
-      ? { ...decided, waitedMs: Math.max(0, this.#time() - waiting.waitsFrom) }
-      : decided;
+    const waitedMs = waiting?.waitedMs;
+    const decision = waitedMs === undefined ? decided : { ...decided, waitedMs };
     if (slots === NO_SLOTS) return decision;
     // A rule in shadow mode whose client is identified later may still take a slot.
     const mayTakeLater = appliedRules.some((each) => each.pendingRules && mayTakeSlot(each));
@@ -313,30 +312,35 @@ export class Limiter {
     slots: HeldSlots,
     waiting: WaitingRequest | undefined,
   ): Promise<Allowed | Limited> {
-    const { enforced, shadow } = groups;
-    // A request that waits may be denied after all, and must not count under marks then.
-    const [marks, lateMarks] = waiting ? [[], groups.marks] : [groups.marks, []];
-    const answers = this.#decideInStore(storeGroupsOf({ ...groups, marks }), slots);
+    const { enforced, shadow, marks } = groups;
+    const answers = this.#decideInStore(storeGroupsOf(groups), slots);
     const timed = (
       restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs))
     ).values();
     const next = () => timed.next().value as Promise<Answer>;
     const own = enforced.length > 0 ? next() : undefined;
     const shadowVerdicts = shadow.map((each) => shadowVerdictOf(each, next()));
+    const markAnswers = marks.map(next);
     // After a denial, no code waits for the marks.
-    const markVerdicts = marks.map((each) => singleVerdictOf(each, next()));
+    let markVerdicts = marks.map((each, at) =>
+      singleVerdictOf(each, markAnswers[at] as Promise<Answer>),
+    );
     let decision: Allowed | Limited = NO_ENFORCED_RULE;
     if (own) {
       const first = { counters: enforced, answer: await own };
       // Most requests cannot wait, and need no further await.
-      const { answer, counters } = waiting ? await this.#room.takeTurn(first, waiting) : first;
-      decision = decisionOf(answer, counters);
-    }
-    if (decision.outcome === "allowed" && lateMarks.length > 0) {
-      const late = this.#decideInStore(lateMarks.map(countersOf), slots);
-      markVerdicts.push(
-        ...lateMarks.map((each, at) => singleVerdictOf(each, late[at] as Promise<Answer>)),
-      );
+      const last = waiting ? await this.#room.takeTurn(first, waiting) : first;
+      decision = decisionOf(last.answer, last.counters);
+      if (last.answer.admitted && !first.answer.admitted) {
+        // The first call has skipped the marks.
+        const late = this.#decideInStore(marks.map(countersOf), slots);
+        markVerdicts = marks.map((each, at) => singleVerdictOf(each, late[at] as Promise<Answer>));
+      } else if (!last.answer.admitted && first.answer.admitted) {
+        for (const [at, counters] of marks.entries()) {
+          const answer = await markAnswers[at]?.catch(() => undefined);
+          if (answer?.admitted) waiting?.adjust(refundsOf({ counters, answer }).others);
+        }
+      }
     }
     const others = [...blocked.filter(isShadow), ...shadowVerdicts, ...pending];
     if (decision.outcome === "limited") return withVerdicts(decision, others);

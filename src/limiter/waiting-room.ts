@@ -50,6 +50,8 @@ export interface WaitingRequest {
   readonly slots: HeldSlots;
   /** Whether the request has waited. */
   hasWaited: boolean;
+  /** The duration of the wait, when it has ended. */
+  waitedMs?: number;
   /** Decides counters. @param unused slots to return before */
   readonly decide: Decide;
   /** Changes counters in the background. */
@@ -69,15 +71,20 @@ type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number }
 interface Reservation {
   /** When the window of the quota begins, by this isolate's clock, in milliseconds since the Unix epoch. */
   readonly beginsAt: number;
+  /** The number of this window. */
+  readonly window: number;
   readonly refund: Refund;
 }
 
 /** A place in the waiting room. */
 class Place {
   readonly request: WaitingRequest;
-  /** The key of the counter for which the request waits. */
+  /** The key of the counter for which the request waits, and the limit of this counter. */
   key: string;
-  readonly endsAt: number;
+  limit = 0;
+  /** The keys of all counters whose slots the request lacks. */
+  lacks: readonly string[] = [];
+  endsAt: number;
   offer: Offer | undefined;
   /** Undefined while the request does not sleep. */
   wake: (() => void) | undefined;
@@ -144,6 +151,10 @@ export class WaitingRoom {
   readonly #claimMs: number;
   readonly #time: () => number;
   readonly #places = new Set<Place>();
+  /** What requests give back in this turn of the event loop. */
+  readonly #refunds: Refund[] = [];
+  /** When slots were last given back that nobody took over, by the keys of their counters; in the order of time. */
+  readonly #returnedAt = new Map<string, number>();
 
   /** @param claimMs the time in which a request whose turn it is must take its slot, in milliseconds */
   constructor(store: Store, claimMs: number, time: () => number) {
@@ -158,40 +169,45 @@ export class WaitingRoom {
 
   /** Offers returned slots to the first request that waits for one of them. See `SlotOptions`. */
   async handOver(store: Store, unused: readonly UnusedQuota[]): Promise<boolean> {
-    if (this.#places.size === 0 || store !== this.#store || store.awaitSlot) return false;
-    let busy: Place | undefined;
+    if (store !== this.#store || store.awaitSlot) return false;
+    const keys = unused.map(({ counter }) => counter.key);
     for (const place of this.#places) {
-      if (!unused.some(({ counter }) => counter.key === place.key)) continue;
-      if (!place.wake) {
-        busy ??= place;
-        continue;
-      }
-      const answer = await this.#offer(place, unused);
-      if (answer !== "declined") return answer === "accepted";
+      // A request that lacks other slots too could not use these.
+      const isFit = place.lacks.length > 0 && place.lacks.every((key) => keys.includes(key));
+      if (!isFit) continue;
+      if (!place.wake) place.hasMissed = true;
+      else if (await this.#offer(place, unused)) return true;
     }
-    if (busy) busy.hasMissed = true;
+    for (const key of keys) this.#noteReturn(key);
     return false;
   }
 
-  async #offer(place: Place, unused: readonly UnusedQuota[]) {
+  /** Notes that a slot is given back and nobody takes it over. A request may be on its way into the room. */
+  #noteReturn(key: string): void {
+    this.#returnedAt.delete(key);
+    this.#returnedAt.set(key, this.#time());
+    const [oldest] = this.#returnedAt.keys();
+    if (oldest !== undefined && this.#returnedAt.size > MAX_WAITING)
+      this.#returnedAt.delete(oldest);
+  }
+
+  /** @returns whether the request takes the slots over */
+  async #offer(place: Place, unused: readonly UnusedQuota[]): Promise<boolean> {
     let timer!: ReturnType<typeof setTimeout>;
-    const answer = await new Promise<"accepted" | "declined" | "none">((resolve) => {
-      const offer: Offer = {
-        unused,
-        end: (isAccepted) => resolve(isAccepted ? "accepted" : "declined"),
-      };
+    const isAccepted = await new Promise<boolean>((resolve) => {
+      const offer: Offer = { unused, end: resolve };
       timer = setTimeout(() => {
         if (place.offer !== offer) return;
         // The invocation of a request that does not answer was killed.
         place.offer = undefined;
         this.#places.delete(place);
-        resolve("none");
+        resolve(false);
       }, HAND_OVER_MS);
       place.offer = offer;
       place.wake?.();
     });
     clearTimeout(timer);
-    return answer;
+    return isAccepted;
   }
 
   /**
@@ -201,6 +217,14 @@ export class WaitingRoom {
    * @returns the last decision. A denied request is charged nothing
    */
   async takeTurn(first: Decided, request: WaitingRequest): Promise<Decided> {
+    try {
+      return await this.#takeTurn(first, request);
+    } finally {
+      if (request.hasWaited) request.waitedMs = Math.max(0, this.#time() - request.waitsFrom);
+    }
+  }
+
+  async #takeTurn(first: Decided, request: WaitingRequest): Promise<Decided> {
     this.#wakeNext(first);
     const decided = await this.#awaitSlots(first, request);
     const delaysMs = delaysOf(decided);
@@ -211,34 +235,47 @@ export class WaitingRoom {
     const reserved = decided.counters.filter((_, at) => (delaysMs[at] ?? 0) > 0);
     const key = reserved[0]?.counter.key ?? "";
     const longestMs = Math.max(...reserved.map(({ rule }) => rule.waitMs)) + CLOCK_GRACE_MS;
-    const place =
-      delayMs > longestMs ? undefined : this.#enter(request, key, this.#time() + delayMs);
-    const refunds = this.#refundsOf(decided, delaysMs);
+    const isPossible = delayMs <= longestMs && staysInWindows(decided, delaysMs, delayMs);
+    const place = isPossible ? this.#enter(request, key, this.#time() + delayMs) : undefined;
+    const refunds = refundsOf(decided, delaysMs);
     let last = withoutReservation(decided);
     try {
       if (!place) return last;
-      if (refunds.reserved.length === 1) {
-        const [refund] = refunds.reserved as [Refund];
-        place.reservation = { beginsAt: place.endsAt, refund };
+      const [refund] = refunds.reserved;
+      if (refund && refunds.reserved.length === 1) {
+        const window = windowAt(decided.answer.now + delayMs, refund).index;
+        place.reservation = { beginsAt: place.endsAt, window, refund };
       }
       const isTurn = await this.#awaitQuota(place);
-      // The place may have been exchanged with that of another request.
-      if (place.reservation) refunds.reserved = [place.reservation.refund];
+      // The quota may have been exchanged with that of another request.
+      const { reservation } = place;
+      if (reservation) refunds.reserved = [reservation.refund];
       if (!isTurn) return last;
-      const lengths = reserved.map(({ counter }) => counter.windowMs);
-      last = await this.#retakeSlots(
-        begun(decided, delaysMs),
-        request,
-        this.#time() + Math.min(...lengths),
-      );
+      const { beginsAt } = reservation ?? { beginsAt: place.endsAt };
+      // The last call for a slot takes time too.
+      const lengthMs = 0.9 * Math.min(...reserved.map(({ counter }) => counter.windowMs));
+      const passing = begun(decided, delaysMs, reservation?.window);
+      last = await this.#retakeSlots(passing, request, beginsAt + lengthMs);
       return last;
     } finally {
       // A client that has hung up gives back only its place. Otherwise it could send any number of requests that no
       // rule counts.
-      const { others } = refunds;
-      const all = request.signal.aborted ? refunds.reserved : [...refunds.reserved, ...others];
-      if (!last.answer.admitted && all.length > 0) request.adjust(all);
+      if (!last.answer.admitted) {
+        if (!request.signal.aborted && refunds.others.length > 0) request.adjust(refunds.others);
+        await this.#giveBack(refunds.reserved, request);
+      }
     }
+  }
+
+  /**
+   * Gives reserved quota back. If many requests are denied at the same time, the last one does so first, because quota
+   * is given back only if nobody has reserved after it.
+   */
+  async #giveBack(reserved: readonly Refund[], { adjust }: WaitingRequest): Promise<void> {
+    this.#refunds.push(...reserved);
+    // The other requests of the same call to the store add theirs meanwhile.
+    await undefined;
+    for (const each of this.#refunds.splice(0).sort(byPlace)) adjust([each]);
   }
 
   /**
@@ -265,9 +302,14 @@ export class WaitingRoom {
         const { counter, rule } = lacking;
         const endsAt = Math.min(until, request.waitsFrom + rule.waitMs);
         if (this.#time() >= endsAt) break;
-        place ??= this.#enter(request, counter.key, endsAt);
-        if (!place) break;
-        place.key = counter.key;
+        if (!place) {
+          place = this.#enter(request, counter.key, endsAt);
+          if (!place) break;
+          // A slot may have been given back since the decision began.
+          place.hasMissed = (this.#returnedAt.get(counter.key) ?? 0) >= from;
+        }
+        place.lacks = lackingOf(decided).map((each) => each.counter.key);
+        Object.assign(place, { key: counter.key, limit: counter.limit, endsAt });
         if (this.#store.awaitSlot) {
           const turn = await this.#awaitTurn(place, counter, endsAt, failures);
           if (turn === "over") break;
@@ -283,10 +325,13 @@ export class WaitingRoom {
           decide === request.decide
             ? decided.counters.map((each) => afterWait(each, request.waitsFrom, now))
             : decided.counters;
-        const answer = await decide(counters, place.accept());
+        const unused = place.accept();
+        const answer = await decide(counters, unused);
         decided = { counters, answer };
         this.#wakeNext(decided);
         if (answer.admitted) break;
+        // A request of a tier with more slots may use those that were handed over in vain.
+        if (unused.length > 0) this.#wake(counter.key, counter.limit);
         if (this.#store.awaitSlot) request.slots.giveUp(this.#store, counter);
         decided = { counters: counters.map(withNewSlot), answer };
       }
@@ -384,12 +429,16 @@ export class WaitingRoom {
   #wakeNext({ counters, answer }: Decided): void {
     if (!answer.admitted || this.#places.size === 0 || this.#store.awaitSlot) return;
     for (const [at, { counter }] of counters.entries()) {
-      if (counter.slot === undefined || (answer.tallies[at]?.count ?? 0) >= counter.limit) continue;
-      for (const each of this.#places) {
-        if (each.key !== counter.key || !each.wake) continue;
-        each.wake();
-        break;
-      }
+      if (counter.slot !== undefined) this.#wake(counter.key, answer.tallies[at]?.count ?? 0);
+    }
+  }
+
+  /** Wakes the first request that waits for these slots and whose limit is above a number. */
+  #wake(key: string, above: number): void {
+    for (const each of this.#places) {
+      if (each.key !== key || each.limit <= above || !each.wake) continue;
+      each.wake();
+      return;
     }
   }
 
@@ -415,20 +464,21 @@ export class WaitingRoom {
     place.offer?.end(false);
     place.offer = undefined;
   }
+}
 
-  /** Returns what to give back if the request is not let through. */
-  #refundsOf({ counters, answer }: Decided, delaysMs: readonly number[]) {
-    const refunds = { reserved: [] as Refund[], others: [] as Adjustment[] };
-    for (const [at, { counter }] of counters.entries()) {
-      const tally = answer.tallies[at];
-      if (counter.checkOnly || counter.slot !== undefined || !tally) continue;
-      const chargedIn = chargedWindowOf(counter, tally, answer.now);
-      const refund = { ...withCost(counter, -counter.cost), chargedIn };
-      if ((delaysMs[at] ?? 0) > 0) refunds.reserved.push({ ...refund, upTo: tally.count });
-      else refunds.others.push(refund);
-    }
-    return refunds;
+/** Returns what to give back if the request is not let through. */
+export function refundsOf({ counters, answer }: Decided, delaysMs: readonly number[] = []) {
+  const refunds = { reserved: [] as Refund[], others: [] as Adjustment[] };
+  for (const [at, { counter, capacity }] of counters.entries()) {
+    const tally = answer.tallies[at];
+    if (counter.checkOnly || counter.slot !== undefined || !tally) continue;
+    const chargedIn = chargedWindowOf(counter, tally, answer.now);
+    const refund = { ...withCost(counter, -counter.cost), chargedIn };
+    if ((delaysMs[at] ?? 0) > 0) refunds.reserved.push({ ...refund, upTo: tally.count });
+    // While nobody waits, the order of the charges does not matter.
+    else refunds.others.push({ ...refund, upTo: Math.max(tally.count, capacity) });
   }
+  return refunds;
 }
 
 function isSlot({ window }: RuleCounter): boolean {
@@ -447,13 +497,18 @@ function withNewSlot(ruleCounter: RuleCounter): RuleCounter {
 }
 
 /** Returns the first slot for which a denied request may wait; undefined if it lacks anything else too. */
-export function lackingSlotOf({ counters, answer }: Decided): RuleCounter | undefined {
-  if (answer.admitted) return undefined;
-  const lacking = counters.filter(({ counter }, at) => {
+export function lackingSlotOf(decided: Decided): RuleCounter | undefined {
+  const lacking = lackingOf(decided);
+  return lacking.every((each) => isSlot(each) && waits(each.rule)) ? lacking[0] : undefined;
+}
+
+/** Returns the counters that deny a request. */
+function lackingOf({ counters, answer }: Decided): RuleCounter[] {
+  if (answer.admitted) return [];
+  return counters.filter(({ counter }, at) => {
     const tally = answer.tallies[at];
     return tally && exceeds(counter, tally);
   });
-  return lacking.every((each) => isSlot(each) && waits(each.rule)) ? lacking[0] : undefined;
 }
 
 /** Returns for each counter the time in milliseconds until later windows have granted the reserved quota. */
@@ -463,17 +518,43 @@ function delaysOf({ counters, answer }: Decided): number[] {
   return quotasOf(counters, answer).map(({ reservationDelayMs }) => reservationDelayMs);
 }
 
+/**
+ * Whether a request that passes after `delayMs` does so in the windows of all the quota that it has reserved. A request
+ * that waits for one counter may miss the window of another one.
+ */
+function staysInWindows(
+  { counters, answer }: Decided,
+  delaysMs: readonly number[],
+  delayMs: number,
+): boolean {
+  return counters.every(({ counter, window }, at) => {
+    const ownMs = delaysMs[at] ?? 0;
+    const lastsMs = ownMs > 0 ? ownMs + counter.windowMs : (answer.tallies[at]?.resetMs ?? 0);
+    return window.maxReserved === 0 || delayMs < lastsMs;
+  });
+}
+
 /** Whether quota was reserved after other quota of the same counter. */
 function isAfter(one: Refund, other: Refund): boolean {
   return one.upTo - other.upTo + (one.chargedIn - other.chargedIn) * one.limit > 0;
 }
 
+/** Sorts the refunds of each counter: the quota that was reserved last comes first. */
+function byPlace(one: Refund, other: Refund): number {
+  if (one.key !== other.key) return one.key < other.key ? -1 : 1;
+  return isAfter(one, other) ? -1 : 1;
+}
+
 /** Returns a decision whose reserved quota belongs to windows that have begun, so that it can be settled there. */
-function begun({ counters, answer }: Decided, delaysMs: readonly number[]): Decided {
+function begun(
+  { counters, answer }: Decided,
+  delaysMs: readonly number[],
+  window: number | undefined,
+): Decided {
   const tallies = answer.tallies.map((tally, at) => {
     const { counter } = counters[at] as RuleCounter;
     const delayMs = delaysMs[at] ?? 0;
-    const chargedIn = windowAt(answer.now + delayMs, counter).index;
+    const chargedIn = window ?? windowAt(answer.now + delayMs, counter).index;
     return tally && delayMs > 0 ? { ...tally, chargedIn } : tally;
   });
   return { counters, answer: { ...answer, tallies } };

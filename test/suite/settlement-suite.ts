@@ -45,7 +45,7 @@ export function describeSettlements({ store, decide, used, clockIsOurs }: Driver
         const { tallies } = await decide([rolling]);
         return { ...refund(rolling, 1, NOW), upTo: tallies[0]?.count as number };
       };
-      const refunds = [];
+      const refunds: Adjustment[] = [];
       for (let at = 0; at < 7; at++) refunds.push(await reserve());
       const counts = async (at: number, passMs: number) =>
         (await store.adjust([refunds[at] as Adjustment], NOW + passMs))[0]?.count;

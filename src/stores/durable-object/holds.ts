@@ -1,4 +1,5 @@
 import {
+  type Adjustment,
   type Counter,
   type Demand,
   type GroupVerdict,
@@ -21,6 +22,8 @@ interface Hold {
 export interface HeldCharge {
   readonly counter: Demand;
   readonly quota: number;
+  /** The count after the charge. */
+  readonly count: number;
 }
 
 /** The charges of an admitted group. */
@@ -30,16 +33,23 @@ export function heldChargesOf(
 ): HeldCharge[] {
   return counters.flatMap((counter, index) => {
     const { cost, checkOnly } = counter;
-    const quota = checkOnly ? 0 : (tallies[index]?.charged ?? cost);
-    return quota > 0 ? [{ counter, quota }] : [];
+    const { charged = cost, count = 0 } = tallies[index] ?? {};
+    const quota = checkOnly ? 0 : charged;
+    return quota > 0 ? [{ counter, quota, count }] : [];
   });
 }
 
 /** Returns counters whose negative costs take back the charges of a released hold. */
-export function refundsOf({ charges, now }: Hold, read: ReadRow): Demand[] {
+export function refundsOf({ charges, now }: Hold, read: ReadRow): Adjustment[] {
   return charges
     .filter(({ counter }) => !wasChargedLater(counter, now, read))
-    .map(({ counter, quota }) => withCost(counter, -quota));
+    .map(({ counter, quota, count }) => {
+      const refund = withCost(counter, -quota);
+      if (counter.capacity === undefined) return refund;
+      // Other requests may have reserved quota after this charge.
+      const upTo = Math.max(count, counter.capacity);
+      return { ...refund, chargedIn: windowAt(now, counter).index, upTo };
+    });
 }
 
 /**

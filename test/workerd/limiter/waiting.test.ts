@@ -188,6 +188,47 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     expect(outcomes([next])).toEqual(["allowed"]);
   });
 
+  it("is denied if it would pass in another window than it has reserved under another limit", async () => {
+    const limits = [
+      { limit: 5, window: "1s", maxReserved: 9 },
+      { limit: 7, window: "10s", maxReserved: 9 },
+    ] as const;
+    const { decide, left } = isolatesOf([{ limits, wait: "9s" }]);
+    await pass(5000);
+    const results = Array.from({ length: 9 }, () => resultOf(decide()));
+    await pass(0);
+    const expected = ["allowed", "allowed", "allowed", "allowed", "allowed", "waits", "waits"];
+    expect(outcomes(results)).toEqual([...expected, "limited", "limited"]);
+    await pass(1000);
+    expect(outcomes(results).slice(5, 7)).toEqual(["allowed", "allowed"]);
+    expect(await left()).toEqual([3, 0]);
+  });
+
+  it("gives back the reserve of the place that it got from another request", async () => {
+    const count = { status: [401], reserve: true } as const;
+    const rule = { limit: 2, window: "1s", maxReserved: 9, wait: "9s", count } as const;
+    const { decide, limiter } = isolatesOf([rule]);
+    decide();
+    decide();
+    const client = new AbortController();
+    const gone = [decide("client", client), decide("client", client)];
+    const late = Array.from({ length: 4 }, () => resultOf(decide()));
+    await pass(100);
+    client.abort();
+    await Promise.all(gone);
+    await pass(900);
+    expect(outcomes(late)).toEqual(["waits", "waits", "allowed", "allowed"]);
+    for (const each of late.slice(2)) await limiter.chargeResponse(each.value as Allowed, () => 0);
+    const next = Array.from({ length: 2 }, () => resultOf(decide()));
+    await pass(1000);
+    expect(outcomes([...late.slice(0, 2), ...next])).toEqual([
+      "allowed",
+      "allowed",
+      "waits",
+      "waits",
+    ]);
+  });
+
   it("gets back the rest of its reserve, unless others wait", async () => {
     const cost = { reserve: 10, settle: "header:x-used" } as const;
     const rule = { limit: 10, window: "1s", maxReserved: 20, wait: "3s", cost } as const;
@@ -278,11 +319,11 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     const waiting = [resultOf(decide()), resultOf(decide())];
     await pass(1000);
     expect(outcomes(waiting)).toEqual(["allowed", "waits"]);
-    await pass(999);
+    await pass(899);
     expect(outcomes(waiting)).toEqual(["allowed", "waits"]);
     await pass(1);
     expect(outcomes(waiting)).toEqual(["allowed", "limited"]);
-    expect(await left()).toEqual([2, 0]);
+    expect(await left()).toEqual([1, 0]);
   });
 
   it("is charged nothing if it gets no slot afterwards", async () => {
@@ -310,14 +351,14 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
 describe("a request that waits for quota under other rules", () => {
   const rules = [QUEUE, { mode: "mark", limit: 9, window: "1h", concurrent: 9 }] as const;
 
-  it("counts under rules with the mode mark only when it passes", async () => {
+  it("does not count under rules with the mode mark if it is denied", async () => {
     const { decide, left } = isolatesOf(rules);
     await decide();
     await decide();
     const client = new AbortController();
     const waiting = [resultOf(decide()), resultOf(decide("client", client))];
     await pass(500);
-    expect(await left()).toEqual([0, 7, 7]);
+    expect(await left()).toEqual([0, 5, 5]);
     client.abort();
     await pass(500);
     expect(outcomes(waiting)).toEqual(["allowed", "limited"]);
@@ -408,10 +449,60 @@ describe("a request without a free slot under a rule with wait", () => {
     // The first retry comes within four seconds, and is in the store for 20 ms.
     let time = 0;
     const retried = vi.spyOn(store, "decide");
-    while (retried.mock.calls.length === 0) await pass(1), time++;
+    while (retried.mock.calls.length === 0) {
+      await pass(1);
+      time += 1;
+    }
     expect(time).toBeLessThanOrEqual(4000);
     release(held[0] as never);
     await pass(40);
+    expect(outcomes([waiting])).toEqual(["allowed"]);
+  });
+
+  it("leaves slots that it cannot use to others", async () => {
+    const rules = [
+      { name: "own", concurrent: 1, wait: "60s" },
+      { name: "shared", concurrent: 2, wait: "60s" },
+    ] as const;
+    const config = defineConfig({ clock: "edge", rules });
+    const background = (task: Promise<unknown>) => void task.catch(() => {});
+    const limiter = new Limiter(config, createMemoryStore(), { background });
+    const decide = (client: string) => {
+      const applied = config.rules.map((rule, at) => ({
+        rule,
+        windows: rule.windows,
+        identity: at === 0 ? client : "all",
+      }));
+      const { signal } = new AbortController();
+      return resultOf(limiter.decide(applied, { signal }));
+    };
+    const held = [decide("a"), decide("b")];
+    await pass(0);
+    const [again, other] = [decide("a"), decide("c")];
+    await pass(0);
+    release(held[1] as never);
+    await pass(0);
+    expect(outcomes([again, other])).toEqual(["waits", "allowed"]);
+  });
+
+  it("takes a slot that was given back while its first denial was on its way", async () => {
+    const store = createMemoryStore();
+    const slow: Store = {
+      ...store,
+      decide: (groups, now, unused) =>
+        store.decide(groups, now, unused).map(async (answer) => {
+          const known = await answer;
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          return known;
+        }),
+    };
+    const { decide } = isolatesOf([{ ...SLOTS, concurrent: 1, wait: "60s" }], slow);
+    const held = resultOf(decide());
+    await pass(20);
+    const waiting = resultOf(decide());
+    await pass(10);
+    release(held);
+    await pass(30);
     expect(outcomes([waiting])).toEqual(["allowed"]);
   });
 
