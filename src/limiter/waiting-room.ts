@@ -383,10 +383,10 @@ export class WaitingRoom {
   /** Waits until the window has begun whose quota the request has reserved. @returns whether the request may go on */
   async #awaitQuota(place: Place): Promise<boolean> {
     const { signal } = place.request;
-    while (true) {
+    let isWoken = true;
+    while (isWoken && !signal.aborted) {
       const leftMs = (place.reservation?.beginsAt ?? place.endsAt) - this.#time();
-      if (leftMs <= 0 || signal.aborted) break;
-      await place.sleep(leftMs);
+      isWoken = leftMs > 0 && (await place.sleep(leftMs));
     }
     this.#leave(place);
     if (!signal.aborted) return true;
