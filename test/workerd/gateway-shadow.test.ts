@@ -40,7 +40,8 @@ function worker(rules: ConfigInput["rules"], keys: CustomKeys) {
   for (const level of ["log", "error"] as const) {
     vi.spyOn(console, level).mockImplementation((line) => {
       const parsed = JSON.parse(line);
-      if (parsed.mode !== "enforce") lines.push(parsed);
+      // This Worker has no control object, but an upload of an earlier file may still be on its way.
+      if (parsed.mode !== "enforce" && parsed.weir !== "control-failed") lines.push(parsed);
     });
   }
   const prefix = crypto.randomUUID();
