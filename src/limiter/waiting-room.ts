@@ -85,6 +85,8 @@ class Place {
   /** The keys of all counters whose slots the request lacks. */
   lacks: readonly string[] = [];
   endsAt: number;
+  /** Whether no other request of the isolate waited for the counter when this one began to wait. */
+  readonly isFirst: boolean;
   offer: Offer | undefined;
   /** Undefined while the request does not sleep. */
   wake: (() => void) | undefined;
@@ -93,10 +95,11 @@ class Place {
   /** Undefined if the request waits for a slot, or has reserved quota of several counters. */
   reservation: Reservation | undefined;
 
-  constructor(request: WaitingRequest, key: string, endsAt: number) {
+  constructor(request: WaitingRequest, key: string, endsAt: number, isFirst: boolean) {
     this.request = request;
     this.key = key;
     this.endsAt = endsAt;
+    this.isFirst = isFirst;
   }
 
   /**
@@ -367,16 +370,17 @@ export class WaitingRoom {
   }
 
   /**
-   * Waits until another request wakes this one, or until the time of the retry. The times of the retries are random,
-   * with intervals that double. The last one is the end of the wait.
+   * Waits until another request wakes this one, or until the time of the retry. The times of the retries are random. For
+   * the first request that waits, their intervals double. Those of others are even, so that an isolate with many
+   * waiting requests always asks soon. The last retry is at the end of the wait.
    *
    * @returns whether another request has woken this one
    */
   #awaitRetry(place: Place, retry: number, from: number, endsAt: number): Promise<boolean> {
-    const earliest = 2 ** (retry - 1) - 1;
-    const latest = 2 ** retry - 1;
+    const shareAt = (count: number) =>
+      place.isFirst ? (2 ** count - 1) / (2 ** MAX_RETRIES - 1) : count / MAX_RETRIES;
     const random = retry === MAX_RETRIES ? 1 : Math.random();
-    const share = (earliest + random * (latest - earliest)) / (2 ** MAX_RETRIES - 1);
+    const share = shareAt(retry - 1) + random * (shareAt(retry) - shareAt(retry - 1));
     return place.sleep(Math.max(0, from + share * (endsAt - from) - this.#time()));
   }
 
@@ -444,8 +448,9 @@ export class WaitingRoom {
 
   /** @returns undefined if too many requests wait */
   #enter(request: WaitingRequest, key: string, endsAt: number): Place | undefined {
-    if (this.isFull || this.#placesFor(key).length >= MAX_WAITING_FOR_ONE) return undefined;
-    const place = new Place(request, key, endsAt);
+    const others = this.#placesFor(key).length;
+    if (this.isFull || others >= MAX_WAITING_FOR_ONE) return undefined;
+    const place = new Place(request, key, endsAt, others === 0);
     this.#places.add(place);
     return place;
   }
