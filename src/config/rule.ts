@@ -450,12 +450,16 @@ export function shadowed(rule: Rule): Rule {
 
 // These checks compare fields of a rule with each other. They also run if the rule has other faults.
 
-/** Returns the elements of the limits of a rule and its tiers, parsed or not. */
-function limitsIn(rule: Fields): Fields[] {
+/** Returns a rule and its tiers, parsed or not. */
+function withTiers(rule: Fields): Fields[] {
   const { tiers } = rule;
   const ofTiers = isRecord(tiers) && isMap(tiers.limits) ? [...tiers.limits.values()] : [];
-  return [rule, ...ofTiers]
-    .filter(isRecord)
+  return [rule, ...ofTiers].filter(isRecord);
+}
+
+/** Returns the elements of the limits of a rule and its tiers, parsed or not. */
+function limitsIn(rule: Fields): Fields[] {
+  return withTiers(rule)
     .flatMap((each) => (Array.isArray(each.limits) ? each.limits : each) as unknown[])
     .filter(isRecord);
 }
@@ -563,9 +567,8 @@ function checkShards(rule: Fields, refuse: Refuse): void {
 
 /** Checks `maxDuration`, and the fields that a rule with `concurrent` cannot have. */
 function checkConcurrent(rule: Fields, refuse: Refuse): void {
-  const { tiers, maxDuration, shards } = rule;
-  const ofTiers = isRecord(tiers) && isMap(tiers.limits) ? [...tiers.limits.values()] : [];
-  const limits = [rule, ...ofTiers].filter(isRecord);
+  const { maxDuration, shards } = rule;
+  const limits = withTiers(rule);
   if (limits.every(({ concurrent }) => concurrent === undefined)) {
     if (maxDuration === undefined) return;
     const text = faultText(
@@ -594,10 +597,9 @@ function checkConcurrent(rule: Fields, refuse: Refuse): void {
 
 /** Checks that there is something to wait for. */
 function checkWait(rule: Fields, refuse: Refuse): void {
-  const { wait, tiers, cost, count } = rule;
+  const { wait, cost, count } = rule;
   if (wait === undefined) return;
-  const ofTiers = isRecord(tiers) && isMap(tiers.limits) ? [...tiers.limits.values()] : [];
-  if ([rule, ...ofTiers].some((each) => isRecord(each) && each.concurrent !== undefined)) return;
+  if (withTiers(rule).some(({ concurrent }) => concurrent !== undefined)) return;
   if (limitsIn(rule).every(({ maxReserved = 0 }) => maxReserved === 0)) {
     const text = "remove wait, or write maxReserved or concurrent: without them, no request waits";
     refuse("needs", faultText(text), "wait");

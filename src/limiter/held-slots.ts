@@ -114,7 +114,7 @@ export class HeldSlots {
     this.#groups.clear();
   }
 
-  /** Gives back the slots, except those of rules in shadow mode. The request may take others. */
+  /** Gives back the slots of the enforced rules. The request may take others. */
   giveBack(): void {
     for (const each of this.#groups) {
       if (isOptional(each.counters)) continue;

@@ -217,7 +217,7 @@ export class WaitingRoom {
    * Lets a request wait for its turn. Resolves at once if it need not wait or may not wait.
    *
    * @param first the first decision
-   * @returns the last decision. A denied request is charged nothing
+   * @returns the last decision. What a denied request was charged is given back: see `Adjustment.upTo`
    */
   async takeTurn(first: Decided, request: WaitingRequest): Promise<Decided> {
     try {
@@ -312,7 +312,9 @@ export class WaitingRoom {
           place.hasMissed = (this.#returnedAt.get(counter.key) ?? 0) >= from;
         }
         place.lacks = lackingOf(decided).map((each) => each.counter.key);
-        Object.assign(place, { key: counter.key, limit: counter.limit, endsAt });
+        place.key = counter.key;
+        place.limit = counter.limit;
+        place.endsAt = endsAt;
         if (this.#store.awaitSlot) {
           const turn = await this.#awaitTurn(place, counter, endsAt, failures);
           if (turn === "over") break;

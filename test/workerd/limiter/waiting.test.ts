@@ -49,6 +49,20 @@ function countedStore(store = createMemoryStore()) {
   return { store: counted, state };
 }
 
+/** A store in memory whose decisions fail while it is away. */
+function failingStore() {
+  const memory = createMemoryStore();
+  const state = { isAway: false };
+  const store: Store = {
+    ...memory,
+    decide: (groups, ...rest) =>
+      state.isAway
+        ? groups.map(() => Promise.reject(new StoreError("timeout", "away")))
+        : memory.decide(groups, ...rest),
+  };
+  return { store, state };
+}
+
 /** Creates isolates that share a store. A request is of the client `client`, if no other one is given. */
 function isolatesOf(rules: readonly Partial<RuleInput>[], store: Store = createMemoryStore()) {
   const config = defineConfig({
@@ -366,25 +380,17 @@ describe("a request that waits for quota under other rules", () => {
   });
 
   it("is charged nothing if the store fails afterwards", async () => {
-    const store = createMemoryStore();
-    let isAway = false;
-    const failing: Store = {
-      ...store,
-      decide: (groups, ...rest) =>
-        isAway
-          ? groups.map(() => Promise.reject(new StoreError("timeout", "away")))
-          : store.decide(groups, ...rest),
-    };
+    const { store, state } = failingStore();
     const closed = { ...QUEUE, concurrent: 9, onError: "closed" } as const;
-    const { decide, left } = isolatesOf([closed, { limit: 9, window: "1h" }], failing);
+    const { decide, left } = isolatesOf([closed, { limit: 9, window: "1h" }], store);
     await decide();
     await decide();
     const waiting = resultOf(decide());
     await pass(500);
-    isAway = true;
+    state.isAway = true;
     await pass(500);
     expect(waiting.value).toMatchObject({ outcome: "undecided", open: false, waitedMs: 1000 });
-    isAway = false;
+    state.isAway = false;
     await pass(0);
     expect(await left()).toEqual([2, 7, 7]);
   });
@@ -565,21 +571,13 @@ describe("a request without a free slot under a rule with wait", () => {
   });
 
   it("is undecided if the store fails while it waits", async () => {
-    const store = createMemoryStore();
-    let isAway = false;
-    const failing: Store = {
-      ...store,
-      decide: (groups, ...rest) =>
-        isAway
-          ? groups.map(() => Promise.reject(new StoreError("timeout", "away")))
-          : store.decide(groups, ...rest),
-    };
-    const { decide } = isolatesOf([{ ...SLOTS, onError: "closed" }], failing);
+    const { store, state } = failingStore();
+    const { decide } = isolatesOf([{ ...SLOTS, onError: "closed" }], store);
     await decide();
     await decide();
     const waiting = resultOf(decide());
     await pass(0);
-    isAway = true;
+    state.isAway = true;
     await pass(2000);
     expect(waiting.value).toMatchObject({ outcome: "undecided", open: false });
   });
