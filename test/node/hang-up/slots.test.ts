@@ -210,8 +210,11 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
     const headers = newClient();
     let open = 0;
     let highest = 0;
+    const allTaken = Promise.withResolvers<void>();
     servers.origin.on("/queue", async (_, response) => {
       highest = Math.max(highest, ++open);
+      if (open === LIMIT) allTaken.resolve();
+      await allTaken.promise;
       await delay(5);
       open -= 1;
       response.end("done");
