@@ -15,9 +15,11 @@ import {
 type Outcome = "taken" | "none" | "perhaps";
 
 /** The slots of one group of counters. */
-interface HeldGroup {
+export interface HeldGroup {
   readonly store: Store;
   readonly counters: readonly Demand[];
+  /** When the store was asked for them, in milliseconds since the Unix epoch. */
+  readonly takenAt: number;
   /** Resolves when the store cannot take these slots any more. Never rejects. */
   readonly outcome: Promise<Outcome>;
 }
@@ -33,12 +35,14 @@ export interface SlotOptions {
   readonly lateMs: number;
   /** Returns the Worker's time; undefined if the store's clock determines the windows. */
   readonly now: () => number | undefined;
+  /** Returns this isolate's time, in milliseconds since the Unix epoch. */
+  readonly time: () => number;
   /** Keeps the Worker alive until a task has ended. */
   readonly background: (task: Promise<unknown>) => void;
   /** Gets the taken slots whose return has failed. */
   readonly onLost: (unused: readonly UnusedQuota[]) => void;
-  /** Offers taken slots to a request that waits for one. @returns whether this request returns them */
-  readonly handOver: (store: Store, unused: readonly UnusedQuota[]) => Promise<boolean>;
+  /** Offers taken slots to a request that waits for one. @returns whether this request keeps or returns them */
+  readonly handOver: (held: HeldGroup) => Promise<boolean>;
 }
 
 /** The slots that one request has taken, or may still take. */
@@ -57,8 +61,8 @@ export class HeldSlots {
     return this.#groups.size === 0;
   }
 
-  /** Adds the slots of a group that a store decides. */
-  add(store: Store, group: Group, answered: Promise<Answer>): void {
+  /** Adds the slots of a group that a store decides, or that another request has taken before. */
+  add(store: Store, group: Group, answered: Promise<Answer>, takenAt = this.#options.time()): void {
     const counters = group.filter(({ slot = 0 }) => slot > 0);
     if (counters.length === 0) return;
     const outcome = answered.then(
@@ -69,7 +73,7 @@ export class HeldSlots {
         return "perhaps";
       },
     );
-    const held = { store, counters, outcome };
+    const held = { store, counters, takenAt, outcome };
     if (this.#isReleased) {
       this.#release(held);
       return;
@@ -125,20 +129,26 @@ export class HeldSlots {
 
   /** Gives back a slot that `Store.awaitSlot` has taken, or may have taken. */
   giveUp(store: Store, counter: Demand): void {
-    this.#release({ store, counters: [counter], outcome: Promise.resolve("taken") });
+    const outcome = Promise.resolve<Outcome>("taken");
+    this.#release({ store, counters: [counter], takenAt: 0, outcome });
   }
 
-  #release({ store, counters, outcome }: HeldGroup): void {
+  #release(held: HeldGroup): void {
     const { now, background, onLost, handOver } = this.#options;
-    const unused = counters.map((counter) => ({ counter, quota: 1, window: 0 }));
     const release = async () => {
-      const known = await outcome;
+      const known = await held.outcome;
       if (known === "none") return;
-      if (known === "taken" && (await handOver(store, unused))) return;
-      await store.adjust([], now(), unused).catch(() => {
+      if (known === "taken" && (await handOver(held))) return;
+      const unused = unusedOf(held);
+      await held.store.adjust([], now(), unused).catch(() => {
         if (known === "taken") onLost(unused);
       });
     };
     background(release());
   }
+}
+
+/** Returns slots in the form in which they are given back. */
+export function unusedOf({ counters }: HeldGroup): UnusedQuota[] {
+  return counters.map((counter) => ({ counter, quota: 1, window: 0 }));
 }

@@ -114,6 +114,7 @@ export class Limiter {
     this.#slotOptions = {
       lateMs,
       now: () => this.#now(),
+      time,
       background,
       onLost: (slots) => {
         this.#lostSlots.push(...slots);
@@ -362,8 +363,11 @@ export class Limiter {
       hasWaited: false,
       decide: (counters, unused) =>
         this.#decideInStore([countersOf(counters)], slots, unused)[0] as Promise<Answer>,
-      adjust: (counters) =>
-        this.#background(this.#store.adjust(counters, this.#now()).catch(() => {})),
+      adjust: async (counters) => {
+        const adjusted = this.#store.adjust(counters, this.#now()).catch(() => []);
+        this.#background(adjusted);
+        return adjusted;
+      },
     };
   }
 
@@ -484,6 +488,7 @@ export class Limiter {
 const NO_SLOTS = new HeldSlots({
   lateMs: 0,
   now: () => undefined,
+  time: () => 0,
   background: () => {},
   onLost: () => {},
   handOver: async () => false,

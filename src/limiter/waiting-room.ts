@@ -1,6 +1,7 @@
 import {
   type Adjustment,
   type Demand,
+  type Tally,
   type UnusedQuota,
   windowAt,
   withCost,
@@ -9,7 +10,7 @@ import { newSlotId } from "../engine/slots.ts";
 import type { Answer, Store } from "../stores/store.ts";
 import { afterWait, type RuleCounter, waits } from "./counters.ts";
 import { chargedWindowOf, exceeds, quotasOf } from "./decision.ts";
-import type { HeldSlots } from "./held-slots.ts";
+import { type HeldGroup, type HeldSlots, unusedOf } from "./held-slots.ts";
 
 /** The maximum number of requests of an isolate that wait, and of those that wait for the same counter. */
 export const MAX_WAITING = 1000;
@@ -23,6 +24,12 @@ const MAX_RETRIES = 4;
 
 /** How long a request that gives a slot back waits for the request that shall take it, in milliseconds. */
 const HAND_OVER_MS = 50;
+
+/**
+ * A request keeps a slot that was handed over in this part of its duration. Then the slot has not expired, and does not
+ * expire before its next renewal, even if the first renewal fails.
+ */
+const MAX_SHARE_OF_KEPT = 0.25;
 
 /** The longest pause after a failed call, in milliseconds. It doubles with each further failure. */
 const MAX_PAUSE_MS = 500;
@@ -54,13 +61,13 @@ export interface WaitingRequest {
   waitedMs?: number;
   /** Decides counters. @param unused slots to return before */
   readonly decide: Decide;
-  /** Changes counters in the background. */
-  readonly adjust: (counters: readonly Adjustment[]) => void;
+  /** Changes counters in the background. @returns their new states; none after a failure */
+  readonly adjust: (counters: readonly Adjustment[]) => Promise<readonly Tally[]>;
 }
 
 /** Slots that one request gives back and another one takes. */
 interface Offer {
-  readonly unused: readonly UnusedQuota[];
+  readonly held: HeldGroup;
   readonly end: (isAccepted: boolean) => void;
 }
 
@@ -132,12 +139,12 @@ class Place {
     return isWoken;
   }
 
-  /** Takes an offer, so that the next decision returns its slots. */
-  accept(): readonly UnusedQuota[] {
-    const { unused = [], end } = this.offer ?? {};
+  /** Takes an offer: the request keeps its slots, or the next decision returns them. */
+  accept(): Offer | undefined {
+    const { offer } = this;
     this.offer = undefined;
-    end?.(true);
-    return unused;
+    offer?.end(true);
+    return offer;
   }
 }
 
@@ -171,15 +178,15 @@ export class WaitingRoom {
   }
 
   /** Offers returned slots to the first request that waits for one of them. See `SlotOptions`. */
-  async handOver(store: Store, unused: readonly UnusedQuota[]): Promise<boolean> {
-    if (store !== this.#store || store.awaitSlot) return false;
-    const keys = unused.map(({ counter }) => counter.key);
+  async handOver(held: HeldGroup): Promise<boolean> {
+    if (held.store !== this.#store || this.#store.awaitSlot) return false;
+    const keys = held.counters.map(({ key }) => key);
     for (const place of this.#places) {
       // A request that lacks other slots too could not use these.
       const isFit = place.lacks.length > 0 && place.lacks.every((key) => keys.includes(key));
       if (!isFit) continue;
       if (!place.wake) place.hasMissed = true;
-      else if (await this.#offer(place, unused)) return true;
+      else if (await this.#offer(place, held)) return true;
     }
     for (const key of keys) this.#noteReturn(key);
     return false;
@@ -195,10 +202,10 @@ export class WaitingRoom {
   }
 
   /** @returns whether the request takes the slots over */
-  async #offer(place: Place, unused: readonly UnusedQuota[]): Promise<boolean> {
+  async #offer(place: Place, held: HeldGroup): Promise<boolean> {
     let timer!: ReturnType<typeof setTimeout>;
     const isAccepted = await new Promise<boolean>((resolve) => {
-      const offer: Offer = { unused, end: resolve };
+      const offer: Offer = { held, end: resolve };
       timer = setTimeout(() => {
         if (place.offer !== offer) return;
         // The invocation of a request that does not answer was killed.
@@ -315,9 +322,12 @@ export class WaitingRoom {
         place.key = counter.key;
         place.limit = counter.limit;
         place.endsAt = endsAt;
+        const needsOnlySlot = decided.counters.length === 1;
         if (this.#store.awaitSlot) {
-          const turn = await this.#awaitTurn(place, counter, endsAt, failures);
+          const claimMs = needsOnlySlot ? counter.windowMs : this.#claimMs;
+          const turn = await this.#awaitTurn(place, counter, claimMs, endsAt, failures);
           if (turn === "over") break;
+          if (turn === "taken" && needsOnlySlot) return this.#admit(request, decided, counter);
           if (turn === "failed") failures += 1;
           else retries += 1;
         } else if (!place.hasMissed) {
@@ -330,7 +340,13 @@ export class WaitingRoom {
           decide === request.decide
             ? decided.counters.map((each) => afterWait(each, request.waitsFrom, now))
             : decided.counters;
-        const unused = place.accept();
+        const offered = place.accept()?.held;
+        const kept = offered && needsOnlySlot && slotToKeep(offered, counter, now);
+        if (kept) {
+          void this.#renew(request, kept);
+          return this.#admit(request, decided, kept, offered.takenAt);
+        }
+        const unused = offered ? unusedOf(offered) : [];
         const answer = await decide(counters, unused);
         decided = { counters, answer };
         this.#wakeNext(decided);
@@ -346,17 +362,37 @@ export class WaitingRoom {
     return decided;
   }
 
+  /** Lets a request pass that lacks nothing but a slot, and has got one without a decision. */
+  #admit(
+    { slots }: WaitingRequest,
+    { counters, answer }: Decided,
+    slot: Demand,
+    takenAt?: number,
+  ): Decided {
+    const tallies = answer.tallies.map((tally) => tally && { ...tally, count: slot.ceiling });
+    const admitted = { ...answer, admitted: true, tallies };
+    slots.add(this.#store, [slot], Promise.resolve(admitted), takenAt);
+    return { counters, answer: admitted };
+  }
+
+  /** Renews a slot that was handed over, and so learns whether the store has more of them. */
+  async #renew({ adjust }: WaitingRequest, slot: Demand): Promise<void> {
+    const [tally] = await adjust([{ ...slot, cost: 0 }]);
+    if (tally) this.#wake(slot.key, tally.count);
+  }
+
   /** Waits until the store has taken a slot for the request, or has failed. */
   async #awaitTurn(
     place: Place,
     counter: Demand,
+    claimMs: number,
     endsAt: number,
     failures: number,
   ): Promise<"taken" | "failed" | "over"> {
     const { signal, slots } = place.request;
     const leftMs = endsAt - this.#time();
     let turn: "taken" | "denied" | "failed" | undefined;
-    const called = this.#store.awaitSlot?.(counter, leftMs, this.#claimMs).then(
+    const called = this.#store.awaitSlot?.(counter, leftMs, claimMs).then(
       (isTaken) => (turn = isTaken ? "taken" : "denied"),
       () => (turn = "failed"),
     );
@@ -486,6 +522,14 @@ export function refundsOf({ counters, answer }: Decided, delaysMs: readonly numb
     else refunds.others.push({ ...refund, upTo: Math.max(tally.count, capacity) });
   }
   return refunds;
+}
+
+/** Returns the offered slot if a request may keep it without a decision. */
+function slotToKeep(offered: HeldGroup, wanted: Demand, now: number): Demand | undefined {
+  const [slot, ...others] = offered.counters;
+  if (!slot || others.length > 0 || slot.ceiling > wanted.ceiling) return undefined;
+  const freshMs = MAX_SHARE_OF_KEPT * Math.min(slot.windowMs, wanted.windowMs);
+  return now - offered.takenAt < freshMs ? slot : undefined;
 }
 
 function isSlot({ window }: RuleCounter): boolean {

@@ -105,8 +105,8 @@ export interface Store {
   readonly denialOf?: (group: Group, now?: number) => Answer | undefined;
 
   /**
-   * Waits until it is a request's turn to take a slot, in the order of arrival. The slot is then taken for `claimMs`, in
-   * which the caller must decide the request with the same slot. A store that knows no order lacks this method.
+   * Waits until it is a request's turn to take a slot, in the order of arrival. The slot is then taken for `claimMs`. A
+   * later decision with the same slot takes it for its whole duration. A store that knows no order lacks this method.
    *
    * @param counter a counter of slots
    * @param waitMs the longest wait, in milliseconds

@@ -32,13 +32,15 @@ afterEach(() => {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-/** A store in memory that counts its calls. */
+/** A store in memory that counts its calls, and the decisions among them. */
 function countedStore(store = createMemoryStore()) {
   const state = { calls: 0 };
+  const decided = { calls: 0 };
   const counted: Store = {
     ...store,
     decide: (...args) => {
       state.calls += 1;
+      decided.calls += 1;
       return store.decide(...args);
     },
     adjust: (...args) => {
@@ -46,7 +48,7 @@ function countedStore(store = createMemoryStore()) {
       return store.adjust(...args);
     },
   };
-  return { store: counted, state };
+  return { store: counted, state, decided };
 }
 
 /** A store in memory whose decisions fail while it is away. */
@@ -408,12 +410,83 @@ describe("a request without a free slot under a rule with wait", () => {
     release(held[1] as never);
     await pass(0);
     expect(outcomes(waiting)).toEqual(["allowed", "waits"]);
-    // One call has returned the slot and taken it.
+    // One call has renewed the slot.
     expect(state.calls).toBe(before + 1);
     release(held[0] as never);
     await pass(0);
     expect(outcomes(waiting)).toEqual(["allowed", "allowed"]);
     expect(waiting[1]?.value).toMatchObject({ waitedMs: 0 });
+  });
+
+  it("keeps a slot that is handed over, even while the store fails, if it needs nothing else", async () => {
+    const { store, state } = failingStore();
+    const { decide, left } = isolatesOf([{ ...SLOTS, concurrent: 1 }], store);
+    const held = resultOf(decide());
+    await pass(0);
+    const waiting = [resultOf(decide()), resultOf(decide())];
+    await pass(0);
+    state.isAway = true;
+    release(held);
+    await pass(0);
+    release(waiting[0] as never);
+    await pass(0);
+    expect(outcomes(waiting)).toEqual(["allowed", "allowed"]);
+    state.isAway = false;
+    expect(await left()).toEqual([0]);
+    release(waiting[1] as never);
+    await pass(0);
+    expect(await left()).toEqual([1]);
+  });
+
+  it("never takes a slot above the limit, and loses none, whoever hangs up", () =>
+    fc.assert(
+      fc.asyncProperty(WAITERS, async (waiters) => {
+        vi.setSystemTime(NOW);
+        const rule = { concurrent: 3, maxDuration: "2s", wait: "5s" } as const;
+        const { decide, left, newIsolate } = isolatesOf([rule]);
+        const isolates = [decide, newIsolate().decide];
+        let open = 0;
+        let highest = 0;
+        for (const [at, { isolate, passMs, staysMs }] of waiters.entries()) {
+          await pass(passMs);
+          const client = new AbortController();
+          isolates[isolate]?.("client", client).then(async (decision) => {
+            if (decision.outcome !== "allowed") return;
+            decision.slots?.keep();
+            highest = Math.max(highest, ++open);
+            await new Promise((resolve) => setTimeout(resolve, 100 * (at % 30)));
+            open -= 1;
+            decision.slots?.release();
+          });
+          if (staysMs > 0) setTimeout(() => client.abort(), staysMs);
+        }
+        await pass(60_000);
+        expect(highest).toBeLessThanOrEqual(3);
+        expect([open, await left()]).toEqual([0, [3]]);
+        expect(vi.getTimerCount()).toBe(0);
+      }),
+      propertyRuns(1000),
+    ));
+
+  it("takes a slot that is handed over again, if it may have expired, or other quota is needed", async () => {
+    const long = { concurrent: 1, maxDuration: "1m", wait: "60s" } as const;
+    const cases = [
+      { rules: [long], ageMs: 14_999, decisions: 0 },
+      { rules: [long], ageMs: 15_000, decisions: 1 },
+      { rules: [long, { limit: 9, window: "1h" }], ageMs: 100, decisions: 1 },
+    ] as const;
+    for (const { rules, ageMs, decisions } of cases) {
+      const { store, decided } = countedStore();
+      const { decide } = isolatesOf(rules, store);
+      const held = resultOf(decide());
+      await pass(ageMs - 10);
+      const waiting = resultOf(decide());
+      await pass(10);
+      decided.calls = 0;
+      release(held);
+      await pass(0);
+      expect([outcomes([waiting]), decided.calls]).toEqual([["allowed"], decisions]);
+    }
   });
 
   it("asks at most five times, also for the slots of other isolates, and then gets 429", async () => {
