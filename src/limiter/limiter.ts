@@ -40,7 +40,8 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { lackingSlotOf, refundsOf, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
+import { refundsOf } from "./reservations.ts";
+import { lackingSlotOf, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most

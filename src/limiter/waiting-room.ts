@@ -4,13 +4,24 @@ import {
   type Tally,
   type UnusedQuota,
   windowAt,
-  withCost,
 } from "../engine/counter.ts";
 import { newSlotId } from "../engine/slots.ts";
 import type { Answer, Store } from "../stores/store.ts";
 import { afterWait, type RuleCounter, waits } from "./counters.ts";
-import { chargedWindowOf, exceeds, quotasOf } from "./decision.ts";
+import { exceeds } from "./decision.ts";
 import { type HeldGroup, type HeldSlots, unusedOf } from "./held-slots.ts";
+import {
+  begun,
+  byPlace,
+  type Decided,
+  delaysOf,
+  isAfter,
+  type Refund,
+  refundsOf,
+  staysInWindows,
+  withoutCharge,
+  withoutReservation,
+} from "./reservations.ts";
 
 /** The maximum number of requests of an isolate that wait, and of those that wait for the same counter. */
 export const MAX_WAITING = 1000;
@@ -36,12 +47,6 @@ const MAX_PAUSE_MS = 500;
 
 /** The longest delay beyond `wait`, in milliseconds, because the clocks of the Worker and the store differ slightly. */
 const CLOCK_GRACE_MS = 1000;
-
-/** The decision on the enforced rules, and the counters that were decided. */
-export interface Decided {
-  readonly counters: readonly RuleCounter[];
-  readonly answer: Answer;
-}
 
 type Decide = (
   counters: readonly RuleCounter[],
@@ -70,9 +75,6 @@ interface Offer {
   readonly held: HeldGroup;
   readonly end: (isAccepted: boolean) => void;
 }
-
-/** A refund of reserved quota. */
-type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number };
 
 /** The quota that a request has reserved in a counter. */
 interface Reservation {
@@ -509,21 +511,6 @@ export class WaitingRoom {
   }
 }
 
-/** Returns what to give back if the request is not let through. */
-export function refundsOf({ counters, answer }: Decided, delaysMs: readonly number[] = []) {
-  const refunds = { reserved: [] as Refund[], others: [] as Adjustment[] };
-  for (const [at, { counter, capacity }] of counters.entries()) {
-    const tally = answer.tallies[at];
-    if (counter.checkOnly || counter.slot !== undefined || !tally) continue;
-    const chargedIn = chargedWindowOf(counter, tally, answer.now);
-    const refund = { ...withCost(counter, -counter.cost), chargedIn };
-    if ((delaysMs[at] ?? 0) > 0) refunds.reserved.push({ ...refund, upTo: tally.count });
-    // While nobody waits, the order of the charges does not matter.
-    else refunds.others.push({ ...refund, upTo: Math.max(tally.count, capacity) });
-  }
-  return refunds;
-}
-
 /** Returns the offered slot if a request may keep it without a decision. */
 function slotToKeep(offered: HeldGroup, wanted: Demand, now: number): Demand | undefined {
   const [slot, ...others] = offered.counters;
@@ -534,10 +521,6 @@ function slotToKeep(offered: HeldGroup, wanted: Demand, now: number): Demand | u
 
 function isSlot({ window }: RuleCounter): boolean {
   return window.concurrent === true;
-}
-
-function isReserving({ counter, capacity }: RuleCounter): boolean {
-  return counter.ceiling > capacity;
 }
 
 function withNewSlot(ruleCounter: RuleCounter): RuleCounter {
@@ -560,72 +543,4 @@ function lackingOf({ counters, answer }: Decided): RuleCounter[] {
     const tally = answer.tallies[at];
     return tally && exceeds(counter, tally);
   });
-}
-
-/** Returns for each counter the time in milliseconds until later windows have granted the reserved quota. */
-function delaysOf({ counters, answer }: Decided): number[] {
-  if (!answer.admitted || !counters.some(isReserving)) return [];
-  // The answer to an admitted request has a tally for each counter.
-  return quotasOf(counters, answer).map(({ reservationDelayMs }) => reservationDelayMs);
-}
-
-/**
- * Whether a request that passes after `delayMs` does so in the windows of all the quota that it has reserved. A request
- * that waits for one counter may miss the window of another one.
- */
-function staysInWindows(
-  { counters, answer }: Decided,
-  delaysMs: readonly number[],
-  delayMs: number,
-): boolean {
-  return counters.every(({ counter, window }, at) => {
-    const ownMs = delaysMs[at] ?? 0;
-    const lastsMs = ownMs > 0 ? ownMs + counter.windowMs : (answer.tallies[at]?.resetMs ?? 0);
-    return window.maxReserved === 0 || delayMs < lastsMs;
-  });
-}
-
-/** Whether quota was reserved after other quota of the same counter. */
-function isAfter(one: Refund, other: Refund): boolean {
-  return one.upTo - other.upTo + (one.chargedIn - other.chargedIn) * one.limit > 0;
-}
-
-/** Sorts the refunds of each counter: the quota that was reserved last comes first. */
-function byPlace(one: Refund, other: Refund): number {
-  if (one.key !== other.key) return one.key < other.key ? -1 : 1;
-  return isAfter(one, other) ? -1 : 1;
-}
-
-/** Returns a decision whose reserved quota belongs to windows that have begun, so that it can be settled there. */
-function begun(
-  { counters, answer }: Decided,
-  delaysMs: readonly number[],
-  window: number | undefined,
-): Decided {
-  const tallies = answer.tallies.map((tally, at) => {
-    const { counter } = counters[at] as RuleCounter;
-    const delayMs = delaysMs[at] ?? 0;
-    const chargedIn = window ?? windowAt(answer.now + delayMs, counter).index;
-    return tally && delayMs > 0 ? { ...tally, chargedIn } : tally;
-  });
-  return { counters, answer: { ...answer, tallies } };
-}
-
-/** Returns the denial of a request whose charges are given back. */
-function withoutCharge({ counters, answer }: Decided): Decided {
-  const tallies = answer.tallies.map((tally, at) => {
-    const { cost, checkOnly } = (counters[at] as RuleCounter).counter;
-    return tally && !checkOnly ? { ...tally, count: Math.max(0, tally.count - cost) } : tally;
-  });
-  return { counters, answer: { ...answer, admitted: false, tallies } };
-}
-
-/** Returns the denial of a request that may not wait. */
-function withoutReservation(decided: Decided): Decided {
-  const { counters, answer } = withoutCharge(decided);
-  const own = counters.map((each) => ({
-    ...each,
-    counter: { ...each.counter, ceiling: each.capacity },
-  }));
-  return { counters: own, answer };
 }

@@ -1,0 +1,102 @@
+import { type Adjustment, windowAt, withCost } from "../engine/counter.ts";
+import type { Answer } from "../stores/store.ts";
+import type { RuleCounter } from "./counters.ts";
+import { chargedWindowOf, quotasOf } from "./decision.ts";
+
+// What an admitted request has reserved of later windows, and how it is given back if the request does not pass.
+
+/** The decision on the enforced rules, and the counters that were decided. */
+export interface Decided {
+  readonly counters: readonly RuleCounter[];
+  readonly answer: Answer;
+}
+
+/** A refund of reserved quota. */
+export type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number };
+
+/** Returns what to give back if the request is not let through. */
+export function refundsOf({ counters, answer }: Decided, delaysMs: readonly number[] = []) {
+  const refunds = { reserved: [] as Refund[], others: [] as Adjustment[] };
+  for (const [at, { counter, capacity }] of counters.entries()) {
+    const tally = answer.tallies[at];
+    if (counter.checkOnly || counter.slot !== undefined || !tally) continue;
+    const chargedIn = chargedWindowOf(counter, tally, answer.now);
+    const refund = { ...withCost(counter, -counter.cost), chargedIn };
+    if ((delaysMs[at] ?? 0) > 0) refunds.reserved.push({ ...refund, upTo: tally.count });
+    // While nobody waits, the order of the charges does not matter.
+    else refunds.others.push({ ...refund, upTo: Math.max(tally.count, capacity) });
+  }
+  return refunds;
+}
+
+/** Returns for each counter the time in milliseconds until later windows have granted the reserved quota. */
+export function delaysOf({ counters, answer }: Decided): number[] {
+  if (!answer.admitted || !counters.some(isReserving)) return [];
+  // The answer to an admitted request has a tally for each counter.
+  return quotasOf(counters, answer).map(({ reservationDelayMs }) => reservationDelayMs);
+}
+
+function isReserving({ counter, capacity }: RuleCounter): boolean {
+  return counter.ceiling > capacity;
+}
+
+/**
+ * Whether a request that passes after `delayMs` does so in the windows of all the quota that it has reserved. A request
+ * that waits for one counter may miss the window of another one.
+ */
+export function staysInWindows(
+  { counters, answer }: Decided,
+  delaysMs: readonly number[],
+  delayMs: number,
+): boolean {
+  return counters.every(({ counter, window }, at) => {
+    const ownMs = delaysMs[at] ?? 0;
+    const lastsMs = ownMs > 0 ? ownMs + counter.windowMs : (answer.tallies[at]?.resetMs ?? 0);
+    return window.maxReserved === 0 || delayMs < lastsMs;
+  });
+}
+
+/** Whether quota was reserved after other quota of the same counter. */
+export function isAfter(one: Refund, other: Refund): boolean {
+  return one.upTo - other.upTo + (one.chargedIn - other.chargedIn) * one.limit > 0;
+}
+
+/** Sorts the refunds of each counter: the quota that was reserved last comes first. */
+export function byPlace(one: Refund, other: Refund): number {
+  if (one.key !== other.key) return one.key < other.key ? -1 : 1;
+  return isAfter(one, other) ? -1 : 1;
+}
+
+/** Returns a decision whose reserved quota belongs to windows that have begun, so that it can be settled there. */
+export function begun(
+  { counters, answer }: Decided,
+  delaysMs: readonly number[],
+  window: number | undefined,
+): Decided {
+  const tallies = answer.tallies.map((tally, at) => {
+    const { counter } = counters[at] as RuleCounter;
+    const delayMs = delaysMs[at] ?? 0;
+    const chargedIn = window ?? windowAt(answer.now + delayMs, counter).index;
+    return tally && delayMs > 0 ? { ...tally, chargedIn } : tally;
+  });
+  return { counters, answer: { ...answer, tallies } };
+}
+
+/** Returns the denial of a request whose charges are given back. */
+export function withoutCharge({ counters, answer }: Decided): Decided {
+  const tallies = answer.tallies.map((tally, at) => {
+    const { cost, checkOnly } = (counters[at] as RuleCounter).counter;
+    return tally && !checkOnly ? { ...tally, count: Math.max(0, tally.count - cost) } : tally;
+  });
+  return { counters, answer: { ...answer, admitted: false, tallies } };
+}
+
+/** Returns the denial of a request that may not wait. */
+export function withoutReservation(decided: Decided): Decided {
+  const { counters, answer } = withoutCharge(decided);
+  const own = counters.map((each) => ({
+    ...each,
+    counter: { ...each.counter, ceiling: each.capacity },
+  }));
+  return { counters: own, answer };
+}
