@@ -42,6 +42,9 @@ const HAND_OVER_MS = 50;
  */
 const MAX_SHARE_OF_KEPT = 0.25;
 
+/** How often a request tries to renew a slot before a Durable Object frees it. */
+const CLAIM_RENEWALS = 4;
+
 /** The longest pause after a failed call, in milliseconds. It doubles with each further failure. */
 const MAX_PAUSE_MS = 500;
 
@@ -326,10 +329,12 @@ export class WaitingRoom {
         place.endsAt = endsAt;
         const needsOnlySlot = decided.counters.length === 1;
         if (this.#store.awaitSlot) {
-          const claimMs = needsOnlySlot ? counter.windowMs : this.#claimMs;
-          const turn = await this.#awaitTurn(place, counter, claimMs, endsAt, failures);
+          const turn = await this.#awaitTurn(place, counter, endsAt, failures);
           if (turn === "over") break;
-          if (turn === "taken" && needsOnlySlot) return this.#admit(request, decided, counter);
+          if (turn === "taken" && needsOnlySlot) {
+            void this.#renew(request, counter, CLAIM_RENEWALS);
+            return this.#admit(request, decided, counter);
+          }
           if (turn === "failed") failures += 1;
           else retries += 1;
         } else if (!place.hasMissed) {
@@ -377,24 +382,29 @@ export class WaitingRoom {
     return { counters, answer: admitted };
   }
 
-  /** Renews a slot that was handed over, and so learns whether the store has more of them. */
-  async #renew({ adjust }: WaitingRequest, slot: Demand): Promise<void> {
-    const [tally] = await adjust([{ ...slot, cost: 0 }]);
-    if (tally) this.#wake(slot.key, tally.count);
+  /**
+   * Renews a slot that was taken for a short time, or some time ago, and so learns whether the store has more of them.
+   * After the release of the slot, a renewal has no effect.
+   */
+  async #renew(request: WaitingRequest, slot: Demand, attempts = 1): Promise<void> {
+    const [tally] = await request.adjust([{ ...slot, cost: 0 }]);
+    if (tally) return this.#wake(slot.key, tally.count);
+    if (attempts === 1) return;
+    await new Promise((resolve) => setTimeout(resolve, this.#claimMs / CLAIM_RENEWALS));
+    await this.#renew(request, slot, attempts - 1);
   }
 
   /** Waits until the store has taken a slot for the request, or has failed. */
   async #awaitTurn(
     place: Place,
     counter: Demand,
-    claimMs: number,
     endsAt: number,
     failures: number,
   ): Promise<"taken" | "failed" | "over"> {
     const { signal, slots } = place.request;
     const leftMs = endsAt - this.#time();
     let turn: "taken" | "denied" | "failed" | undefined;
-    const called = this.#store.awaitSlot?.(counter, leftMs, claimMs).then(
+    const called = this.#store.awaitSlot?.(counter, leftMs, this.#claimMs).then(
       (isTaken) => (turn = isTaken ? "taken" : "denied"),
       () => (turn = "failed"),
     );
@@ -471,14 +481,15 @@ export class WaitingRoom {
 
   /** After an admission: wakes the next request that waits for the same slots, if the store has more of them. */
   #wakeNext({ counters, answer }: Decided): void {
-    if (!answer.admitted || this.#places.size === 0 || this.#store.awaitSlot) return;
+    if (!answer.admitted || this.#places.size === 0) return;
     for (const [at, { counter }] of counters.entries()) {
       if (counter.slot !== undefined) this.#wake(counter.key, answer.tallies[at]?.count ?? 0);
     }
   }
 
-  /** Wakes the first request that waits for these slots and whose limit is above a number. */
+  /** Wakes the first request that waits for these slots and whose limit is above a number. An object wakes its own. */
   #wake(key: string, above: number): void {
+    if (this.#store.awaitSlot) return;
     for (const each of this.#places) {
       if (each.key !== key || each.limit <= above || !each.wake) continue;
       each.wake();

@@ -489,6 +489,32 @@ describe("a request without a free slot under a rule with wait", () => {
     }
   });
 
+  it("passes with the slot that an object takes for it, and renews it until the object answers", async () => {
+    const memory = createMemoryStore();
+    const renewals: number[] = [];
+    const store: Store = {
+      ...memory,
+      awaitSlot: () => new Promise((resolve) => setTimeout(resolve, 500, true)),
+      adjust: (counters, ...rest) => {
+        if (counters.length > 0) renewals.push(Date.now() - NOW);
+        const isAway = renewals.length < 3;
+        return isAway
+          ? Promise.reject(new StoreError("timeout", "away"))
+          : memory.adjust(counters, ...rest);
+      },
+    };
+    const { decide } = isolatesOf([SLOTS], store);
+    await Promise.all([decide(), decide()]);
+    const decided = vi.spyOn(store, "decide");
+    const waiting = resultOf(decide());
+    await pass(500);
+    expect(waiting.value).toMatchObject({ outcome: "allowed", waitedMs: 500 });
+    await pass(9000);
+    // Twice the deadline of 1 s is the time for which an object takes the slot.
+    expect(renewals).toEqual([500, 1000, 1500]);
+    expect(decided).toHaveBeenCalledOnce();
+  });
+
   it("asks at most five times, also for the slots of other isolates, and then gets 429", async () => {
     const { store, state } = countedStore();
     const { decide, newIsolate } = isolatesOf([SLOTS], store);
