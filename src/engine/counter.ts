@@ -99,6 +99,20 @@ export interface Adjustment extends Counter {
   readonly upTo?: number;
 }
 
+/** A refund that depends on `upTo`. */
+export type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number };
+
+/** Whether quota was charged after other quota of the same counter. */
+export function isAfter(one: Refund, other: Refund): boolean {
+  return one.upTo - other.upTo + (one.chargedIn - other.chargedIn) * one.limit > 0;
+}
+
+/** Sorts the refunds of each counter: the quota that was charged last comes first, so that all can be made. */
+export function byPlace(one: Refund, other: Refund): number {
+  if (one.key !== other.key) return one.key < other.key ? -1 : 1;
+  return isAfter(one, other) ? -1 : 1;
+}
+
 /** A counter whose count, ban and strikes are removed. */
 export interface Removal extends Counter {
   /** Whether the count stays, so that only the ban and the strikes are removed. */

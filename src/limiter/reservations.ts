@@ -1,4 +1,4 @@
-import { type Adjustment, windowAt, withCost } from "../engine/counter.ts";
+import { type Adjustment, type Refund, windowAt, withCost } from "../engine/counter.ts";
 import type { Answer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 import { chargedWindowOf, quotasOf } from "./decision.ts";
@@ -10,9 +10,6 @@ export interface Decided {
   readonly counters: readonly RuleCounter[];
   readonly answer: Answer;
 }
-
-/** A refund of reserved quota. */
-export type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number };
 
 /** Returns what to give back if the request is not let through. */
 export function refundsOf({ counters, answer }: Decided, delaysMs: readonly number[] = []) {
@@ -54,17 +51,6 @@ export function staysInWindows(
     const lastsMs = ownMs > 0 ? ownMs + counter.windowMs : (answer.tallies[at]?.resetMs ?? 0);
     return window.maxReserved === 0 || delayMs < lastsMs;
   });
-}
-
-/** Whether quota was reserved after other quota of the same counter. */
-export function isAfter(one: Refund, other: Refund): boolean {
-  return one.upTo - other.upTo + (one.chargedIn - other.chargedIn) * one.limit > 0;
-}
-
-/** Sorts the refunds of each counter: the quota that was reserved last comes first. */
-export function byPlace(one: Refund, other: Refund): number {
-  if (one.key !== other.key) return one.key < other.key ? -1 : 1;
-  return isAfter(one, other) ? -1 : 1;
 }
 
 /** Returns a decision whose reserved quota belongs to windows that have begun, so that it can be settled there. */

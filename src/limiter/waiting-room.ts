@@ -1,6 +1,9 @@
 import {
   type Adjustment,
+  byPlace,
   type Demand,
+  isAfter,
+  type Refund,
   type Tally,
   type UnusedQuota,
   windowAt,
@@ -12,11 +15,8 @@ import { exceeds } from "./decision.ts";
 import { type HeldGroup, type HeldSlots, unusedOf } from "./held-slots.ts";
 import {
   begun,
-  byPlace,
   type Decided,
   delaysOf,
-  isAfter,
-  type Refund,
   refundsOf,
   staysInWindows,
   withoutCharge,

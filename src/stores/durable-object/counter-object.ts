@@ -5,6 +5,7 @@ import {
   type Demand,
   type GroupVerdict,
   type ReadRow,
+  type Refund,
   type Removal,
   type Row,
   type Slot,
@@ -24,7 +25,7 @@ import {
 import { countsSlots, hasSlot, type SlotCounter } from "../../engine/slots.ts";
 import type { Entry, Part } from "../batch.ts";
 import { isDependent, skipped } from "../store.ts";
-import { type HeldCharge, heldChargesOf, OpenHolds, refundsOf, type Shortfall } from "./holds.ts";
+import { type HeldCharge, heldChargesOf, isRefund, OpenHolds, type Shortfall } from "./holds.ts";
 import { SlotLine } from "./slot-line.ts";
 
 const HOUR_MS = 3_600_000;
@@ -303,9 +304,18 @@ export class CounterObject extends DurableObject<unknown> {
     if (!hold) return;
     const { now } = hold;
     const read = this.#rowReader(now);
-    const { writes } = adjustGroup(refundsOf(hold, read), now, read);
-    const used = [...writes].map(([key, row]) => [key, row?.count ? row : undefined] as const);
-    this.#write(new Map(used), now);
+    let late: string | undefined;
+    for (const refund of this.#holds.takeRefunds(hold, read)) {
+      // If quota was reserved after this refund, then also after the next ones of the same counter.
+      if (refund.key !== late) {
+        const { writes } = adjustGroup([refund], now, read);
+        const used = [...writes].map(([key, row]) => [key, row?.count ? row : undefined] as const);
+        this.#write(new Map(used), now);
+        if (writes.size > 0 || !isRefund(refund)) continue;
+        late = refund.key;
+      }
+      this.#holds.postpone(refund as Refund);
+    }
     await this.#rows.emptyIfUnused();
   }
 

@@ -1,9 +1,11 @@
 import {
   type Adjustment,
+  byPlace,
   type Counter,
   type Demand,
   type GroupVerdict,
   type ReadRow,
+  type Refund,
   storedKey,
   type Tally,
   windowAt,
@@ -40,7 +42,7 @@ export function heldChargesOf(
 }
 
 /** Returns counters whose negative costs take back the charges of a released hold. */
-export function refundsOf({ charges, now }: Hold, read: ReadRow): Adjustment[] {
+function refundsOf({ charges, now }: Hold, read: ReadRow): Adjustment[] {
   return charges
     .filter(({ counter }) => !wasChargedLater(counter, now, read))
     .map(({ counter, quota, count }) => {
@@ -50,6 +52,10 @@ export function refundsOf({ charges, now }: Hold, read: ReadRow): Adjustment[] {
       const upTo = Math.max(count, counter.capacity);
       return { ...refund, chargedIn: windowAt(now, counter).index, upTo };
     });
+}
+
+export function isRefund(each: Adjustment): each is Refund {
+  return each.upTo !== undefined;
 }
 
 /**
@@ -201,6 +207,8 @@ export class OpenHolds {
    * that arrives later must not be made.
    */
   readonly #releasedEarly = new Map<string, number>();
+  /** The refunds of released holds that were not made yet, because other requests had reserved quota after them. */
+  readonly #postponed = new Map<Refund, number>();
   readonly #waiters = new HoldWaiters();
 
   addOpen(id: string, charges: readonly HeldCharge[], now: number): void {
@@ -224,6 +232,23 @@ export class OpenHolds {
     }
     this.#remove(id, hold, keep);
     return keep ? undefined : hold;
+  }
+
+  /** Returns the refunds of a released hold, and those of the same counters that were postponed; the last place first. */
+  takeRefunds(hold: Hold, read: ReadRow): Adjustment[] {
+    const all = refundsOf(hold, read);
+    const refunds = all.filter(isRefund);
+    for (const each of this.#postponed.keys()) {
+      if (!refunds.some(({ key }) => key === each.key)) continue;
+      this.#postponed.delete(each);
+      refunds.push(each);
+    }
+    return [...all.filter((each) => !isRefund(each)), ...refunds.sort(byPlace)];
+  }
+
+  /** Remembers a refund, because the requests that have reserved quota after it may still give theirs back. */
+  postpone(refund: Refund): void {
+    addBounded(this.#postponed, refund, Date.now(), (postponedAt) => postponedAt);
   }
 
   /** Wakes a call that lacks quota of these stored keys, because some of it was returned. */
@@ -305,9 +330,9 @@ function addHold(
  * Adds an entry. Removes entries that are too old, and the oldest entries if there are too many. The oldest entry
  * is the first one.
  */
-function addBounded<Value>(
-  entries: Map<string, Value>,
-  id: string,
+function addBounded<Id, Value>(
+  entries: Map<Id, Value>,
+  id: Id,
   value: Value,
   timeOf: (value: Value) => number,
 ): void {

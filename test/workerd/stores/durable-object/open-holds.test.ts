@@ -65,6 +65,31 @@ describe("a hold that lasts longer than its window", () => {
     }));
 });
 
+describe("holds of reserved quota", () => {
+  it("give their quota back in any order of their releases, except below a hold that is kept", () =>
+    inObject(async ({ object, hold, usedOf }) => {
+      const fields = { limit: 2, windowMs: 60_000, capacity: 2, ceiling: 12, rollsOver: true };
+      const quota = counter(fields);
+      const ids: string[] = [];
+      for (let held = 0; held < 9; held++) ids.push((await hold(quota)).hold as string);
+      const used = [];
+      for (const [index, keep] of [
+        [4, false],
+        [8, false],
+        [0, false],
+        [6, false],
+        [7, false],
+        [5, true],
+        [1, false],
+      ] as const) {
+        await object.endHold(ids[index] as string, keep);
+        used.push(await usedOf(quota));
+      }
+      // The hold at place 5 has reserved after those at 4, 1 and 0.
+      expect(used).toEqual([9, 8, 8, 8, 6, 6, 6]);
+    }));
+});
+
 describe("calls that wait for a hold", () => {
   it("charge no dependent group if the first group is denied", () =>
     inObject(async ({ object, quotaOf, hold, usedOf }) => {
