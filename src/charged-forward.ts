@@ -121,10 +121,13 @@ interface AdmittedRequest {
 }
 
 /** The end of a response. */
-type Ending = Pick<TeedResponse, "cancel" | "isRead"> & { readonly ended: Promise<unknown> };
+type Ending = Pick<TeedResponse, "cancel" | "isRead" | "offered"> & {
+  readonly ended: Promise<unknown>;
+};
 
 /** The end of a response that Weir does not read. */
-const UNREAD: Ending = { ended: Promise.resolve(), isRead: () => true, cancel: () => {} };
+const NO_BODY = Promise.resolve();
+const UNREAD: Ending = { ended: NO_BODY, offered: NO_BODY, isRead: () => true, cancel: () => {} };
 
 /** The time in milliseconds after which the client of an unread response has hung up. */
 const UNREAD_MS = 10_000;
@@ -188,14 +191,18 @@ export class ChargedForward {
    * the response, the runtime never reads the body. Without the compatibility flag `enable_request_signal`, nothing
    * else shows this.
    */
-  #releaseAtEnd(slots: HeldSlots, signal: AbortSignal, { ended, cancel, isRead }: Ending): void {
+  #releaseAtEnd(slots: HeldSlots, signal: AbortSignal, ending: Ending): void {
+    const { offered, ended, cancel, isRead } = ending;
     if (signal.aborted) cancel();
     else signal.addEventListener("abort", cancel);
-    const unread = setTimeout(() => {
-      if (!isRead()) cancel();
-    }, UNREAD_MS);
+    let unread: ReturnType<typeof setTimeout> | undefined;
+    offered.then(() => {
+      unread = setTimeout(() => {
+        if (!isRead()) cancel();
+      }, UNREAD_MS);
+    });
     const released = ended.then(() => {
-      clearTimeout(unread);
+      clearTimeout(unread as ReturnType<typeof setTimeout>);
       signal.removeEventListener("abort", cancel);
       slots.release();
     });

@@ -310,6 +310,8 @@ export interface TeedResponse {
   readonly started: Promise<void>;
   /** Resolves to true when the body ends, and to false when it breaks off. Never rejects. */
   readonly ended: Promise<boolean>;
+  /** Resolves when the body has bytes for the client, or before. */
+  readonly offered: Promise<void>;
   /** Whether the runtime has begun to read the body for the client. */
   isRead(): boolean;
   /** Ends the body, for the client, for the copies, and at its source. */
@@ -351,6 +353,7 @@ export function teeResponse(
     copies: bodies.map((each) => new Response(each, copyHead)),
     started: Promise.resolve(),
     ended: Promise.resolve(isRead),
+    offered: Promise.resolve(),
     isRead: () => true,
     cancel: () => {},
     hasFault: () => false,
@@ -389,6 +392,7 @@ export function teeResponse(
     copies: copies.map((copy) => new Response(decoded(copy), copyHead)),
     started,
     ended,
+    offered: ownReads > 0 ? started : Promise.resolve(),
     isRead: () => through.reads > ownReads,
     cancel: () => void through.cancel().catch(() => {}),
     hasFault: () => hasFault,

@@ -39,8 +39,8 @@ export interface SlotOptions {
   readonly time: () => number;
   /** Keeps the Worker alive until a task has ended. */
   readonly background: (task: Promise<unknown>) => void;
-  /** Gets the taken slots whose return has failed. */
-  readonly onLost: (unused: readonly UnusedQuota[]) => void;
+  /** Gets the slots whose return has failed. They may never have been taken. */
+  readonly onLost: (unused: readonly UnusedQuota[], isTaken: boolean) => void;
   /** Offers taken slots to a request that waits for one. @returns whether this request keeps or returns them */
   readonly handOver: (held: HeldGroup) => Promise<boolean>;
 }
@@ -140,9 +140,7 @@ export class HeldSlots {
       if (known === "none") return;
       if (known === "taken" && (await handOver(held))) return;
       const unused = unusedOf(held);
-      await held.store.adjust([], now(), unused).catch(() => {
-        if (known === "taken") onLost(unused);
-      });
+      await held.store.adjust([], now(), unused).catch(() => onLost(unused, known === "taken"));
     };
     background(release());
   }

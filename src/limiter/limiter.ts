@@ -94,7 +94,10 @@ export class Limiter {
   /** The number of the period that `#shadowCalls` counts. */
   #shadowPeriod = 0;
   #shadowCalls = 0;
-  /** The slots whose return has failed. After the next answer of the store, they are returned. */
+  /**
+   * The slots whose return has failed. After the next answers of the store, they are returned, the last ones first.
+   * Those that may never have been taken come first, so that they are the first to be forgotten.
+   */
   readonly #lostSlots: UnusedQuota[] = [];
   readonly #slotOptions: SlotOptions;
   readonly #room: WaitingRoom;
@@ -117,8 +120,9 @@ export class Limiter {
       now: () => this.#now(),
       time,
       background,
-      onLost: (slots) => {
-        this.#lostSlots.push(...slots);
+      onLost: (slots, isTaken) => {
+        if (isTaken) this.#lostSlots.push(...slots);
+        else this.#lostSlots.unshift(...slots);
         this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
       },
       handOver: (...offered) => this.#room.handOver(...offered),
@@ -385,7 +389,7 @@ export class Limiter {
   ): readonly Promise<Answer>[] {
     if (groups.length === 0) return [];
     const answers = this.#store.decide(groups, this.#now(), unused);
-    if (unused?.length) answers[0]?.catch(() => this.#slotOptions.onLost(unused));
+    if (unused?.length) void this.#keepUnlessReturned(unused, answers[0]);
     if (this.#lostSlots.length > 0) this.#background(this.#returnLost(answers[0]));
     if (slots === NO_SLOTS) return answers;
     for (const [at, group] of groups.entries()) {
@@ -394,13 +398,20 @@ export class Limiter {
     return answers;
   }
 
+  /** Remembers slots that a decision should have returned, if it has failed or needed no call. Never rejects. */
+  async #keepUnlessReturned(unused: readonly UnusedQuota[], answered?: Promise<Answer>) {
+    const answer = await answered?.catch(() => undefined);
+    if (!answer || answer.fromMemory) this.#slotOptions.onLost(unused, true);
+  }
+
   /** Returns some of the slots whose return has failed, if the store has answered. Never rejects. */
   async #returnLost(answered: Promise<Answer> | undefined): Promise<void> {
     const answer = await answered?.catch(() => undefined);
     if (!answer || answer.fromMemory) return;
-    const slots = this.#lostSlots.splice(0, MAX_RETURNED_SLOTS);
+    const slots = this.#lostSlots.splice(-MAX_RETURNED_SLOTS);
     if (slots.length === 0) return;
-    await this.#store.adjust([], this.#now(), slots).catch(() => this.#slotOptions.onLost(slots));
+    const { onLost } = this.#slotOptions;
+    await this.#store.adjust([], this.#now(), slots).catch(() => onLost(slots, true));
   }
 
   /**

@@ -106,16 +106,26 @@ class Place {
   hasMissed = false;
   /** Undefined if the request waits for a slot, or has reserved quota of several counters. */
   reservation: Reservation | undefined;
+  readonly #time: () => number;
+  #sleptMs = 0;
 
-  constructor(request: WaitingRequest, key: string, endsAt: number, isFirst: boolean) {
+  constructor(
+    request: WaitingRequest,
+    key: string,
+    endsAt: number,
+    isFirst: boolean,
+    time: () => number,
+  ) {
     this.request = request;
     this.key = key;
     this.endsAt = endsAt;
     this.isFirst = isFirst;
+    this.#time = time;
   }
 
   /**
-   * Waits for some time; until the client hangs up, another request wakes this one, or `until` resolves.
+   * Waits for some time; until the client hangs up, another request wakes this one, or `until` resolves. All waits
+   * together are no longer than the wait of the rule, even if the clock steps back.
    *
    * @returns whether another request has woken this one
    */
@@ -123,9 +133,12 @@ class Place {
     const { signal } = this.request;
     if (signal.aborted) return false;
     this.request.hasWaited = true;
+    const sleepMs = Math.min(ms, this.endsAt - this.request.waitsFrom - this.#sleptMs);
+    const startedAt = this.#time();
     let end = () => {};
     let timer!: ReturnType<typeof setTimeout>;
     let isWoken = false;
+    let isOver = false;
     await new Promise<void>((resolve) => {
       end = resolve;
       this.wake = () => {
@@ -133,7 +146,10 @@ class Place {
         isWoken = true;
         resolve();
       };
-      timer = setTimeout(end, ms);
+      timer = setTimeout(() => {
+        isOver = true;
+        resolve();
+      }, sleepMs);
       signal.addEventListener("abort", end);
       until?.then(end);
     });
@@ -141,6 +157,8 @@ class Place {
     this.wake = undefined;
     clearTimeout(timer);
     signal.removeEventListener("abort", end);
+    const passedMs = isOver ? Math.floor(sleepMs) : this.#time() - startedAt;
+    this.#sleptMs += Math.min(sleepMs, Math.max(0, passedMs));
     return isWoken;
   }
 
@@ -357,9 +375,14 @@ export class WaitingRoom {
         const answer = await decide(counters, unused);
         decided = { counters, answer };
         this.#wakeNext(decided);
+        // Others may use the slots that were handed over in vain.
+        for (const {
+          counter: { key },
+        } of unused) {
+          const at = counters.findIndex((each) => each.counter.key === key);
+          if (at === -1 || !answer.admitted) this.#wake(key, answer.tallies[at]?.count ?? -1);
+        }
         if (answer.admitted) break;
-        // A request of a tier with more slots may use those that were handed over in vain.
-        if (unused.length > 0) this.#wake(counter.key, counter.limit);
         if (this.#store.awaitSlot) request.slots.giveUp(this.#store, counter);
         decided = { counters: counters.map(withNewSlot), answer };
       }
@@ -501,7 +524,7 @@ export class WaitingRoom {
   #enter(request: WaitingRequest, key: string, endsAt: number): Place | undefined {
     const others = this.#placesFor(key).length;
     if (this.isFull || others >= MAX_WAITING_FOR_ONE) return undefined;
-    const place = new Place(request, key, endsAt, others === 0);
+    const place = new Place(request, key, endsAt, others === 0, this.#time);
     this.#places.add(place);
     return place;
   }

@@ -57,6 +57,26 @@ describe("teeResponse", () => {
     await expect(copied.read()).rejects.toThrow();
   });
 
+  it("offers a body with a known length to the client when its first bytes have arrived, and any other at once", async () => {
+    for (const [headers, isAtOnce] of [
+      [{ "content-length": "2" }, false],
+      [{}, true],
+    ] as const) {
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+      const { offered, response, isRead } = await tee(new Response(readable, { headers }));
+      let isOffered = false;
+      offered.then(() => (isOffered = true));
+      await scheduler.wait(1);
+      expect([isOffered, isRead()]).toEqual([isAtOnce, false]);
+      const writer = writable.getWriter();
+      writer.write(new Uint8Array(2)).then(() => writer.close());
+      await offered;
+      expect(isRead()).toBe(false);
+      await response.bytes();
+      expect(isRead()).toBe(true);
+    }
+  });
+
   it("copies heads without a body, and refuses a status that no response can have", async () => {
     const empty = new Response(null, { status: 304, headers: { etag: '"x"' } });
     const { response, copy } = await tee(empty);

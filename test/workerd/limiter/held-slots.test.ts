@@ -169,6 +169,39 @@ describe("the slots of a request", () => {
     }
   });
 
+  it("are returned later too if nobody knows whether they were taken, after those that were", async () => {
+    const memory = createMemoryStore();
+    let isAway = false;
+    const away = () => Promise.reject(new StoreError("timeout", "no answer in time"));
+    const { decide, open } = limiterOf(
+      {
+        ...memory,
+        // The store carries out decisions, but its answers are lost.
+        decide: (groups, now) => {
+          const answers = memory.decide(groups, now);
+          return answers.map(async (each) =>
+            isAway ? away() : { ...(await each), fromMemory: false },
+          );
+        },
+        adjust: (...args) => (isAway ? away() : memory.adjust(...args)),
+      },
+      [{ concurrent: 900, maxDuration: "1h" }],
+    );
+    const taken = (await Promise.all(Array.from({ length: 3 }, decide))) as Allowed[];
+    isAway = true;
+    for (const { slots } of taken) slots?.release();
+    await Promise.all(Array.from({ length: 9 }, decide));
+    await vi.advanceTimersByTimeAsync(5000);
+    isAway = false;
+    expect(await open()).toBe(12);
+    for (const left of [13 - 8, 5 - 4]) {
+      const { slots } = (await decide()) as Allowed;
+      await vi.advanceTimersByTimeAsync(0);
+      expect(await open()).toBe(left);
+      slots?.release();
+    }
+  });
+
   it("are not remembered after a call that was never made", async () => {
     const failing: Store = {
       ...createMemoryStore(),

@@ -564,6 +564,59 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(outcomes([waiting])).toEqual(["allowed"]);
   });
 
+  it("leaves slots that were handed over in vain to the next one", async () => {
+    const config = defineConfig({
+      clock: "edge",
+      rules: [
+        { name: "slot", concurrent: 1, wait: "60s" },
+        { name: "other", concurrent: 1, wait: "60s" },
+        { name: "quota", limit: 1, window: "1d" },
+      ],
+    });
+    // Each request is decided by some of the rules. All have the same client.
+    const cases = [
+      { held: ["slot"], waiting: [["slot", "quota"], ["slot"]], last: ["limited", "allowed"] },
+      {
+        held: ["slot", "other"],
+        waiting: [["slot"], ["slot", "other"], ["other"]],
+        last: ["allowed", "waits", "allowed"],
+      },
+    ];
+    for (const { held, waiting, last } of cases) {
+      const limiter = new Limiter(config, createMemoryStore(), { background: (task) => void task });
+      const decide = (names: readonly string[]) => {
+        const rules = config.rules.filter(({ name }) => names.includes(name));
+        const applied = rules.map((rule) => ({ rule, windows: rule.windows, identity: "client" }));
+        return limiter.decide(applied, { signal: new AbortController().signal });
+      };
+      const first = resultOf(decide(held));
+      await pass(0);
+      const results = waiting.map((names) => resultOf(decide(names)));
+      await pass(0);
+      await decide(["quota"]);
+      release(first);
+      await pass(0);
+      expect(outcomes(results)).toEqual(last);
+    }
+  });
+
+  it("waits no longer if the clock steps back", async () => {
+    for (const rule of [SLOTS, { ...QUEUE, maxReserved: 9 }]) {
+      const { decide } = isolatesOf([rule]);
+      await decide();
+      await decide();
+      const client = new AbortController();
+      const gone = decide("client", client);
+      const waiting = resultOf(decide());
+      await pass(100);
+      vi.setSystemTime(NOW - 600_000);
+      client.abort();
+      await gone;
+      await pass(2000);
+      expect(outcomes([waiting])).not.toEqual(["waits"]);
+    }
+  });
+
   it("leaves slots that it cannot use to others", async () => {
     const rules = [
       { name: "own", concurrent: 1, wait: "60s" },
