@@ -76,7 +76,10 @@ export function addExplainCommand(program: Command): void {
     .option("--ip <address>", "the client's IP address")
     .option("--cf <name=value>", "Cloudflare's data, such as country=DE; repeatable", listed)
     .option("--host <host>", "the host of the request, instead of the URL's")
-    .option("--against <url>", "let the Worker at this URL explain it, with its live counters")
+    .option(
+      "--at, --against <url>",
+      "let the Worker at this URL explain it, with its live counters",
+    )
     .option("--at-time <time>", "the time of the request, such as 2026-12-01T08:00:00Z")
     .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
     .option("--wrangler <file>", "wrangler's configuration (default: the one beside the rules)")

@@ -115,7 +115,7 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
   if (!shown) return `${name} has no quota left.`;
   const { policy, limit, remaining } = shown;
   if (shown.concurrent) {
-    return `${name} has ${formatCount(limit - remaining)} of ${formatCount(limit, "slot")} open (${policy}).`;
+    return `${name} has ${formatCount(limit - remaining)} of ${formatCount(limit, "slot")} taken (${policy}).`;
   }
   const left = `${name} has ${formatCount(Math.max(0, remaining))} of ${formatCount(Math.max(limit, remaining))} (${policy}) left`;
   return full

@@ -146,7 +146,7 @@ it("shows open requests", async () => {
   };
   await using api = await startFakeApi({ "POST explain": { ...EXPLANATION, rules: [shown] } });
   const { stdout } = await against(api.url, "/a");
-  expect(stdout).toMatch(/The rule login has 4 of 4 slots open\s+\(login\/concurrent\)\./);
+  expect(stdout).toMatch(/The rule login has 4 of 4 slots taken\s+\(login\/concurrent\)\./);
   expect(stdout).toMatch(/^ {4}login\/concurrent +4 +4 +1 +0 +counts open requests$/m);
 });
 
