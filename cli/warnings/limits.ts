@@ -1,6 +1,6 @@
 import { pathOf } from "../../src/config/faults.ts";
 import type { Match } from "../../src/config/match.ts";
-import { hasConcurrent, type Rule, type Window } from "../../src/config/rule.ts";
+import type { Rule, Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import { formatDuration, formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
@@ -30,30 +30,57 @@ function shortestOf(windows: readonly Window[]): Window {
 const MAX_WAITS_IN_WINDOW = 30;
 
 /** Warns of a `wait` for quota that no request uses up, or that hardly any request can use. */
-export function waitWarnings(rule: Rule, place: string): LocalFinding[] {
-  const { name, waitMs, tiers } = rule;
-  if (waitMs === 0 || hasConcurrent(rule)) return [];
-  const all = [rule.windows, ...(tiers?.windows.values() ?? [])].flat();
-  const reservable = all.filter(({ maxReserved }) => maxReserved > 0);
-  const warning = (message: string, cure: string) => [
-    found("wait-has-little-effect", `${place}.wait`, `In the rule "${name}", ${message}`, cure),
-  ];
+export function waitWarnings(
+  { name, waitMs, windows, tiers }: Rule,
+  place: string,
+): LocalFinding[] {
+  if (waitMs === 0) return [];
+  // If only some tiers have maxReserved, or if the limit is 0, the other clients do not wait on purpose.
+  const isExpected = (group: readonly Window[]) =>
+    windows.some(mayWait) && group.every(({ limit }) => limit > 0);
+  return [windows, ...(tiers?.windows.values() ?? [])]
+    .filter((group) => group.some(mayWait) || isExpected(group))
+    .flatMap((group) => {
+      const [message, cure] = littleWait(group, waitMs) ?? [];
+      if (message === undefined || cure === undefined) return [];
+      const limits = group.map(formatLimit).join(" and ");
+      const subject = tiers ? `For clients with the limit ${limits} in the rule` : "In the rule";
+      const text = `${subject} "${name}", ${message}`;
+      return [found("wait-has-little-effect", `${place}.wait`, text, cure)];
+    });
+}
+
+function mayWait({ concurrent, maxReserved }: Window): boolean {
+  return concurrent === true || maxReserved > 0;
+}
+
+/** Returns why few requests wait under the limits of a rule or a tier, and the cure; undefined if they do. */
+function littleWait(
+  windows: readonly Window[],
+  waitMs: number,
+): [message: string, cure: string] | undefined {
+  if (windows.some(({ concurrent }) => concurrent)) return undefined;
+  const reservable = windows.filter(mayWait);
+  if (reservable.length === 0) {
+    const message = "no request waits, because the tier has no maxReserved";
+    return [message, "Write maxReserved in the tier too"];
+  }
   const wait = formatDuration(waitMs / 1000);
   const shortest = shortestOf(reservable);
   if (shortest.windowMs > MAX_WAITS_IN_WINDOW * waitMs) {
-    return warning(
+    return [
       `only requests in the last ${wait} of a window of ${formatWindow(shortest)} can wait, and all others get 429 at once`,
-      `Write a shorter window with a lower limit, or remove wait and maxReserved`,
-    );
+      "Write a shorter window with a lower limit, or remove wait and maxReserved",
+    ];
   }
   const longest = (each: Window) => Math.ceil(each.maxReserved / each.limit) * each.windowMs;
   const longestMs = Math.max(...reservable.map(longest));
-  if (longestMs >= waitMs) return [];
+  if (longestMs >= waitMs) return undefined;
   const useful = formatDuration(longestMs / 1000);
-  return warning(
+  return [
     `a request can reserve quota of the next ${useful} at most, so the rest of the wait of ${wait} has no effect`,
     `Write wait: "${useful}", or a higher maxReserved`,
-  );
+  ];
 }
 
 /**

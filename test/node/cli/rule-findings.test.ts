@@ -116,6 +116,7 @@ describe("a number of seconds", () => {
   });
 });
 
+const tier = (pro: object) => ({ tiers: { by: "country", limits: { pro } } });
 const limits = (...all: [limit: number, window: string, extras?: object][]) => ({
   limits: all.map(([limit, window, extras]) => ({ limit, window, ...extras })),
 });
@@ -388,6 +389,11 @@ test.each<[Fields, string[]]>([
   [{ wait: "2s", window: "1m", maxReserved: 5 }, []],
   [{ wait: "1s", window: "1m", maxReserved: 5 }, ["wait-has-little-effect"]],
   [{ wait: "1m", window: "day", maxReserved: 5 }, ["wait-has-little-effect"]],
+  [{ wait: "1m", maxReserved: 5, ...tier({ limit: 9, window: "1m" }) }, ["wait-has-little-effect"]],
+  [{ wait: "1m", maxReserved: 5, ...tier({ limit: 0, window: "1m" }) }, []],
+  [{ wait: "1m", maxReserved: 5, ...tier({ concurrent: 9 }) }, []],
+  [{ wait: "1m", ...tier({ limit: 9, window: "1m", maxReserved: 9 }) }, []],
+  [{ wait: "1m", concurrent: 2, ...tier({ limit: 9, window: "1m" }) }, []],
   [{ exempt: { ips: ["::/0"] } }, ["exempts-everybody"]],
   [{ exempt: { ips: ["10.0.0.0/8", "2001:db8::/32"] } }, []],
   [{ exempt: { ips: ["0.0.0.0/1", "128.0.0.0/1"] } }, ["exempts-many", "exempts-many"]],
