@@ -20,7 +20,10 @@ export function patternOf({ pattern, customDomain }: Route): Pattern {
 }
 
 /** Findings about routes that miss requests, or that match too many requests. */
-export function* routeFindings({ rules }: Config, { routes }: Deployment): Iterable<LocalFinding> {
+export function* routeFindings(
+  { rules, quotaPath }: Config,
+  { routes }: Deployment,
+): Iterable<LocalFinding> {
   const patterns = routes.map(patternOf);
   for (const [index, { host, path }] of patterns.entries()) {
     const pattern = routes[index]?.pattern;
@@ -42,6 +45,11 @@ export function* routeFindings({ rules }: Config, { routes }: Deployment): Itera
     }
   }
   if (routes.length === 0) return;
+  const cure = "Add a route for the whole host, such as api.example.com/*";
+  if (quotaPath !== undefined && missedRequest({ paths: [quotaPath] }, patterns) !== undefined) {
+    const message = `Requests for quotaPath, ${quotaPath}, reach the origin without Weir`;
+    yield found("route-misses-rule", "routes", message, cure);
+  }
   for (const { name, match, for: audience } of rules) {
     const missed = audience === "programs" ? undefined : missedRequest(match, patterns);
     if (missed === undefined) continue;
@@ -49,7 +57,7 @@ export function* routeFindings({ rules }: Config, { routes }: Deployment): Itera
       "route-misses-rule",
       "routes",
       `The rule "${name}" matches requests that reach the origin without Weir, such as ${missed}`,
-      "Add a route for the whole host, such as api.example.com/*",
+      cure,
     );
   }
 }

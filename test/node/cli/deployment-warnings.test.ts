@@ -97,6 +97,18 @@ describe("wrangler's configuration", () => {
     expect(found.includes("route-misses-rule")).toBe(!covered);
   });
 
+  test.each([
+    ["api.example.com/v1/*", ["route-by-path", "route-misses-rule"]],
+    ["api.example.com/rate*", ["route-by-path"]],
+  ])("has a route for quotaPath with %s", async (route, expected) => {
+    const { findings } = await checkFolder({
+      [RULES]: JSON.stringify({ quotaPath: "/rate-limit", rules: [RULE] }),
+      "worker.ts": WORKER,
+      "wrangler.toml": HEAD + routes(route) + COUNTERS,
+    });
+    expect(findings.map(({ code }) => code)).toEqual(expected);
+  });
+
   test("leads to a warning that names a request that no route matches", async () => {
     const match = { hosts: ["api.example.com"], paths: ["/a", "/b"] };
     const found = await warnings(routes("api.example.com/a*"), match);
