@@ -105,7 +105,7 @@ export interface ConfigInput<RuleName extends string = string> {
   readonly caseSensitivePaths?: boolean | undefined;
   /**
    * The path at which a client reads its own quotas with GET, such as `"/rate-limit"`: segments of `A-Z a-z 0-9 . _ ~
-   * -`, at most 256 characters, not below `/_weir`. Weir answers it, charges nothing, and forwards no GET to this path.
+   * -`, but not `.` or `..`, at most 256 characters, no `/` at the end, not below `/_weir`. Weir answers it, charges nothing, and forwards no GET to this path.
    *
    * @default none
    * @example "/rate-limit"
@@ -179,7 +179,7 @@ export type RuleNameOf<C extends Config | ConfigInput> = C["rules"] extends infe
   : never;
 
 const QUOTA_PATH = faultText(
-  'a path such as "/rate-limit", not below /_weir: segments of A-Z, a-z, 0-9, ., _, ~ and -, at most 256 characters',
+  'a path such as "/rate-limit", not below /_weir: segments of A-Z, a-z, 0-9, ., _, ~ and -, at most 256 characters, no segment . or .., no / at the end',
 );
 
 /** The schema of each field of a configuration. */
