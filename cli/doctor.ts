@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { CODES_PAGE } from "./finding.ts";
 import { withoutNodeEnv } from "./process.ts";
 import type { DoctorOptions } from "./run-doctor.ts";
 
@@ -12,7 +13,7 @@ Exit codes:
 The credentials are UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN. With --at, it is
 WEIR_ADMIN_TOKEN or WEIR_ADMIN_READ_TOKEN. They are read from environment variables, then from .dev.vars.NAME, .dev.vars or
 .env files as wrangler reads them, and then from the vars in wrangler's configuration.
-docs/codes.md explains each finding.`;
+Each code: ${CODES_PAGE}`;
 
 /**
  * Adds the command `doctor`, which examines the database that a configuration uses: credentials,

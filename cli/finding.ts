@@ -69,6 +69,12 @@ export const CODES = {
   "private-origin": "warning",
 } as const satisfies Record<string, "fault" | "warning">;
 
+/**
+ * The URL of the page that explains the codes. The path of a file in the package would depend on the
+ * package manager.
+ */
+export const CODES_PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/codes.md";
+
 /** How serious a finding is. `unknown` means that a value could not be measured. */
 export type Severity = "ok" | "unknown" | "warning" | "fault";
 

@@ -7,7 +7,7 @@ import {
   selectEnvironments,
   unknownEnvironment,
 } from "./deployment/environment.ts";
-import { type CheckFinding, found } from "./finding.ts";
+import { type CheckFinding, CODES_PAGE, found } from "./finding.ts";
 import { type LoadedConfig, loadConfig } from "./load-config.ts";
 import { jsonError, textError } from "./load-error.ts";
 import { ruleTable, withoutSecrets } from "./rule-table.ts";
@@ -137,12 +137,6 @@ function jsonReplacer(_key: string, value: unknown): unknown {
 }
 
 /**
- * The URL of the page that explains the codes. The path of a file in the package would depend on the
- * package manager.
- */
-const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/codes.md";
-
-/**
  * Returns the report for a terminal. Only a report without findings contains the words "is ok".
  *
  * @param file the path of the configuration, as given on the command line
@@ -158,7 +152,7 @@ export function textReport(
   const hasFaults = findings.some(({ severity }) => severity === "fault");
   const table = rules && rules.length > 0 && !hasFaults ? [ruleTable(rules)] : [];
   const headline = headlineOf(file, rules, findings);
-  const more = findings.some(({ code }) => code !== "config") ? [`Each code: ${PAGE}`] : [];
+  const more = findings.some(({ code }) => code !== "config") ? [`Each code: ${CODES_PAGE}`] : [];
   return [headline, ...table, ...sectionsOf(findings), ...more, ...(note ? [note] : [])].join(
     "\n\n",
   );

@@ -1,5 +1,5 @@
 import { formatCount } from "../../src/admin/format.ts";
-import type { Finding, Severity } from "../finding.ts";
+import { CODES_PAGE, type Finding, type Severity } from "../finding.ts";
 import { printable } from "../print/text.ts";
 
 /** The codes of findings that need no cure. */
@@ -182,7 +182,7 @@ function summaryOf(noun: string, findings: readonly Finding[]): string {
   const unknown = count(findings, "unknown");
   const rest = unknown > 0 ? ` ${formatCount(unknown, "value")} could not be read.` : "";
   if (faults + warnings === 0) return `${noun} is ok.${rest}`;
-  return `${formatCount(faults, "fault")}, ${formatCount(warnings, "warning")}.${rest} docs/codes.md explains each code.`;
+  return `${formatCount(faults, "fault")}, ${formatCount(warnings, "warning")}.${rest} Each code: ${CODES_PAGE}`;
 }
 
 function count(findings: readonly Finding[], wanted: Severity): number {
