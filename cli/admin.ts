@@ -60,7 +60,7 @@ function addOverride(program: Command): void {
       "Changes a rule for one client or for all, without a deploy and for a limited time.",
     )
     .argument("<rule>", "the name of the rule")
-    .option("--limit <n>", "the client's limit, if the rule has one window", wholeNumber)
+    .option("--limit <n>", "the client's limit, if the rule has one limit", wholeNumber)
     .option("--limits <list>", "the client's limits by policy, such as search/1m=5,search/1h=50")
     .option(
       "--factor <x>",

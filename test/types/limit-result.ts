@@ -12,6 +12,7 @@ const config = defineConfig({
       window: "1h",
       cost: { reserve: 1200 },
     },
+    { name: "renders", for: "programs", key: "custom:account", concurrent: 2 },
   ],
 });
 
@@ -30,6 +31,11 @@ export async function settles(env: Env, account: string, callTheModel: () => Pro
   const used = await callTheModel();
   if (reserved) await env.LIMITS.settle("tokens", { key: account, reserved, used });
   return new Response();
+}
+
+export async function releases(env: Env, account: string, render: () => Promise<void>) {
+  const { ok, slot } = await env.LIMITS.limit("renders", { key: account });
+  if (ok) await render().finally(() => slot?.release());
 }
 
 export function readsEveryField({
