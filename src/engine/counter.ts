@@ -64,6 +64,11 @@ export interface Demand extends Counter {
   readonly ceiling: number;
   /** The maximum count without reservations. Present if requests may reserve quota of later windows. */
   readonly capacity?: number;
+  /**
+   * Whether the request passes only when all the quota that it reserves is granted. Such counters of a group are only
+   * charged if this happens in windows that overlap. Requires `capacity`, and excludes `block`.
+   */
+  readonly waits?: boolean;
   /** Whether the store only checks that quota is left, and never charges the counter. */
   readonly checkOnly?: boolean;
   /**

@@ -116,9 +116,9 @@ export function decideGroup(
   read: ReadRow,
 ): { verdict: GroupVerdict; writes: Writes } {
   const states = counters.map((counter) => ({ counter, ...stateOf(counter, now, read) }));
-  const admitted = states.every(
-    ({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count),
-  );
+  const admitted =
+    states.every(({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count)) &&
+    (!waitsForSeveral(counters) || isGrantedTogether(states, now));
   const writes = new Map<string, Row | undefined>();
   const tallies = states.map(({ counter, count, window, resetMs, banMs, row }): Tally => {
     const charge = admitted ? chargeOf(counter, count) : 0;
@@ -146,6 +146,27 @@ export function decideGroup(
   return { verdict: { admitted, tallies }, writes };
 }
 
+/** Whether a request may wait for the quota of several counters. */
+function waitsForSeveral(counters: readonly Demand[]): boolean {
+  return counters.filter(({ waits }) => waits).length > 1;
+}
+
+/** Whether a request that waits for all the quota that it reserves passes in the windows of all of this quota. */
+function isGrantedTogether(
+  states: readonly (Tally & { readonly counter: Demand })[],
+  now: number,
+): boolean {
+  let begins = 0;
+  let ends = Number.POSITIVE_INFINITY;
+  for (const { counter, ...tally } of states) {
+    if (!counter.waits) continue;
+    const delayMs = quotaAfterMs(counter, tally, counter.capacity ?? counter.ceiling, now);
+    begins = Math.max(begins, delayMs);
+    ends = Math.min(ends, delayMs > 0 ? delayMs + counter.windowMs : tally.resetMs);
+  }
+  return begins < ends;
+}
+
 /** Returns how many of `times` equal requests are admitted if they are decided one after the other. */
 export function countFitting(
   counters: readonly Demand[],
@@ -153,7 +174,7 @@ export function countFitting(
   now: number,
   read: ReadRow,
 ): number {
-  let fitting = times;
+  let fitting = waitsForSeveral(counters) ? 1 : times;
   for (const counter of counters) {
     const { count, banMs } = stateOf(counter, now, read);
     const { cost, ceiling, checkOnly } = counter;

@@ -204,6 +204,7 @@ export function ruleCounterOf(
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   else if (options.waitsFrom !== undefined && waits(rule) && window.maxReserved > 0) {
     const reservable = share(window.maxReserved);
+    counter.waits = true;
     counter.ceiling += quotaUntil(
       options.waitsFrom + rule.waitMs,
       options.waitsFrom,

@@ -77,9 +77,8 @@ export function withoutCharge({ counters, answer }: Decided): Decided {
   return { counters, answer: { ...answer, admitted: false, tallies } };
 }
 
-/** Returns the denial of a request that may not wait. */
-export function withoutReservation(decided: Decided): Decided {
-  const { counters, answer } = withoutCharge(decided);
+/** Returns the denial of a request that may reserve nothing. So the limits that it exceeds without waiting deny it. */
+export function atCapacity({ counters, answer }: Decided): Decided {
   const own = counters.map((each) => ({
     ...each,
     counter: { ...each.counter, ceiling: each.capacity },

@@ -14,13 +14,13 @@ import { afterWait, type RuleCounter, waits } from "./counters.ts";
 import { exceeds } from "./decision.ts";
 import { type HeldGroup, type HeldSlots, unusedOf } from "./held-slots.ts";
 import {
+  atCapacity,
   begun,
   type Decided,
   delaysOf,
   refundsOf,
   staysInWindows,
   withoutCharge,
-  withoutReservation,
 } from "./reservations.ts";
 
 /** The maximum number of requests of an isolate that wait, and of those that wait for the same counter. */
@@ -260,6 +260,7 @@ export class WaitingRoom {
   async #takeTurn(first: Decided, request: WaitingRequest): Promise<Decided> {
     this.#wakeNext(first);
     const decided = await this.#awaitSlots(first, request);
+    if (!decided.answer.admitted && lackingOf(decided).length === 0) return atCapacity(decided);
     const delaysMs = delaysOf(decided);
     const delayMs = Math.max(0, ...delaysMs);
     if (delayMs === 0) return decided;
@@ -271,7 +272,7 @@ export class WaitingRoom {
     const isPossible = delayMs <= longestMs && staysInWindows(decided, delaysMs, delayMs);
     const place = isPossible ? this.#enter(request, key, this.#time() + delayMs) : undefined;
     const refunds = refundsOf(decided, delaysMs);
-    let last = withoutReservation(decided);
+    let last = atCapacity(withoutCharge(decided));
     try {
       if (!place) return last;
       const [refund] = refunds.reserved;

@@ -13,8 +13,8 @@
 --        - the counters to remove, each followed by 1 if its count is kept
 --        - the number of equal requests, which is 1 unless the entry has only one group; and the groups
 --        A list begins with its length. A counter is ten integers: limit, window in ms, offset in ms, cost,
---        ceiling, 1 if it rolls over or 2 if it counts slots, 1 if it is only checked, its block or the id of
---        its slot, ban in ms, 1 if it never bans. If bans
+--        ceiling, 1 if it rolls over, 2 if it counts slots or 3 if it rolls over and the request waits, 1 if it is
+--        only checked; its block, the id of its slot, or its capacity; ban in ms, 1 if it never bans. If bans
 --        become longer, the negative number of their lengths replaces the ban in ms. The ten integers are then
 --        followed by the lengths, and by the time after which strikes are forgotten, all in ms. A calendar
 --        counter has the window 0, the longest length of its windows as the offset, and five more integers:
@@ -86,7 +86,10 @@ local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
     ceiling = nextArg() }
   local kind = nextArg()
-  c.rollsOver, c.checkOnly, c.block = kind == 1, nextArg() == 1, nextArg()
+  c.rollsOver, c.checkOnly, c.block = kind == 1 or kind == 3, nextArg() == 1, nextArg()
+  if kind == 3 then
+    c.capacity, c.block = c.block, 0
+  end
   if kind == 2 then
     c.slot, c.block = digits(c.block), 0
   end
@@ -447,6 +450,31 @@ local function keepDebt(c)
   end
 end
 
+-- Whether a request may wait for the quota of several counters.
+local function waitsForSeveral(counters)
+  local count = 0
+  for _, c in ipairs(counters) do
+    count = count + (c.capacity and 1 or 0)
+  end
+  return count > 1
+end
+
+-- Whether a request that waits for all the quota that it reserves passes in the windows of all of this quota.
+local function isGrantedTogether(counters, size)
+  local begins, ends = 0, math.huge
+  for index, c in ipairs(counters) do
+    if c.capacity then
+      local delayMs, missing = 0, reply[size + 4 * index - 2] - c.capacity
+      if missing > 0 then
+        delayMs = c.resetMs + (math.ceil(missing / c.limit) - 1) * c.windowMs
+      end
+      begins = math.max(begins, delayMs)
+      ends = math.min(ends, delayMs > 0 and delayMs + c.windowMs or c.resetMs)
+    end
+  end
+  return begins < ends
+end
+
 -- Charges all counters of a group or none, and adds the verdict to `reply`. Counters that do not roll over are
 -- charged at once. If any counter denies the group, these charges are taken back. Bans and counters that roll over
 -- are written in the final steps: a debt first, because a charge replaces it.
@@ -477,6 +505,9 @@ local function decideGroup(counters, isTrial)
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
       math.min(MAX_COUNT, count), c.resetMs, banMs, amount
   end
+  if reply[verdictAt] == 1 and waitsForSeveral(counters) and not isGrantedTogether(counters, verdictAt - 1) then
+    reply[verdictAt] = 0
+  end
   if reply[verdictAt] == 0 then
     undo()
     for _, charge in ipairs(charges) do
@@ -504,6 +535,9 @@ end
 -- at most the number that fits into an unused counter. So no cost is above 2^53 - 1, and no counter is charged that a
 -- single request could not charge. A counter that is only checked keeps its cost.
 local function takeTimes(counters, times)
+  if waitsForSeveral(counters) then
+    times = 1
+  end
   for _, c in ipairs(counters) do
     if c.unit > 0 and not c.checkOnly then
       times = math.min(times, math.max(1, math.floor(c.ceiling / c.unit)))

@@ -34,11 +34,10 @@ export function argumentsOf(counter: MaybeDemand, now: number): number[] {
   const { limit, windowMs, offsetMs, cost = 0, ceiling = limit, block = 0 } = counter;
   const flag = (set = false) => Number(set);
   const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
-  const isSlot = counter.slot !== undefined;
   const kind = [
-    isSlot ? 2 : flag(counter.rollsOver),
+    counter.slot !== undefined ? 2 : counter.waits ? 3 : flag(counter.rollsOver),
     flag(counter.checkOnly),
-    counter.slot ?? block,
+    counter.slot ?? (counter.waits ? (counter.capacity ?? ceiling) : block),
   ];
   const ban = banArguments(counter, flag(counter.neverBans));
   const calendar = counter.calendar ? calendarArguments(counter, now) : [];
