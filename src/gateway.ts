@@ -88,7 +88,7 @@ export class Gateway {
       ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
       : async () => undefined;
     this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
-    if (config.quotaPath !== undefined) {
+    if (config.quotaPath !== undefined && bindings.mode !== "off") {
       this.#quotaPage = new QuotaPage(config.quotaPath, {
         config: this.#config,
         limiter,

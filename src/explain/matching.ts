@@ -59,8 +59,8 @@ export function matchRules(
     const without = (conditions: readonly ExplainedCondition[], why: string) => {
       return { rule, active, conditions, match: undefined, why };
     };
-    if (isRead) return without([QUOTA_PATH], "The request reads the client's own quotas.");
     if (!own) return without([OFF], "WEIR_MODE is off, so no rule applies.");
+    if (isRead) return without([QUOTA_PATH], "The request reads the client's own quotas.");
     if (own.for === "programs") return without([PROGRAMS], "It counts only calls of programs.");
     const conditions = (tested.get(own) ?? []).map((each) => shown.conditionOf(own, each));
     const match = matches.get(own);

@@ -1,4 +1,5 @@
 import { type Tally, windowAt, withCost } from "../engine/counter.ts";
+import { SLOT_RETRY_MS } from "../engine/slots.ts";
 import type { RuleCounter } from "./counters.ts";
 import { decisionOf, type Limited, type RuleVerdict, verdictsOf } from "./decision.ts";
 
@@ -51,7 +52,7 @@ export function certainTalliesOf(
   return enforcedCounters.map((ruleCounter) => {
     if (isBlockedCounter(ruleCounter)) return blockedTally(ruleCounter, now);
     if (!deniesCertainly(ruleCounter)) return undefined;
-    return { count: 0, resetMs: windowAt(now, ruleCounter.counter).endsAt - now, banMs: 0 };
+    return { count: 0, resetMs: resetMsOf(ruleCounter, now), banMs: 0 };
   });
 }
 
@@ -70,12 +71,18 @@ function isBlockedCounter({ appliedRule }: RuleCounter): boolean {
 
 /**
  * Returns the state of a blocked client's counter. The client should retry when the block or the window ends,
- * whichever is sooner.
+ * whichever is sooner. Slots have no window.
  */
-function blockedTally({ appliedRule, counter }: RuleCounter, now: number): Tally {
-  const { blockedUntil = now } = appliedRule;
-  const resetMs = windowAt(now, counter).endsAt - now;
-  return { count: 0, resetMs, banMs: Math.max(1, Math.min(resetMs, blockedUntil - now)) };
+function blockedTally(ruleCounter: RuleCounter, now: number): Tally {
+  const { blockedUntil = now } = ruleCounter.appliedRule;
+  const resetMs = resetMsOf(ruleCounter, now);
+  const banMs = blockedUntil - now;
+  const isSlot = ruleCounter.window.concurrent;
+  return { count: 0, resetMs, banMs: Math.max(1, isSlot ? banMs : Math.min(resetMs, banMs)) };
+}
+
+function resetMsOf({ window, counter }: RuleCounter, now: number): number {
+  return window.concurrent ? SLOT_RETRY_MS : windowAt(now, counter).endsAt - now;
 }
 
 /** Returns the counter with a cost of 0. With a cost, the time until a retry could be longer. */

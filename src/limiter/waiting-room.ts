@@ -326,6 +326,7 @@ export class WaitingRoom {
     until = Number.POSITIVE_INFINITY,
   ): Promise<Decided> {
     let decided = first;
+    let decidedAt = from;
     let place: Place | undefined;
     let retries = 0;
     let failures = 0;
@@ -349,7 +350,7 @@ export class WaitingRoom {
         const needsOnlySlot = decided.counters.length === 1;
         if (this.#store.awaitSlot) {
           const turn = await this.#awaitTurn(place, counter, endsAt, failures);
-          if (turn === "over") break;
+          if (turn === "over") return aged(decided, this.#time() - decidedAt);
           if (turn === "taken" && needsOnlySlot) {
             void this.#renew(request, counter, CLAIM_RENEWALS);
             return this.#admit(request, decided, counter);
@@ -375,6 +376,7 @@ export class WaitingRoom {
         const unused = offered ? unusedOf(offered) : [];
         const answer = await decide(counters, unused);
         decided = { counters, answer };
+        decidedAt = now;
         this.#wakeNext(decided);
         // Others may use the slots that were handed over in vain.
         for (const {
@@ -544,6 +546,16 @@ export class WaitingRoom {
     place.offer?.end(false);
     place.offer = undefined;
   }
+}
+
+/** Returns a decision without the windows that have ended since then. */
+function aged({ counters, answer }: Decided, passedMs: number): Decided {
+  const tallies = answer.tallies.map((tally, at) => {
+    if (!tally || counters[at]?.window.concurrent) return tally;
+    const resetMs = tally.resetMs - Math.max(0, passedMs);
+    return resetMs > 0 ? { ...tally, resetMs } : undefined;
+  });
+  return { counters, answer: { ...answer, tallies } };
 }
 
 /** Returns the offered slot if a request may keep it without a decision. */

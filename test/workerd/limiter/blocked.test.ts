@@ -100,6 +100,8 @@ describe("a blocked client", () => {
     }
     const month = setUp([{ ...API, window: "month" }], { blockedMs: 5000 });
     expect(await month.decide()).toMatchObject({ retryAfterMs: 5000 });
+    const slots = setUp([{ name: "api", concurrent: 2 }], { blockedMs: 600_000 });
+    expect(await slots.decide()).toMatchObject({ retryAfterMs: 600_000 });
   });
 
   it("has used nothing and has no ban after the block", async () => {

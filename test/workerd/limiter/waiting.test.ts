@@ -515,6 +515,24 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(decided).toHaveBeenCalledOnce();
   });
 
+  it("is told the state of the windows when its wait for an object ends", async () => {
+    const awaitSlot = (_counter: unknown, waitMs: number) =>
+      new Promise<boolean>((resolve) => setTimeout(resolve, waitMs, false));
+    const store = { ...createMemoryStore(), awaitSlot };
+    const limits = [
+      { limit: 9, window: "1s" },
+      { limit: 99, window: "1m" },
+    ] as const;
+    const { decide } = isolatesOf([{ ...SLOTS, limits }], store);
+    await Promise.all([decide(), decide()]);
+    const waiting = resultOf(decide());
+    await pass(2000);
+    expect((waiting.value as Limited).quotas).toMatchObject([
+      { policy: "rule0/1m", remaining: 97, resetMs: 58_000 },
+      { policy: "rule0/concurrent", remaining: 0, violated: true },
+    ]);
+  });
+
   it("asks at most five times, also for the slots of other isolates, and then gets 429", async () => {
     const { store, state } = countedStore();
     const { decide, newIsolate } = isolatesOf([SLOTS], store);
