@@ -212,7 +212,8 @@ export function createUpstashClient({
   token,
   timeoutMs,
 }: UpstashClientOptions): UpstashClient {
-  return new Redis({
+  let deadline: Deadline | undefined;
+  const redis = new Redis({
     url,
     token,
     // Turns off the client's defaults, such as five retries over 4.3 s, batches of calls from several requests,
@@ -223,18 +224,29 @@ export function createUpstashClient({
     readYourWrites: false,
     responseEncoding: false,
     automaticDeserialization: false,
-    signal: () => abortAfter(2 * timeoutMs),
+    // Aborts a call that hangs, after the deadline of the decision. This frees the call's connection.
+    signal: () => {
+      const controller = new AbortController();
+      const abort = () => controller.abort(new DOMException("no answer", "TimeoutError"));
+      deadline = new Deadline(2 * timeoutMs, abort);
+      return controller.signal;
+    },
   });
-}
-
-/**
- * Returns a signal that aborts a call that hangs, after the deadline of the decision. This frees the call's
- * connection.
- */
-function abortAfter(ms: number): AbortSignal {
-  const controller = new AbortController();
-  new Deadline(ms, () => controller.abort(new DOMException("no answer", "TimeoutError")));
-  return controller.signal;
+  /** @param begin begins a call, and so asks for its signal before it returns */
+  const inTime = async <Result>(begin: () => Promise<Result>): Promise<Result> => {
+    deadline = undefined;
+    const call = begin();
+    const own = deadline as Deadline | undefined;
+    try {
+      return await call;
+    } finally {
+      own?.clear();
+    }
+  };
+  return {
+    eval: (...args) => inTime(() => redis.eval(...args)),
+    evalsha: (...args) => inTime(() => redis.evalsha(...args)),
+  };
 }
 
 /**

@@ -79,6 +79,15 @@ describe("the Upstash store", () => {
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
+  it("leaves no timer behind", async () => {
+    vi.useFakeTimers();
+    const store = createUpstashStore({ url, token, clock: "redis", timeoutMs: 10_000 });
+    expect((await verdictOf(store.decide([[login]]))).groups).toMatchObject([{ admitted: true }]);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+
   it("aborts a call that hangs, and does not repeat it", async () => {
     const fetch = vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
       const { signal } = init as { signal: AbortSignal };
