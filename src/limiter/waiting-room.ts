@@ -379,11 +379,10 @@ export class WaitingRoom {
         decidedAt = now;
         this.#wakeNext(decided);
         // Others may use the slots that were handed over in vain.
-        for (const {
-          counter: { key },
-        } of unused) {
-          const at = counters.findIndex((each) => each.counter.key === key);
-          if (at === -1 || !answer.admitted) this.#wake(key, answer.tallies[at]?.count ?? -1);
+        for (const { counter: returned } of unused) {
+          const at = counters.findIndex((each) => each.counter.key === returned.key);
+          if (at !== -1 && answer.admitted) continue;
+          this.#wake(returned.key, answer.tallies[at]?.count ?? -1);
         }
         if (answer.admitted) break;
         if (this.#store.awaitSlot) request.slots.giveUp(this.#store, counter);
