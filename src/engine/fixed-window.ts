@@ -118,7 +118,7 @@ export function decideGroup(
   const states = counters.map((counter) => ({ counter, ...stateOf(counter, now, read) }));
   const admitted =
     states.every(({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count)) &&
-    (!waitsForSeveral(counters) || isGrantedTogether(states, now));
+    isGrantedTogether(states, now);
   const writes = new Map<string, Row | undefined>();
   const tallies = states.map(({ counter, count, window, resetMs, banMs, row }): Tally => {
     const charge = admitted ? chargeOf(counter, count) : 0;
@@ -146,11 +146,6 @@ export function decideGroup(
   return { verdict: { admitted, tallies }, writes };
 }
 
-/** Whether a request may wait for the quota of several counters. */
-function waitsForSeveral(counters: readonly Demand[]): boolean {
-  return counters.filter(({ waits }) => waits).length > 1;
-}
-
 /** Whether a request that waits for all the quota that it reserves passes in the windows of all of this quota. */
 function isGrantedTogether(
   states: readonly (Tally & { readonly counter: Demand })[],
@@ -174,7 +169,7 @@ export function countFitting(
   now: number,
   read: ReadRow,
 ): number {
-  let fitting = waitsForSeveral(counters) ? 1 : times;
+  let fitting = times;
   for (const counter of counters) {
     const { count, banMs } = stateOf(counter, now, read);
     const { cost, ceiling, checkOnly } = counter;

@@ -250,6 +250,7 @@ class PassThrough {
       } else {
         controller.close();
         for (const copy of this.#copies) copy.end();
+        this.#onStart();
         this.#onEnd(true);
       }
       this.#onStart();

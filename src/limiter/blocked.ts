@@ -71,14 +71,15 @@ function isBlockedCounter({ appliedRule }: RuleCounter): boolean {
 
 /**
  * Returns the state of a blocked client's counter. The client should retry when the block or the window ends,
- * whichever is sooner. Slots have no window.
+ * whichever is sooner. Slots alone have no window.
  */
 function blockedTally(ruleCounter: RuleCounter, now: number): Tally {
   const { blockedUntil = now } = ruleCounter.appliedRule;
   const resetMs = resetMsOf(ruleCounter, now);
   const banMs = blockedUntil - now;
-  const isSlot = ruleCounter.window.concurrent;
-  return { count: 0, resetMs, banMs: Math.max(1, isSlot ? banMs : Math.min(resetMs, banMs)) };
+  const { length } = ruleCounter.appliedRule.windows;
+  const hasWindow = !ruleCounter.window.concurrent || length > 1;
+  return { count: 0, resetMs, banMs: Math.max(1, hasWindow ? Math.min(resetMs, banMs) : banMs) };
 }
 
 function resetMsOf({ window, counter }: RuleCounter, now: number): number {

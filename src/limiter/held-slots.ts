@@ -65,13 +65,14 @@ export class HeldSlots {
   add(store: Store, group: Group, answered: Promise<Answer>, takenAt = this.#options.time()): void {
     const counters = group.filter(({ slot = 0 }) => slot > 0);
     if (counters.length === 0) return;
+    const perhaps = async (): Promise<Outcome> => {
+      await new Promise((resolve) => setTimeout(resolve, this.#options.lateMs));
+      return "perhaps";
+    };
     const outcome = answered.then(
-      ({ admitted }): Outcome => (admitted ? "taken" : "none"),
-      async (error): Promise<Outcome> => {
-        if (error instanceof StoreError && NEVER_TAKEN.includes(error.failure)) return "none";
-        await new Promise((resolve) => setTimeout(resolve, this.#options.lateMs));
-        return "perhaps";
-      },
+      ({ admitted, mayHold }) => (admitted ? "taken" : mayHold ? perhaps() : "none"),
+      (error) =>
+        error instanceof StoreError && NEVER_TAKEN.includes(error.failure) ? "none" : perhaps(),
     );
     const held = { store, counters, takenAt, outcome };
     if (this.#isReleased) {

@@ -41,7 +41,7 @@ import {
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
 import { refundsOf } from "./reservations.ts";
-import { lackingSlotOf, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
+import { lacksOnlySlots, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -294,7 +294,7 @@ export class Limiter {
     const denial = certainDenialOf(enforced, this.#time());
     if (denial) return denial;
     const answer = this.#store.denialOf?.(countersOf(enforced), this.#now());
-    if (!answer || lackingSlotOf({ counters: enforced, answer })) return undefined;
+    if (!answer || lacksOnlySlots({ counters: enforced, answer })) return undefined;
     const decision = decisionOf(answer, enforced);
     return decision?.outcome === "limited" ? decision : undefined;
   }
@@ -366,6 +366,7 @@ export class Limiter {
       signal,
       slots,
       hasWaited: false,
+      sleptMs: 0,
       decide: (counters, unused) =>
         this.#decideInStore([countersOf(counters)], slots, unused)[0] as Promise<Answer>,
       adjust: async (counters) => {

@@ -38,19 +38,16 @@ function isReserving({ counter, capacity }: RuleCounter): boolean {
 }
 
 /**
- * Whether a request that passes after `delayMs` does so in the windows of all the quota that it has reserved. A request
- * that waits for one counter may miss the window of another one.
+ * Returns the time in milliseconds until the first window ends whose quota the request has reserved or charged. A
+ * request that waits for one counter may miss the window of another one.
  */
-export function staysInWindows(
-  { counters, answer }: Decided,
-  delaysMs: readonly number[],
-  delayMs: number,
-): boolean {
-  return counters.every(({ counter, window }, at) => {
+export function windowsEndMs({ counters, answer }: Decided, delaysMs: readonly number[]): number {
+  const ends = counters.map(({ counter, window }, at) => {
+    if (window.maxReserved === 0) return Number.POSITIVE_INFINITY;
     const ownMs = delaysMs[at] ?? 0;
-    const lastsMs = ownMs > 0 ? ownMs + counter.windowMs : (answer.tallies[at]?.resetMs ?? 0);
-    return window.maxReserved === 0 || delayMs < lastsMs;
+    return ownMs > 0 ? ownMs + counter.windowMs : (answer.tallies[at]?.resetMs ?? 0);
   });
+  return Math.min(...ends);
 }
 
 /** Returns a decision whose reserved quota belongs to windows that have begun, so that it can be settled there. */

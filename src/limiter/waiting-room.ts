@@ -19,7 +19,7 @@ import {
   type Decided,
   delaysOf,
   refundsOf,
-  staysInWindows,
+  windowsEndMs,
   withoutCharge,
 } from "./reservations.ts";
 
@@ -65,6 +65,8 @@ export interface WaitingRequest {
   readonly slots: HeldSlots;
   /** Whether the request has waited. */
   hasWaited: boolean;
+  /** How long the request has slept, in milliseconds. */
+  sleptMs: number;
   /** The duration of the wait, when it has ended. */
   waitedMs?: number;
   /** Decides counters. @param unused slots to return before */
@@ -97,6 +99,8 @@ class Place {
   /** The keys of all counters whose slots the request lacks. */
   lacks: readonly string[] = [];
   endsAt: number;
+  /** The request's `sleptMs` at the end of the wait. Unlike `endsAt`, it holds also if the clock steps back. */
+  maxSleptMs: number;
   /** Whether no other request of the isolate waited for the counter when this one began to wait. */
   readonly isFirst: boolean;
   offer: Offer | undefined;
@@ -107,33 +111,34 @@ class Place {
   /** Undefined if the request waits for a slot, or has reserved quota of several counters. */
   reservation: Reservation | undefined;
   readonly #time: () => number;
-  #sleptMs = 0;
 
   constructor(
     request: WaitingRequest,
     key: string,
     endsAt: number,
+    maxSleptMs: number,
     isFirst: boolean,
     time: () => number,
   ) {
     this.request = request;
     this.key = key;
     this.endsAt = endsAt;
+    this.maxSleptMs = maxSleptMs;
     this.isFirst = isFirst;
     this.#time = time;
   }
 
   /**
-   * Waits for some time; until the client hangs up, another request wakes this one, or `until` resolves. All waits
-   * together are no longer than the wait of the rule, even if the clock steps back.
+   * Waits for some time, until the client hangs up, another request wakes this one, or `until` resolves.
    *
    * @returns whether another request has woken this one
    */
   async sleep(ms: number, until?: Promise<unknown>): Promise<boolean> {
-    const { signal } = this.request;
+    const { request } = this;
+    const { signal } = request;
     if (signal.aborted) return false;
-    this.request.hasWaited = true;
-    const sleepMs = Math.min(ms, this.endsAt - this.request.waitsFrom - this.#sleptMs);
+    request.hasWaited = true;
+    const sleepMs = Math.max(0, Math.min(ms, this.maxSleptMs - request.sleptMs));
     const startedAt = this.#time();
     let end = () => {};
     let timer!: ReturnType<typeof setTimeout>;
@@ -158,7 +163,7 @@ class Place {
     clearTimeout(timer);
     signal.removeEventListener("abort", end);
     const passedMs = isOver ? Math.floor(sleepMs) : this.#time() - startedAt;
-    this.#sleptMs += Math.min(sleepMs, Math.max(0, passedMs));
+    request.sleptMs += Math.min(sleepMs, Math.max(0, passedMs));
     return isWoken;
   }
 
@@ -269,8 +274,13 @@ export class WaitingRoom {
     const reserved = decided.counters.filter((_, at) => (delaysMs[at] ?? 0) > 0);
     const key = reserved[0]?.counter.key ?? "";
     const longestMs = Math.max(...reserved.map(({ rule }) => rule.waitMs)) + CLOCK_GRACE_MS;
-    const isPossible = delayMs <= longestMs && staysInWindows(decided, delaysMs, delayMs);
-    const place = isPossible ? this.#enter(request, key, this.#time() + delayMs) : undefined;
+    // The last call for a slot takes time too.
+    const restMs = 0.9 * (windowsEndMs(decided, delaysMs) - delayMs);
+    const isPossible = delayMs <= longestMs && restMs > 0;
+    const endsAt = this.#time() + delayMs;
+    const place = isPossible
+      ? this.#enter(request, key, endsAt, request.sleptMs + delayMs)
+      : undefined;
     const refunds = refundsOf(decided, delaysMs);
     let last = atCapacity(withoutCharge(decided));
     try {
@@ -285,11 +295,13 @@ export class WaitingRoom {
       const { reservation } = place;
       if (reservation) refunds.reserved = [reservation.refund];
       if (!isTurn) return last;
-      const { beginsAt } = reservation ?? { beginsAt: place.endsAt };
-      // The last call for a slot takes time too.
-      const lengthMs = 0.9 * Math.min(...reserved.map(({ counter }) => counter.windowMs));
       const passing = begun(decided, delaysMs, reservation?.window);
-      last = await this.#retakeSlots(passing, request, beginsAt + lengthMs);
+      const ownEnd = reservation && reservation.beginsAt + 0.9 * reservation.refund.windowMs;
+      last = await this.#retakeSlots(
+        passing,
+        request,
+        Math.min(endsAt + restMs, ownEnd ?? endsAt + restMs),
+      );
       return last;
     } finally {
       // A client that has hung up gives back only its place. Otherwise it could send any number of requests that no
@@ -332,13 +344,13 @@ export class WaitingRoom {
     let failures = 0;
     try {
       while (retries < MAX_RETRIES && !request.signal.aborted) {
-        const lacking = lackingSlotOf(decided);
+        const [lacking] = lacksOnlySlots(decided) ? lackingOf(decided) : [];
         if (!lacking) break;
         const { counter, rule } = lacking;
         const endsAt = Math.min(until, request.waitsFrom + rule.waitMs);
         if (this.#time() >= endsAt) break;
         if (!place) {
-          place = this.#enter(request, counter.key, endsAt);
+          place = this.#enter(request, counter.key, endsAt, rule.waitMs);
           if (!place) break;
           // A slot may have been given back since the decision began.
           place.hasMissed = (this.#returnedAt.get(counter.key) ?? 0) >= from;
@@ -347,6 +359,7 @@ export class WaitingRoom {
         place.key = counter.key;
         place.limit = counter.limit;
         place.endsAt = endsAt;
+        place.maxSleptMs = rule.waitMs;
         const needsOnlySlot = decided.counters.length === 1;
         if (this.#store.awaitSlot) {
           const turn = await this.#awaitTurn(place, counter, endsAt, failures);
@@ -368,7 +381,8 @@ export class WaitingRoom {
             ? decided.counters.map((each) => afterWait(each, request.waitsFrom, now))
             : decided.counters;
         const offered = place.accept()?.held;
-        const kept = offered && needsOnlySlot && slotToKeep(offered, counter, now);
+        // The requests of other tiers may hold more slots than this one may have.
+        const kept = needsOnlySlot && !rule.tiers && offered && slotToKeep(offered, counter, now);
         if (kept) {
           void this.#renew(request, kept);
           return this.#admit(request, decided, kept, offered.takenAt);
@@ -425,13 +439,20 @@ export class WaitingRoom {
     counter: Demand,
     endsAt: number,
     failures: number,
-  ): Promise<"taken" | "failed" | "over"> {
+  ): Promise<"taken" | "late" | "failed" | "over"> {
     const { signal, slots } = place.request;
-    const leftMs = endsAt - this.#time();
-    let turn: "taken" | "denied" | "failed" | undefined;
+    const calledAt = this.#time();
+    const leftMs = endsAt - calledAt;
+    let turn: "taken" | "late" | "denied" | "failed" | undefined;
     const called = this.#store.awaitSlot?.(counter, leftMs, this.#claimMs).then(
-      (isTaken) => (turn = isTaken ? "taken" : "denied"),
-      () => (turn = "failed"),
+      (waitedMs) => {
+        if (waitedMs === undefined) turn = "denied";
+        // After a late answer, another request may have the slot.
+        else turn = this.#time() - calledAt - waitedMs < this.#claimMs / 2 ? "taken" : "late";
+      },
+      () => {
+        turn = "failed";
+      },
     );
     await place.sleep(leftMs, called);
     // The object may have been replaced by a deploy. The requests that waited there must not all return at once.
@@ -439,7 +460,7 @@ export class WaitingRoom {
       const pauseMs = MAX_PAUSE_MS * 2 ** failures * Math.random();
       await place.sleep(Math.min(pauseMs, endsAt - this.#time()));
     }
-    if (!signal.aborted && (turn === "taken" || turn === "failed")) return turn;
+    if (!signal.aborted && turn && turn !== "denied") return turn;
     if (turn !== "denied") slots.giveUp(this.#store, counter);
     return "over";
   }
@@ -523,10 +544,15 @@ export class WaitingRoom {
   }
 
   /** @returns undefined if too many requests wait */
-  #enter(request: WaitingRequest, key: string, endsAt: number): Place | undefined {
+  #enter(
+    request: WaitingRequest,
+    key: string,
+    endsAt: number,
+    maxSleptMs: number,
+  ): Place | undefined {
     const others = this.#placesFor(key).length;
     if (this.isFull || others >= MAX_WAITING_FOR_ONE) return undefined;
-    const place = new Place(request, key, endsAt, others === 0, this.#time);
+    const place = new Place(request, key, endsAt, maxSleptMs, others === 0, this.#time);
     this.#places.add(place);
     return place;
   }
@@ -576,10 +602,9 @@ function withNewSlot(ruleCounter: RuleCounter): RuleCounter {
     : ruleCounter;
 }
 
-/** Returns the first slot for which a denied request may wait; undefined if it lacks anything else too. */
-export function lackingSlotOf(decided: Decided): RuleCounter | undefined {
-  const lacking = lackingOf(decided);
-  return lacking.every((each) => isSlot(each) && waits(each.rule)) ? lacking[0] : undefined;
+/** Whether a request lacks at most slots for which it may wait. */
+export function lacksOnlySlots(decided: Decided): boolean {
+  return lackingOf(decided).every((each) => isSlot(each) && waits(each.rule));
 }
 
 /** Returns the counters that deny a request. */

@@ -341,6 +341,8 @@ function mergeKeyOf(entry: Entry): string | undefined {
   const [group] = entry.groups;
   if (!group || sizeOf(entry) > group.length || entry.hold !== undefined) return;
   if (group.some(({ block, slot, cost }) => (block ?? slot) !== undefined || cost < 0)) return;
+  // Whether the windows of later requests overlap depends on the requests before.
+  if (group.filter(({ waits }) => waits).length > 1) return;
   return group.map(({ key, cost }) => `${key} ${cost}`).join(" ");
 }
 

@@ -62,6 +62,8 @@ export interface Answer extends Omit<GroupVerdict, "tallies"> {
   readonly tallies: readonly (Tally | undefined)[];
   /** Whether the group was decided from memory, without a call over a network. */
   readonly fromMemory?: boolean;
+  /** Whether slots of the denied group may still be taken, because a call has failed or is late. */
+  readonly mayHold?: boolean;
 }
 
 /**
@@ -110,10 +112,15 @@ export interface Store {
    *
    * @param counter a counter of slots
    * @param waitMs the longest wait, in milliseconds
-   * @returns false if the time has passed, the slot was given back, or too many calls wait
+   * @returns how long the call has waited, by the store's clock, in milliseconds; undefined if the time has passed, the
+   * slot was given back, or too many calls wait
    * @throws if the call failed. The slot may have been taken
    */
-  readonly awaitSlot?: (counter: Demand, waitMs: number, claimMs: number) => Promise<boolean>;
+  readonly awaitSlot?: (
+    counter: Demand,
+    waitMs: number,
+    claimMs: number,
+  ) => Promise<number | undefined>;
 
   /**
    * Adds each counter's cost to its count, even if no quota is left, because a response's actual cost may exceed

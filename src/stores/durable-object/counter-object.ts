@@ -320,9 +320,11 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /** Waits for a slot: see `Store.awaitSlot`. */
-  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<boolean> {
-    if (!countsSlots(counter) || this.#holds.isReleasedEarly(slotId(counter))) return false;
-    return this.#line.join(counter, waitMs, claimMs);
+  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<number | undefined> {
+    if (!countsSlots(counter) || this.#holds.isReleasedEarly(slotId(counter))) return undefined;
+    const joinedAt = Date.now();
+    const isTaken = await this.#line.join(counter, waitMs, claimMs);
+    return isTaken ? Date.now() - joinedAt : undefined;
   }
 
   /** Returns unused quota to the counters whose window has not ended. */

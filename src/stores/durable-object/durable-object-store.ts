@@ -101,8 +101,9 @@ class ObjectStore implements Store {
   }
 
   /** The caller bounds the wait. The breaker does not count this call, because it has no deadline. */
-  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<boolean> {
-    return (await this.#objectOf(counter.identity).awaitSlot(counter, waitMs, claimMs)) === true;
+  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<number | undefined> {
+    const waitedMs = await this.#objectOf(counter.identity).awaitSlot(counter, waitMs, claimMs);
+    return typeof waitedMs === "number" ? waitedMs : undefined;
   }
 
   async adjust(

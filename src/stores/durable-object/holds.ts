@@ -238,10 +238,13 @@ export class OpenHolds {
   takeRefunds(hold: Hold, read: ReadRow): Adjustment[] {
     const all = refundsOf(hold, read);
     const refunds = all.filter(isRefund);
+    /** The window of each counter's last charge. Later windows may have repaid the charges of earlier ones. */
+    const windows = new Map(refunds.map(({ key }) => [key, read(key)?.window ?? 0]));
     for (const each of this.#postponed.keys()) {
-      if (!refunds.some(({ key }) => key === each.key)) continue;
+      const window = windows.get(each.key);
+      if (window === undefined) continue;
       this.#postponed.delete(each);
-      refunds.push(each);
+      if (window <= each.chargedIn) refunds.push(each);
     }
     return [...all.filter((each) => !isRefund(each)), ...refunds.sort(byPlace)];
   }
@@ -259,6 +262,8 @@ export class OpenHolds {
   /** Ends the holds of counters that are reset. The reset has removed their charges already. */
   drop(counters: readonly Counter[], now: number): void {
     const keys = counters.map((counter) => storedKey(counter, now));
+    for (const each of this.#postponed.keys())
+      if (keys.includes(each.key)) this.#postponed.delete(each);
     for (const [id, hold] of [...this.#open, ...this.#final]) {
       if (keys.some((key) => hold.quotas.has(key))) this.#remove(id, hold, false);
     }

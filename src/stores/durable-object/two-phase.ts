@@ -72,12 +72,17 @@ export class DecisionCalls {
    * Ends the hold of a part, and never rejects. If the call fails, it is repeated once. This is
    * safe, because ending a hold a second time does nothing. If the second call fails too, the
    * charge stays, so no limit is exceeded.
+   *
+   * @returns whether the hold has ended
    */
-  async endHold({ identity }: ObjectPart, keep: boolean): Promise<void> {
+  async endHold({ identity }: ObjectPart, keep: boolean): Promise<boolean> {
     const call = async () => this.#objectOf(identity).endHold(this.#holdId, keep);
-    await call()
+    return call()
       .catch(call)
-      .catch(() => {});
+      .then(
+        () => true,
+        () => false,
+      );
   }
 }
 
@@ -191,8 +196,11 @@ async function endDenied(
   const held = verdicts.filter(({ verdict }) => verdict.hold !== undefined);
   const notAsked = parts.filter((part) => !verdicts.some((asked) => asked.part === part));
   const banVerdicts: PartVerdict[] = [];
+  let released = 0;
   const pendingCalls = Promise.allSettled([
-    ...held.map(({ part }) => calls.endHold(part, false)),
+    ...held.map(async ({ part }) => {
+      if (await calls.endHold(part, false)) released += 1;
+    }),
     ...notAsked.filter(mayStartBan).map(async (part) => {
       banVerdicts.push({ part, verdict: await calls.checkNow(part) });
     }),
@@ -200,7 +208,8 @@ async function endDenied(
   const timeout = startTimer(deadline.maxWaitMs);
   await Promise.race([pendingCalls, timeout.promise]);
   timeout.clear();
-  decision.resolve(mergeVerdicts(parts, [...verdicts, ...banVerdicts], false));
+  const answer = mergeVerdicts(parts, [...verdicts, ...banVerdicts], false);
+  decision.resolve(released < held.length ? { ...answer, mayHold: true } : answer);
   await pendingCalls;
 }
 
@@ -263,11 +272,15 @@ function mergeVerdicts(
   return { admitted, tallies, now };
 }
 
-/** Adds the number of the window that an object has charged, if its clock shows another window. */
+/**
+ * Returns a tally by the time of the group. Adds the number of the window that an object has charged, if its clock
+ * shows another window.
+ */
 function withWindow(tally: Tally, counter: Demand, decidedAt: number, groupNow: number): Tally {
   if (decidedAt === groupNow || tally.chargedIn !== undefined) return tally;
   const { index: chargedIn } = windowAt(decidedAt, counter);
-  return chargedIn === windowAt(groupNow, counter).index ? tally : { ...tally, chargedIn };
+  const moved = { ...tally, resetMs: Math.max(1, tally.resetMs + decidedAt - groupNow) };
+  return chargedIn === windowAt(groupNow, counter).index ? moved : { ...moved, chargedIn };
 }
 
 function timeoutError(wasBusy: boolean): StoreError {

@@ -450,15 +450,6 @@ local function keepDebt(c)
   end
 end
 
--- Whether a request may wait for the quota of several counters.
-local function waitsForSeveral(counters)
-  local count = 0
-  for _, c in ipairs(counters) do
-    count = count + (c.capacity and 1 or 0)
-  end
-  return count > 1
-end
-
 -- Whether a request that waits for all the quota that it reserves passes in the windows of all of this quota.
 local function isGrantedTogether(counters, size)
   local begins, ends = 0, math.huge
@@ -505,7 +496,7 @@ local function decideGroup(counters, isTrial)
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
       math.min(MAX_COUNT, count), c.resetMs, banMs, amount
   end
-  if reply[verdictAt] == 1 and waitsForSeveral(counters) and not isGrantedTogether(counters, verdictAt - 1) then
+  if reply[verdictAt] == 1 and not isGrantedTogether(counters, verdictAt - 1) then
     reply[verdictAt] = 0
   end
   if reply[verdictAt] == 0 then
@@ -535,9 +526,6 @@ end
 -- at most the number that fits into an unused counter. So no cost is above 2^53 - 1, and no counter is charged that a
 -- single request could not charge. A counter that is only checked keeps its cost.
 local function takeTimes(counters, times)
-  if waitsForSeveral(counters) then
-    times = 1
-  end
   for _, c in ipairs(counters) do
     if c.unit > 0 and not c.checkOnly then
       times = math.min(times, math.max(1, math.floor(c.ceiling / c.unit)))

@@ -102,6 +102,8 @@ describe("a blocked client", () => {
     expect(await month.decide()).toMatchObject({ retryAfterMs: 5000 });
     const slots = setUp([{ name: "api", concurrent: 2 }], { blockedMs: 600_000 });
     expect(await slots.decide()).toMatchObject({ retryAfterMs: 600_000 });
+    const both = setUp([{ ...API, concurrent: 2 }]);
+    expect(await both.decide()).toMatchObject({ retryAfterMs: HOUR_ENDS_IN });
   });
 
   it("has used nothing and has no ban after the block", async () => {

@@ -202,6 +202,20 @@ describe("the slots of a request", () => {
     }
   });
 
+  it("are returned after a denial too if an object may still hold them", async () => {
+    const memory = createMemoryStore();
+    const adjust = vi.fn<Store["adjust"]>(memory.adjust);
+    const decide: Store["decide"] = (groups) =>
+      groups.map(async (group) => {
+        const tallies = group.map(() => ({ count: 2, resetMs: 1000, banMs: 0 }));
+        return { admitted: false, tallies, now: Date.now(), mayHold: true };
+      });
+    const { decide: send } = limiterWith({ ...memory, decide, adjust });
+    expect((await send()).outcome).toBe("limited");
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(adjust.mock.calls.map(([, , unused]) => unused?.length)).toEqual([1]);
+  });
+
   it("are not remembered after a call that was never made", async () => {
     const failing: Store = {
       ...createMemoryStore(),

@@ -323,6 +323,28 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     expect(await left()).toEqual([1, 1]);
   });
 
+  it("waits for a slot afterwards, until the first window of its quota ends", async () => {
+    const store = createMemoryStore();
+    const rules = [
+      { limit: 2, window: "2s", maxReserved: 2, wait: "4s" },
+      { limit: 1, window: "5s", maxReserved: 2, wait: "6s" },
+      { concurrent: 1, wait: "6s" },
+    ] as const;
+    const { decide } = isolatesOf(rules, store);
+    await pass(4000);
+    ((await decide()) as Allowed).slots?.release();
+    await pass(100);
+    const waiting = resultOf(decide());
+    await pass(100);
+    const other = isolatesOf([{ name: "rule2", concurrent: 1 }], store);
+    expect((await other.decide()).outcome).toBe("allowed");
+    // Its quota is of the windows from 4 to 6 s and from 5 to 10 s.
+    await pass(1699);
+    expect(outcomes([waiting])).toEqual(["waits"]);
+    await pass(1);
+    expect(outcomes([waiting])).toEqual(["limited"]);
+  });
+
   it("waits for a slot afterwards, until the window of its quota ends", async () => {
     const { decide, left } = isolatesOf([
       { ...QUEUE, wait: "9s" },
@@ -361,6 +383,28 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     expect(waiting.value).toMatchObject({ outcome: "limited", retryAfterMs: 1000, waitedMs: 1000 });
     await pass(0);
     expect(await left()).toEqual([2, 0, 7]);
+  });
+});
+
+describe("a request that may wait for the quota of several limits", () => {
+  const limits = [
+    { limit: 1, window: "1s", maxReserved: 4 },
+    { limit: 1, window: "4s", maxReserved: 4 },
+  ] as const;
+
+  it("is denied without a charge if they grant it in different windows, also beside a shadow rule", async () => {
+    for (const others of [[], [{ mode: "shadow", limit: 9, window: "1m" }] as const]) {
+      const { decide, left } = isolatesOf([{ limits, wait: "9s" }, ...others]);
+      await decide();
+      expect(await decide()).toMatchObject({
+        outcome: "limited",
+        retryAfterMs: 4000,
+        quotas: [{ violated: true }, { violated: true }],
+      });
+      expect((await left()).slice(0, 2)).toEqual([0, 0]);
+      await pass(4000);
+      expect((await left()).slice(0, 2)).toEqual([1, 1]);
+    }
   });
 });
 
@@ -494,7 +538,7 @@ describe("a request without a free slot under a rule with wait", () => {
     const renewals: number[] = [];
     const store: Store = {
       ...memory,
-      awaitSlot: () => new Promise((resolve) => setTimeout(resolve, 500, true)),
+      awaitSlot: () => new Promise((resolve) => setTimeout(resolve, 500, 500)),
       adjust: (counters, ...rest) => {
         if (counters.length > 0) renewals.push(Date.now() - NOW);
         const isAway = renewals.length < 3;
@@ -515,9 +559,20 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(decided).toHaveBeenCalledOnce();
   });
 
+  it("is decided again if the answer of an object was late, because another request may have the slot", async () => {
+    const memory = createMemoryStore();
+    // The object has taken the slot at once.
+    const awaitSlot = () => new Promise<number>((resolve) => setTimeout(resolve, 1500, 0));
+    const { decide } = isolatesOf([SLOTS], { ...memory, awaitSlot });
+    await Promise.all([decide(), decide()]);
+    const waiting = resultOf(decide());
+    await pass(1600);
+    expect(outcomes([waiting])).toEqual(["waits"]);
+  });
+
   it("is told the state of the windows when its wait for an object ends", async () => {
     const awaitSlot = (_counter: unknown, waitMs: number) =>
-      new Promise<boolean>((resolve) => setTimeout(resolve, waitMs, false));
+      new Promise<undefined>((resolve) => setTimeout(resolve, waitMs));
     const store = { ...createMemoryStore(), awaitSlot };
     const limits = [
       { limit: 9, window: "1s" },
@@ -580,6 +635,29 @@ describe("a request without a free slot under a rule with wait", () => {
     release(held[0] as never);
     await pass(40);
     expect(outcomes([waiting])).toEqual(["allowed"]);
+  });
+
+  it("takes no slot of a tier above its own tier's limit", async () => {
+    const limits = { small: { concurrent: 1 }, large: { concurrent: 3 } };
+    const tiers = { by: "header:x-plan", limits } as const;
+    const config = defineConfig({ rules: [{ name: "model", ...SLOTS, tiers }] });
+    const [rule] = config.rules as [(typeof config.rules)[number]];
+    const limiter = new Limiter(config, createMemoryStore(), { background: (task) => void task });
+    const decide = (tier: string) => {
+      const windows = rule.tiers?.windows.get(tier) ?? rule.windows;
+      const { signal } = new AbortController();
+      return resultOf(limiter.decide([{ rule, windows, identity: "client" }], { signal }));
+    };
+    const held = [decide("small"), decide("large"), decide("large")];
+    await pass(0);
+    const waiting = [decide("small"), decide("other")];
+    await pass(0);
+    release(held[0] as never);
+    await pass(0);
+    expect(outcomes([...held, ...waiting])).toEqual([
+      ...["allowed", "allowed", "allowed"],
+      ...["waits", "waits"],
+    ]);
   });
 
   it("leaves slots that were handed over in vain to the next one", async () => {

@@ -67,7 +67,7 @@ describe("a hold that lasts longer than its window", () => {
 
 describe("holds of reserved quota", () => {
   it("give their quota back in any order of their releases, except below a hold that is kept", () =>
-    inObject(async ({ object, hold, usedOf }) => {
+    inObject(async ({ object, hold, decide, usedOf }) => {
       const fields = { limit: 2, windowMs: 60_000, capacity: 2, ceiling: 12, rollsOver: true };
       const quota = counter(fields);
       const ids: string[] = [];
@@ -87,6 +87,11 @@ describe("holds of reserved quota", () => {
       }
       // The hold at place 5 has reserved after those at 4, 1 and 0.
       expect(used).toEqual([9, 8, 8, 8, 6, 6, 6]);
+      object.reset([quota], undefined);
+      await decide(quota);
+      const { hold: last } = await hold(quota);
+      await object.endHold(last as string, false);
+      expect(await usedOf(quota)).toBe(1);
     }));
 });
 

@@ -36,7 +36,7 @@ function callsOf(object: CounterObject) {
   const join = (id: number, waitMs = 5000, ceiling = 2) =>
     object
       .awaitSlot({ ...slot(id), ceiling }, waitMs, CLAIM_MS)
-      .then((isTaken) => ended.push(isTaken ? id : -id));
+      .then((waitedMs) => ended.push(waitedMs === undefined ? -id : id));
   const take = async (id: number) => {
     const [verdict] = await object.decide([[slot(id)]], undefined, 0);
     return verdict?.admitted;

@@ -242,3 +242,31 @@ describe.each(Object.entries(CASES))("a decision over two objects that %s", (_, 
 
   it("is correct with each pair of faults", () => runAll(limits, drawn(DOUBLE)));
 });
+
+describe("the tallies of a decision over two objects", () => {
+  beforeEach(useVirtualTime);
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("tells when all windows end by one clock, however long the calls take", () =>
+    withObjects(async (objects) => {
+      const getByName = (name: string) => {
+        const object = objects.getByName(name);
+        return {
+          hold: async (...args: Parameters<typeof object.hold>) => {
+            const verdict = await object.hold(...args);
+            await wait(50);
+            return verdict;
+          },
+          run: (...args: Parameters<typeof object.run>) => object.run(...args),
+          endHold: (...args: Parameters<typeof object.endHold>) => object.endHold(...args),
+        };
+      };
+      const counters = ["a", "b"].map((identity) => counter({ identity, windowMs: 60_000 }));
+      const decided = honestStore({ getByName } as unknown as Namespace).decide([counters])[0];
+      const { now, tallies } = await passTime(10, decided as NonNullable<typeof decided>);
+      expect(tallies.map((tally) => (now + (tally?.resetMs ?? 0)) % 60_000)).toEqual([0, 0]);
+    }));
+});
