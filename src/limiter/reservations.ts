@@ -20,8 +20,11 @@ export function refundsOf({ counters, answer }: Decided, delaysMs: readonly numb
     const chargedIn = chargedWindowOf(counter, tally, answer.now);
     const refund = { ...withCost(counter, -counter.cost), chargedIn };
     if ((delaysMs[at] ?? 0) > 0) refunds.reserved.push({ ...refund, upTo: tally.count });
-    // While nobody waits, the order of the charges does not matter.
-    else refunds.others.push({ ...refund, upTo: Math.max(tally.count, capacity) });
+    else {
+      // While nobody waits, the order of the charges does not matter, unless later windows may have repaid them.
+      const upTo = capacity > counter.limit ? tally.count : Math.max(tally.count, capacity);
+      refunds.others.push({ ...refund, upTo });
+    }
   }
   return refunds;
 }

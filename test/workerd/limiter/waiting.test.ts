@@ -345,6 +345,27 @@ describe("a request over the capacity of a rule with maxReserved and wait", () =
     expect(outcomes([waiting])).toEqual(["limited"]);
   });
 
+  it("gives no quota back that later windows have repaid", async () => {
+    const store = createMemoryStore();
+    const rules = [
+      { name: "rule0", limit: 1, window: "1s", capacity: 20 },
+      { name: "rule1", limit: 1, window: "4s", maxReserved: 4, wait: "4s" },
+      { name: "rule2", concurrent: 1, wait: "6s" },
+    ] as const;
+    const [full, queue, slots] = rules.map((rule) => isolatesOf([rule], store).decide);
+    const { decide, left } = isolatesOf(rules, store);
+    await queue?.();
+    const waiting = resultOf(decide());
+    await pass(1);
+    await slots?.();
+    await pass(5200);
+    for (let request = 0; request < 10; request++) await full?.();
+    await pass(810);
+    expect(outcomes([waiting])).toEqual(["limited"]);
+    // The last window has granted one of the ten.
+    expect((await left())[0]).toBe(11);
+  });
+
   it("waits for a slot afterwards, until the window of its quota ends", async () => {
     const { decide, left } = isolatesOf([
       { ...QUEUE, wait: "9s" },
