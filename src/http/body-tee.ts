@@ -247,13 +247,13 @@ class PassThrough {
         const isSingle = this.#held.length === 1;
         const bytes = this.#passOn();
         controller.enqueue(isSingle ? value : bytes);
+        this.#onStart();
       } else {
         controller.close();
         for (const copy of this.#copies) copy.end();
         this.#onStart();
         this.#onEnd(true);
       }
-      this.#onStart();
     } catch (error) {
       this.#fail(error);
       controller.error(error);

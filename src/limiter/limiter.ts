@@ -125,7 +125,7 @@ export class Limiter {
         else this.#lostSlots.unshift(...slots);
         this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
       },
-      handOver: (...offered) => this.#room.handOver(...offered),
+      handOver: (held) => this.#room.handOver(held),
     };
   }
 

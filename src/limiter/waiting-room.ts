@@ -181,8 +181,9 @@ class Place {
  * requests hold no slots.
  *
  * In a store that knows the order of arrival, a slot goes to the first request. With other stores, a request that gives
- * a slot back offers it to the first request of this isolate that waits, whose call returns the slot and takes it. Until
- * then, each request asks a few times, at random moments, for slots that other isolates have given back.
+ * a slot back offers it to the first request of this isolate that waits. This one keeps the slot, or its next call
+ * returns the slot and takes it. Until then, each request asks a few times, at random moments, for slots that other
+ * isolates have given back.
  */
 export class WaitingRoom {
   readonly #store: Store;
@@ -296,12 +297,10 @@ export class WaitingRoom {
       if (reservation) refunds.reserved = [reservation.refund];
       if (!isTurn) return last;
       const passing = begun(decided, delaysMs, reservation?.window);
-      const ownEnd = reservation && reservation.beginsAt + 0.9 * reservation.refund.windowMs;
-      last = await this.#retakeSlots(
-        passing,
-        request,
-        Math.min(endsAt + restMs, ownEnd ?? endsAt + restMs),
-      );
+      let until = endsAt + restMs;
+      if (reservation)
+        until = Math.min(until, reservation.beginsAt + 0.9 * reservation.refund.windowMs);
+      last = await this.#retakeSlots(passing, request, until);
       return last;
     } finally {
       // A client that has hung up gives back only its place. Otherwise it could send any number of requests that no

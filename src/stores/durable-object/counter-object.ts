@@ -5,7 +5,6 @@ import {
   type Demand,
   type GroupVerdict,
   type ReadRow,
-  type Refund,
   type Removal,
   type Row,
   type Slot,
@@ -314,7 +313,7 @@ export class CounterObject extends DurableObject<unknown> {
         if (writes.size > 0 || !isRefund(refund)) continue;
         late = refund.key;
       }
-      this.#holds.postpone(refund as Refund);
+      if (isRefund(refund)) this.#holds.postpone(refund);
     }
     await this.#rows.emptyIfUnused();
   }

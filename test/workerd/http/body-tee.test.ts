@@ -77,6 +77,19 @@ describe("teeResponse", () => {
     }
   });
 
+  it("offers an empty body before it ends", async () => {
+    const body = new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
+    const { offered, ended } = await tee(
+      new Response(body, { headers: { "content-length": "0" } }),
+    );
+    const order: string[] = [];
+    await Promise.all([
+      ended.then(() => order.push("ended")),
+      offered.then(() => order.push("offered")),
+    ]);
+    expect(order).toEqual(["offered", "ended"]);
+  });
+
   it("copies heads without a body, and refuses a status that no response can have", async () => {
     const empty = new Response(null, { status: 304, headers: { etag: '"x"' } });
     const { response, copy } = await tee(empty);

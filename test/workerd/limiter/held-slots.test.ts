@@ -202,6 +202,51 @@ describe("the slots of a request", () => {
     }
   });
 
+  it("that were handed over are returned later if the taker is denied from memory", async () => {
+    const memory = createMemoryStore();
+    let isFromMemory = false;
+    const returned: number[] = [];
+    const store: Store = {
+      ...memory,
+      // A cache that denies the second rule loses the slots that it should return.
+      decide: (groups, now) =>
+        isFromMemory
+          ? groups.map(async (group) => ({
+              admitted: false,
+              tallies: group.map((each) => ({ count: each.ceiling, resetMs: 1000, banMs: 0 })),
+              now: Date.now(),
+              fromMemory: true,
+            }))
+          : memory
+              .decide(groups, now)
+              .map(async (each) => ({ ...(await each), fromMemory: false })),
+      adjust: (counters, now, unused = []) => {
+        returned.push(unused.length);
+        return memory.adjust(counters, now, unused);
+      },
+    };
+    const rule = { concurrent: 1, wait: "20s" } as const;
+    const { limiter, decide, open } = limiterOf(store, [rule]);
+    const [held] = [(await decide()) as Allowed];
+    const applied = held.verdicts.map(({ appliedRule }) => appliedRule);
+    const quota = defineConfig({ rules: [{ name: "quota", limit: 9, window: "1h" }] }).rules[0];
+    const other = {
+      rule: quota,
+      windows: quota?.windows,
+      identity: "client",
+    } as (typeof applied)[0];
+    const waiting = limiter.decide([...applied, other], { signal: new AbortController().signal });
+    await vi.advanceTimersByTimeAsync(0);
+    isFromMemory = true;
+    held.slots?.release();
+    expect((await waiting).outcome).toBe("limited");
+    isFromMemory = false;
+    await limiter.decide([other]);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(returned).toEqual([1]);
+    expect(await open()).toBe(0);
+  });
+
   it("are returned after a denial too if an object may still hold them", async () => {
     const memory = createMemoryStore();
     const adjust = vi.fn<Store["adjust"]>(memory.adjust);

@@ -503,7 +503,7 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(await left()).toEqual([1]);
   });
 
-  it("never takes a slot above the limit, and loses none, whoever hangs up", () =>
+  it("neither exceeds the limit nor loses a slot when clients hang up", () =>
     fc.assert(
       fc.asyncProperty(WAITERS, async (waiters) => {
         vi.setSystemTime(NOW);
@@ -591,7 +591,7 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(outcomes([waiting])).toEqual(["waits"]);
   });
 
-  it("is told the state of the windows when its wait for an object ends", async () => {
+  it("is denied with the state of the windows at the end of its wait", async () => {
     const awaitSlot = (_counter: unknown, waitMs: number) =>
       new Promise<undefined>((resolve) => setTimeout(resolve, waitMs));
     const store = { ...createMemoryStore(), awaitSlot };
