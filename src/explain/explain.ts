@@ -31,14 +31,7 @@ import { type Override, overrideId } from "../overrides/override.ts";
 import { type CanonicalRequest, readsOwnQuotas } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import {
-  type Answer,
-  type Group,
-  isDependent,
-  type Store,
-  StoreError,
-  skipped,
-} from "../stores/store.ts";
+import { type Answer, type Group, type Store, StoreError } from "../stores/store.ts";
 import { type ExplainedClient, identifyClients } from "./client.ts";
 import { readRequest } from "./described-request.ts";
 import type {
@@ -216,15 +209,11 @@ class ReadOnlyStore implements Store {
   }
 
   decide(groups: readonly Group[], now = this.now): Promise<Answer>[] {
-    let first: Answer | undefined;
-    return groups.map(async (group, index) => {
+    return groups.map(async (group) => {
       this.decided.push(...group);
-      if (first?.admitted === false && isDependent(groups, index)) return skipped(now);
       const { verdict, writes } = decideGroup(group, now, (key) => this.#rows.get(key));
       for (const [key, row] of writes) if (row) this.writes.set(key, row);
-      const answer = { ...verdict, now };
-      first ??= answer;
-      return answer;
+      return { ...verdict, now };
     });
   }
 

@@ -200,7 +200,7 @@ export function ruleCounterOf(
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;
   if (rule.mode === "shadow") counter.shadow = true;
-  if (rule.mode === "mark") counter.dependent = true;
+  if (rule.mode === "mark") counter.marks = true;
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   else if (options.waitsFrom !== undefined && waits(rule) && window.maxReserved > 0) {
     const reservable = share(window.maxReserved);
@@ -262,7 +262,7 @@ function slotCounterOf(
     slot: takesSlot ? newSlotId() : 0,
     ...(reach !== undefined && { reach }),
     ...(rule.mode === "shadow" && { shadow: true }),
-    ...(rule.mode === "mark" && { dependent: true }),
+    ...(rule.mode === "mark" && { marks: true }),
     ...(checkOnly && { checkOnly }),
   };
   return { appliedRule, rule, window, capacity, counter };
@@ -305,27 +305,23 @@ export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
 export interface CounterGroups {
   /** The counters of all enforced rules form one group, which is charged as a whole or not at all. */
   readonly enforced: RuleCounter[];
-  /** Each rule in shadow mode forms its own group. */
-  readonly shadow: RuleCounter[][];
-  /** Each rule with the mode `mark` forms its own group. After a denial, no such group is charged. */
-  readonly marks: RuleCounter[][];
+  /** Each rule in shadow mode or with the mode `mark` forms its own group, decided whatever the enforced rules say. */
+  readonly others: RuleCounter[][];
 }
 
 export function emptyGroups(): CounterGroups {
-  return { enforced: [], shadow: [], marks: [] };
+  return { enforced: [], others: [] };
 }
 
 /** Adds the counters of a rule to the group of its mode. */
 export function addToGroups(groups: CounterGroups, ruleCounters: RuleCounter[]): void {
-  const mode = ruleCounters[0]?.rule.mode;
-  if (mode === "shadow") groups.shadow.push(ruleCounters);
-  else if (mode === "mark") groups.marks.push(ruleCounters);
-  else groups.enforced.push(...ruleCounters);
+  if (ruleCounters[0]?.rule.mode === "enforce") groups.enforced.push(...ruleCounters);
+  else groups.others.push(ruleCounters);
 }
 
-/** Returns the groups for a call to the store: the enforced group first, the `mark` groups last. */
-export function storeGroupsOf({ enforced, shadow, marks }: CounterGroups): Demand[][] {
-  const groups = [...shadow, ...marks].map(countersOf);
+/** Returns the groups for a call to the store: the enforced group first. */
+export function storeGroupsOf({ enforced, others }: CounterGroups): Demand[][] {
+  const groups = others.map(countersOf);
   if (enforced.length > 0) groups.unshift(countersOf(enforced));
   return groups;
 }

@@ -39,8 +39,9 @@ export interface RuleVerdict {
   /** Why a rule in shadow mode or with the mode `mark` is undecided. */
   readonly failure?: Pick<Undecided, "cause" | "detail">;
   /**
-   * Resolves to the verdict, or to an empty list if the request is exempt. Never rejects. Only a rule in shadow mode
-   * has this field, because no request waits for it. Until the promise resolves, the rule is `undecided`.
+   * Resolves to the verdict, or to an empty list if the request is exempt. Never rejects. A rule in shadow mode has this
+   * field, because no request waits for it, and so has a rule with the mode `mark` if the request is denied. Until the
+   * promise resolves, the rule is `undecided`.
    */
   readonly pendingVerdict?: Promise<readonly RuleVerdict[]>;
 }
@@ -84,7 +85,7 @@ export function undecidedVerdict(appliedRule: AppliedRule, error: unknown): Rule
   return { ...withoutVerdict(appliedRule), failure: { cause, detail } };
 }
 
-/** Returns the verdict of a rule in shadow mode that is not decided yet. */
+/** Returns the verdict of a rule that is not decided yet. */
 export function pendingVerdictOf(
   appliedRule: AppliedRule,
   pendingVerdict: Promise<readonly RuleVerdict[]>,
@@ -92,7 +93,7 @@ export function pendingVerdictOf(
   return { ...withoutVerdict(appliedRule), pendingVerdict };
 }
 
-/** Waits for the verdicts of rules in shadow mode. Never rejects. */
+/** Waits for the verdicts of rules that are not decided yet. Never rejects. */
 export async function settledVerdictsOf(verdicts: readonly RuleVerdict[]): Promise<RuleVerdict[]> {
   return (await Promise.all(verdicts.map((each) => each.pendingVerdict ?? [each]))).flat();
 }
@@ -173,7 +174,7 @@ interface Waited {
 /** The fields of decisions with quotas. */
 interface DecidedFields extends Waited {
   /**
-   * The verdict of each applied rule. A denial lacks the rules with the mode `mark`, because they were not decided.
+   * The verdict of each applied rule. A denial without a call may lack rules that are not enforced.
    * If this isolate decided alone, there are only the rules that it has counted.
    */
   readonly verdicts: readonly RuleVerdict[];

@@ -40,7 +40,6 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { refundsOf } from "./reservations.ts";
 import { lacksOnlySlots, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
 
 /**
@@ -50,12 +49,12 @@ import { lacksOnlySlots, type WaitingRequest, WaitingRoom } from "./waiting-room
 const NEGLIGIBLE_SHARE = 0.05;
 
 /**
- * The maximum number of calls in {@link SHADOW_PERIOD_MS} that an isolate makes for rules in shadow mode after
- * denials without a call. Otherwise a denied client could cause a call with each request, by varying the key of a
- * rule in shadow mode.
+ * The maximum number of calls in {@link OTHER_PERIOD_MS} that an isolate makes for rules that are not enforced after
+ * denials without a call. Otherwise a denied client could cause a call with each request, by varying the key of such a
+ * rule.
  */
-const SHADOW_CALLS = 20;
-const SHADOW_PERIOD_MS = 10_000;
+const OTHER_CALLS = 20;
+const OTHER_PERIOD_MS = 10_000;
 
 /** The maximum number of slots that an isolate remembers after a failed return. Others expire. */
 const MAX_LOST_SLOTS = 1000;
@@ -91,9 +90,9 @@ export class Limiter {
   readonly #fallback: Fallback;
   readonly #background: (task: Promise<unknown>) => void;
   readonly #time: () => number;
-  /** The number of the period that `#shadowCalls` counts. */
-  #shadowPeriod = 0;
-  #shadowCalls = 0;
+  /** The number of the period that `#otherCalls` counts. */
+  #otherPeriod = 0;
+  #otherCalls = 0;
   /**
    * The slots whose return has failed. After the next answers of the store, they are returned, the last ones first.
    * Those that may never have been taken come first, so that they are the first to be forgotten.
@@ -166,13 +165,13 @@ export class Limiter {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
     // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
     const denial =
-      groups.shadow.length > 0 || pendingRules.length > 0
+      groups.others.length > 0 || pendingRules.length > 0
         ? this.#certainDenialOf(groups.enforced)
         : certainDenialOf(groups.enforced, this.#time());
     const pending = pendingRules.map((each) =>
       pendingVerdictOf(each, this.#decidePendingRule(each, options, denial ? undefined : slots)),
     );
-    if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
+    if (denial) return this.#withOthers(denial, groups, [...blocked, ...pending]);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
       return await this.#decideGroups(groups, blocked, pending, restMs, slots, waiting);
@@ -200,7 +199,7 @@ export class Limiter {
       const timed = this.#withWaiting(appliedRules, options);
       const { groups, blocked } = this.#groupsOf(appliedRules, timed);
       const denial = this.#certainDenialOf(groups.enforced);
-      return denial && this.#withShadow(denial, groups, blocked);
+      return denial && this.#withOthers(denial, groups, blocked);
     } catch {
       // The complete decision reports the error.
       return undefined;
@@ -279,13 +278,12 @@ export class Limiter {
   }
 
   /**
-   * Adds the verdicts of rules in shadow mode to a denial that needed no call, and decides these rules.
+   * Adds the verdicts of the rules that are not enforced to a denial that needed no call, and decides these rules.
    *
-   * @param others the verdicts of other rules
+   * @param known verdicts of such rules that are known, or already asked for
    */
-  #withShadow(denial: Limited, groups: CounterGroups, others: readonly RuleVerdict[]): Limited {
-    const decided = this.#decideShadowGroups(groups.shadow, undefined);
-    return withVerdicts(denial, [...others.filter(isShadow), ...decided]);
+  #withOthers(denial: Limited, groups: CounterGroups, known: readonly RuleVerdict[]): Limited {
+    return withVerdicts(denial, [...known, ...this.#decideOthers(groups.others, undefined)]);
   }
 
   /** @returns undefined if only the store can tell whether the enforced rules deny the request */
@@ -318,41 +316,26 @@ export class Limiter {
     slots: HeldSlots,
     waiting: WaitingRequest | undefined,
   ): Promise<Allowed | Limited> {
-    const { enforced, shadow, marks } = groups;
+    const { enforced, others } = groups;
     const answers = this.#decideInStore(storeGroupsOf(groups), slots);
     const timed = (
       restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs))
     ).values();
     const next = () => timed.next().value as Promise<Answer>;
     const own = enforced.length > 0 ? next() : undefined;
-    const shadowVerdicts = shadow.map((each) => shadowVerdictOf(each, next()));
-    const markAnswers = marks.map(next);
-    // After a denial, no code waits for the marks.
-    let markVerdicts = marks.map((each, at) =>
-      singleVerdictOf(each, markAnswers[at] as Promise<Answer>),
-    );
+    const otherVerdicts = others.map((each) => otherVerdictOf(each, next()));
     let decision: Allowed | Limited = NO_ENFORCED_RULE;
     if (own) {
       const first = { counters: enforced, answer: await own };
       // Most requests cannot wait, and need no further await.
       const last = waiting ? await this.#room.takeTurn(first, waiting) : first;
       decision = decisionOf(last.answer, last.counters);
-      if (last.answer.admitted && !first.answer.admitted) {
-        // The first call has skipped the marks.
-        const late = this.#decideInStore(marks.map(countersOf), slots);
-        markVerdicts = marks.map((each, at) => singleVerdictOf(each, late[at] as Promise<Answer>));
-      } else if (!last.answer.admitted && first.answer.admitted) {
-        for (const [at, counters] of marks.entries()) {
-          const answer = await markAnswers[at]?.catch(() => undefined);
-          if (answer?.admitted) waiting?.adjust(refundsOf({ counters, answer }).others);
-        }
-      }
     }
-    const others = [...blocked.filter(isShadow), ...shadowVerdicts, ...pending];
-    if (decision.outcome === "limited") return withVerdicts(decision, others);
-    const blockedMarks = blocked.filter((each) => !isShadow(each));
-    const decided = [...(await Promise.all(markVerdicts)), ...blockedMarks];
-    return withVerdicts(withMarks(decision, decided), others);
+    const verdicts = [...otherVerdicts, ...blocked, ...pending];
+    // After a denial, no code waits for the marks.
+    if (decision.outcome === "limited") return withVerdicts(decision, verdicts);
+    const marks = await settledVerdictsOf(verdicts.filter((each) => !isShadow(each)));
+    return withVerdicts(withMarks(decision, marks), verdicts.filter(isShadow));
   }
 
   /** @returns undefined if the request must not wait */
@@ -434,7 +417,7 @@ export class Limiter {
   ): Promise<readonly RuleVerdict[]> {
     try {
       const { groups, blocked } = this.#groupsOf((await appliedRule.pendingRules) ?? [], options);
-      const decided = this.#decideShadowGroups(groups.shadow, slots);
+      const decided = this.#decideOthers(groups.others, slots);
       return [...blocked, ...(await settledVerdictsOf(decided))];
     } catch (error) {
       return [undecidedVerdict(appliedRule, error)];
@@ -442,17 +425,17 @@ export class Limiter {
   }
 
   /**
-   * Decides rules in shadow mode in a separate call.
+   * Decides rules that are not enforced in a separate call.
    *
    * @param slots undefined if the request is denied without a call. It then takes no slot, and the rules are decided
-   * only within {@link SHADOW_CALLS}
+   * only within {@link OTHER_CALLS}
    */
-  #decideShadowGroups(
+  #decideOthers(
     groups: readonly (readonly RuleCounter[])[],
     slots: HeldSlots | undefined,
   ): RuleVerdict[] {
     const isDenied = !slots;
-    if (groups.length === 0 || (isDenied && !this.#takeShadowCall())) return [];
+    if (groups.length === 0 || (isDenied && !this.#takeOtherCall())) return [];
     const storeGroups = groups.map(countersOf);
     const answers = this.#decideInStore(slots ? storeGroups : storeGroups.map(withoutSlots), slots);
     if (isDenied) {
@@ -460,10 +443,10 @@ export class Limiter {
         const isFromMemory = settled.every(
           (each) => each.status === "fulfilled" && each.value.fromMemory,
         );
-        if (isFromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
+        if (isFromMemory) this.#otherCalls = Math.max(0, this.#otherCalls - 1);
       });
     }
-    return groups.map((each, at) => shadowVerdictOf(each, answers[at] as Promise<Answer>));
+    return groups.map((each, at) => otherVerdictOf(each, answers[at] as Promise<Answer>));
   }
 
   /** Adds each counter's cost in the store, and returns the quotas. Throws like `chargeResponse`. */
@@ -485,15 +468,15 @@ export class Limiter {
     return this.#adjust(charges.flatMap((each) => chargedCountersOf(each, this.#config.prefix)));
   }
 
-  /** Counts a call for rules in shadow mode. @returns false if the period has no call left */
-  #takeShadowCall(): boolean {
-    const period = Math.floor(this.#time() / SHADOW_PERIOD_MS);
-    if (period !== this.#shadowPeriod) {
-      this.#shadowPeriod = period;
-      this.#shadowCalls = 0;
+  /** Counts a call for rules that are not enforced. @returns false if the period has no call left */
+  #takeOtherCall(): boolean {
+    const period = Math.floor(this.#time() / OTHER_PERIOD_MS);
+    if (period !== this.#otherPeriod) {
+      this.#otherPeriod = period;
+      this.#otherCalls = 0;
     }
-    if (this.#shadowCalls >= SHADOW_CALLS) return false;
-    this.#shadowCalls += 1;
+    if (this.#otherCalls >= OTHER_CALLS) return false;
+    this.#otherCalls += 1;
     return true;
   }
 }
@@ -521,8 +504,8 @@ function isShadow({ appliedRule }: RuleVerdict): boolean {
   return appliedRule.rule.mode === "shadow";
 }
 
-/** Returns the verdict of a rule in shadow mode before the store has answered. */
-function shadowVerdictOf(
+/** Returns the verdict of a rule that is not enforced, before the store has answered. */
+function otherVerdictOf(
   ruleCounters: readonly RuleCounter[],
   answered: Promise<Answer>,
 ): RuleVerdict {

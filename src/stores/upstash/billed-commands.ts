@@ -30,16 +30,13 @@ function commandsOfSlots(
   answers: readonly (readonly EntryAnswer[])[],
 ): number {
   const [read, written] = [new Set<string>(), new Set<string>()];
-  for (const [index, { unused, adjusted, groups }] of entries.entries()) {
+  for (const [index, { unused, adjusted, group = [] }] of entries.entries()) {
     const returned = unused.map(({ counter }) => counter);
-    const decided = groups.flatMap((group, at) => {
-      const answer = answers[index]?.[0]?.groups[at];
-      const isTaken = answer !== undefined && "admitted" in answer && answer.admitted;
-      for (const { key, slot } of isTaken ? group : []) if (slot) written.add(key);
-      return group;
-    });
+    const answer = answers[index]?.[0]?.decided;
+    const isTaken = answer !== undefined && "admitted" in answer && answer.admitted;
+    for (const { key, slot } of isTaken ? group : []) if (slot) written.add(key);
     for (const { key, slot } of [...returned, ...adjusted]) if (slot) written.add(key);
-    for (const { key, slot } of [...returned, ...adjusted, ...decided]) {
+    for (const { key, slot } of [...returned, ...adjusted, ...group]) {
       if (slot !== undefined) read.add(key);
     }
   }
@@ -52,7 +49,7 @@ export function commandsPerCall(clock: Clock): number {
 }
 
 function commandsOfEntry(
-  { unused, adjusted, removed, groups, times }: Entry,
+  { unused, adjusted, removed, group, times }: Entry,
   answers: readonly EntryAnswer[],
 ): number {
   const [first] = answers;
@@ -60,17 +57,17 @@ function commandsOfEntry(
   let commands = unused.filter(isQuota).length + Math.ceil(removed.length / COUNTERS_PER_DEL);
   const tallies = first?.adjusted instanceof StoreError ? [] : (first?.adjusted ?? []);
   commands += commandsOfAdjustment(adjusted, tallies);
-  for (const [index, group] of groups.entries()) {
-    const result = first?.groups[index];
-    if (!result || result instanceof StoreError) commands += group.length;
-    else if (times === 1) commands += commandsOfGroup(group, result);
-    else
-      commands += commandsOfTimes(
-        group,
-        answers.map((answer) => answer.groups[index]),
-      );
-  }
-  return commands;
+  if (!group) return commands;
+  const result = first?.decided;
+  if (!result || result instanceof StoreError) return commands + group.length;
+  if (times === 1) return commands + commandsOfGroup(group, result);
+  return (
+    commands +
+    commandsOfTimes(
+      group,
+      answers.map(({ decided }) => decided),
+    )
+  );
 }
 
 /**
@@ -93,8 +90,6 @@ export function commandsOfGroup(
   group: Group,
   { admitted, tallies }: Pick<Answer, "admitted" | "tallies">,
 ): number {
-  // A skipped group has no tallies.
-  if (tallies.length === 0) return 0;
   let commands = 0;
   let index = 0;
   for (const counter of group) {

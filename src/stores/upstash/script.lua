@@ -11,7 +11,7 @@
 --        - the counters to adjust, each followed by 0; by 1 and the number of the window to which the cost belongs;
 --          or by 2, this number, and the highest count: see `Adjustment` in counter.ts
 --        - the counters to remove, each followed by 1 if its count is kept
---        - the number of equal requests, which is 1 unless the entry has only one group; and the groups
+--        - the number of equal requests, and the group
 --        A list begins with its length. A counter is ten integers: limit, window in ms, offset in ms, cost,
 --        ceiling, 1 if it rolls over, 2 if it counts slots or 3 if it rolls over and the request waits, 1 if it is
 --        only checked; its block, the id of its slot, or its capacity; ban in ms, 1 if it never bans. If bans
@@ -21,10 +21,9 @@
 --        see `readCalendar`.
 -- Reply  Integers only, except the messages of errors. The time in ms; and for each entry:
 --        - the reply of `adjust` if the entry adjusts counters, and of `remove` if it removes counters
---        - for each group its parts. A part is the number of requests that were admitted together, and for each
---          counter the count, the ms until its window ends, the ms until its ban ends, and the quota charged.
+--        - if it has a group, the parts of the answer. A part is the number of requests that were admitted together, and
+--          for each counter the count, the ms until its window ends, the ms until its ban ends, and the quota charged.
 --          The last part is a denial, with the number 0, or the message of an error, unless all are admitted
---        - if the first group is not admitted, the number -1 in place of each later group
 --
 -- A counter is stored as an unsigned 63-bit field. One BITFIELD command can check and charge such a field (see
 -- `chargeField`), and Upstash bills each command.
@@ -518,8 +517,7 @@ local function decideGroup(counters, isTrial)
   end
 end
 
--- `decideTimes(counters, times)`: decides equal requests as if they came one after the other. Returns whether all of
--- them are admitted. `decidePart` first tries to charge all of them at once. If they do not all fit, the counts of
+-- `decideTimes(counters, times)`: decides equal requests as if they came one after the other. `decidePart` first tries to charge all of them at once. If they do not all fit, the counts of
 -- this trial show how many of them fit.
 --
 -- `takeTimes(counters, times)`: sets the cost for several requests together, and returns their number. This number is
@@ -576,11 +574,10 @@ local function decideTimes(counters, times)
   while times > 0 do
     local at = #reply + 1
     if not try(decidePart, counters, times) or reply[at] == 0 then
-      return false
+      return
     end
     times = times - reply[at]
   end
-  return true
 end
 
 -- `costIn(c, window, count)`: the cost to add in this window; 0 if the cost was charged in another window, or if the
@@ -682,7 +679,7 @@ local function readGroup()
   return counters
 end
 
--- Runs all entries. The script reads the arguments of every entry, even if a group is skipped or fails.
+-- Runs all entries. The script reads the arguments of every entry, even if one fails.
 reply[1] = now
 for _ = 1, nextArg() do
   if not USES_REDIS_TIME then
@@ -714,14 +711,9 @@ for _ = 1, nextArg() do
   if #removed > 0 then
     try(remove, removed)
   end
-  local times, isAdmitted = nextArg(), true
-  for index = 1, nextArg() do
-    local counters = readGroup()
-    if not isAdmitted then
-      reply[#reply + 1] = -1
-    elseif not decideTimes(counters, times) and index == 1 then
-      isAdmitted = false
-    end
+  local times, counters = nextArg(), readGroup()
+  if #counters > 0 then
+    decideTimes(counters, times)
   end
 end
 writeSlots()

@@ -96,18 +96,6 @@ describe("holds of reserved quota", () => {
 });
 
 describe("calls that wait for a hold", () => {
-  it("charge no dependent group if the first group is denied", () =>
-    inObject(async ({ object, quotaOf, hold, usedOf }) => {
-      const [quota, mark] = [quotaOf({ limit: 1 }), quotaOf({ dependent: true })];
-      const { hold: id } = await hold(quota);
-      const call = resultOf(object.decide([[quota], [mark]], undefined, MAX_WAIT_MS));
-      await pass(0);
-      object.endHold(id as string, true);
-      await pass(MAX_WAIT_MS);
-      expect(call.value).toMatchObject([{ admitted: false }, { admitted: false, tallies: [] }]);
-      expect(await usedOf(mark)).toBe(0);
-    }));
-
   it("are both admitted if the release is enough for both", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 2 });
