@@ -62,10 +62,10 @@ const MAX_LOST_SLOTS = 1000;
 const MAX_RETURNED_SLOTS = 8;
 
 /**
- * After this multiple of the deadline, every call to the store has ended or was aborted. If a proxy still carries out
- * an aborted call later, the slot that it takes expires.
+ * After this multiple of the deadline, every call to the store has ended or was aborted: a call begins within one
+ * deadline, and is aborted after two. If a proxy still carries out an aborted call later, the slot that it takes expires.
  */
-const LATE_SHARE = 2;
+const LATE_SHARE = 3;
 
 type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
@@ -112,10 +112,9 @@ export class Limiter {
     this.#fallback = createFallback(config, nativeLimiter);
     this.#background = background;
     this.#time = time;
-    const lateMs = LATE_SHARE * config.timeoutMs;
-    this.#room = new WaitingRoom(store, lateMs, time);
+    this.#room = new WaitingRoom(store, 2 * config.timeoutMs, time);
     this.#slotOptions = {
-      lateMs,
+      lateMs: LATE_SHARE * config.timeoutMs,
       now: () => this.#now(),
       time,
       background,
@@ -392,10 +391,15 @@ export class Limiter {
   async #returnLost(answered: Promise<Answer> | undefined): Promise<void> {
     const answer = await answered?.catch(() => undefined);
     if (!answer || answer.fromMemory) return;
-    const slots = this.#lostSlots.splice(-MAX_RETURNED_SLOTS);
-    if (slots.length === 0) return;
-    const { onLost } = this.#slotOptions;
-    await this.#store.adjust([], this.#now(), slots).catch(() => onLost(slots, true));
+    // A slot whose return fails again goes to the other end, so that all others have their turn.
+    const returns = this.#lostSlots
+      .splice(-MAX_RETURNED_SLOTS)
+      .map((slot) =>
+        this.#store
+          .adjust([], this.#now(), [slot])
+          .catch(() => this.#slotOptions.onLost([slot], false)),
+      );
+    await Promise.all(returns);
   }
 
   /**
