@@ -71,9 +71,6 @@ export type ClientGroup = readonly AppliedClient[];
 /** The answer for a group, at the time of its request. */
 export type GroupAnswer = Pick<Answer, "admitted" | "tallies">;
 
-/** The answer for a group with the mode `mark` after a denial. */
-export const SKIPPED: GroupAnswer = { admitted: false, tallies: [] };
-
 /**
  * Returns the groups in the order of a call to the store: all enforced rules, each rule in shadow mode, each rule with
  * the mode `mark`.

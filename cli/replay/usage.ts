@@ -31,10 +31,10 @@ function decisionCalls(groups: readonly Group[], answers: readonly GroupAnswer[]
   let shared: string | undefined;
   let calls = 0;
   for (const [index, group] of groups.entries()) {
-    const { admitted, tallies } = answers[index] as GroupAnswer;
+    const { admitted } = answers[index] as GroupAnswer;
     const parts = partsOf(group);
     const [first] = parts;
-    if (tallies.length === 0 || !first || first.identity === shared) continue;
+    if (!first || first.identity === shared) continue;
     calls += groupCalls(parts.length, admitted);
     if (parts.length === 1 && !isOptional(group)) shared = first.identity;
   }
@@ -96,15 +96,17 @@ export class UsageMeter {
     const isUpstash = this.#store === "upstash";
     for (const [index, group] of groups.entries()) {
       const slots = countersOf(keyedCountersOf(group)).filter(countsSlots);
-      const { admitted, tallies } = answers[index] as GroupAnswer;
+      const { admitted } = answers[index] as GroupAnswer;
       const [first] = slots;
-      if (!first || tallies.length === 0) continue;
-      if (isUpstash) this.#commands += slots.length * (admitted ? 2 : 1);
+      if (!first) continue;
+      if (isUpstash) this.#commands += slots.length * (admitted ? 3 : 1);
       if (!admitted) continue;
       // A slot is renewed after each half of its `maxDuration`.
-      const calls = 1 + Math.floor((2 * openMs) / first.windowMs);
+      const renewals = Math.floor((2 * openMs) / first.windowMs);
+      const calls = 1 + renewals;
       this.#calls += calls * (this.#store === "durable-object" ? partsOf(slots).length : 1);
-      if (isUpstash) this.#commands += calls * (this.#commandsPerCall + 2 * slots.length);
+      if (isUpstash)
+        this.#commands += calls * this.#commandsPerCall + (1 + 3 * renewals) * slots.length;
     }
   }
 

@@ -24,23 +24,29 @@ export function billedCommands(
   return commands;
 }
 
-/** A call reads the slots of each client once, and writes them once if it takes, renews or returns one of them. */
+/**
+ * A call reads the slots of each client once, unless it only returns some. It takes and renews them one by one, sets the
+ * expiry of their key once, and returns all of them with one command.
+ */
 function commandsOfSlots(
   entries: readonly Entry[],
   answers: readonly (readonly EntryAnswer[])[],
 ): number {
-  const [read, written] = [new Set<string>(), new Set<string>()];
+  const [read, kept, returned] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  let taken = 0;
+  const take = ({ key, slot }: Demand | Adjustment) => {
+    if (!slot) return;
+    kept.add(key);
+    taken += 1;
+  };
   for (const [index, { unused, adjusted, group = [] }] of entries.entries()) {
-    const returned = unused.map(({ counter }) => counter);
+    for (const { counter } of unused) if (counter.slot) returned.add(counter.key);
+    for (const each of adjusted) take(each);
     const answer = answers[index]?.[0]?.decided;
-    const isTaken = answer !== undefined && "admitted" in answer && answer.admitted;
-    for (const { key, slot } of isTaken ? group : []) if (slot) written.add(key);
-    for (const { key, slot } of [...returned, ...adjusted]) if (slot) written.add(key);
-    for (const { key, slot } of [...returned, ...adjusted, ...group]) {
-      if (slot !== undefined) read.add(key);
-    }
+    if (answer !== undefined && "admitted" in answer && answer.admitted) group.forEach(take);
+    for (const { key, slot } of [...adjusted, ...group]) if (slot !== undefined) read.add(key);
   }
-  return read.size + written.size;
+  return read.size + taken + kept.size + returned.size;
 }
 
 /** The commands of a call without entries: the call of the script and, with the clock of Redis, TIME. */

@@ -95,6 +95,21 @@ describe("holds of reserved quota", () => {
     }));
 });
 
+describe("a reset of one rule", () => {
+  it("leaves the holds of other rules their charges and slots, which a release gives back", () =>
+    inObject(async ({ object, quotaOf, usedOf }) => {
+      const [reset, kept] = [quotaOf({ limit: 5 }), quotaOf({ limit: 5 })];
+      const slot = quotaOf({ limit: 1, slot: 7 });
+      const { hold: id } = await object.hold([reset, kept, slot], undefined, 0);
+      object.reset([reset], undefined);
+      await object.decide([[reset]], undefined, 0);
+      await object.endHold(id as string, false);
+      expect([await usedOf(reset), await usedOf(kept)]).toEqual([1, 0]);
+      const [next] = await object.decide([[{ ...slot, slot: 8 }]], undefined, 0);
+      expect(next?.admitted).toBe(true);
+    }));
+});
+
 describe("calls that wait for a hold", () => {
   it("are both admitted if the release is enough for both", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
