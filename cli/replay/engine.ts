@@ -22,6 +22,7 @@ import {
   type ReplayedRequest,
   replayedRequestOf,
   responseCountersOf,
+  SKIPPED,
 } from "./groups.ts";
 import { arePlain, decidePlain } from "./plain-rules.ts";
 import type { ReplayedRule } from "./report.ts";
@@ -107,13 +108,15 @@ export class ReplayEngine {
     let answers: GroupAnswer[] = NONE;
     for (const group of groups) {
       const isFirst = answers.length === 0;
-      const answer = isFirst && certain ? certain : this.#decideGroup(group, now, openMs);
+      const isSkipped = certain !== undefined && group[0]?.rule.mode === "mark";
+      const answer =
+        isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decideGroup(group, now, openMs);
       if (isFirst && !answer.admitted) isDenied = isEnforcedGroup(group);
       if (isDenied) openMs = 0;
       answers = added(answers, answer);
     }
     if (certain) {
-      const isCalled = (_: unknown, index: number) => groups[index]?.[0]?.rule.mode !== "enforce";
+      const isCalled = (_: unknown, index: number) => groups[index]?.[0]?.rule.mode === "shadow";
       this.#usage.addClients(groups.filter(isCalled), answers.filter(isCalled));
     } else {
       this.#usage.addClients(groups, answers);

@@ -71,6 +71,9 @@ export type ClientGroup = readonly AppliedClient[];
 /** The answer for a group, at the time of its request. */
 export type GroupAnswer = Pick<Answer, "admitted" | "tallies">;
 
+/** The answer for a rule with the mode `mark` after a denial that takes no call. */
+export const SKIPPED: GroupAnswer = { admitted: false, tallies: [] };
+
 /**
  * Returns the groups in the order of a call to the store: all enforced rules, each rule in shadow mode, each rule with
  * the mode `mark`.
