@@ -1,6 +1,6 @@
 /**
- * The maximum length of a line, in UTF-16 code units. Longer lines are skipped, because the memory of an isolate is
- * limited. Only the events of generated images and of very long answers can be nearly as long.
+ * The maximum length of an event with all its lines, in UTF-16 code units. Longer events are skipped, because the
+ * memory of an isolate is limited. Only the events of generated images and of very long answers can be nearly as long.
  */
 export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 
@@ -8,17 +8,20 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Parses a stream of server-sent events, whose text arrives in pieces of any length. Each line with the field `data`
- * counts as one event, because the APIs of language models send one such line per event. The time is linear in the
- * length of the stream, even if every piece is a single character.
+ * Parses a stream of server-sent events, whose text arrives in pieces of any length. The time is linear in the length
+ * of the stream, even if every piece is a single character.
  */
 export class EventStreamParser {
   readonly #onData: (data: string) => void;
-  /** The current line so far; empty if the line is too long. */
+  /** The current line so far. */
   #line = "";
+  /** The data of the current event so far; undefined if no line had data. */
+  #data: string | undefined;
+  /** The length of the current event so far, without line ends. */
   #length = 0;
+  #isAfterReturn = false;
 
-  /** @param onData gets the data of each event */
+  /** @param onData gets the data of each event, whose lines are joined with line feeds */
   constructor(onData: (data: string) => void) {
     this.#onData = onData;
   }
@@ -28,9 +31,11 @@ export class EventStreamParser {
     let start = 0;
     for (let end = 0; end < text.length; end++) {
       const code = text.charCodeAt(end);
+      const isPair = code === LINE_FEED && this.#isAfterReturn;
+      this.#isAfterReturn = code === CARRIAGE_RETURN;
       if (code !== LINE_FEED && code !== CARRIAGE_RETURN) continue;
       if (end > start) this.#add(text.slice(start, end));
-      this.end();
+      if (!isPair) this.#endLine();
       start = end + 1;
     }
     if (start < text.length) this.#add(start === 0 ? text : text.slice(start));
@@ -38,16 +43,30 @@ export class EventStreamParser {
 
   #add(piece: string): void {
     this.#length += piece.length;
-    this.#line = this.#length > MAX_EVENT_LENGTH ? "" : this.#line + piece;
+    if (this.#length <= MAX_EVENT_LENGTH) this.#line += piece;
   }
 
-  /** Ends the current line. Must also be called at the end of the stream. */
-  end(): void {
-    if (this.#length === 0) return;
+  #endLine(): void {
     const line = this.#line;
     this.#line = "";
+    if (line === "") this.#endEvent();
+    else if (line === "data" || line.startsWith("data:")) {
+      const value = line.slice(line[5] === " " ? 6 : 5);
+      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+    }
+  }
+
+  #endEvent(): void {
+    const data = this.#length <= MAX_EVENT_LENGTH ? this.#data : undefined;
+    this.#data = undefined;
     this.#length = 0;
-    if (line.startsWith("data:")) this.#onData(line.slice(line[5] === " " ? 6 : 5));
+    if (data !== undefined) this.#onData(data);
+  }
+
+  /** Ends the current event. Must also be called at the end of the stream. */
+  end(): void {
+    this.#endLine();
+    this.#endEvent();
   }
 }
 
