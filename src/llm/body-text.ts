@@ -73,8 +73,8 @@ export class EventStreamParser {
 /** The maximum depth of nested lists and objects. */
 export const MAX_DEPTH = 100;
 /**
- * The maximum number of characters outside of texts, such as brackets, digits and white space. A text in quotes
- * counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, while all other requests of
+ * The maximum number of characters outside of texts and lists of tokens, such as brackets, digits and white space. A
+ * text in quotes counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, while all other requests of
  * the isolate wait. A body of messages has only a few names for each text.
  */
 export const MAX_OUTSIDE_TEXTS = 64 * 1024;
@@ -105,6 +105,36 @@ export function parseObject(json: string): Readonly<Record<string, unknown>> | u
   const names = countNames(json);
   const value = names === undefined ? undefined : tryParse(json);
   return isObject(value) && !Array.isArray(value) && countKeys(value) === names ? value : undefined;
+}
+
+/** The inside of a list of whole numbers in JSON, with its end. */
+const NUMBERS = /[\d, \t\r\n]*\d[ \t\r\n]*\]/y;
+/** A number with more digits than any token has counts as several tokens. */
+const NUMBER = /\d{1,7}/g;
+
+/**
+ * Removes the numbers from all lists that contain only whole numbers. In requests to language models, each of these
+ * numbers is a token. Only digits, commas and white space are removed, so no name or text gets lost.
+ *
+ * @returns the remaining JSON, and how many numbers were removed
+ */
+export function withoutTokens(json: string): { readonly rest: string; readonly tokens: number } {
+  let rest = "";
+  let tokens = 0;
+  let start = 0;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = endOfText(json, at + 1);
+    if (code !== OPEN_LIST) continue;
+    NUMBERS.lastIndex = at + 1;
+    const [numbers] = NUMBERS.exec(json) ?? [];
+    if (numbers === undefined) continue;
+    tokens += numbers.match(NUMBER)?.length ?? 0;
+    rest += json.slice(start, at + 1);
+    start = at + numbers.length;
+    at = start;
+  }
+  return { rest: rest + json.slice(start), tokens };
 }
 
 /**
