@@ -129,20 +129,28 @@ export function exactPathWarnings(
 
 /**
  * Warns if attempts to log in are charged only after their responses, because all attempts before the first response
- * pass. A limit of open requests bounds their number.
+ * pass. Their number is bounded by a limit of open requests, and by a rule for log-ins that charges at once.
  */
-export function lateChargeWarnings(rule: Rule, place: string): LocalFinding[] {
-  const { name, count, cost, windows } = rule;
+export function lateChargeWarnings(
+  rule: Rule,
+  place: string,
+  { boundingRules, caseSensitive }: { boundingRules: readonly Rule[]; caseSensitive: boolean },
+): LocalFinding[] {
+  const { name, count, cost } = rule;
   const isByResponse = typeof cost === "object" && cost.settle !== undefined;
   if (!count || count.reserve || isByResponse || !isForCredentials(rule)) return [];
-  if (windows.some(({ concurrent }) => concurrent)) return [];
-  const statuses = count.statuses.join(", ");
+  const bounding = [...boundingRules, rule].filter(
+    (other) =>
+      isForCredentials(other) &&
+      (!other.count || other.count.reserve || other.windows.some(({ concurrent }) => concurrent)),
+  );
+  if (isCovered(rule, bounding, caseSensitive)) return [];
   return [
     found(
       "late-charge",
       `${place}.count`,
       `The rule "${name}" charges a request after its response, so any number of guesses at the same time pass`,
-      `Write count: { status: [${statuses}], reserve: true }, which charges each request first`,
+      `Write count: { status: [${count.statuses.join(", ")}], reserve: true }, which charges each request first`,
     ),
   ];
 }

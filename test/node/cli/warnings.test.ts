@@ -503,6 +503,19 @@ describe("late-charge", () => {
   ])("does not warn about a rule %s", (_, rule) => {
     expect(codes([rule, {}]).filter((code) => code === "late-charge")).toEqual([]);
   });
+
+  test.each<[string, RuleFields, string[]]>([
+    ["for all its requests", login("/login"), []],
+    ["for some of its requests", login("/login/x"), ["late-charge"]],
+    ["for the whole site", { onError: "closed" }, ["late-charge"]],
+    ["that charges after the response too", login("/login", { count }), ["late-charge"]],
+    ["in shadow mode", login("/login", { mode: "shadow" }), ["late-charge"]],
+  ])("accepts a rule for log-ins that charges at once: %s", (_, other, expected) => {
+    const [first] = warnings([login("/login", { count }), other]).filter(
+      ({ path }) => path === "rules[0].count",
+    );
+    expect(first ? [first.code] : []).toEqual(expected);
+  });
 });
 
 describe("ipv6-prefix", () => {
