@@ -51,7 +51,7 @@ describe("rateLimit", () => {
 
   it.each([
     ["inside of an app that is mounted, without the prefix", "inside", undefined, "/users"],
-    ["inside, with the whole path", "inside", { replaceRequest: false }, "/v2/users"],
+    ["inside, with the whole path", "inside", { replaceRequest: false as const }, "/v2/users"],
     ["before the app that is mounted, with the whole path", "outside", undefined, "/v2/users"],
   ])("matches the path that it sees: %s", async (_, place, options, path) => {
     const app = new Hono();
