@@ -108,7 +108,7 @@ export class ReplayEngine {
     let answers: GroupAnswer[] = NONE;
     for (const group of groups) {
       const isFirst = answers.length === 0;
-      const isSkipped = certain !== undefined && group[0]?.rule.mode === "mark";
+      const isSkipped = isDenied && group[0]?.rule.mode === "mark";
       const answer =
         isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decideGroup(group, now, openMs);
       if (isFirst && !answer.admitted) isDenied = isEnforcedGroup(group);

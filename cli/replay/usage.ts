@@ -31,10 +31,10 @@ function decisionCalls(groups: readonly Group[], answers: readonly GroupAnswer[]
   let shared: string | undefined;
   let calls = 0;
   for (const [index, group] of groups.entries()) {
-    const { admitted } = answers[index] as GroupAnswer;
+    const { admitted, tallies } = answers[index] as GroupAnswer;
     const parts = partsOf(group);
     const [first] = parts;
-    if (!first || first.identity === shared) continue;
+    if (tallies.length === 0 || !first || first.identity === shared) continue;
     calls += groupCalls(parts.length, admitted);
     if (parts.length === 1 && !isOptional(group)) shared = first.identity;
   }
@@ -83,7 +83,8 @@ export class UsageMeter {
     if (this.#store !== "upstash") return;
     this.#commands += this.#commandsPerCall;
     for (const [index, group] of countersIn().entries()) {
-      this.#commands += commandsOfGroup(group, answers[index] as GroupAnswer);
+      const answer = answers[index] as GroupAnswer;
+      if (answer.tallies.length > 0) this.#commands += commandsOfGroup(group, answer);
     }
   }
 
@@ -96,9 +97,9 @@ export class UsageMeter {
     const isUpstash = this.#store === "upstash";
     for (const [index, group] of groups.entries()) {
       const slots = countersOf(keyedCountersOf(group)).filter(countsSlots);
-      const { admitted } = answers[index] as GroupAnswer;
+      const { admitted, tallies } = answers[index] as GroupAnswer;
       const [first] = slots;
-      if (!first) continue;
+      if (!first || tallies.length === 0) continue;
       if (isUpstash) this.#commands += slots.length * (admitted ? 3 : 1);
       if (!admitted) continue;
       // A slot is renewed after each half of its `maxDuration`.
