@@ -37,8 +37,8 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
 
 /**
  * Returns a function for `custom.costs` that estimates the tokens of a request to a language model. It counts one
- * token for every four bytes of the body, and one for each number in a list of whole numbers. For each answer (`n`), it adds the request's `max_tokens`, or `output` if
- * the request has none.
+ * token for every four bytes of the body, and one for each number in a list of whole numbers. For each answer (`n`), it
+ * adds the request's `max_tokens`, or `output` if the request has none.
  *
  * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that an odd request never
  * reserves less. The `max` of the rule's cost bounds this number. The tokens are unknown if `max_tokens` or `n` is
