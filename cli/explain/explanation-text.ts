@@ -97,13 +97,17 @@ function headline(style: "green" | "red" | "yellow", text: string): string {
 
 /** Returns why a request is limited. */
 function reasonIn(applied: readonly ExplainedRule[]): string {
-  const denying = applied.find(({ mode, exceeds }) => mode === "enforce" && exceeds === true);
-  if (!denying) return "An enforced rule has no quota left.";
-  const { rule, banMs = 0, quotas = [], cost = 1, override } = denying;
+  const denying = applied.filter(({ mode, exceeds }) => mode === "enforce" && exceeds === true);
+  const [shownRule] = [...denying.filter(({ maxCost }) => maxCost !== undefined), ...denying];
+  if (!shownRule) return "An enforced rule has no quota left.";
+  const { rule, banMs = 0, quotas = [], cost = 1, maxCost, override } = shownRule;
   const name = `The rule ${rule}`;
   const effect = override?.effect;
   if (effect && "kind" in effect && effect.kind === "blocked") {
     return `An override of the rule ${rule} blocks the client.`;
+  }
+  if (maxCost !== undefined && maxCost > 0) {
+    return `${name} can never admit it: it costs ${formatCount(cost)}, and at most ${formatCount(maxCost)} fit at once.`;
   }
   if (banMs > 0) return `${name} has banned the client for another ${formatDuration(banMs)}.`;
   // A request takes one slot. One that is charged only by its response needs a quota of 1.
@@ -256,7 +260,8 @@ function keyLines(key: readonly ExplainedKeyElement[], isVerbose: boolean): stri
 }
 
 function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
-  const { client, tier, cost, costSource = "", waitMs, banMs = 0, newBan, override } = rule;
+  const { client, tier, cost, costSource = "", maxCost } = rule;
+  const { waitMs, banMs = 0, newBan, override } = rule;
   const max = isVerbose ? MAX_TEXT : 60;
   const source = /^(?:cost: \d+)?$/.test(costSource) ? "" : ` (${fitted(costSource, max)})`;
   const parts = [
@@ -265,6 +270,10 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
     cost !== undefined && `cost ${formatCount(cost)}${source}`,
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
+  if (maxCost !== undefined) {
+    const text = `at most ${formatCount(maxCost)} can ever pass at once`;
+    lines.push(labelled("never fits", styled("red", text)));
+  }
   if (waitMs !== undefined) lines.push(labelled("wait", `up to ${formatDuration(waitMs)}`));
   if (banMs > 0) {
     lines.push(labelled("ban", styled("red", `banned for another ${formatDuration(banMs)}`)));
