@@ -106,15 +106,16 @@ function reasonIn(applied: readonly ExplainedRule[]): string {
   if (effect && "kind" in effect && effect.kind === "blocked") {
     return `An override of the rule ${rule} blocks the client.`;
   }
-  if (maxCost !== undefined && maxCost > 0) {
-    return `${name} can never admit it: it costs ${formatCount(cost)}, and at most ${formatCount(maxCost)} fit at once.`;
-  }
-  if (banMs > 0) return `${name} has banned the client for another ${formatDuration(banMs)}.`;
+  if (banMs > 0 && maxCost === undefined)
+    return `${name} has banned the client for another ${formatDuration(banMs)}.`;
   // A request takes one slot. One that is charged only by its response needs a quota of 1.
   const full = quotas.find(
     ({ remaining, concurrent }) => remaining < (concurrent ? 1 : Math.max(1, cost)),
   );
   if (full?.limit === 0) return `${name} has a limit of 0 (${full.policy}).`;
+  if (full && maxCost !== undefined) {
+    return `${name} can never admit it: it costs ${formatCount(cost)}, and at most ${formatCount(maxCost)} fit at once.`;
+  }
   const [shown = full] = full ? [full] : quotas;
   if (!shown) return `${name} has no quota left.`;
   const { policy, limit, remaining } = shown;
@@ -271,8 +272,8 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
   if (maxCost !== undefined) {
-    const text = `at most ${formatCount(maxCost)} can ever pass at once`;
-    lines.push(labelled("never fits", styled("red", text)));
+    const most = maxCost === 0 ? "the limit is 0" : `at most ${formatCount(maxCost)} pass at once`;
+    lines.push(labelled("never fits", styled("red", most)));
   }
   if (waitMs !== undefined) lines.push(labelled("wait", `up to ${formatDuration(waitMs)}`));
   if (banMs > 0) {

@@ -23,7 +23,9 @@ export const problemTarget = createAsyncTarget(
     }
     const seconds = response.headers.get("retry-after");
     const isNever = limited.retryAfterMs === undefined;
-    const end = isNever ? /^(?:The request does not fit: .*\.)+$/ : ` Try again in ${seconds} s.`;
+    const end = isNever
+      ? / admits (?:no request|at most \d+ at once)\.$/
+      : ` Try again in ${seconds} s.`;
     if (isNever !== (seconds === null)) throw new Error(`Retry-After: ${seconds}`);
     if (typeof end === "string" ? !problem.detail.endsWith(end) : !end.test(problem.detail)) {
       throw new Error(problem.detail);

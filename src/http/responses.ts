@@ -137,10 +137,10 @@ function misfitsOf({ verdicts }: Limited): readonly Misfit[] {
 function describeMisfit({ window, cost, maxCost }: Misfit): string {
   const { policy, limit, concurrent } = window;
   if (concurrent) return `"${policy}" allows no open requests`;
-  const quota = `the quota "${policy}" of ${limit} per ${formatWindow(window)}`;
+  const quota = `quota "${policy}" of ${limit} per ${formatWindow(window)}`;
   return maxCost === 0
-    ? `The request does not fit: ${quota} admits none`
-    : `The request does not fit: it costs ${cost}, and ${quota} admits at most ${maxCost} at once`;
+    ? `The ${quota} admits no request`
+    : `The request does not fit: it costs ${cost}, and the ${quota} admits at most ${maxCost} at once`;
 }
 
 function describe({ policy, limit, windowMs, calendar, concurrent, remaining }: Quota): string {

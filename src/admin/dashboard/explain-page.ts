@@ -204,7 +204,7 @@ ${conditionTable(explained)}
 ${client !== undefined && clientLink(client, rule)}
 <ul class="any">${key.map(keyElement)}</ul>
 <p class="note">${cost !== undefined && `Costs ${formatCount(cost)} (${costSource}). `}${
-    maxCost !== undefined && `No more than ${formatCount(maxCost)} can ever pass at once. `
+    maxCost !== undefined && `It never fits: at most ${formatCount(maxCost)} pass at once. `
   }${
     waitMs !== undefined && `Waits up to ${formatDuration(waitMs)} for its turn. `
   }${tier !== undefined && `The client's tier is ${tier}.`}</p>

@@ -39,7 +39,7 @@ describe("the fields of an origin in the form of draft 11", () => {
     '"origin";r=5;t=1',
     'origin;r=5;t=1, "other";r=7',
     '"100-in-1min"; r=99; t=60; pk=:MTI=:',
-    '"a \\" b, c";r=5;x="limit=1, 2";y=?1;z=1.5;d=@17;e=%"f"',
+    '"a \\" b, c";r=5;x="limit=1, 2";y=?1;z=1.5;e=%"f";d=@17',
     '"a";r=5\t ,\t"b";r=6',
     '"unnamed"',
   ])("are followed by those of Weir: %s", (own) => {
