@@ -72,11 +72,11 @@ async function dryRun(
   } catch (error) {
     if (!(error instanceof StoreError) || !context.decide) throw error;
     const decision = await context.decide(appliedRules);
-    const exceeded = await exceededBy(decision);
+    const excessOf = await excessesOf(decision);
     return {
       decision,
       storeFailure: `${error.failure}, ${error.message}`,
-      stateOf: (applied) => ({ exceeds: exceeds(applied, exceeded), quotas: [] }),
+      stateOf: (applied) => ({ ...excessOf(applied), quotas: [] }),
     };
   }
   const { prefix } = context.bindings;
@@ -87,7 +87,7 @@ async function dryRun(
   const limiter = new Limiter(config, store, { time: () => store.now });
   // Without a signal, the request reserves quota as if it could wait, but does not wait.
   const decision = await limiter.decide(appliedRules, { waitsFrom: store.now });
-  const exceeded = await exceededBy(decision);
+  const excessOf = await excessesOf(decision);
   const byRule = new Map(appliedRules.map((each, index) => [each, states[index]]));
   return {
     decision,
@@ -96,7 +96,7 @@ async function dryRun(
       if (!state) return {};
       const newBan = newBanOf(applied, state.counters, store);
       return {
-        exceeds: exceeds(applied, exceeded),
+        ...excessOf(applied),
         quotas: state.quotas,
         counters: countersOf(applied, state.counters, store),
         banMs: state.banMs,
@@ -106,16 +106,27 @@ async function dryRun(
   };
 }
 
-/** Returns the policies of rules in every mode whose limits the request exceeds. */
-async function exceededBy(decision: Decision): Promise<Set<string>> {
-  if (decision.outcome === "undecided") return new Set();
-  const verdicts = await settledVerdictsOf(decision.verdicts);
-  const quotas = verdicts.flatMap((each) => each.quotas);
-  return new Set(quotas.filter(isViolated).map(({ policy }) => policy));
+/** Returns a function that says whether the request exceeds a limit of a rule in any mode, and whether it always will. */
+async function excessesOf(
+  decision: Decision,
+): Promise<(applied: AppliedRule) => Pick<ExplainedRule, "exceeds" | "maxCost">> {
+  const verdicts =
+    decision.outcome === "undecided" ? [] : await settledVerdictsOf(decision.verdicts);
+  const violated = verdicts.flatMap((each) => each.quotas).filter(isViolated);
+  const misfits = verdicts.flatMap((each) => each.misfits ?? []);
+  const exceeded = new Set([...violated, ...misfits.map(({ window }) => window)].map(policyOf));
+  return ({ windows }) => {
+    const policies = windows.map(policyOf);
+    const own = misfits.filter(({ window }) => policies.includes(window.policy));
+    return {
+      exceeds: policies.some((policy) => exceeded.has(policy)),
+      ...(own.length > 0 && { maxCost: Math.min(...own.map(({ maxCost }) => maxCost)) }),
+    };
+  };
 }
 
-function exceeds({ windows }: AppliedRule, exceeded: ReadonlySet<string>): boolean {
-  return windows.some(({ policy }) => exceeded.has(policy));
+function policyOf({ policy }: { readonly policy: string }): string {
+  return policy;
 }
 
 /** Returns the counters of a client under a rule, with the values that the request would store. */

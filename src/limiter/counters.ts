@@ -107,6 +107,19 @@ export interface RuleCounter {
   readonly counter: Demand;
   /** The shard that counts the request; undefined if the rule has no shards. */
   readonly shard?: number;
+  /**
+   * Present if the cost is too high for every window and every shard, so that no retry of the request can pass. Never
+   * present while an operator blocks the client, because the block ends.
+   */
+  readonly misfit?: Misfit;
+}
+
+/** A cost that a policy can never admit. */
+export interface Misfit {
+  readonly window: Window;
+  readonly cost: number;
+  /** The highest cost that the policy can admit, with all the quota that the request may reserve. */
+  readonly maxCost: number;
 }
 
 /**
@@ -182,7 +195,7 @@ export function ruleCounterOf(
   const { windowMs } = window;
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
   const rolls = rollsOver(window);
-  const counter: { -readonly [Field in keyof Demand]: Demand[Field] } = {
+  const counter: Writable<Demand> = {
     key: `${prefix}:${rule.name}:${labelOf(window)}:${counted}`,
     identity: counted,
     limit,
@@ -215,9 +228,37 @@ export function ruleCounterOf(
   if (rule.ban) counter.ban = rule.ban;
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
-  return shard === undefined
-    ? { appliedRule, rule, window, capacity, counter }
-    : { appliedRule, rule, window, capacity, counter, shard };
+  const ruleCounter: Writable<RuleCounter> = { appliedRule, rule, window, capacity, counter };
+  if (shard !== undefined) ruleCounter.shard = shard;
+  if (counter.cost > counter.ceiling) addMisfit(ruleCounter, maxCostOf(ruleCounter, options));
+  return ruleCounter;
+}
+
+type Writable<Each> = { -readonly [Field in keyof Each]: Each[Field] };
+
+/** An operator's block is a limit of 0, but it ends. */
+function addMisfit(ruleCounter: Writable<RuleCounter>, maxCost: number): void {
+  const { appliedRule, window, counter } = ruleCounter;
+  const { cost } = counter;
+  if (cost <= maxCost || appliedRule.blockedUntil !== undefined) return;
+  ruleCounter.misfit = { window, cost, maxCost };
+}
+
+/**
+ * Returns the highest cost that a counter can ever admit. The ceiling may be lower: in a smaller shard, near the end of
+ * a wait, or while too many requests wait.
+ */
+function maxCostOf({ rule, window, shard, counter }: RuleCounter, options: DecideOptions): number {
+  const share = (quota: number) =>
+    shard === undefined ? quota : shardQuota(quota, rule.shards, 0);
+  const capacity = share(window.capacity);
+  const maxReserved = share(window.maxReserved);
+  if (options.reserve) return capacity + maxReserved;
+  const mayWait = options.waitsFrom !== undefined || options.signal !== undefined;
+  if (!mayWait || !waits(rule) || counter.checkOnly) return capacity;
+  return (
+    capacity + Math.min(maxReserved, Math.ceil(rule.waitMs / window.windowMs) * share(window.limit))
+  );
 }
 
 /** Whether requests may wait for their turn under a rule. */
@@ -265,7 +306,9 @@ function slotCounterOf(
     ...(rule.mode === "mark" && { marks: true }),
     ...(checkOnly && { checkOnly }),
   };
-  return { appliedRule, rule, window, capacity, counter };
+  const ruleCounter = { appliedRule, rule, window, capacity, counter };
+  addMisfit(ruleCounter, limit);
+  return ruleCounter;
 }
 
 /** Returns the counters of quota. Slots are no quota: a response charges none, and a refund gives none back. */

@@ -15,6 +15,7 @@ import {
   dependsOnResponse,
   isChargedByResponse,
   isSettled,
+  type Misfit,
   type Reserve,
   type RuleCounter,
 } from "./counters.ts";
@@ -32,6 +33,8 @@ export interface RuleVerdict {
   readonly quotas: readonly Quota[];
   /** The quota that the request takes, or would have taken. */
   readonly cost: number;
+  /** The policies of the rule that can never admit the request. Present only if the rule denies it. */
+  readonly misfits?: readonly Misfit[];
   /** The shard that has decided; undefined if the rule has no shards. */
   readonly shard?: number;
   /** The quota that was charged before the response and must be settled; undefined if there is none. */
@@ -128,6 +131,8 @@ function verdictOf(
     cost: counter.cost,
   };
   if (shard !== undefined) verdict.shard = shard;
+  const misfits = admitted ? [] : ruleCounters.flatMap(({ misfit }) => misfit ?? []);
+  if (misfits.length > 0) verdict.misfits = misfits;
   if (!admitted || counter.checkOnly || !isSettled(rule)) return verdict;
   const windows: number[] = [];
   for (const [index, { counter: each }] of ruleCounters.entries()) {
@@ -201,12 +206,18 @@ export interface Allowed extends DecidedFields {
   readonly slots?: HeldSlots;
 }
 
+/** The reason of a denial that no retry can change: the cost is above what a limit can ever grant. */
+export const EXCEEDS_LIMIT = "exceeds-limit" as const;
+
 export interface Limited extends DecidedFields {
   readonly outcome: "limited";
   /** One quota for each window of each enforced rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
-  /** Milliseconds until the same request may fit into every quota that denied it. */
-  readonly retryAfterMs: number;
+  /**
+   * Milliseconds until the same request may fit into every quota that denied it. Missing if it can never pass: then the
+   * verdict of an enforced rule has `misfits`.
+   */
+  readonly retryAfterMs?: number;
   /** The verdict of the first rule that denied the request, in the order of the configuration. */
   readonly deniedBy: RuleVerdict;
 }
@@ -255,6 +266,7 @@ export function quotasOf(
     const tally = tallies[index];
     if (!tally) return [];
     const { count, resetMs, banMs } = tally;
+    const violated = !admitted && exceeds(counter, tally);
     // The store's clock may differ from `now`, so the end of the window is computed from `resetMs`.
     const { startsAt, endsAt } = window.concurrent
       ? { startsAt: now, endsAt: now + resetMs }
@@ -269,8 +281,10 @@ export function quotasOf(
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: endsAt,
-      violated: !admitted && exceeds(counter, tally),
-      retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
+      violated,
+      ...((!violated || !ruleCounter.misfit) && {
+        retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
+      }),
       // Without reservations, the count can exceed the capacity only after a settlement.
       reservationDelayMs:
         window.maxReserved > 0 && after > capacity
@@ -327,6 +341,9 @@ export function decisionOf(
     return { outcome: "allowed", ...fields, reservationDelayMs };
   }
   const deniedBy = denyingVerdictOf(verdicts);
-  const retryAfterMs = Math.max(...quotas.filter(isViolated).map((quota) => quota.retryAfterMs));
-  return { outcome: "limited", ...fields, retryAfterMs, deniedBy };
+  const denial = { outcome: "limited", ...fields, deniedBy } as const;
+  // Without its tally, a policy that can never admit the request is in no quota.
+  if (verdicts.some((each) => each.misfits)) return denial;
+  const times = quotas.filter(isViolated).map((quota) => quota.retryAfterMs ?? 0);
+  return { ...denial, retryAfterMs: Math.max(...times) };
 }

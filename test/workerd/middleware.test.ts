@@ -68,9 +68,10 @@ describe("rateLimit", () => {
   });
 
   it("denies a request over the limit in the same way as the gateway, and does not run the app", async () => {
-    const app = appWith([{ ...FIVE, limit: 0 }]);
+    const app = appWith([{ ...FIVE, limit: 1 }]);
     const handled = vi.fn();
     app.get("/handled", handled);
+    await app.request("/other");
     const response = await app.request("/handled", { headers: { origin: "https://page.example" } });
     expect(response.status).toBe(429);
     expect(response.headers.get("content-type")).toBe("application/problem+json");

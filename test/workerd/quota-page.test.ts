@@ -249,6 +249,7 @@ describe("quotaPath", () => {
     const { send, origin } = worker(RULES, { store: "upstash" }, env);
     origin.mockImplementation(() => Promise.reject(new Error("no connection")));
     const answer = await send("/rate-limit");
-    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get("retry-after")).toMatch(/^([3-9]|10)$/);
   });
 });
