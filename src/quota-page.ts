@@ -102,10 +102,10 @@ export class QuotaPage {
   #response(asked: Request, verdicts: readonly RuleVerdict[], denial: Limited | undefined) {
     const { headers: style } = this.#config;
     const limits = verdicts.flatMap((each) => each.quotas.map((quota) => limitOf(quota, each)));
-    const mayRetry = denial && !denial.verdicts.some(neverPasses);
+    const retryMs = denial?.verdicts.some(neverPasses) ? undefined : denial?.retryAfterMs;
     const response = Response.json({
       allowed: !denial,
-      ...(mayRetry && { retryAfter: toSeconds(denial.retryAfterMs) }),
+      ...(retryMs !== undefined && { retryAfter: toSeconds(retryMs) }),
       // With the other styles, the fields of responses name no policy.
       limits: style === "draft-11" || style === "both" ? limits : [],
     });
@@ -161,13 +161,11 @@ function neverPasses({ appliedRule, cost }: RuleVerdict): boolean {
 function limitOf({ policy, limit, remaining, concurrent, ...quota }: Quota, verdict: RuleVerdict) {
   const state = { policy, limit, remaining };
   if (concurrent) return { ...state, concurrent };
-  const retryAfter = toSeconds(quota.retryAfterMs);
-  return {
-    ...state,
-    window: toSeconds(quota.windowMs),
-    reset: toSeconds(quota.resetMs),
-    ...(quota.violated && !neverPasses(verdict) && { retryAfter }),
-  };
+  const { windowMs, resetMs, violated, retryAfterMs } = quota;
+  const times = { window: toSeconds(windowMs), reset: toSeconds(resetMs) };
+  if (!violated || retryAfterMs === undefined || neverPasses(verdict))
+    return { ...state, ...times };
+  return { ...state, ...times, retryAfter: toSeconds(retryAfterMs) };
 }
 
 /** 429: the address has read quotas too often. */

@@ -40,7 +40,8 @@ beforeAll(async () => {
     UPSTASH_REDIS_REST_URL: rest.url,
     UPSTASH_REDIS_REST_TOKEN: rest.token,
   };
-  const config: ConfigInput = { rules: RULES, quotaPath: "/rate-limit", timeoutMs: 1000 };
+  // On a busy machine, the default deadline could leave requests undecided.
+  const config: ConfigInput = { rules: RULES, quotaPath: "/rate-limit", timeoutMs: 3000 };
   workers = await startWorkers(
     STORES.map((store) => ({ config: { ...config, store, prefix: randomUUID() }, vars })),
   );
