@@ -65,12 +65,7 @@ function verdict(
   const code = status === undefined ? "" : ` (${printable(String(status))})`;
   switch (outcome) {
     case "unmatched":
-      return headline(
-        "green",
-        status === undefined
-          ? `✓ Not limited: no rule applies to ${name}.`
-          : `✓ Not limited: ${name} reads the client's own quotas (quotaPath), and no rule counts it.`,
-      );
+      return headline("green", `✓ Not limited: no rule applies to ${name}.`);
     case "limited":
       if (waitMs !== undefined) {
         const wait = `? Waits up to ${formatDuration(waitMs)} for a slot, and is limited${code} only after that`;

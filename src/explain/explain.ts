@@ -15,7 +15,7 @@ import { countsSlots } from "../engine/slots.ts";
 import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
-import { quotasResponse, undecidedResponse } from "../http/responses.ts";
+import { undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore, waits } from "../limiter/counters.ts";
 import {
@@ -282,7 +282,7 @@ export async function explain(
       return explainedRule(each, client, run, overrides.byId);
     }),
     response: readsOwnQuotas(canonical, config)
-      ? { status: 200, headers: [...quotasResponse(request, [], config.headers).headers] }
+      ? { status: 200, headers: [] }
       : await explainedResponse(request, applied, decision, config, custom),
     ...(storeFailure !== undefined && { storeFailure }),
     ...(waitMs > 0 && { waitMs }),

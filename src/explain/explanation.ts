@@ -27,7 +27,7 @@ export interface DescribedRequest {
 export interface Explanation {
   /**
    * `limited`: an enforced rule would deny the request, with `waitMs` only if no slot becomes free. `unmatched`: no rule
-   * applies. With a status, the request reads the client's own quotas (`quotaPath`).
+   * applies. With a status, Weir itself answers the request.
    */
   readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
   readonly request: ExplainedRequest;

@@ -1,7 +1,6 @@
 import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
 import { formatDuration, formatWindow } from "../config/window.ts";
-import type { OwnState } from "../limiter/clients.ts";
 import type { Misfit } from "../limiter/counters.ts";
 import { isViolated, type Limited, type Quota } from "../limiter/decision.ts";
 import {
@@ -184,46 +183,6 @@ export function undecidedResponse(request: Request): Response {
   return finish(request, response);
 }
 
-/** The maximum number of quotas in header fields, because clients and proxies accept only short fields. */
-const MAX_IN_HEADERS = 20;
-
-/** Returns the response with a client's own quotas, for `quotaPath`. docs/responses.md describes its fields. */
-export function quotasResponse(
-  request: Request,
-  states: readonly OwnState[],
-  style: HeaderStyle,
-): Response {
-  const limits = states.flatMap(({ quotas, used }) =>
-    quotas.map((quota, index) => limitOf(quota, used[index] as number)),
-  );
-  const response = Response.json({ limits });
-  response.headers.set("Cache-Control", "no-store");
-  const quotas = states.flatMap((each) => each.quotas);
-  if (quotas.length <= MAX_IN_HEADERS) appendQuotaHeaders(response.headers, quotas, style);
-  return finish(request, response);
-}
-
-function limitOf({ policy, limit, remaining, concurrent, ...quota }: Quota, used: number) {
-  const state = { policy, limit, used, remaining };
-  if (concurrent) return { ...state, concurrent };
-  const { windowMs, resetMs, violated, retryAfterMs } = quota;
-  return {
-    ...state,
-    window: toSeconds(windowMs),
-    reset: toSeconds(resetMs),
-    ...(violated && retryAfterMs !== undefined && { retryAfter: toSeconds(retryAfterMs) }),
-  };
-}
-
-/** 429: the client has read its quotas too often. */
-export function tooManyReadsResponse(request: Request, retryAfterMs: number): Response {
-  const seconds = toSeconds(retryAfterMs);
-  const detail = `The quotas were read too often. Try again in ${seconds} s.`;
-  const response = plainProblem(request, 429, "Too Many Requests", detail);
-  response.headers.set("Retry-After", String(seconds));
-  return response;
-}
-
 /** 400: Weir cannot match rules without a valid host and path, so the request is not forwarded. */
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
@@ -251,7 +210,12 @@ export function isBadGateway(response: Response): boolean {
 }
 
 /** Creates a response whose problem has no meaning beyond its status (RFC 9457, section 4.2.1). */
-function plainProblem(request: Request, status: number, title: string, detail: string): Response {
+export function plainProblem(
+  request: Request,
+  status: number,
+  title: string,
+  detail: string,
+): Response {
   return finish(request, problemResponse({ type: "about:blank", title, status, detail }));
 }
 

@@ -303,9 +303,7 @@ function verdict({ outcome, response: { status }, storeFailure, waitMs }: Explan
           "warning",
           `The request would wait for a slot, for up to ${formatDuration(waitMs)}.`,
         ] as const)
-      : outcome === "unmatched" && status !== undefined
-        ? (["info", "The request reads the client's own quotas (quotaPath)."] as const)
-        : VERDICTS[outcome];
+      : VERDICTS[outcome];
   const after = waitMs === undefined ? "" : ` after a wait of ${formatDuration(waitMs)}`;
   const answer =
     status === undefined

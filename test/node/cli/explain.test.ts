@@ -58,8 +58,7 @@ it("says that no rule counts a read of the client's own quotas", async () => {
   const { text } = await explainWith({ ...CONFIG, quotaPath: "/rate-limit" }, [
     "https://example.com/rate-limit",
   ]);
-  const verdict =
-    "✓ Not limited: GET example.com/rate-limit reads the client's own quotas (quotaPath)";
+  const verdict = "✓ Not limited: no rule applies to GET example.com/rate-limit.";
   expect(text.slice(0, verdict.length)).toBe(verdict);
   expect(text).toMatch(/– login +quotaPath: GET or HEAD of this path, which no rule counts/);
 });

@@ -78,7 +78,6 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     "answers of `quotaPath` for one address in a minute, in each isolate",
     count("src/quota-page.ts", "MAX_READS"),
   ],
-  ["rules that such an answer shows", count("src/quota-page.ts", "MAX_RULES")],
 
   ["body that a settle function has not read yet", mib("src/http/body-tee.ts", "MAX_LAG_BYTES")],
   ["body of a response from a function", mib("src/http/custom-denial.ts", "MAX_BODY")],
