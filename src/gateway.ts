@@ -97,7 +97,7 @@ export class Gateway {
         names: this.#names,
       });
     }
-    const forward = createForward(bindings);
+    const forward = createForward(bindings, config.forwarded);
     this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
       ({ kind }) => kind !== "binding",
