@@ -75,7 +75,10 @@ describe.each(Object.keys(EVERY_STORE))("an explanation over %s", (storeName) =>
     ],
   ])("reckons a counter that tiers share by the client's own tier: %s", async (_, overrides) => {
     const random = randomOf(36);
-    const compare = comparing({ rules: RULES, custom: CUSTOM, denialLog: 0 }, { storeName, overrides });
+    const compare = comparing(
+      { rules: RULES, custom: CUSTOM, denialLog: 0 },
+      { storeName, overrides },
+    );
     const seen = new Set<string>();
     for (let index = 0; index < runs(600); index++) {
       const name = NAMES[random(NAMES.length)];
