@@ -92,7 +92,7 @@ export class Gateway {
     if (config.quotaPath !== undefined && bindings.mode !== "off") {
       this.#quotaPage = new QuotaPage(config.quotaPath, config, limiter);
     }
-    const forward = createForward(bindings);
+    const forward = createForward(bindings, config.forwarded);
     this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
       ({ kind }) => kind !== "binding",

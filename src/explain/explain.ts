@@ -2,12 +2,14 @@ import type { CustomContext } from "../config/custom.ts";
 import type { Config } from "../config/schema.ts";
 import { banKey, countsStrikes } from "../engine/bans.ts";
 import {
+  type Adjustment,
   type Counter,
   type Demand,
   MAX_COUNT,
   type Row,
   type Slot,
   storedKey,
+  type UnusedQuota,
   windowEndingNear,
 } from "../engine/counter.ts";
 import { decideGroup } from "../engine/fixed-window.ts";
@@ -84,10 +86,16 @@ async function dryRun(
   const counters = states.flatMap((state) => state.counters);
   const store = new ReadOnlyStore(counters, now);
   const config = { prefix, timeoutMs, clock: "edge" } as const;
-  const limiter = new Limiter(config, store, { time: () => store.now });
+  const tasks: Promise<unknown>[] = [];
+  const limiter = new Limiter(config, store, {
+    time: () => store.now,
+    background: (task) => void tasks.push(task),
+  });
   // Without a signal, the request reserves quota as if it could wait, but does not wait.
   const decision = await limiter.decide(appliedRules, { waitsFrom: store.now });
   const excessOf = await excessesOf(decision);
+  // A denied request gives back the slots that it has taken under rules in shadow mode.
+  await Promise.allSettled(tasks);
   const byRule = new Map(appliedRules.map((each, index) => [each, states[index]]));
   return {
     decision,
@@ -228,13 +236,17 @@ class ReadOnlyStore implements Store {
     });
   }
 
-  adjust(): Promise<never> {
-    throw new TypeError("A read-only store only decides.");
+  /** A decision only gives back what it has taken itself, so the row is then the one of the other store. */
+  async adjust(
+    _counters: readonly Adjustment[],
+    _now?: number,
+    unused: readonly UnusedQuota[] = [],
+  ) {
+    for (const { counter } of unused) this.writes.delete(storedKey(counter, this.now));
+    return [];
   }
 
-  reset(): Promise<never> {
-    throw new TypeError("A read-only store only decides.");
-  }
+  async reset(): Promise<void> {}
 }
 
 /**

@@ -205,7 +205,7 @@ export function withServerTiming(response: Response, waitedMs: number | undefine
 }
 
 /** Returns a copy of a response whose headers can be changed; undefined if there can be no copy. */
-function changeable(response: Response): Response | undefined {
+export function changeable(response: Response): Response | undefined {
   // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the status 0 of
   // `Response.error()`. With a WebSocket, the status may be below 200.
   const { status, webSocket } = response;

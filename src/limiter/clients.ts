@@ -4,14 +4,7 @@ import { counterId, type Demand, type Tally, withCost } from "../engine/counter.
 import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { Store } from "../stores/store.ts";
-import {
-  allCountersOf,
-  allWindowsOf,
-  countersOf,
-  type RuleCounter,
-  ruleCounterOf,
-  timeOf,
-} from "./counters.ts";
+import { allCountersOf, countersOf, type RuleCounter, ruleCounterOf, timeOf } from "./counters.ts";
 import { type Quota, quotasOf } from "./decision.ts";
 
 /** A client's state under one rule, from the store. */
@@ -53,7 +46,7 @@ export async function readClients(
   for (const appliedRule of appliedRules) {
     const windows = allAppliedWindowsOf(appliedRule);
     for (const each of allCountersOf({ ...appliedRule, windows }, prefix)) {
-      counters.set(counterId(each.counter), each);
+      counters.set(readingOf(each), each);
     }
   }
   const tallies = new Map<string, Tally>();
@@ -65,13 +58,21 @@ export async function readClients(
       part.map(([, { counter }]) => withCost(counter, 0)),
       now,
     );
-    for (const [index, [id]] of part.entries()) tallies.set(id, read[index] as Tally);
+    for (const [index, [reading]] of part.entries()) tallies.set(reading, read[index] as Tally);
   }
   return appliedRules.map((each) => stateOf(each, tallies, prefix, now ?? Date.now()));
 }
 
 function allAppliedWindowsOf({ rule: { tiers }, windows }: AppliedRule): Window[] {
-  return allWindowsOf({ windows, tiers });
+  return [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
+}
+
+/**
+ * Returns a text that identifies the state of a counter. Tiers can share a counter although their limits differ. If it
+ * rolls over, its count depends on the limit that earlier windows have granted.
+ */
+function readingOf({ counter }: RuleCounter): string {
+  return counter.rollsOver ? `${counterId(counter)}:${counter.limit}` : counterId(counter);
 }
 
 function stateOf(
@@ -83,7 +84,7 @@ function stateOf(
   const { rule, windows } = appliedRule;
   const countersIn = (each: readonly Window[]) =>
     allCountersOf({ ...appliedRule, windows: each }, prefix).flatMap((ruleCounter) => {
-      const tally = tallies.get(counterId(ruleCounter.counter));
+      const tally = tallies.get(readingOf(ruleCounter));
       return tally ? [{ ...ruleCounter, tally }] : [];
     });
   const tallyOf = (window: Window) => sumOf(countersIn([window]).map(({ tally }) => tally));

@@ -94,6 +94,16 @@ it.each(["enforce", "shadow", "mark"] as const)(
   },
 );
 
+it("denies a request that takes a slot under a rule in trial, and gives it back", async () => {
+  const bytes = { name: "bytes", limit: 5, window: "1m", cost: "body:bytes" };
+  const trial = { name: "trial", concurrent: 1, mode: "shadow" };
+  const args = ["POST", LOGIN, ...AT, "--header", "content-length: 9"];
+  const { explanation } = await explainWith({ rules: [bytes, trial] }, args);
+  expect(explanation.outcome).toBe("limited");
+  expect(explanation.rules[1]?.counters).toMatchObject([{ count: 0 }]);
+  expect(explanation.rules[1]?.counters?.[0]).not.toHaveProperty("countAfter");
+});
+
 it("takes the secrets and the mode from .dev.vars, and says so", async () => {
   const files = {
     ".dev.vars": `WEIR_KEY_SECRET=${"k".repeat(32)}\nWEIR_MODE=shadow\nWEIR_PREFIX=staging`,

@@ -150,6 +150,7 @@ const origins = [
   ...tops('origins["api.example"]', "duplicate", twoOrigins("API.example.", "api.example")),
   ...tops('origins["*.a"]', "duplicate", twoOrigins("*.A", "*.a")),
   ...values("origins", "not-allowed", {}),
+  ...values("forwarded", "not-allowed", "false", 0, null),
   ...values("origins.a", "not-allowed", "SHOP"),
   ...names("origins", "not-allowed", { binding: "API" }, "*", "a.example:80", "https://a.example/"),
   ...names("origins", "not-allowed", { binding: "API" }, "a.*.example"),
