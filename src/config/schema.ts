@@ -104,7 +104,7 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly caseSensitivePaths?: boolean | undefined;
   /**
-   * The path at which a client reads its own quotas with GET, such as `"/rate-limit"`: segments of `A-Z a-z 0-9 . _ ~
+   * The path at which a client reads with GET what its requests would find, such as `"/rate-limit"`: segments of `A-Z a-z 0-9 . _ ~
    * -`, but not `.` or `..`, at most 256 characters, no `/` at the end, not below `/_weir`. Weir answers it, charges
    * nothing, and forwards no GET to this path.
    *

@@ -3,14 +3,13 @@ import type { Config } from "../config/schema.ts";
 import { counterId, type Demand, type Tally, withCost } from "../engine/counter.ts";
 import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import type { Answer, Store } from "../stores/store.ts";
+import type { Store } from "../stores/store.ts";
 import {
   allCountersOf,
   allWindowsOf,
   countersOf,
   type RuleCounter,
   ruleCounterOf,
-  ruleCountersOf,
   timeOf,
 } from "./counters.ts";
 import { type Quota, quotasOf } from "./decision.ts";
@@ -27,14 +26,6 @@ export interface ClientState {
   readonly isActive: boolean;
   /** The state of each stored counter, one for each window of the applied rule and each shard. */
   readonly counters: readonly CounterTally[];
-}
-
-/** A client's state under one rule, for the client itself. */
-export interface OwnState {
-  /** One quota for each window, as in {@link ClientState}. */
-  readonly quotas: readonly Quota[];
-  /** The count of each window. */
-  readonly used: readonly number[];
 }
 
 /** A counter and its state. */
@@ -142,30 +133,6 @@ export class Clients {
   /** Reads the states of clients, and charges nothing. */
   read(appliedRules: readonly AppliedRule[]): Promise<ClientState[]> {
     return readClients(this.#store, appliedRules, this.#config.prefix, timeOf(this.#config));
-  }
-
-  /**
-   * Reads the states of one client, which may ask again and again. In contrast to `read`, it leaves the leases and the
-   * remembered denials of other clients alone, and each rule is a call of its own, so that a failure concerns no other
-   * rule.
-   *
-   * @param appliedRules rules without shards
-   */
-  async readOwn(appliedRules: readonly AppliedRule[]): Promise<OwnState[]> {
-    const { prefix } = this.#config;
-    const groups = appliedRules.map((each) =>
-      countersOf(ruleCountersOf(each, prefix, { cost: 0, checkOnly: true })),
-    );
-    const answers = groups.length > 0 ? this.#store.decide(groups, timeOf(this.#config)) : [];
-    const states = await Promise.all(answers);
-    return appliedRules.map((each, at) => {
-      const { tallies, now } = states[at] as Answer;
-      const read = each.windows.flatMap((window, index) => {
-        const tally = tallies[index];
-        return tally ? [{ quota: quotaOf(each, window, tally, now), used: tally.count }] : [];
-      });
-      return { quotas: read.map(({ quota }) => quota), used: read.map(({ used }) => used) };
-    });
   }
 
   /** Removes a client's counts and reservations in the windows of a rule, and its ban. */

@@ -46,8 +46,8 @@ interface CallOptions {
  */
 export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCall {
   return (counters, call, commandsOf = () => 0) =>
-    breakerOf(counters).run(counters, () => {
-      const limited = () => inTime(call, timeoutMs);
+    breakerOf(counters).run(counters, (waitedMs) => {
+      const limited = () => inTime(call, timeoutMs - waitedMs);
       const measured = meter ? () => measure(meter, limited, commandsOf) : limited;
       return kept(measured());
     });

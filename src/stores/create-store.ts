@@ -67,11 +67,11 @@ function createObjectStore(
   const enforced = new Breaker({ timeoutMs, clients, ...(onChange && { onChange }) });
   // Each other mode has a separate breaker, because its failures must not leave enforced rules
   // undecided.
-  const dependent = new Breaker({ timeoutMs, clients });
+  const marks = new Breaker({ timeoutMs, clients });
   const shadow = new Breaker({ timeoutMs, clients });
   const makeCall = callMaker({
     timeoutMs,
-    breakerOf: ([first]) => (first?.shadow ? shadow : first?.dependent ? dependent : enforced),
+    breakerOf: ([first]) => (first?.shadow ? shadow : first?.marks ? marks : enforced),
   });
   return createDurableObjectStore({
     namespace: namespace as DurableObjectNamespace<CounterObject>,

@@ -1,8 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
 import type { MakeCall, MeasureCall } from "../calls.ts";
-import { inTime } from "../deadline.ts";
-import { type Answer, type Group, isDependent, type Store, StoreError, skipped } from "../store.ts";
+import { type Answer, type Group, type Store, StoreError } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
 import {
   DecisionDeadline,
@@ -92,8 +91,8 @@ class ObjectStore implements Store {
     const shared = new Map<string, number[]>();
     for (const [index, group] of groups.entries()) {
       const identity = onlyObjectOf(group);
-      const indices = identity === undefined ? undefined : shared.get(identity);
-      if (identity === undefined || (isDependent(groups, index) && indices?.[0] !== 0)) continue;
+      if (identity === undefined) continue;
+      const indices = shared.get(identity);
       if (indices) indices.push(index);
       else shared.set(identity, [index]);
     }
@@ -112,11 +111,7 @@ class ObjectStore implements Store {
       }
     }
     for (const [index, group] of groups.entries()) {
-      if (answers[index]) continue;
-      const decide = () => this.#call(group, () => this.#decideAlone(group, now, deadline));
-      answers[index] = isDependent(groups, index)
-        ? decideAfter(answers[0] as Promise<Answer>, decide, deadline)
-        : decide();
+      answers[index] ??= this.#call(group, () => this.#decideAlone(group, now, deadline));
     }
     return answers;
   }
@@ -195,15 +190,6 @@ class ObjectStore implements Store {
 function onlyObjectOf(group: Group): string | undefined {
   const identity = group[0]?.identity;
   return group.every((counter) => counter.identity === identity) ? identity : undefined;
-}
-
-async function decideAfter(
-  first: Promise<Answer>,
-  decide: () => Promise<Answer>,
-  deadline: DecisionDeadline,
-): Promise<Answer> {
-  const { admitted, now } = await first;
-  return admitted ? inTime(decide, Math.max(1, deadline.timeLeftMs)) : skipped(now);
 }
 
 /**

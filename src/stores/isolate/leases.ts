@@ -9,7 +9,7 @@ import {
 } from "../../engine/counter.ts";
 import { BLOCK_SHARE, hasQuota } from "../../engine/fixed-window.ts";
 import { inTime } from "../deadline.ts";
-import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
+import { type Answer, type Group, mayBeCarriedOut, type Store } from "../store.ts";
 import { DECAY_MS } from "./frequency-map.ts";
 import {
   availableQuota,
@@ -266,13 +266,8 @@ class LeaseStore implements Store {
     const fromLeases = unused.length === 0 ? this.#admitFromLeases(groups, now) : undefined;
     if (fromLeases) return fromLeases;
     const startedAt = Date.now();
-    const answers = this.#decideOnce(groups, now, unused).map(({ plans, answer }, index) =>
+    return this.#decideOnce(groups, now, unused).map(({ plans, answer }, index) =>
       this.#retryIfCovered(groups[index] as Group, plans, answer, now, startedAt),
-    );
-    return answers.map((answer, index) =>
-      isDependent(groups, index)
-        ? this.#retryIfSkipped(groups[index] as Group, answers[0] as Promise<Answer>, answer, now)
-        : answer,
     );
   }
 
@@ -372,28 +367,20 @@ class LeaseStore implements Store {
     const returns = isCalled ? [...unused, ...this.#book.takeReturns(time)] : [];
     const calls = (isCalled ? this.#call(open, now, returns) : []).values();
     const covered = admittedFromLeases(time + clockOffsetOf(groupPlans[0]));
-    const decided = groupPlans.map((plans) =>
-      needsStore(plans) ? (calls.next().value as Promise<Answer>) : Promise.resolve(covered),
-    );
-    return groupPlans.map((plans, index) => {
-      const own = decided[index] as Promise<Answer>;
-      const first = isDependent(groups, index) ? decided[0] : undefined;
-      return { plans, answer: this.#putBackUnlessAdmitted(plans, own, first) };
+    return groupPlans.map((plans) => {
+      const decided = needsStore(plans)
+        ? (calls.next().value as Promise<Answer>)
+        : Promise.resolve(covered);
+      return { plans, answer: this.#putBackUnlessAdmitted(plans, decided) };
     });
   }
 
-  /** @param first the answer for the group on which this group depends */
-  async #putBackUnlessAdmitted(
-    plans: GroupPlan,
-    own: Promise<Answer>,
-    first: Promise<Answer> | undefined,
-  ): Promise<Answer> {
+  async #putBackUnlessAdmitted(plans: GroupPlan, decided: Promise<Answer>): Promise<Answer> {
     let isAdmitted = false;
     try {
-      const [answer, before] = await Promise.all([own, first]);
-      const result = before?.admitted === false ? skipped(answer.now) : answer;
-      isAdmitted = result.admitted;
-      return result;
+      const answer = await decided;
+      isAdmitted = answer.admitted;
+      return answer;
     } finally {
       if (!isAdmitted) this.#putBack(plans);
     }
@@ -415,31 +402,25 @@ class LeaseStore implements Store {
     startedAt: number,
   ): Promise<Answer> {
     const answer = await decided;
-    if (isSkipped(answer)) return answer;
     if (isCoveredByNow(plans, answer, now ?? Date.now())) {
       const timeLeftMs = this.#options.timeoutMs - (Date.now() - startedAt);
       const retry = () => this.#decideAlone(group, now);
       const fromLeases = this.#admitFromLeases([group], now)?.[0];
+      let mayHold = answer.mayHold;
       // If the second call fails, the group stays denied.
       const fromStore = async () =>
-        timeLeftMs > 0 ? await inTime(retry, timeLeftMs).catch(() => {}) : undefined;
+        timeLeftMs > 0
+          ? await inTime(retry, timeLeftMs).catch((error) => {
+              mayHold ||= mayBeCarriedOut(error);
+            })
+          : undefined;
       const second = await (fromLeases ?? fromStore());
       if (second)
         return { ...second, fromMemory: (answer.fromMemory && second.fromMemory) ?? false };
+      if (mayHold) return { ...answerOf(plans, answer), mayHold };
     }
     if (answer.admitted) this.#refill(plans, now, now ?? Date.now());
     return answerOf(plans, answer);
-  }
-
-  /** Decides a dependent group if the group on which it depends was admitted only by the second decision. */
-  async #retryIfSkipped(
-    group: Group,
-    first: Promise<Answer>,
-    own: Promise<Answer>,
-    now: number | undefined,
-  ): Promise<Answer> {
-    const [{ admitted }, answer] = await Promise.all([first, own]);
-    return admitted && isSkipped(answer) ? await this.#decideAlone(group, now) : answer;
   }
 
   async #decideAlone(group: Group, now: number | undefined): Promise<Answer> {
@@ -544,9 +525,4 @@ class LeaseStore implements Store {
 
 function admittedFromLeases(now: number): Answer {
   return { now, admitted: true, tallies: [], fromMemory: true };
-}
-
-/** Whether a dependent group was not decided. */
-function isSkipped({ admitted, tallies }: Answer): boolean {
-  return !admitted && tallies.length === 0;
 }

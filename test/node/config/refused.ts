@@ -487,6 +487,7 @@ const exemptions = [
   ...inRule("exempt.ips[0]", "not-allowed", "0x7f.0.0.1", "10.0.0.0/", "::/129", "10.0.0.*"),
   ...inRule("exempt.ips[0]", "not-allowed", "::ffff:10.0.0.1", "::ffff:10.0.0.0/104"),
   ...inRule("exempt.ips[0]", "not-allowed", "64:ff9b::/96", "2002:a00::/24"),
+  ...inRule("exempt.ips[0]", "not-allowed", "::10.0.0.1", "::10.0.0.0/104"),
   ...inRule("exempt.ips", "too-many", Array(50_001).fill("10.0.0.1")),
   ...inRule("exempt.headers", "not-allowed", {}),
   ...names("rules[0].exempt.headers", "not-allowed", "x", "a b"),

@@ -642,6 +642,26 @@ describe("while the store fails", () => {
     await expect(verdictOf(store.decide([[counter()], [shadow]]))).rejects.toBe(away);
   });
 
+  it.each([
+    ["timeout", true],
+    ["abandoned", true],
+    ["circuit-open", undefined],
+  ] as const)(
+    "a cached denial after %s says whether the call may hold slots",
+    async (failure, mayHold) => {
+      const { decideSpy, store, decide, exhaust } = setUp();
+      const exhausted = counter();
+      await exhaust(exhausted);
+      await decide(exhausted);
+      const failed = new StoreError(failure, "away");
+      decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(failed)));
+      const group = [counter({ slot: 7, limit: 1 }), { ...exhausted, ban: bans(1000) }];
+      const { groups } = await verdictOf(store.decide([group]));
+      expect(groups[0]).toMatchObject({ admitted: false });
+      expect(groups[0]?.mayHold).toBe(mayHold);
+    },
+  );
+
   it("no count is read from memory, and no cost that fits is denied", async () => {
     const { decideSpy, decide, adjustElsewhere } = setUp();
     const quota = counter();
