@@ -1,6 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
-import type { MakeCall } from "../calls.ts";
+import type { MakeCall, MeasureCall } from "../calls.ts";
 import { type Answer, type Group, type Store, StoreError } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
 import {
@@ -31,6 +31,8 @@ export interface DurableObjectOptions {
    * @default calls without a deadline and without a breaker
    */
   readonly makeCall?: MakeCall;
+  /** Measures each call to an object, except waits for slots. @default nothing is measured */
+  readonly measure?: MeasureCall;
 }
 
 /**
@@ -39,8 +41,27 @@ export interface DurableObjectOptions {
  * affects only its own groups. two-phase.ts decides groups with several objects.
  */
 export function createDurableObjectStore(options: DurableObjectOptions): Store {
-  const { namespace, prefix } = options;
-  return new ObjectStore(options, (identity) => namespace.getByName(`${prefix}:${identity}`));
+  const { namespace, prefix, measure } = options;
+  return new ObjectStore(options, (identity) => {
+    const object = namespace.getByName(`${prefix}:${identity}`);
+    return measure ? measured(object, measure) : object;
+  });
+}
+
+/** Returns an object whose calls are measured. A wait for a slot is not: it has no deadline, and takes long. */
+function measured(
+  object: DurableObjectStub<CounterObject>,
+  measure: MeasureCall,
+): DurableObjectStub<CounterObject> {
+  type Methods = Record<string, (...args: unknown[]) => Promise<unknown>>;
+  return new Proxy(object, {
+    get: (target, name: string) => {
+      const methods = target as unknown as Methods;
+      // The methods are called on the object, because a method of a stub has no `apply`.
+      const call = async (...args: unknown[]) => methods[name]?.(...args);
+      return name === "awaitSlot" ? call : (...args: unknown[]) => measure(() => call(...args));
+    },
+  });
 }
 
 class ObjectStore implements Store {

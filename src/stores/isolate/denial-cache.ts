@@ -182,9 +182,9 @@ class CachingStore implements Store {
     unused: readonly UnusedQuota[] = [],
   ): Promise<Answer>[] {
     const time = this.#timeOf(now);
-    const answers = groups.map((group) => this.#denialAt(group, time));
-    // Because of the returned quota, the next request may be admitted and must not be denied from memory.
+    // Because of the returned quota, these groups and later ones must not be denied from memory.
     this.#removeReturned(unused);
+    const answers = groups.map((group) => this.#denialAt(group, time));
     const open = groups.filter((_, index) => !answers[index]);
     const sentAt = Date.now();
     const isCalled = open.length > 0 || unused.length > 0;

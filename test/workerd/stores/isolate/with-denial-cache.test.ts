@@ -560,6 +560,16 @@ describe("the cache", () => {
     expect(await callsOf(() => decide(victim))).toBe(0);
   });
 
+  it("lets the store decide a group whose quota the same call returns", async () => {
+    const { decide, store } = setUp();
+    const quota = counter({ limit: 3, cost: 3 });
+    await decide(quota);
+    expect(await decide(quota)).toMatchObject({ admitted: false });
+    const unused = [{ counter: quota, quota: 3, window: NOW / 60_000 }];
+    const { groups } = await verdictOf(store.decide([[quota]], undefined, unused));
+    expect(groups).toMatchObject([{ admitted: true }]);
+  });
+
   it("passes returned quota to the store even if all groups are denied from memory", async () => {
     const { store, decide, decideSpy } = setUp();
     const [exhausted, spare] = [counter({ limit: 0 }), counter()];
