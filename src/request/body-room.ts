@@ -83,11 +83,15 @@ export class BoundedClones {
     this.#ends.clear();
   }
 
-  /** Ends the clones, gives the room back, and lets later code clone the request without a bound. */
+  /** Lets later code clone the request without a bound. */
+  restore(): void {
+    Reflect.deleteProperty(this.#request, "clone");
+  }
+
+  /** Ends the clones, and gives the room back. */
   close(): void {
     this.endReads();
     for (const share of this.#shares) this.#room.close(share);
-    Reflect.deleteProperty(this.#request, "clone");
   }
 
   #clone(): Request {

@@ -65,9 +65,13 @@ export class CustomCalls {
     return this.#call("costs", name);
   }
 
-  /** Must be called when the request is decided. Clones of the request that functions still read end here. */
+  /**
+   * Must be called when the request is decided. The functions of shadow rules may still run. When they have ended, all
+   * clones of the request end.
+   */
   close(): void {
-    this.#clones?.close();
+    this.#clones?.restore();
+    Promise.allSettled(this.#results.values()).then(() => this.#clones?.close());
   }
 
   #call(group: "keys" | "costs", name: string): Promise<CallResult> {

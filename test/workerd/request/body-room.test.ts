@@ -135,6 +135,17 @@ describe("a function that reads a clone", () => {
     after.calls.close();
   });
 
+  it("reads on for a shadow rule when the request is decided", async () => {
+    const through = new TransformStream<Uint8Array, Uint8Array>();
+    const { calls, cost } = callsOf(through.readable, sizeOf);
+    const writer = through.writable.getWriter();
+    await writer.write(bytes(1000));
+    calls.close();
+    await writer.write(bytes(1000));
+    await writer.close();
+    expect(await cost).toEqual({ value: 2000 });
+  });
+
   it("leaves its room to others although its invocation was killed", async () => {
     for (let at = 0; at < 40; at++) callsOf(bytes(MIB), sizeOf);
     await vi.advanceTimersByTimeAsync(2 * TIMEOUT_MS);
