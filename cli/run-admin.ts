@@ -2,6 +2,7 @@ import { otherForm, type Printed } from "./admin/connection.ts";
 import { listOverrides, override } from "./admin/override.ts";
 import { peek, reset } from "./admin/selector.ts";
 import { statistics, top } from "./admin/statistics.ts";
+import { jsonText } from "./print/text.ts";
 
 export const runPeek = printing(peek);
 export const runReset = printing(reset, "change");
@@ -22,7 +23,7 @@ function printing<Options>(
   return async (options: Options & { readonly json?: true }): Promise<void> => {
     try {
       const { json, text } = await command(options);
-      console.log(options.json ? JSON.stringify(json, null, 2) : text);
+      console.log(options.json ? jsonText(json) : text);
     } catch (error) {
       // If an answer lacks a field, formatting the answer throws a TypeError.
       throw error instanceof TypeError ? otherForm(kind === "change") : error;

@@ -10,6 +10,7 @@ import {
 import { type CheckFinding, CODES_PAGE, found } from "./finding.ts";
 import { type LoadedConfig, loadConfig } from "./load-config.ts";
 import { jsonError, textError } from "./load-error.ts";
+import { jsonText, printable, printableLines } from "./print/text.ts";
 import { ruleTable, withoutSecrets } from "./rule-table.ts";
 import { configFindings, type FiledRule, filedRules } from "./warnings/rules.ts";
 
@@ -118,7 +119,7 @@ export function jsonReport(
     faults: withoutSeverity(findings, "fault"),
     warnings: withoutSeverity(findings, "warning"),
   };
-  return JSON.stringify(report, jsonReplacer, 2);
+  return jsonText(report);
 }
 
 function withoutSeverity(
@@ -128,12 +129,6 @@ function withoutSeverity(
   return findings
     .filter(({ severity }) => severity === wanted)
     .map(({ severity: _, ...finding }) => finding);
-}
-
-/** A replacer for JSON, because a Map would become an empty object. */
-function jsonReplacer(_key: string, value: unknown): unknown {
-  if (value instanceof Map) return Object.fromEntries(value);
-  return value;
 }
 
 /**
@@ -151,11 +146,10 @@ export function textReport(
 ): string {
   const hasFaults = findings.some(({ severity }) => severity === "fault");
   const table = rules && rules.length > 0 && !hasFaults ? [ruleTable(rules)] : [];
-  const headline = headlineOf(file, rules, findings);
+  const headline = printable(headlineOf(file, rules, findings));
+  const sections = sectionsOf(findings).map(printableLines);
   const more = findings.some(({ code }) => code !== "config") ? [`Each code: ${CODES_PAGE}`] : [];
-  return [headline, ...table, ...sectionsOf(findings), ...more, ...(note ? [note] : [])].join(
-    "\n\n",
-  );
+  return [headline, ...table, ...sections, ...more, ...(note ? [note] : [])].join("\n\n");
 }
 
 function headlineOf(

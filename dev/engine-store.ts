@@ -1,6 +1,6 @@
 import type { Row, Writes } from "../src/engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../src/engine/fixed-window.ts";
-import { isDependent, type Store, skipped } from "../src/stores/store.ts";
+import type { Store } from "../src/stores/store.ts";
 
 /** Creates a store that only calls the engine. It never removes expired rows. */
 export function createEngineStore(): Store {
@@ -15,12 +15,9 @@ export function createEngineStore(): Store {
   return {
     decide(groups, now = Date.now(), unused = []) {
       write(returnUnused(unused, now, rowReader(now)));
-      let isAdmitted = true;
-      return groups.map(async (group, index) => {
-        if (!isAdmitted && isDependent(groups, index)) return skipped(now);
+      return groups.map(async (group) => {
         const { verdict, writes } = decideGroup(group, now, rowReader(now));
         write(writes);
-        if (index === 0) isAdmitted = verdict.admitted;
         return { ...verdict, now };
       });
     },

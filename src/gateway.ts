@@ -1,8 +1,9 @@
 import { waitUntil } from "cloudflare:workers";
+import { getPath } from "hono/utils/url";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom.ts";
-import { hasConcurrent } from "./config/rule.ts";
+import { hasConcurrent, type Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { denialResponse } from "./http/custom-denial.ts";
@@ -30,7 +31,7 @@ import {
   logUnreadableCost,
 } from "./log.ts";
 import type { LiveOverrides } from "./overrides/live-overrides.ts";
-import { QuotaPage } from "./quota-page.ts";
+import { CHECK, checkedMatches, QuotaPage } from "./quota-page.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher } from "./request/matcher.ts";
@@ -89,15 +90,9 @@ export class Gateway {
       : async () => undefined;
     this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
     if (config.quotaPath !== undefined && bindings.mode !== "off") {
-      this.#quotaPage = new QuotaPage(config.quotaPath, {
-        config: this.#config,
-        limiter,
-        applyRules: this.#applyRules,
-        overrides: control?.overrides,
-        names: this.#names,
-      });
+      this.#quotaPage = new QuotaPage(config.quotaPath, config, limiter);
     }
-    const forward = createForward(bindings);
+    const forward = createForward(bindings, config.forwarded);
     this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
       ({ kind }) => kind !== "binding",
@@ -139,7 +134,12 @@ export class Gateway {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
     if (loading) await loading;
-    if (this.#quotaPage?.isFor(request)) return this.#quotaPage.answer(request, context);
+    if (this.#quotaPage?.isFor(request)) {
+      return this.#quotaPage.answer(request, (described, counts) => {
+        const routed = routedPath === undefined ? undefined : getPath(described);
+        return this.#decideRequest(described, context, routed, arrivedAt, undefined, counts);
+      });
+    }
     const decided = await this.#decideRequest(request, context, routedPath, arrivedAt, keepAlive);
     const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
@@ -158,6 +158,7 @@ export class Gateway {
    * the store (see docs/failure.md).
    *
    * @param arrivedAt when the request arrived, in milliseconds since the Unix epoch
+   * @param counts if it is set, the request is only checked, by the rules for which this function returns true
    * @returns undefined if the request names no host and path, or if the path is too long
    */
   async #decideRequest(
@@ -166,6 +167,7 @@ export class Gateway {
     routedPath: string | undefined,
     arrivedAt: number,
     keepAlive: (() => void) | undefined,
+    counts?: (rule: Rule) => boolean,
   ): Promise<DecidedRequest | undefined> {
     const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
@@ -174,7 +176,8 @@ export class Gateway {
       const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, this.#names);
       if (!canonical) return undefined;
       const ownMatches = this.#match(canonical);
-      const matches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
+      const allMatches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
+      const matches = counts ? checkedMatches(allMatches, counts) : allMatches;
       if (matches.length === 0) return NO_RULES;
       if (keepAlive && matches.some(({ rule }) => this.#holdingRules.has(rule.name))) keepAlive();
       customCalls =
@@ -191,7 +194,11 @@ export class Gateway {
       let denial: Limited | undefined;
       // Both calls of the limiter must choose the same shard.
       const draw = Math.random();
-      const options = { random: () => draw, ...(keepAlive && { signal: request.signal }) };
+      const options = {
+        random: () => draw,
+        ...(keepAlive && { signal: request.signal }),
+        ...(counts && CHECK),
+      };
       const applied = this.#applyRules(canonical, matches, customCalls, {
         onWait: (ms) => (waitedMs = ms),
         isDenied: (known) => {

@@ -5,6 +5,7 @@ import type { CustomResponseFailure } from "./http/custom-denial.ts";
 import type { UnknownCost } from "./limiter/cost.ts";
 import {
   type Decision,
+  EXCEEDS_LIMIT,
   isViolated,
   type Quota,
   type RuleVerdict,
@@ -66,7 +67,8 @@ export function logDecision(
     const { deniedBy, quotas, retryAfterMs } = decision;
     const policy = quotas.find(isViolated)?.policy ?? deniedBy.appliedRule.rule.name;
     const mode = storeFailure ? "local" : "enforce";
-    logDenial(mode, deniedBy, { policy, retryAfterMs }, denialsPerSecond, request);
+    const time = retryAfterMs === undefined ? {} : { retryAfterMs };
+    logDenial(mode, deniedBy, { policy, ...time }, denialsPerSecond, request);
   }
   logOtherRules(verdicts, denialsPerSecond, request);
   if (storeFailure) logUndecided(storeFailure, "counted locally");
@@ -144,7 +146,8 @@ function logDenial(
   }
   denialLines++;
   const { rule, identity: client } = appliedRule;
-  const denial = { mode, rule: rule.name, policy, client, cost, retryAfterMs };
+  const time = retryAfterMs === undefined ? { reason: EXCEEDS_LIMIT } : { retryAfterMs };
+  const denial = { mode, rule: rule.name, policy, client, cost, ...time };
   logLine("log", "denied", { ...denial, ...(request && fieldsOf(request)) });
 }
 

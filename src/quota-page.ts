@@ -1,119 +1,178 @@
-import type { CustomContext } from "./config/custom.ts";
-import type { KeyExpression } from "./config/key.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
-import { quotasResponse, tooManyReadsResponse, undecidedResponse } from "./http/responses.ts";
+import { appendQuotaHeaders, toSeconds } from "./http/response-headers.ts";
+import { plainProblem, undecidedResponse } from "./http/responses.ts";
+import { costBefore } from "./limiter/counters.ts";
+import {
+  type Decision,
+  type Limited,
+  type Quota,
+  type RuleVerdict,
+  settledVerdictsOf,
+} from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import type { LiveOverrides } from "./overrides/live-overrides.ts";
-import { canonicalRequest, placeOf } from "./request/canonical-request.ts";
-import { CustomCalls } from "./request/custom-calls.ts";
+import { placeOf } from "./request/canonical-request.ts";
 import { clientAddress } from "./request/headers.ts";
-import { createMatcher, type Matcher } from "./request/matcher.ts";
+import { LruCache } from "./request/lru-cache.ts";
+import type { RuleMatch } from "./request/matcher.ts";
 import { canonicalPath } from "./request/path.ts";
-import type { RuleApplier } from "./request/rule-applier.ts";
-import type { SentNames } from "./request/sent-values.ts";
-import { createMemoryStore } from "./stores/memory-store.ts";
+import type { AppliedRule } from "./request/rule-applier.ts";
 
-/** The number of answers that an isolate gives to one address in a minute. Each answer takes a call to the store. */
+/** The number of reads that an isolate answers for one address in a minute. */
 const MAX_READS = 60;
 const MINUTE_MS = 60_000;
-/** The maximum number of addresses whose reads are counted. They take about 6 MB. */
+/** The maximum number of addresses whose reads are counted. They take about 3 MB. */
 const MAX_ADDRESSES = 20_000;
-/** The maximum number of rules that an answer shows. */
-const MAX_RULES = 100;
 
-interface QuotaPageOptions {
-  readonly config: Config;
-  readonly limiter: Limiter;
-  readonly applyRules: RuleApplier;
-  readonly overrides: LiveOverrides | undefined;
-  readonly names: SentNames;
-}
+const ALLOWED =
+  "path must begin with a slash, such as /search?q=1, with escapes as in any query, and be no longer than rules can match. method must be a method such as POST.";
+
+/** The options of a decision that charges nothing, takes no slot, begins no ban and does not wait for its turn. */
+export const CHECK = { checkOnly: true } as const;
 
 /**
- * Answers `quotaPath` with the caller's own quotas, and charges nothing. It shows the rules that would count a request
- * of this caller to any path with any method and query. It does not show rules in shadow mode, rules whose clients
- * depend on the path, the method or the query, and rules with shards, because one read would take a call for each.
+ * Decides a request with {@link CHECK}, by the matching rules for which `counts` returns true. The decision is
+ * undefined if no rule applies, and the whole result if Weir would refuse the request.
+ */
+type Check = (
+  request: Request,
+  counts: (rule: Rule) => boolean,
+) => Promise<{ appliedRules: readonly AppliedRule[]; decision?: Decision } | undefined>;
+
+/**
+ * Answers `quotaPath`. A read is the check of one request of the caller, which the query describes. So it finds what
+ * this request would find, by the same rules and the same memory of denials, and costs and shows no more.
  */
 export class QuotaPage {
-  readonly #options: QuotaPageOptions;
-  readonly #match: Matcher;
+  readonly #config: Config;
+  readonly #limiter: Limiter;
   readonly #path: string;
-  readonly #reads = createMemoryStore(MAX_ADDRESSES);
+  /** The reads of each address until `endsAt`, in milliseconds since the Unix epoch. */
+  readonly #reads = new LruCache<{ readonly endsAt: number; count: number }>(MAX_ADDRESSES);
 
   /** @param path the field `quotaPath` of the configuration */
-  constructor(path: string, options: QuotaPageOptions) {
-    const { config } = options;
-    this.#options = options;
+  constructor(path: string, config: Config, limiter: Limiter) {
+    this.#config = config;
+    this.#limiter = limiter;
     this.#path = canonicalPath(path, config.caseSensitivePaths).path;
-    const rules = config.rules.filter(isForEveryPath).slice(0, MAX_RULES).map(withoutPlace);
-    this.#match = createMatcher(rules, config.caseSensitivePaths);
   }
 
   isFor({ method, url }: Request): boolean {
     if (method !== "GET" && method !== "HEAD") return false;
-    return placeOf(url, this.#options.config.caseSensitivePaths)?.path === this.#path;
+    return placeOf(url, this.#config.caseSensitivePaths)?.path === this.#path;
   }
 
   /** Never rejects. */
-  async answer(request: Request, context: CustomContext): Promise<Response> {
-    const { config, limiter } = this.#options;
+  async answer(request: Request, check: Check): Promise<Response> {
+    // Without `Origin`, no other site's page may read the response: it would see how its visitor uses this site.
+    const asked = new Request(request.url, { method: request.method });
     try {
-      const retryAfterMs = await this.#read(request);
-      if (retryAfterMs > 0) return tooManyReadsResponse(request, retryAfterMs);
-      const appliedRules = await this.#appliedRules(request, context);
-      const states = await limiter.clients.readOwn(appliedRules);
-      return quotasResponse(request, states, config.headers);
+      const waitSeconds = this.#countRead(request);
+      if (waitSeconds > 0) return tooManyReads(asked, waitSeconds);
+      const { searchParams } = new URL(request.url);
+      const described = describedIn(request, searchParams);
+      const isForOnePath = searchParams.has("path");
+      const isRead = isForOnePath && described && this.isFor(described);
+      const counts = isForOnePath ? () => !isRead : isForEveryPath;
+      const checked = described && (await check(described, counts));
+      if (!checked) return plainProblem(asked, 400, "Bad Request", ALLOWED);
+      const { appliedRules, decision } = checked;
+      const isUndecided = decision?.outcome === "undecided" || decision?.storeFailure;
+      if (isUndecided) return undecidedResponse(asked);
+      const denial = decision?.outcome === "limited" ? decision : undefined;
+      const verdicts = await settledVerdictsOf(decision?.verdicts ?? []);
+      // A denial from memory leaves out the rules with the mode `mark`.
+      const marks = appliedRules.filter(
+        ({ rule }) =>
+          rule.mode === "mark" && !verdicts.some(({ appliedRule }) => appliedRule.rule === rule),
+      );
+      const marked = marks.length > 0 ? await this.#limiter.decide(marks, CHECK) : undefined;
+      const others = marked && "verdicts" in marked ? marked.verdicts : [];
+      return this.#response(asked, [...verdicts, ...others], denial);
     } catch {
-      return undecidedResponse(request);
+      return undecidedResponse(asked);
     }
   }
 
-  /** Counts a read. @returns the time in milliseconds after which the caller may read again; 0 if it may read now */
-  async #read({ headers }: Request): Promise<number> {
-    const identity = clientAddress(headers, this.#options.config.ipv6Prefix);
-    const limits = { limit: MAX_READS, ceiling: MAX_READS, windowMs: MINUTE_MS, offsetMs: 0 };
-    const [answered] = this.#reads.decide([[{ key: identity, identity, cost: 1, ...limits }]]);
-    // If the memory is full, the caller is not counted and gets no answer.
-    const answer = await answered?.catch(() => undefined);
-    return answer?.admitted ? 0 : (answer?.tallies[0]?.resetMs ?? MINUTE_MS);
+  /** Counts a read. @returns the seconds after which the address may read again; 0 if it may read now */
+  #countRead({ headers }: Request): number {
+    const address = clientAddress(headers, this.#config.ipv6Prefix);
+    const now = Date.now();
+    const reads = this.#reads.get(address);
+    const leftMs = reads ? reads.endsAt - now : 0;
+    // More than a minute is left only if the clock has gone back.
+    if (!reads || leftMs <= 0 || leftMs > MINUTE_MS) {
+      this.#reads.set(address, { endsAt: now + MINUTE_MS, count: 1 });
+      return 0;
+    }
+    reads.count += 1;
+    return reads.count > MAX_READS ? toSeconds(leftMs) : 0;
   }
 
-  async #appliedRules(request: Request, context: CustomContext) {
-    const { config, applyRules, overrides, names } = this.#options;
-    const { custom, timeoutMs, caseSensitivePaths } = config;
-    const canonical = canonicalRequest(request, caseSensitivePaths, undefined, names);
-    if (!canonical) return [];
-    const ownMatches = this.#match(canonical);
-    const matches = overrides?.matchesOf(ownMatches) ?? ownMatches;
-    const calls = { functions: custom ?? {}, request, context, timeoutMs, arrivedAt: Date.now() };
-    const applied = await applyRules(
-      canonical,
-      matches.filter(({ rule }) => rule.mode !== "shadow"),
-      new CustomCalls({ ...calls, onKeyFailure: () => {} }),
-    );
-    const counted = overrides?.clientsOf(applied) ?? applied;
-    // Only the windows of the caller's own tier are read.
-    return counted.map((each) => ({ ...each, rule: { ...each.rule, tiers: undefined } }));
+  #response(asked: Request, verdicts: readonly RuleVerdict[], denial: Limited | undefined) {
+    const { headers: style } = this.#config;
+    const limits = verdicts.flatMap((each) => each.quotas.map(limitOf));
+    const retryMs = denial?.retryAfterMs;
+    const response = Response.json({
+      allowed: !denial,
+      ...(retryMs !== undefined && { retryAfter: toSeconds(retryMs) }),
+      // With the other styles, the fields of responses name no policy.
+      limits: style === "draft-11" || style === "both" ? limits : [],
+    });
+    response.headers.set("Cache-Control", "no-store");
+    const quotas = verdicts.flatMap((each) => each.quotas);
+    appendQuotaHeaders(response.headers, quotas, style);
+    return asked.method === "HEAD" ? new Response(null, response) : response;
   }
 }
 
-function isForEveryPath({ key, tiers, shards }: Rule): boolean {
-  const isPlace = (each: KeyExpression) => each.flat().some(({ kind }) => PLACES.includes(kind));
-  return shards === 1 && !isPlace(key) && !(tiers && isPlace(tiers.by));
+/** Returns the request that a read describes, with the caller's host and headers; undefined if it is unreadable. */
+function describedIn({ url, headers, cf }: Request, query: URLSearchParams): Request | undefined {
+  const { origin, pathname } = new URL(url);
+  const target = query.get("path") ?? pathname;
+  if (!target.startsWith("/")) return undefined;
+  try {
+    const method = (query.get("method") ?? "GET").toUpperCase();
+    const request = new Request(origin + target, { method, headers });
+    // The constructor accepts only some fields of `cf`.
+    return Object.defineProperty(request, "cf", { value: cf, enumerable: true });
+  } catch {
+    return undefined;
+  }
 }
 
-/** The kinds of key whose value is a part of the URL's path or query, or the method. */
-const PLACES: readonly string[] = ["param", "path", "method", "query"];
+/** Whether a rule counts requests to every path together. */
+function isForEveryPath({ match, key, tiers }: Rule): boolean {
+  const parts = [...key, ...(tiers?.by ?? [])].flat();
+  return !match.paths && !parts.some(({ kind }) => kind === "path" || kind === "param");
+}
 
-/** Returns the rule without its conditions on the path, the method and the query, and with a cost of 1. */
-function withoutPlace({ match, ...rule }: Rule): Rule {
-  const { paths: _paths, methods: _methods, query: _query, except, ...others } = match;
-  const isExceptPlace = [except?.paths, except?.methods, except?.query].some((each) => each);
-  return {
-    ...rule,
-    match: { ...others, ...(except && !isExceptPlace && { except }) },
-    cost: 1,
-    count: undefined,
-  };
+/**
+ * Returns the matches of the rules whose quotas a response shows. A cost that a function, the body or the response
+ * determines is unknown for a described request, so it counts as the lowest that needs quota.
+ */
+export function checkedMatches(
+  matches: readonly RuleMatch[],
+  counts: (rule: Rule) => boolean,
+): RuleMatch[] {
+  return matches
+    .filter(({ rule }) => rule.mode !== "shadow" && counts(rule))
+    .map((match) => ({ ...match, rule: { ...match.rule, cost: costBefore(match.rule.cost) } }));
+}
+
+function limitOf({ policy, limit, remaining, concurrent, ...quota }: Quota) {
+  const state = { policy, limit, remaining };
+  if (concurrent) return { ...state, concurrent };
+  const { windowMs, resetMs, violated, retryAfterMs } = quota;
+  const times = { window: toSeconds(windowMs), reset: toSeconds(resetMs) };
+  if (!violated || retryAfterMs === undefined) return { ...state, ...times };
+  return { ...state, ...times, retryAfter: toSeconds(retryAfterMs) };
+}
+
+/** 429: the address has read quotas too often. */
+function tooManyReads(asked: Request, seconds: number): Response {
+  const detail = `The quotas were read too often. Try again in ${seconds} s.`;
+  const response = plainProblem(asked, 429, "Too Many Requests", detail);
+  response.headers.set("Retry-After", String(seconds));
+  return response;
 }

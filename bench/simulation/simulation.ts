@@ -79,12 +79,10 @@ export async function simulate(scenario: Scenario, seed: number): Promise<RunRes
 function entriesOver(store: Store): EntryStore {
   return {
     async run(entries) {
-      const groups = entries.flatMap((entry) => entry.groups);
+      const groups = entries.flatMap(({ group }) => (group ? [group] : []));
       const unused = entries.flatMap((entry) => entry.unused);
       const answers = (await Promise.all(store.decide(groups, undefined, unused))).values();
-      return entries.map((entry) => [
-        { groups: entry.groups.map(() => answers.next().value as Answer) },
-      ]);
+      return entries.map(({ group }) => [group ? { decided: answers.next().value as Answer } : {}]);
     },
   };
 }

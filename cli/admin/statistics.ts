@@ -95,7 +95,7 @@ function summary({ buckets, isolates, openBreakers }: StatisticsReport, last: st
   const lines = [
     `Last ${last}: ${formatCount(requests.requests)} requests, ${styled("red", `${formatCount(requests.limited)} limited`)} (${formatPercent(requests.limited, requests.requests)}), ${formatCount(undecided)} undecided`,
     `Store: ${formatCount(store.calls)} calls, ${formatCount(store.failures)} failed${latency}; ${formatPercent(requests.fromMemory, requests.requests)} of the requests decided from memory`,
-    `Isolates: ${isolates}${openBreakers > 0 ? styled("red", `, ${openBreakers} with an open breaker`) : ""}`,
+    `Isolates: ${formatCount(isolates)}${openBreakers > 0 ? styled("red", `, ${formatCount(openBreakers)} with an open breaker`) : ""}`,
   ];
   if (buckets.length > 1) {
     const counts = buckets.map((each) => each.requests.requests);

@@ -1,6 +1,6 @@
 import { formatCount } from "../../src/admin/format.ts";
 import { CODES_PAGE, type Finding, type Severity } from "../finding.ts";
-import { printable } from "../print/text.ts";
+import { jsonText, printable } from "../print/text.ts";
 
 /** The codes of findings that need no cure. */
 const OK = [
@@ -158,7 +158,7 @@ export function jsonReport(subject: Subject, unsafe: readonly DoctorFinding[]): 
     name,
     value && printable(value),
   ]);
-  return JSON.stringify({ ok: isGood(findings), ...Object.fromEntries(fields), findings }, null, 2);
+  return jsonText({ ok: isGood(findings), ...Object.fromEntries(fields), findings });
 }
 
 /**

@@ -65,12 +65,7 @@ function verdict(
   const code = status === undefined ? "" : ` (${printable(String(status))})`;
   switch (outcome) {
     case "unmatched":
-      return headline(
-        "green",
-        status === undefined
-          ? `✓ Not limited: no rule applies to ${name}.`
-          : `✓ Not limited: ${name} reads the client's own quotas (quotaPath), and no rule counts it.`,
-      );
+      return headline("green", `✓ Not limited: no rule applies to ${name}.`);
     case "limited":
       if (waitMs !== undefined) {
         const wait = `? Waits up to ${formatDuration(waitMs)} for a slot, and is limited${code} only after that`;
@@ -97,20 +92,25 @@ function headline(style: "green" | "red" | "yellow", text: string): string {
 
 /** Returns why a request is limited. */
 function reasonIn(applied: readonly ExplainedRule[]): string {
-  const denying = applied.find(({ mode, exceeds }) => mode === "enforce" && exceeds === true);
-  if (!denying) return "An enforced rule has no quota left.";
-  const { rule, banMs = 0, quotas = [], cost = 1, override } = denying;
+  const denying = applied.filter(({ mode, exceeds }) => mode === "enforce" && exceeds === true);
+  const [shownRule] = [...denying.filter(({ maxCost }) => maxCost !== undefined), ...denying];
+  if (!shownRule) return "An enforced rule has no quota left.";
+  const { rule, banMs = 0, quotas = [], cost = 1, maxCost, override } = shownRule;
   const name = `The rule ${rule}`;
   const effect = override?.effect;
   if (effect && "kind" in effect && effect.kind === "blocked") {
     return `An override of the rule ${rule} blocks the client.`;
   }
-  if (banMs > 0) return `${name} has banned the client for another ${formatDuration(banMs)}.`;
+  if (banMs > 0 && maxCost === undefined)
+    return `${name} has banned the client for another ${formatDuration(banMs)}.`;
   // A request takes one slot. One that is charged only by its response needs a quota of 1.
   const full = quotas.find(
     ({ remaining, concurrent }) => remaining < (concurrent ? 1 : Math.max(1, cost)),
   );
   if (full?.limit === 0) return `${name} has a limit of 0 (${full.policy}).`;
+  if (full && maxCost !== undefined) {
+    return `${name} can never admit it: it costs ${formatCount(cost)}, and at most ${formatCount(maxCost)} fit at once.`;
+  }
   const [shown = full] = full ? [full] : quotas;
   if (!shown) return `${name} has no quota left.`;
   const { policy, limit, remaining } = shown;
@@ -256,7 +256,8 @@ function keyLines(key: readonly ExplainedKeyElement[], isVerbose: boolean): stri
 }
 
 function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
-  const { client, tier, cost, costSource = "", waitMs, banMs = 0, newBan, override } = rule;
+  const { client, tier, cost, costSource = "", maxCost } = rule;
+  const { waitMs, banMs = 0, newBan, override } = rule;
   const max = isVerbose ? MAX_TEXT : 60;
   const source = /^(?:cost: \d+)?$/.test(costSource) ? "" : ` (${fitted(costSource, max)})`;
   const parts = [
@@ -265,6 +266,10 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
     cost !== undefined && `cost ${formatCount(cost)}${source}`,
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
+  if (maxCost !== undefined) {
+    const most = maxCost === 0 ? "the limit is 0" : `at most ${formatCount(maxCost)} pass at once`;
+    lines.push(labelled("never fits", styled("red", most)));
+  }
   if (waitMs !== undefined) lines.push(labelled("wait", `up to ${formatDuration(waitMs)}`));
   if (banMs > 0) {
     lines.push(labelled("ban", styled("red", `banned for another ${formatDuration(banMs)}`)));

@@ -48,9 +48,14 @@ export function printableLines(text: string): string {
 /** Characters that JSON leaves as they are, but that a terminal obeys or that change the direction of a text. */
 const UNSAFE = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** Returns a value as JSON that is safe to print to a terminal. Parsing the JSON returns an equal value. */
+/**
+ * Returns a value as JSON that is safe to print to a terminal. Parsing the JSON returns an equal value. Each command
+ * prints its JSON by this function. A Map becomes an object.
+ */
 export function jsonText(value: unknown): string {
-  return JSON.stringify(value, undefined, 2).replace(
+  const replacer = (_name: string, each: unknown) =>
+    each instanceof Map ? Object.fromEntries(each) : each;
+  return JSON.stringify(value, replacer, 2).replace(
     UNSAFE,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

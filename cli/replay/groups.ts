@@ -71,7 +71,7 @@ export type ClientGroup = readonly AppliedClient[];
 /** The answer for a group, at the time of its request. */
 export type GroupAnswer = Pick<Answer, "admitted" | "tallies">;
 
-/** The answer for a group with the mode `mark` after a denial. */
+/** The answer for a group with the mode `mark` after a denial, which isolates usually remember. */
 export const SKIPPED: GroupAnswer = { admitted: false, tallies: [] };
 
 /**

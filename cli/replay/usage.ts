@@ -83,7 +83,8 @@ export class UsageMeter {
     if (this.#store !== "upstash") return;
     this.#commands += this.#commandsPerCall;
     for (const [index, group] of countersIn().entries()) {
-      this.#commands += commandsOfGroup(group, answers[index] as GroupAnswer);
+      const answer = answers[index] as GroupAnswer;
+      if (answer.tallies.length > 0) this.#commands += commandsOfGroup(group, answer);
     }
   }
 
@@ -99,12 +100,14 @@ export class UsageMeter {
       const { admitted, tallies } = answers[index] as GroupAnswer;
       const [first] = slots;
       if (!first || tallies.length === 0) continue;
-      if (isUpstash) this.#commands += slots.length * (admitted ? 2 : 1);
+      if (isUpstash) this.#commands += slots.length * (admitted ? 3 : 1);
       if (!admitted) continue;
       // A slot is renewed after each half of its `maxDuration`.
-      const calls = 1 + Math.floor((2 * openMs) / first.windowMs);
+      const renewals = Math.floor((2 * openMs) / first.windowMs);
+      const calls = 1 + renewals;
       this.#calls += calls * (this.#store === "durable-object" ? partsOf(slots).length : 1);
-      if (isUpstash) this.#commands += calls * (this.#commandsPerCall + 2 * slots.length);
+      if (isUpstash)
+        this.#commands += calls * this.#commandsPerCall + (1 + 3 * renewals) * slots.length;
     }
   }
 

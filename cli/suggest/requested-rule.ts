@@ -6,6 +6,7 @@ import type { Config, ConfigInput } from "../../src/config/schema.ts";
 import { MAX_WINDOWS } from "../../src/config/window.ts";
 import { METHODS } from "../../src/explain/explanation.ts";
 import { CommandFailure } from "../command-failure.ts";
+import type { RouteConfig } from "../replay/route.ts";
 import { formatKey, formatMatch } from "../rule-table.ts";
 
 const MAX_LENGTH = 64;
@@ -105,7 +106,7 @@ export interface RequestedRule {
   readonly rule: Rule;
   /** The shortest window first. */
   readonly windows: readonly [Window, ...Window[]];
-  readonly config: Pick<Config, "caseSensitivePaths" | "ipv6Prefix" | "quotaPath">;
+  readonly config: RouteConfig & Pick<Config, "ipv6Prefix">;
   /** The fields of the rule, as a configuration has them; undefined for a rule that exists already. */
   readonly input: Pick<RuleInput, "name" | "match" | "key"> | undefined;
   /** The file of the configuration that has the rule. */

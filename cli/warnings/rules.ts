@@ -18,7 +18,9 @@ import {
 } from "./limits.ts";
 import {
   claimWarnings,
+  exactPathWarnings,
   isForCredentials,
+  lateChargeWarnings,
   MIN_EXEMPT_BITS,
   networkFindings,
   notationWarnings,
@@ -152,7 +154,8 @@ function credentialWarnings(
 /**
  * Returns the warning `made-up-keys` if clients can make up the keys of a rule. It ignores path parameters, because
  * requests for the same resource share a parameter's value. It also ignores rules whose paths receive credentials,
- * because the warning `no-address-limit` covers the keys of these rules, including path parameters.
+ * because the warning `no-address-limit` covers the keys of these rules, including path parameters. If another rule
+ * bounds the clients, a header field with their address is still a mistake: the warning is `client-header` then.
  */
 function madeUpKeyWarnings(
   rule: Rule,
@@ -162,20 +165,22 @@ function madeUpKeyWarnings(
   const madeUp = rule.key
     .flat()
     .filter(({ kind }) => kind !== "param" && CHOSEN_BY_CLIENT.has(kind));
-  if (madeUp.length === 0 || rule.mode === "shadow" || isForCredentials(rule)) return [];
+  if (madeUp.length === 0) return [];
   const bounding = boundingRules.filter((other) => countsAllOf(other, rule));
-  if (isCovered(rule, bounding, caseSensitive)) return [];
+  const isBounded =
+    rule.mode === "shadow" || isForCredentials(rule) || isCovered(rule, bounding, caseSensitive);
   const header = clientHeaderIn(madeUp);
   if (header) {
     return [
       found(
-        "made-up-keys",
+        isBounded ? "client-header" : "made-up-keys",
         `${place}.key`,
         `The key of the rule "${rule.name}" is the text of the header ${header.name}, and not the ${header.key === "ip" ? "address" : "country"} that Cloudflare reports`,
         `Write key: "${header.key}"`,
       ),
     ];
   }
+  if (isBounded) return [];
   return [
     found(
       "made-up-keys",
@@ -260,10 +265,16 @@ const RULE_CHECKS: readonly ((
   waitWarnings,
   methodWarnings,
   notationWarnings,
+  exactPathWarnings,
   networkFindings,
-  ...[credentialWarnings, madeUpKeyWarnings, exemptWarnings, tierWarnings, claimWarnings].map(
-    forRequests,
-  ),
+  ...[
+    credentialWarnings,
+    lateChargeWarnings,
+    madeUpKeyWarnings,
+    exemptWarnings,
+    tierWarnings,
+    claimWarnings,
+  ].map(forRequests),
   conditionWarnings,
 ];
 

@@ -4,6 +4,7 @@ import { splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { found, type LocalFinding } from "../finding.ts";
+import { isCovered } from "./conditions.ts";
 
 /** Warns of claims whose names contain dots, because other programs write nested claims like that. */
 export function claimWarnings({ name, key, tiers }: Rule, place: string): LocalFinding[] {
@@ -94,6 +95,69 @@ export function notationWarnings({ name, match }: Rule, place: string): LocalFin
   );
 }
 
+/** Last segments of paths that are usually the start of other paths, such as a version of an API. */
+const PREFIX_SEGMENT =
+  /^(?:|apis?|rest|v\d+(?:\.\d+)*|auth|admin|internal|private|public|static|assets|wp-admin|wp-json)$/i;
+
+/**
+ * Warns of exact paths that were probably meant as the start of paths, because other programs read them so: a mount of
+ * Express, a path of Kong, a location of nginx. A path looks so by its last segment, or if an exception is below it.
+ */
+export function exactPathWarnings(
+  rule: Rule,
+  place: string,
+  { enforced, caseSensitive }: { enforced: readonly Rule[]; caseSensitive: boolean },
+): LocalFinding[] {
+  const { name, match } = rule;
+  const exact = (match.paths ?? []).filter((path) => !/[:*]/.test(path.replace(/^.*\//, "")));
+  return exact.flatMap((path) => {
+    const start = path.replace(/\/$/, "");
+    const hasException = match.except?.paths?.some((each) => each.startsWith(`${start}/`));
+    if (!hasException && !PREFIX_SEGMENT.test(start.replace(/^.*\//, ""))) return [];
+    const below = { ...rule, match: { ...match, paths: [`${start}/*`] } };
+    if (isCovered(below, [...enforced, rule], caseSensitive)) return [];
+    return [
+      found(
+        "exact-path",
+        `${place}.match.paths`,
+        `The rule "${name}" matches ${path} and no path below it, such as ${start}/users, and no other rule covers these`,
+        `Write "${start}/*", which also matches ${start || "/"}`,
+      ),
+    ];
+  });
+}
+
+/**
+ * Warns if attempts to log in are charged only after their responses, because all attempts before the first response
+ * pass. Their number is bounded by a limit of open requests, and by a rule for log-ins that charges at once.
+ */
+export function lateChargeWarnings(
+  rule: Rule,
+  place: string,
+  { boundingRules, caseSensitive }: { boundingRules: readonly Rule[]; caseSensitive: boolean },
+): LocalFinding[] {
+  const { name, count, cost } = rule;
+  const isByResponse = typeof cost === "object" && cost.settle !== undefined;
+  if (!count || count.reserve || isByResponse || !isForCredentials(rule)) return [];
+  const bounding = [...boundingRules, rule].filter(
+    (other) =>
+      isForCredentials(other) &&
+      (!other.count || other.count.reserve || other.windows.some(({ concurrent }) => concurrent)),
+  );
+  if (isCovered(rule, bounding, caseSensitive)) return [];
+  return [
+    found(
+      "late-charge",
+      `${place}.count`,
+      `The rule "${name}" charges a request after its response, so any number of guesses at the same time pass`,
+      `Write count: { status: [${count.statuses.join(", ")}], reserve: true }, which charges each request first`,
+    ),
+  ];
+}
+
+/** The prefix length of the network that a regional registry gives at least to an operator. */
+const OPERATOR_BITS = 32;
+
 /** Warnings about top-level fields, and about all rules together. */
 export function* settingWarnings({ rules, ipv6Prefix }: Config): Iterable<LocalFinding> {
   if (ipv6Prefix > 64) {
@@ -103,6 +167,14 @@ export function* settingWarnings({ rules, ipv6Prefix }: Config): Iterable<LocalF
       "ipv6Prefix",
       `A client with one /64, such as a home, counts as ${networks} clients`,
       "Set ipv6Prefix to 64 or less",
+    );
+  }
+  if (ipv6Prefix < OPERATOR_BITS) {
+    yield found(
+      "ipv6-prefix",
+      "ipv6Prefix",
+      `The customers of up to ${2 ** (OPERATOR_BITS - ipv6Prefix)} operators count as one client, because most operators have one /${OPERATOR_BITS}`,
+      "Set ipv6Prefix to 64, or to 56 or 48 for clients with larger networks",
     );
   }
   if (rules.every(({ mode }) => mode !== "enforce")) {

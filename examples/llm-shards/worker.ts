@@ -28,6 +28,9 @@ export default {
     } catch (error) {
       const limited = RateLimitError.from(error);
       if (!limited) throw error;
+      if (limited.retryAfterMs === undefined) {
+        return new Response("The question is too long.", { status: 413 });
+      }
       const seconds = Math.ceil(limited.retryAfterMs / 1000);
       return new Response("Too many questions at once.", {
         status: 429,

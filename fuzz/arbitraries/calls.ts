@@ -109,8 +109,7 @@ export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Cal
       const groups = [0, 1, 2].map((number) =>
         charged
           .filter(({ group }) => group === number)
-          // The last group depends on the earlier groups.
-          .map(({ counter }) => (number === 2 ? { ...counter, dependent: true } : counter)),
+          .map(({ counter }) => (number === 2 ? { ...counter, marks: true } : counter)),
       );
       const unused = mapPresent(returns, (index, { quota, windowsAgo }) => {
         const counter = counterAt(index, {});

@@ -76,13 +76,13 @@ export const denial: fc.Arbitrary<Denial> = fc
     const entries = ruleCountersOf(appliedRule, "weir");
     const read = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
     const quotas = quotasOf(entries, { admitted: false, tallies: read, now });
-    const retryAfterMs = Math.max(
-      1,
-      ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),
-    );
-    const deniedBy: RuleVerdict = { appliedRule, says: "denied", quotas, cost: 1 };
-    const verdicts = [deniedBy];
-    return { quotas, limited: { outcome: "limited", quotas, verdicts, retryAfterMs, deniedBy } };
+    const misfits = entries.flatMap(({ misfit }) => misfit ?? []);
+    const verdict: RuleVerdict = { appliedRule, says: "denied", quotas, cost: 1 };
+    const deniedBy = misfits.length > 0 ? { ...verdict, misfits } : verdict;
+    const limited = { outcome: "limited", quotas, verdicts: [deniedBy], deniedBy } as const;
+    if (misfits.length > 0) return { quotas, limited };
+    const times = quotas.filter(isViolated).map((quota) => quota.retryAfterMs ?? 0);
+    return { quotas, limited: { ...limited, retryAfterMs: Math.max(1, ...times) } };
   });
 
 /** Returns a tally that wire.ts accepts. */

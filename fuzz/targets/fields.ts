@@ -6,6 +6,9 @@ import type { Quota } from "../../src/limiter/decision.ts";
 import { denial } from "../arbitraries/denial.ts";
 import { createTarget } from "../property.ts";
 
+/** The largest integer of a structured field. */
+const MAX_SECONDS = 999_999_999_999_999;
+
 const ORIGINS = ["null", "https://shop.example", "https://a b", "x://\u00e9", "https://a\t", ""];
 const origin = fc.oneof(
   fc.constantFrom(...ORIGINS),
@@ -36,9 +39,10 @@ export const fieldsTarget = createTarget(
     const expected = "status" in response ? response.status : undefined;
     if (status !== (expected ?? 429)) throw new Error(`status ${status}`);
     checkFields(fields, origin.trim());
-    checkQuotas(fields, quotas);
-    const seconds = fields.get("retry-after") ?? "";
-    if (!/^[1-9]\d{0,14}$/.test(seconds)) throw new Error(`Retry-After: ${seconds}`);
+    const seconds = fields.get("retry-after");
+    checkQuotas(fields, quotas, seconds);
+    if ((seconds === null) !== (limited.retryAfterMs === undefined)) throw new Error("never");
+    if (!/^[1-9]\d{0,14}$/.test(seconds ?? "1")) throw new Error(`Retry-After: ${seconds}`);
 
     const passed = new Headers();
     appendQuotaHeaders(passed, quotas, "both");
@@ -55,15 +59,25 @@ function checkFields(fields: Headers, origin: string): void {
   if (allowed !== null && allowed !== origin) throw new Error(`allows ${allowed}`);
 }
 
-function checkQuotas(fields: Headers, quotas: readonly Quota[]): void {
+/** Returns the seconds until a client should count on a quota again. */
+function timeOf({
+  violated,
+  resetMs,
+  retryAfterMs = resetMs,
+}: Pick<Quota, "violated" | "resetMs" | "retryAfterMs">): number {
+  return Math.min(MAX_SECONDS, Math.ceil((violated ? retryAfterMs : resetMs) / 1000));
+}
+
+/** @param retryAfter the seconds of Retry-After, which the policies that have denied the request show too */
+function checkQuotas(fields: Headers, quotas: readonly Quota[], retryAfter?: string | null): void {
   const policies = itemsOf(fields.get("ratelimit-policy"));
   const items = itemsOf(fields.get("ratelimit"));
   const limits = items.map(({ name, r, t }) => ({ name, r, t }));
   const actual = JSON.stringify(policies.map((policy, index) => [policy, limits[index]]));
   const expected = JSON.stringify(
-    quotas.map(({ policy: name, limit, windowMs, remaining, resetMs }) => [
+    quotas.map(({ policy: name, limit, windowMs, remaining, ...quota }) => [
       { name, q: limit, w: windowMs / 1000 },
-      { name, r: remaining, t: Math.ceil(resetMs / 1000) },
+      { name, r: remaining, t: quota.violated && retryAfter ? Number(retryAfter) : timeOf(quota) },
     ]),
   );
   if (actual !== expected) throw new Error(`${actual}, but expected ${expected}`);

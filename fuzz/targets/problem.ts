@@ -14,14 +14,22 @@ export const problemTarget = createAsyncTarget(
     const { response: _, ...rule } = limited.deniedBy.appliedRule.rule;
     const appliedRule = { ...limited.deniedBy.appliedRule, rule };
     const deniedBy = { ...limited.deniedBy, appliedRule };
-    const response = limitedResponse(REQUEST, { ...limited, deniedBy }, "none");
+    const denial = { ...limited, verdicts: [deniedBy], deniedBy };
+    const response = limitedResponse(REQUEST, denial, "none");
     const problem = JSON.parse(await response.text());
     const violated = quotas.filter((quota) => quota.violated).map(({ policy }) => policy);
     if (JSON.stringify(problem["violated-policies"]) !== JSON.stringify(violated)) {
       throw new Error(`names ${problem["violated-policies"]}, but expected ${violated}`);
     }
     const seconds = response.headers.get("retry-after");
-    if (!problem.detail.endsWith(` Try again in ${seconds} s.`)) throw new Error(problem.detail);
+    const isNever = limited.retryAfterMs === undefined;
+    const end = isNever
+      ? / admits (?:no request|at most \d+ at once)\.$/
+      : ` Try again in ${seconds} s.`;
+    if (isNever !== (seconds === null)) throw new Error(`Retry-After: ${seconds}`);
+    if (typeof end === "string" ? !problem.detail.endsWith(end) : !end.test(problem.detail)) {
+      throw new Error(problem.detail);
+    }
     const { status, type, title } = problem;
     if (status !== 429 || !URL.canParse(type) || !title) throw new Error(JSON.stringify(problem));
   },

@@ -29,10 +29,7 @@ const integer = fc.oneof(
 );
 
 const scenario = fc.record({
-  groups: fc.array(fc.array(counter, { minLength: 1, maxLength: 3 }), {
-    minLength: 1,
-    maxLength: 2,
-  }),
+  counters: fc.array(counter, { minLength: 1, maxLength: 3 }),
   reply: fc.oneof(
     { weight: 9, arbitrary: fc.array(integer, { maxLength: 30 }) },
     { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
@@ -46,30 +43,22 @@ export const replyTarget = createTarget(
   "reply",
   "a store's answer is read as exactly the requested integers, or refused",
   scenario,
-  ({ groups, reply, fits }) => {
-    const counters = groups.flat();
-    const nothing = { now: undefined, unused: [], adjusted: [], removed: [], groups: [] };
-    const first = { ...nothing, groups, times: 1 };
-    const decided = { ...first, groups: groups.slice(0, 1) };
-    const merged = { ...nothing, groups: groups.slice(0, 1), times: 3 };
+  ({ counters, reply, fits }) => {
+    const nothing = { now: undefined, unused: [], adjusted: [], removed: [] };
+    const decided = { ...nothing, group: counters, times: 1 };
+    const merged = { ...nothing, group: counters, times: 3 };
     const adjusted = { ...nothing, adjusted: counters, times: 1 };
-    const expectedLengths = [
-      2 + 4 * (groups[0]?.length ?? 0),
-      1 + groups.length + 4 * counters.length,
-      undefined,
-      2 + 3 * counters.length,
-    ];
-    for (const [index, entry] of [decided, first, merged, adjusted].entries()) {
+    const expectedLengths = [2 + 4 * counters.length, undefined, 2 + 3 * counters.length];
+    for (const [index, entry] of [decided, merged, adjusted].entries()) {
       const length = expectedLengths[index];
       const values = fits && length && Array.isArray(reply) ? fill(reply, length) : reply;
       const errorOf = (message: string) => new StoreError("error-reply", message);
       const answers = tryRead(() => readAnswers(values, [entry], "redis", errorOf))?.[0] ?? [];
       for (const answer of answers) {
-        for (const [at, result] of answer.groups.entries()) {
-          if (result instanceof StoreError) continue;
-          for (const [each, tally] of result.tallies.entries()) {
-            checkBounds(tally, entry.groups[at]?.[each], entry.times);
-          }
+        const result = answer.decided;
+        const decidedTallies = result && !(result instanceof StoreError) ? result.tallies : [];
+        for (const [at, tally] of decidedTallies.entries()) {
+          checkBounds(tally, counters[at], entry.times);
         }
         const tallies = answer.adjusted instanceof StoreError ? [] : (answer.adjusted ?? []);
         for (const [at, tally] of tallies.entries()) checkBounds(tally, counters[at]);

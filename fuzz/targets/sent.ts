@@ -58,9 +58,10 @@ async function sentFor(request: Request): Promise<Request> {
       return new Response();
     },
   } as unknown as Fetcher;
-  await createForward({ origin: { kind: "binding", service }, origins: new Map() })(
-    withItsMethod(request),
-  );
+  await createForward(
+    { origin: { kind: "binding", service }, origins: new Map() },
+    true,
+  )(withItsMethod(request));
   return sent;
 }
 

@@ -77,10 +77,15 @@ function piecesOf(text: string, cuts: readonly number[]): string[] {
   return sorted.slice(1).map((end, index) => text.slice(sorted[index], end));
 }
 
-/** Each line with the field `data` is an event. */
+/** The data of an event are its lines with the field `data`. An empty line ends an event. */
 function expectedEvents(stream: string): string[] {
   const lines = stream.split(/\r\n|\n|\r/);
-  return lines.flatMap((line) => /^data: ?(.*)$/s.exec(line)?.[1] ?? []);
+  const events: string[][] = [[]];
+  for (const line of lines) {
+    if (line === "") events.push([]);
+    else events.at(-1)?.push(...(/^data(?:$|: ?(.*)$)/s.exec(line)?.slice(1, 2) ?? []));
+  }
+  return events.filter((data) => data.length > 0).map((data) => data.join("\n"));
 }
 
 function tryParse(text: string): unknown {

@@ -9,7 +9,7 @@ import type { CustomContext } from "../config/custom.ts";
 import type { Fault } from "../config/faults.ts";
 import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key.ts";
 import type { Match } from "../config/match.ts";
-import type { Rule } from "../config/rule.ts";
+import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { areTierNamesSecret } from "../config/tiers.ts";
 import { formatWindow } from "../config/window.ts";
@@ -364,6 +364,20 @@ interface OperationsContext {
   readonly custom: CustomContext;
 }
 
+/** Returns a client under a rule, in the rule's own windows. The client's override changes those of all tiers too. */
+function withOverride(rule: Rule, identity: string, live: LiveOverrides): AppliedRule {
+  const changed = (windows: readonly Window[]) => {
+    const own = { rule, windows, identity };
+    return live.clientsOf([own])[0] ?? own;
+  };
+  const own = changed(rule.windows);
+  if (!rule.tiers) return own;
+  const windows = [...rule.tiers.windows].map(
+    ([tier, each]) => [tier, changed(each).windows] as const,
+  );
+  return { ...own, rule: { ...rule, tiers: { ...rule.tiers, windows: new Map(windows) } } };
+}
+
 /** Reads and changes clients, with the current overrides. */
 class Clients {
   readonly #context: OperationsContext;
@@ -389,9 +403,7 @@ class Clients {
     const { limiter, bindings } = this.#context;
     const applied = selected.map(({ rule, identity }): AppliedRule => {
       const [inMode = rule] = rulesInMode([rule], bindings.mode);
-      const changed = overrides.live.ruleOf(inMode) ?? inMode;
-      const own = { rule: changed, windows: changed.windows, identity };
-      return overrides.live.clientsOf([own])[0] ?? own;
+      return withOverride(overrides.live.ruleOf(inMode) ?? inMode, identity, overrides.live);
     });
     const states = await callStore(() => limiter.clients.read(applied));
     return states.map((state, index) => ({

@@ -151,6 +151,9 @@ const EMBEDDING: readonly { readonly network: Network; readonly at: number }[] =
   { network: networkOf("2002::", 16), at: 2 },
 ];
 
+/** IPv4-compatible: RFC 4291. An address whose IPv4 address begins with 0 is none, such as `::` and `::1`. */
+const COMPATIBLE = networkOf("::", 96);
+
 /** Teredo: RFC 4380. It inverts every bit of the IPv4 address, so that routers do not translate the address. */
 const TEREDO = networkOf("2001::", 32);
 
@@ -159,13 +162,16 @@ function networkOf(address: string, prefix: number): Network {
 }
 
 /**
- * Returns the IPv4 address inside an IPv6 address: mapped, translated, NAT64, 6to4 or Teredo. Returns any other
- * address unchanged.
+ * Returns the IPv4 address inside an IPv6 address: mapped, compatible, translated, NAT64, 6to4 or Teredo. Returns any
+ * other address unchanged.
  */
 export function unwrapIPv4(address: Address): Address {
   if (address.kind() === "ipv4") return address;
   if (contains(TEREDO, address)) {
     return new Address(address.bytes.slice(12).map((byte) => byte ^ 0xff));
+  }
+  if (contains(COMPATIBLE, address) && address.bytes[12] !== 0) {
+    return new Address(address.bytes.slice(12));
   }
   const embedding = EMBEDDING.find(({ network }) => contains(network, address));
   return embedding ? new Address(address.bytes.slice(embedding.at, embedding.at + 4)) : address;

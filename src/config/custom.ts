@@ -36,10 +36,10 @@ export interface Quota {
    */
   readonly violated: boolean;
   /**
-   * Milliseconds until the same request may fit into this quota; 0 if it fits now. A cost above the
-   * capacity never fits.
+   * Milliseconds until the same request may fit into this quota; 0 if it fits now. Missing if the request exceeds the
+   * quota and can never fit, because its cost is above the limit or, if set, the `capacity`.
    */
-  readonly retryAfterMs: number;
+  readonly retryAfterMs?: number;
   /**
    * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no quota is reserved.
    * After a check, the time for the quota that the call would reserve.
@@ -168,12 +168,16 @@ export interface Denial {
   /** The name of the first rule that denied the request. */
   readonly rule: string;
   /**
-   * Milliseconds until the same request may be admitted, without the rule's `retryJitter`. A request with a cost
-   * above the limit, or above its `capacity` if it has one, is never admitted.
+   * Present if the request can never be admitted, because its cost is above what a limit can ever grant. The response
+   * then has no Retry-After.
    */
-  readonly retryAfterMs: number;
-  /** The value of the header Retry-After: whole seconds, with the rule's `retryJitter`. */
-  readonly retryAfterSeconds: number;
+  readonly reason?: "exceeds-limit";
+  /** Milliseconds until the same request may be admitted, without the rule's `retryJitter`. Missing with a `reason`. */
+  readonly retryAfterMs?: number;
+  /**
+   * The value of the header Retry-After: whole seconds, with the rule's `retryJitter`. Missing with a `reason`.
+   */
+  readonly retryAfterSeconds?: number;
   /** The quotas that denied the request, at least one. */
   readonly violated: readonly Quota[];
   /**
@@ -201,7 +205,7 @@ export interface DenialContext<Bindings = WorkerBindings> extends CustomContext<
  * The default response replaces the result if the function throws, if the status is not allowed, if the body fails or
  * is longer than 1 MiB, or if the function and the body take longer than `timeoutMs`.
  *
- * Weir sets Retry-After, Cache-Control: no-store and the RateLimit headers, and replaces these headers of the
+ * Weir sets Retry-After (without a `reason`), Cache-Control: no-store and the RateLimit headers, and replaces these headers of the
  * response. It keeps Access-Control-* and Vary. If the response has neither Access-Control-Allow-Origin nor
  * Access-Control-Allow-Credentials, pages of all other origins may read it, but not if they send cookies.
  *

@@ -53,6 +53,15 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly origins?: OriginsInput | undefined;
   /**
+   * Whether the origin gets the host and the scheme that the client used, in `X-Forwarded-Host` and
+   * `X-Forwarded-Proto`, and whether Weir turns URLs of `ORIGIN_URL`, `origin.url` or `origins` in the response's
+   * `Location`, `Content-Location`, `Refresh` and `Link` back into URLs of the client's host. A client's own fields of
+   * this kind never reach the origin. The middleware ignores this field.
+   *
+   * @default true
+   */
+  readonly forwarded?: boolean | undefined;
+  /**
    * The store of the counters. `"upstash"`: Upstash Redis. `"durable-object"`: Durable Objects. `"memory"`: each
    * isolate's own memory, for tests only.
    *
@@ -104,7 +113,7 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly caseSensitivePaths?: boolean | undefined;
   /**
-   * The path at which a client reads its own quotas with GET, such as `"/rate-limit"`: segments of `A-Z a-z 0-9 . _ ~
+   * The path at which a client reads with GET what its requests would find, such as `"/rate-limit"`: segments of `A-Z a-z 0-9 . _ ~
    * -`, but not `.` or `..`, at most 256 characters, no `/` at the end, not below `/_weir`. Weir answers it, charges
    * nothing, and forwards no GET to this path.
    *
@@ -188,6 +197,7 @@ export const configFields = {
   rules: RulesSchema,
   origin: v.optional(OriginSchema),
   origins: v.optional(OriginsSchema),
+  forwarded: v.optional(boolean(), true),
   store: v.optional(oneOf("upstash", "durable-object", "memory")),
   clock: v.optional(oneOf("redis", "edge"), "redis"),
   prefix: v.optional(textMatching(PREFIX_PATTERN, PREFIX), "weir"),

@@ -39,11 +39,8 @@ export interface Counter {
   readonly leasable?: boolean;
   /** Whether the rule is in shadow mode. No other rule depends on such a rule. */
   readonly shadow?: boolean;
-  /**
-   * Whether the rule has the mode `mark`. Its group is charged only if the first group of the same call
-   * is admitted: see `Store`.
-   */
-  readonly dependent?: boolean;
+  /** Whether the rule has the mode `mark`. */
+  readonly marks?: boolean;
   /** Present if a client is banned after exceeding the limit. */
   readonly ban?: Ban;
   /**

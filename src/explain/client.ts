@@ -263,6 +263,7 @@ function functionFault(
 const FAULTS: Readonly<Record<string, string>> = {
   JwtTokenExpired: "the token has expired (exp)",
   JwtTokenNotBefore: "the token is not valid yet (nbf)",
+  JwtTokenIssuedAt: "the token was issued in the future (iat)",
   JwtTokenIssuer: "the token's issuer (iss) is not the configured one",
   JwtTokenAudience: "the token's audience (aud) is not the configured one",
   JwtPayloadRequiresAud: "the token has no audience (aud)",

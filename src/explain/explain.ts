@@ -2,12 +2,14 @@ import type { CustomContext } from "../config/custom.ts";
 import type { Config } from "../config/schema.ts";
 import { banKey, countsStrikes } from "../engine/bans.ts";
 import {
+  type Adjustment,
   type Counter,
   type Demand,
   MAX_COUNT,
   type Row,
   type Slot,
   storedKey,
+  type UnusedQuota,
   windowEndingNear,
 } from "../engine/counter.ts";
 import { decideGroup } from "../engine/fixed-window.ts";
@@ -15,7 +17,7 @@ import { countsSlots } from "../engine/slots.ts";
 import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
-import { quotasResponse, undecidedResponse } from "../http/responses.ts";
+import { undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore, waits } from "../limiter/counters.ts";
 import {
@@ -31,14 +33,7 @@ import { type Override, overrideId } from "../overrides/override.ts";
 import { type CanonicalRequest, readsOwnQuotas } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import {
-  type Answer,
-  type Group,
-  isDependent,
-  type Store,
-  StoreError,
-  skipped,
-} from "../stores/store.ts";
+import { type Answer, type Group, type Store, StoreError } from "../stores/store.ts";
 import { type ExplainedClient, identifyClients } from "./client.ts";
 import { readRequest } from "./described-request.ts";
 import type {
@@ -79,11 +74,11 @@ async function dryRun(
   } catch (error) {
     if (!(error instanceof StoreError) || !context.decide) throw error;
     const decision = await context.decide(appliedRules);
-    const exceeded = await exceededBy(decision);
+    const excessOf = await excessesOf(decision);
     return {
       decision,
       storeFailure: `${error.failure}, ${error.message}`,
-      stateOf: (applied) => ({ exceeds: exceeds(applied, exceeded), quotas: [] }),
+      stateOf: (applied) => ({ ...excessOf(applied), quotas: [] }),
     };
   }
   const { prefix } = context.bindings;
@@ -91,10 +86,16 @@ async function dryRun(
   const counters = states.flatMap((state) => state.counters);
   const store = new ReadOnlyStore(counters, now);
   const config = { prefix, timeoutMs, clock: "edge" } as const;
-  const limiter = new Limiter(config, store, { time: () => store.now });
+  const tasks: Promise<unknown>[] = [];
+  const limiter = new Limiter(config, store, {
+    time: () => store.now,
+    background: (task) => void tasks.push(task),
+  });
   // Without a signal, the request reserves quota as if it could wait, but does not wait.
   const decision = await limiter.decide(appliedRules, { waitsFrom: store.now });
-  const exceeded = await exceededBy(decision);
+  const excessOf = await excessesOf(decision);
+  // A denied request gives back the slots that it has taken under rules in shadow mode.
+  await Promise.allSettled(tasks);
   const byRule = new Map(appliedRules.map((each, index) => [each, states[index]]));
   return {
     decision,
@@ -103,7 +104,7 @@ async function dryRun(
       if (!state) return {};
       const newBan = newBanOf(applied, state.counters, store);
       return {
-        exceeds: exceeds(applied, exceeded),
+        ...excessOf(applied),
         quotas: state.quotas,
         counters: countersOf(applied, state.counters, store),
         banMs: state.banMs,
@@ -113,16 +114,27 @@ async function dryRun(
   };
 }
 
-/** Returns the policies of rules in every mode whose limits the request exceeds. */
-async function exceededBy(decision: Decision): Promise<Set<string>> {
-  if (decision.outcome === "undecided") return new Set();
-  const verdicts = await settledVerdictsOf(decision.verdicts);
-  const quotas = verdicts.flatMap((each) => each.quotas);
-  return new Set(quotas.filter(isViolated).map(({ policy }) => policy));
+/** Returns a function that says whether the request exceeds a limit of a rule in any mode, and whether it always will. */
+async function excessesOf(
+  decision: Decision,
+): Promise<(applied: AppliedRule) => Pick<ExplainedRule, "exceeds" | "maxCost">> {
+  const verdicts =
+    decision.outcome === "undecided" ? [] : await settledVerdictsOf(decision.verdicts);
+  const violated = verdicts.flatMap((each) => each.quotas).filter(isViolated);
+  const misfits = verdicts.flatMap((each) => each.misfits ?? []);
+  const exceeded = new Set([...violated, ...misfits.map(({ window }) => window)].map(policyOf));
+  return ({ windows }) => {
+    const policies = windows.map(policyOf);
+    const own = misfits.filter(({ window }) => policies.includes(window.policy));
+    return {
+      exceeds: policies.some((policy) => exceeded.has(policy)),
+      ...(own.length > 0 && { maxCost: Math.min(...own.map(({ maxCost }) => maxCost)) }),
+    };
+  };
 }
 
-function exceeds({ windows }: AppliedRule, exceeded: ReadonlySet<string>): boolean {
-  return windows.some(({ policy }) => exceeded.has(policy));
+function policyOf({ policy }: { readonly policy: string }): string {
+  return policy;
 }
 
 /** Returns the counters of a client under a rule, with the values that the request would store. */
@@ -216,25 +228,25 @@ class ReadOnlyStore implements Store {
   }
 
   decide(groups: readonly Group[], now = this.now): Promise<Answer>[] {
-    let first: Answer | undefined;
-    return groups.map(async (group, index) => {
+    return groups.map(async (group) => {
       this.decided.push(...group);
-      if (first?.admitted === false && isDependent(groups, index)) return skipped(now);
       const { verdict, writes } = decideGroup(group, now, (key) => this.#rows.get(key));
       for (const [key, row] of writes) if (row) this.writes.set(key, row);
-      const answer = { ...verdict, now };
-      first ??= answer;
-      return answer;
+      return { ...verdict, now };
     });
   }
 
-  adjust(): Promise<never> {
-    throw new TypeError("A read-only store only decides.");
+  /** A decision only gives back what it has taken itself, so the row is then the one of the other store. */
+  async adjust(
+    _counters: readonly Adjustment[],
+    _now?: number,
+    unused: readonly UnusedQuota[] = [],
+  ) {
+    for (const { counter } of unused) this.writes.delete(storedKey(counter, this.now));
+    return [];
   }
 
-  reset(): Promise<never> {
-    throw new TypeError("A read-only store only decides.");
-  }
+  async reset(): Promise<void> {}
 }
 
 /**
@@ -282,7 +294,7 @@ export async function explain(
       return explainedRule(each, client, run, overrides.byId);
     }),
     response: readsOwnQuotas(canonical, config)
-      ? { status: 200, headers: [...quotasResponse(request, [], config.headers).headers] }
+      ? { status: 200, headers: [] }
       : await explainedResponse(request, applied, decision, config, custom),
     ...(storeFailure !== undefined && { storeFailure }),
     ...(waitMs > 0 && { waitMs }),

@@ -27,7 +27,7 @@ export interface DescribedRequest {
 export interface Explanation {
   /**
    * `limited`: an enforced rule would deny the request, with `waitMs` only if no slot becomes free. `unmatched`: no rule
-   * applies. With a status, the request reads the client's own quotas (`quotaPath`).
+   * applies. With a status, Weir itself answers the request.
    */
   readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
   readonly request: ExplainedRequest;
@@ -78,6 +78,8 @@ export interface ExplainedRule {
   readonly costSource?: string;
   /** Whether the request exceeds a limit of the rule, or the client is banned or blocked. */
   readonly exceeds?: boolean;
+  /** The highest cost that the rule can ever admit. Present only if the request costs more, so that no retry helps. */
+  readonly maxCost?: number;
   /** The quotas before the request. `violated`: a request that costs 1 is denied. */
   readonly quotas?: readonly Quota[];
   readonly counters?: readonly ExplainedCounter[];

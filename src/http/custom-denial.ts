@@ -1,10 +1,10 @@
 import type { CustomContext, CustomResponse, Denial } from "../config/custom.ts";
 import { isReserved } from "../config/response.ts";
 import type { Config } from "../config/schema.ts";
-import { isViolated, type Limited } from "../limiter/decision.ts";
+import { EXCEEDS_LIMIT, isViolated, type Limited } from "../limiter/decision.ts";
 import { withTimeout } from "../request/timeout.ts";
-import { isAccessHeader } from "./response-headers.ts";
-import { limitedResponse, retrySecondsOf, setDenialHeaders } from "./responses.ts";
+import { isAccessHeader, toSeconds } from "./response-headers.ts";
+import { limitedResponse, retryMsOf, setDenialHeaders } from "./responses.ts";
 
 /**
  * The reason why a function in `custom.responses` has no usable response: it took too long, it threw an error, its
@@ -54,20 +54,20 @@ async function customDenial(
   { headers: style, timeoutMs }: DenialConfig,
   onFailure: (cause: CustomResponseFailure) => void,
 ): Promise<Response> {
-  const seconds = retrySecondsOf(limited);
+  const retryMs = retryMsOf(limited);
   const read = readResponse(
-    () => create(denialOf(limited, seconds), { ...context, request }),
+    () => create(denialOf(limited, retryMs), { ...context, request }),
     request.method === "HEAD",
   );
   const response = await withTimeout(read, timeoutMs, () => "timeout" as const);
   if (typeof response === "string") {
     onFailure(response);
-    return limitedResponse(request, limited, style, seconds);
+    return limitedResponse(request, limited, style, retryMs);
   }
   for (const header of [...response.headers.keys()]) {
     if (isReserved(header) && !isAccessHeader(header)) response.headers.delete(header);
   }
-  setDenialHeaders(request, response.headers, limited.quotas, seconds, style);
+  setDenialHeaders(request, response.headers, limited.quotas, retryMs, style);
   return response;
 }
 
@@ -87,12 +87,15 @@ async function readResponse(
 }
 
 /** Returns the argument of the function. The function may change the quotas, so they are copies. */
-function denialOf({ deniedBy, quotas, retryAfterMs }: Limited, seconds: number): Denial {
+function denialOf({ deniedBy, quotas, retryAfterMs }: Limited, retryMs?: number): Denial {
   const copies = quotas.map((quota) => ({ ...quota }));
+  const time =
+    retryAfterMs === undefined || retryMs === undefined
+      ? { reason: EXCEEDS_LIMIT }
+      : { retryAfterMs, retryAfterSeconds: toSeconds(retryMs) };
   return {
     rule: deniedBy.appliedRule.rule.name,
-    retryAfterMs,
-    retryAfterSeconds: seconds,
+    ...time,
     violated: copies.filter(isViolated),
     quotas: copies,
   };

@@ -4,6 +4,7 @@ import { isViolated, type Quota } from "../limiter/decision.ts";
 import { hostOf } from "../request/canonical-request.ts";
 import { headersNamed, namePattern } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
+import { withClientsUrls } from "./own-urls.ts";
 import { limitItem } from "./response-headers.ts";
 import { badGatewayResponse } from "./responses.ts";
 
@@ -82,12 +83,18 @@ export interface ResponseUse {
 type Forward = (request: Request, use?: ResponseUse) => Promise<Response>;
 
 /**
- * Creates a function that forwards requests with the platform's `fetch`. Changes the URL, removes headers that
- * servers may use instead of the URL, and changes Accept-Encoding if a program reads the response. Streams,
- * WebSockets, compressed bodies, redirects and repeated headers pass unchanged.
+ * Creates a function that forwards requests with the platform's `fetch`. Changes the URL, replaces headers that
+ * servers may use instead of the URL, changes Accept-Encoding if a program reads the response, and turns URLs of the
+ * origin in the response's headers back into the client's. Streams, WebSockets, compressed bodies, other redirects and
+ * repeated headers pass unchanged.
+ *
+ * @param forwarded see `forwarded` of `ConfigInput`
  */
-export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
-  const send = senderByHost(bindings);
+export function createForward(
+  bindings: Pick<ResolvedBindings, "origin" | "origins">,
+  forwarded: boolean,
+): Forward {
+  const send = senderByHost(bindings, forwarded);
   return async function forward(request, use) {
     try {
       return await send(request, use);
@@ -99,23 +106,26 @@ export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origi
 }
 
 /** Selects the origin by the canonical host, by which rules match requests too. */
-function senderByHost({ origin, origins }: Pick<ResolvedBindings, "origin" | "origins">): Forward {
-  const byDefault = sender(origin);
+function senderByHost(
+  { origin, origins }: Pick<ResolvedBindings, "origin" | "origins">,
+  forwarded: boolean,
+): Forward {
+  const byDefault = sender(origin, forwarded);
   if (origins.size === 0) return byDefault;
   const senderFor = hostLookup(
-    new Map([...origins].map(([host, each]) => [host, sender(each)] as const)),
+    new Map([...origins].map(([host, each]) => [host, sender(each, forwarded)] as const)),
   );
   return (request, use) => (senderFor(hostOf(request.url)) ?? byDefault)(request, use);
 }
 
-function sender(origin: OriginBinding): Forward {
+function sender(origin: OriginBinding, forwarded: boolean): Forward {
   switch (origin.kind) {
     case "pass-through":
       return passThrough;
     case "url":
-      return toBase(origin.base);
+      return toBase(origin.base, forwarded);
     case "binding":
-      return (request, use) => origin.service.fetch(outgoing(request, request.url, use));
+      return (request, use) => origin.service.fetch(outgoing(request, request.url, "if-sent", use));
     case "misconfigured":
       return async (request) => badGatewayResponse(request, "The origin is not configured.");
   }
@@ -128,21 +138,35 @@ async function passThrough(request: Request, use?: ResponseUse): Promise<Respons
     const detail = "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
-  return await fetchFrom(request, request.url, use);
+  return await fetchFrom(request, request.url, "if-sent", use);
 }
 
-function toBase(base: string): Forward {
+function toBase(base: string, forwarded: boolean): Forward {
   // Without a path in the base, the origin resolves dot segments itself, and gets the path that Weir matched. With a
   // path in the base, Weir resolves dot segments first, because they could leave this path.
   const hasPath = new URL(base).pathname !== "/";
-  return (request, use) => {
+  return async (request, use) => {
     const url = hasPath ? new URL(request.url).href : request.url;
-    return fetchFrom(request, base + afterHost(url), use);
+    const told = forwarded ? "always" : "never";
+    const response = await fetchFrom(request, base + afterHost(url), told, use);
+    return forwarded ? withClientsUrls(response, base, request.url) : response;
   };
 }
 
-function fetchFrom(request: Request, url: string, use?: ResponseUse): Promise<Response> {
-  const sent = outgoing(request, url, use);
+/**
+ * When the origin gets the host and the scheme that the client used as headers. `always`: its URL has other ones, and
+ * a Worker cannot set Host. `if-sent`: the request itself has them, so they only replace headers of the client, or of
+ * Cloudflare.
+ */
+type Told = "always" | "if-sent" | "never";
+
+function fetchFrom(
+  request: Request,
+  url: string,
+  told: Told,
+  use?: ResponseUse,
+): Promise<Response> {
+  const sent = outgoing(request, url, told, use);
   if (!use || use.body === "decoded") return fetch(sent);
   // workerd does not abort a fetch by the signal of the request that it handles, but by a signal that follows it.
   const signal = use.signal && { signal: AbortSignal.any([use.signal]) };
@@ -150,21 +174,50 @@ function fetchFrom(request: Request, url: string, use?: ResponseUse): Promise<Re
 }
 
 /**
- * Headers whose values IIS, Symfony and other servers use instead of the URL's path. Weir removes them, because it
- * has not matched rules against these paths. Clients do not need them.
+ * Headers from which servers read another URL than the one that the client used. Clients do not need them.
+ *
+ * IIS, Symfony and others use the first two instead of the URL's path. Weir has not matched rules against these paths.
+ * The others name the scheme, host, port or first segments that the client used before a proxy. They would contradict
+ * the ones that Weir sets, and an origin may trust all of them as soon as it trusts one.
  */
-const OTHER_PATHS = namePattern("x-original-url", "x-rewrite-url");
+const OTHER_URLS = namePattern(
+  "x-original-url",
+  "x-rewrite-url",
+  "forwarded",
+  "x-forwarded-host",
+  "x-forwarded-proto",
+  "x-forwarded-protocol",
+  "x-forwarded-scheme",
+  "x-forwarded-ssl",
+  "x-forwarded-port",
+  "x-forwarded-prefix",
+  "x-forwarded-server",
+  "x-url-scheme",
+  "front-end-https",
+);
 
 /**
  * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the client's own spelling, with
  * dot segments and backslashes, from which an origin may read a different path.
  */
-function outgoing(request: Request, url: string, use: ResponseUse | undefined): Request {
+function outgoing(
+  request: Request,
+  url: string,
+  told: Told,
+  use: ResponseUse | undefined,
+): Request {
   const changed = new Request(url, request);
   // The names are read from the original request, whose headers workerd has already created. For the new request,
   // workerd would have to create headers only for this search.
   const { headers } = request;
-  for (const name of headersNamed(OTHER_PATHS, headers)) changed.headers.delete(name);
+  for (const name of headersNamed(OTHER_URLS, headers)) changed.headers.delete(name);
+  // In some modes, a request passes although its URL is not valid.
+  const client = told === "never" ? null : URL.parse(request.url);
+  const own = client && { host: client.host, proto: client.protocol.slice(0, -1) };
+  for (const [name, value] of Object.entries(own ?? {})) {
+    const header = `x-forwarded-${name}`;
+    if (told === "always" || headers.has(header)) changed.headers.set(header, value);
+  }
   // An origin answers this header with `100 Continue`, and workerd takes this for the response.
   if (headers.has("expect")) changed.headers.delete("expect");
   if (use && use.body !== "end") acceptGzip(changed.headers);

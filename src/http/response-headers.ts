@@ -10,12 +10,16 @@ const QUOTA_HEADERS = [...DRAFT_HEADERS, ...LEGACY_HEADERS] as const;
 
 const NO_HEADERS: readonly string[] = [];
 
+/** The separate headers of the drafts before 7. */
+const OLDER_DRAFT_HEADERS = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
+
 /**
  * Adds quotas to the headers of a response, and returns the names of the added headers.
  *
  * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because an intermediary
- * must not change the origin's items. An X-RateLimit-* header describes one quota and cannot be a list. So Weir adds
- * these headers only if the origin sends none of them.
+ * must not change the origin's items. The headers of older drafts and X-RateLimit-* have another form, to which nothing
+ * can be added. If the origin sends such a header, Weir adds none of the same kind, because only the origin's headers
+ * show the quota that its own 429 is about.
  */
 export function appendQuotaHeaders(
   headers: Headers,
@@ -23,19 +27,40 @@ export function appendQuotaHeaders(
   style: HeaderStyle,
 ): readonly string[] {
   if (quotas.length === 0 || style === "none") return NO_HEADERS;
-  const isDraft = style !== "legacy";
+  const isDraft = style !== "legacy" && takesItems(headers);
   if (isDraft) {
-    headers.append("RateLimit-Policy", quotas.map(policyItem).join(", "));
-    headers.append("RateLimit", quotas.map(limitItem).join(", "));
+    appendItems(headers, "RateLimit-Policy", quotas.map(policyItem));
+    appendItems(headers, "RateLimit", quotas.map(limitItem));
   }
   if (style === "draft-11" || LEGACY_HEADERS.some((name) => headers.has(name))) {
     return isDraft ? DRAFT_HEADERS : NO_HEADERS;
   }
+  // After a denial, a client must not return for a quota that has not denied it.
   const [tightest] = quotas.toSorted(
-    (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
+    (a, b) =>
+      Number(b.violated) - Number(a.violated) || a.remaining - b.remaining || b.resetAt - a.resetAt,
   ) as [Quota];
   appendLegacyHeaders(headers, tightest);
   return isDraft ? QUOTA_HEADERS : LEGACY_HEADERS;
+}
+
+// The grammar of a list of Strings or Tokens with parameters (RFC 9651). At each character, only one alternative fits,
+// so that a match takes linear time.
+const STRING = String.raw`"(?:[ !#-[\]-~]|\\["\\])*"`;
+const TOKEN = "[A-Za-z*][\\w:/!#$%&'*+.^`|~-]*";
+const OTHER_VALUE = String.raw`-?\d{1,12}\.\d{1,3}|@?-?\d{1,15}|:[\w+/=]*:|\?[01]|%"[ !#-~]*"`;
+const ITEM = `(?:${STRING}|${TOKEN})(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:${STRING}|${TOKEN}|${OTHER_VALUE}))?)*`;
+const ITEMS = new RegExp(`^(?:${ITEM}(?:[ \\t]*,[ \\t]*${ITEM})*)?$`);
+
+/** Whether items of draft 11 can be added: the origin's own headers are such lists too. */
+function takesItems(headers: Headers): boolean {
+  if (OLDER_DRAFT_HEADERS.some((name) => headers.has(name))) return false;
+  return DRAFT_HEADERS.every((name) => ITEMS.test(headers.get(name) ?? ""));
+}
+
+function appendItems(headers: Headers, name: string, items: readonly string[]): void {
+  const own = headers.get(name);
+  headers.set(name, (own ? [own, ...items] : items).join(", "));
 }
 
 // In draft-ietf-httpapi-ratelimit-headers-11, both headers are lists of Strings (RFC 9651) with Integer parameters.
@@ -46,20 +71,36 @@ function policyItem({ policy, limit, windowMs, concurrent }: Quota): string {
   return `"${policy}";q=${limit};${concurrent ? 'qu="concurrent-requests"' : `w=${windowMs / 1000}`}`;
 }
 
-export function limitItem({ policy, remaining, resetMs, concurrent }: Quota): string {
-  return `"${policy}";r=${remaining}${concurrent ? "" : `;t=${toSeconds(resetMs)}`}`;
+export function limitItem(quota: Quota): string {
+  const { policy, remaining, concurrent } = quota;
+  return `"${policy}";r=${remaining}${concurrent ? "" : `;t=${toSeconds(renewalMs(quota))}`}`;
 }
 
 /** X-RateLimit-Reset is a time in Unix seconds. */
-function appendLegacyHeaders(headers: Headers, { limit, remaining, resetAt }: Quota): void {
+function appendLegacyHeaders(headers: Headers, quota: Quota): void {
+  const { limit, remaining, resetAt, resetMs } = quota;
   headers.set("X-RateLimit-Limit", String(limit));
   headers.set("X-RateLimit-Remaining", String(remaining));
-  headers.set("X-RateLimit-Reset", String(toSeconds(resetAt)));
+  headers.set("X-RateLimit-Reset", String(toSeconds(resetAt + (renewalMs(quota) - resetMs))));
 }
+
+/**
+ * Returns the milliseconds until a client should count on a quota again: until the window ends or, if the request
+ * exceeds the quota, until a retry may pass. A ban, an operator's block and rollover have other ends than the window.
+ */
+function renewalMs({ violated, resetMs, retryAfterMs = resetMs }: Quota): number {
+  return violated ? retryAfterMs : resetMs;
+}
+
+/**
+ * The largest integer in a structured field (RFC 9651, section 3.3.1). Reservations of a very small limit can last
+ * longer, and JavaScript would write their time as 3.1e+22.
+ */
+const MAX_SECONDS = 999_999_999_999_999;
 
 /** Rounds up, so that the window has ended after this time. */
 export function toSeconds(ms: number): number {
-  return Math.ceil(ms / 1000);
+  return Math.min(MAX_SECONDS, Math.ceil(ms / 1000));
 }
 
 /**
@@ -164,7 +205,7 @@ export function withServerTiming(response: Response, waitedMs: number | undefine
 }
 
 /** Returns a copy of a response whose headers can be changed; undefined if there can be no copy. */
-function changeable(response: Response): Response | undefined {
+export function changeable(response: Response): Response | undefined {
   // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the status 0 of
   // `Response.error()`. With a WebSocket, the status may be below 200.
   const { status, webSocket } = response;

@@ -1,8 +1,8 @@
 import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
-import { formatDuration } from "../config/window.ts";
-import type { OwnState } from "../limiter/clients.ts";
-import type { Limited, Quota } from "../limiter/decision.ts";
+import { formatDuration, formatWindow } from "../config/window.ts";
+import type { Misfit } from "../limiter/counters.ts";
+import { isViolated, type Limited, type Quota } from "../limiter/decision.ts";
 import {
   allowOrigin,
   appendQuotaHeaders,
@@ -58,20 +58,13 @@ export function faultyConfigResponse(faults: readonly Fault[]): Response {
   return problemResponse(problem);
 }
 
-/** Retry-After during an outage, in seconds: soon, but not at once, because the end of an outage is unknown. */
-const OUTAGE_RETRY_SECONDS = 5;
-
 /**
- * The maximum Retry-After, in seconds: the largest integer in a structured field (RFC 9651, section 3.3.1).
- * Reservations of a very small limit can last longer, and JavaScript would write their time as 3.1e+22.
+ * Returns the time until a retry, in milliseconds; undefined if no retry can pass. Each call adds a new random part of
+ * up to `retryJitterMs`.
  */
-const MAX_RETRY_SECONDS = 999_999_999_999_999;
-
-/** Returns the seconds for Retry-After. Each call adds a new random part of up to `retryJitterMs`. */
-export function retrySecondsOf({ retryAfterMs, deniedBy }: Limited): number {
-  const { rule } = deniedBy.appliedRule;
-  const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
-  return Math.min(MAX_RETRY_SECONDS, wanted);
+export function retryMsOf({ retryAfterMs, deniedBy }: Limited): number | undefined {
+  if (retryAfterMs === undefined) return undefined;
+  return retryAfterMs + Math.random() * deniedBy.appliedRule.rule.retryJitterMs;
 }
 
 /** 429, unless the denying rule replaces the status and the body. */
@@ -79,10 +72,12 @@ export function limitedResponse(
   request: Request,
   limited: Limited,
   style: HeaderStyle,
-  seconds = retrySecondsOf(limited),
+  retryMs = retryMsOf(limited),
 ): Response {
   const { quotas, deniedBy } = limited;
-  const violated = quotas.filter((quota) => quota.violated);
+  const violated = quotas.filter(isViolated);
+  const misfits = retryMs === undefined ? misfitsOf(limited) : [];
+  const policies = [...violated, ...misfits.map(({ window }) => window)];
   const { rule } = deniedBy.appliedRule;
   // If the rule has a function, this is the response after the function has failed.
   const fixed: DenialResponse = rule.response && !("custom" in rule.response) ? rule.response : {};
@@ -95,32 +90,59 @@ export function limitedResponse(
             type: `${REGISTRY}#quota-exceeded`,
             title: "Request cannot be satisfied as assigned quota has been exceeded",
             status,
-            detail: `${violated.map(describe).join("; ")}. Try again in ${seconds} s.`,
-            "violated-policies": violated.map(({ policy }) => policy),
+            detail:
+              retryMs === undefined
+                ? `${misfits.map(describeMisfit).join("; ")}.`
+                : `${violated.map(describe).join("; ")}. Try again in ${toSeconds(retryMs)} s.`,
+            "violated-policies": [...new Set(policies.map(({ policy }) => policy))],
           },
           headers,
         )
       : customResponse(status, body, headers);
-  setDenialHeaders(request, response.headers, quotas, seconds, style);
+  setDenialHeaders(request, response.headers, quotas, retryMs, style);
   return withoutBodyForHead(request, response);
 }
 
-/** Sets the headers of every denial, from Weir or from a function. */
+/**
+ * Sets the headers of every denial, from Weir or from a function.
+ *
+ * @param retryMs the time of the retry, which all policies that have denied the request show; undefined if no retry can
+ * pass
+ */
 export function setDenialHeaders(
   request: Request,
   headers: Headers,
   quotas: readonly Quota[],
-  seconds: number,
+  retryMs: number | undefined,
   style: HeaderStyle,
 ): void {
   headers.set("Cache-Control", "no-store");
-  headers.set("Retry-After", String(seconds));
-  appendQuotaHeaders(headers, quotas, style);
+  let shown = quotas;
+  if (retryMs !== undefined) {
+    headers.set("Retry-After", String(toSeconds(retryMs)));
+    shown = quotas.map((quota) => (quota.violated ? { ...quota, retryAfterMs: retryMs } : quota));
+  }
+  appendQuotaHeaders(headers, shown, style);
   allowOrigin(request, headers);
 }
 
+/** Returns the policies that can never admit a denied request. */
+function misfitsOf({ verdicts }: Limited): readonly Misfit[] {
+  return verdicts.flatMap(({ appliedRule, misfits }) =>
+    appliedRule.rule.mode === "enforce" ? (misfits ?? []) : [],
+  );
+}
+
+function describeMisfit({ window, cost, maxCost }: Misfit): string {
+  const { policy, limit, concurrent } = window;
+  if (concurrent) return `"${policy}" allows no open requests`;
+  const quota = `quota "${policy}" of ${limit} per ${formatWindow(window)}`;
+  return maxCost === 0
+    ? `The ${quota} admits no request`
+    : `The request does not fit: it costs ${cost}, and the ${quota} admits at most ${maxCost} at once`;
+}
+
 function describe({ policy, limit, windowMs, calendar, concurrent, remaining }: Quota): string {
-  if (concurrent && limit === 0) return `"${policy}" allows no open requests`;
   if (concurrent) return `"${policy}" allows ${limit} open at once, and all are taken`;
   const state = remaining === 0 ? "is used up" : `has only ${remaining} left`;
   const window = calendar ?? formatDuration(windowMs / 1000);
@@ -137,6 +159,17 @@ function customResponse(
     : responseWith(status, JSON.stringify(body), "application/json", headers);
 }
 
+/**
+ * The shortest and the longest Retry-After during an outage, in seconds. The end of an outage is unknown. A random time
+ * spreads the clients, which would otherwise all return when the store is called again for the first time.
+ */
+const OUTAGE_RETRY_SECONDS = [3, 10] as const;
+
+function outageRetrySeconds(): number {
+  const [shortest, longest] = OUTAGE_RETRY_SECONDS;
+  return shortest + Math.floor(Math.random() * (longest - shortest + 1));
+}
+
 /** 503: the request is undecided, and a matching rule lets no undecided request pass. */
 export function undecidedResponse(request: Request): Response {
   const response = problemResponse({
@@ -146,48 +179,8 @@ export function undecidedResponse(request: Request): Response {
     status: 503,
     detail: "The rate limiter could not decide about this request. Try again shortly.",
   });
-  response.headers.set("Retry-After", String(OUTAGE_RETRY_SECONDS));
+  response.headers.set("Retry-After", String(outageRetrySeconds()));
   return finish(request, response);
-}
-
-/** The maximum number of quotas in header fields, because clients and proxies accept only short fields. */
-const MAX_IN_HEADERS = 20;
-
-/** Returns the response with a client's own quotas, for `quotaPath`. docs/responses.md describes its fields. */
-export function quotasResponse(
-  request: Request,
-  states: readonly OwnState[],
-  style: HeaderStyle,
-): Response {
-  const limits = states.flatMap(({ quotas, used }) =>
-    quotas.map((quota, index) => limitOf(quota, used[index] as number)),
-  );
-  const response = Response.json({ limits });
-  response.headers.set("Cache-Control", "no-store");
-  const quotas = states.flatMap((each) => each.quotas);
-  if (quotas.length <= MAX_IN_HEADERS) appendQuotaHeaders(response.headers, quotas, style);
-  return finish(request, response);
-}
-
-function limitOf({ policy, limit, remaining, concurrent, ...quota }: Quota, used: number) {
-  const state = { policy, limit, used, remaining };
-  if (concurrent) return { ...state, concurrent };
-  const { windowMs, resetMs, violated, retryAfterMs } = quota;
-  return {
-    ...state,
-    window: toSeconds(windowMs),
-    reset: toSeconds(resetMs),
-    ...(violated && { retryAfter: toSeconds(retryAfterMs) }),
-  };
-}
-
-/** 429: the client has read its quotas too often. */
-export function tooManyReadsResponse(request: Request, retryAfterMs: number): Response {
-  const seconds = toSeconds(retryAfterMs);
-  const detail = `The quotas were read too often. Try again in ${seconds} s.`;
-  const response = plainProblem(request, 429, "Too Many Requests", detail);
-  response.headers.set("Retry-After", String(seconds));
-  return response;
 }
 
 /** 400: Weir cannot match rules without a valid host and path, so the request is not forwarded. */
@@ -217,7 +210,12 @@ export function isBadGateway(response: Response): boolean {
 }
 
 /** Creates a response whose problem has no meaning beyond its status (RFC 9457, section 4.2.1). */
-function plainProblem(request: Request, status: number, title: string, detail: string): Response {
+export function plainProblem(
+  request: Request,
+  status: number,
+  title: string,
+  detail: string,
+): Response {
   return finish(request, problemResponse({ type: "about:blank", title, status, detail }));
 }
 

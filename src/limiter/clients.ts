@@ -3,16 +3,8 @@ import type { Config } from "../config/schema.ts";
 import { counterId, type Demand, type Tally, withCost } from "../engine/counter.ts";
 import { hasQuota } from "../engine/fixed-window.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
-import type { Answer, Store } from "../stores/store.ts";
-import {
-  allCountersOf,
-  allWindowsOf,
-  countersOf,
-  type RuleCounter,
-  ruleCounterOf,
-  ruleCountersOf,
-  timeOf,
-} from "./counters.ts";
+import type { Store } from "../stores/store.ts";
+import { allCountersOf, countersOf, type RuleCounter, ruleCounterOf, timeOf } from "./counters.ts";
 import { type Quota, quotasOf } from "./decision.ts";
 
 /** A client's state under one rule, from the store. */
@@ -27,14 +19,6 @@ export interface ClientState {
   readonly isActive: boolean;
   /** The state of each stored counter, one for each window of the applied rule and each shard. */
   readonly counters: readonly CounterTally[];
-}
-
-/** A client's state under one rule, for the client itself. */
-export interface OwnState {
-  /** One quota for each window, as in {@link ClientState}. */
-  readonly quotas: readonly Quota[];
-  /** The count of each window. */
-  readonly used: readonly number[];
 }
 
 /** A counter and its state. */
@@ -62,7 +46,7 @@ export async function readClients(
   for (const appliedRule of appliedRules) {
     const windows = allAppliedWindowsOf(appliedRule);
     for (const each of allCountersOf({ ...appliedRule, windows }, prefix)) {
-      counters.set(counterId(each.counter), each);
+      counters.set(readingOf(each), each);
     }
   }
   const tallies = new Map<string, Tally>();
@@ -74,13 +58,21 @@ export async function readClients(
       part.map(([, { counter }]) => withCost(counter, 0)),
       now,
     );
-    for (const [index, [id]] of part.entries()) tallies.set(id, read[index] as Tally);
+    for (const [index, [reading]] of part.entries()) tallies.set(reading, read[index] as Tally);
   }
   return appliedRules.map((each) => stateOf(each, tallies, prefix, now ?? Date.now()));
 }
 
 function allAppliedWindowsOf({ rule: { tiers }, windows }: AppliedRule): Window[] {
-  return allWindowsOf({ windows, tiers });
+  return [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
+}
+
+/**
+ * Returns a text that identifies the state of a counter. Tiers can share a counter although their limits differ. If it
+ * rolls over, its count depends on the limit that earlier windows have granted.
+ */
+function readingOf({ counter }: RuleCounter): string {
+  return counter.rollsOver ? `${counterId(counter)}:${counter.limit}` : counterId(counter);
 }
 
 function stateOf(
@@ -92,7 +84,7 @@ function stateOf(
   const { rule, windows } = appliedRule;
   const countersIn = (each: readonly Window[]) =>
     allCountersOf({ ...appliedRule, windows: each }, prefix).flatMap((ruleCounter) => {
-      const tally = tallies.get(counterId(ruleCounter.counter));
+      const tally = tallies.get(readingOf(ruleCounter));
       return tally ? [{ ...ruleCounter, tally }] : [];
     });
   const tallyOf = (window: Window) => sumOf(countersIn([window]).map(({ tally }) => tally));
@@ -142,30 +134,6 @@ export class Clients {
   /** Reads the states of clients, and charges nothing. */
   read(appliedRules: readonly AppliedRule[]): Promise<ClientState[]> {
     return readClients(this.#store, appliedRules, this.#config.prefix, timeOf(this.#config));
-  }
-
-  /**
-   * Reads the states of one client, which may ask again and again. In contrast to `read`, it leaves the leases and the
-   * remembered denials of other clients alone, and each rule is a call of its own, so that a failure concerns no other
-   * rule.
-   *
-   * @param appliedRules rules without shards
-   */
-  async readOwn(appliedRules: readonly AppliedRule[]): Promise<OwnState[]> {
-    const { prefix } = this.#config;
-    const groups = appliedRules.map((each) =>
-      countersOf(ruleCountersOf(each, prefix, { cost: 0, checkOnly: true })),
-    );
-    const answers = groups.length > 0 ? this.#store.decide(groups, timeOf(this.#config)) : [];
-    const states = await Promise.all(answers);
-    return appliedRules.map((each, at) => {
-      const { tallies, now } = states[at] as Answer;
-      const read = each.windows.flatMap((window, index) => {
-        const tally = tallies[index];
-        return tally ? [{ quota: quotaOf(each, window, tally, now), used: tally.count }] : [];
-      });
-      return { quotas: read.map(({ quota }) => quota), used: read.map(({ used }) => used) };
-    });
   }
 
   /** Removes a client's counts and reservations in the windows of a rule, and its ban. */

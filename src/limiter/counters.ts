@@ -107,6 +107,19 @@ export interface RuleCounter {
   readonly counter: Demand;
   /** The shard that counts the request; undefined if the rule has no shards. */
   readonly shard?: number;
+  /**
+   * Present if the cost is too high for every window and every shard, so that no retry of the request can pass. Never
+   * present while an operator blocks the client, because the block ends.
+   */
+  readonly misfit?: Misfit;
+}
+
+/** A cost that a policy can never admit. */
+export interface Misfit {
+  readonly window: Window;
+  readonly cost: number;
+  /** The highest cost that the policy can admit, with all the quota that the request may reserve. */
+  readonly maxCost: number;
 }
 
 /**
@@ -182,7 +195,7 @@ export function ruleCounterOf(
   const { windowMs } = window;
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
   const rolls = rollsOver(window);
-  const counter: { -readonly [Field in keyof Demand]: Demand[Field] } = {
+  const counter: Writable<Demand> = {
     key: `${prefix}:${rule.name}:${labelOf(window)}:${counted}`,
     identity: counted,
     limit,
@@ -200,7 +213,7 @@ export function ruleCounterOf(
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;
   if (rule.mode === "shadow") counter.shadow = true;
-  if (rule.mode === "mark") counter.dependent = true;
+  if (rule.mode === "mark") counter.marks = true;
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   else if (options.waitsFrom !== undefined && waits(rule) && window.maxReserved > 0) {
     const reservable = share(window.maxReserved);
@@ -215,9 +228,37 @@ export function ruleCounterOf(
   if (rule.ban) counter.ban = rule.ban;
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
-  return shard === undefined
-    ? { appliedRule, rule, window, capacity, counter }
-    : { appliedRule, rule, window, capacity, counter, shard };
+  const ruleCounter: Writable<RuleCounter> = { appliedRule, rule, window, capacity, counter };
+  if (shard !== undefined) ruleCounter.shard = shard;
+  if (counter.cost > counter.ceiling) addMisfit(ruleCounter, maxCostOf(ruleCounter, options));
+  return ruleCounter;
+}
+
+type Writable<Each> = { -readonly [Field in keyof Each]: Each[Field] };
+
+/** An operator's block is a limit of 0, but it ends. */
+function addMisfit(ruleCounter: Writable<RuleCounter>, maxCost: number): void {
+  const { appliedRule, window, counter } = ruleCounter;
+  const { cost } = counter;
+  if (cost <= maxCost || appliedRule.blockedUntil !== undefined) return;
+  ruleCounter.misfit = { window, cost, maxCost };
+}
+
+/**
+ * Returns the highest cost that a counter can ever admit. The ceiling may be lower: in a smaller shard, near the end of
+ * a wait, or while too many requests wait.
+ */
+function maxCostOf({ rule, window, shard, counter }: RuleCounter, options: DecideOptions): number {
+  const share = (quota: number) =>
+    shard === undefined ? quota : shardQuota(quota, rule.shards, 0);
+  const capacity = share(window.capacity);
+  const maxReserved = share(window.maxReserved);
+  if (options.reserve) return capacity + maxReserved;
+  const mayWait = options.waitsFrom !== undefined || options.signal !== undefined;
+  if (!mayWait || !waits(rule) || counter.checkOnly) return capacity;
+  return (
+    capacity + Math.min(maxReserved, Math.ceil(rule.waitMs / window.windowMs) * share(window.limit))
+  );
 }
 
 /** Whether requests may wait for their turn under a rule. */
@@ -262,10 +303,12 @@ function slotCounterOf(
     slot: takesSlot ? newSlotId() : 0,
     ...(reach !== undefined && { reach }),
     ...(rule.mode === "shadow" && { shadow: true }),
-    ...(rule.mode === "mark" && { dependent: true }),
+    ...(rule.mode === "mark" && { marks: true }),
     ...(checkOnly && { checkOnly }),
   };
-  return { appliedRule, rule, window, capacity, counter };
+  const ruleCounter = { appliedRule, rule, window, capacity, counter };
+  addMisfit(ruleCounter, limit);
+  return ruleCounter;
 }
 
 /** Returns the counters of quota. Slots are no quota: a response charges none, and a refund gives none back. */
@@ -305,27 +348,23 @@ export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
 export interface CounterGroups {
   /** The counters of all enforced rules form one group, which is charged as a whole or not at all. */
   readonly enforced: RuleCounter[];
-  /** Each rule in shadow mode forms its own group. */
-  readonly shadow: RuleCounter[][];
-  /** Each rule with the mode `mark` forms its own group. After a denial, no such group is charged. */
-  readonly marks: RuleCounter[][];
+  /** Each rule in shadow mode or with the mode `mark` forms its own group, decided whatever the enforced rules say. */
+  readonly others: RuleCounter[][];
 }
 
 export function emptyGroups(): CounterGroups {
-  return { enforced: [], shadow: [], marks: [] };
+  return { enforced: [], others: [] };
 }
 
 /** Adds the counters of a rule to the group of its mode. */
 export function addToGroups(groups: CounterGroups, ruleCounters: RuleCounter[]): void {
-  const mode = ruleCounters[0]?.rule.mode;
-  if (mode === "shadow") groups.shadow.push(ruleCounters);
-  else if (mode === "mark") groups.marks.push(ruleCounters);
-  else groups.enforced.push(...ruleCounters);
+  if (ruleCounters[0]?.rule.mode === "enforce") groups.enforced.push(...ruleCounters);
+  else groups.others.push(ruleCounters);
 }
 
-/** Returns the groups for a call to the store: the enforced group first, the `mark` groups last. */
-export function storeGroupsOf({ enforced, shadow, marks }: CounterGroups): Demand[][] {
-  const groups = [...shadow, ...marks].map(countersOf);
+/** Returns the groups for a call to the store: the enforced group first. */
+export function storeGroupsOf({ enforced, others }: CounterGroups): Demand[][] {
+  const groups = others.map(countersOf);
   if (enforced.length > 0) groups.unshift(countersOf(enforced));
   return groups;
 }

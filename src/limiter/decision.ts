@@ -15,6 +15,7 @@ import {
   dependsOnResponse,
   isChargedByResponse,
   isSettled,
+  type Misfit,
   type Reserve,
   type RuleCounter,
 } from "./counters.ts";
@@ -32,6 +33,8 @@ export interface RuleVerdict {
   readonly quotas: readonly Quota[];
   /** The quota that the request takes, or would have taken. */
   readonly cost: number;
+  /** The policies of the rule that can never admit the request. Present only if the rule denies it. */
+  readonly misfits?: readonly Misfit[];
   /** The shard that has decided; undefined if the rule has no shards. */
   readonly shard?: number;
   /** The quota that was charged before the response and must be settled; undefined if there is none. */
@@ -39,8 +42,9 @@ export interface RuleVerdict {
   /** Why a rule in shadow mode or with the mode `mark` is undecided. */
   readonly failure?: Pick<Undecided, "cause" | "detail">;
   /**
-   * Resolves to the verdict, or to an empty list if the request is exempt. Never rejects. Only a rule in shadow mode
-   * has this field, because no request waits for it. Until the promise resolves, the rule is `undecided`.
+   * Resolves to the verdict, or to an empty list if the request is exempt. Never rejects. A rule in shadow mode has this
+   * field, because no request waits for it, and so has a rule with the mode `mark` if the request is denied. Until the
+   * promise resolves, the rule is `undecided`.
    */
   readonly pendingVerdict?: Promise<readonly RuleVerdict[]>;
 }
@@ -84,7 +88,7 @@ export function undecidedVerdict(appliedRule: AppliedRule, error: unknown): Rule
   return { ...withoutVerdict(appliedRule), failure: { cause, detail } };
 }
 
-/** Returns the verdict of a rule in shadow mode that is not decided yet. */
+/** Returns the verdict of a rule that is not decided yet. */
 export function pendingVerdictOf(
   appliedRule: AppliedRule,
   pendingVerdict: Promise<readonly RuleVerdict[]>,
@@ -92,7 +96,7 @@ export function pendingVerdictOf(
   return { ...withoutVerdict(appliedRule), pendingVerdict };
 }
 
-/** Waits for the verdicts of rules in shadow mode. Never rejects. */
+/** Waits for the verdicts of rules that are not decided yet. Never rejects. */
 export async function settledVerdictsOf(verdicts: readonly RuleVerdict[]): Promise<RuleVerdict[]> {
   return (await Promise.all(verdicts.map((each) => each.pendingVerdict ?? [each]))).flat();
 }
@@ -127,6 +131,8 @@ function verdictOf(
     cost: counter.cost,
   };
   if (shard !== undefined) verdict.shard = shard;
+  const misfits = admitted ? [] : ruleCounters.flatMap(({ misfit }) => misfit ?? []);
+  if (misfits.length > 0) verdict.misfits = misfits;
   if (!admitted || counter.checkOnly || !isSettled(rule)) return verdict;
   const windows: number[] = [];
   for (const [index, { counter: each }] of ruleCounters.entries()) {
@@ -173,7 +179,7 @@ interface Waited {
 /** The fields of decisions with quotas. */
 interface DecidedFields extends Waited {
   /**
-   * The verdict of each applied rule. A denial lacks the rules with the mode `mark`, because they were not decided.
+   * The verdict of each applied rule. A denial without a call may lack rules that are not enforced.
    * If this isolate decided alone, there are only the rules that it has counted.
    */
   readonly verdicts: readonly RuleVerdict[];
@@ -200,12 +206,18 @@ export interface Allowed extends DecidedFields {
   readonly slots?: HeldSlots;
 }
 
+/** The reason of a denial that no retry can change: the cost is above what a limit can ever grant. */
+export const EXCEEDS_LIMIT = "exceeds-limit" as const;
+
 export interface Limited extends DecidedFields {
   readonly outcome: "limited";
   /** One quota for each window of each enforced rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
-  /** Milliseconds until the same request may fit into every quota that denied it. */
-  readonly retryAfterMs: number;
+  /**
+   * Milliseconds until the same request may fit into every quota that denied it. Missing if it can never pass: then the
+   * verdict of an enforced rule has `misfits`.
+   */
+  readonly retryAfterMs?: number;
   /** The verdict of the first rule that denied the request, in the order of the configuration. */
   readonly deniedBy: RuleVerdict;
 }
@@ -254,6 +266,7 @@ export function quotasOf(
     const tally = tallies[index];
     if (!tally) return [];
     const { count, resetMs, banMs } = tally;
+    const violated = !admitted && exceeds(counter, tally);
     // The store's clock may differ from `now`, so the end of the window is computed from `resetMs`.
     const { startsAt, endsAt } = window.concurrent
       ? { startsAt: now, endsAt: now + resetMs }
@@ -268,8 +281,10 @@ export function quotasOf(
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: endsAt,
-      violated: !admitted && exceeds(counter, tally),
-      retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
+      violated,
+      ...((!violated || !ruleCounter.misfit) && {
+        retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
+      }),
       // Without reservations, the count can exceed the capacity only after a settlement.
       reservationDelayMs:
         window.maxReserved > 0 && after > capacity
@@ -326,6 +341,9 @@ export function decisionOf(
     return { outcome: "allowed", ...fields, reservationDelayMs };
   }
   const deniedBy = denyingVerdictOf(verdicts);
-  const retryAfterMs = Math.max(...quotas.filter(isViolated).map((quota) => quota.retryAfterMs));
-  return { outcome: "limited", ...fields, retryAfterMs, deniedBy };
+  const denial = { outcome: "limited", ...fields, deniedBy } as const;
+  // Without its tally, a policy that can never admit the request is in no quota.
+  if (verdicts.some((each) => each.misfits)) return denial;
+  const times = quotas.filter(isViolated).map((quota) => quota.retryAfterMs ?? 0);
+  return { ...denial, retryAfterMs: Math.max(...times) };
 }

@@ -3,9 +3,8 @@ import {
   type Answer,
   type Group,
   isOptional,
+  mayBeCarriedOut,
   type Store,
-  StoreError,
-  type StoreFailure,
 } from "../stores/store.ts";
 
 /**
@@ -24,14 +23,14 @@ export interface HeldGroup {
   readonly outcome: Promise<Outcome>;
 }
 
-/** The failures after which a store has taken no slot. */
-const NEVER_TAKEN: readonly StoreFailure[] = ["circuit-open", "misconfigured", "memory-full"];
-
 /** The maximum delay of a timer in Node and in browsers, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface SlotOptions {
-  /** The time in milliseconds after which a failed call takes no slot any more. */
+  /**
+   * The time in milliseconds, from the request for a slot, after which a failed call takes no slot any more. At least a
+   * third of it passes after the failure.
+   */
   readonly lateMs: number;
   /** Returns the Worker's time; undefined if the store's clock determines the windows. */
   readonly now: () => number | undefined;
@@ -66,13 +65,14 @@ export class HeldSlots {
     const counters = group.filter(({ slot = 0 }) => slot > 0);
     if (counters.length === 0) return;
     const perhaps = async (): Promise<Outcome> => {
-      await new Promise((resolve) => setTimeout(resolve, this.#options.lateMs));
+      const { lateMs, time } = this.#options;
+      const restMs = Math.max(lateMs / 3, Math.min(lateMs, takenAt + lateMs - time()));
+      await new Promise((resolve) => setTimeout(resolve, restMs));
       return "perhaps";
     };
     const outcome = answered.then(
       ({ admitted, mayHold }) => (admitted ? "taken" : mayHold ? perhaps() : "none"),
-      (error) =>
-        error instanceof StoreError && NEVER_TAKEN.includes(error.failure) ? "none" : perhaps(),
+      (error) => (mayBeCarriedOut(error) ? perhaps() : "none"),
     );
     const held = { store, counters, takenAt, outcome };
     if (this.#isReleased) {

@@ -40,7 +40,6 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { refundsOf } from "./reservations.ts";
 import { lacksOnlySlots, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
 
 /**
@@ -63,10 +62,10 @@ const MAX_LOST_SLOTS = 1000;
 const MAX_RETURNED_SLOTS = 8;
 
 /**
- * After this multiple of the deadline, every call to the store has ended or was aborted. If a proxy still carries out
- * an aborted call later, the slot that it takes expires.
+ * After this multiple of the deadline, every call to the store has ended or was aborted: a call begins within one
+ * deadline, and is aborted after two. If a proxy still carries out an aborted call later, the slot that it takes expires.
  */
-const LATE_SHARE = 2;
+const LATE_SHARE = 3;
 
 type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
@@ -113,10 +112,9 @@ export class Limiter {
     this.#fallback = createFallback(config, nativeLimiter);
     this.#background = background;
     this.#time = time;
-    const lateMs = LATE_SHARE * config.timeoutMs;
-    this.#room = new WaitingRoom(store, lateMs, time);
+    this.#room = new WaitingRoom(store, 2 * config.timeoutMs, time);
     this.#slotOptions = {
-      lateMs,
+      lateMs: LATE_SHARE * config.timeoutMs,
       now: () => this.#now(),
       time,
       background,
@@ -166,7 +164,7 @@ export class Limiter {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
     // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
     const denial =
-      groups.shadow.length > 0 || pendingRules.length > 0
+      groups.others.length > 0 || pendingRules.length > 0
         ? this.#certainDenialOf(groups.enforced)
         : certainDenialOf(groups.enforced, this.#time());
     const pending = pendingRules.map((each) =>
@@ -279,12 +277,14 @@ export class Limiter {
   }
 
   /**
-   * Adds the verdicts of rules in shadow mode to a denial that needed no call, and decides these rules.
+   * Adds the verdicts of rules in shadow mode to a denial that needed no call, and decides these rules. Such a denial
+   * does not count under rules with the mode `mark`, which would lose quota that the client has not used.
    *
    * @param others the verdicts of other rules
    */
   #withShadow(denial: Limited, groups: CounterGroups, others: readonly RuleVerdict[]): Limited {
-    const decided = this.#decideShadowGroups(groups.shadow, undefined);
+    const shadow = groups.others.filter(([each]) => each?.rule.mode === "shadow");
+    const decided = this.#decideOthers(shadow, undefined);
     return withVerdicts(denial, [...others.filter(isShadow), ...decided]);
   }
 
@@ -318,41 +318,26 @@ export class Limiter {
     slots: HeldSlots,
     waiting: WaitingRequest | undefined,
   ): Promise<Allowed | Limited> {
-    const { enforced, shadow, marks } = groups;
+    const { enforced, others } = groups;
     const answers = this.#decideInStore(storeGroupsOf(groups), slots);
     const timed = (
       restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs))
     ).values();
     const next = () => timed.next().value as Promise<Answer>;
     const own = enforced.length > 0 ? next() : undefined;
-    const shadowVerdicts = shadow.map((each) => shadowVerdictOf(each, next()));
-    const markAnswers = marks.map(next);
-    // After a denial, no code waits for the marks.
-    let markVerdicts = marks.map((each, at) =>
-      singleVerdictOf(each, markAnswers[at] as Promise<Answer>),
-    );
+    const otherVerdicts = others.map((each) => otherVerdictOf(each, next()));
     let decision: Allowed | Limited = NO_ENFORCED_RULE;
     if (own) {
       const first = { counters: enforced, answer: await own };
       // Most requests cannot wait, and need no further await.
       const last = waiting ? await this.#room.takeTurn(first, waiting) : first;
       decision = decisionOf(last.answer, last.counters);
-      if (last.answer.admitted && !first.answer.admitted) {
-        // The first call has skipped the marks.
-        const late = this.#decideInStore(marks.map(countersOf), slots);
-        markVerdicts = marks.map((each, at) => singleVerdictOf(each, late[at] as Promise<Answer>));
-      } else if (!last.answer.admitted && first.answer.admitted) {
-        for (const [at, counters] of marks.entries()) {
-          const answer = await markAnswers[at]?.catch(() => undefined);
-          if (answer?.admitted) waiting?.adjust(refundsOf({ counters, answer }).others);
-        }
-      }
     }
-    const others = [...blocked.filter(isShadow), ...shadowVerdicts, ...pending];
-    if (decision.outcome === "limited") return withVerdicts(decision, others);
-    const blockedMarks = blocked.filter((each) => !isShadow(each));
-    const decided = [...(await Promise.all(markVerdicts)), ...blockedMarks];
-    return withVerdicts(withMarks(decision, decided), others);
+    const verdicts = [...otherVerdicts, ...blocked, ...pending];
+    // After a denial, no code waits for the marks.
+    if (decision.outcome === "limited") return withVerdicts(decision, verdicts);
+    const marks = await settledVerdictsOf(verdicts.filter((each) => !isShadow(each)));
+    return withVerdicts(withMarks(decision, marks), verdicts.filter(isShadow));
   }
 
   /** @returns undefined if the request must not wait */
@@ -409,10 +394,15 @@ export class Limiter {
   async #returnLost(answered: Promise<Answer> | undefined): Promise<void> {
     const answer = await answered?.catch(() => undefined);
     if (!answer || answer.fromMemory) return;
-    const slots = this.#lostSlots.splice(-MAX_RETURNED_SLOTS);
-    if (slots.length === 0) return;
-    const { onLost } = this.#slotOptions;
-    await this.#store.adjust([], this.#now(), slots).catch(() => onLost(slots, true));
+    // A slot whose return fails again goes to the other end, so that all others have their turn.
+    const returns = this.#lostSlots
+      .splice(-MAX_RETURNED_SLOTS)
+      .map((slot) =>
+        this.#store
+          .adjust([], this.#now(), [slot])
+          .catch(() => this.#slotOptions.onLost([slot], false)),
+      );
+    await Promise.all(returns);
   }
 
   /**
@@ -434,7 +424,7 @@ export class Limiter {
   ): Promise<readonly RuleVerdict[]> {
     try {
       const { groups, blocked } = this.#groupsOf((await appliedRule.pendingRules) ?? [], options);
-      const decided = this.#decideShadowGroups(groups.shadow, slots);
+      const decided = this.#decideOthers(groups.others, slots);
       return [...blocked, ...(await settledVerdictsOf(decided))];
     } catch (error) {
       return [undecidedVerdict(appliedRule, error)];
@@ -442,12 +432,12 @@ export class Limiter {
   }
 
   /**
-   * Decides rules in shadow mode in a separate call.
+   * Decides rules that are not enforced in a separate call.
    *
    * @param slots undefined if the request is denied without a call. It then takes no slot, and the rules are decided
    * only within {@link SHADOW_CALLS}
    */
-  #decideShadowGroups(
+  #decideOthers(
     groups: readonly (readonly RuleCounter[])[],
     slots: HeldSlots | undefined,
   ): RuleVerdict[] {
@@ -463,7 +453,7 @@ export class Limiter {
         if (isFromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
       });
     }
-    return groups.map((each, at) => shadowVerdictOf(each, answers[at] as Promise<Answer>));
+    return groups.map((each, at) => otherVerdictOf(each, answers[at] as Promise<Answer>));
   }
 
   /** Adds each counter's cost in the store, and returns the quotas. Throws like `chargeResponse`. */
@@ -521,8 +511,8 @@ function isShadow({ appliedRule }: RuleVerdict): boolean {
   return appliedRule.rule.mode === "shadow";
 }
 
-/** Returns the verdict of a rule in shadow mode before the store has answered. */
-function shadowVerdictOf(
+/** Returns the verdict of a rule that is not enforced, before the store has answered. */
+function otherVerdictOf(
   ruleCounters: readonly RuleCounter[],
   answered: Promise<Answer>,
 ): RuleVerdict {

@@ -1,6 +1,6 @@
 /**
- * The maximum length of a line, in UTF-16 code units. Longer lines are skipped, because the memory of an isolate is
- * limited. Only the events of generated images and of very long answers can be nearly as long.
+ * The maximum length of an event with all its lines, in UTF-16 code units. Longer events are skipped, because the
+ * memory of an isolate is limited. Only the events of generated images and of very long answers can be nearly as long.
  */
 export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 
@@ -8,17 +8,20 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Parses a stream of server-sent events, whose text arrives in pieces of any length. Each line with the field `data`
- * counts as one event, because the APIs of language models send one such line per event. The time is linear in the
- * length of the stream, even if every piece is a single character.
+ * Parses a stream of server-sent events, whose text arrives in pieces of any length. The time is linear in the length
+ * of the stream, even if every piece is a single character.
  */
 export class EventStreamParser {
   readonly #onData: (data: string) => void;
-  /** The current line so far; empty if the line is too long. */
+  /** The current line so far. */
   #line = "";
+  /** The data of the current event so far; undefined if no line had data. */
+  #data: string | undefined;
+  /** The length of the current event so far, without line ends. */
   #length = 0;
+  #isAfterReturn = false;
 
-  /** @param onData gets the data of each event */
+  /** @param onData gets the data of each event, whose lines are joined with line feeds */
   constructor(onData: (data: string) => void) {
     this.#onData = onData;
   }
@@ -28,9 +31,11 @@ export class EventStreamParser {
     let start = 0;
     for (let end = 0; end < text.length; end++) {
       const code = text.charCodeAt(end);
+      const isPair = code === LINE_FEED && this.#isAfterReturn;
+      this.#isAfterReturn = code === CARRIAGE_RETURN;
       if (code !== LINE_FEED && code !== CARRIAGE_RETURN) continue;
       if (end > start) this.#add(text.slice(start, end));
-      this.end();
+      if (!isPair) this.#endLine();
       start = end + 1;
     }
     if (start < text.length) this.#add(start === 0 ? text : text.slice(start));
@@ -38,24 +43,38 @@ export class EventStreamParser {
 
   #add(piece: string): void {
     this.#length += piece.length;
-    this.#line = this.#length > MAX_EVENT_LENGTH ? "" : this.#line + piece;
+    if (this.#length <= MAX_EVENT_LENGTH) this.#line += piece;
   }
 
-  /** Ends the current line. Must also be called at the end of the stream. */
-  end(): void {
-    if (this.#length === 0) return;
+  #endLine(): void {
     const line = this.#line;
     this.#line = "";
+    if (line === "") this.#endEvent();
+    else if (line === "data" || line.startsWith("data:")) {
+      const value = line.slice(line[5] === " " ? 6 : 5);
+      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+    }
+  }
+
+  #endEvent(): void {
+    const data = this.#length <= MAX_EVENT_LENGTH ? this.#data : undefined;
+    this.#data = undefined;
     this.#length = 0;
-    if (line.startsWith("data:")) this.#onData(line.slice(line[5] === " " ? 6 : 5));
+    if (data !== undefined) this.#onData(data);
+  }
+
+  /** Ends the current event. Must also be called at the end of the stream. */
+  end(): void {
+    this.#endLine();
+    this.#endEvent();
   }
 }
 
 /** The maximum depth of nested lists and objects. */
 export const MAX_DEPTH = 100;
 /**
- * The maximum number of characters outside of texts, such as brackets, digits and white space. A text in quotes
- * counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, while all other requests of
+ * The maximum number of characters outside of texts and lists of tokens, such as brackets, digits and white space. A
+ * text in quotes counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, while all other requests of
  * the isolate wait. A body of messages has only a few names for each text.
  */
 export const MAX_OUTSIDE_TEXTS = 64 * 1024;
@@ -86,6 +105,36 @@ export function parseObject(json: string): Readonly<Record<string, unknown>> | u
   const names = countNames(json);
   const value = names === undefined ? undefined : tryParse(json);
   return isObject(value) && !Array.isArray(value) && countKeys(value) === names ? value : undefined;
+}
+
+/** The inside of a list of whole numbers in JSON, with its end. */
+const NUMBERS = /[\d, \t\r\n]*\d[ \t\r\n]*\]/y;
+/** A number with more digits than any token has counts as several tokens. */
+const NUMBER = /\d{1,7}/g;
+
+/**
+ * Removes the numbers from all lists that contain only whole numbers. In requests to language models, each of these
+ * numbers is a token. Only digits, commas and white space are removed, so no name or text gets lost.
+ *
+ * @returns the remaining JSON, and how many numbers were removed
+ */
+export function withoutTokens(json: string): { readonly rest: string; readonly tokens: number } {
+  let rest = "";
+  let tokens = 0;
+  let start = 0;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = endOfText(json, at + 1);
+    if (code !== OPEN_LIST) continue;
+    NUMBERS.lastIndex = at + 1;
+    const [numbers] = NUMBERS.exec(json) ?? [];
+    if (numbers === undefined) continue;
+    tokens += numbers.match(NUMBER)?.length ?? 0;
+    rest += json.slice(start, at + 1);
+    start = at + numbers.length;
+    at = start;
+  }
+  return { rest: rest + json.slice(start), tokens };
 }
 
 /**

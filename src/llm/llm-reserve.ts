@@ -1,5 +1,5 @@
 import type { TokensOf } from "../config/custom.ts";
-import { foldNames, isObject, parseObject, readPieces } from "./body-text.ts";
+import { foldNames, isObject, parseObject, readPieces, withoutTokens } from "./body-text.ts";
 import { createTokenCost, MAX_TOKENS, type TokenWeights } from "./token-counts.ts";
 
 /** The options of {@link llmReserve}. */
@@ -37,8 +37,8 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
 
 /**
  * Returns a function for `custom.costs` that estimates the tokens of a request to a language model. It counts one
- * token for every four bytes of the body. For each answer (`n`), it adds the request's `max_tokens`, or `output` if
- * the request has none.
+ * token for every four bytes of the body, and one for each number in a list of whole numbers. For each answer (`n`), it
+ * adds the request's `max_tokens`, or `output` if the request has none.
  *
  * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that an odd request never
  * reserves less. The `max` of the rule's cost bounds this number. The tokens are unknown if `max_tokens` or `n` is
@@ -64,9 +64,12 @@ export function llmReserve(
   async function llmReserveCost(request: Request) {
     const body = await readBody(request);
     if (!body) return costOf({ input: MAX_TOKENS, output: MAX_TOKENS });
+    const { rest, tokens } = withoutTokens(body.text);
+    // Each removed character has one byte.
+    const bytes = body.length - (body.text.length - rest.length);
     return costOf({
-      input: Math.max(leastInput, Math.ceil(body.length / BYTES_PER_TOKEN)),
-      output: Math.min(outputIn(body, output), MAX_TOKENS),
+      input: Math.max(leastInput, tokens + Math.ceil(bytes / BYTES_PER_TOKEN)),
+      output: Math.min(outputIn(rest, output), MAX_TOKENS),
     });
   }
 
@@ -129,11 +132,12 @@ async function readBody(request: Request): Promise<BodyText | undefined> {
 }
 
 /**
+ * @param text the body without its lists of tokens
  * @param unlimited the tokens of one answer if the request does not limit them
  * @returns the maximum tokens of all answers; Infinity if they are unknown
  */
-function outputIn({ text, length }: BodyText, unlimited: number): number {
-  if (length === 0) return unlimited;
+function outputIn(text: string, unlimited: number): number {
+  if (text === "") return unlimited;
   const body = parseObject(text);
   const fields = body && foldNames(body);
   const thinking = fields?.get("thinking");

@@ -87,11 +87,17 @@ async function readInto(tally: UsageTally, response: Response): Promise<void> {
   ignoreRest(body);
 }
 
-/** Adds the data of one event of a stream: its usage, or the end of the stream. */
+/**
+ * Adds the data of one event of a stream: its usage, or the end of the stream. If an event has several lines and is
+ * not JSON, each line counts as an event, because some servers write no blank lines.
+ */
 export function addEvent(tally: UsageTally, data: string): void {
-  if (USAGE.test(data)) tally.add(tryParse(data));
-  else if (data.length < 20 && data.trim() === "[DONE]") tally.end();
-  else if (tally.hasAnswer && CONTENT.test(data)) tally.resume();
+  const isJoined = data.includes("\n") && tryParse(data) === undefined;
+  for (const event of isJoined ? data.split("\n") : [data]) {
+    if (USAGE.test(event)) tally.add(tryParse(event));
+    else if (event.length < 20 && event.trim() === "[DONE]") tally.end();
+    else if (tally.hasAnswer && CONTENT.test(event)) tally.resume();
+  }
 }
 
 /** @param isFailure whether the text may be the body of an error response */

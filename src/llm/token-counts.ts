@@ -23,20 +23,24 @@ interface Usage {
   total?: number | undefined;
   cacheRead?: number | undefined;
   cacheWrite?: number | undefined;
+  /** Whether the count of the prompt lacks the cached tokens. Undefined if the object does not show it. */
+  isCacheApart?: boolean | undefined;
 }
+
+const COUNTS = ["prompt", "output", "total", "cacheRead", "cacheWrite"] as const;
 
 /** The types of OpenAI's events that end a stream and have its counts. */
 const LAST_EVENT = /^(response|transcript\.text|image_\w+)\.(completed|incomplete|failed|done)$/;
 
 /**
- * Collects the `usage` objects of one response. Providers repeat growing counts in a stream (Anthropic's
- * `message_delta`, and vLLM's `continuous_usage_stats`), so the largest value of each count is used. The last value
- * can be wrong, because some servers send 0 for a count that they have sent before.
+ * Collects the `usage` objects of one response. Providers repeat their counts in a stream (Anthropic's
+ * `message_delta`, and vLLM's `continuous_usage_stats`), so a count replaces an earlier one. A lower count can be the
+ * right one: some servers tell the cached part of the input apart only in the last event. A count of 0 replaces no
+ * other, because some servers end with zeros. If the object has other tokens of the prompt, its zeros are counts too.
  */
 export class UsageTally {
   readonly #usage: Usage = {};
   readonly #odd = new Set<string>();
-  #isCacheInPrompt = false;
   #hasAnswer = false;
   #hasEnded = false;
   #isError = false;
@@ -51,7 +55,6 @@ export class UsageTally {
       if (!isObject(each)) continue;
       const found = readUsage(each);
       this.#merge(found);
-      this.#isCacheInPrompt ||= includesCache(each);
       this.#hasAnswer ||= isLast
         ? (found.output ?? found.total) !== undefined
         : answerTokensIn(found) > 0;
@@ -80,9 +83,8 @@ export class UsageTally {
   counts(): TokenCounts | undefined {
     const { prompt, output, total, cacheRead = 0, cacheWrite = 0 } = this.#usage;
     if (prompt === undefined && output === undefined && total === undefined) return undefined;
-    const input = (prompt ?? 0) - (this.#isCacheInPrompt ? cacheRead + cacheWrite : 0);
     return {
-      input: Math.max(0, input),
+      input: (prompt ?? 0) - (cacheRead + cacheWrite - cacheApartIn(this.#usage)),
       cacheRead,
       cacheWrite,
       output: answerTokensIn(this.#usage),
@@ -108,27 +110,42 @@ export class UsageTally {
     return this.#isError;
   }
 
-  #merge(found: Usage): void {
-    for (const [name, count] of Object.entries(found) as [keyof Usage, number | undefined][]) {
+  #merge({ isCacheApart = this.#usage.isCacheApart, ...counts }: Usage): void {
+    const { prompt = 0, cacheRead = 0, cacheWrite = 0, output = 0 } = counts;
+    const hasInput = prompt + cacheRead + cacheWrite > 0;
+    // A total belongs to the counts beside it.
+    if (hasInput || output > 0) delete this.#usage.total;
+    this.#usage.isCacheApart = isCacheApart;
+    for (const name of COUNTS) {
+      const count = counts[name];
       if (count === undefined) continue;
       if (Number.isNaN(count)) {
         this.#odd.add(name);
         continue;
       }
       this.#odd.delete(name);
-      this.#usage[name] = Math.max(this.#usage[name] ?? 0, count);
+      const isZeroOfInput = hasInput && name !== "output" && name !== "total";
+      if (count > 0 || isZeroOfInput) this.#usage[name] = count;
+      else this.#usage[name] ??= 0;
     }
   }
 }
 
 /** Returns the tokens of the answer. Gemini's compatible API counts the tokens of thoughts only in the total. */
-function answerTokensIn({ prompt = 0, output = 0, total = 0 }: Usage): number {
-  return Math.max(output, total - prompt);
+function answerTokensIn(usage: Usage): number {
+  const { prompt = 0, output = 0, total = 0 } = usage;
+  return Math.max(output, total - prompt - cacheApartIn(usage));
+}
+
+/** Returns the cached tokens that the count of the prompt lacks. */
+function cacheApartIn({ prompt = 0, cacheRead = 0, cacheWrite = 0, isCacheApart }: Usage): number {
+  const cached = cacheRead + cacheWrite;
+  return isCacheApart || cached > prompt ? cached : 0;
 }
 
 function readUsage(usage: Record<string, unknown>): Usage {
   const details = usage.prompt_tokens_details ?? usage.input_tokens_details;
-  return {
+  const counts: Usage = {
     prompt: countIn(usage.prompt_tokens) ?? countIn(usage.input_tokens),
     output: countIn(usage.completion_tokens) ?? countIn(usage.output_tokens),
     total: countIn(usage.total_tokens),
@@ -138,11 +155,23 @@ function readUsage(usage: Record<string, unknown>): Usage {
       countIn(propertyOf(details, "cache_write_tokens")) ??
       countIn(usage.cache_creation_input_tokens),
   };
+  const isOpenAi = usage.prompt_tokens !== undefined || isObject(details);
+  return { ...counts, isCacheApart: isOpenAi ? false : isCacheApartIn(counts) };
 }
 
-/** Whether the count of the prompt includes the cached tokens: in OpenAI's APIs, but not in Anthropic's. */
-function includesCache(usage: Record<string, unknown>): boolean {
-  return usage.prompt_tokens !== undefined || usage.total_tokens !== undefined;
+/**
+ * Whether the prompt lacks the cached tokens under Anthropic's names: always in Anthropic's API. If another server
+ * adds a total, the sum shows it.
+ */
+function isCacheApartIn({
+  prompt = 0,
+  output = 0,
+  total = Number.POSITIVE_INFINITY,
+  cacheRead,
+  cacheWrite,
+}: Usage): boolean | undefined {
+  if (cacheRead === undefined && cacheWrite === undefined) return undefined;
+  return total >= prompt + output + (cacheRead ?? 0) + (cacheWrite ?? 0);
 }
 
 /** @returns NaN for a value that is not a count */

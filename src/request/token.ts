@@ -1,5 +1,6 @@
 import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 import { decode, verify } from "hono/utils/jwt/jwt";
+import { JwtTokenIssuedAt, JwtTokenNotBefore } from "hono/utils/jwt/types";
 import type { JwtConfig } from "../config/jwt.ts";
 import type { ClaimPart } from "../config/key.ts";
 import type { ReadonlyHeaders } from "./headers.ts";
@@ -206,6 +207,12 @@ export type ClaimsReader = (headers: ReadonlyHeaders) => Promise<Claims | undefi
 const MAX_FIELD_LENGTH = 16 * 1024;
 
 /**
+ * The time by which an issuer's clock may be ahead of Cloudflare's clock, in seconds. Otherwise a token could be
+ * refused in its first second. An expired token gets no such time.
+ */
+const LEEWAY_S = 5;
+
+/**
  * Returns a function that verifies tokens.
  *
  * Only the configuration, and never a token, sets the allowed algorithm. So the algorithm `none` is refused, and a
@@ -231,13 +238,24 @@ export function createClaimsReader(
     const token = tokenIn(headers, jwt.header);
     if (!token) return undefined;
     try {
-      return await verifyToken(token);
+      const claims = await verifyToken(token);
+      if (claims) checkStart(claims, token);
+      return claims;
     } catch (error) {
       // An invalid token has no claims. The errors are not logged, because they quote the token.
       onInvalid?.(error);
       return undefined;
     }
   };
+}
+
+/** @throws if the token is valid or issued only after now and the leeway. The error may quote the token */
+function checkStart({ nbf, iat }: Claims, token: string): void {
+  const latest = Date.now() / 1000 + LEEWAY_S;
+  const isLater = (time: unknown) =>
+    time !== undefined && !(typeof time === "number" && time <= latest);
+  if (isLater(nbf)) throw new JwtTokenNotBefore(token);
+  if (isLater(iat)) throw new JwtTokenIssuedAt(latest, Number(iat));
 }
 
 function tokenIn(headers: ReadonlyHeaders, header: string): string | undefined {
@@ -290,10 +308,11 @@ function createJwksVerifier(
   };
 }
 
-/** Returns Hono's options for checking a token, except those for `alg`, `exp` and `nbf`. */
+/** Returns Hono's options for checking a token, except those for `alg` and `exp`. */
 function requirements({ issuer, audience }: JwtConfig, typ: unknown) {
   return {
-    // `iat` is not checked, because an issuer's clock may be a second ahead of Cloudflare's clock.
+    // Hono gives an issuer's clock no leeway: see `checkStart`.
+    nbf: false,
     iat: false,
     ...(issuer !== undefined && { iss: issuer }),
     ...(audience !== undefined && { aud: audience }),

@@ -1,6 +1,12 @@
 import { RpcTarget } from "cloudflare:workers";
 import type { Reserve } from "../limiter/counters.ts";
-import { type Decision, isViolated, type Quota, type Undecided } from "../limiter/decision.ts";
+import {
+  type Decision,
+  EXCEEDS_LIMIT,
+  isViolated,
+  type Quota,
+  type Undecided,
+} from "../limiter/decision.ts";
 import type { HeldSlots } from "../limiter/held-slots.ts";
 
 /**
@@ -8,7 +14,7 @@ import type { HeldSlots } from "../limiter/held-slots.ts";
  * small limit last long, JavaScript writes their time with an exponent, such as 3e+24.
  */
 const MESSAGE =
-  /^(?:RateLimitError: )?The rule "([a-z0-9_-]+)" is over its limit for another (\d+(?:\.\d+)?(?:e\+\d+)?) ms\.$/;
+  /^(?:RateLimitError: )?The rule "([a-z0-9_-]+)" (?:can never admit this cost|is over its limit for another (\d+(?:\.\d+)?(?:e\+\d+)?) ms)\.$/;
 
 /**
  * Thrown by the methods of `WeirService` with the option `throws`, if a client is over the limit.
@@ -20,15 +26,25 @@ export class RateLimitError extends Error {
   override readonly name = "RateLimitError";
   /** The name of the rule that denied the call. */
   readonly rule: string;
-  /** The time in milliseconds after which the caller can make the same call again; a whole number. */
-  readonly retryAfterMs: number;
+  /**
+   * The time in milliseconds after which the caller can make the same call again; a whole number. Undefined if the
+   * error has a `reason`.
+   */
+  readonly retryAfterMs: number | undefined;
+  /** Set if the call can never pass, because its cost is above what a limit can ever grant. */
+  readonly reason: "exceeds-limit" | undefined;
 
-  /** @param retryAfterMs the wait in milliseconds; it is rounded up to a whole number */
-  constructor(rule: string, retryAfterMs: number) {
-    const wholeMs = Math.ceil(retryAfterMs);
-    super(`The rule "${rule}" is over its limit for another ${wholeMs} ms.`);
+  /** @param retryAfterMs the wait in milliseconds, rounded up to a whole number; undefined if the call can never pass */
+  constructor(rule: string, retryAfterMs: number | undefined) {
+    const wholeMs = retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs);
+    const state =
+      wholeMs === undefined
+        ? "can never admit this cost"
+        : `is over its limit for another ${wholeMs} ms`;
+    super(`The rule "${rule}" ${state}.`);
     this.rule = rule;
     this.retryAfterMs = wholeMs;
+    this.reason = wholeMs === undefined ? EXCEEDS_LIMIT : undefined;
   }
 
   /**
@@ -41,6 +57,7 @@ export class RateLimitError extends Error {
    * catch (error) {
    *   const limited = RateLimitError.from(error);
    *   if (!limited) throw error;
+   *   if (limited.retryAfterMs === undefined) return tooExpensive();
    *   return queueFor(limited.retryAfterMs);
    * }
    *
@@ -49,7 +66,8 @@ export class RateLimitError extends Error {
   static from(error: unknown): RateLimitError | undefined {
     if (error instanceof RateLimitError) return error;
     const [, rule, retryAfterMs] = MESSAGE.exec(error instanceof Error ? error.message : "") ?? [];
-    return rule === undefined ? undefined : new RateLimitError(rule, Number(retryAfterMs));
+    if (rule === undefined) return undefined;
+    return new RateLimitError(rule, retryAfterMs === undefined ? undefined : Number(retryAfterMs));
   }
 }
 
@@ -109,19 +127,16 @@ export interface LimitGranted {
    * `limit` charged the reserve.
    */
   readonly reserveEnded?: true;
+  /** Always undefined, because the call may go on. */
+  readonly reason?: undefined;
   /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
 }
 
-/** The result if the client has too little quota left. No quota was taken. */
-export interface LimitDenied {
+/** The fields of every denial. */
+interface DenialFields {
   /** Always false: the call must not go on. */
   readonly ok: false;
-  /**
-   * The time in milliseconds that the caller should wait before it makes the same call again. Other calls may use the
-   * quota in the meantime, and a cost above the limit (if set, the `capacity`) is always denied.
-   */
-  readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
   /** Always undefined, because a rule with `mode: "mark"` denies no call. */
@@ -134,6 +149,28 @@ export interface LimitDenied {
   readonly reserveEnded?: undefined;
   /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
+}
+
+/** The result if the client has too little quota left. No quota was taken. */
+export interface LimitDenied extends DenialFields {
+  /**
+   * The time in milliseconds that the caller should wait before it makes the same call again. Other calls may use the
+   * quota in the meantime.
+   */
+  readonly retryAfterMs: number;
+  /** Always undefined, because a later call may pass. */
+  readonly reason?: undefined;
+}
+
+/** The result if the call can never pass, whatever quota is left. No quota was taken. */
+export interface LimitNeverGranted extends DenialFields {
+  /**
+   * The cost is above the limit: above the `capacity` if it is set, with `maxReserved` if the call may reserve quota, and
+   * above the share of a shard under a rule with `shards`. Every cost is above a limit of 0.
+   */
+  readonly reason: "exceeds-limit";
+  /** Always undefined, because no later call with this cost can pass. */
+  readonly retryAfterMs?: undefined;
 }
 
 /** The result if the store could not decide. This result has no quotas. */
@@ -150,6 +187,8 @@ export interface LimitUndecided {
   readonly undecided: Undecided["cause"];
   /** Always undefined, because the time until quota is available is unknown. */
   readonly retryAfterMs?: undefined;
+  /** Set if this isolate has decided alone (`onError: "local"`), and the cost is above the limit of the rule. */
+  readonly reason?: "exceeds-limit";
   /** Always undefined, because the quotas are unknown. */
   readonly quotas?: undefined;
   /** Always undefined, because the quotas are unknown. */
@@ -166,10 +205,10 @@ export interface LimitUndecided {
  * The result of `limit` and `check`. Read `ok` to learn whether the call may go on.
  *
  * @example
- * const { ok, retryAfterMs } = await env.LIMITS.limit("reports", { key: account });
- * if (!ok) return new Response(null, { status: retryAfterMs === undefined ? 503 : 429 });
+ * const { ok, undecided } = await env.LIMITS.limit("reports", { key: account });
+ * if (!ok) return new Response(null, { status: undecided ? 503 : 429 });
  */
-export type LimitResult = LimitGranted | LimitDenied | LimitUndecided;
+export type LimitResult = LimitGranted | LimitDenied | LimitNeverGranted | LimitUndecided;
 
 /**
  * Turns a decision by one rule into the result of a call.
@@ -191,8 +230,10 @@ export function toLimitResult(decision: Decision, rule: string, throws: boolean)
     case "limited": {
       const { storeFailure, quotas, retryAfterMs } = decision;
       if (throws) throw new RateLimitError(rule, retryAfterMs);
-      if (storeFailure) return { ok: false, undecided: storeFailure.cause };
-      return { ok: false, retryAfterMs, quotas };
+      const time = retryAfterMs === undefined ? { reason: EXCEEDS_LIMIT } : { retryAfterMs };
+      if (!storeFailure) return { ok: false, ...time, quotas };
+      const reason = time.reason && { reason: time.reason };
+      return { ok: false, undecided: storeFailure.cause, ...reason };
     }
     case "undecided": {
       const { cause, open } = decision;

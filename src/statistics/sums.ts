@@ -77,7 +77,10 @@ export interface RequestSums {
   waitedMs: number;
 }
 
-/** The calls to the store. */
+/**
+ * The calls to the store: REST calls to Upstash, or calls to Durable Objects, except waits for slots. One call can
+ * decide many requests, and a decision can take several calls to objects.
+ */
 export interface StoreSums {
   calls: number;
   failures: number;

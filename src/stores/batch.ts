@@ -1,6 +1,6 @@
 import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../engine/counter.ts";
 import { Deadline, timedOut } from "./deadline.ts";
-import { type Answer, type Group, isDependent, type Store, StoreError } from "./store.ts";
+import { type Answer, type Group, type Store, StoreError } from "./store.ts";
 
 /** A part of a call, independent of the other parts. Its fields are carried out in their order. */
 export interface Entry {
@@ -12,12 +12,9 @@ export interface Entry {
   readonly adjusted: readonly Adjustment[];
   /** Counters to remove: see `Store.reset`. */
   readonly removed: readonly Removal[];
-  /** Groups to decide. The other groups are decided only if the first one is admitted. */
-  readonly groups: readonly Group[];
-  /**
-   * The number of equal requests. The store admits the first ones, up to the quota. The number is 1 unless the
-   * entry has exactly one group.
-   */
+  /** The group to decide; undefined if there is none. */
+  readonly group?: Group;
+  /** The number of equal requests for the group. The store admits the first ones, up to the quota. */
   readonly times: number;
   /** The id of a hold for the charge, for stores that have holds: see `CounterObject.decide`. */
   readonly hold?: string;
@@ -25,7 +22,8 @@ export interface Entry {
 
 /** The results for one request of an entry. */
 export interface EntryAnswer {
-  readonly groups: readonly (Answer | StoreError)[];
+  /** The answer for the group; undefined if the entry has none. */
+  readonly decided?: Answer | StoreError;
   /** The new states of the adjusted counters; undefined if there are none. */
   readonly adjusted?: readonly Tally[] | StoreError;
   /** Set if the counters could not be removed. */
@@ -90,40 +88,25 @@ export function withBatches(store: EntryStore, options: BatchOptions): Store {
 }
 
 /** The fields of an entry that does nothing. */
-export const NOTHING = { unused: [], adjusted: [], removed: [], groups: [], times: 1 } as const;
+export const NOTHING = { unused: [], adjusted: [], removed: [], times: 1 } as const;
 
-/**
- * Sends groups as entries. One entry has the first group, the groups that depend on it, and the unused quota.
- * Each other group has its own entry.
- */
+/** Sends each group as an entry. The first entry also returns the unused quota. */
 export function decideEntries(
   groups: readonly Group[],
   now: number | undefined,
   unused: readonly UnusedQuota[],
   run: (entries: readonly Entry[]) => Promise<readonly EntryAnswer[]>,
 ): Promise<Answer>[] {
-  const first = {
-    ...NOTHING,
-    now,
-    unused,
-    groups: groups.filter((_, at) => isInFirst(groups, at)),
-  };
-  const others = groups.filter((_, at) => !isInFirst(groups, at));
-  const answered = run([first, ...others.map((each) => ({ ...NOTHING, now, groups: [each] }))]);
-  const results = answered.then((answers) => answers.flatMap((answer) => answer.groups));
-  const inOrder = [...first.groups, ...others];
-  const answers = groups.map(async (group) => {
-    const result = (await results)[inOrder.indexOf(group)] as Answer | StoreError;
-    if (result instanceof StoreError) throw result;
-    return result;
-  });
+  const entries: Entry[] = groups.map((group) => ({ ...NOTHING, now, group }));
+  if (unused.length > 0) entries[0] = { ...(entries[0] ?? { ...NOTHING, now }), unused };
+  const answered = run(entries);
   // Without groups, no other code handles a failure.
-  results.catch(() => {});
-  return answers;
-}
-
-function isInFirst(groups: readonly Group[], index: number): boolean {
-  return index === 0 || isDependent(groups, index);
+  answered.catch(() => {});
+  return groups.map(async (_, index) => {
+    const { decided } = (await answered)[index] as EntryAnswer;
+    if (decided instanceof StoreError) throw decided;
+    return decided as Answer;
+  });
 }
 
 /** The answer for successive requests of an entry that a store has admitted together, or denied together. */
@@ -189,39 +172,38 @@ class Batch {
 
   /** Adds a request. @returns false if the batch is full */
   add(entries: readonly Entry[], waiter: Waiter): boolean {
-    const [first] = entries;
-    const key = entries.length === 1 && first ? mergeKeyOf(first) : undefined;
-    const equal =
-      key === undefined
-        ? undefined
-        : this.#mergeable.get(key)?.find(({ entry }) => isEqual(entry, first as Entry));
-    if (equal) {
-      this.waiters.add(waiter);
-      equal.requests.push({ waiter, place: 0 });
-      const now = (first as Entry).now ?? 0;
-      const isLater = equal.entry.now !== undefined && now > equal.entry.now;
-      equal.entry = {
-        ...equal.entry,
-        times: equal.requests.length,
-        now: isLater ? now : equal.entry.now,
-      };
-      return true;
-    }
-    const counters = entries.reduce((sum, entry) => sum + sizeOf(entry), 0);
+    const places = entries.map((entry, place) => {
+      const key = mergeKeyOf(entry);
+      const mergeable = key === undefined ? undefined : this.#mergeable.get(key);
+      const equal = mergeable?.find((each) => isEqual(each.entry, entry));
+      return { entry, place, key, equal };
+    });
+    const added = places.filter(({ equal }) => !equal);
+    const counters = added.reduce((sum, { entry }) => sum + sizeOf(entry), 0);
     const isFull =
-      this.pending.length + entries.length > MAX_ENTRIES ||
-      this.#counters + counters > MAX_COUNTERS;
-    if (isFull && this.pending.length > 0) return false;
+      this.pending.length + added.length > MAX_ENTRIES || this.#counters + counters > MAX_COUNTERS;
+    if (isFull && added.length > 0 && this.pending.length > 0) return false;
     this.waiters.add(waiter);
     this.#counters += counters;
-    for (const [place, entry] of entries.entries()) {
-      const pending = { entry, requests: [{ waiter, place }] };
-      this.pending.push(pending);
-      if (key !== undefined)
-        this.#mergeable.set(key, [...(this.#mergeable.get(key) ?? []), pending]);
+    for (const { entry, place, key, equal } of places) {
+      if (equal) merge(equal, entry, { waiter, place });
+      else {
+        const pending = { entry, requests: [{ waiter, place }] };
+        this.pending.push(pending);
+        if (key !== undefined)
+          this.#mergeable.set(key, [...(this.#mergeable.get(key) ?? []), pending]);
+      }
     }
     return true;
   }
+}
+
+/** Adds a request to an entry. The last of the requests determines the entry's time. */
+function merge(pending: Pending, { now = 0 }: Entry, request: Pending["requests"][number]): void {
+  pending.requests.push(request);
+  const { entry, requests } = pending;
+  const isLater = entry.now !== undefined && now > entry.now;
+  pending.entry = { ...entry, times: requests.length, now: isLater ? now : entry.now };
 }
 
 /** The calls of an isolate to a store of entries: see {@link withBatches}. */
@@ -327,10 +309,8 @@ export class Batches {
   }
 }
 
-function sizeOf({ unused, adjusted, removed, groups }: Entry): number {
-  let size = unused.length + adjusted.length + removed.length;
-  for (const group of groups) size += group.length;
-  return size;
+function sizeOf({ unused, adjusted, removed, group = [] }: Entry): number {
+  return unused.length + adjusted.length + removed.length + group.length;
 }
 
 /**
@@ -338,7 +318,7 @@ function sizeOf({ unused, adjusted, removed, groups }: Entry): number {
  * and a slot belong to one request. A block is charged once. A refund asks for no quota.
  */
 function mergeKeyOf(entry: Entry): string | undefined {
-  const [group] = entry.groups;
+  const { group } = entry;
   if (!group || sizeOf(entry) > group.length || entry.hold !== undefined) return;
   if (group.some(({ block, slot, cost }) => (block ?? slot) !== undefined || cost < 0)) return;
   // Whether the windows of later requests overlap depends on the requests before.
@@ -347,7 +327,7 @@ function mergeKeyOf(entry: Entry): string | undefined {
 }
 
 function isEqual(one: Entry, other: Entry): boolean {
-  const [group, others] = [one.groups[0] as Group, other.groups[0] as Group];
+  const [group, others] = [one.group as Group, other.group as Group];
   if ((one.now === undefined) !== (other.now === undefined)) return false;
   if (Math.abs((one.now ?? 0) - (other.now ?? 0)) > MAX_MERGED_MS) return false;
   return (

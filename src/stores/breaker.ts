@@ -8,6 +8,12 @@ export const FAILURES_TO_OPEN = 5;
 /** How long an open circuit waits before the next probe, in milliseconds. */
 export const PAUSE_MS = 1000;
 
+/**
+ * The part of `timeoutMs` in which calls wait for a probe, from its beginning. A store that works again usually answers
+ * sooner. Clients that return together after an outage then all get a decision.
+ */
+const PROBE_SHARE = 0.25;
+
 /** The number of a probe; 0 for a call that is not a probe. */
 type Ticket = number;
 
@@ -27,6 +33,8 @@ class Circuit {
    */
   #probeAt = 0;
   #probes = 0;
+  /** When the last probe began, and its end, which never rejects. */
+  #probe = { startedAt: 0, ended: Promise.resolve<unknown>(undefined) };
 
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
@@ -41,9 +49,9 @@ class Circuit {
     return this.#failures;
   }
 
-  /** The reason why no calls are made, in words for operators. */
+  /** The reason why the circuit is open, in words for operators. */
   get reason(): string {
-    return `not called after ${this.#failures} failures in a row; the last failure was: ${this.#lastFailure}`;
+    return `after ${this.#failures} failures in a row; the last failure was: ${this.#lastFailure}`;
   }
 
   /** Whether a call must fail at once. */
@@ -58,6 +66,22 @@ class Circuit {
     this.#probeAt = now + this.#timeoutMs;
     this.#probes += 1;
     return this.#probes;
+  }
+
+  /** Makes the end of the current probe known to other calls. @param attempt the call that is the probe */
+  beginProbe(attempt: Promise<unknown>, now: number): void {
+    this.#probe = { startedAt: now, ended: attempt.catch(() => {}) };
+  }
+
+  /** Waits for the end of a probe that has just begun; otherwise resolves at once. */
+  async awaitProbe(now: number): Promise<void> {
+    const { startedAt, ended } = this.#probe;
+    const restMs = startedAt + this.#timeoutMs * PROBE_SHARE - now;
+    if (restMs <= 0 || restMs > this.#timeoutMs) return;
+    const { promise: passed, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, restMs);
+    await Promise.race([ended, passed]);
+    clearTimeout(timer);
   }
 
   /** Records a call that succeeded. @returns whether it closed the circuit */
@@ -186,9 +210,10 @@ export interface BreakerOptions {
  * A circuit breaker for the calls to a store. After a few failures in a row, the store is not called for a while. So
  * an outage delays only a few requests, and an overloaded store can recover.
  *
- * While the breaker is open, calls fail at once with `circuit-open`. Calls that already wait for an answer fail too,
- * but the store may still carry them out. After a pause, one call goes through as a probe. If the probe succeeds, the
- * breaker closes. If the probe fails, another pause begins.
+ * While the breaker is open, calls fail at once with `circuit-open`. Calls that already wait for an answer fail with
+ * `abandoned`, because the store may still carry them out. After a pause, one call goes through as a probe, and calls that
+ * arrive in its first moments wait for it. If the probe succeeds, the breaker closes. If the probe fails, another pause
+ * begins.
  *
  * If the store is made of objects, each object that fails has its own circuit. A failed call is attributed to only
  * one of its objects, the object with the most failures in a row. So if all calls need the same broken object, only
@@ -219,26 +244,35 @@ export class Breaker {
   }
 
   /**
-   * @throws {StoreError} ("circuit-open") if the call was not made, or if it had not ended when a
-   * circuit opened
+   * @param call gets the time in milliseconds that it has waited for a probe
+   * @throws {StoreError} ("circuit-open") if the call was not made; ("abandoned") if it had not ended when a circuit
+   * opened
    */
-  async run<Result>(counters: readonly Counter[], call: () => Promise<Result>): Promise<Result> {
-    const now = this.#clock();
+  async run<Result>(
+    counters: readonly Counter[],
+    call: (waitedMs: number) => Promise<Result>,
+  ): Promise<Result> {
+    const arrivedAt = this.#clock();
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];
     if (this.#clients > 1 && identities.length === 0) {
       // This call only returns unused quota. It does not wait for the objects, so its success does not prove that
       // the store works.
       if (this.#store.isOpen) throw circuitOpen(this.#store);
-      return await call();
+      return await call(0);
     }
+    const before = this.#circuitsOf(identities).find((circuit) => circuit.isPaused(arrivedAt));
+    if (before) await before.awaitProbe(arrivedAt);
+    const now = before ? this.#clock() : arrivedAt;
     const circuits = this.#circuitsOf(identities);
     const paused = circuits.find((circuit) => circuit.isPaused(now));
     if (paused) throw circuitOpen(paused);
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
-    const attempt = this.#attempt(call, identities, tickets);
+    const waitedMs = Math.max(0, now - arrivedAt);
+    const attempt = this.#attempt(() => call(waitedMs), identities, tickets);
+    const probed = circuits.filter((circuit) => (tickets.get(circuit) ?? 0) > 0);
+    for (const circuit of probed) circuit.beginProbe(attempt, now);
     // The result of a probe decides whether later calls are made, so a probe waits until its deadline.
-    const isProbe = [...tickets.values()].some((ticket) => ticket > 0);
-    return isProbe ? await attempt : await this.#waitWhileClosed(attempt, identities);
+    return probed.length > 0 ? await attempt : await this.#waitWhileClosed(attempt, identities);
   }
 
   /** Makes a call and records its outcome. */
@@ -269,7 +303,7 @@ export class Breaker {
     const { promise: opened, reject } = Promise.withResolvers<never>();
     const timer = setInterval(() => {
       const open = this.#circuitsOf(identities).find(({ isOpen }) => isOpen);
-      if (open) reject(circuitOpen(open));
+      if (open) reject(new StoreError("abandoned", `no longer awaited ${open.reason}`));
     }, this.#stepMs);
     try {
       return await Promise.race([attempt, opened]);
@@ -316,5 +350,5 @@ function identitiesOf(counters: readonly Counter[]): string[] {
 }
 
 function circuitOpen({ reason }: Circuit): StoreError {
-  return new StoreError("circuit-open", reason);
+  return new StoreError("circuit-open", `not called ${reason}`);
 }

@@ -4,7 +4,7 @@ import type { Breaker } from "./breaker.ts";
 import { inTime } from "./deadline.ts";
 import type { Store } from "./store.ts";
 
-/** A call to the store that has ended. */
+/** A REST call to Upstash, or a call to a Durable Object, that has ended. */
 export interface StoreCall {
   /** In milliseconds, by this isolate's clock. */
   readonly durationMs: number;
@@ -34,7 +34,7 @@ export type MakeCall = <Result>(
 interface CallOptions {
   /** The deadline of a call, in milliseconds. */
   readonly timeoutMs: number;
-  /** Undefined if nothing is measured. */
+  /** Undefined if nothing is measured, or if the store measures its own calls: see {@link objectMeter}. */
   readonly meter?: StoreMeter | undefined;
   /** Returns the breaker that stops the calls for these counters. */
   readonly breakerOf: (counters: readonly Counter[]) => Breaker;
@@ -46,11 +46,32 @@ interface CallOptions {
  */
 export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCall {
   return (counters, call, commandsOf = () => 0) =>
-    breakerOf(counters).run(counters, () => {
-      const limited = () => inTime(call, timeoutMs);
+    breakerOf(counters).run(counters, (waitedMs) => {
+      const limited = () => inTime(call, timeoutMs - waitedMs);
       const measured = meter ? () => measure(meter, limited, commandsOf) : limited;
       return kept(measured());
     });
+}
+
+/** Measures a call to a Durable Object, and returns the call's own result. */
+export type MeasureCall = <Result>(call: () => Promise<Result>) => Promise<Result>;
+
+/**
+ * Returns a function that records each call to a Durable Object. A decision can take several of these calls, and a
+ * call can decide many requests. A call without an answer at the deadline has failed, but its caller may go on waiting.
+ */
+export function objectMeter(meter: StoreMeter, timeoutMs: number): MeasureCall {
+  return (call) => {
+    const result = call();
+    void kept(
+      measure(
+        meter,
+        () => inTime(() => result, timeoutMs),
+        () => 0,
+      ),
+    );
+    return result;
+  };
 }
 
 /**

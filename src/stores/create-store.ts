@@ -3,7 +3,7 @@ import type { StoreBinding } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
 import { type Entry, withBatches } from "./batch.ts";
 import { Breaker, type BreakerScope, type BreakerState } from "./breaker.ts";
-import { callMaker, type StoreMeter, withKeepAlive } from "./calls.ts";
+import { callMaker, objectMeter, type StoreMeter, withKeepAlive } from "./calls.ts";
 import type { CounterObject } from "./durable-object/counter-object.ts";
 import { createDurableObjectStore } from "./durable-object/durable-object-store.ts";
 import { withDenialCache } from "./isolate/denial-cache.ts";
@@ -67,18 +67,18 @@ function createObjectStore(
   const enforced = new Breaker({ timeoutMs, clients, ...(onChange && { onChange }) });
   // Each other mode has a separate breaker, because its failures must not leave enforced rules
   // undecided.
-  const dependent = new Breaker({ timeoutMs, clients });
+  const marks = new Breaker({ timeoutMs, clients });
   const shadow = new Breaker({ timeoutMs, clients });
   const makeCall = callMaker({
     timeoutMs,
-    meter,
-    breakerOf: ([first]) => (first?.shadow ? shadow : first?.dependent ? dependent : enforced),
+    breakerOf: ([first]) => (first?.shadow ? shadow : first?.marks ? marks : enforced),
   });
   return createDurableObjectStore({
     namespace: namespace as DurableObjectNamespace<CounterObject>,
     prefix,
     timeoutMs,
     makeCall,
+    ...(meter && { measure: objectMeter(meter, timeoutMs) }),
   });
 }
 

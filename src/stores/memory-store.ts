@@ -1,7 +1,7 @@
 import type { Row, Writes } from "../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../engine/fixed-window.ts";
 import { ExpiryQueue } from "./heap.ts";
-import { type Answer, isDependent, isOptional, type Store, StoreError, skipped } from "./store.ts";
+import { type Answer, isOptional, type Store, StoreError } from "./store.ts";
 
 /** The default of the maximum number of counters. That many counters take about 30 MB. */
 const MAX_COUNTERS = 100_000;
@@ -43,13 +43,9 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   return {
     decide(groups, now = Date.now(), unused = []) {
       write(returnUnused(unused, now, rowReader(now)), now);
-      let isAdmitted = true;
-      return groups.map(async (group, index): Promise<Answer> => {
-        if (!isAdmitted && isDependent(groups, index)) return skipped(now);
+      return groups.map(async (group): Promise<Answer> => {
         const { verdict, writes } = decideGroup(group, now, rowReader(now));
-        if (index === 0) isAdmitted = false;
         write(writes, now, isOptional(group));
-        if (index === 0) isAdmitted = verdict.admitted;
         return { ...verdict, now, fromMemory: true };
       });
     },

@@ -17,8 +17,9 @@ import type {
  *   exhausted quota of the database, or a failed script
  * - `invalid-reply`: the store's answer does not have the expected form
  * - `memory-full`: the store has no space for a new counter
- * - `circuit-open`: the store has failed several times in a row, so Weir did not call it or stopped
- *   waiting for its answer
+ * - `circuit-open`: the store has failed several times in a row, so Weir did not call it
+ * - `abandoned`: the store has failed several times in a row, so Weir stopped waiting for the answer to this call. The
+ *   store may still carry it out
  * - `misconfigured`: the store could not be created
  */
 export type StoreFailure = (typeof STORE_FAILURES)[number];
@@ -30,8 +31,17 @@ export const STORE_FAILURES = [
   "invalid-reply",
   "memory-full",
   "circuit-open",
+  "abandoned",
   "misconfigured",
 ] as const;
+
+/** The failures of calls that were not made, or that have changed nothing. */
+const WITHOUT_EFFECT: readonly StoreFailure[] = ["circuit-open", "misconfigured", "memory-full"];
+
+/** Whether a store may carry out a failed call all the same, or has carried it out. */
+export function mayBeCarriedOut(error: unknown): boolean {
+  return !(error instanceof StoreError && WITHOUT_EFFECT.includes(error.failure));
+}
 
 /** Thrown by a store that could not decide. The message contains neither keys nor secrets. */
 export class StoreError extends Error {
@@ -56,8 +66,7 @@ export interface Answer extends Omit<GroupVerdict, "tallies"> {
   readonly now: number;
   /**
    * One tally for each counter, in the group's order. In a denial, the tally is `undefined` for
-   * each counter whose state was not read. At least one counter that denied the group has a tally,
-   * unless the group was skipped: see {@link skipped}.
+   * each counter whose state was not read. At least one counter that denied the group has a tally.
    */
   readonly tallies: readonly (Tally | undefined)[];
   /** Whether the group was decided from memory, without a call over a network. */
@@ -70,10 +79,8 @@ export interface Answer extends Omit<GroupVerdict, "tallies"> {
  * Stores counters, and decides groups of them.
  *
  * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an intermediate state.
- * - **Independent groups.** Each group has its own promise. A group that fails or is slow affects no other group. A
- *   dependent group (`Counter.dependent`) is the exception: it is decided only if the first group of its call was
- *   admitted, and is skipped otherwise. If the first group is itself dependent or in shadow mode, no group depends on
- *   it.
+ * - **Independent groups.** Each group has its own promise, and is decided whatever becomes of the others. A group
+ *   that fails or is slow affects no other group.
  * - **Exact.** A decision never raises a count above the counter's ceiling, under any concurrency.
  * - **Own clock.** The store's clock determines the windows, unless the caller passes `now`. All times are
  *   milliseconds since the Unix epoch.
@@ -142,18 +149,8 @@ export interface Store {
   reset(counters: readonly Removal[], now?: number): Promise<void>;
 }
 
-/** Whether the group at an index of a call is decided only if the first group of the call is admitted. */
-export function isDependent(groups: readonly Group[], index: number): boolean {
-  return index > 0 && groups[index]?.[0]?.dependent === true && !isOptional(groups[0] as Group);
-}
-
-/** The answer for a dependent group that was not decided. */
-export function skipped(now: number): Answer {
-  return { now, admitted: false, tallies: [] };
-}
-
 /** Whether a group belongs to a rule in another mode than `enforce`. Such a group must not harm other groups. */
 export function isOptional(group: readonly Counter[]): boolean {
   const [first] = group;
-  return first?.shadow === true || first?.dependent === true;
+  return first?.shadow === true || first?.marks === true;
 }

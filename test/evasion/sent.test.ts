@@ -68,7 +68,7 @@ async function arriving(
   const [head = "", ...bodies] = (received[0] as string).split("\r\n\r\n");
   const [line = "", ...all] = head.split("\r\n");
   const isUsual = (field: string) =>
-    /^(host|cf-connecting-ip|sec-websocket-(key|version)):/i.test(field);
+    /^(host|cf-connecting-ip|sec-websocket-(key|version)|x-forwarded-(host|proto)):/i.test(field);
   return {
     line,
     host: all.find((field) => /^host:/i.test(field))?.slice("host: ".length) ?? "",
@@ -132,7 +132,7 @@ describe.each(WAYS)("through $way", ({ way, options, host }) => {
     [["X-K: a\t b", "Connection: X-K"], ["X-K: a\t b"]],
     [["Authorization: Basic  x", "Range: bytes=0-", "Accept-Encoding: foo"]],
     [["Proxy-Authorization: x", "Proxy-Connection: x", "Sec-WebSocket-Protocol: x"]],
-    [["Forwarded: for=x", "Via: 1.1 x", "CDN-Loop: x", "Max-Forwards: 0"]],
+    [["Via: 1.1 x", "CDN-Loop: x", "Max-Forwards: 0"]],
     [["CF-Ray: x", "CF-Worker: x", "CF-EW-Via: x", "True-Client-IP: x", "X-Forwarded-For: x"]],
     [["X-HTTP-Method-Override: DELETE"]],
     [["Content_Length: 5", "Transfer_Encoding: chunked"]],
@@ -151,6 +151,7 @@ describe.each(WAYS)("through $way", ({ way, options, host }) => {
     // Weir removes this field.
     [["Expect: 100-continue"], []],
     [["X.Original.URL: /x", "X!Rewrite~URL: /x"], []],
+    [["Forwarded: for=x", "X_Forwarded_Host: x", "X-Forwarded-Port: 1"], []],
     // A handshake.
     [["Upgrade: WebSocket"], ["Connection: Upgrade", "Upgrade: websocket"]],
     [

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { Demand } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
-import { describeDependents } from "./dependent-suite.ts";
 import { DAY, driverOf, type ExpiryOptions, HOUR, MINUTE, NOW } from "./driver.ts";
 import { describeEscalation } from "./escalation-suite.ts";
 import { describeFeatures } from "./feature-suite.ts";
+import { describeIndependents } from "./independent-suite.ts";
 import { describeLaterWindows } from "./later-window-suite.ts";
 import { describeSettlements } from "./settlement-suite.ts";
 import { verdictOf } from "./verdict.ts";
@@ -157,7 +157,7 @@ export function storeSuite(createStore: () => Store, { ageKeys }: ExpiryOptions)
     });
 
     describeFeatures(driver);
-    describeDependents(driver);
+    describeIndependents(driver);
     describeSettlements(driver);
     describeEscalation(driver);
     describeLaterWindows(driver);

@@ -45,6 +45,13 @@ export function readsEveryField({
   quotas,
   reserved,
   undecided,
+  reason,
 }: LimitResult) {
-  return [ok, retryAfterMs, over?.[0], quotas?.[0]?.remaining, reserved?.cost, undecided];
+  return [ok, retryAfterMs, over?.[0], quotas?.[0]?.remaining, reserved?.cost, undecided, reason];
+}
+
+/** A denial has either a time or the reason why there is none. */
+export function waitOf(result: LimitResult): number | "never" | undefined {
+  if (result.ok || result.undecided) return undefined;
+  return result.reason === "exceeds-limit" ? "never" : result.retryAfterMs;
 }

@@ -49,10 +49,29 @@ describe("rateLimit", () => {
     expect(response.headers.get("ratelimit")).toMatch(/^"five";r=4;t=\d+$/);
   });
 
+  it.each([
+    ["inside of an app that is mounted, without the prefix", "inside", undefined, "/users"],
+    ["inside, with the whole path", "inside", { replaceRequest: false as const }, "/v2/users"],
+    ["before the app that is mounted, with the whole path", "outside", undefined, "/v2/users"],
+  ])("matches the path that it sees: %s", async (_, place, options, path) => {
+    const app = new Hono();
+    const inner = new Hono();
+    const rules = ["/users", "/v2/users"].map((each, at) => ({
+      ...{ name: `r${at}`, match: { paths: [each] } },
+      ...{ limit: 5, window: "1h" as const },
+    }));
+    (place === "inside" ? inner : app).use(rateLimit({ store: "memory", rules }));
+    inner.all("*", (c) => c.text("ok"));
+    app.mount("/v2", inner.fetch, options);
+    const { headers } = await app.request("https://a.example/v2/users");
+    expect(headers.get("ratelimit-policy")).toBe(`"${path === "/users" ? "r0" : "r1"}";q=5;w=3600`);
+  });
+
   it("denies a request over the limit in the same way as the gateway, and does not run the app", async () => {
-    const app = appWith([{ ...FIVE, limit: 0 }]);
+    const app = appWith([{ ...FIVE, limit: 1 }]);
     const handled = vi.fn();
     app.get("/handled", handled);
+    await app.request("/other");
     const response = await app.request("/handled", { headers: { origin: "https://page.example" } });
     expect(response.status).toBe(429);
     expect(response.headers.get("content-type")).toBe("application/problem+json");

@@ -155,7 +155,8 @@ describe("limit", () => {
 
   it("throws an error with the rule and the time to wait if throws is set", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
-    const service = serviceOf([{ ...FIVE, limit: 0, window: "1m" }]);
+    const service = serviceOf([{ ...FIVE, limit: 1, window: "1m" }]);
+    await service.limit("five");
     const error = await service.limit("five", { throws: true }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RateLimitError);
     expect(error).toMatchObject({ rule: "five", retryAfterMs: 60_000 });

@@ -6,7 +6,7 @@ import type { StoreSums } from "../../statistics/sums.ts";
 
 /** The price of one command of Upstash Redis, pay as you go. */
 const REDIS_COMMAND = 0.2 / 100_000;
-/** The price of one call to a Durable Object, and of the row that an admitted request writes. */
+/** The price of one call to a Durable Object, and of one row that it writes. Some calls write none, others several. */
 const OBJECT_CALL = (0.15 + 1) / 1_000_000;
 
 const MONTH_MS = 30 * 86_400_000;

@@ -192,7 +192,7 @@ function counterTable(rule: string, counters: readonly ExplainedCounter[], now: 
 
 /** A rule that applies: its conditions, the client's key, and the counters. */
 function appliedRule(explained: ExplainedRule, now: number): Html {
-  const { rule, mode, why, exceeds, key, client, tier, cost, costSource } = explained;
+  const { rule, mode, why, exceeds, maxCost, key, client, tier, cost, costSource } = explained;
   const { counters, waitMs, banMs = 0, newBan } = explained;
   return html`<section class="card">
 <h2>${ruleLink(rule)}${modeBadge(mode)}${exceeds && badge("limited", "over its limit")}${
@@ -204,6 +204,8 @@ ${conditionTable(explained)}
 ${client !== undefined && clientLink(client, rule)}
 <ul class="any">${key.map(keyElement)}</ul>
 <p class="note">${cost !== undefined && `Costs ${formatCount(cost)} (${costSource}). `}${
+    maxCost !== undefined && `It never fits: at most ${formatCount(maxCost)} pass at once. `
+  }${
     waitMs !== undefined && `Waits up to ${formatDuration(waitMs)} for its turn. `
   }${tier !== undefined && `The client's tier is ${tier}.`}</p>
 ${overrideNote(explained)}
@@ -301,9 +303,7 @@ function verdict({ outcome, response: { status }, storeFailure, waitMs }: Explan
           "warning",
           `The request would wait for a slot, for up to ${formatDuration(waitMs)}.`,
         ] as const)
-      : outcome === "unmatched" && status !== undefined
-        ? (["info", "The request reads the client's own quotas (quotaPath)."] as const)
-        : VERDICTS[outcome];
+      : VERDICTS[outcome];
   const after = waitMs === undefined ? "" : ` after a wait of ${formatDuration(waitMs)}`;
   const answer =
     status === undefined

@@ -16,6 +16,8 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     prefix: "keyprefix namespace redisprefix storeprefix",
     origin: "upstream target backend proxy proxypass originurl server destination",
     origins: "upstreams backends targets proxies originbyhost originsbyhost hostorigins hosts",
+    forwarded:
+      "xforwarded xforwardedhost xforwardedproto forwardedheaders proxyredirect changeorigin autorewrite hostrewrite",
     store: "storage driver database db policy",
     ipv6Prefix: "ipv6subnet ipv6mask ipv6 subnet ipv6prefixlength",
     jwt: "jwks auth jwtsecret issuer",

@@ -23,7 +23,6 @@ import {
 } from "../../engine/fixed-window.ts";
 import { countsSlots, hasSlot, type SlotCounter } from "../../engine/slots.ts";
 import type { Entry, Part } from "../batch.ts";
-import { isDependent, skipped } from "../store.ts";
 import { type HeldCharge, heldChargesOf, isRefund, OpenHolds, type Shortfall } from "./holds.ts";
 import { SlotLine } from "./slot-line.ts";
 
@@ -210,11 +209,7 @@ export class CounterObject extends DurableObject<unknown> {
     if (unused.length > 0) this.returnUnused(unused, now);
     const waitEndsAt = Date.now() + maxWaitMs;
     const verdicts: TimedVerdict[] = [];
-    for (const [index, counters] of groups.entries()) {
-      if (verdicts[0]?.admitted === false && isDependent(groups, index)) {
-        verdicts.push(skippedVerdict(now));
-        continue;
-      }
+    for (const counters of groups) {
       const waitMs = verdicts.length === 0 ? maxWaitMs : waitEndsAt - Date.now();
       const addHold = this.#finalHoldOf(holdId);
       const verdict = await this.#decideGroup(counters, now, waitMs, holdId, addHold);
@@ -228,21 +223,12 @@ export class CounterObject extends DurableObject<unknown> {
    * that an open hold may release, its last part has no answer, and the caller must call `decide`.
    *
    * @param maxWaitMs the wait of that call, as for `decide`
-   * @returns for each entry, the parts of its groups
+   * @returns for each entry, the parts of the answer for its group
    */
-  async run(entries: readonly Entry[], maxWaitMs: number): Promise<DecidedPart[][][]> {
-    return entries.map(({ now, unused, groups, times, hold }) => {
+  async run(entries: readonly Entry[], maxWaitMs: number): Promise<DecidedPart[][]> {
+    return entries.map(({ now, unused, group, times, hold }) => {
       if (unused.length > 0) this.returnUnused(unused, now);
-      let first: DecidedPart | undefined;
-      return groups.map((group) => {
-        const before = first?.answer;
-        if (first && !before?.admitted) {
-          return [{ requests: 1, answer: before && skippedVerdict(now) }];
-        }
-        const parts = this.#decideTimes(group, times, now, maxWaitMs, hold);
-        first ??= parts.at(-1);
-        return parts;
-      });
+      return group ? this.#decideTimes(group, times, now, maxWaitMs, hold) : [];
     });
   }
 
@@ -455,10 +441,6 @@ function costing(counter: Demand, requests: number): Demand {
 /** Returns the id under which an object remembers that a slot was returned before it was taken. */
 function slotId({ slot }: SlotCounter): string {
   return `slot ${slot}`;
-}
-
-function skippedVerdict(now = Date.now()): TimedVerdict {
-  return { ...skipped(now), tallies: [] };
 }
 
 function withoutBans({ admitted, tallies }: GroupVerdict): GroupVerdict {

@@ -1,8 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
-import type { MakeCall } from "../calls.ts";
-import { inTime } from "../deadline.ts";
-import { type Answer, type Group, isDependent, type Store, StoreError, skipped } from "../store.ts";
+import type { MakeCall, MeasureCall } from "../calls.ts";
+import { type Answer, type Group, type Store, StoreError } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
 import {
   DecisionDeadline,
@@ -32,6 +31,8 @@ export interface DurableObjectOptions {
    * @default calls without a deadline and without a breaker
    */
   readonly makeCall?: MakeCall;
+  /** Measures each call to an object, except waits for slots. @default nothing is measured */
+  readonly measure?: MeasureCall;
 }
 
 /**
@@ -40,8 +41,27 @@ export interface DurableObjectOptions {
  * affects only its own groups. two-phase.ts decides groups with several objects.
  */
 export function createDurableObjectStore(options: DurableObjectOptions): Store {
-  const { namespace, prefix } = options;
-  return new ObjectStore(options, (identity) => namespace.getByName(`${prefix}:${identity}`));
+  const { namespace, prefix, measure } = options;
+  return new ObjectStore(options, (identity) => {
+    const object = namespace.getByName(`${prefix}:${identity}`);
+    return measure ? measured(object, measure) : object;
+  });
+}
+
+/** Returns an object whose calls are measured. A wait for a slot is not: it has no deadline, and takes long. */
+function measured(
+  object: DurableObjectStub<CounterObject>,
+  measure: MeasureCall,
+): DurableObjectStub<CounterObject> {
+  type Methods = Record<string, (...args: unknown[]) => Promise<unknown>>;
+  return new Proxy(object, {
+    get: (target, name: string) => {
+      const methods = target as unknown as Methods;
+      // The methods are called on the object, because a method of a stub has no `apply`.
+      const call = async (...args: unknown[]) => methods[name]?.(...args);
+      return name === "awaitSlot" ? call : (...args: unknown[]) => measure(() => call(...args));
+    },
+  });
 }
 
 class ObjectStore implements Store {
@@ -71,8 +91,8 @@ class ObjectStore implements Store {
     const shared = new Map<string, number[]>();
     for (const [index, group] of groups.entries()) {
       const identity = onlyObjectOf(group);
-      const indices = identity === undefined ? undefined : shared.get(identity);
-      if (identity === undefined || (isDependent(groups, index) && indices?.[0] !== 0)) continue;
+      if (identity === undefined) continue;
+      const indices = shared.get(identity);
       if (indices) indices.push(index);
       else shared.set(identity, [index]);
     }
@@ -91,11 +111,7 @@ class ObjectStore implements Store {
       }
     }
     for (const [index, group] of groups.entries()) {
-      if (answers[index]) continue;
-      const decide = () => this.#call(group, () => this.#decideAlone(group, now, deadline));
-      answers[index] = isDependent(groups, index)
-        ? decideAfter(answers[0] as Promise<Answer>, decide, deadline)
-        : decide();
+      answers[index] ??= this.#call(group, () => this.#decideAlone(group, now, deadline));
     }
     return answers;
   }
@@ -174,15 +190,6 @@ class ObjectStore implements Store {
 function onlyObjectOf(group: Group): string | undefined {
   const identity = group[0]?.identity;
   return group.every((counter) => counter.identity === identity) ? identity : undefined;
-}
-
-async function decideAfter(
-  first: Promise<Answer>,
-  decide: () => Promise<Answer>,
-  deadline: DecisionDeadline,
-): Promise<Answer> {
-  const { admitted, now } = await first;
-  return admitted ? inTime(decide, Math.max(1, deadline.timeLeftMs)) : skipped(now);
 }
 
 /**

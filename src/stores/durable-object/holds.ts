@@ -259,13 +259,24 @@ export class OpenHolds {
     this.#waiters.recordRelease(new Map(keys.map((key) => [key, undefined])));
   }
 
-  /** Ends the holds of counters that are reset. The reset has removed their charges already. */
+  /**
+   * Removes the charges of counters that are reset from their holds, because the reset has removed these charges
+   * already. A hold keeps its charges of other counters.
+   */
   drop(counters: readonly Counter[], now: number): void {
-    const keys = counters.map((counter) => storedKey(counter, now));
-    for (const each of this.#postponed.keys())
-      if (keys.includes(each.key)) this.#postponed.delete(each);
-    for (const [id, hold] of [...this.#open, ...this.#final]) {
-      if (keys.some((key) => hold.quotas.has(key))) this.#remove(id, hold, false);
+    const keys = new Set(counters.map((counter) => storedKey(counter, now)));
+    for (const each of this.#postponed.keys()) if (keys.has(each.key)) this.#postponed.delete(each);
+    for (const holds of [this.#open, this.#final]) {
+      for (const [id, hold] of holds) {
+        if (![...hold.quotas.keys()].some((key) => keys.has(key))) continue;
+        const charges = hold.charges.filter(
+          ({ counter }) => !keys.has(storedKey(counter, hold.now)),
+        );
+        const quotas = new Map([...hold.quotas].filter(([key]) => !keys.has(key)));
+        if (charges.length > 0) holds.set(id, { ...hold, charges, quotas });
+        else holds.delete(id);
+        this.#waiters.recordRelease(hold.quotas);
+      }
     }
   }
 

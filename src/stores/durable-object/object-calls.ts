@@ -159,19 +159,16 @@ export class ObjectCalls {
   ): Promise<EntryAnswer[][]> {
     const maxWaitMs = this.#timeoutMs / 4;
     const decided = await object.run(entries, maxWaitMs);
-    return entries.map(({ groups, times }, index) => {
-      const byGroup = groups.map((group, at) => {
-        const parts = decided?.[index]?.[at] ?? [];
-        const answers = answersOf(
-          group,
-          parts.map((part) => openPartOf(part, group)),
-        );
-        if (answers.length !== times) throw invalidReply();
-        return answers;
-      });
-      return Array.from({ length: times }, (_, at) => ({
-        groups: byGroup.map((each) => each[at] as Answer | StoreError),
-      }));
+    return entries.map(({ group, times }, index) => {
+      if (!group) return [{}];
+      const parts = decided?.[index];
+      if (!Array.isArray(parts)) throw invalidReply();
+      const answers = answersOf(
+        group,
+        parts.map((part) => openPartOf(part, group)),
+      );
+      if (answers.length !== times) throw invalidReply();
+      return answers.map((each) => ({ decided: each }));
     });
   }
 }
@@ -185,12 +182,11 @@ export function invalidReply(): StoreError {
 }
 
 /**
- * @throws {StoreError} ("invalid-reply") unless the object's answer has one tally for each counter of the group, or no
- * tallies
+ * @throws {StoreError} ("invalid-reply") unless the object's answer has one tally for each counter of the group
  */
 export function answerOf(verdict: TimedVerdict | undefined, group: Group): Answer {
   const { now, admitted, tallies, skipCache } = verdict ?? ({} as Partial<TimedVerdict>);
-  const isWhole = tallies?.length === group.length || (!admitted && tallies?.length === 0);
+  const isWhole = tallies?.length === group.length;
   if (now === undefined || admitted === undefined || !isWhole) throw invalidReply();
   if (!skipCache) return { now, admitted, tallies };
   return { now, admitted, tallies: tallies.map((tally) => ({ ...tally, isUncertain: true })) };

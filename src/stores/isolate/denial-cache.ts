@@ -8,7 +8,7 @@ import {
   type UnusedQuota,
 } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
-import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
+import { type Answer, type Group, mayBeCarriedOut, type Store } from "../store.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 import {
   type CounterSnapshot,
@@ -182,12 +182,9 @@ class CachingStore implements Store {
     unused: readonly UnusedQuota[] = [],
   ): Promise<Answer>[] {
     const time = this.#timeOf(now);
-    const known = groups.map((group) => this.#denialAt(group, time));
-    const answers = groups.map((_, index) =>
-      known[0] && isDependent(groups, index) ? skipped(known[0].now) : known[index],
-    );
-    // Because of the returned quota, the next request may be admitted and must not be denied from memory.
+    // Because of the returned quota, these groups and later ones must not be denied from memory.
     this.#removeReturned(unused);
+    const answers = groups.map((group) => this.#denialAt(group, time));
     const open = groups.filter((_, index) => !answers[index]);
     const sentAt = Date.now();
     const isCalled = open.length > 0 || unused.length > 0;
@@ -204,7 +201,7 @@ class CachingStore implements Store {
       } catch (error) {
         const denial = this.#denialAt(group, this.#timeOf(now), true);
         if (!denial) throw error;
-        return denial;
+        return mayBeCarriedOut(error) ? { ...denial, mayHold: true } : denial;
       }
     });
   }

@@ -100,6 +100,12 @@ export interface Lease extends Frequency {
   snapshot: CounterSnapshot | undefined;
   /** The time until which a requested block is expected, by this isolate's clock; 0 if no block is expected. */
   refillPendingUntil: number;
+  /** Quota that calls in flight may still bring: see {@link incomingQuota}. */
+  incoming: number;
+  /** The time until which `incoming` is expected, because the call of a killed invocation never ends. */
+  incomingUntil: number;
+  /** Settles when one of these calls has ended; undefined if no request waits for it. */
+  arrival: PromiseWithResolvers<void> | undefined;
   /** The moving average of the quota that a request takes. */
   meanCost: number;
   /** The duration of the last call to the store, in milliseconds; 0 before the first call. */
@@ -124,6 +130,9 @@ function openLease(counter: Demand, now: number): Lease {
     quota: 0,
     snapshot: undefined,
     refillPendingUntil: 0,
+    incoming: 0,
+    incomingUntil: 0,
+    arrival: undefined,
     meanCost: counter.cost,
     roundTripMs: 0,
     openedAt: now,
@@ -136,6 +145,33 @@ function openLease(counter: Demand, now: number): Lease {
 /** Returns the quota that requests may take from a lease now. */
 export function availableQuota({ quota, snapshot }: Lease, now: number): number {
   return snapshot && isValidAt(snapshot, now) ? quota : 0;
+}
+
+/**
+ * Returns the quota that a lease may get from calls in flight: the blocks that they request, and the quota that their
+ * requests have taken and put back if the store denies them.
+ */
+export function incomingQuota({ incoming, incomingUntil }: Lease, now: number): number {
+  return now < incomingUntil ? incoming : 0;
+}
+
+export function expectIncoming(lease: Lease, quota: number, until: number, now: number): void {
+  if (quota === 0) return;
+  lease.incoming = incomingQuota(lease, now) + quota;
+  lease.incomingUntil = until;
+}
+
+export function settleIncoming(lease: Lease, quota: number): void {
+  if (quota === 0) return;
+  lease.incoming = Math.max(0, lease.incoming - quota);
+  lease.arrival?.resolve();
+  lease.arrival = undefined;
+}
+
+/** Resolves when the next call that may bring quota to a lease has ended. */
+export function arrivalOf(lease: Lease): Promise<void> {
+  lease.arrival ??= Promise.withResolvers();
+  return lease.arrival.promise;
 }
 
 /** Whether a lease should be returned, because it was not used for {@link IDLE_MS}. */

@@ -9,16 +9,20 @@ import {
 } from "../../engine/counter.ts";
 import { BLOCK_SHARE, hasQuota } from "../../engine/fixed-window.ts";
 import { inTime } from "../deadline.ts";
-import { type Answer, type Group, isDependent, type Store, skipped } from "../store.ts";
+import { type Answer, type Group, mayBeCarriedOut, type Store } from "../store.ts";
 import { DECAY_MS } from "./frequency-map.ts";
 import {
+  arrivalOf,
   availableQuota,
   type CounterSnapshot,
+  expectIncoming,
+  incomingQuota,
   isIdle,
   isValidAt,
   type Lease,
   LeaseBook,
   type LeaseCall,
+  settleIncoming,
   type TakenQuota,
   tallyOf,
 } from "./lease-book.ts";
@@ -76,6 +80,20 @@ interface CounterPlan {
 
 type GroupPlan = readonly CounterPlan[];
 
+/** Notes the quota that the decision of a plan may bring to its lease. */
+function expectQuota(plan: CounterPlan, until: number, now: number): void {
+  if (plan.lease) expectIncoming(plan.lease, expectedOf(plan), until, now);
+}
+
+/** Notes that plans are decided. Requests that wait for quota of their leases look again. */
+function settle(plans: GroupPlan): void {
+  for (const plan of plans) if (plan.lease) settleIncoming(plan.lease, expectedOf(plan));
+}
+
+function expectedOf({ request, takenQuota }: CounterPlan): number {
+  return (request?.block ?? 0) + (takenQuota?.quota ?? 0);
+}
+
 /** Takes as much of a counter's cost as possible from its lease, and requests the rest. */
 function planCounter(counter: Demand, lease: Lease | undefined, now: number): CounterPlan {
   if (!lease || counter.cost === 0) return { counter, lease, request: counter };
@@ -97,22 +115,50 @@ function planCounter(counter: Demand, lease: Lease | undefined, now: number): Co
   return plan;
 }
 
+/** The plans of a group, and its answer. */
+interface Decided {
+  readonly plans: GroupPlan;
+  readonly answer: Promise<Answer>;
+}
+
 function needsStore(plans: GroupPlan): boolean {
   return plans.some(({ request }) => request);
 }
 
-/** Whether a group was denied only because of counters whose leases now cover the cost. */
-function isCoveredByNow(plans: GroupPlan, answer: Answer, now: number): boolean {
-  if (answer.admitted) return false;
+/** Quota that this isolate has, or is about to get, and with which a denied group may be admitted. */
+interface Cure {
+  /** A lease that lacks quota which calls in flight may bring; undefined if all quota is there. */
+  readonly waitFor?: Lease;
+}
+
+/**
+ * Returns how a denied group can still be admitted. The store counts quota as used that this isolate has in its
+ * leases, that it has requested in blocks, and that its undecided requests have taken and may put back.
+ *
+ * @returns undefined if the denial is certain
+ */
+function cureOf(plans: GroupPlan, answer: Answer, now: number): Cure | undefined {
+  if (answer.admitted) return undefined;
   const tallies = answer.tallies.values();
-  let isCovered = false;
+  let cure: Cure | undefined;
   for (const { counter, lease, request } of plans) {
     const tally = request && tallies.next().value;
     if (!request || !tally || !isFull(request, tally)) continue;
-    if (!lease || counter.cost === 0 || availableQuota(lease, now) < counter.cost) return false;
-    isCovered = true;
+    if (!lease || counter.cost === 0 || tally.banMs > 0) return undefined;
+    const missing = missingQuota(counter, lease, tally.count, now);
+    if (missing > incomingQuota(lease, now)) return undefined;
+    if (missing > 0) cure = { waitFor: lease };
+    else cure ??= {};
   }
-  return isCovered;
+  return cure;
+}
+
+/** Returns the part of a counter's cost for which neither its lease nor the store has quota. */
+function missingQuota(counter: Demand, lease: Lease, count: number, now: number): number {
+  const { snapshot } = lease;
+  // Another call may have shown meanwhile that the store has less quota left.
+  const known = snapshot && isValidAt(snapshot, now) ? Math.max(count, snapshot.count) : count;
+  return counter.cost - availableQuota(lease, now) - Math.max(0, counter.ceiling - known);
 }
 
 function isFull(request: Demand, { count, banMs }: Tally): boolean {
@@ -266,17 +312,12 @@ class LeaseStore implements Store {
     const fromLeases = unused.length === 0 ? this.#admitFromLeases(groups, now) : undefined;
     if (fromLeases) return fromLeases;
     const startedAt = Date.now();
-    const answers = this.#decideOnce(groups, now, unused).map(({ plans, answer }, index) =>
-      this.#retryIfCovered(groups[index] as Group, plans, answer, now, startedAt),
-    );
-    return answers.map((answer, index) =>
-      isDependent(groups, index)
-        ? this.#retryIfSkipped(groups[index] as Group, answers[0] as Promise<Answer>, answer, now)
-        : answer,
+    return this.#decideOnce(groups, now, unused).map(({ plans, answer }, index) =>
+      this.#retryIfCurable(groups[index] as Group, plans, answer, now, startedAt),
     );
   }
 
-  /** The store's counts include the unspent quota of this isolate's leases. */
+  /** The store's counts include the quota of this isolate's leases, and of blocks that have not arrived. */
   denialOf(group: Group, now?: number): Answer | undefined {
     const time = this.#timeOf(now);
     const plans: CounterPlan[] = [];
@@ -292,7 +333,8 @@ class LeaseStore implements Store {
     }
     const requests = plans.flatMap(({ request }) => request ?? []);
     const answer = requests.length > 0 ? this.#store.denialOf?.(requests, now) : undefined;
-    return answer && answerOf(plans, answer);
+    if (!answer || cureOf(plans, answer, time)) return undefined;
+    return answerOf(plans, answer);
   }
 
   async adjust(
@@ -364,7 +406,7 @@ class LeaseStore implements Store {
     groups: readonly Group[],
     now: number | undefined,
     unused: readonly UnusedQuota[],
-  ): { plans: GroupPlan; answer: Promise<Answer> }[] {
+  ): Decided[] {
     const time = this.#timeOf(now);
     const groupPlans = groups.map((group) => group.map((counter) => this.#plan(counter, time)));
     const open = groupPlans.filter(needsStore);
@@ -372,83 +414,73 @@ class LeaseStore implements Store {
     const returns = isCalled ? [...unused, ...this.#book.takeReturns(time)] : [];
     const calls = (isCalled ? this.#call(open, now, returns) : []).values();
     const covered = admittedFromLeases(time + clockOffsetOf(groupPlans[0]));
-    const decided = groupPlans.map((plans) =>
-      needsStore(plans) ? (calls.next().value as Promise<Answer>) : Promise.resolve(covered),
-    );
-    return groupPlans.map((plans, index) => {
-      const own = decided[index] as Promise<Answer>;
-      const first = isDependent(groups, index) ? decided[0] : undefined;
-      return { plans, answer: this.#putBackUnlessAdmitted(plans, own, first) };
+    return groupPlans.map((plans) => {
+      const decided = needsStore(plans)
+        ? (calls.next().value as Promise<Answer>)
+        : Promise.resolve(covered);
+      return { plans, answer: this.#putBackUnlessAdmitted(plans, decided) };
     });
   }
 
-  /** @param first the answer for the group on which this group depends */
-  async #putBackUnlessAdmitted(
-    plans: GroupPlan,
-    own: Promise<Answer>,
-    first: Promise<Answer> | undefined,
-  ): Promise<Answer> {
+  async #putBackUnlessAdmitted(plans: GroupPlan, decided: Promise<Answer>): Promise<Answer> {
     let isAdmitted = false;
     try {
-      const [answer, before] = await Promise.all([own, first]);
-      const result = before?.admitted === false ? skipped(answer.now) : answer;
-      isAdmitted = result.admitted;
-      return result;
+      const answer = await decided;
+      isAdmitted = answer.admitted;
+      return answer;
     } finally {
       if (!isAdmitted) this.#putBack(plans);
+      settle(plans);
     }
   }
 
   /**
-   * Decides a denied group again if its leases now cover the cost. The missing quota may have arrived during the
-   * call, in a block that another request had requested. Without this step, only 49 of 200 simultaneous requests pass
-   * a limit of 50 (test/node/http/limits.test.ts).
+   * Decides a denied group again as long as this isolate itself has the missing quota, or waits for it: in a block that
+   * another request has requested, or in a group that the store may deny. Without this step, a request that fits may be
+   * denied until the window ends, and only 49 of 200 simultaneous requests pass a limit of 50
+   * (test/node/http/limits.test.ts).
    *
-   * If leases cover all counters, the second decision needs no call. It is then made even after the deadline, because
+   * If leases cover all counters, the next decision needs no call. It is then made even after the deadline, because
    * a busy isolate can miss the deadline.
    */
-  async #retryIfCovered(
+  async #retryIfCurable(
     group: Group,
-    plans: GroupPlan,
+    firstPlans: GroupPlan,
     decided: Promise<Answer>,
     now: number | undefined,
     startedAt: number,
   ): Promise<Answer> {
-    const answer = await decided;
-    if (isSkipped(answer)) return answer;
-    if (isCoveredByNow(plans, answer, now ?? Date.now())) {
-      const timeLeftMs = this.#options.timeoutMs - (Date.now() - startedAt);
-      const retry = () => this.#decideAlone(group, now);
+    let plans = firstPlans;
+    let answer = await decided;
+    let isFromMemory = answer.fromMemory ?? false;
+    let { mayHold = false } = answer;
+    for (;;) {
+      const cure = cureOf(plans, answer, now ?? Date.now());
+      if (!cure) break;
       const fromLeases = this.#admitFromLeases([group], now)?.[0];
-      // If the second call fails, the group stays denied.
-      const fromStore = async () =>
-        timeLeftMs > 0 ? await inTime(retry, timeLeftMs).catch(() => {}) : undefined;
-      const second = await (fromLeases ?? fromStore());
-      if (second)
-        return { ...second, fromMemory: (answer.fromMemory && second.fromMemory) ?? false };
+      if (fromLeases) return { ...(await fromLeases), fromMemory: isFromMemory };
+      const timeLeftMs = this.#options.timeoutMs - (Date.now() - startedAt);
+      if (timeLeftMs <= 0) break;
+      if (cure.waitFor) {
+        const arrival = arrivalOf(cure.waitFor).then(() => true);
+        if (await inTime(() => arrival, timeLeftMs).catch(() => false)) continue;
+        break;
+      }
+      const [retry] = this.#decideOnce([group], now, []) as [Decided];
+      try {
+        answer = await inTime(() => retry.answer, timeLeftMs);
+      } catch (error) {
+        // The group stays denied.
+        mayHold ||= mayBeCarriedOut(error);
+        break;
+      }
+      plans = retry.plans;
+      isFromMemory &&= answer.fromMemory ?? false;
+      mayHold ||= answer.mayHold ?? false;
     }
     if (answer.admitted) this.#refill(plans, now, now ?? Date.now());
-    return answerOf(plans, answer);
-  }
-
-  /** Decides a dependent group if the group on which it depends was admitted only by the second decision. */
-  async #retryIfSkipped(
-    group: Group,
-    first: Promise<Answer>,
-    own: Promise<Answer>,
-    now: number | undefined,
-  ): Promise<Answer> {
-    const [{ admitted }, answer] = await Promise.all([first, own]);
-    return admitted && isSkipped(answer) ? await this.#decideAlone(group, now) : answer;
-  }
-
-  async #decideAlone(group: Group, now: number | undefined): Promise<Answer> {
-    const [{ plans, answer }] = this.#decideOnce([group], now, []) as [
-      { plans: GroupPlan; answer: Promise<Answer> },
-    ];
-    const decided = await answer;
-    if (decided.admitted) this.#refill(plans, now, now ?? Date.now());
-    return answerOf(plans, decided);
+    const result = { ...answerOf(plans, answer), fromMemory: isFromMemory };
+    return mayHold && !answer.admitted ? { ...result, mayHold } : result;
   }
 
   /** Plans a counter's decision, and requests a block for its lease if a block is due. */
@@ -456,8 +488,12 @@ class LeaseStore implements Store {
     const lease = this.#book.findOrOpen(counter, now);
     const plan = planCounter(counter, lease, now);
     const { request } = plan;
-    if (!lease || !request || counter.cost === 0 || counter.checkOnly) return plan;
-    return { ...plan, request: this.#requestBlock(lease, request, now) ?? request };
+    const isCharged = lease && request && counter.cost > 0 && !counter.checkOnly;
+    const whole = isCharged
+      ? { ...plan, request: this.#requestBlock(lease, request, now) ?? request }
+      : plan;
+    expectQuota(whole, now + this.#options.timeoutMs, now);
+    return whole;
   }
 
   /** Decides groups in one call. Every group must have a counter with a `request`. */
@@ -503,12 +539,17 @@ class LeaseStore implements Store {
       const request = this.#requestBlock(lease, counter, time);
       if (!request) continue;
       groups ??= [];
-      groups.push([{ counter, lease, request, isRefill: true }]);
+      const refill = { counter, lease, request, isRefill: true };
+      expectQuota(refill, time + this.#options.timeoutMs, time);
+      groups.push([refill]);
     }
     if (!groups) return;
     const calls = this.#call(groups, now, this.#book.takeReturns(time));
     // A failure is ignored, because the next decision that needs the store reports it.
-    this.#options.background(Promise.allSettled(calls));
+    const settled = calls.map((call, index) =>
+      call.catch(() => {}).then(() => settle(groups[index] as GroupPlan)),
+    );
+    this.#options.background(Promise.all(settled));
   }
 
   /**
@@ -544,9 +585,4 @@ class LeaseStore implements Store {
 
 function admittedFromLeases(now: number): Answer {
   return { now, admitted: true, tallies: [], fromMemory: true };
-}
-
-/** Whether a dependent group was not decided. */
-function isSkipped({ admitted, tallies }: Answer): boolean {
-  return !admitted && tallies.length === 0;
 }

@@ -24,26 +24,29 @@ export function billedCommands(
   return commands;
 }
 
-/** A call reads the slots of each client once, and writes them once if it takes, renews or returns one of them. */
+/**
+ * A call reads the slots of each client once, unless it only returns some. It takes and renews them one by one, sets the
+ * expiry of their key once, and returns all of them with one command.
+ */
 function commandsOfSlots(
   entries: readonly Entry[],
   answers: readonly (readonly EntryAnswer[])[],
 ): number {
-  const [read, written] = [new Set<string>(), new Set<string>()];
-  for (const [index, { unused, adjusted, groups }] of entries.entries()) {
-    const returned = unused.map(({ counter }) => counter);
-    const decided = groups.flatMap((group, at) => {
-      const answer = answers[index]?.[0]?.groups[at];
-      const isTaken = answer !== undefined && "admitted" in answer && answer.admitted;
-      for (const { key, slot } of isTaken ? group : []) if (slot) written.add(key);
-      return group;
-    });
-    for (const { key, slot } of [...returned, ...adjusted]) if (slot) written.add(key);
-    for (const { key, slot } of [...returned, ...adjusted, ...decided]) {
-      if (slot !== undefined) read.add(key);
-    }
+  const [read, kept, returned] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  let taken = 0;
+  const take = ({ key, slot }: Demand | Adjustment) => {
+    if (!slot) return;
+    kept.add(key);
+    taken += 1;
+  };
+  for (const [index, { unused, adjusted, group = [] }] of entries.entries()) {
+    for (const { counter } of unused) if (counter.slot) returned.add(counter.key);
+    for (const each of adjusted) take(each);
+    const answer = answers[index]?.[0]?.decided;
+    if (answer !== undefined && "admitted" in answer && answer.admitted) group.forEach(take);
+    for (const { key, slot } of [...adjusted, ...group]) if (slot !== undefined) read.add(key);
   }
-  return read.size + written.size;
+  return read.size + taken + kept.size + returned.size;
 }
 
 /** The commands of a call without entries: the call of the script and, with the clock of Redis, TIME. */
@@ -52,7 +55,7 @@ export function commandsPerCall(clock: Clock): number {
 }
 
 function commandsOfEntry(
-  { unused, adjusted, removed, groups, times }: Entry,
+  { unused, adjusted, removed, group, times }: Entry,
   answers: readonly EntryAnswer[],
 ): number {
   const [first] = answers;
@@ -60,17 +63,17 @@ function commandsOfEntry(
   let commands = unused.filter(isQuota).length + Math.ceil(removed.length / COUNTERS_PER_DEL);
   const tallies = first?.adjusted instanceof StoreError ? [] : (first?.adjusted ?? []);
   commands += commandsOfAdjustment(adjusted, tallies);
-  for (const [index, group] of groups.entries()) {
-    const result = first?.groups[index];
-    if (!result || result instanceof StoreError) commands += group.length;
-    else if (times === 1) commands += commandsOfGroup(group, result);
-    else
-      commands += commandsOfTimes(
-        group,
-        answers.map((answer) => answer.groups[index]),
-      );
-  }
-  return commands;
+  if (!group) return commands;
+  const result = first?.decided;
+  if (!result || result instanceof StoreError) return commands + group.length;
+  if (times === 1) return commands + commandsOfGroup(group, result);
+  return (
+    commands +
+    commandsOfTimes(
+      group,
+      answers.map(({ decided }) => decided),
+    )
+  );
 }
 
 /**
@@ -93,8 +96,6 @@ export function commandsOfGroup(
   group: Group,
   { admitted, tallies }: Pick<Answer, "admitted" | "tallies">,
 ): number {
-  // A skipped group has no tallies.
-  if (tallies.length === 0) return 0;
   let commands = 0;
   let index = 0;
   for (const counter of group) {

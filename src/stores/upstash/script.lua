@@ -11,7 +11,7 @@
 --        - the counters to adjust, each followed by 0; by 1 and the number of the window to which the cost belongs;
 --          or by 2, this number, and the highest count: see `Adjustment` in counter.ts
 --        - the counters to remove, each followed by 1 if its count is kept
---        - the number of equal requests, which is 1 unless the entry has only one group; and the groups
+--        - the number of equal requests, and the group
 --        A list begins with its length. A counter is ten integers: limit, window in ms, offset in ms, cost,
 --        ceiling, 1 if it rolls over, 2 if it counts slots or 3 if it rolls over and the request waits, 1 if it is
 --        only checked; its block, the id of its slot, or its capacity; ban in ms, 1 if it never bans. If bans
@@ -21,10 +21,9 @@
 --        see `readCalendar`.
 -- Reply  Integers only, except the messages of errors. The time in ms; and for each entry:
 --        - the reply of `adjust` if the entry adjusts counters, and of `remove` if it removes counters
---        - for each group its parts. A part is the number of requests that were admitted together, and for each
---          counter the count, the ms until its window ends, the ms until its ban ends, and the quota charged.
+--        - if it has a group, the parts of the answer. A part is the number of requests that were admitted together, and
+--          for each counter the count, the ms until its window ends, the ms until its ban ends, and the quota charged.
 --          The last part is a denial, with the number 0, or the message of an error, unless all are admitted
---        - if the first group is not admitted, the number -1 in place of each later group
 --
 -- A counter is stored as an unsigned 63-bit field. One BITFIELD command can check and charge such a field (see
 -- `chargeField`), and Upstash bills each command.
@@ -33,7 +32,8 @@
 -- counter was last written, `count` is its count at that time, and `limit` is the limit that determined the expiry of
 -- its key. When the script reads the counter, it subtracts the quota granted since then.
 --
--- A counter of slots is stored as a string, `id:end,id:end`: the id of each slot, and the time in ms when it expires.
+-- A counter of slots is stored as a hash: the id of each slot, and the time in ms when it expires. So a return only
+-- removes a field, which Redis allows even if it is full.
 
 local now = tonumber(ARGV[1])
 if USES_REDIS_TIME then
@@ -147,30 +147,41 @@ end
 -- earlier versions have no limit.
 --
 -- The count of a counter of slots is the number of its open slots. Because a call can take and return many slots of one
--- client, the script reads, counts and writes these slots only once. `ends` maps ids to the times of their ends.
--- `changedSlots` has those to write.
-local slotsByKey, changedSlots = {}, {}
+-- client, the script reads and counts these slots only once. `ends` maps the ids of stored slots to the times of their
+-- ends. `returned` has the ids of slots to remove.
+local slotsByKey = {}
+
+local function slotsAt(key)
+  slotsByKey[key] = slotsByKey[key] or { returned = {} }
+  return slotsByKey[key]
+end
+
+local function readSlots(key)
+  local slots = slotsAt(key)
+  if not slots.ends then
+    local stored, ends = redis.call('HGETALL', key), {}
+    for at = 1, #stored, 2 do
+      if not slots.returned[stored[at]] then
+        ends[stored[at]] = tonumber(stored[at + 1])
+      end
+    end
+    slots.ends = ends
+  end
+  if slots.countedAt ~= now then
+    slots.count, slots.countedAt = 0, now
+    for _, ends in pairs(slots.ends) do
+      if ends > now then
+        slots.count = slots.count + 1
+      end
+    end
+  end
+  return slots
+end
 
 local function readCount(c)
   if c.slot then
-    local slots = slotsByKey[c.key]
-    if not slots then
-      slots = { ends = {} }
-      for id, ends in string.gmatch(redis.call('GET', c.key) or '', '(%d+):(%d+)') do
-        slots.ends[id] = tonumber(ends)
-      end
-      slotsByKey[c.key] = slots
-    end
-    if slots.countedAt ~= now then
-      slots.count, slots.countedAt = 0, now
-      for _, ends in pairs(slots.ends) do
-        if ends > now then
-          slots.count = slots.count + 1
-        end
-      end
-    end
-    c.slots = slots
-    return slots.count, c.window
+    c.slots = readSlots(c.key)
+    return c.slots.count, c.window
   end
   if not c.rollsOver then
     return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window
@@ -209,38 +220,46 @@ local function isOpen(c)
   return (c.slots.ends[c.slot] or 0) > now
 end
 
--- Sets the end of the counter's slot, or removes the slot if `ends` is nil.
-local function setSlot(c, ends)
-  local slots = c.slots
-  slots.count = slots.count + (ends and 1 or 0) - (isOpen(c) and 1 or 0)
-  slots.isTaken = slots.isTaken or (ends and not isOpen(c))
-  slots.ends[c.slot] = ends
-  changedSlots[c.key] = slots
+-- Takes or renews the counter's slot.
+local function takeSlot(c)
+  local slots, ends = c.slots, now + c.windowMs
+  redis.call('HSET', c.key, c.slot, digits(ends))
+  slots.count = slots.count + (isOpen(c) and 0 or 1)
+  slots.ends[c.slot], slots.returned[c.slot] = ends, nil
+  slots.isTaken = true
 end
 
--- Stores open slots. The key expires with the last slot.
-local function storeSlots(key, slots)
-  local parts, last = {}, now
-  for id, ends in pairs(slots.ends) do
-    if ends > now then
-      parts[#parts + 1] = id .. ':' .. digits(ends)
-      last = math.max(last, ends)
-    end
+local function returnSlot(c)
+  local slots = slotsAt(c.key)
+  slots.returned[c.slot] = true
+  if not slots.ends then
+    return
   end
-  if last == now then
-    redis.call('DEL', key)
+  if slots.countedAt == now and (slots.ends[c.slot] or 0) > now then
+    slots.count = slots.count - 1
   else
-    redis.call('SET', key, table.concat(parts, ','), 'PX', digits(last - now))
+    slots.countedAt = nil
   end
+  slots.ends[c.slot] = nil
 end
 
--- Stores every change. A return that fails, because Redis is full, must not fail the work of other clients.
-local function writeSlots()
-  for key, slots in pairs(changedSlots) do
-    local succeeded, failure = pcall(storeSlots, key, slots)
-    if not succeeded and slots.isTaken then
-      error(failure, 0)
+-- Removes returned slots. If slots of a key were taken, also removes expired ones, and the key then expires with its
+-- last slot. None of these commands needs memory.
+local function finishSlots(key, slots)
+  if slots.isTaken then
+    local last = now + 1
+    for id, ends in pairs(slots.ends) do
+      last = math.max(last, ends)
+      slots.returned[id] = slots.returned[id] or ends <= now or nil
     end
+    redis.call('PEXPIRE', key, digits(last - now))
+  end
+  local ids = {}
+  for id in pairs(slots.returned) do
+    ids[#ids + 1] = id
+  end
+  if #ids > 0 then
+    redis.call('HDEL', key, unpack(ids))
   end
 end
 
@@ -391,7 +410,7 @@ local function chargeSlot(c)
   if count + 1 > c.ceiling then
     return false, count, 0
   end
-  return true, count + 1, 1, function() setSlot(c, now + c.windowMs) end
+  return true, count + 1, 1, function() takeSlot(c) end
 end
 
 -- Charges any counter, and returns the same values as `chargeRolling`. A cost above the ceiling is only compared with
@@ -427,11 +446,7 @@ end
 -- fails without an error, and the quota stays charged. `0 - quota` is never -0, as `-quota` would be.
 local function returnUnused(c, quota)
   if c.slot then
-    readCount(c)
-    if isOpen(c) then
-      setSlot(c, nil)
-    end
-    return
+    return returnSlot(c)
   end
   local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
     'INCRBY', 'u63', 0, digits(0 - quota), 'GET', 'u63', 0)
@@ -518,8 +533,7 @@ local function decideGroup(counters, isTrial)
   end
 end
 
--- `decideTimes(counters, times)`: decides equal requests as if they came one after the other. Returns whether all of
--- them are admitted. `decidePart` first tries to charge all of them at once. If they do not all fit, the counts of
+-- `decideTimes(counters, times)`: decides equal requests as if they came one after the other. `decidePart` first tries to charge all of them at once. If they do not all fit, the counts of
 -- this trial show how many of them fit.
 --
 -- `takeTimes(counters, times)`: sets the cost for several requests together, and returns their number. This number is
@@ -576,11 +590,10 @@ local function decideTimes(counters, times)
   while times > 0 do
     local at = #reply + 1
     if not try(decidePart, counters, times) or reply[at] == 0 then
-      return false
+      return
     end
     times = times - reply[at]
   end
-  return true
 end
 
 -- `costIn(c, window, count)`: the cost to add in this window; 0 if the cost was charged in another window, or if the
@@ -637,7 +650,7 @@ local function adjustSlot(c)
     if c.cost < 0 then
       count = count - 1
     end
-    finalSteps[#finalSteps + 1] = function() setSlot(c, c.cost >= 0 and now + c.windowMs or nil) end
+    finalSteps[#finalSteps + 1] = function() (c.cost < 0 and returnSlot or takeSlot)(c) end
   end
   return count
 end
@@ -662,7 +675,7 @@ local function remove(counters)
   for _, c in ipairs(counters) do
     if not c.keepsCount then
       keys[#keys + 1] = refuseFault(c).key
-      slotsByKey[c.key], changedSlots[c.key] = nil, nil
+      slotsByKey[c.key] = nil
     end
     keys[#keys + 1] = c.banKey
     keys[#keys + 1] = c.strikesKey
@@ -682,7 +695,7 @@ local function readGroup()
   return counters
 end
 
--- Runs all entries. The script reads the arguments of every entry, even if a group is skipped or fails.
+-- Runs all entries. The script reads the arguments of every entry, even if one fails.
 reply[1] = now
 for _ = 1, nextArg() do
   if not USES_REDIS_TIME then
@@ -714,16 +727,14 @@ for _ = 1, nextArg() do
   if #removed > 0 then
     try(remove, removed)
   end
-  local times, isAdmitted = nextArg(), true
-  for index = 1, nextArg() do
-    local counters = readGroup()
-    if not isAdmitted then
-      reply[#reply + 1] = -1
-    elseif not decideTimes(counters, times) and index == 1 then
-      isAdmitted = false
-    end
+  local times, counters = nextArg(), readGroup()
+  if #counters > 0 then
+    decideTimes(counters, times)
   end
 end
-writeSlots()
+-- A key with a foreign value must not fail the work of other clients.
+for key, slots in pairs(slotsByKey) do
+  pcall(finishSlots, key, slots)
+end
 
 return reply

@@ -96,7 +96,7 @@ export function createUpstashEntries({
         const reply = await runScript(keys, args);
         const errorOf = (message: string) => replyError(message, secrets());
         const answers = readAnswers(reply, entries, clock, errorOf);
-        throwIfAllFailed(answers);
+        throwIfRefused(answers);
         return answers;
       } catch (error) {
         throw toStoreError(error, secrets());
@@ -114,7 +114,7 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
     keys.push(...keysOf(counter, clock, now));
     args.push(...argumentsOf(counter, now));
   };
-  for (const { now = time, unused, adjusted, removed, groups, times } of entries) {
+  for (const { now = time, unused, adjusted, removed, group = [], times } of entries) {
     if (clock === "edge") args.push(now);
     args.push(unused.length);
     for (const { counter, quota, window } of unused) {
@@ -135,30 +135,34 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
       add(counter, now);
       args.push(Number(counter.keepsCount ?? false));
     }
-    args.push(times, groups.length);
-    for (const group of groups) {
-      args.push(group.length);
-      for (const counter of group) add(counter, now);
-    }
+    args.push(times, group.length);
+    for (const counter of group) add(counter, now);
   }
   return { keys, args };
 }
 
-function countersOf({ unused, adjusted, removed, groups }: Entry): Counter[] {
-  return [...unused.map(({ counter }) => counter), ...adjusted, ...removed, ...groups.flat()];
+function countersOf({ unused, adjusted, removed, group = [] }: Entry): Counter[] {
+  return [...unused.map(({ counter }) => counter), ...adjusted, ...removed, ...group];
 }
 
 /**
- * If every entry has failed, the call has failed as a whole. For example, a read-only database fails each command of
- * the script.
+ * The errors of Redis that say that it refuses the writes of all clients: it is full, a replica, cannot save, or does not
+ * allow them to this token. Any other error of a command can have its cause in one client's key, such as a value of
+ * another type.
+ */
+const REFUSES_ALL = /^(OOM|READONLY|MISCONF|NOREPLICAS|NOPERM|MASTERDOWN|CLUSTERDOWN|LOADING)\b/;
+
+/**
+ * If every entry has failed because Redis refuses the writes of all clients, the call has failed as a whole. Any other
+ * failure of an entry is its own, and must not open the breaker for other clients.
  *
  * @throws {StoreError} the first failure
  */
-function throwIfAllFailed(answers: readonly (readonly EntryAnswer[])[]): void {
+function throwIfRefused(answers: readonly (readonly EntryAnswer[])[]): void {
   let failure: StoreError | undefined;
   for (const [first] of answers) {
-    const result = first?.failed ?? first?.adjusted ?? first?.groups[0];
-    if (!(result instanceof StoreError)) return;
+    const result = first?.failed ?? first?.adjusted ?? first?.decided;
+    if (!(result instanceof StoreError) || !REFUSES_ALL.test(result.message)) return;
     failure ??= result;
   }
   if (failure) throw failure;

@@ -13,7 +13,7 @@ import {
 import { countsSlots } from "../../engine/slots.ts";
 import { answersOf, type Entry, type EntryAnswer, type Part } from "../batch.ts";
 import { Deadline } from "../deadline.ts";
-import { type Answer, type Group, StoreError, skipped } from "../store.ts";
+import { type Answer, type Group, StoreError } from "../store.ts";
 
 /**
  * The clock that determines the windows. `redis`: the clock of Redis, which all isolates share.
@@ -59,9 +59,6 @@ function banArguments({ ban }: Counter, neverBans: number): number[] {
 // Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL may belong to a
 // server other than Redis.
 
-/** The number in place of a skipped dependent group. */
-const SKIPPED_GROUP = -1;
-
 /** Turns the message of a command's error into an error. */
 type ErrorOf = (message: string) => StoreError;
 
@@ -79,15 +76,13 @@ export function readAnswers(
   const values = new ReplyReader(reply, errorOf);
   const storeNow = values.next(0, MAX_COUNT);
   const answers = entries.map((entry): EntryAnswer[] => {
-    const { adjusted: counters, removed, times } = entry;
+    const { adjusted: counters, removed, group, times } = entry;
     const now = clock === "edge" ? (entry.now ?? storeNow) : storeNow;
     const adjusted = counters.length > 0 ? readAdjusted(counters, values) : undefined;
     const removal = removed.length > 0 ? values.nextOrError(1, 1) : undefined;
-    const groups = entry.groups.map((group, index) =>
-      readParts(group, times, now, values, index > 0 ? SKIPPED_GROUP : 0),
-    );
+    const decided = group && readParts(group, times, now, values);
     return Array.from({ length: times }, (_, index) => ({
-      groups: groups.map((each) => each[index] as Answer | StoreError),
+      ...(decided && { decided: decided[index] as Answer | StoreError }),
       ...(adjusted && { adjusted }),
       ...(removal instanceof StoreError && { failed: removal }),
     }));
@@ -108,15 +103,13 @@ function readParts(
   times: number,
   now: number,
   values: ReplyReader,
-  lowest: number,
 ): (Answer | StoreError)[] {
   const parts: Part[] = [];
   let left = times;
   while (left > 0) {
-    const admitted = values.nextOrError(lowest, left);
-    if (admitted instanceof StoreError || admitted === SKIPPED_GROUP) {
-      const answer = admitted instanceof StoreError ? admitted : skipped(now);
-      parts.push({ requests: left, answer });
+    const admitted = values.nextOrError(0, left);
+    if (admitted instanceof StoreError) {
+      parts.push({ requests: left, answer: admitted });
       break;
     }
     const tallies = counters.map((counter) => readChargedTally(counter, admitted, values));

@@ -47,6 +47,8 @@ export const addresses: VectorClass = {
     from("IPv4 mapped into IPv6", "::ffff:203.0.113.7", "v4"),
     from("IPv4 mapped into IPv6, in hexadecimal", "::ffff:cb00:7107", "v4"),
     from("IPv4 mapped into IPv6, written out", "0000:0000:0000:0000:0000:FFFF:CB00:7107", "v4"),
+    from("IPv4 in the compatible notation", "::203.0.113.7", "v4"),
+    from("IPv4 in the compatible notation, in hexadecimal", "::cb00:7107", "v4"),
     from("IPv4 translated", "::ffff:0:203.0.113.7", "v4"),
     from("IPv4 behind NAT64", "64:ff9b::cb00:7107", "v4"),
     from("IPv4 behind NAT64 for local use", "64:ff9b:1::cb00:7107", "v4"),

@@ -476,3 +476,61 @@ describe("--json", () => {
     expect(JSON.parse(run.stdout)).toEqual({ ok: false, error: "There is none." });
   });
 });
+
+describe("a Worker that sends codes for a terminal", () => {
+  /** Every character that a terminal obeys, or that changes the direction of a text. */
+  const CODES = [0x7f, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x2029, 0xfeff]
+    .concat(range(0, 0x1f), range(0x80, 0x9f), range(0x202a, 0x202e), range(0x2066, 0x2069))
+    .map((code) => String.fromCharCode(code));
+  const EVIL = `a${CODES.join("x")}z`;
+
+  function range(first: number, last: number): number[] {
+    return Array.from({ length: last - first + 1 }, (_, at) => first + at);
+  }
+
+  /** Replaces each text of an answer, and the numbers that are printed without a format. */
+  function evil(value: unknown): unknown {
+    if (typeof value === "string") return value === "login" ? value : EVIL;
+    if (Array.isArray(value)) return value.map(evil);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [
+        name,
+        name === "isolates" || name === "openBreakers" ? `1${EVIL}` : evil(each),
+      ]),
+    );
+  }
+
+  const answers = {
+    "GET rules": evil(RULES) as object,
+    "GET statistics": {
+      ...(evil(STATISTICS) as object),
+      rules: { [EVIL]: LOGIN },
+      openBreakers: "\u2028 1",
+    },
+    "GET overrides": { overrides: [evil(OVERRIDE)] },
+    "POST peek": { clients: [{ ...(evil(REPORT) as object), override: evil(OVERRIDE) }] },
+    "POST reset": { clients: [evil(REPORT)] },
+    "PUT overrides": { override: evil(OVERRIDE) },
+  };
+
+  it.each([
+    ["stats"],
+    ["stats", "--by", "hour"],
+    ["top"],
+    ["overrides"],
+    ["peek", "login", "--ip", "203.0.113.7"],
+    ["reset", "login", "--ip", "203.0.113.7", "--reason", "why"],
+    ["override", "login", "--ip", "203.0.113.7", "--factor", "2", "--for", "1h", "--reason", "why"],
+    ["peek", "none", "--ip", "203.0.113.7"],
+  ])("cannot print them: %s %s %s", async (...args) => {
+    await using api = await startFakeApi(answers);
+    for (const form of [[], ["--json"]]) {
+      const { stdout, stderr } = await api.run(...args, ...form);
+      const printed = stdout + stderr;
+      expect(printed).toMatch(/[axz]/);
+      expect(CODES.filter((code) => code !== "\n" && printed.includes(code))).toEqual([]);
+      expect(printed).not.toMatch(/x\nx/);
+    }
+  });
+});

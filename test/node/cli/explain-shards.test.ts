@@ -10,4 +10,6 @@ it("names the shards as the reason if they are too small for the cost", async ()
   expect(text.replace(/\s+/g, " ")).toContain(
     "The rule api has 6 of 6 (api) left, but not enough in the shard that the request draws.",
   );
+  expect(text).toMatch(/never fits +at most 2 pass at once\n/);
+  expect(text).not.toMatch(/retry-after|Try again/);
 });

@@ -58,8 +58,7 @@ it("says that no rule counts a read of the client's own quotas", async () => {
   const { text } = await explainWith({ ...CONFIG, quotaPath: "/rate-limit" }, [
     "https://example.com/rate-limit",
   ]);
-  const verdict =
-    "✓ Not limited: GET example.com/rate-limit reads the client's own quotas (quotaPath)";
+  const verdict = "✓ Not limited: no rule applies to GET example.com/rate-limit.";
   expect(text.slice(0, verdict.length)).toBe(verdict);
   expect(text).toMatch(/– login +quotaPath: GET or HEAD of this path, which no rule counts/);
 });
@@ -73,9 +72,36 @@ it("denies a request that costs more than a limit of 0", async () => {
     /^✗ Limited \(429\): GET api\.example\.com\/login\. The rule login has a limit of 0/,
   );
   expect(text).toMatch(
-    /✗ login denies the request\n(?:.*\n)*Weir answers 429:\n(?:.*\n)* {2}retry-after: 45\n/,
+    /✗ login denies the request\n(?:.*\n)* +never fits +the limit is 0\n(?:.*\n)*Weir answers 429:\n/,
   );
+  expect(text).not.toMatch(/retry-after|Try again/);
   expect(explanation).toMatchObject({ outcome: "limited", response: { status: 429 } });
+});
+
+it.each(["enforce", "shadow", "mark"] as const)(
+  "says that a cost above the limit never fits, in the mode %s",
+  async (mode) => {
+    const { text, explanation } = await explainWith(
+      { rules: [{ ...RULE, limit: 4, cost: 5, mode, ban: undefined }] },
+      [LOGIN, ...AT],
+    );
+    expect(text).toMatch(/ +never fits +at most 4 pass at once\n/);
+    expect(text.includes("The rule login can never admit it: it costs 5, and")).toBe(
+      mode === "enforce",
+    );
+    expect(text).not.toMatch(/retry-after|Try again/);
+    expect(explanation).toMatchObject({ rules: [{ exceeds: true, maxCost: 4 }] });
+  },
+);
+
+it("denies a request that takes a slot under a rule in trial, and gives it back", async () => {
+  const bytes = { name: "bytes", limit: 5, window: "1m", cost: "body:bytes" };
+  const trial = { name: "trial", concurrent: 1, mode: "shadow" };
+  const args = ["POST", LOGIN, ...AT, "--header", "content-length: 9"];
+  const { explanation } = await explainWith({ rules: [bytes, trial] }, args);
+  expect(explanation.outcome).toBe("limited");
+  expect(explanation.rules[1]?.counters).toMatchObject([{ count: 0 }]);
+  expect(explanation.rules[1]?.counters?.[0]).not.toHaveProperty("countAfter");
 });
 
 it("takes the secrets and the mode from .dev.vars, and says so", async () => {

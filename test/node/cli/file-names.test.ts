@@ -40,6 +40,8 @@ describe("names of files with codes for a terminal", () => {
     ["suggest", "access.log", "--rule", "none", "--config", `${NAME}.json`],
     ["suggest", "access.log", "--rule", "per-ip", "--config", `${NAME}.json`],
     ["check", "--config", `none${NAME}`],
+    ["check", "--config", `${NAME}.json`],
+    ["check", "--config", `faulty${NAME}.json`],
   ])("are printed without the codes: %j %j %j", async (...args) => {
     for (const form of [[], ["--json"]]) {
       const { stdout, stderr } = await callWeir([...args, ...form], folder.path);

@@ -387,6 +387,137 @@ describe("dotted-claim", () => {
   );
 });
 
+describe("client-header", () => {
+  const IP_RULE = { key: "ip" };
+
+  test.each([
+    "cf-connecting-ip",
+    "CF-Connecting-IPv6",
+    "cf-pseudo-ipv4",
+    "x-forwarded-for",
+    "x-real-ip",
+    "true-client-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "fastly-client-ip",
+    "forwarded",
+  ])("warns of %s in a key, beside a rule that covers its requests", (name) => {
+    expect(warnings([{ key: `header:${name}` }, IP_RULE])).toEqual([
+      {
+        code: "client-header",
+        severity: "warning",
+        path: "rules[0].key",
+        message: expect.stringContaining(name.toLowerCase()),
+        cure: 'Write key: "ip"',
+      },
+    ]);
+  });
+
+  test.each<[string, RuleFields]>([
+    ["as an alternative", { key: "jwt:sub | header:x-real-ip" }],
+    ["in a combination", { key: ["header:x-real-ip", "path"] }],
+    ["in shadow mode", { key: "header:x-real-ip", mode: "shadow" }],
+    ["of a log-in", login("/login", { key: "header:x-real-ip" })],
+  ])("warns of such a header %s", (_, rule) => {
+    const covering = { ...IP_RULE, onError: "closed" };
+    expect(codes([rule, covering], { jwt: { secret: "S" } })).toEqual(["client-header"]);
+  });
+
+  test("does not warn of another header beside a rule that covers its requests", () => {
+    expect(codes([{ key: "header:x-api-key" }, IP_RULE])).toEqual([]);
+  });
+});
+
+describe("exact-path", () => {
+  const at = (...paths: string[]) => ({ match: { paths } });
+
+  test.each([
+    ["/api", '"/api/*"'],
+    ["/API/", '"/API/*"'],
+    ["/v1", '"/v1/*"'],
+    ["/api/v2", '"/api/v2/*"'],
+    ["/api/v2.1", '"/api/v2.1/*"'],
+    ["/:tenant/api", '"/:tenant/api/*"'],
+    ["/admin", '"/admin/*"'],
+    ["/auth", '"/auth/*"'],
+    ["/", '"/*"'],
+  ])("warns that %s does not match the paths below it", (path, cure) => {
+    expect(warnings([{ ...at(path), onError: "closed" }])).toEqual([
+      {
+        code: "exact-path",
+        severity: "warning",
+        path: "rules[0].match.paths",
+        message: expect.stringContaining('"r0"'),
+        cure: expect.stringContaining(cure),
+      },
+    ]);
+  });
+
+  test.each(["/login", "/search", "/graphql", "/api/users", "/rpc", "/exports", "/a.php", "/v"])(
+    "does not warn about %s, which is usually a whole path",
+    (path) => {
+      expect(codes([{ ...at(path), onError: "closed" }])).toEqual([]);
+    },
+  );
+
+  test("warns of an exception below an exact path", () => {
+    const match = { paths: ["/shop"], except: { paths: ["/shop/health", "/about"] } };
+    expect(codes([{ match }])).toEqual(["exact-path"]);
+    expect(codes([{ match: { ...match, paths: ["/shop/*"] } }])).toEqual([]);
+    expect(codes([{ match: { ...match, except: { paths: ["/shops/a"] } } }])).toEqual([]);
+  });
+
+  test.each<[string, RuleFields[], string[]]>([
+    ["in the same rule", [at("/api", "/api/*")], []],
+    ["in another rule", [at("/api"), at("/api/*")], []],
+    ["in a rule for every request", [at("/api"), {}], []],
+    ["in a rule for some requests", [at("/api"), at("/api/users")], ["exact-path"]],
+    ["in shadow mode", [at("/api"), { ...at("/api/*"), mode: "shadow" }], ["exact-path"]],
+  ])("looks for a rule that covers the paths below: %s", (_, rules, expected) => {
+    expect(codes(rules)).toEqual(expected);
+  });
+});
+
+describe("late-charge", () => {
+  const count = { status: [401] };
+
+  test("warns if failed log-ins are charged only after their responses", () => {
+    expect(warnings([login("/login", { count })])).toEqual([
+      {
+        code: "late-charge",
+        severity: "warning",
+        path: "rules[0].count",
+        message: expect.stringContaining('"r0"'),
+        cure: expect.stringContaining("reserve: true"),
+      },
+    ]);
+  });
+
+  test.each<[string, RuleFields]>([
+    ["that charges first", login("/login", { count: { ...count, reserve: true } })],
+    ["that limits open requests", login("/login", { count, concurrent: 2 })],
+    ["in shadow mode", login("/login", { count, mode: "shadow" })],
+    ["for other paths", login("/search", { count })],
+    ["for requests that only read", { match: { methods: ["GET"], paths: ["/login"] }, count }],
+    ["without count", login("/login")],
+  ])("does not warn about a rule %s", (_, rule) => {
+    expect(codes([rule, {}]).filter((code) => code === "late-charge")).toEqual([]);
+  });
+
+  test.each<[string, RuleFields, string[]]>([
+    ["for all its requests", login("/login"), []],
+    ["for some of its requests", login("/login/x"), ["late-charge"]],
+    ["for the whole site", { onError: "closed" }, ["late-charge"]],
+    ["that charges after the response too", login("/login", { count }), ["late-charge"]],
+    ["in shadow mode", login("/login", { mode: "shadow" }), ["late-charge"]],
+  ])("accepts a rule for log-ins that charges at once: %s", (_, other, expected) => {
+    const [first] = warnings([login("/login", { count }), other]).filter(
+      ({ path }) => path === "rules[0].count",
+    );
+    expect(first ? [first.code] : []).toEqual(expected);
+  });
+});
+
 describe("ipv6-prefix", () => {
   test.each([
     [65, "2 clients"],
@@ -398,7 +529,17 @@ describe("ipv6-prefix", () => {
     ]);
   });
 
-  test.each([64, 56, 48])("does not warn about %i bits", (ipv6Prefix) => {
+  test.each([
+    [31, "2 operators"],
+    [16, "65536 operators"],
+    [1, "2147483648 operators"],
+  ])("warns about %i bits, which unite the networks of many operators", (ipv6Prefix, says) => {
+    expect(warnings([{}], { ipv6Prefix })).toMatchObject([
+      { code: "ipv6-prefix", path: "ipv6Prefix", message: expect.stringContaining(says) },
+    ]);
+  });
+
+  test.each([64, 56, 48, 32])("does not warn about %i bits", (ipv6Prefix) => {
     expect(codes([{}], { ipv6Prefix })).toEqual([]);
   });
 });

@@ -75,6 +75,7 @@ describe("a valid configuration", () => {
           lease: true,
         },
       ],
+      forwarded: true,
       clock: "redis",
       prefix: "weir",
       timeoutMs: 1000,

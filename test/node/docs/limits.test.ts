@@ -80,7 +80,6 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     "answers of `quotaPath` for one address in a minute, in each isolate",
     count("src/quota-page.ts", "MAX_READS"),
   ],
-  ["rules that such an answer shows", count("src/quota-page.ts", "MAX_RULES")],
 
   ["body that a settle function has not read yet", mib("src/http/body-tee.ts", "MAX_LAG_BYTES")],
   ["body of a response from a function", mib("src/http/custom-denial.ts", "MAX_BODY")],
@@ -95,7 +94,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ],
   ["body that `llmReserve` reads", mib("src/llm/llm-reserve.ts", "MAX_REQUEST_LENGTH")],
   ["levels of its JSON", count("src/llm/body-text.ts", "MAX_DEPTH")],
-  ["its JSON outside of texts", kib("src/llm/body-text.ts", "MAX_OUTSIDE_TEXTS")],
+  [
+    "its JSON outside of texts and lists of tokens",
+    kib("src/llm/body-text.ts", "MAX_OUTSIDE_TEXTS"),
+  ],
   ["different names in its JSON", count("src/llm/body-text.ts", "MAX_NAMES")],
   ["JSON body that `llmUsage` reads", mib("src/llm/llm-usage.ts", "MAX_JSON_LENGTH")],
   [

@@ -18,7 +18,7 @@ const answers = {
   stall: () => new Response(new ReadableStream({ start: (c) => c.enqueue(new Uint8Array(9)) }), { status: 429 }),
 };
 const rules = Object.keys(answers).map((name) => (
-  { name, match: { paths: ["/" + name] }, limit: 0, window: "1h", response: "custom:" + name }
+  { name, match: { paths: ["/" + name] }, limit: name === "text" ? 1 : 0, window: "1h", response: "custom:" + name }
 ));
 export { CounterObject } from "./weir.mjs";
 export default weir({ store: "memory", timeoutMs: 300, rules, custom: { responses: answers } });
@@ -28,6 +28,8 @@ let worker: RunningWorker;
 
 beforeAll(async () => {
   worker = await startWorker({ config: { rules: [] }, main });
+  // This request uses the whole quota of its rule, and is forwarded to no origin.
+  expect((await send(worker.url, "/text")).status).toBe(502);
 });
 
 afterAll(() => worker.stop());
@@ -44,7 +46,7 @@ describe("a denial by a function, as clients receive it", () => {
       "access-control-allow-origin": origin,
       "retry-after": expect.stringMatching(/^\d+$/),
       ratelimit: expect.stringMatching(/^"text";r=0;t=\d+$/),
-      "ratelimit-policy": '"text";q=0;w=3600',
+      "ratelimit-policy": '"text";q=1;w=3600',
     });
     expect(answer.headers).not.toHaveProperty("expires");
   });

@@ -21,10 +21,17 @@ function denyAll(path: string, rule: Partial<RuleInput> = {}): RuleInput {
   return { name: path.slice(1), match: { paths: [path] }, limit: 0, window: "1h", ...rule };
 }
 
+/** A rule that admits a client's first request for a path only. */
+function admitOne(path: string, rule: Partial<RuleInput> = {}): RuleInput {
+  return denyAll(path, { limit: 1, ...rule });
+}
+
 const RULES: RuleInput[] = [
-  denyAll("/day", { window: "1d" }),
-  denyAll("/hour"),
+  admitOne("/day", { window: "1d" }),
+  admitOne("/hour"),
   { ...denyAll("/also"), match: { paths: ["/hour"] }, window: "1d", mode: "shadow" },
+  denyAll("/never"),
+  admitOne("/costly", { limit: 4, cost: 5 }),
   {
     name: "some",
     match: { paths: ["/some"] },
@@ -37,20 +44,20 @@ const RULES: RuleInput[] = [
     name: "all",
     match: { paths: ["/all"] },
     limits: [
-      { limit: 0, window: "1h" },
-      { limit: 0, window: "1d" },
+      { limit: 1, window: "1h" },
+      { limit: 1, window: "1d" },
     ],
   },
   { name: "get", match: { methods: ["GET"], paths: ["/get"] }, limit: 1, window: "1h" },
   { name: "any", match: { paths: ["/any"] }, limit: 1, window: "1h" },
-  denyAll("/status", { response: { status: 503 } }),
-  denyAll("/fields", {
+  admitOne("/status", { response: { status: 503 } }),
+  admitOne("/fields", {
     response: { headers: { "X-Reason": "quota", "Content-Type": "text/plain" } },
   }),
-  denyAll("/text", { response: { body: "Slow down." } }),
-  denyAll("/empty", { response: { status: 403, body: "" } }),
-  denyAll("/json", { response: { status: 420, body: { error: { code: "slow" } } } }),
-  denyAll("/html", {
+  admitOne("/text", { response: { body: "Slow down." } }),
+  admitOne("/empty", { response: { status: 403, body: "" } }),
+  admitOne("/json", { response: { status: 420, body: { error: { code: "slow" } } } }),
+  admitOne("/html", {
     response: { body: "<p>Slow down.", headers: { "content-type": "text/html" } },
   }),
 ];
@@ -83,8 +90,10 @@ function jsonOf({ body }: Answer): unknown {
 
 describe("a denial", () => {
   it("is a problem of the registered type, cannot be stored, and does not reach the origin", async () => {
+    const get = newClient();
+    await get({ path: "/hour" });
     const before = origin.received.length;
-    const answer = await newClient()({ path: "/hour" });
+    const answer = await get({ path: "/hour" });
     expect(answer).toMatchObject({
       status: 429,
       headers: { "content-type": "application/problem+json", "cache-control": "no-store" },
@@ -93,7 +102,7 @@ describe("a denial", () => {
     expect(jsonOf(answer)).toEqual({
       ...QUOTA_EXCEEDED,
       status: 429,
-      detail: `The quota "hour" of 0 per 1h is used up. Try again in ${seconds} s.`,
+      detail: `The quota "hour" of 1 per 1h is used up. Try again in ${seconds} s.`,
       "violated-policies": ["hour"],
     });
     expect(origin.received).toHaveLength(before);
@@ -108,7 +117,7 @@ describe("a denial", () => {
     "for %s has a Retry-After that lasts until every violated window has ended",
     async (path, length, violated) => {
       const get = newClient();
-      if (path === "/some") expect((await get({ path })).status).toBe(200);
+      expect((await get({ path })).status).toBe(200);
       const before = Date.now() / 1000;
       const answer = await get({ path });
       const after = Date.now() / 1000;
@@ -120,8 +129,27 @@ describe("a denial", () => {
     },
   );
 
+  it.each([
+    ["/never", 'The quota "never" of 0 per 1h admits no request.'],
+    [
+      "/costly",
+      'The request does not fit: it costs 5, and the quota "costly" of 4 per 1h admits at most 4 at once.',
+    ],
+  ])("of a request that can never pass names no time: %s", async (path, detail) => {
+    const answer = await newClient()({ path });
+    expect(answer.headers).not.toHaveProperty("retry-after");
+    expect(answer.headers["cache-control"]).toBe("no-store");
+    expect(jsonOf(answer)).toEqual({
+      ...QUOTA_EXCEEDED,
+      status: 429,
+      detail,
+      "violated-policies": [path.slice(1)],
+    });
+  });
+
   it("of a HEAD request has the same fields and no body", async () => {
     const client = newClient();
+    await client({ path: "/hour" });
     const head = await client({ path: "/hour", method: "HEAD" });
     const get = await client({ path: "/hour" });
     expect(head.status).toBe(429);
@@ -133,7 +161,7 @@ describe("a denial", () => {
 
   it("is sent before the request's body has arrived", async () => {
     const headers = { "Content-Length": "1000000" };
-    const sending = open(worker.url, "/hour", { method: "PUT", headers });
+    const sending = open(worker.url, "/never", { method: "PUT", headers });
     sending.flushHeaders();
     const [response] = (await once(sending, "response")) as [IncomingMessage];
     expect(response.statusCode).toBe(429);
@@ -141,7 +169,7 @@ describe("a denial", () => {
   });
 
   it("is sent instead of a WebSocket", async () => {
-    const { status, body } = await newClient()({ path: "/hour", headers: HANDSHAKE });
+    const { status, body } = await newClient()({ path: "/never", headers: HANDSHAKE });
     expect(status).toBe(429);
     expect(JSON.parse(body.toString())).toMatchObject(QUOTA_EXCEEDED);
   });
@@ -159,7 +187,9 @@ describe("a denial that the rule replaces", () => {
     ["/json", 420, "application/json", { error: { code: "slow" } }],
     ["/html", 429, "text/html", "<p>Slow down."],
   ])("for %s is the rule's response, with Retry-After", async (path, status, type, body) => {
-    const answer = await newClient()({ path });
+    const get = newClient();
+    await get({ path });
+    const answer = await get({ path });
     expect(answer.status).toBe(status);
     expect(answer.headers).toMatchObject({
       "content-type": type,

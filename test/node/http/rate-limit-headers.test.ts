@@ -41,6 +41,12 @@ const ORIGINS_OWN = {
   "x-ratelimit-reset": "1",
 };
 
+/** The fields of origins that follow older drafts. */
+const OLDER_DRAFTS = {
+  "/draft-7": { "ratelimit-policy": "7;w=1", ratelimit: "limit=7, remaining=5, reset=1" },
+  "/draft-6": { "ratelimit-limit": "7", "ratelimit-remaining": "5", "ratelimit-reset": "1" },
+};
+
 let origin: Origin;
 let worker: RunningWorker;
 let clients = 0;
@@ -54,6 +60,9 @@ beforeAll(async () => {
   await awayFromWindowEdge(HOUR * 1000);
   origin = await startOrigin();
   origin.on("/own", (_, response) => response.writeHead(200, ORIGINS_OWN).end());
+  for (const [path, fields] of Object.entries(OLDER_DRAFTS)) {
+    origin.on(path, (_, response) => response.writeHead(200, fields).end());
+  }
   const vars = { ORIGIN_URL: origin.url };
   workers = await startWorkers([
     ...STYLES.map((headers) => ({ config: { rules: RULES, headers }, vars })),
@@ -115,6 +124,15 @@ describe("the RateLimit fields of a response", () => {
     expect(limitsOf(headers)).toMatchObject([{ name: "origin", r: 5, t: 1 }, { name: "site" }]);
   });
 
+  it.each(Object.entries(OLDER_DRAFTS))(
+    "are those of an origin alone for %s",
+    async (path, own) => {
+      const { headers } = await newClient()(path);
+      expect(namesOf(headers)).toEqual(Object.keys(own).sort());
+      expect(headers).toMatchObject(own);
+    },
+  );
+
   it("show every quota if one quota denies the request, and no quota is charged", async () => {
     const get = newClient();
     expect((await get("/once")).status).toBe(200);
@@ -172,13 +190,20 @@ describe.each([
   ];
 
   it.each([
-    ["/a", 200],
+    ["/once", 200],
+    ["/once", 429],
     ["/none", 429],
-  ])(`adds ${ours.length} fields to the response for %s`, async (path, expected) => {
-    const { status, headers } = await newClient()(path);
-    expect({ status, names: namesOf(headers) }).toEqual({ status: expected, names: ours });
-    expect("retry-after" in headers).toBe(expected === 429);
-  });
+  ])(
+    `adds ${ours.length} fields to the response for %s with the status %i`,
+    async (path, expected) => {
+      const get = newClient();
+      if (path === "/once" && expected === 429) await get(path);
+      const { status, headers } = await get(path);
+      expect({ status, names: namesOf(headers) }).toEqual({ status: expected, names: ours });
+      // Nobody can return to a limit of 0.
+      expect("retry-after" in headers).toBe(path === "/once" && expected === 429);
+    },
+  );
 
   it("leaves the origin's own fields as they are", async () => {
     const { headers } = await newClient()("/own");

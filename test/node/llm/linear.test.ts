@@ -74,6 +74,11 @@ describe("estimating a request of 1 MiB takes less than 250 ms", () => {
     ["many colons after one name", `{"${"n".repeat(LENGTH - 60_007)}"${":".repeat(60_000)}1}`],
     ["the same name", `{${'"n":1,'.repeat(LENGTH / 6 - 1)}"n":1}`],
     ["many prompts", `{"prompt":[${'"",'.repeat(LENGTH / 3 - 5)}""]}`],
+    ["one list of numbers", `{"prompt":[${"1,".repeat(LENGTH / 2 - 7)}1]}`],
+    ["many lists of numbers", `{"prompt":[${"[1],".repeat(LENGTH / 4 - 4)}[1]]}`],
+    ["lists of numbers that do not end", "[1,".repeat(LENGTH / 3)],
+    ["one long number", `{"prompt":[${"1".repeat(LENGTH - 14)}]}`],
+    ["white space in a list", `{"prompt":[1${" ".repeat(LENGTH - 14)}]}`],
     ["nested lists", "[".repeat(LENGTH)],
     ["nested objects", '{"a":'.repeat(LENGTH / 5)],
   ])("%s", async (_, body) => {

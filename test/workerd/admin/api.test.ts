@@ -4,7 +4,10 @@ import type { ConfigInput } from "../../../src/config/index.ts";
 import { FakeControl } from "./fake-control.ts";
 import { createWorker, READ_TOKEN, TOKEN } from "./support.ts";
 
-afterEach(() => void vi.restoreAllMocks());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 const HOUR = 3_600_000;
 const redis = inject("redis");
@@ -149,6 +152,39 @@ describe.each(Object.keys(STORES))("a client in the store %s", (store) => {
         tiers: [{ tier: "pro", quotas: [{ limit: 30, remaining: 29 }] }],
       },
     ]);
+  });
+
+  it("is shown by the limits of each tier, with its override, as its next request is decided", async () => {
+    const control = new FakeControl();
+    const limits = { pro: { limit: 5, window: "1m", capacity: 30 } } as const;
+    const tiers = { by: "header:x-plan", limits } as const;
+    const rules = [
+      { name: "saved", limit: 1, window: "1m", capacity: 4, key: "ip", tiers } as const,
+    ];
+    const { send, call } = createApi(store, control, { rules, clock: "edge" });
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 3_600_000) * 3_600_000 });
+    const ip = "203.0.113.20";
+    const remainingFor = async (plan: string) => {
+      const { rules } = await call("POST", "explain", {
+        url: "https://api.example.com/",
+        headers: { "cf-connecting-ip": ip, "x-plan": plan },
+      });
+      return rules[0].quotas[0].remaining;
+    };
+    const shown = async () => {
+      const { clients } = await call("POST", "peek", { known: { ip }, rule: "saved" });
+      const [{ quotas, tiers }] = clients;
+      return [quotas[0].remaining, tiers[0].quotas[0].remaining];
+    };
+    for (let sent = 0; sent < 4; sent++) await send("/", { ip });
+    vi.setSystemTime(Date.now() + 60_000);
+    expect(await shown()).toEqual([1, 30]);
+    expect([await remainingFor(""), await remainingFor("pro")]).toEqual([1, 30]);
+    const effect = { kind: "factor", factor: 2 };
+    const override = { rule: "saved", known: { ip }, effect, expiresIn: "1h", reason: "import" };
+    expect((await call("PUT", "overrides", override)).status).toBe(200);
+    expect(await shown()).toEqual([6, 60]);
+    expect([await remainingFor(""), await remainingFor("pro")]).toEqual([6, 60]);
   });
 
   it("is reset, with an entry in the audit list", async () => {

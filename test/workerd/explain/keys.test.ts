@@ -192,6 +192,7 @@ describe("a claim", () => {
   it.each<[string, object, string]>([
     ["has expired", { exp: 1 }, "the token has expired (exp)"],
     ["is not valid yet", { nbf: later }, "not valid yet (nbf)"],
+    ["was issued later", { iat: later }, "issued in the future (iat)"],
     ["has another issuer", { iss: "https://other.example.com" }, "issuer (iss)"],
     ["has another audience", { aud: "web" }, "audience (aud)"],
     ["has no such claim", { sub: undefined }, "the token is valid, but its claim sub is missing"],

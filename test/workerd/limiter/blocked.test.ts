@@ -106,6 +106,14 @@ describe("a blocked client", () => {
     expect(await both.decide()).toMatchObject({ retryAfterMs: HOUR_ENDS_IN });
   });
 
+  it("is told no time if another rule can never admit the request", async () => {
+    const { decide } = setUp([API, { ...API, name: "other", limit: 3 }]);
+    expect(await decide({ cost: 3 })).toMatchObject({ retryAfterMs: HOUR_ENDS_IN });
+    const decision = await decide({ cost: 4 });
+    expect(decision).toMatchObject({ outcome: "limited", quotas: [{ policy: "api" }] });
+    expect(decision).not.toHaveProperty("retryAfterMs");
+  });
+
   it("has used nothing and has no ban after the block", async () => {
     const { decide, unblocked } = setUp([{ ...API, ban: "1h" }], { blockedMs: 5000 });
     for (let sent = 0; sent < 9; sent++) await decide();

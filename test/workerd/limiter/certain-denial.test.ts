@@ -49,7 +49,7 @@ function away(): Store {
 }
 
 describe("a rule with a limit of 0", () => {
-  it("denies without a call to the store, until the end of its window", async () => {
+  it("denies without a call to the store and without a time, because no retry can pass", async () => {
     const { decide, calls } = deciding([DENY]);
     expect(await decide()).toEqual({
       outcome: "limited",
@@ -60,8 +60,12 @@ describe("a rule with a limit of 0", () => {
           rule: expect.objectContaining({ name: "deny", response: { status: 403 } }),
         }),
       }),
-      retryAfterMs: 2_700_000,
-      verdicts: [expect.objectContaining({ says: "denied" })],
+      verdicts: [
+        expect.objectContaining({
+          says: "denied",
+          misfits: [{ window: expect.objectContaining({ policy: "deny" }), cost: 1, maxCost: 0 }],
+        }),
+      ],
       quotas: [
         {
           policy: "deny",
@@ -71,7 +75,6 @@ describe("a rule with a limit of 0", () => {
           resetMs: 2_700_000,
           resetAt: NOW + 2_700_000,
           violated: true,
-          retryAfterMs: 2_700_000,
           reservationDelayMs: 0,
         },
       ],

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import { allWindowsOf } from "../../../src/limiter/counters.ts";
@@ -66,3 +66,51 @@ it("removes the slots of a client in every tier, and a later return changes noth
   for (const { slots } of decisions) slots?.release();
   expect((await read())?.quotas[1]).toMatchObject({ remaining: 1 });
 });
+
+const SHARED = {
+  rising: { own: [1, 4], tiers: { more: [2, 6], most: [5, 30] } },
+  falling: { own: [5, 30], tiers: { less: [2, 6], least: [1, 4] } },
+} as const;
+
+it.each(Object.entries(SHARED))(
+  "reads a counter that tiers share by each tier's own limit: %s",
+  async (_, { own, tiers }) => {
+    const windowOf = ([limit, capacity]: readonly [number, number]) => {
+      return { limit, capacity, window: "1m" } as const;
+    };
+    const limits = Object.fromEntries(
+      Object.entries(tiers).map(([tier, each]) => [tier, windowOf(each)]),
+    );
+    const rules = [
+      { name: "api", ...windowOf(own), tiers: { by: "header:x-plan", limits } } as const,
+    ];
+    const config = defineConfig({ clock: "edge", rules });
+    let now = 1_800_000_000_000;
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    const limiter = new Limiter(config, createMemoryStore());
+    const [rule] = config.rules as [Rule];
+    const base = { rule, windows: rule.windows, identity };
+    for (let sent = 0; sent < 4; sent++) await limiter.decide([base]);
+    for (let minute = 0; minute < 6; minute++) {
+      const [state] = await limiter.clients.read([base]);
+      const views = [
+        [rule.windows, state?.quotas],
+        ...[...(rule.tiers?.windows ?? [])].map(([tier, each]) => [each, state?.tiers.get(tier)]),
+      ] as const;
+      for (const [windows, quotas] of views) {
+        const decision = await limiter.decide([{ ...base, windows } as typeof base], {
+          checkOnly: true,
+        });
+        expect(quotas).toEqual("quotas" in decision && decision.quotas);
+      }
+      const used = Math.max(
+        0,
+        4 - minute * Math.min(...[own, ...Object.values(tiers)].map(([limit]) => limit)),
+      );
+      expect(state?.isActive).toBe(used > 0);
+      now += 60_000;
+      vi.setSystemTime(now);
+    }
+    vi.useRealTimers();
+  },
+);

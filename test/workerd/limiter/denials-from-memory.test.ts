@@ -222,3 +222,24 @@ it.each(PAIRS)(
     expect((await decide(second)).outcome).toBe(isAdmitted ? "allowed" : "limited");
   },
 );
+
+describe("1,000 requests of one client at once", () => {
+  const trial = { name: "trial", limit: 5, window: "1d", mode: "shadow" } as const;
+  const plan = { name: "plan", limit: 20, window: "1d", mode: "mark" } as const;
+  const beside: [string, RuleInput[]][] = [
+    ["no other rule", []],
+    ["a rule in shadow mode", [trial]],
+    ["a rule that marks", [plan]],
+    ["a rule in shadow mode and one that marks", [trial, plan]],
+  ];
+
+  it.each(beside)("take few calls and commands beside %s", async (_, others) => {
+    const rules = [{ name: "all", limit: 50, window: "1d" } as const, ...others];
+    const { decide, calls } = isolateOf("Redis", rules);
+    const decisions = await Promise.all(Array.from({ length: 1000 }, () => decide()));
+    expect(decisions.filter(({ outcome }) => outcome === "allowed")).toHaveLength(50);
+    const commands = calls.mock.calls.reduce((sum, [call]) => sum + call.commands, 0);
+    expect(calls.mock.calls.length).toBeLessThanOrEqual(10);
+    expect(commands).toBeLessThanOrEqual(80);
+  });
+});

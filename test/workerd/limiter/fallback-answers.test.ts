@@ -122,10 +122,26 @@ describe("a service", () => {
 
   it("throws a RateLimitError with the time to wait if throws is set", async () => {
     captureLog();
-    const service = serviceOf({ rules: [{ ...RULE, limit: 0 }] });
+    const service = serviceOf({ rules: [{ ...RULE, limit: 1 }] });
+    await service.limit("api");
     const error = await service.limit("api", { throws: true }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RateLimitError);
     expect(error.retryAfterMs).toBeGreaterThan(0);
+  });
+
+  it("returns the reason and no time for a cost above the limit of the rule", async () => {
+    captureLog();
+    const service = serviceOf({ rules: [{ ...RULE, limit: 8, capacity: 20 }] });
+    const undecided = "misconfigured";
+    expect(await service.limit("api", { cost: 21 })).toEqual({
+      ok: false,
+      undecided,
+      reason: "exceeds-limit",
+    });
+    // The store would admit it, so it may pass after the outage.
+    expect(await service.limit("api", { cost: 20 })).toEqual({ ok: false, undecided });
+    const error = await service.limit("api", { cost: 21, throws: true }).catch((thrown) => thrown);
+    expect(error).toMatchObject({ name: "RateLimitError", reason: "exceeds-limit" });
   });
 
   it("does not return local counts as the quota of a client", async () => {

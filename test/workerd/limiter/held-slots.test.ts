@@ -261,6 +261,55 @@ describe("the slots of a request", () => {
     expect(adjust.mock.calls.map(([, , unused]) => unused?.length)).toEqual([1]);
   });
 
+  it("are returned after a call that was sent and whose answer nobody awaits any more", async () => {
+    const memory = createMemoryStore();
+    let isOpen = true;
+    const store: Store = {
+      ...memory,
+      decide: (groups, now) => {
+        if (!isOpen) return memory.decide(groups, now);
+        isOpen = false;
+        setTimeout(() => memory.decide(groups, now), 2500);
+        return groups.map(() => Promise.reject(new StoreError("abandoned", "no longer awaited")));
+      },
+    };
+    const { decide, open } = limiterWith(store);
+    expect((await decide()).outcome).toBe("undecided");
+    await vi.advanceTimersByTimeAsync(2999);
+    expect(await open()).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await open()).toBe(0);
+  });
+
+  it("are returned by turns although those of one client can never be returned", async () => {
+    const memory = createMemoryStore();
+    let isAway = true;
+    const adjust: Store["adjust"] = (counters, now, unused = []) =>
+      isAway || unused.some(({ counter }) => counter.identity === "broken")
+        ? Promise.reject(new StoreError("unreachable", "no connection"))
+        : memory.adjust(counters, now, unused);
+    const config = defineConfig({ rules: [{ name: "slots", concurrent: 20 }] });
+    const decideAway: Store["decide"] = (...args) =>
+      memory.decide(...args).map(async (answer) => ({ ...(await answer), fromMemory: false }));
+    const store = { ...memory, decide: decideAway, adjust };
+    const limiter = new Limiter(config, store, { background: () => {} });
+    const [rule] = config.rules as [(typeof config.rules)[number]];
+    const decide = async (identity: string) => {
+      const { slots } = (await limiter.decide([
+        { rule, windows: rule.windows, identity },
+      ])) as Allowed;
+      slots?.release();
+      await vi.advanceTimersByTimeAsync(0);
+    };
+    for (let sent = 0; sent < 10; sent++) await decide("client");
+    for (let sent = 0; sent < 10; sent++) await decide("broken");
+    isAway = false;
+    for (let sent = 0; sent < 4; sent++) await decide("other");
+    const client = { rule, windows: rule.windows, identity: "client" };
+    const [state] = await new Limiter(config, memory).clients.read([client]);
+    expect(state?.quotas).toMatchObject([{ remaining: 20 }]);
+  });
+
   it("are not remembered after a call that was never made", async () => {
     const failing: Store = {
       ...createMemoryStore(),

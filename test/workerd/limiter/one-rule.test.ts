@@ -157,7 +157,7 @@ describe("a limiter of one rule", () => {
       const random = () => drawn;
       const denied = await limiter.decide(appliedRules, { cost, random });
       if (denied.outcome !== "limited") throw new Error("The request should be denied.");
-      clock.now = NOW + denied.retryAfterMs;
+      clock.now = NOW + (denied.retryAfterMs ?? 0);
       const then = await limiter.decide(appliedRules, { cost, checkOnly: true, random });
       expect(then.outcome, `a cost of ${cost}`).toBe("allowed");
     }

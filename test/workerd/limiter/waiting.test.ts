@@ -432,7 +432,7 @@ describe("a request that may wait for the quota of several limits", () => {
 describe("a request that waits for quota under other rules", () => {
   const rules = [QUEUE, { mode: "mark", limit: 9, window: "1h", concurrent: 9 }] as const;
 
-  it("does not count under rules with the mode mark if it is denied", async () => {
+  it("counts once under rules with the mode mark, also if it is denied", async () => {
     const { decide, left } = isolatesOf(rules);
     await decide();
     await decide();
@@ -443,7 +443,7 @@ describe("a request that waits for quota under other rules", () => {
     client.abort();
     await pass(500);
     expect(outcomes(waiting)).toEqual(["allowed", "limited"]);
-    expect(await left()).toEqual([1, 6, 6]);
+    expect(await left()).toEqual([1, 5, 6]);
   });
 
   it("is charged nothing if the store fails afterwards", async () => {
@@ -821,7 +821,7 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(outcomes([denied])).toEqual(["limited"]);
   });
 
-  it("waits for one limit after the other, and then counts under rules with the mode mark", async () => {
+  it("waits for one limit after the other, and counts once under other rules", async () => {
     const { decide, left } = isolatesOf([
       { ...SLOTS, concurrent: 1 },
       SLOTS,
@@ -832,7 +832,7 @@ describe("a request without a free slot under a rule with wait", () => {
     await pass(0);
     const waiting = resultOf(decide());
     await pass(100);
-    expect(await left()).toEqual([0, 1, 8, 7]);
+    expect(await left()).toEqual([0, 1, 7, 7]);
     release(held);
     await pass(0);
     expect(outcomes([waiting])).toEqual(["allowed"]);

@@ -28,9 +28,7 @@ it.each<[body: unknown, output: number]>([
   [{ max_tokens: 50, n: 500 }, 25_000],
   [{ max_tokens: 50, n: 2, best_of: 20 }, 1000],
   [{ max_tokens: 50, prompt: ["a", "b", "c"], n: 2 }, 300],
-  [{ max_tokens: 50, prompt: [1, 2, 3] }, 50],
   [{ max_tokens: 50, prompt: [1, "a", "b"] }, 150],
-  [{ max_tokens: 50, prompt: [[1, 2], [3]] }, 100],
   [{ max_tokens: 50, prompt: [] }, 50],
   [{ max_tokens: 50, thinking: { type: "enabled", budget_tokens: 40 } }, 50],
   [{ max_tokens: 50, thinking: { type: "enabled", budget_tokens: 90 } }, 90],
@@ -196,7 +194,8 @@ describe("a body at a bound", () => {
   it.each([
     ["90,000 fields", `{${Array.from({ length: 90_000 }, (_, n) => `"${n}":1`).join()}}`],
     ["90,000 fields inside", `{"a":{${Array.from({ length: 90_000 }, (_, n) => `"${n}":1`)}}}`],
-    ["many numbers", `{"prompt":[${"1,".repeat(300_000)}1]}`],
+    ["many fractions", `{"prompt":[${"0.5,".repeat(30_000)}1]}`],
+    ["many numbers in an object", `{"prompt":[{"a":${"1".repeat(80_000)}}]}`],
     ["white space", `{"a":${" ".repeat(300_000)}1}`],
     ["a long number", `{"a":${"1".repeat(300_000)}}`],
   ])("has unknown tokens with %s, and is not read further", async (_, text) => {
@@ -209,6 +208,52 @@ describe("a body at a bound", () => {
     expect(text.length).toBeGreaterThan(900_000);
     expect(await llmReserve()(post(text))).toBe(inputOf(text) + 5);
   });
+});
+
+describe("a list of whole numbers counts as one token for each number", () => {
+  const reserve = llmReserve({ output: 0 });
+  const numbers = (count: number, first = 90_000) =>
+    Array.from({ length: count }, (_, at) => first + (at % 9000));
+
+  it.each<[name: string, text: string, tokens: number, rest: string]>([
+    ["an input", JSON.stringify({ input: numbers(16_000) }), 16_000, '{"input":[]}'],
+    [
+      "several inputs",
+      JSON.stringify({ model: "m", input: [numbers(30), numbers(70, 1), [5]] }),
+      101,
+      '{"model":"m","input":[[],[],[]]}',
+    ],
+    ["a prompt", JSON.stringify({ prompt: numbers(7) }), 7, '{"prompt":[]}'],
+    ["white space", '{"input": [ 1,\n\t22 ,333\r\n ] }', 3, '{"input": [] }'],
+    ["no number", '{"input": []}', 0, '{"input": []}'],
+    ["a text that looks like a list", '{"input": "[1,2,3]"}', 0, '{"input": "[1,2,3]"}'],
+    ["a text after a quote", '{"input": "\\"[1,2,3]"}', 0, '{"input": "\\"[1,2,3]"}'],
+    ["a list with a text", '{"input": [1, "a", 2]}', 0, '{"input": [1, "a", 2]}'],
+    ["fractions and signs", '{"input": [0.5, -1, 1e3]}', 0, '{"input": [0.5, -1, 1e3]}'],
+    ["the longest body", `{"input":[${"1,".repeat(500_000)}1]}`, 500_001, '{"input":[]}'],
+  ])("%s", async (_, text, tokens, rest) => {
+    expect(await reserve(post(text))).toBe(tokens + inputOf(rest));
+  });
+
+  it("but several tokens if a number has more digits than any token", async () => {
+    const text = `{"input":[${"1".repeat(700)}]}`;
+    expect(await reserve(post(text))).toBe(100 + inputOf('{"input":[]}'));
+  });
+
+  it("and each list is still one prompt", async () => {
+    const one = JSON.stringify({ max_tokens: 50, prompt: numbers(20) });
+    expect(await llmReserve()(post(one))).toBe(20 + inputOf('{"max_tokens":50,"prompt":[]}') + 50);
+    const text = JSON.stringify({ max_tokens: 50, prompt: [numbers(20), numbers(10)] });
+    const rest = inputOf('{"max_tokens":50,"prompt":[[],[]]}');
+    expect(await llmReserve()(post(text))).toBe(30 + rest + 100);
+  });
+
+  it.each(["[1,2", "[1,]2]", '{"max_tokens":1,"a":[1,2],"max_tokens":9}', "{[1]:2}"])(
+    "which hide no fault of the body: %s",
+    async (text) => {
+      expect(await reserve(post(text))).toBeGreaterThanOrEqual(MAX_TOKENS);
+    },
+  );
 });
 
 it("reads the same fields as JSON.parse", () => {

@@ -97,6 +97,45 @@ describe("the usage in a JSON body", () => {
       40_07_20,
     ],
     ["a server that sends only the total", { usage: { total_tokens: 5 } }, 5, 5_00],
+    [
+      "responses with a cache and without a total",
+      {
+        usage: {
+          input_tokens: 36,
+          input_tokens_details: { cached_tokens: 30, cache_write_tokens: 2 },
+          output_tokens: 41,
+        },
+      },
+      77,
+      2_30_41_04,
+    ],
+    [
+      "a server that adds a total to Anthropic's names",
+      {
+        usage: {
+          input_tokens: 10,
+          cache_creation_input_tokens: 20,
+          cache_read_input_tokens: 30,
+          output_tokens: 40,
+          total_tokens: 100,
+        },
+      },
+      100,
+      20_30_40_10,
+    ],
+    [
+      "a server whose total omits the cache",
+      {
+        usage: {
+          prompt_tokens: 10,
+          completion_tokens: 40,
+          total_tokens: 50,
+          cache_read_input_tokens: 30,
+        },
+      },
+      80,
+      30_40_10,
+    ],
   ])("of %s", async (_, body, sum, byKind) => {
     expect(await usage(json(body))).toBe(sum);
     expect(await kinds(json(body))).toBe(byKind);
@@ -393,6 +432,167 @@ describe("the usage in a stream of events", () => {
       "several deltas",
       typedEventsOf(started(0), delta({ output_tokens: 2 }), delta({ output_tokens: 9 }), STOP),
       59,
+    ],
+    [
+      "servers whose delta tells the cached part of the input apart",
+      typedEventsOf(
+        { type: "message_start", message: { usage: { input_tokens: 700, output_tokens: 1 } } },
+        block("Hi"),
+        delta({
+          input_tokens: 8,
+          cache_read_input_tokens: 690,
+          cache_creation_input_tokens: 0,
+          output_tokens: 45,
+        }),
+        STOP,
+      ),
+      743,
+    ],
+    [
+      "servers whose delta tells the part written to the cache apart",
+      typedEventsOf(
+        { type: "message_start", message: { usage: { input_tokens: 700, output_tokens: 1 } } },
+        delta({ input_tokens: 8, cache_creation_input_tokens: 692, output_tokens: 45 }),
+        STOP,
+      ),
+      745,
+    ],
+    [
+      "servers whose whole input was in the cache",
+      typedEventsOf(
+        { type: "message_start", message: { usage: { input_tokens: 700, output_tokens: 1 } } },
+        delta({ input_tokens: 0, cache_read_input_tokens: 700, output_tokens: 45 }),
+        STOP,
+      ),
+      745,
+    ],
+    [
+      "servers whose delta corrects the cached part to 0",
+      typedEventsOf(
+        started(10),
+        delta({
+          input_tokens: 60,
+          cache_creation_input_tokens: 0,
+          cache_read_input_tokens: 0,
+          output_tokens: 40,
+        }),
+        STOP,
+      ),
+      100,
+    ],
+    [
+      "servers that send an input and a cache of 0 at the end",
+      typedEventsOf(
+        started(10),
+        delta({
+          input_tokens: 0,
+          cache_creation_input_tokens: 0,
+          cache_read_input_tokens: 0,
+          output_tokens: 40,
+        }),
+        STOP,
+      ),
+      100,
+    ],
+    [
+      "servers that know a lower input and a lower output at the end",
+      typedEventsOf(
+        { type: "message_start", message: { usage: { input_tokens: 90, output_tokens: 8 } } },
+        delta({ input_tokens: 70, output_tokens: 3 }),
+        STOP,
+      ),
+      73,
+    ],
+    [
+      "messages whose start has a total, and whose delta has the cache",
+      typedEventsOf(
+        {
+          type: "message_start",
+          message: { usage: { input_tokens: 700, output_tokens: 1, total_tokens: 701 } },
+        },
+        delta({ input_tokens: 8, cache_read_input_tokens: 692, output_tokens: 45 }),
+        STOP,
+      ),
+      745,
+    ],
+    [
+      "messages with an event without counts after the final counts",
+      typedEventsOf(
+        started(10),
+        delta({ output_tokens: 40 }),
+        { type: "message_delta", usage: {} },
+        { type: "message_delta", usage: { input_tokens: null, output_tokens: null } },
+        STOP,
+      ),
+      100,
+    ],
+    [
+      "chat completions whose estimate is too high at first",
+      eventsOf(
+        counted({ prompt_tokens: 50, completion_tokens: 1, total_tokens: 51 }),
+        word("Hi"),
+        counted(COUNTED),
+        "[DONE]",
+      ),
+      21,
+    ],
+    [
+      "chat completions that name the cached part only at first",
+      eventsOf(
+        counted({
+          prompt_tokens: 60,
+          completion_tokens: 1,
+          prompt_tokens_details: { cached_tokens: 40 },
+        }),
+        word("Hi"),
+        counted({ prompt_tokens: 60, completion_tokens: 7 }),
+        "[DONE]",
+      ),
+      67,
+    ],
+    [
+      "Gemini's compatible API, whose counts grow",
+      eventsOf(
+        { ...word("Hi"), usage: { prompt_tokens: 20, completion_tokens: 3, total_tokens: 30 } },
+        { ...word("!"), usage: { prompt_tokens: 20, completion_tokens: 19, total_tokens: 62 } },
+        "[DONE]",
+      ),
+      62,
+    ],
+    [
+      "responses with a cache and without a total",
+      typedEventsOf(
+        { type: "response.in_progress", response: { usage: { input_tokens: 36 } } },
+        {
+          type: "response.completed",
+          response: {
+            usage: {
+              input_tokens: 36,
+              input_tokens_details: { cached_tokens: 30 },
+              output_tokens: 4,
+            },
+          },
+        },
+      ),
+      40,
+    ],
+    [
+      "servers that write one event over several lines",
+      eventsOf(word("Hi"))
+        .concat('data: {"choices": [],\ndata:  "usage": {"prompt_tokens": 9,\n')
+        .concat('id: 7\n: comment\ndata:   "completion_tokens": 12,\n')
+        .concat('data:   "total_tokens": 21\ndata: }}\n\ndata: [DONE]\n\n'),
+      21,
+    ],
+    [
+      "servers that write one event over several lines, with CR LF",
+      'data: {"usage":\r\ndata: {"total_tokens": 21}}\r\n\r\ndata: [DONE]\r\n\r\n',
+      21,
+    ],
+    [
+      "servers that write no blank lines",
+      eventsOf(word("Hi"), counted(COUNTED), "[DONE]").replaceAll("\n\n", "\n"),
+      21,
     ],
     ["a delta without counts", typedEventsOf(started(10), delta({}), STOP), partly(61)],
     [

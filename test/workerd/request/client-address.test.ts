@@ -11,6 +11,9 @@ describe("a client's address", () => {
     ["the same address mapped into IPv6", "::ffff:203.0.113.7", "203.0.113.7"],
     ["the mapped address in hexadecimal", "::ffff:cb00:7107", "203.0.113.7"],
     ["the mapped address in full length", "0:0:0:0:0:FFFF:CB00:7107", "203.0.113.7"],
+    ["the same address in the compatible notation", "::203.0.113.7", "203.0.113.7"],
+    ["the compatible address in hexadecimal", "::cb00:7107", "203.0.113.7"],
+    ["the loopback address of IPv6", "::1", "::/64"],
     ["the same address behind NAT64", "64:ff9b::203.0.113.7", "203.0.113.7"],
     [
       "the same address behind NAT64 with the prefix for local use",

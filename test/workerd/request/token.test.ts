@@ -93,14 +93,38 @@ describe("a token signed with a secret", () => {
     [
       "is invalid before its start time",
       HS256,
-      async () => bearer(await sign({ ...claims, nbf: NOW_S + 1 }, SECRET)),
+      async () => bearer(await sign({ ...claims, nbf: NOW_S + 6 }, SECRET)),
       false,
     ],
     [
-      "is valid from an issuer whose clock is ahead",
+      "is invalid before the time of its issue",
       HS256,
-      async () => bearer(await sign({ ...claims, iat: NOW_S + 1 }, SECRET)),
+      async () => bearer(await sign({ ...claims, iat: NOW_S + 6 }, SECRET)),
+      false,
+    ],
+    [
+      "is valid from an issuer whose clock is ahead by a second",
+      HS256,
+      async () => bearer(await sign({ ...claims, nbf: NOW_S + 1, iat: NOW_S + 1 }, SECRET)),
       true,
+    ],
+    [
+      "is valid from an issuer whose clock is ahead by five seconds",
+      HS256,
+      async () => bearer(await sign({ ...claims, nbf: NOW_S + 5, iat: NOW_S + 5 }, SECRET)),
+      true,
+    ],
+    [
+      "is invalid with a start time that is a text",
+      HS256,
+      async () => bearer(await sign({ ...claims, nbf: String(NOW_S) as never }, SECRET)),
+      false,
+    ],
+    [
+      "is invalid a second after its expiry time",
+      HS256,
+      async () => bearer(await sign({ ...claims, exp: NOW_S - 1 }, SECRET)),
+      false,
     ],
     [
       "is not used without the claim",

@@ -30,10 +30,10 @@ function gated({ maxCalls = 1 } = {}) {
   const entries: EntryStore = {
     run: (given) =>
       new Promise((resolve, reject) => {
-        const answers = given.map(({ times, groups }) =>
+        const answers = given.map(({ times, group }) =>
           Array.from({ length: times }, (_, index): EntryAnswer => {
             const tallies = [{ count: index + 1, resetMs: 1, banMs: 0 }];
-            return { groups: groups.map(() => ({ now: 1, admitted: true, tallies })) };
+            return group ? { decided: { now: 1, admitted: true, tallies } } : {};
           }),
         );
         calls.push({ entries: given, answer: () => resolve(answers), fail: reject });
@@ -213,15 +213,15 @@ const HOUR = 3_600_000;
 /** Decides equal requests in one entry, in a Durable Object. */
 async function inObject(group: Demand[], times: number, now: number): Promise<GroupVerdict[]> {
   const object = env.COUNTERS.getByName((group[0] as Demand).identity);
-  const [[parts = []] = []] = await object.run([{ ...NOTHING, now, groups: [group], times }], 0);
+  const [parts = []] = await object.run([{ ...NOTHING, now, group, times }], 0);
   return answersOf(group, parts as Part<GroupVerdict>[]);
 }
 
 /** Decides equal requests in one entry, in Redis. */
 function inRedis(clock: "redis" | "edge") {
   return async (group: Demand[], times: number, now: number): Promise<GroupVerdict[]> => {
-    const [answers = []] = await upstash(clock).run([{ ...NOTHING, now, groups: [group], times }]);
-    return answers.map(({ groups }) => groups[0] as GroupVerdict);
+    const [answers = []] = await upstash(clock).run([{ ...NOTHING, now, group, times }]);
+    return answers.map(({ decided }) => decided as GroupVerdict);
   };
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { FAILURES_TO_OPEN, PAUSE_MS } from "../../../src/stores/breaker.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../src/stores/store.ts";
@@ -72,6 +72,15 @@ function breaker() {
   };
 }
 
+/** Returns an object that gets the call's outcome when the call ends. */
+function resultOf<Result>(call: Promise<Result>): { value?: Result } {
+  const result: { value?: Result } = {};
+  call.then((value) => {
+    result.value = value;
+  });
+  return result;
+}
+
 describe("a breaker that is closed", () => {
   it("opens after five failures in a row, and then fails at once", async () => {
     const { state, decide } = breaker();
@@ -141,7 +150,50 @@ describe("a breaker that is open", () => {
     expect(state.changes).toEqual(["open", "closed"]);
   });
 
-  it("probes with one call at a time, which no other call waits for", async () => {
+  it("lets calls wait for a probe that has just begun, and makes them if it succeeds", async () => {
+    const { state, begin, decide, open } = breaker();
+    await open();
+    state.fails = false;
+    state.now += PAUSE_MS;
+    const probe = begin();
+    const waiting = [decide(), decide(), decide()];
+    expect(state.calls).toBe(FAILURES_TO_OPEN + 1);
+    state.now += 10;
+    expect(await probe.succeed()).toBe("done");
+    expect(await Promise.all(waiting)).toEqual(["done", "done", "done"]);
+    expect(state.changes).toEqual(["open", "closed"]);
+  });
+
+  it("makes no call that waits for a probe which fails", async () => {
+    const { state, begin, decide, open } = breaker();
+    await open();
+    state.now += PAUSE_MS;
+    const probe = begin();
+    const waiting = decide();
+    expect(await probe.fail()).toBe("timeout");
+    expect(await waiting).toBe("circuit-open");
+    expect(state.calls).toBe(FAILURES_TO_OPEN + 1);
+  });
+
+  it("makes no call that waits for a probe longer than a quarter of the deadline", async () => {
+    vi.useFakeTimers();
+    try {
+      const { state, begin, decide, open } = breaker();
+      await open();
+      state.now += PAUSE_MS;
+      begin();
+      const waiting = resultOf(decide());
+      await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 4 - 1);
+      expect(waiting.value).toBe(undefined);
+      await vi.advanceTimersByTimeAsync(1);
+      expect(waiting.value).toBe("circuit-open");
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("probes with one call at a time", async () => {
     const { state, begin, decide, open } = breaker();
     await open();
     state.fails = false;

@@ -97,17 +97,6 @@ describe("the clock of Redis", () => {
     },
   );
 
-  it("skips a dependent group that needs the time of the Worker if the enforced group is denied", async () => {
-    const store = storeAt({ now: noon });
-    const dated = [calendarCounter(day, { dependent: true })];
-    const trial = [counter({ shadow: true, limit: 7 })];
-    const { groups } = await verdictOf(
-      store.decide([[counter({ limit: 0 })], dated, trial], noon + 3 * DAY),
-    );
-    expect(groups.map(({ admitted }) => admitted)).toEqual([false, false, true]);
-    expect(groups[1]).toMatchObject({ admitted: false, tallies: [] });
-  });
-
   it("keeps returned quota charged, and decides the groups of the call", async () => {
     const store = storeAt({ now: noon });
     const [dated, plain, enforced] = [calendarCounter(day, { cost: 4 }), counter(), counter()];

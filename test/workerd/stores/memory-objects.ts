@@ -21,11 +21,11 @@ export function storeThat(fail: () => Promise<never>) {
     getByName: (name: string) => ({
       async run(entries: readonly Entry[]) {
         const identity = name.slice(name.indexOf(":") + 1);
-        calls.push(entries.flatMap(({ groups }) => groups.map(() => identity)));
+        calls.push(entries.flatMap(({ group }) => (group ? [identity] : [])));
         if (identity === "broken") await fail();
-        const decided = entries.map(async ({ groups, now = NOW, unused }) => {
-          const answers = await Promise.all(memory.decide(groups, now, unused));
-          return answers.map((answer) => [{ requests: 1, answer }]);
+        const decided = entries.map(async ({ group, now = NOW, unused }) => {
+          const answers = await Promise.all(memory.decide(group ? [group] : [], now, unused));
+          return answers.map((answer) => ({ requests: 1, answer }));
         });
         return Promise.all(decided);
       },

@@ -71,7 +71,7 @@ describe("calls that wait for a store", () => {
     await at.wait(TIMEOUT_MS - 1);
     const next = at.send();
     await at.wait(TIMEOUT_MS / 10);
-    expect(next).toMatchObject({ outcome: "circuit-open" });
+    expect(next).toMatchObject({ outcome: "abandoned" });
     expect(next.ms).toBeLessThanOrEqual(TIMEOUT_MS * 1.1);
   });
 
@@ -81,7 +81,7 @@ describe("calls that wait for a store", () => {
     await at.wait(TIMEOUT_MS - 1);
     const next = at.send();
     await at.wait(TIMEOUT_MS / 10);
-    expect(next.outcome).toBe("circuit-open");
+    expect(next.outcome).toBe("abandoned");
     await at.answer(6);
     expect(at.changes).toEqual(["store open", "store closed"]);
   });

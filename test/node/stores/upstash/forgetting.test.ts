@@ -83,4 +83,21 @@ describe.runIf(server.kind === "redis-server")("a Redis that is full", () => {
     await redis.config("SET", "maxmemory", "0");
     expect(await admitted(quota, 9)).toBe(2);
   });
+
+  it("gives slots back, takes none, and fails no other client's return", async () => {
+    const all = counter({ limit: 3, slot: 0 });
+    const slot = (id: number) => ({ ...all, slot: id });
+    const give = (id: number) => ({ counter: slot(id), quota: 1, window: 0 });
+    for (const id of [1, 2, 3]) await verdictOf(store.decide([[slot(id)]], NOW));
+    await redis.config("SET", "maxmemory", "1");
+    try {
+      await store.adjust([], NOW, [give(1)]);
+      const taking = verdictOf(store.decide([[slot(4)]], NOW, [give(2)]));
+      await expect(taking).rejects.toMatchObject({ failure: "error-reply" });
+    } finally {
+      await redis.config("SET", "maxmemory", "0");
+    }
+    const read = await store.adjust([{ ...all, cost: 0 }], NOW);
+    expect(read).toMatchObject([{ count: 1 }]);
+  });
 });

@@ -175,25 +175,25 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => verdictOf(store.decide([[first, second]])))).toEqual(expected);
   });
 
-  it("for a dependent group: as for an enforced one, and none if the enforced group is denied", async () => {
+  it("for the group of a mark: as for an enforced one, also if the enforced group is denied", async () => {
     const store = storeWith("edge");
     const [enforced, mark] = [
       counter({ limit: 3, windowMs: HOUR }),
-      counter({ limit: 2, windowMs: HOUR, dependent: true }),
+      counter({ limit: 2, windowMs: HOUR, marks: true }),
     ];
     const decide = () => verdictOf(store.decide([[enforced], [mark]]));
     await decide();
     expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 2 });
-    // The dependent group has no quota left.
+    // The mark has no quota left.
     expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 2 });
     // The enforced group is denied.
-    expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 1 });
+    expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 2 });
   });
 
-  it("fails only a dependent group if the value under its key has the wrong type", async () => {
+  it("fails only the group of a mark if the value under its key has the wrong type", async () => {
     const store = storeWith("edge");
     const now = Date.now();
-    const [enforced, mark] = [counter(), counter({ dependent: true })];
+    const [enforced, mark] = [counter(), counter({ marks: true })];
     await redis.lpush(storedKey(mark, now), "text");
     const [first, second] = store.decide([[enforced], [mark]], now);
     await expect(second).rejects.toMatchObject({ failure: "error-reply" });
@@ -254,13 +254,31 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       commandsOf(() => store.adjust([], undefined, [{ counter: slot(id), quota: 1, window: 0 }]));
     await verdictOf(store.decide([[slot(1)]]));
     const decide = (demand: Demand) => commandsOf(() => verdictOf(store.decide([[demand]])));
-    expect(await decide({ ...slot(0), checkOnly: true })).toEqual({ evalsha: 1, get: 1 });
-    expect(await decide(slot(2))).toEqual({ evalsha: 1, get: 1, set: 1 });
-    expect(await decide(slot(3))).toEqual({ evalsha: 1, get: 1 });
+    const read = { evalsha: 1, hgetall: 1 };
+    const taken = { ...read, hset: 1, pexpire: 1 };
+    expect(await decide({ ...slot(0), checkOnly: true })).toEqual(read);
+    expect(await decide(slot(2))).toEqual(taken);
+    expect(await decide(slot(3))).toEqual(read);
     const renewed = await commandsOf(() => store.adjust([{ ...slot(1), cost: 0 }]));
-    expect(renewed).toEqual({ evalsha: 1, get: 1, set: 1 });
-    expect(await give(1)).toEqual({ evalsha: 1, get: 1, set: 1 });
-    expect(await give(2)).toEqual({ evalsha: 1, get: 1, del: 1 });
+    expect(renewed).toEqual(taken);
+    expect(await give(1)).toEqual({ evalsha: 1, hdel: 1 });
+    expect(await give(2)).toEqual({ evalsha: 1, hdel: 1 });
+    expect(await redis.exists(all.key)).toBe(0);
+  });
+
+  it("for slots in one call: read once, taken one by one, returned together", async () => {
+    const store = storeWith("edge");
+    const all = counter({ limit: 9 });
+    const slots = [1, 2, 3].map((slot) => ({ ...all, slot }));
+    const unused = slots.map((each) => ({ counter: each, quota: 1, window: 0 }));
+    const next = { ...all, slot: 4 };
+    await verdictOf(store.decide([[slots[0] as Demand]]));
+    await store.adjust([], undefined, unused);
+    for (const each of slots) await verdictOf(store.decide([[each]]));
+    const decide = () => verdictOf(store.decide([[next]], undefined, unused));
+    const expected = { evalsha: 1, hgetall: 1, hset: 1, pexpire: 1, hdel: 1 };
+    expect(await commandsOf(decide)).toEqual(expected);
+    expect(await redis.hkeys(all.key)).toEqual(["4"]);
   });
 
   it("for an adjustment, and for a reset", async () => {
@@ -452,8 +470,8 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
   it("fails alone in a call with other entries", async () => {
     const { url, token } = rest;
     const entries = createUpstashEntries({ url, token, clock, timeoutMs: 10_000 });
-    const nothing = { now: Date.now(), unused: [], adjusted: [], removed: [], groups: [] };
-    const deciding = (group: Demand, times = 1) => ({ ...nothing, groups: [[group]], times });
+    const nothing = { now: Date.now(), unused: [], adjusted: [], removed: [] };
+    const deciding = (demand: Demand, times = 1) => ({ ...nothing, group: [demand], times });
     const [one, foreign, rolls, adjusted] = [plain(), plain(), rolling(), plain({ cost: 7 })];
     await occupy(foreign);
     const answers = await entries.run([
@@ -463,24 +481,17 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
       deciding(rolls, 2),
       { ...nothing, adjusted: [foreign], times: 1 },
       { ...nothing, adjusted: [adjusted], times: 1 },
-      { ...nothing, groups: [[foreign], [plain()]], times: 1 },
       deciding(one),
     ]);
     const failed = { failure: "error-reply", message: expect.stringContaining("WRONGTYPE") };
-    expect(answers.map((each) => each.map(({ adjusted, groups }) => adjusted ?? groups))).toEqual([
-      [[expect.objectContaining({ admitted: true })]],
-      [[expect.objectContaining(failed)]],
-      [1, 2, 3].map(() => [expect.objectContaining(failed)]),
-      [1, 2].map(() => [expect.objectContaining({ admitted: true })]),
-      [expect.objectContaining(failed)],
-      [[expect.objectContaining({ count: 7 })]],
+    expect(answers.map((each) => each.map(({ adjusted, decided }) => adjusted ?? decided))).toEqual(
       [
-        [
-          expect.objectContaining(failed),
-          expect.objectContaining({ admitted: false, tallies: [] }),
-        ],
-      ],
-      [
+        [expect.objectContaining({ admitted: true })],
+        [expect.objectContaining(failed)],
+        [1, 2, 3].map(() => expect.objectContaining(failed)),
+        [1, 2].map(() => expect.objectContaining({ admitted: true })),
+        [expect.objectContaining(failed)],
+        [[expect.objectContaining({ count: 7 })]],
         [
           expect.objectContaining({
             admitted: true,
@@ -488,7 +499,40 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
           }),
         ],
       ],
+    );
+  });
+
+  it.each<[string, () => Demand, (demand: Demand) => Promise<unknown>]>([
+    ["a list under a count", plain, (each) => occupy(each)],
+    ["a list under a count that rolls over", rolling, (each) => occupy(each)],
+    [
+      "a text under a count",
+      plain,
+      ({ key }) => redis.hset(`${key}:${Math.floor(Date.now() / hour)}`, "a", 1),
+    ],
+    ["another text under a count that rolls over", rolling, ({ key }) => redis.set(key, "text")],
+    ["a text under slots", () => plain({ slot: 1 }), ({ key }) => redis.set(key, "text")],
+    [
+      "a list under a ban",
+      () => plain({ ban: bans(1000) }),
+      (each) => redis.rpush(banKey(each), "a"),
+    ],
+    [
+      "a list under strikes",
+      () => plain({ ban: bans(1, 2) }),
+      (each) => redis.rpush(banKeys(each)[1] ?? "", "a"),
+    ],
+  ])("never fails a call as a whole: %s", async (_, kind, store) => {
+    const { url, token } = rest;
+    const entries = createUpstashEntries({ url, token, clock, timeoutMs: 10_000 });
+    const foreign = kind();
+    await store(foreign);
+    const [alone] = await entries.run([
+      { now: Date.now(), unused: [], adjusted: [], removed: [], group: [foreign], times: 1 },
     ]);
+    const decided = alone?.[0]?.decided;
+    if (decided instanceof Error) expect(decided).toMatchObject({ failure: "error-reply" });
+    else expect(decided).toMatchObject({ admitted: true });
   });
 
   it("leaves a block uncharged", async () => {

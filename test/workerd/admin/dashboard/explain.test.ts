@@ -91,7 +91,7 @@ it.each<[Partial<Explanation>, string]>([
   ],
   [
     { outcome: "unmatched", response: { status: 200, headers: [] } },
-    "The request reads the client&#39;s own quotas (quotaPath).</b> Weir would answer it with 200.",
+    "No rule applies to the request.</b> Weir would answer it with 200.",
   ],
 ])("shows what happens before the answer, and why no rule applies: %j", async (fields, verdict) => {
   const explain = async () => ({ ...fakeExplanation(NOW), ...fields });

@@ -65,7 +65,6 @@ describe("a client that exceeds a limit and makes up the key of another rule", (
     ["a function's value", { key: "ip" }, { key: "custom:text" }],
     ["a value beside the address", { key: "ip" }, { key: ["ip", "header:x-key"] }],
     ["a value of a rule with shards", { key: "ip" }, { key: "header:x-key", shards: 2 }],
-    ["a value of a rule that marks", { key: "ip" }, { key: "header:x-key", mode: "mark" }],
     ["a value, with a ban of the address", { key: "ip", ban: "1h" }, { key: "header:x-key" }],
     ["a value, with shards of the address", { key: "ip", shards: 2 }, { key: "header:x-key" }],
     ["a header, while all clients exceed it", { key: "global" }, { key: "header:x-key" }],

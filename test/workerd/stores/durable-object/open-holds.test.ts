@@ -95,19 +95,22 @@ describe("holds of reserved quota", () => {
     }));
 });
 
-describe("calls that wait for a hold", () => {
-  it("charge no dependent group if the first group is denied", () =>
-    inObject(async ({ object, quotaOf, hold, usedOf }) => {
-      const [quota, mark] = [quotaOf({ limit: 1 }), quotaOf({ dependent: true })];
-      const { hold: id } = await hold(quota);
-      const call = resultOf(object.decide([[quota], [mark]], undefined, MAX_WAIT_MS));
-      await pass(0);
-      object.endHold(id as string, true);
-      await pass(MAX_WAIT_MS);
-      expect(call.value).toMatchObject([{ admitted: false }, { admitted: false, tallies: [] }]);
-      expect(await usedOf(mark)).toBe(0);
+describe("a reset of one rule", () => {
+  it("leaves the holds of other rules their charges and slots, which a release gives back", () =>
+    inObject(async ({ object, quotaOf, usedOf }) => {
+      const [reset, kept] = [quotaOf({ limit: 5 }), quotaOf({ limit: 5 })];
+      const slot = quotaOf({ limit: 1, slot: 7 });
+      const { hold: id } = await object.hold([reset, kept, slot], undefined, 0);
+      object.reset([reset], undefined);
+      await object.decide([[reset]], undefined, 0);
+      await object.endHold(id as string, false);
+      expect([await usedOf(reset), await usedOf(kept)]).toEqual([1, 0]);
+      const [next] = await object.decide([[{ ...slot, slot: 8 }]], undefined, 0);
+      expect(next?.admitted).toBe(true);
     }));
+});
 
+describe("calls that wait for a hold", () => {
   it("are both admitted if the release is enough for both", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 2 });

@@ -4,6 +4,7 @@ import { HOUR, NOW } from "../../../suite/driver.ts";
 import {
   at,
   counter,
+  flushPromises,
   holdNextAnswer,
   MINUTE,
   setUp,
@@ -46,6 +47,67 @@ describe("a block whose answer is lost", () => {
     at(10_001);
     await admitted(50, quota);
     expect(blocksOf(quota.key)).not.toEqual([]);
+  });
+});
+
+describe("a block on its way", () => {
+  /** Holds the answer to a call for a block. `large` costs all that the client has not used. */
+  async function withBlockOnItsWay() {
+    const isolate = setUp();
+    const quota = counter({ windowMs: HOUR, limit: 100 });
+    await isolate.admitted(20, quota);
+    await isolate.emptyLease(quota);
+    const used = (await isolate.used(quota)) as number;
+    const answer = holdNextAnswer(isolate);
+    const first = isolate.decide(quota);
+    await flushPromises();
+    const left = 100 - used - 1;
+    expect(100 - (await isolate.charged(quota))).toBeLessThan(left);
+    return { ...isolate, ...answer, first, quota, large: { ...quota, cost: left } };
+  }
+
+  it("admits a request when it arrives that fits exactly", async () => {
+    const { decide, release, first, quota, large, charged } = await withBlockOnItsWay();
+    const decided = decide(large);
+    await flushPromises();
+    release();
+    expect(await first).toMatchObject({ admitted: true });
+    expect(await decided).toMatchObject({ admitted: true, tallies: [{ count: 100 }] });
+    expect(await charged(quota)).toBe(100);
+  });
+
+  it("delays no denial of a request that does not fit", async () => {
+    const { decide, large } = await withBlockOnItsWay();
+    expect(await decide({ ...large, cost: large.cost + 1 })).toMatchObject({ admitted: false });
+  });
+
+  it("leaves a request denied if its answer is lost", async () => {
+    const { decide, fail, first, large } = await withBlockOnItsWay();
+    const decided = decide(large);
+    await flushPromises();
+    fail(new StoreError("timeout", "no answer in time"));
+    await expect(first).rejects.toThrow();
+    expect(await decided).toMatchObject({ admitted: false });
+  });
+
+  it("leaves a request denied at its deadline if it does not arrive", async () => {
+    const { decide, large } = await withBlockOnItsWay();
+    const startedAt = performance.now();
+    expect(await decide(large)).toMatchObject({ admitted: false });
+    expect(performance.now() - startedAt).toBeLessThan(4 * TIMEOUT_MS);
+  });
+
+  it("leaves it to the store whether to deny, although memory knows a count", async () => {
+    const { innerStore, store, charged, quota, large, used, release, first } =
+      await withBlockOnItsWay();
+    const tally = { count: await charged(quota), resetMs: HOUR, banMs: 0 };
+    const denialOf = () => ({ now: NOW, admitted: false, tallies: [tally], fromMemory: true });
+    Object.assign(innerStore, { denialOf });
+    expect(store.denialOf?.([large])).toBeUndefined();
+    release();
+    await first;
+    const left = 100 - ((await used(quota)) as number);
+    expect(store.denialOf?.([{ ...quota, cost: left + 1 }])).toBeDefined();
   });
 });
 

@@ -361,3 +361,87 @@ describe("isolates with leases", () => {
     );
   });
 });
+
+interface Arrival {
+  readonly cost: number;
+  /** Whether the request also takes quota of a counter without a lease, which may deny it. */
+  readonly takesBoth: boolean;
+  /** How many messages arrive before the next request. */
+  readonly messages: number;
+  readonly order: number;
+}
+
+const arrivals = fc.record({
+  limit: fc.integer({ min: 20, max: 300 }),
+  otherLimit: fc.integer({ min: 0, max: 100 }),
+  hasDenials: fc.boolean(),
+  requests: fc
+    .array(
+      fc.tuple(
+        fc.record({
+          cost: fc.oneof(
+            { weight: 4, arbitrary: fc.constant(1) },
+            fc.integer({ min: 1, max: 8 }),
+            fc.integer({ min: 10, max: 40 }),
+          ),
+          takesBoth: fc.nat({ max: 4 }).map((one) => one === 0),
+          messages: fc.nat({ max: 3 }),
+          order: fc.nat({ max: 99 }),
+        }),
+        fc.constantFrom(1, 1, 3, 8),
+      ),
+      { minLength: 10, maxLength: 60 },
+    )
+    .map((bursts) => bursts.flatMap(([one, times]) => Array<Arrival>(times).fill(one))),
+});
+
+describe("the only isolate of a client", () => {
+  it("denies no request that fits beside all those that it admits, whatever the order of calls and answers", async () => {
+    let denied = 0;
+    await fc.assert(
+      fc.asyncProperty(arrivals, async ({ limit, otherLimit, hasDenials, requests }) => {
+        vi.setSystemTime(NOW);
+        const { far, messages } = distantStore(createMemoryStore(), () => Date.now());
+        const store = leasesOver(hasDenials ? withDenialCache(far) : far);
+        const quota = counter({ limit, windowMs: HOUR });
+        const other = counter({ limit: otherLimit, windowMs: HOUR, leasable: false });
+        const decided: { cost: number; takesBoth: boolean; admitted: boolean }[] = [];
+        const finish = async () => {
+          while (messages.length > 0) {
+            await messages[0]?.deliver();
+            await flushPromises();
+          }
+        };
+        for (const [index, { cost, takesBoth, messages: moves, order }] of requests.entries()) {
+          // A call that takes longer than its deadline has failed, so all calls end after some requests.
+          if (index % 8 === 0) await finish();
+          const own = { ...quota, cost };
+          const group = takesBoth ? [own, other] : [own];
+          void verdictOf(store.decide([group])).then(({ groups }) => {
+            decided.push({ cost, takesBoth, admitted: groups[0]?.admitted === true });
+          });
+          await flushPromises();
+          for (let move = 0; move < moves && messages.length > 0; move++) {
+            vi.setSystemTime(Date.now() + (order % 40));
+            await messages[order % messages.length]?.deliver();
+            await flushPromises();
+          }
+        }
+        await finish();
+        expect(decided).toHaveLength(requests.length);
+        const admitted = decided.filter((one) => one.admitted);
+        const left = limit - admitted.reduce((sum, { cost }) => sum + cost, 0);
+        const otherLeft = otherLimit - admitted.filter(({ takesBoth }) => takesBoth).length;
+        expect(left).toBeGreaterThanOrEqual(0);
+        expect(otherLeft).toBeGreaterThanOrEqual(0);
+        for (const one of decided) {
+          if (one.admitted) continue;
+          denied += 1;
+          if (!one.takesBoth || otherLeft > 0) expect(one.cost).toBeGreaterThan(left);
+        }
+      }),
+      propertyRuns(1000),
+    );
+    expect(denied).toBeGreaterThan(runs(1000));
+  });
+});

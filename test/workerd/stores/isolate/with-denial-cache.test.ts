@@ -560,6 +560,16 @@ describe("the cache", () => {
     expect(await callsOf(() => decide(victim))).toBe(0);
   });
 
+  it("lets the store decide a group whose quota the same call returns", async () => {
+    const { decide, store } = setUp();
+    const quota = counter({ limit: 3, cost: 3 });
+    await decide(quota);
+    expect(await decide(quota)).toMatchObject({ admitted: false });
+    const unused = [{ counter: quota, quota: 3, window: NOW / 60_000 }];
+    const { groups } = await verdictOf(store.decide([[quota]], undefined, unused));
+    expect(groups).toMatchObject([{ admitted: true }]);
+  });
+
   it("passes returned quota to the store even if all groups are denied from memory", async () => {
     const { store, decide, decideSpy } = setUp();
     const [exhausted, spare] = [counter({ limit: 0 }), counter()];
@@ -641,6 +651,26 @@ describe("while the store fails", () => {
     ]);
     await expect(verdictOf(store.decide([[counter()], [shadow]]))).rejects.toBe(away);
   });
+
+  it.each([
+    ["timeout", true],
+    ["abandoned", true],
+    ["circuit-open", undefined],
+  ] as const)(
+    "a cached denial after %s says whether the call may hold slots",
+    async (failure, mayHold) => {
+      const { decideSpy, store, decide, exhaust } = setUp();
+      const exhausted = counter();
+      await exhaust(exhausted);
+      await decide(exhausted);
+      const failed = new StoreError(failure, "away");
+      decideSpy.mockImplementation((groups) => groups.map(() => Promise.reject(failed)));
+      const group = [counter({ slot: 7, limit: 1 }), { ...exhausted, ban: bans(1000) }];
+      const { groups } = await verdictOf(store.decide([group]));
+      expect(groups[0]).toMatchObject({ admitted: false });
+      expect(groups[0]?.mayHold).toBe(mayHold);
+    },
+  );
 
   it("no count is read from memory, and no cost that fits is denied", async () => {
     const { decideSpy, decide, adjustElsewhere } = setUp();

@@ -24,12 +24,12 @@ function storeThat(fail: () => Promise<never>) {
 const away = () => Promise.reject(new StoreError("unreachable", "away"));
 const never = () => new Promise<never>(() => {});
 const markOf = (fields: Partial<Demand> = {}) =>
-  counter({ identity: "other", dependent: true, ...fields });
+  counter({ identity: "other", marks: true, ...fields });
 
 describe.each([
   ["fails", away, "unreachable"],
   ["never answers", never, "timeout"],
-])("a dependent group whose object %s", (_, fail, failure) => {
+])("the group of a mark whose object %s", (_, fail, failure) => {
   it.each([true, false])(
     "does not change the verdict on an enforced group, leasable: %s",
     async (leasable) => {
@@ -41,9 +41,7 @@ describe.each([
         const [first, second] = await Promise.allSettled(store.decide([[enforced], [broken]], NOW));
         const isAdmitted = first?.status === "fulfilled" && first.value.admitted;
         verdicts.push(isAdmitted);
-        expect(second).toMatchObject(
-          isAdmitted ? { reason: { failure } } : { value: { admitted: false, tallies: [] } },
-        );
+        expect(second).toMatchObject({ reason: { failure } });
       }
       expect(verdicts).toEqual([true, true, true, false, false]);
     },
@@ -67,7 +65,7 @@ describe.each([
   });
 });
 
-describe("a dependent group", () => {
+describe("the group of a mark", () => {
   it("is decided in the call of the enforced group if both are in one object", async () => {
     const { calls, send } = storeThat(away);
     const enforced = counter();
@@ -75,12 +73,12 @@ describe("a dependent group", () => {
     expect(calls).toEqual([[enforced.identity, enforced.identity]]);
   });
 
-  it("is decided after the enforced group if it is in another object", async () => {
+  it("is decided beside the enforced group if it is in another object", async () => {
     const { calls, send } = storeThat(away);
     const enforced = counter({ limit: 1 });
     expect(await send(enforced, markOf())).toEqual([true, true]);
-    expect(await send(enforced, markOf())).toEqual([false, false]);
-    expect(calls).toEqual([[enforced.identity], ["other"], [enforced.identity]]);
+    expect(await send(enforced, markOf())).toEqual([false, true]);
+    expect(calls).toEqual([[enforced.identity], ["other"], [enforced.identity], ["other"]]);
   });
 
   it("takes no call when its quota is used up", async () => {
@@ -93,18 +91,6 @@ describe("a dependent group", () => {
     }
     expect(calls.flat()).not.toContain("other");
     expect(calls.length).toBeLessThan(10);
-  });
-
-  it("takes no call when the enforced group is denied from memory", async () => {
-    const { calls, send, used } = storeThat(away);
-    const [enforced, mark] = [counter({ limit: 1 }), markOf({ limit: 9, leasable: true })];
-    for (let request = 0; request < 3; request++) await send(enforced, mark);
-    calls.length = 0;
-    for (let request = 0; request < 9; request++) {
-      expect(await send(enforced, mark)).toEqual([false, false]);
-    }
-    expect(calls).toEqual([]);
-    expect(await used(mark)).toBe(1);
   });
 
   it("is admitted from a lease, together with the enforced group", async () => {
@@ -121,18 +107,5 @@ describe("a dependent group", () => {
     for (const each of [enforced, mark]) {
       expect((await counts(each)).groups[0]?.tallies[0]?.count).toBe(200);
     }
-  });
-
-  it("puts quota back into its lease when the enforced group is denied", async () => {
-    const { send, store } = storeThat(away);
-    const free = counter({ limit: 100_000, leasable: true });
-    const mark = markOf({ identity: free.identity, limit: 50_000, leasable: true });
-    for (let request = 0; request < 50; request++) await send(free, mark);
-    for (let request = 0; request < 30; request++) {
-      const strict = counter({ identity: free.identity, limit: 0 });
-      expect(await send(strict, mark)).toEqual([false, false]);
-    }
-    const { groups } = await verdictOf(store.decide([[{ ...mark, cost: 0 }]], NOW));
-    expect(groups[0]?.tallies[0]?.count).toBe(50);
   });
 });
