@@ -9,7 +9,6 @@ import {
   teeResponse,
 } from "./http/body-tee.ts";
 import type { ResponseUse } from "./http/forward.ts";
-import { relaySocket } from "./http/relay-socket.ts";
 import { withQuotaHeaders } from "./http/response-headers.ts";
 import { isBadGateway } from "./http/responses.ts";
 import {
@@ -49,13 +48,12 @@ function callSettleFunctions(
   names: readonly string[],
   response: Response,
   context: SettleContext,
-  options: TeeOptions & Pick<ChargeConfig, "timeoutMs"> & { readonly awaitsEnd: boolean },
+  options: TeeOptions & Pick<ChargeConfig, "timeoutMs">,
 ) {
   const teed = teeResponse(response, names.length, options);
   if (!teed) {
     const costs = new Map<string, FinalCost>(names.map((name) => [name, "no-response"]));
-    const relayed = options.awaitsEnd && relaySocket(response);
-    return { ...UNREAD, response, ...relayed, costs: Promise.resolve(costs) };
+    return { ...UNREAD, response, costs: Promise.resolve(costs) };
   }
   const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
     const call = teed.started.then(() =>
@@ -245,7 +243,7 @@ export class ChargedForward {
       [...names],
       response,
       { ...context, request, reserved },
-      { timeoutMs, isLengthExact, isRaw, awaitsEnd: slots !== undefined },
+      { timeoutMs, isLengthExact, isRaw },
     );
     if (slots) this.#releaseAtEnd(slots, signal, settled);
     if (names.size === 0) return settled.response;

@@ -171,6 +171,7 @@ export class Gateway {
   ): Promise<DecidedRequest | undefined> {
     const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
+    let customCalls: CustomCalls | undefined;
     try {
       const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, this.#names);
       if (!canonical) return undefined;
@@ -179,7 +180,7 @@ export class Gateway {
       const matches = counts ? checkedMatches(allMatches, counts) : allMatches;
       if (matches.length === 0) return NO_RULES;
       if (keepAlive && matches.some(({ rule }) => this.#holdingRules.has(rule.name))) keepAlive();
-      const customCalls =
+      customCalls =
         (custom?.keys || custom?.costs) &&
         new CustomCalls({
           functions: custom,
@@ -221,6 +222,8 @@ export class Gateway {
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.
       return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
+    } finally {
+      customCalls?.close();
     }
   }
 

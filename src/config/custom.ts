@@ -114,7 +114,8 @@ export type CustomSettleValue = CustomCostValue | PartialCost;
  * a cost of 0 is free. The cost counts as unknown if the result is no such number, if the function throws, or if it
  * takes longer than `timeoutMs`. Weir then charges the `max` of the rule's cost, else its `default`, but at least 1.
  *
- * The function receives the request that will be forwarded. To read the body, it must clone the request.
+ * The function receives the request that will be forwarded. To read the body, it must clone the request. Reading a
+ * clone throws an error after `timeoutMs`, and if the isolate has no room for the body.
  *
  * @example async (request) => [await request.clone().json()].flat().length
  */

@@ -166,8 +166,8 @@ export interface LimitFields extends LimitExtras {
   readonly limits?: readonly LimitInput[] | undefined;
   /**
    * The maximum number of requests of a client that are open at the same time, from 1 to 1000. A request is open until
-   * its response has ended. With this field, limits with windows are optional. A tier without it has the number of
-   * its rule.
+   * its response has ended, and the request for a WebSocket until the WebSocket opens. With this field, limits with
+   * windows are optional. A tier without it has the number of its rule.
    *
    * @default none: any number of requests may be open
    * @example 4

@@ -42,8 +42,8 @@ const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"
  *
  * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that an odd request never
  * reserves less. The `max` of the rule's cost bounds this number. The tokens are unknown if `max_tokens` or `n` is
- * not a positive whole number, if two fields have the same name, or if the body is encoded, is longer than 1 MiB, or
- * is not a JSON object. {@link parseObject} has further bounds.
+ * not a positive whole number, if two fields have the same name, or if the body is encoded, is longer than 1 MiB, finds
+ * no room in the isolate, or is not a JSON object. {@link parseObject} has further bounds.
  *
  * The request is forwarded only after its body has arrived. If this takes longer than `timeoutMs`, the `max` of the
  * rule's cost is reserved, else its `default`, but at least 1.
@@ -96,7 +96,7 @@ interface BodyText {
   readonly length: number;
 }
 
-/** @returns undefined if the body is encoded, not UTF-8 or too long */
+/** @returns undefined if the body is encoded, not UTF-8 or too long, or if reading it fails */
 async function readBody(request: Request): Promise<BodyText | undefined> {
   const { headers, body } = request;
   if (!body) return { text: "", length: 0 };
@@ -109,8 +109,8 @@ async function readBody(request: Request): Promise<BodyText | undefined> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   if (declared > 0) {
     // The runtime reads a whole body faster than this module reads its pieces.
-    const bytes = await copy.arrayBuffer();
     try {
+      const bytes = await copy.arrayBuffer();
       return { text: decoder.decode(bytes), length: bytes.byteLength };
     } catch {
       return undefined;

@@ -2,6 +2,7 @@ import type { ComputedCost, Cost } from "../config/cost.ts";
 import type { CustomContext, CustomFunctions } from "../config/custom.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import { MAX_LIMIT } from "../config/window.ts";
+import { BoundedClones } from "./body-room.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { withTimeout } from "./timeout.ts";
 
@@ -41,6 +42,7 @@ export class CustomCalls {
   readonly #results = new Map<string, Promise<CallResult>>();
   #firstStartAt: number | undefined;
   #lastEndAt = 0;
+  #clones: BoundedClones | undefined;
 
   constructor(options: CallOptions) {
     this.#options = options;
@@ -63,6 +65,15 @@ export class CustomCalls {
     return this.#call("costs", name);
   }
 
+  /**
+   * Must be called when the request is decided. The functions of shadow rules may still run. When they have ended, all
+   * clones of the request end.
+   */
+  close(): void {
+    this.#clones?.restore();
+    Promise.allSettled(this.#results.values()).then(() => this.#clones?.close());
+  }
+
   #call(group: "keys" | "costs", name: string): Promise<CallResult> {
     const id = `${group} ${name}`;
     const result = this.#results.get(id) ?? this.#start(group, name);
@@ -74,11 +85,13 @@ export class CustomCalls {
     const compute = this.#options.functions[group]?.get(name);
     if (!compute) return {};
     this.#firstStartAt ??= Date.now();
+    this.#clones ??= new BoundedClones(this.#options.request, this.#endsAt);
     let failure: CustomFailure = "timeout";
     try {
       const result: unknown = compute(this.#options.request, this.#options.context);
       const value = isThenable(result) ? await this.#inTime(result) : result;
       if (value !== TIMEOUT) return { value };
+      this.#clones.endReads();
     } catch {
       failure = "threw";
     } finally {
@@ -86,6 +99,11 @@ export class CustomCalls {
     }
     if (group === "keys") this.#options.onKeyFailure(name, failure);
     return { failure };
+  }
+
+  /** When the request must have been decided, in milliseconds since the Unix epoch, if it does not wait. */
+  get #endsAt(): number {
+    return this.#options.arrivedAt + 2 * this.#options.timeoutMs;
   }
 
   /** Waits for a result until the deadline. `Promise.race` handles a rejection after the deadline. */

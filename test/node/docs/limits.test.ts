@@ -25,6 +25,8 @@ const seconds = (path: string, name: string) => `${constant(path, name) / 1000} 
 
 const KEY_LENGTH = constant("src/config/key.ts", "MAX_KEY_LENGTH");
 
+const ROOM_OF_ONE_BODY = `${constant("src/request/body-room.ts", "MAX_BODY_BYTES") / constant("src/request/body-room.ts", "BODY_PARTS") / 1024 ** 2} MiB`;
+
 /** The bounds of the tables, in their order. */
 const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["rules", count("src/config/rules.ts", "MAX_RULES")],
@@ -82,6 +84,14 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["body that a settle function has not read yet", mib("src/http/body-tee.ts", "MAX_LAG_BYTES")],
   ["body of a response from a function", mib("src/http/custom-denial.ts", "MAX_BODY")],
   ["chunks of such a body", count("src/http/custom-denial.ts", "MAX_CHUNKS")],
+  [
+    "bodies of requests that functions read clones of, in an isolate at the same time",
+    mib("src/request/body-room.ts", "MAX_BODY_BYTES"),
+  ],
+  [
+    "one such body: its part of the room that others leave",
+    `1/${count("src/request/body-room.ts", "BODY_PARTS")}, so ${ROOM_OF_ONE_BODY}`,
+  ],
   ["body that `llmReserve` reads", mib("src/llm/llm-reserve.ts", "MAX_REQUEST_LENGTH")],
   ["levels of its JSON", count("src/llm/body-text.ts", "MAX_DEPTH")],
   [

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { buffer } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
@@ -10,18 +9,13 @@ import { PATIENCE } from "../../patience.ts";
 import { runs } from "../../suite/runs.ts";
 import { open, send } from "../support/client.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
-import { BINARY, CLOSE, echoFrames, HANDSHAKE, TEXT, writeFrame } from "../support/websocket.ts";
 import { type RunningWorker, startWorker, startWorkers, TIMEOUT_MS } from "../support/worker.ts";
 
 const LIMIT = 4;
 const RULE = { concurrent: LIMIT } as const;
 const CUTS = runs(500);
-const CLOSE_FRAME = { opcode: CLOSE, payload: Buffer.from("\x0f\xa1enough", "latin1") };
-const MASK = Buffer.from([1, 2, 3, 4]);
 
 const servers = useServers();
-
-beforeAll(() => servers.origin.onUpgrade(echoFrames));
 
 /** Returns a Worker that calls a service: it takes all slots of a client, and then one more. */
 function programOf(config: Pick<ConfigInput, "store" | "prefix">): string {
@@ -328,61 +322,5 @@ describe.each(REMOTE_STORES)("slots over the store %s", (store) => {
       expect(await take(`/released/${key}`)).toEqual([true, false, 1000]);
       await vi.waitFor(async () => expect(await take(`/free/${key}`)).toBe(LIMIT), PATIENCE);
     }
-  });
-
-  it.each([
-    ["by the client", CLOSE_FRAME],
-    ["by an RST", undefined],
-  ])("pass the messages of a WebSocket, and are given back after its end: %s", async (_, last) => {
-    const headers = newClient();
-    const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
-    const [, socket] = await once(request, "upgrade");
-    socket.on("error", () => {});
-    const frames = [
-      { opcode: TEXT, payload: Buffer.from("hello") },
-      { opcode: BINARY, payload: Buffer.from([0, 255, 1]) },
-    ];
-    for (const frame of frames) socket.write(writeFrame(frame, MASK));
-    const expected = Buffer.concat(frames.map((frame) => writeFrame(frame)));
-    if (last) {
-      socket.write(writeFrame(last, MASK));
-      expect(await buffer(socket)).toEqual(Buffer.concat([expected, writeFrame(last)]));
-    } else {
-      expect((await once(socket, "data"))[0].length).toBeGreaterThan(0);
-      socket.resetAndDestroy();
-    }
-    await expectAllFree(headers);
-  });
-
-  it.each([
-    ["a code that nobody may send", Buffer.from([0x03, 0xec])],
-    ["no code", Buffer.alloc(0)],
-    [
-      "a reason that is too long after decoding",
-      Buffer.from([3, 232, ...Array(120).fill(65), 0xe2]),
-    ],
-  ])("are given back after a Close with %s", async (_, payload) => {
-    const headers = newClient();
-    const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
-    const [, socket] = await once(request, "upgrade");
-    socket.on("error", () => {}).resume();
-    socket.write(writeFrame({ opcode: CLOSE, payload }, MASK));
-    await expectAllFree(headers);
-    socket.destroy();
-  });
-
-  it("are held by WebSockets until they close", async () => {
-    const headers = newClient();
-    const sockets = [];
-    for (let at = 0; at < LIMIT; at++) {
-      const request = open(worker.url, "/socket", { headers: { ...headers, ...HANDSHAKE } }).end();
-      const [, socket] = await once(request, "upgrade");
-      socket.on("error", () => {});
-      sockets.push(socket);
-    }
-    expect((await send(worker.url, "/x", { headers })).status).toBe(429);
-    for (const socket of sockets)
-      socket.end(writeFrame({ opcode: CLOSE, payload: Buffer.alloc(0) }, MASK));
-    await expectAllFree(headers);
   });
 });

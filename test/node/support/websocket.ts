@@ -21,15 +21,20 @@ export const HANDSHAKE = {
   "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
 
-/** Accepts a WebSocket and sends every frame back, including the frame that closes it. */
-export const echoFrames: UpgradeHandler = (request, socket) => {
+/** Accepts a WebSocket. Reads and sends nothing. */
+export const acceptSocket: UpgradeHandler = (request, socket) => {
   const accept = acceptKey(request.headers["sec-websocket-key"] ?? "");
+  // Weir may reset a connection whose client has gone.
+  socket.on("error", () => {});
   socket.write(
     `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
   );
+};
+
+/** Accepts a WebSocket and sends every frame back, including the frame that closes it. */
+export const echoFrames: UpgradeHandler = (request, socket) => {
+  acceptSocket(request, socket);
   let pending = Buffer.alloc(0);
-  // Weir may reset a connection whose client has gone.
-  socket.on("error", () => {});
   socket.on("data", (data: Buffer) => {
     pending = Buffer.concat([pending, data]);
     for (let read = readMasked(pending); read; read = readMasked(pending)) {

@@ -1,4 +1,5 @@
 import { Miniflare, type MiniflareOptions } from "miniflare";
+import { childrenNamed, residentBytes } from "../../../dev/process-usage.ts";
 import {
   type Constants,
   isolatedWeirModule,
@@ -45,6 +46,8 @@ export interface RunningWorker {
   readonly url: URL;
   /** All log lines of the Worker and its runtime so far, including uncaught exceptions. */
   logs(): string[];
+  /** The physical memory of the runtime, with all its Workers, in bytes; 0 if there is no /proc, as on macOS. */
+  residentBytes(): number;
   /** Stops the runtime, with all its Workers. */
   stop(): Promise<void>;
 }
@@ -79,6 +82,7 @@ export async function startWorkers(
   const workers = await Promise.all(
     [...isolates.values()].map((own, index) => workersOf(isolateName(index), own)),
   );
+  const others = childrenNamed("workerd");
   const runtime = new Miniflare({
     workers: workers.flat(),
     ...(storage && { resourcePersistencePath: storage }),
@@ -92,9 +96,11 @@ export async function startWorkers(
         urls.set(index, await runtime.unsafeGetDirectURL(isolateName(at), entrypoint));
       }
     }
+    const pid = childrenNamed("workerd").find((child) => !others.includes(child));
     return cases.map(({ index }) => ({
       url: urls.get(index) as URL,
       logs: () => linesOf(index, lines),
+      residentBytes: () => (pid === undefined ? 0 : (residentBytes(pid) ?? 0)),
       stop: () => runtime.dispose(),
     }));
   } catch (error) {
