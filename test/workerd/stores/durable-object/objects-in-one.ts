@@ -4,7 +4,10 @@ import { vi } from "vitest";
 import { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { counter } from "../../../suite/counters.ts";
 
-export type Namespace = DurableObjectNamespace<CounterObject>;
+export type Namespace = DurableObjectNamespace<CounterObject> & {
+  /** Restarts all objects: they lose what they have in memory. */
+  readonly restart: () => void;
+};
 
 /**
  * Runs a task in a Durable Object, with any number of real counter objects that share its storage.
@@ -27,7 +30,8 @@ export function withObjects<Result>(
       objects.set(name, object);
       return object;
     };
-    return task({ getByName } as unknown as Namespace);
+    const restart = () => objects.clear();
+    return task({ getByName, restart } as unknown as Namespace);
   });
 }
 
