@@ -76,6 +76,27 @@ describe("a block on its way", () => {
     expect(await charged(quota)).toBe(100);
   });
 
+  it.each([
+    ["timeout", true],
+    ["abandoned", true],
+    ["circuit-open", undefined],
+  ] as const)(
+    "leaves it open whether a second call that fails holds slots: %s",
+    async (failure, mayHold) => {
+      const { decide, decideSpy, release, first, large } = await withBlockOnItsWay();
+      const decided = decide(large, counter({ slot: 7, limit: 1, leasable: false }));
+      await flushPromises();
+      decideSpy.mockImplementation((groups) =>
+        groups.map(() => Promise.reject(new StoreError(failure, "away"))),
+      );
+      release();
+      await first;
+      const answer = await decided;
+      expect(answer.admitted).toBe(false);
+      expect(answer.mayHold).toBe(mayHold);
+    },
+  );
+
   it("delays no denial of a request that does not fit", async () => {
     const { decide, large } = await withBlockOnItsWay();
     expect(await decide({ ...large, cost: large.cost + 1 })).toMatchObject({ admitted: false });
