@@ -58,8 +58,8 @@ const SHADOW_PERIOD_MS = 10_000;
 
 /** The maximum number of slots that an isolate remembers after a failed return. Others expire. */
 const MAX_LOST_SLOTS = 1000;
-/** The maximum number of remembered slots that are returned after one decision. */
-const MAX_RETURNED_SLOTS = 8;
+/** The maximum number of remembered slots that are returned after one decision. They share a few calls. */
+const MAX_RETURNED_SLOTS = 32;
 
 /**
  * After this multiple of the deadline, every call to the store has ended or was aborted: a call begins within one

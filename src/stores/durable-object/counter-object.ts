@@ -283,10 +283,12 @@ export class CounterObject extends DurableObject<unknown> {
    * Ends a hold: keeps its charge or releases it. A second call for the same hold does nothing. If the release
    * arrives before the charge, nothing is charged. If the released charge was the only row, the object's storage is
    * emptied.
+   *
+   * @returns false if the object knows no such hold: it has restarted since the charge, which stays
    */
-  async endHold(id: string, keep: boolean): Promise<void> {
+  async endHold(id: string, keep: boolean): Promise<boolean> {
     const hold = this.#holds.end(id, keep);
-    if (!hold) return;
+    if (!hold) return keep;
     const { now } = hold;
     const read = this.#rowReader(now);
     let late: string | undefined;
@@ -302,6 +304,7 @@ export class CounterObject extends DurableObject<unknown> {
       if (isRefund(refund)) this.#holds.postpone(refund);
     }
     await this.#rows.emptyIfUnused();
+    return true;
   }
 
   /** Waits for a slot: see `Store.awaitSlot`. */

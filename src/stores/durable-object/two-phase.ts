@@ -73,14 +73,14 @@ export class DecisionCalls {
    * safe, because ending a hold a second time does nothing. If the second call fails too, the
    * charge stays, so no limit is exceeded.
    *
-   * @returns whether the hold has ended
+   * @returns whether the hold has ended. An object that has restarted does not know it any more
    */
   async endHold({ identity }: ObjectPart, keep: boolean): Promise<boolean> {
     const call = async () => this.#objectOf(identity).endHold(this.#holdId, keep);
     return call()
       .catch(call)
       .then(
-        () => true,
+        (hasEnded) => hasEnded,
         () => false,
       );
   }

@@ -12,6 +12,7 @@ import {
 import { type Store, StoreError } from "../store.ts";
 import { SCRIPT } from "./script.generated.ts";
 import {
+  ABORT_SHARE,
   argumentsOf,
   type Clock,
   createUpstashClient,
@@ -27,17 +28,20 @@ import {
 /**
  * Returns a function that runs a Lua script in Upstash Redis, by its digest (EVALSHA). If Redis does not have the
  * script yet, it does nothing and answers NOSCRIPT. The script is then sent as text (EVAL). Other failures are not
- * retried, because a failed call may have charged counters.
+ * retried, because a failed call may have charged counters. Both together are aborted when one would be, because slots
+ * that they may have taken are given back afterwards.
  */
-function scriptRunner(client: UpstashClient, text: string) {
+function scriptRunner(client: UpstashClient, text: string, timeoutMs: number) {
   let digest: string | undefined;
   return async (keys: string[], args: number[]): Promise<unknown> => {
     digest ??= await sha1(text);
+    const sentAt = Date.now();
     try {
       return await client.evalsha(digest, keys, args);
     } catch (error) {
       if (!isNoScript(error)) throw error;
-      return await client.eval(text, keys, args);
+      const passedMs = Math.max(0, Date.now() - sentAt);
+      return await client.eval(text, keys, args, Math.max(1, ABORT_SHARE * timeoutMs - passedMs));
     }
   };
 }
@@ -86,7 +90,7 @@ export function createUpstashEntries({
   timeoutMs,
   client = createUpstashClient({ url, token, timeoutMs }),
 }: UpstashOptions): EntryStore {
-  const runScript = scriptRunner(client, createScript(clock));
+  const runScript = scriptRunner(client, createScript(clock), timeoutMs);
 
   return {
     async run(entries) {

@@ -184,14 +184,21 @@ function invalidReply(): StoreError {
 
 export { errors };
 
-/** The methods of Upstash's client that Weir uses. */
-export type UpstashClient = Pick<Redis, "eval" | "evalsha">;
+/** Sends scripts to Redis. */
+export interface UpstashClient {
+  evalsha(digest: string, keys: string[], args: number[]): Promise<unknown>;
+  /** @param withinMs the time in milliseconds after which the call is aborted, as the default of {@link ABORT_SHARE} */
+  eval(script: string, keys: string[], args: number[], withinMs?: number): Promise<unknown>;
+}
+
+/** A call is aborted after this multiple of a decision's deadline. */
+export const ABORT_SHARE = 2;
 
 interface UpstashClientOptions {
   /** The database's REST endpoint. */
   readonly url: string;
   readonly token: string;
-  /** The deadline of a decision, in milliseconds. A call is aborted some time after the deadline. */
+  /** The deadline of a decision, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -205,6 +212,7 @@ export function createUpstashClient({
   token,
   timeoutMs,
 }: UpstashClientOptions): UpstashClient {
+  let abortMs = 0;
   let deadline: Deadline | undefined;
   const redis = new Redis({
     url,
@@ -217,16 +225,20 @@ export function createUpstashClient({
     readYourWrites: false,
     responseEncoding: false,
     automaticDeserialization: false,
-    // Aborts a call that hangs, after the deadline of the decision. This frees the call's connection.
+    // Aborts a call that hangs. This frees the call's connection.
     signal: () => {
       const controller = new AbortController();
       const abort = () => controller.abort(new DOMException("no answer", "TimeoutError"));
-      deadline = new Deadline(2 * timeoutMs, abort);
+      deadline = new Deadline(abortMs, abort);
       return controller.signal;
     },
   });
   /** @param begin begins a call, and so asks for its signal before it returns */
-  const inTime = async <Result>(begin: () => Promise<Result>): Promise<Result> => {
+  const inTime = async <Result>(
+    begin: () => Promise<Result>,
+    withinMs = ABORT_SHARE * timeoutMs,
+  ): Promise<Result> => {
+    abortMs = withinMs;
     deadline = undefined;
     const call = begin();
     const own = deadline as Deadline | undefined;
@@ -237,8 +249,8 @@ export function createUpstashClient({
     }
   };
   return {
-    eval: (...args) => inTime(() => redis.eval(...args)),
     evalsha: (...args) => inTime(() => redis.evalsha(...args)),
+    eval: (script, keys, args, withinMs) => inTime(() => redis.eval(script, keys, args), withinMs),
   };
 }
 

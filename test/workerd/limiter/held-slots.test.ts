@@ -149,8 +149,8 @@ describe("the slots of a request", () => {
       memory
         .decide(groups, now)
         .map(async (answer) => ({ ...(await answer), fromMemory: isFromMemory }));
-    const { decide: send, open } = limiterOf({ ...memory, decide, adjust }, [{ concurrent: 50 }]);
-    const taken = (await Promise.all(Array.from({ length: 10 }, send))) as Allowed[];
+    const { decide: send, open } = limiterOf({ ...memory, decide, adjust }, [{ concurrent: 90 }]);
+    const taken = (await Promise.all(Array.from({ length: 40 }, send))) as Allowed[];
     isAway = true;
     for (const { slots } of taken) slots?.release();
     await vi.advanceTimersByTimeAsync(0);
@@ -161,8 +161,8 @@ describe("the slots of a request", () => {
     await send();
     await vi.advanceTimersByTimeAsync(0);
     isAway = false;
-    expect(await open()).toBe(12);
-    for (const left of [13 - 8, 14 - 10]) {
+    expect(await open()).toBe(42);
+    for (const left of [43 - 32, 44 - 40]) {
       await send();
       await vi.advanceTimersByTimeAsync(0);
       expect(await open()).toBe(left);
@@ -187,14 +187,14 @@ describe("the slots of a request", () => {
       },
       [{ concurrent: 900, maxDuration: "1h" }],
     );
-    const taken = (await Promise.all(Array.from({ length: 3 }, decide))) as Allowed[];
+    const taken = (await Promise.all(Array.from({ length: 12 }, decide))) as Allowed[];
     isAway = true;
     for (const { slots } of taken) slots?.release();
-    await Promise.all(Array.from({ length: 9 }, decide));
+    await Promise.all(Array.from({ length: 36 }, decide));
     await vi.advanceTimersByTimeAsync(5000);
     isAway = false;
-    expect(await open()).toBe(12);
-    for (const left of [13 - 8, 5 - 4]) {
+    expect(await open()).toBe(48);
+    for (const left of [49 - 32, 17 - 16]) {
       const { slots } = (await decide()) as Allowed;
       await vi.advanceTimersByTimeAsync(0);
       expect(await open()).toBe(left);

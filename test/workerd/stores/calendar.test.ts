@@ -142,8 +142,7 @@ end
 ${text}`;
   const atTime = {
     evalsha: () => Promise.reject(new errors.UpstashError("NOSCRIPT")),
-    eval: (text: string, keys: string[], args: unknown[]) =>
-      client.eval(withTime(text), keys, args),
-  } as unknown as UpstashClient;
+    eval: (text, keys, args) => client.eval(withTime(text), keys, args),
+  } satisfies UpstashClient;
   return createUpstashStore({ ...options, clock: "redis", client: atTime });
 }

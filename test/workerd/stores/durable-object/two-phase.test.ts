@@ -51,6 +51,31 @@ function honestStore(namespace: Namespace): Store {
   return withDeadline(createDurableObjectStore(options), HONEST_MS);
 }
 
+it("a denial says that slots may be taken if an object has restarted and lost its hold", () =>
+  withObjects(async (objects) => {
+    const own = counter({ identity: "own", limit: 3, slot: 1 });
+    const shared = counter({ identity: "shared", limit: 1, slot: 2, reach: 9 });
+    const { restart } = objects;
+    const store = honestStore({
+      getByName: (name: string) => {
+        const object = objects.getByName(name);
+        return new Proxy(object, {
+          get: (target, method) =>
+            method === "endHold"
+              ? (id: string, keep: boolean) => {
+                  restart();
+                  return objects.getByName(name).endHold(id, keep);
+                }
+              : Reflect.get(target, method).bind(target),
+        });
+      },
+      restart,
+    } as unknown as Namespace);
+    await verdictOf(store.decide([[{ ...shared, slot: 3 }]]));
+    const { groups } = await verdictOf(store.decide([[own, shared]]));
+    expect(groups[0]).toMatchObject({ admitted: false, mayHold: true });
+  }));
+
 type Method = "decide" | "run" | "hold" | "endHold";
 
 /**

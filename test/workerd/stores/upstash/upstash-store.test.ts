@@ -112,6 +112,34 @@ describe("the Upstash store", () => {
     ]);
   });
 
+  it("aborts EVAL after NOSCRIPT as early as it would have aborted a single call", async () => {
+    vi.useFakeTimers();
+    try {
+      const fetch = vi.spyOn(globalThis, "fetch");
+      const times: number[] = [];
+      fetch.mockImplementationOnce(async () => {
+        times.push(Date.now());
+        await new Promise((resolve) => setTimeout(resolve, 1900));
+        return refusal("NOSCRIPT No matching script. Please use EVAL.")();
+      });
+      fetch.mockImplementationOnce((_, init) => {
+        const { signal } = init as { signal: AbortSignal };
+        signal.addEventListener("abort", () => times.push(Date.now()));
+        return new Promise(() => {});
+      });
+      const store = createUpstashStore({ url, token, clock: "edge", timeoutMs: 1000 });
+      verdictOf(store.decide([[login]])).catch(() => {});
+      // The digest of the script is computed in real time.
+      await vi.waitFor(() => expect(times).toHaveLength(1));
+      await vi.advanceTimersByTimeAsync(5000);
+      const [sentAt = 0, abortedAt = 0] = times;
+      expect(fetch).toHaveBeenCalledTimes(2);
+      expect(abortedAt - sentAt).toBe(2000);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("does not treat an error as NOSCRIPT if only a key contains this text", async () => {
     const { store, fetch } = storeAnsweredBy(refusal("ERR syntax error"));
     const odd = counter({ key: "NOSCRIPT:login:1m:someone" });
