@@ -188,6 +188,7 @@ export class Gateway {
           context,
           timeoutMs,
           arrivedAt,
+          waitMs: Math.max(...matches.map(({ rule }) => rule.waitMs)),
           onKeyFailure: logCustomKeyFailed,
         });
       let waitedMs = 0;

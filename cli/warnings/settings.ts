@@ -3,6 +3,7 @@ import type { ClaimPart, KeyExpression } from "../../src/config/key.ts";
 import { splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { isChargedByResponse } from "../../src/limiter/counters.ts";
 import { found, type LocalFinding } from "../finding.ts";
 import { isCovered } from "./conditions.ts";
 
@@ -33,7 +34,7 @@ function dottedClaim(claim: ClaimPart, rule: string, path: string): LocalFinding
 
 /** Words of paths to which clients send credentials. */
 const CREDENTIAL_WORDS = new Set(
-  "login logon signin auth authenticate oauth token password passwd passcode otp totp 2fa mfa passkey webauthn reset forgot".split(
+  "login logon signin auth authenticate authentication oauth token session password passwd passcode otp totp 2fa mfa passkey webauthn magiclink reset forgot xmlrpc".split(
     " ",
   ),
 );
@@ -112,8 +113,13 @@ export function exactPathWarnings(
   const exact = (match.paths ?? []).filter((path) => !/[:*]/.test(path.replace(/^.*\//, "")));
   return exact.flatMap((path) => {
     const start = path.replace(/\/$/, "");
-    const hasException = match.except?.paths?.some((each) => each.startsWith(`${start}/`));
-    if (!hasException && !PREFIX_SEGMENT.test(start.replace(/^.*\//, ""))) return [];
+    const isBelow = (each: string) => each !== path && each.startsWith(`${start}/`);
+    const isMeant = match.except?.paths?.includes(`${start}/*`) || match.paths?.some(isBelow);
+    const looksLikePrefix =
+      match.except?.paths?.some(isBelow) || PREFIX_SEGMENT.test(start.replace(/^.*\//, ""));
+    // A log-in is usually a POST to a single path, such as /auth.
+    const isLogIn = /\/auth$/i.test(start) && match.methods?.every((method) => method === "POST");
+    if (isMeant || isLogIn || !looksLikePrefix) return [];
     const below = { ...rule, match: { ...match, paths: [`${start}/*`] } };
     if (isCovered(below, [...enforced, rule], caseSensitive)) return [];
     return [
@@ -137,20 +143,23 @@ export function lateChargeWarnings(
   { boundingRules, caseSensitive }: { boundingRules: readonly Rule[]; caseSensitive: boolean },
 ): LocalFinding[] {
   const { name, count, cost } = rule;
-  const isByResponse = typeof cost === "object" && cost.settle !== undefined;
-  if (!count || count.reserve || isByResponse || !isForCredentials(rule)) return [];
+  if (!isChargedByResponse(rule) || !isForCredentials(rule)) return [];
   const bounding = [...boundingRules, rule].filter(
     (other) =>
       isForCredentials(other) &&
-      (!other.count || other.count.reserve || other.windows.some(({ concurrent }) => concurrent)),
+      (!isChargedByResponse(other) || other.windows.some(({ concurrent }) => concurrent)),
   );
   if (isCovered(rule, bounding, caseSensitive)) return [];
+  const cure =
+    count && typeof cost === "number"
+      ? `Write count: { status: [${count.statuses.join(", ")}], reserve: true }, which charges each request first`
+      : 'Add a rule with the same match that charges each request, such as limit: 30, window: "1m"';
   return [
     found(
       "late-charge",
-      `${place}.count`,
+      `${place}.${count ? "count" : "cost"}`,
       `The rule "${name}" charges a request after its response, so any number of guesses at the same time pass`,
-      `Write count: { status: [${count.statuses.join(", ")}], reserve: true }, which charges each request first`,
+      cure,
     ),
   ];
 }

@@ -73,6 +73,8 @@ export const ExplainBody = strict({
   ),
   headers: v.optional(
     v.pipe(
+      // A list is a record too, with the names 0, 1 and so on.
+      v.custom<object>((fields) => !Array.isArray(fields), "must be an object of texts by field"),
       v.record(v.string(), v.string("must be a text"), "must be an object of texts by field"),
       v.maxEntries(MAX_FIELDS, `must have at most ${MAX_FIELDS} fields`),
     ),

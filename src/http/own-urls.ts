@@ -11,7 +11,7 @@ type ReplaceUrls = (value: string, replace: (url: string) => string) => string;
 
 /**
  * The fields whose URLs clients follow. The runtime joins repeated fields by a comma and a space, and no URL contains
- * a space.
+ * a space. In `Link`, a quoted text is no URL, whatever it contains.
  */
 const FIELDS: Readonly<Record<string, ReplaceUrls>> = {
   location: (value, replace) => value.split(", ").map(replace).join(", "),
@@ -22,9 +22,10 @@ const FIELDS: Readonly<Record<string, ReplaceUrls>> = {
       (_, before: string, url: string) => before + replace(url),
     ),
   link: (value, replace) =>
-    value.replace(/(^|,\s*)<([^<>]*)>/g, (_, before: string, url: string) => {
-      return `${before}<${replace(url)}>`;
-    }),
+    // A quoted text without an end goes up to the end of the field, so that each character is read once.
+    value.replace(/"(?:[^"\\]|\\.)*(?:"|$)|<([^<>]*)>/g, (text, url: string | undefined) =>
+      url === undefined ? text : `<${replace(url)}>`,
+    ),
 };
 
 /**
@@ -53,7 +54,7 @@ export function withClientsUrls(response: Response, base: string, clientUrl: str
 
 /** Returns a URL of the origin as a URL of the client's host, and any other text unchanged. */
 function clientsUrl(text: string, base: string, client: URL): string {
-  const match = URL_TEXT.exec(text);
+  const match = URL_TEXT.exec(text.trim());
   if (!match) return text;
   const [, start = "", user = "", host = "", rest = ""] = match;
   const { origin, protocol, pathname } = new URL(base);

@@ -48,7 +48,8 @@ export function appendQuotaHeaders(
 // so that a match takes linear time.
 const STRING = String.raw`"(?:[ !#-[\]-~]|\\["\\])*"`;
 const TOKEN = "[A-Za-z*][\\w:/!#$%&'*+.^`|~-]*";
-const OTHER_VALUE = String.raw`-?\d{1,12}\.\d{1,3}|@?-?\d{1,15}|:[\w+/=]*:|\?[01]|%"[ !#-~]*"`;
+const BYTES = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?";
+const OTHER_VALUE = String.raw`-?\d{1,12}\.\d{1,3}|@?-?\d{1,15}|:${BYTES}:|\?[01]|%"(?:[ !#$&-~]|%[2-7][\da-f])*"`;
 const ITEM = `(?:${STRING}|${TOKEN})(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:${STRING}|${TOKEN}|${OTHER_VALUE}))?)*`;
 const ITEMS = new RegExp(`^(?:${ITEM}(?:[ \\t]*,[ \\t]*${ITEM})*)?$`);
 

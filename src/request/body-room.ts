@@ -1,10 +1,14 @@
+import { clientAddress } from "./headers.ts";
+
 /** The bytes of request bodies that the functions in `custom` may have read in an isolate at the same time. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /**
- * A body may take this part of the room that other bodies leave. So each of many large bodies gets less room, and
- * small bodies still find some.
+ * The bodies of one address may take this part of the room that other clients leave. So no client can take the room of
+ * the others, and with many clients, small bodies still find some.
  */
-export const BODY_PARTS = 8;
+export const CLIENT_PARTS = 8;
+/** IPv6 clients share the room by this prefix. */
+const IPV6_PREFIX = 64;
 /** The maximum length of a read, in bytes. */
 const MAX_READ_BYTES = 16 * 1024;
 /** The bytes that each read after the first `FREE_READS` counts beside its length, to bound the number of tiny reads. */
@@ -13,6 +17,7 @@ const FREE_READS = 1024;
 
 /** The room that one clone has taken. */
 interface Share {
+  readonly client: string;
   bytes: number;
   /** In milliseconds since the Unix epoch. After this time, nobody gives the room back, as after a killed invocation. */
   readonly endsAt: number;
@@ -21,27 +26,36 @@ interface Share {
 /** The memory for the request bodies that functions read. All requests of an isolate share it. */
 export class BodyRoom {
   readonly #shares = new Set<Share>();
+  /** The bytes that each client has taken, if any. */
+  readonly #taken = new Map<string, number>();
   #free = MAX_BODY_BYTES;
 
   /** @param endsAt when the share ends if nobody gives it back, in milliseconds since the Unix epoch */
-  open(endsAt: number): Share {
-    return { bytes: 0, endsAt };
+  open(client: string, endsAt: number): Share {
+    return { client, bytes: 0, endsAt };
   }
 
   /** @returns false if there is no room for these bytes */
   take(share: Share, bytes: number): boolean {
-    const fits = () => (share.bytes + bytes) * BODY_PARTS <= this.#free + share.bytes;
+    const taken = () => this.#taken.get(share.client) ?? 0;
+    const fits = () => (taken() + bytes) * CLIENT_PARTS <= this.#free + taken();
     if (!fits()) this.#dropEnded(Date.now());
     if (!fits()) return false;
     share.bytes += bytes;
     this.#free -= bytes;
+    this.#taken.set(share.client, taken() + bytes);
     this.#shares.add(share);
     return true;
   }
 
   close(share: Share): void {
-    if (this.#shares.delete(share)) this.#free += share.bytes;
+    const { client, bytes } = share;
+    if (!this.#shares.delete(share)) return;
     share.bytes = 0;
+    this.#free += bytes;
+    const left = (this.#taken.get(client) ?? 0) - bytes;
+    if (left > 0) this.#taken.set(client, left);
+    else this.#taken.delete(client);
   }
 
   #dropEnded(now: number): void {
@@ -101,11 +115,13 @@ export class BoundedClones {
 
   /**
    * Returns the body as a stream that fails when there is no room, or when the reads end. The room for a stated length
-   * is taken at the first read, so that of many bodies that arrive together, some find room for all of their bytes.
+   * is taken at the first read, so that of many bodies of a client that arrive together, some find room for all of their
+   * bytes.
    */
   #bounded(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const read = readerOf(body);
-    const share = this.#room.open(this.#endsAt);
+    const client = clientAddress(this.#request.headers, IPV6_PREFIX);
+    const share = this.#room.open(client, this.#endsAt);
     this.#shares.push(share);
     let needed = Number(this.#request.headers.get("content-length") ?? 0) || 0;
     let total = 0;

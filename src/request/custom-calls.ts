@@ -17,6 +17,12 @@ interface CallOptions {
   readonly timeoutMs: number;
   /** When the request arrived, in milliseconds since the Unix epoch. */
   readonly arrivedAt: number;
+  /**
+   * How long the request may wait for its turn, in milliseconds. The runtime keeps its body meanwhile.
+   *
+   * @default 0
+   */
+  readonly waitMs?: number;
   /** Reports that a function in `custom.keys` failed. Does not pass the error, because it may contain a secret. */
   readonly onKeyFailure: (name: string, cause: CustomFailure) => void;
 }
@@ -101,9 +107,10 @@ export class CustomCalls {
     return { failure };
   }
 
-  /** When the request must have been decided, in milliseconds since the Unix epoch, if it does not wait. */
+  /** When the request must have been decided, in milliseconds since the Unix epoch. */
   get #endsAt(): number {
-    return this.#options.arrivedAt + 2 * this.#options.timeoutMs;
+    const { arrivedAt, timeoutMs, waitMs = 0 } = this.#options;
+    return arrivedAt + 2 * timeoutMs + waitMs;
   }
 
   /** Waits for a result until the deadline. `Promise.race` handles a rejection after the deadline. */

@@ -253,7 +253,7 @@ export function createClaimsReader(
 function checkStart({ nbf, iat }: Claims, token: string): void {
   const latest = Date.now() / 1000 + LEEWAY_S;
   const isLater = (time: unknown) =>
-    time !== undefined && !(typeof time === "number" && time <= latest);
+    time !== undefined && !(Number.isFinite(time) && (time as number) <= latest);
   if (isLater(nbf)) throw new JwtTokenNotBefore(token);
   if (isLater(iat)) throw new JwtTokenIssuedAt(latest, Number(iat));
 }

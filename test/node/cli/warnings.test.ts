@@ -453,6 +453,17 @@ describe("exact-path", () => {
     ]);
   });
 
+  test.each<[string, RuleFields["match"]]>([
+    ["a log-in", { methods: ["POST"], paths: ["/api/v1/auth"] }],
+    ["a path beside one below it", { paths: ["/v1", "/v1/:a", "/v1/:a/*"] }],
+    [
+      "a path whose lower ones are an exception",
+      { paths: ["/api"], except: { paths: ["/api/*"] } },
+    ],
+  ])("does not warn about %s", (_, match) => {
+    expect(codes([{ match }])).not.toContain("exact-path");
+  });
+
   test.each(["/login", "/search", "/graphql", "/api/users", "/rpc", "/exports", "/a.php", "/v"])(
     "does not warn about %s, which is usually a whole path",
     (path) => {
@@ -480,6 +491,15 @@ describe("exact-path", () => {
 
 describe("late-charge", () => {
   const count = { status: [401] };
+
+  test.each<[string, RuleFields, string]>([
+    ["count and cost", { count, cost: "header:x-cost" }, "rules[0].count"],
+    ["cost", { cost: "header:x-cost" }, "rules[0].cost"],
+  ])("warns if only the response determines the %s of log-ins", (_, fields, path) => {
+    expect(warnings([login("/login", fields)])).toMatchObject([
+      { code: "late-charge", path, cure: expect.stringContaining("charges each request") },
+    ]);
+  });
 
   test("warns if failed log-ins are charged only after their responses", () => {
     expect(warnings([login("/login", { count })])).toEqual([
@@ -509,6 +529,7 @@ describe("late-charge", () => {
     ["for some of its requests", login("/login/x"), ["late-charge"]],
     ["for the whole site", { onError: "closed" }, ["late-charge"]],
     ["that charges after the response too", login("/login", { count }), ["late-charge"]],
+    ["that costs what the response says", login("/login", { cost: "header:x" }), ["late-charge"]],
     ["in shadow mode", login("/login", { mode: "shadow" }), ["late-charge"]],
   ])("accepts a rule for log-ins that charges at once: %s", (_, other, expected) => {
     const [first] = warnings([login("/login", { count }), other]).filter(

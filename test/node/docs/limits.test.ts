@@ -25,7 +25,7 @@ const seconds = (path: string, name: string) => `${constant(path, name) / 1000} 
 
 const KEY_LENGTH = constant("src/config/key.ts", "MAX_KEY_LENGTH");
 
-const ROOM_OF_ONE_BODY = `${constant("src/request/body-room.ts", "MAX_BODY_BYTES") / constant("src/request/body-room.ts", "BODY_PARTS") / 1024 ** 2} MiB`;
+const ROOM_OF_ONE_CLIENT = `${constant("src/request/body-room.ts", "MAX_BODY_BYTES") / constant("src/request/body-room.ts", "CLIENT_PARTS") / 1024 ** 2} MiB`;
 
 /** The bounds of the tables, in their order. */
 const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
@@ -89,8 +89,8 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     mib("src/request/body-room.ts", "MAX_BODY_BYTES"),
   ],
   [
-    "one such body: its part of the room that others leave",
-    `1/${count("src/request/body-room.ts", "BODY_PARTS")}, so ${ROOM_OF_ONE_BODY}`,
+    "those of one address or /64: their part of the room that others leave",
+    `1/${count("src/request/body-room.ts", "CLIENT_PARTS")}, so ${ROOM_OF_ONE_CLIENT}`,
   ],
   ["body that `llmReserve` reads", mib("src/llm/llm-reserve.ts", "MAX_REQUEST_LENGTH")],
   ["levels of its JSON", count("src/llm/body-text.ts", "MAX_DEPTH")],

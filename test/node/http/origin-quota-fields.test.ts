@@ -78,6 +78,11 @@ describe("the fields of an origin in another form", () => {
     { ratelimit: '"a";r=5,' },
     { ratelimit: '("a" "b")' },
     { ratelimit: "f\u00fcnf" },
+    { ratelimit: 'a;x=%"%zz"' },
+    { ratelimit: 'a;x=%"%C3"' },
+    { ratelimit: 'a;x=%"%ff"' },
+    { ratelimit: "a;pk=:_:" },
+    { ratelimit: "a;pk=:Y=Q:" },
   ])("are sent alone: %j", (own) => {
     expect(withOurs(own)).toEqual({ fields: own, added: [] });
     const { fields, added } = withOurs(own, "both");

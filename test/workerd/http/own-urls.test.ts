@@ -136,6 +136,9 @@ describe("a Link", () => {
     ["<//origin.example/a>;rel=preload", "<//shop.example/a>;rel=preload"],
     ['</a>; rel="http://origin.example/rel"', '</a>; rel="http://origin.example/rel"'],
     ["<https://cdn.example/a>; rel=preload", "<https://cdn.example/a>; rel=preload"],
+    ["< http://origin.example/a >; rel=next", "<https://shop.example/a>; rel=next"],
+    ['</a>; title="x, <http://origin.example/q>"', '</a>; title="x, <http://origin.example/q>"'],
+    ['</a>; title="\\"<http://origin.example/q>', '</a>; title="\\"<http://origin.example/q>'],
     ["<http://origin.example/a", "<http://origin.example/a"],
     ["http://origin.example/a", "http://origin.example/a"],
   ])("%s becomes %s", (value, expected) => {

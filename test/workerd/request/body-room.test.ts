@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { llmReserve } from "../../../src/llm/index.ts";
 import { MAX_TOKENS } from "../../../src/llm/token-counts.ts";
-import { BODY_PARTS, BodyRoom, MAX_BODY_BYTES } from "../../../src/request/body-room.ts";
+import { BodyRoom, CLIENT_PARTS, MAX_BODY_BYTES } from "../../../src/request/body-room.ts";
 import { CustomCalls } from "../../../src/request/custom-calls.ts";
 
 const MIB = 1024 * 1024;
@@ -18,40 +18,41 @@ afterEach(() => {
 
 describe("the room for bodies", () => {
   /** Takes room in small steps, as a body that arrives, and returns the bytes taken. */
-  function fill(room: BodyRoom, bytes = MAX_BODY_BYTES, endsAt = NOW + 1): number {
-    const share = room.open(endsAt);
+  function fill(room: BodyRoom, client: string, bytes = MAX_BODY_BYTES): number {
+    const share = room.open(client, NOW + 1);
     let taken = 0;
     while (taken < bytes && room.take(share, 1024)) taken += 1024;
     return taken;
   }
 
-  it("gives one body an eighth, and a hundred bodies together less than all", () => {
+  it("gives all bodies of one client an eighth, and those of a hundred clients less than all", () => {
     const room = new BodyRoom();
-    expect(fill(room)).toBe(MAX_BODY_BYTES / BODY_PARTS);
-    const others = Array.from({ length: 99 }, () => fill(room));
-    const sum = others.reduce((total, each) => total + each, MAX_BODY_BYTES / BODY_PARTS);
+    expect(fill(room, "one")).toBe(MAX_BODY_BYTES / CLIENT_PARTS);
+    expect(fill(room, "one")).toBe(0);
+    const others = Array.from({ length: 99 }, (_, at) => fill(room, `client ${at}`));
+    const sum = others.reduce((total, each) => total + each, MAX_BODY_BYTES / CLIENT_PARTS);
     expect(sum).toBeLessThan(MAX_BODY_BYTES);
   });
 
-  it("gives a body of 90 kB room beside 300 bodies that take all they get at the same time", () => {
+  it("leaves other clients their room beside 300 bodies of a client that take all they get", () => {
     const room = new BodyRoom();
-    const shares = new Set(Array.from({ length: 300 }, () => room.open(NOW + 1)));
+    const shares = new Set(Array.from({ length: 300 }, () => room.open("one", NOW + 1)));
     while (shares.size > 0) {
       for (const share of shares) if (!room.take(share, 1024)) shares.delete(share);
     }
-    expect(fill(room, 90 * 1024)).toBe(90 * 1024);
+    expect(fill(room, "other", 3 * MIB)).toBe(3 * MIB);
   });
 
   it("gets the room of a body back once, and that of a killed invocation when its time has ended", () => {
     const room = new BodyRoom();
-    const share = room.open(NOW + 1);
+    const share = room.open("one", NOW + 1);
     expect(room.take(share, 4 * MIB)).toBe(true);
     room.close(share);
     room.close(share);
-    expect(fill(room)).toBe(4 * MIB);
-    expect(room.take(room.open(NOW + 1), 4 * MIB)).toBe(false);
+    expect(fill(room, "one")).toBe(4 * MIB);
+    expect(room.take(room.open("one", NOW + 1), MIB)).toBe(false);
     vi.setSystemTime(NOW + 1);
-    expect(room.take(room.open(NOW + 2), 4 * MIB)).toBe(true);
+    expect(room.take(room.open("one", NOW + 2), 4 * MIB)).toBe(true);
   });
 });
 

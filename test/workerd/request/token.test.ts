@@ -115,6 +115,12 @@ describe("a token signed with a secret", () => {
       true,
     ],
     [
+      "is invalid with a start time that is no time",
+      HS256,
+      async () => bearer(await sign({ ...claims, nbf: Number.NEGATIVE_INFINITY }, SECRET)),
+      false,
+    ],
+    [
       "is invalid with a start time that is a text",
       HS256,
       async () => bearer(await sign({ ...claims, nbf: String(NOW_S) as never }, SECRET)),
