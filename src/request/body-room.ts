@@ -146,8 +146,10 @@ export class BoundedClones {
           needed = Math.max(needed, total);
           if (chunk && hasRoom()) return controller.enqueue(chunk);
           this.#ends.delete(end);
-          if (hasRoom()) controller.close();
-          else fail(controller, "Too many bodies are being read.");
+          if (hasRoom()) return controller.close();
+          // The request is decided without this body, so that another one finds room.
+          this.#room.close(share);
+          fail(controller, "Too many bodies are being read.");
         },
         cancel: () => {
           this.#ends.delete(end);
