@@ -24,8 +24,9 @@ const MINUTE_MS = 60_000;
 /** The maximum number of addresses whose reads are counted. They take about 3 MB. */
 const MAX_ADDRESSES = 20_000;
 
-const ALLOWED =
-  "path must begin with a slash, such as /search?q=1, with escapes as in any query, and be no longer than rules can match. method must be a method such as POST.";
+const PATH_ALLOWED =
+  "path must begin with a slash, such as /search?q=1, with escapes as in any query, and be no longer than rules can match.";
+const METHOD_ALLOWED = "method must be a method that Workers receive, such as POST.";
 
 /** The options of a decision that charges nothing, takes no slot, begins no ban and does not wait for its turn. */
 export const CHECK = { checkOnly: true } as const;
@@ -75,7 +76,11 @@ export class QuotaPage {
       const isRead = isForOnePath && described && this.isFor(described);
       const counts = isForOnePath ? () => !isRead : isForEveryPath;
       const checked = described && (await check(described, counts));
-      if (!checked) return plainProblem(asked, 400, "Bad Request", ALLOWED);
+      if (!checked) {
+        const isMethod = searchParams.has("method") && !isMethodOf(request, methodIn(searchParams));
+        const allowed = isMethod ? METHOD_ALLOWED : PATH_ALLOWED;
+        return plainProblem(asked, 400, "Bad Request", allowed);
+      }
       const { appliedRules, decision } = checked;
       const isUndecided = decision?.outcome === "undecided" || decision?.storeFailure;
       if (isUndecided) return undecidedResponse(asked);
@@ -126,14 +131,25 @@ export class QuotaPage {
   }
 }
 
+function isMethodOf({ url }: Request, method: string): boolean {
+  try {
+    return Boolean(new Request(url, { method }));
+  } catch {
+    return false;
+  }
+}
+
+function methodIn(query: URLSearchParams): string {
+  return (query.get("method") ?? "GET").toUpperCase();
+}
+
 /** Returns the request that a read describes, with the caller's host and headers; undefined if it is unreadable. */
 function describedIn({ url, headers, cf }: Request, query: URLSearchParams): Request | undefined {
   const { origin, pathname } = new URL(url);
   const target = query.get("path") ?? pathname;
   if (!target.startsWith("/")) return undefined;
   try {
-    const method = (query.get("method") ?? "GET").toUpperCase();
-    const request = new Request(origin + target, { method, headers });
+    const request = new Request(origin + target, { method: methodIn(query), headers });
     // The constructor accepts only some fields of `cf`.
     return Object.defineProperty(request, "cf", { value: cf, enumerable: true });
   } catch {

@@ -98,7 +98,11 @@ function reservableIn({ for: counts, waitMs, shards }: Rule, window: Window): nu
 
 /** @param cost what must not be above the limit */
 function cureFor(rule: Rule, window: Window, cost: string): string {
-  if (reservableIn(rule, window) === 0) return `Make the limit at least as high as ${cost}`;
+  if (reservableIn(rule, window) === 0) {
+    return rule.shards > 1
+      ? "Make the limit higher, or the number of shards lower"
+      : `Make the limit at least as high as ${cost}`;
+  }
   const others = rule.for === "programs" ? "maxReserved" : "maxReserved and wait";
   return `Make the limit higher, or ${others}`;
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createStore } from "../../src/stores/create-store.ts";
 import type { CounterObject } from "../../src/stores/durable-object/counter-object.ts";
-import { runs, SEED } from "../suite/runs.ts";
+import { IS_LONG, SEED } from "../suite/runs.ts";
 import { simulate, TIMEOUT_MS, type World } from "../suite/slot-simulation.ts";
 import { type Namespace, withObjects } from "./stores/durable-object/objects-in-one.ts";
 
@@ -53,7 +53,7 @@ function objectWorld(objects: Namespace): World {
   };
 }
 
-const seeds = Array.from({ length: runs(500) }, (_, index) => SEED + index);
+const seeds = Array.from({ length: IS_LONG ? 500 : 20 }, (_, index) => SEED + index);
 
 it("after faults of Durable Objects, no slot is taken that nobody has", async () => {
   const wrong = await withObjects(async (objects) => {

@@ -158,7 +158,7 @@ function missingQuota(counter: Demand, lease: Lease, count: number, now: number)
   const { snapshot } = lease;
   // Another call may have shown meanwhile that the store has less quota left.
   const known = snapshot && isValidAt(snapshot, now) ? Math.max(count, snapshot.count) : count;
-  return counter.cost - availableQuota(lease, now) - Math.max(0, counter.ceiling - known);
+  return known + counter.cost - counter.ceiling - availableQuota(lease, now);
 }
 
 function isFull(request: Demand, { count, banMs }: Tally): boolean {

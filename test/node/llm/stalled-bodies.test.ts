@@ -12,7 +12,7 @@ const MIB = 1024 * 1024;
 const CLIENTS = 300;
 /** Without a bound for the bodies, the memory grew by more than 700 MiB in each case. */
 const GROWTH_BYTES = 450 * MIB;
-const TIMEOUT_MS = 4000;
+const TIMEOUT_MS = 2000;
 const LIMIT = 1_000_000_000;
 const MAX_COST = 1000;
 

@@ -102,6 +102,11 @@ describe("a block on its way", () => {
     expect(await decide({ ...large, cost: large.cost + 1 })).toMatchObject({ admitted: false });
   });
 
+  it("delays no denial under a lower limit than the quota used", async () => {
+    const { decide, quota } = await withBlockOnItsWay();
+    expect(await decide({ ...quota, limit: 5, ceiling: 5 })).toMatchObject({ admitted: false });
+  });
+
   it("leaves a request denied if its answer is lost", async () => {
     const { decide, fail, first, large } = await withBlockOnItsWay();
     const decided = decide(large);
