@@ -154,7 +154,7 @@ function countersOf({ unused, adjusted, removed, group = [] }: Entry): Counter[]
  * allow them to this token. Any other error of a command can have its cause in one client's key, such as a value of
  * another type.
  */
-const REFUSES_ALL = /^(OOM|READONLY|MISCONF|NOREPLICAS|NOPERM|MASTERDOWN|CLUSTERDOWN|LOADING)\b/;
+const REFUSES_ALL = /^(OOM|READONLY|MISCONF|NOREPLICAS|NOPERM)\b/;
 
 /**
  * If every entry has failed because Redis refuses the writes of all clients, the call has failed as a whole. Any other
