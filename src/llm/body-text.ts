@@ -74,8 +74,8 @@ export class EventStreamParser {
 export const MAX_DEPTH = 100;
 /**
  * The maximum number of characters outside of texts and lists of tokens, such as brackets, digits and white space. A
- * text in quotes counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, while all other requests of
- * the isolate wait. A body of messages has only a few names for each text.
+ * text in quotes counts as one. JSON.parse needs up to a quarter of a second for a megabyte of names, while all other
+ * requests of the isolate wait. A body of messages has only a few names for each text.
  */
 export const MAX_OUTSIDE_TEXTS = 64 * 1024;
 /**

@@ -211,9 +211,9 @@ export interface BreakerOptions {
  * an outage delays only a few requests, and an overloaded store can recover.
  *
  * While the breaker is open, calls fail at once with `circuit-open`. Calls that already wait for an answer fail with
- * `abandoned`, because the store may still carry them out. After a pause, one call goes through as a probe, and calls that
- * arrive in its first moments wait for it. If the probe succeeds, the breaker closes. If the probe fails, another pause
- * begins.
+ * `abandoned`, because the store may still carry them out. After a pause, one call goes through as a probe, and calls
+ * that arrive in its first moments wait for it. If the probe succeeds, the breaker closes. If the probe fails, another
+ * pause begins.
  *
  * If the store is made of objects, each object that fails has its own circuit. A failed call is attributed to only
  * one of its objects, the object with the most failures in a row. So if all calls need the same broken object, only

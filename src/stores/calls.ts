@@ -47,7 +47,8 @@ interface CallOptions {
 export function callMaker({ timeoutMs, meter, breakerOf }: CallOptions): MakeCall {
   return (counters, call, commandsOf = () => 0) =>
     breakerOf(counters).run(counters, (waitedMs) => {
-      const limited = () => inTime(call, timeoutMs - waitedMs);
+      // In a busy isolate, the wait may have lasted much longer than a quarter of the deadline.
+      const limited = () => inTime(call, Math.max(timeoutMs / 2, timeoutMs - waitedMs));
       const measured = meter ? () => measure(meter, limited, commandsOf) : limited;
       return kept(measured());
     });
