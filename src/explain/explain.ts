@@ -20,12 +20,7 @@ import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts"
 import { undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore, waits } from "../limiter/counters.ts";
-import {
-  type Decision,
-  isViolated,
-  type Quota,
-  settledVerdictsOf,
-} from "../limiter/decision.ts";
+import { type Decision, isViolated, type Quota, settledVerdictsOf } from "../limiter/decision.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
