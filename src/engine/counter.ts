@@ -144,6 +144,11 @@ export interface Tally {
    */
   readonly isUncertain?: true;
   /**
+   * The time in milliseconds after which a denied request should be repeated. Present only if another request holds the
+   * missing quota, and may give it back at any moment.
+   */
+  readonly retryMs?: number;
+  /**
    * The number of the window that was charged. Present only if this counter and the first counter
    * of the group were decided by two clocks, and the clocks show different windows.
    */

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Demand } from "../../../../src/engine/counter.ts";
+import { NOTHING } from "../../../../src/stores/batch.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { MAX_WAITING } from "../../../../src/stores/durable-object/slot-line.ts";
 import { counter } from "../../../suite/counters.ts";
-import { useVirtualTime, withObjects } from "./objects-in-one.ts";
+import { runIn, useVirtualTime, withObjects } from "./objects-in-one.ts";
 
 const MINUTE = 60_000;
 const CLAIM_MS = 2000;
@@ -38,11 +39,12 @@ function callsOf(object: CounterObject) {
       .awaitSlot({ ...slot(id), ceiling }, waitMs, CLAIM_MS)
       .then((waitedMs) => ended.push(waitedMs === undefined ? -id : id));
   const take = async (id: number) => {
-    const [verdict] = await object.decide([[slot(id)]], undefined, 0);
-    return verdict?.admitted;
+    return (await runIn(object, [slot(id)])).admitted;
   };
   const free = (id: number) =>
-    object.adjust([], undefined, [{ counter: slot(id), quota: 1, window: 0 }]);
+    object.run([
+      { ...NOTHING, now: undefined, unused: [{ counter: slot(id), quota: 1, window: 0 }] },
+    ]);
   return { object, slot, ended, join, take, free };
 }
 
@@ -56,8 +58,7 @@ describe("the calls to an object that wait for slots", () => {
       expect(await take(9)).toBe(false);
       // One call gives a slot back and asks for it.
       const unused = [{ counter: slot(2), quota: 1, window: 0 }];
-      const [verdict] = await object.decide([[slot(8)]], undefined, 0, unused);
-      expect(verdict?.admitted).toBe(false);
+      expect((await runIn(object, [slot(8)], { unused })).admitted).toBe(false);
       expect(ended).toEqual([3, 4]);
       expect([await take(3), await take(4)]).toEqual([true, true]);
       await pass(5000);
@@ -145,12 +146,12 @@ describe("the calls to an object that wait for slots", () => {
   it("get the slots of a hold that is released, and of a reset", () =>
     inObject(async ({ object, slot, ended, join, take }) => {
       await take(1);
-      await object.hold([slot(2)], undefined, 0, "hold");
+      await runIn(object, [slot(2)], { hold: { id: "hold", isFinal: false } });
       for (const id of [3, 4, 5]) join(id);
       await object.endHold("hold", false);
       await pass(0);
       expect(ended).toEqual([3]);
-      object.reset([slot(0)], undefined);
+      object.run([{ ...NOTHING, now: undefined, removed: [slot(0)] }]);
       await pass(0);
       expect(ended).toEqual([3, 4, 5]);
     }));
