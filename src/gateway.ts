@@ -30,14 +30,11 @@ import {
   logDecision,
   logUnreadableCost,
 } from "./log.ts";
-import type { LiveOverrides } from "./overrides/live-overrides.ts";
+import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { CHECK, checkedMatches, QuotaPage } from "./quota-page.ts";
-import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
-import { CustomCalls } from "./request/custom-calls.ts";
-import { createMatcher, type Matcher } from "./request/matcher.ts";
-import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
-import { type SentNames, sentNamesOf } from "./request/sent-values.ts";
-import { createClaimsReader } from "./request/token.ts";
+import { namesPlace } from "./request/canonical-request.ts";
+import { createIdentify, type Identified, type Identify } from "./request/identify.ts";
+import type { AppliedRule } from "./request/rule-applier.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 
@@ -61,10 +58,7 @@ export class Gateway {
   readonly #config: Config;
   readonly #control: ControlLink | undefined;
   readonly #limiter: Limiter;
-  readonly #overrides: LiveOverrides | undefined;
-  readonly #names: SentNames;
-  readonly #match: Matcher;
-  readonly #applyRules: RuleApplier;
+  readonly #identify: Identify;
   readonly #forwardToOrigin: ForwardWithQuotas;
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, instead of another Worker. */
@@ -81,14 +75,14 @@ export class Gateway {
     this.#config = { ...config, rules };
     this.#control = control;
     this.#limiter = limiter;
-    this.#overrides = control?.overrides;
-    this.#names = sentNamesOf(rules);
-    this.#match = createMatcher(rules, config.caseSensitivePaths);
-    const { jwt, timeoutMs } = config;
-    const readClaims = jwt
-      ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
-      : async () => undefined;
-    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
+    this.#identify = createIdentify({
+      config: this.#config,
+      bindings,
+      overrides: control?.overrides ?? new LiveOverrides(),
+      background: waitUntil,
+      onKeyFailure: logCustomKeyFailed,
+      onUnreadableCost: logUnreadableCost,
+    });
     if (config.quotaPath !== undefined && bindings.mode !== "off") {
       this.#quotaPage = new QuotaPage(config.quotaPath, config, limiter);
     }
@@ -169,30 +163,9 @@ export class Gateway {
     keepAlive: (() => void) | undefined,
     counts?: (rule: Rule) => boolean,
   ): Promise<DecidedRequest | undefined> {
-    const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
-    let customCalls: CustomCalls | undefined;
+    let identified: Identified<Limited> | undefined;
     try {
-      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, this.#names);
-      if (!canonical) return undefined;
-      const ownMatches = this.#match(canonical);
-      const allMatches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
-      const matches = counts ? checkedMatches(allMatches, counts) : allMatches;
-      if (matches.length === 0) return NO_RULES;
-      if (keepAlive && matches.some(({ rule }) => this.#holdingRules.has(rule.name))) keepAlive();
-      customCalls =
-        (custom?.keys || custom?.costs) &&
-        new CustomCalls({
-          functions: custom,
-          request,
-          context,
-          timeoutMs,
-          arrivedAt,
-          waitMs: Math.max(...matches.map(({ rule }) => rule.waitMs)),
-          onKeyFailure: logCustomKeyFailed,
-        });
-      let waitedMs = 0;
-      let denial: Limited | undefined;
       // Both calls of the limiter must choose the same shard.
       const draw = Math.random();
       const options = {
@@ -200,31 +173,27 @@ export class Gateway {
         ...(keepAlive && { signal: request.signal }),
         ...(counts && CHECK),
       };
-      const applied = this.#applyRules(canonical, matches, customCalls, {
-        onWait: (ms) => (waitedMs = ms),
-        isDenied: (known) => {
-          denial = this.#limiter.denialOf(this.#overrides?.clientsOf(known) ?? known, options);
-          return denial !== undefined;
-        },
+      identified = await this.#identify<Limited>(request, {
+        context,
+        arrivedAt,
+        routedPath,
+        choose: counts && ((matches) => checkedMatches(matches, counts)),
+        denialOf: (known) => this.#limiter.denialOf(known, options),
       });
-      // Most identities are cached, so `applied` is rarely a promise. Awaiting another value would cost a microtask.
-      const identified = applied instanceof Promise ? await applied : applied;
-      const appliedRules = this.#overrides?.clientsOf(identified) ?? identified;
+      if (!identified) return undefined;
+      const { appliedRules, denial, foreignMs } = identified;
       if (appliedRules.length === 0) return NO_RULES;
-      // The deadlines do not include time in functions of `custom` and waits for rules with the mode `mark`.
-      // Otherwise a client could leave its request undecided: by making a function slow, or by a token with an
-      // unknown key.
-      const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
-      const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
+      if (appliedRules.some(({ rule }) => this.#holdingRules.has(rule.name))) keepAlive?.();
+      const timeSpent = () => Math.max(0, Date.now() - startedAt - foreignMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
       const decision = await this.#limiter.decide(appliedRules, options, timeSpent());
       const tookMs = timeSpent() - (decision.waitedMs ?? 0);
       return { appliedRules, decision, tookMs };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.
-      return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
+      return { appliedRules: [], decision: toUndecided(error, this.#config.rules), tookMs: 0 };
     } finally {
-      customCalls?.close();
+      identified?.close();
     }
   }
 

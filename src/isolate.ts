@@ -93,6 +93,8 @@ export function perBindings<Value>(
 interface SharedLimiter extends Pick<ResolvedBindings, "mode" | "prefix"> {
   readonly keySecret: string | undefined;
   readonly limiter: Limiter;
+  /** Without a control object, there are no overrides. */
+  readonly overrides: LiveOverrides;
   /** The statistics and the overrides; undefined if the Worker has no control object. */
   readonly control: ControlLink | undefined;
 }
@@ -133,7 +135,8 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     nativeLimiter,
     background: waitUntil,
   });
-  return { limiter, mode, prefix, keySecret, control };
+  const overrides = control?.overrides ?? new LiveOverrides(mode);
+  return { limiter, mode, prefix, keySecret, control, overrides };
 }
 
 /** Answers requests: a gateway, or its substitute while the configuration has faults. */

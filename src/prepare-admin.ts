@@ -16,14 +16,14 @@ const MAX_RECORD_MS = 1000;
 
 /** Creates the handler of all paths below `/_weir/`, for one set of bindings. */
 export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
-  const { limiter, control: link } = sharedLimiter(config, env);
+  const { limiter, overrides } = sharedLimiter(config, env);
   const control = controlObject(env);
   const operations = createOperations({
     config,
     bindings: resolveBindings(config, env),
     limiter,
     control,
-    overrides: link?.overrides,
+    overrides,
     custom: createCustomContext(env, undefined),
   });
   const app = createAdminApp();

@@ -1,4 +1,6 @@
+import { rulesInMode } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
+import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { banKey, countsStrikes } from "../engine/bans.ts";
 import {
@@ -30,12 +32,12 @@ import {
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
-import { type CanonicalRequest, readsOwnQuotas } from "../request/canonical-request.ts";
+import { type CanonicalRequest, placeOf, readsOwnQuotas } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { type Answer, type Group, type Store, StoreError } from "../stores/store.ts";
-import { type ExplainedClient, identifyClients } from "./client.ts";
-import { readRequest } from "./described-request.ts";
+import { type ExplainedClient, explainClients, identifyDescribed } from "./client.ts";
+import { pathTooLong, readRequest } from "./described-request.ts";
 import type {
   DescribedRequest,
   ExplainContext,
@@ -47,7 +49,7 @@ import type {
   ExplainOverrides,
   Explanation,
 } from "./explanation.ts";
-import { type MatchedRule, matchRules } from "./matching.ts";
+import { explainMatches, type MatchedRule } from "./matching.ts";
 
 /** The decision that a request would get, and its effects under each rule. */
 interface DryRun {
@@ -277,28 +279,36 @@ export async function explain(
   overrides: ExplainOverrides = { live: new LiveOverrides(context.bindings.mode), byId: new Map() },
 ): Promise<Explanation> {
   const { config, bindings, custom } = context;
+  const { live, byId } = overrides;
   const now = (context.now ?? Date.now)();
-  const { request, canonical } = readRequest(described, config);
-  const matched = matchRules(config, canonical, bindings.mode, overrides.live, now);
-  const matches = matched.flatMap(({ match }) => match ?? []);
-  const clients = await identifyClients(request, canonical, matches, context, overrides.live, now);
-  const applied = [...clients.values()].flatMap((client) => client.applied ?? []);
+  const request = readRequest(described);
+  const known = await identifyDescribed(request, rulesFor(request, context), context, live);
+  if (!known) throw pathTooLong();
+  const { identified, found } = known;
+  const { canonical } = identified;
+  const matched = explainMatches(config, identified, found.conditions, bindings.mode, live);
+  const clients = await explainClients(request, identified, found, context);
+  const applied = matched.flatMap(({ rule }) => clients.get(rule.name)?.applied ?? []);
   const run = applied.length > 0 ? await dryRun(applied, context, now) : undefined;
   const { decision, storeFailure } = run ?? {};
   const waitMs = waitOf(decision);
   return {
     outcome: decision?.outcome ?? "unmatched",
     request: explainedRequest(canonical, config.ipv6Prefix),
-    rules: matched.map((each) => {
-      const client = each.match && clients.get(each.match.rule);
-      return explainedRule(each, client, run, overrides.byId);
-    }),
+    rules: matched.map((each) => explainedRule(each, clients.get(each.rule.name), run, byId)),
     response: readsOwnQuotas(canonical, config)
       ? { status: 200, headers: [] }
       : await explainedResponse(request, applied, decision, config, custom),
     ...(storeFailure !== undefined && { storeFailure }),
     ...(waitMs > 0 && { waitMs }),
   };
+}
+
+/** Returns the rules that the gateway tests for a request: none if the request reads the client's own quotas. */
+function rulesFor({ method, url }: Request, { config, bindings }: ExplainContext): readonly Rule[] {
+  const path = placeOf(url, config.caseSensitivePaths)?.path;
+  if (path !== undefined && readsOwnQuotas({ sentMethod: method, path }, config)) return [];
+  return rulesInMode(config.rules, bindings.mode).filter((rule) => rule.for !== "programs");
 }
 
 /** See `waitMs` of {@link Explanation}. Returns 0 if the request would not wait. */
