@@ -7,14 +7,9 @@ import { hasConcurrent, type Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { ControlLink } from "./control/control-link.ts";
 import { denialResponse } from "./http/custom-denial.ts";
-import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
+import { createForward, type Forward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
-import {
-  badRequestResponse,
-  isBadGateway,
-  pathTooLongResponse,
-  undecidedResponse,
-} from "./http/responses.ts";
+import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
 import { waits } from "./limiter/counters.ts";
 import {
   type Decision,
@@ -38,6 +33,9 @@ import type { AppliedRule } from "./request/rule-applier.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 
+/** An app that answers admitted requests. `quotas`: see {@link ForwardWithQuotas}. */
+type App = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
+
 interface DecidedRequest {
   readonly appliedRules: readonly AppliedRule[];
   /** Undefined if no rule applies to the request. */
@@ -59,14 +57,12 @@ export class Gateway {
   readonly #control: ControlLink | undefined;
   readonly #limiter: Limiter;
   readonly #identify: Identify;
-  readonly #forwardToOrigin: ForwardWithQuotas;
+  readonly #forwardToOrigin: Forward;
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, instead of another Worker. */
   readonly #isOriginServer: boolean;
   /** Whether the deployment's mode lets every request pass, even a request that Weir cannot read. */
   readonly #neverDenies: boolean;
-  /** The names of the rules under which a request may take a slot or wait. */
-  readonly #holdingRules: ReadonlySet<string>;
   readonly #quotaPage: QuotaPage | undefined;
 
   /** @param control undefined if the Worker has no control object */
@@ -86,44 +82,39 @@ export class Gateway {
     if (config.quotaPath !== undefined && bindings.mode !== "off") {
       this.#quotaPage = new QuotaPage(config.quotaPath, config, limiter);
     }
-    const forward = createForward(bindings, config.forwarded);
-    this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
+    this.#forwardToOrigin = createForward(bindings, config.forwarded);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
       ({ kind }) => kind !== "binding",
     );
     this.#neverDenies = bindings.mode !== "enforce";
     this.#chargedForward = new ChargedForward(config, limiter);
-    const holding = rules.filter((rule) => hasConcurrent(rule) || waits(rule));
-    this.#holdingRules = new Set(holding.map(({ name }) => name));
   }
 
   /**
-   * Answers a request with the origin's response, or with a response of Weir. If a request may take a slot or
-   * wait, it runs to its end even if the client hangs up, because otherwise nobody would give its slot or place back.
+   * Answers a request with the origin's response, or with a response of Weir.
    *
    * @param context the second argument of the functions in `custom`
-   * @param send replaces the configured origin
+   * @param app answers admitted requests instead of the configured origin
    * @param routedPath the path by which an app has routed the request; undefined if no app routes requests
    */
   handle(
     request: Request,
     context: CustomContext,
-    send: ForwardWithQuotas = this.#forwardToOrigin,
+    app?: App,
     routedPath?: string,
   ): Promise<Response> {
-    if (this.#holdingRules.size === 0) return this.#handle(request, context, send, routedPath);
-    const { promise: handled, resolve } = Promise.withResolvers<void>();
-    const keepAlive = () => waitUntil(handled);
-    return this.#handle(request, context, send, routedPath, keepAlive).finally(resolve);
+    const keepAlive = () => waitUntil(handled.catch(() => {}));
+    const handled = this.#handle(request, context, app, routedPath, keepAlive);
+    return handled;
   }
 
-  /** @param keepAlive called before the request may take a slot or wait; undefined if no rule has slots or waits */
+  /** @param keepAlive see {@link Gateway.#decideRequest} */
   async #handle(
     request: Request,
     context: CustomContext,
-    send: ForwardWithQuotas,
+    app: App | undefined,
     routedPath: string | undefined,
-    keepAlive?: () => void,
+    keepAlive: () => void,
   ): Promise<Response> {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
@@ -131,7 +122,7 @@ export class Gateway {
     if (this.#quotaPage?.isFor(request)) {
       return this.#quotaPage.answer(request, (described, counts) => {
         const routed = routedPath === undefined ? undefined : getPath(described);
-        return this.#decideRequest(described, context, routed, arrivedAt, undefined, counts);
+        return this.#decideRequest(described, context, routed, arrivedAt, () => {}, counts);
       });
     }
     const decided = await this.#decideRequest(request, context, routedPath, arrivedAt, keepAlive);
@@ -142,7 +133,7 @@ export class Gateway {
     }
     this.#observe(decidedRequest, request);
     const { signal } = request;
-    return this.#answer(withItsMethod(request), context, send, decidedRequest, signal);
+    return this.#answer(withItsMethod(request), context, app, decidedRequest, signal);
   }
 
   /**
@@ -152,6 +143,8 @@ export class Gateway {
    * the store (see docs/failure.md).
    *
    * @param arrivedAt when the request arrived, in milliseconds since the Unix epoch
+   * @param keepAlive called before the request may take a slot or wait. It then runs to its end even if the client hangs
+   * up, because otherwise nobody would give its slot or place back
    * @param counts if it is set, the request is only checked, by the rules for which this function returns true
    * @returns undefined if the request names no host and path, or if the path is too long
    */
@@ -160,7 +153,7 @@ export class Gateway {
     context: CustomContext,
     routedPath: string | undefined,
     arrivedAt: number,
-    keepAlive: (() => void) | undefined,
+    keepAlive: () => void,
     counts?: (rule: Rule) => boolean,
   ): Promise<DecidedRequest | undefined> {
     const startedAt = Date.now();
@@ -170,8 +163,7 @@ export class Gateway {
       const draw = Math.random();
       const options = {
         random: () => draw,
-        ...(keepAlive && { signal: request.signal }),
-        ...(counts && CHECK),
+        ...(counts ? CHECK : { signal: request.signal }),
       };
       identified = await this.#identify<Limited>(request, {
         context,
@@ -183,7 +175,7 @@ export class Gateway {
       if (!identified) return undefined;
       const { appliedRules, denial, foreignMs } = identified;
       if (appliedRules.length === 0) return NO_RULES;
-      if (appliedRules.some(({ rule }) => this.#holdingRules.has(rule.name))) keepAlive?.();
+      if (appliedRules.some(({ rule }) => hasConcurrent(rule) || waits(rule))) keepAlive();
       const timeSpent = () => Math.max(0, Date.now() - startedAt - foreignMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
       const decision = await this.#limiter.decide(appliedRules, options, timeSpent());
@@ -200,27 +192,25 @@ export class Gateway {
   async #answer(
     request: Request,
     context: CustomContext,
-    send: ForwardWithQuotas,
+    app: App | undefined,
     { appliedRules, decision, tookMs }: DecidedRequest,
     signal: AbortSignal,
   ): Promise<Response> {
-    const sendTold: ForwardWithQuotas = this.#config.tellsOrigin
-      ? (admitted, quotas, use) =>
-          send(withOriginHeaders(admitted, appliedRules, quotas), quotas, use)
-      : send;
     const waitedMs = decision?.waitedMs;
-    const sendTimed: ForwardWithQuotas = async (...args) => {
-      const response = await sendTold(...args);
-      // A copy would not be known as a response of Weir.
-      return isBadGateway(response) ? response : withServerTiming(response, waitedMs);
+    const forward: ForwardWithQuotas = async (admitted, quotas, use) => {
+      const { tellsOrigin } = this.#config;
+      const told = tellsOrigin ? withOriginHeaders(admitted, appliedRules, quotas) : admitted;
+      const { response, isOwn } = app
+        ? { response: await app(told, quotas), isOwn: false }
+        : await this.#forwardToOrigin(told, use);
+      return { response: withServerTiming(response, waitedMs), isOwn };
     };
-    const forward = waitedMs === undefined ? sendTold : sendTimed;
-    if (!decision) return forward(request, NO_QUOTAS);
+    if (!decision) return (await forward(request, NO_QUOTAS)).response;
     switch (decision.outcome) {
       case "allowed": {
         const { quotas } = decision;
         if (!decision.slots && !decision.verdicts.some(mayBeCharged)) {
-          const response = await forward(request, quotas);
+          const { response } = await forward(request, quotas);
           return withQuotaHeaders(request, response, quotas, this.#config.headers);
         }
         const admitted = {
@@ -229,7 +219,7 @@ export class Gateway {
           decision,
           decidedInMs: tookMs,
           signal,
-          isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,
+          isLengthExact: this.#isOriginServer && !app,
         };
         const response = this.#chargedForward.send(admitted, forward);
         // The origin has done the work, so the charge is made even if the client hangs up.
@@ -243,7 +233,7 @@ export class Gateway {
         );
       case "undecided":
         return decision.open
-          ? forward(request, NO_QUOTAS)
+          ? (await forward(request, NO_QUOTAS)).response
           : withServerTiming(undecidedResponse(request), waitedMs);
       default:
         return decision satisfies never;

@@ -36,12 +36,12 @@ export interface ExplainedClient {
 }
 
 /** The facts that were found while a request was identified. */
-export interface Findings {
+export class Findings {
   /** The tested conditions of each rule, by its name. */
-  readonly conditions: Map<string, TestedCondition[]>;
-  readonly clients: Map<Rule, ClientTrace>;
-  readonly costFailures: Map<string, CostFailure>;
-  readonly keyFailures: Map<string, CustomFailure>;
+  readonly conditions = new Map<string, TestedCondition[]>();
+  readonly clients = new Map<Rule, ClientTrace>();
+  readonly costFailures = new Map<string, CostFailure>();
+  readonly keyFailures = new Map<string, CustomFailure>();
   claims: Claims | undefined;
   tokenError: unknown;
 }
@@ -58,14 +58,7 @@ export async function identifyDescribed(
   { config, bindings, custom }: ExplainContext,
   overrides: LiveOverrides,
 ) {
-  const found: Findings = {
-    conditions: new Map(),
-    clients: new Map(),
-    costFailures: new Map(),
-    keyFailures: new Map(),
-    claims: undefined,
-    tokenError: undefined,
-  };
+  const found = new Findings();
   const identify = createIdentify({
     config: { ...config, rules },
     bindings,
