@@ -5,7 +5,6 @@ import type { Config } from "../config/schema.ts";
 import { banKey, countsStrikes } from "../engine/bans.ts";
 import {
   type Adjustment,
-  type Counter,
   type Demand,
   MAX_COUNT,
   type Row,
@@ -149,10 +148,10 @@ function countersOf(
   const isDecided = states.some(({ counter }) => decided.has(counter.key));
   // If the request would use no shard, the first shard is shown.
   const isShown = ({ counter }: CounterTally) =>
-    isDecided ? decided.has(counter.key) : !shardOf(counter);
+    isDecided ? decided.has(counter.key) : !counter.shard?.number;
   return states.filter(isShown).map((state): ExplainedCounter => {
     const { counter, window, tally } = state;
-    const shard = rule.shards > 1 ? shardOf(counter) : undefined;
+    const shard = counter.shard?.number;
     const { startsAt, endsAt } = window.concurrent
       ? { startsAt: store.now, endsAt: store.now + tally.resetMs }
       : windowEndingNear(store.now + tally.resetMs, counter);
@@ -186,12 +185,6 @@ function newBanOf(
     return row ? [{ storedKey, until: row.expiresAt, isAtLeast: countsStrikes(rule) }] : [];
   });
   return bans.sort((one, other) => other.until - one.until)[0];
-}
-
-/** Returns the number of a counter's shard; undefined if the rule has no shards. */
-function shardOf({ identity }: Counter): number | undefined {
-  const [, shard] = identity.split("#");
-  return shard === undefined ? undefined : Number(shard);
 }
 
 /**
