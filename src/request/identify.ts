@@ -1,6 +1,5 @@
 import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
-import type { KeyExpression } from "../config/key.ts";
 import type { Config } from "../config/schema.ts";
 import { type CanonicalRequest, canonicalRequest } from "./canonical-request.ts";
 import { CustomCalls, type CustomFailure, type OnUnreadableCost } from "./custom-calls.ts";
@@ -107,7 +106,6 @@ export function createIdentify({
     onUnreadableCost,
     trace: trace?.onClient,
     costs: custom?.costs,
-    keyTexts: new WeakMap<KeyExpression, string>(),
   };
 
   return async function identify(request, options) {

@@ -16,7 +16,6 @@ import {
 import { type ReadonlyHeaders, readClient } from "./headers.ts";
 import {
   cachedIdentityOf,
-  type IdentifiedClient,
   type Identity,
   identityOf,
   isSameText,
@@ -186,15 +185,13 @@ interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
   readonly onUnreadableCost: OnUnreadableCost;
   readonly trace: ApplyTrace | undefined;
   readonly costs: CustomFunctions["costs"];
-  /** The keys of rules as JSON. */
-  readonly keyTexts: WeakMap<KeyExpression, string>;
 }
 
 /**
  * Applies the rules that match one request: checks exemptions, and computes identities and tiers.
  *
- * Slow work happens at most once for a request: a token is verified once, a custom function is called once, and an
- * identity is hashed once. Later requests reuse an issuer's keys and the hashes of identities. They never reuse
+ * Slow work happens at most once for a request: a token is verified once, and a custom function is called once.
+ * Later requests reuse an issuer's keys and the hashes of identities. They never reuse
  * claims or results of custom functions.
  */
 export class RuleApplier {
@@ -248,12 +245,13 @@ export class RuleApplier {
   }
 
   #applyAll(): Promise<Applied<never>> {
-    const apply = this.#applierWith(this.#sources);
     const matches = this.#matches;
     const results = matches.map(async (match, index) => {
       const known = this.#known[index];
       const [rule] = known ?? [];
-      return known && !(rule && hasCustomCost(match.rule)) ? known : apply(match, rule);
+      return known && !(rule && hasCustomCost(match.rule))
+        ? known
+        : this.#applyRule(match, this.#sources, rule);
     });
     const rules = matches.map(({ rule }) => rule);
     return collectWithinGrace(rules, results);
@@ -263,45 +261,40 @@ export class RuleApplier {
   async #applyKnown(readClaims: Sources["readClaims"]): Promise<AppliedRule[]> {
     const { costs } = this.#shared;
     const costOf = async ({ cost }: Rule) => lowestCost(cost, costs);
-    const apply = this.#applierWith({ readClaims, computeCustom: notYet, costOf });
+    const sources = { readClaims, computeCustom: notYet, costOf };
     await Promise.all(
       this.#matches.map(async (match, index) => {
         // If a rule fails here, it is applied again later.
-        this.#known[index] ??= await apply(match).catch(() => undefined);
+        this.#known[index] ??= await this.#applyRule(match, sources).catch(() => undefined);
       }),
     );
     return this.#known.flatMap((each) => each ?? []);
   }
 
-  /** Returns a function that applies one rule. Rules with the same key share an identity. */
-  #applierWith(sources: Sources) {
-    const { secrets, keyTexts, onUnreadableCost, ipv6Prefix, keySecret, trace } = this.#shared;
+  /** @param known the rule without the cost that a function determines, if it is known */
+  async #applyRule(
+    { rule, path, params }: RuleMatch,
+    sources: Sources,
+    known?: AppliedRule,
+  ): Promise<AppliedRule[]> {
+    const { secrets, onUnreadableCost, ipv6Prefix, keySecret, trace } = this.#shared;
     const request = this.#canonical;
-    const identities = new Map<string, Promise<IdentifiedClient>>();
-    const identify = (key: KeyExpression, context: KeyContext) => {
-      const text = textOfKey(key, context, keyTexts);
-      const identified = identities.get(text) ?? identityOf(key, context);
-      identities.set(text, identified);
-      return identified;
-    };
-    return async ({ rule, path, params }: RuleMatch, known?: AppliedRule) => {
-      const exemption = !known && rule.exempt && (await exemptionOf(rule.exempt, request, secrets));
-      if (exemption) {
-        trace?.(rule, { exemption });
-        return [];
-      }
-      const context = { request, ipv6Prefix, keySecret, ...sources, path, params };
-      // The cost's function starts before the functions of keys, because they all share one deadline.
-      const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
-      const identified = known ?? (await identify(rule.key, context));
-      if ("values" in identified) trace?.(rule, { values: identified.values });
-      const { identity, reach = 0 } = identified;
-      const windows = known?.windows ?? (await windowsFor(rule, context));
-      const cost = customCost
-        ? await customCost
-        : bodyCostOf(rule, windows, request, onUnreadableCost);
-      return [appliedRuleOf(rule, windows, { identity, reach }, cost)];
-    };
+    const exemption = !known && rule.exempt && (await exemptionOf(rule.exempt, request, secrets));
+    if (exemption) {
+      trace?.(rule, { exemption });
+      return [];
+    }
+    const context = { request, ipv6Prefix, keySecret, ...sources, path, params };
+    // The cost's function starts before the functions of keys, because they all share one deadline.
+    const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
+    const identified = known ?? (await identityOf(rule.key, context));
+    if ("values" in identified) trace?.(rule, { values: identified.values });
+    const { identity, reach = 0 } = identified;
+    const windows = known?.windows ?? (await windowsFor(rule, context));
+    const cost = customCost
+      ? await customCost
+      : bodyCostOf(rule, windows, request, onUnreadableCost);
+    return [appliedRuleOf(rule, windows, { identity, reach }, cost)];
   }
 }
 
@@ -352,26 +345,4 @@ function appliedRuleOf(
   return cost === undefined
     ? { rule, windows, identity, reach }
     : { rule, windows, identity, reach, cost };
-}
-
-/**
- * Returns a text for a rule's key. Two rules have the same text only if their identities are equal. The text includes
- * the path and its parameters if the key reads them, because these can differ between rules.
- *
- * @param keyTexts a cache of the keys as JSON
- */
-function textOfKey(
-  key: KeyExpression,
-  { path, params }: Pick<RuleMatch, "path" | "params">,
-  keyTexts: WeakMap<KeyExpression, string>,
-): string {
-  let text = keyTexts.get(key);
-  if (text === undefined) {
-    text = JSON.stringify(key);
-    keyTexts.set(key, text);
-  }
-  const readsPath = key.some((parts) =>
-    parts.some(({ kind }) => kind === "param" || kind === "path"),
-  );
-  return readsPath ? text + JSON.stringify([path, params]) : text;
 }
