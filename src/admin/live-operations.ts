@@ -373,7 +373,7 @@ function withOverride(rule: Rule, identity: string, live: LiveOverrides): Applie
 }
 
 /** Reads and changes clients, with the current overrides. */
-class Clients {
+class ClientOperations {
   readonly #context: OperationsContext;
 
   constructor(context: OperationsContext) {
@@ -435,7 +435,7 @@ class Clients {
 /** Creates the operations of operators, in a Worker. */
 export function createOperations(context: OperationsContext): AdminOperations {
   const { config, bindings, limiter, control, custom } = context;
-  const clients = new Clients(context);
+  const clients = new ClientOperations(context);
   return {
     async rules() {
       const { live, byId } = await clients.overrides();

@@ -56,7 +56,7 @@ interface DryRun {
   /** Undefined if the store could be read. */
   readonly storeFailure?: string;
   /** Returns the fields of a rule's explanation that depend on the store. */
-  readonly stateOf: (applied: AppliedRule) => Partial<ExplainedRule>;
+  readonly fieldsOf: (applied: AppliedRule) => Partial<ExplainedRule>;
 }
 
 /**
@@ -79,7 +79,7 @@ async function dryRun(
     return {
       decision,
       storeFailure: `${error.failure}, ${error.message}`,
-      stateOf: (applied) => ({ ...excessOf(applied), quotas: [] }),
+      fieldsOf: (applied) => ({ ...excessOf(applied), quotas: [] }),
     };
   }
   const { prefix } = context.bindings;
@@ -100,7 +100,7 @@ async function dryRun(
   const byRule = new Map(appliedRules.map((each, index) => [each, states[index]]));
   return {
     decision,
-    stateOf(applied) {
+    fieldsOf(applied) {
       const state = byRule.get(applied);
       if (!state) return {};
       const newBan = newBanOf(applied, state.counters, store);
@@ -371,7 +371,7 @@ function explainedRule(
     cost: applied.cost ?? costBefore(applied.rule.cost),
     costSource: client.costSource,
     ...(waits(applied.rule) && { waitMs: applied.rule.waitMs }),
-    ...run.stateOf(applied),
+    ...run.fieldsOf(applied),
   };
 }
 
