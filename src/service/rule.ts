@@ -7,7 +7,7 @@ import { type Rule, shadowed } from "../config/rule.ts";
 import type { Config, ConfigInput } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { ControlLink } from "../control/control-link.ts";
-import { sharedLimiter } from "../isolate.ts";
+import { sharedLimiter } from "../entry/isolate.ts";
 import { counterNameOf, dependsOnResponse, isSettled, type Reserve } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { listNames } from "../overrides/override-input.ts";

@@ -1,15 +1,15 @@
 import { waitUntil } from "cloudflare:workers";
-import type { CustomContext, CustomSettle, SettleContext } from "./config/custom.ts";
-import type { Config } from "./config/schema.ts";
+import type { CustomContext, CustomSettle, SettleContext } from "../config/custom.ts";
+import type { Config } from "../config/schema.ts";
 import {
   isBrotli,
   isEmptyEncoded,
   type TeedResponse,
   type TeeOptions,
   teeResponse,
-} from "./http/body-tee.ts";
-import type { Forwarded, ResponseUse } from "./http/forward.ts";
-import { withQuotaHeaders } from "./http/response-headers.ts";
+} from "../http/body-tee.ts";
+import type { Forwarded, ResponseUse } from "../http/forward.ts";
+import { withQuotaHeaders } from "../http/response-headers.ts";
 import {
   type CostOf,
   causeOf,
@@ -18,19 +18,19 @@ import {
   hasSettleFunction,
   settleFunctionOf,
   withCause,
-} from "./limiter/cost.ts";
+} from "../limiter/cost.ts";
 import {
   type Allowed,
   mayBeCharged,
   type Quota,
   reservedBy,
   toUndecided,
-} from "./limiter/decision.ts";
-import type { HeldSlots } from "./limiter/held-slots.ts";
-import type { Limiter } from "./limiter/limiter.ts";
+} from "../limiter/decision.ts";
+import type { HeldSlots } from "../limiter/held-slots.ts";
+import type { Limiter } from "../limiter/limiter.ts";
+import { isCost } from "../request/custom-calls.ts";
+import { withTimeout } from "../request/timeout.ts";
 import { logUndecided, logUnreadableCost } from "./log.ts";
-import { isCost } from "./request/custom-calls.ts";
-import { withTimeout } from "./request/timeout.ts";
 
 /**
  * Calls the functions for `settle: "custom:NAME"`, each at most once.

@@ -1,35 +1,35 @@
 import { waitUntil } from "cloudflare:workers";
 import { getPath } from "hono/utils/url";
-import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
-import type { ResolvedBindings } from "./config/bindings.ts";
-import type { CustomContext } from "./config/custom.ts";
-import { hasConcurrent, type Rule } from "./config/rule.ts";
-import type { Config } from "./config/schema.ts";
-import type { ControlLink } from "./control/control-link.ts";
-import { denialResponse } from "./http/custom-denial.ts";
-import { createForward, type Forward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
-import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
-import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "./http/responses.ts";
-import { waits } from "./limiter/counters.ts";
+import type { ResolvedBindings } from "../config/bindings.ts";
+import type { CustomContext } from "../config/custom.ts";
+import { hasConcurrent, type Rule } from "../config/rule.ts";
+import type { Config } from "../config/schema.ts";
+import type { ControlLink } from "../control/control-link.ts";
+import { denialResponse } from "../http/custom-denial.ts";
+import { createForward, type Forward, withItsMethod, withOriginHeaders } from "../http/forward.ts";
+import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
+import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "../http/responses.ts";
+import { waits } from "../limiter/counters.ts";
 import {
   type Decision,
   type Limited,
   mayBeCharged,
   type Quota,
   toUndecided,
-} from "./limiter/decision.ts";
-import type { Limiter } from "./limiter/limiter.ts";
+} from "../limiter/decision.ts";
+import type { Limiter } from "../limiter/limiter.ts";
+import { LiveOverrides } from "../overrides/live-overrides.ts";
+import { namesPlace } from "../request/canonical-request.ts";
+import { createIdentify, type Identified, type Identify } from "../request/identify.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
+import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import {
   logCustomKeyFailed,
   logCustomResponseFailed,
   logDecision,
   logUnreadableCost,
 } from "./log.ts";
-import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { CHECK, checkedMatches, QuotaPage } from "./quota-page.ts";
-import { namesPlace } from "./request/canonical-request.ts";
-import { createIdentify, type Identified, type Identify } from "./request/identify.ts";
-import type { AppliedRule } from "./request/rule-applier.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 
