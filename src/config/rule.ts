@@ -117,12 +117,12 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly maxDuration?: DurationInput | undefined;
   /**
-   * The longest time for which an HTTP request waits for its turn instead of being denied: for quota of a later window
-   * that `maxReserved` lets it reserve, or for a slot of `concurrent`. A request that can reserve no quota within this
-   * time is denied at once. Written like `window`, from 1 second to 1 minute. Needs `maxReserved` or `concurrent`.
+   * The longest time for which an HTTP request over the limit waits for its turn instead of being denied: for quota of
+   * the next windows, or for a slot of `concurrent`. A request that cannot pass within this time is denied at once.
+   * Written like `window`, from 1 second to 1 minute.
    *
    * @default none: no request waits
-   * @example limit: 5, window: "1s", maxReserved: 10, wait: "2s"
+   * @example limit: 5, window: "1s", wait: "2s"
    */
   readonly wait?: DurationInput | undefined;
   /**
@@ -595,19 +595,19 @@ function checkConcurrent(rule: Fields, refuse: Refuse): void {
   }
 }
 
-/** Checks that there is something to wait for. */
+/** Checks that a request can wait for something, and that a denial before a wait has no other effect. */
 function checkWait(rule: Fields, refuse: Refuse): void {
-  const { wait, cost, count } = rule;
+  const { wait, cost, count, ban } = rule;
   if (wait === undefined) return;
-  if (withTiers(rule).some(({ concurrent }) => concurrent !== undefined)) return;
-  if (limitsIn(rule).every(({ maxReserved = 0 }) => maxReserved === 0)) {
-    const text = "remove wait, or write maxReserved or concurrent: without them, no request waits";
-    refuse("needs", faultText(text), "wait");
-    return;
+  if (ban !== undefined) {
+    const text = "remove wait, or write the ban into a rule of its own with a higher limit";
+    refuse("conflict", faultText(text), "wait");
   }
+  if (withTiers(rule).some(({ concurrent }) => concurrent !== undefined)) return;
   const isCharged = !isRecord(cost) || cost.before !== undefined;
   if (isCharged && (!isRecord(count) || !Array.isArray(count.statuses) || count.reserve)) return;
-  const text = "remove wait: a charge that depends on the response reserves no quota before it";
+  const text =
+    "remove wait: requests that are only charged after the response would pass all at once";
   refuse("conflict", faultText(text), "wait");
 }
 

@@ -63,11 +63,6 @@ export interface Demand extends Counter {
   readonly ceiling: number;
   /** The maximum count without reservations. Present if requests may reserve quota of later windows. */
   readonly capacity?: number;
-  /**
-   * Whether the request passes only when all the quota that it reserves is granted. Such counters of a group are only
-   * charged if this happens in windows that overlap. Requires `capacity`, and excludes `block`.
-   */
-  readonly waits?: boolean;
   /** Whether the store only checks that quota is left, and never charges the counter. */
   readonly checkOnly?: boolean;
   /**
@@ -94,16 +89,9 @@ export interface Adjustment extends Counter {
    * count stays unchanged, because quota of an ended window cannot be given back.
    */
   readonly chargedIn?: number;
-  /**
-   * For a refund to a counter with rollover, also in later windows than `chargedIn`: the highest count in that window
-   * for which the refund is made. Later windows have lowered this count by what they granted. A request that reserves
-   * quota finds its window by the count, so a refund must not lower the count below the quota that a later request has
-   * reserved.
-   */
   readonly upTo?: number;
 }
 
-/** A refund that depends on `upTo`. */
 export type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number };
 
 /** Whether quota was charged after other quota of the same counter. */

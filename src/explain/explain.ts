@@ -21,13 +21,7 @@ import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts"
 import { undecidedResponse } from "../http/responses.ts";
 import type { ClientState, CounterTally } from "../limiter/clients.ts";
 import { costBefore, waits } from "../limiter/counters.ts";
-import {
-  type Decision,
-  isViolated,
-  type Limited,
-  type Quota,
-  settledVerdictsOf,
-} from "../limiter/decision.ts";
+import { type Decision, isViolated, type Quota, settledVerdictsOf } from "../limiter/decision.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
@@ -92,8 +86,8 @@ async function dryRun(
     time: () => store.now,
     background: (task) => void tasks.push(task),
   });
-  // Without a signal, the request reserves quota as if it could wait, but does not wait.
-  const decision = await limiter.decide(appliedRules, { waitsFrom: store.now });
+  // Without a signal, the request does not wait.
+  const decision = await limiter.decide(appliedRules);
   const excessOf = await excessesOf(decision);
   // A denied request gives back the slots that it has taken under rules in shadow mode.
   await Promise.allSettled(tasks);
@@ -304,27 +298,20 @@ function rulesFor({ method, url }: Request, { config, bindings }: ExplainContext
   return rulesInMode(config.rules, bindings.mode).filter((rule) => rule.for !== "programs");
 }
 
-/** See `waitMs` of {@link Explanation}. Returns 0 if the request would not wait. */
+/** Returns how long a denied request would wait for its turn at most; 0 if it would be denied at once. */
 function waitOf(decision: Decision | undefined): number {
-  if (decision?.outcome === "limited") return slotWaitOf(decision);
-  const quotas = decision?.outcome === "allowed" ? decision.quotas : [];
-  return Math.max(0, ...quotas.map(({ reservationDelayMs }) => reservationDelayMs));
-}
-
-/** Returns how long a denied request would wait for a slot at most; 0 if it lacks anything else too. */
-function slotWaitOf({ verdicts, storeFailure }: Limited): number {
-  const denying = verdicts.filter(
-    ({ appliedRule, quotas }) => appliedRule.rule.mode === "enforce" && quotas.some(isViolated),
-  );
-  const lacksOnlySlots = denying.every(
-    ({ appliedRule: { rule, blockedUntil }, quotas }) =>
-      waits(rule) &&
-      blockedUntil === undefined &&
-      quotas.every((quota) => quota.concurrent || !isViolated(quota)),
-  );
   // While an isolate decides alone, no request waits.
-  if (!lacksOnlySlots || storeFailure) return 0;
-  return Math.max(...denying.map(({ appliedRule }) => appliedRule.rule.waitMs));
+  if (decision?.outcome !== "limited" || decision.storeFailure) return 0;
+  const waitsMs = decision.verdicts
+    .filter(({ appliedRule }) => appliedRule.rule.mode === "enforce")
+    .flatMap(({ appliedRule: { rule, blockedUntil }, quotas }) => {
+      const mayPass = ({ concurrent, retryAfterMs }: Quota) =>
+        concurrent || (retryAfterMs !== undefined && retryAfterMs <= rule.waitMs);
+      return quotas
+        .filter(isViolated)
+        .map((quota) => (blockedUntil === undefined && mayPass(quota) ? rule.waitMs : 0));
+    });
+  return waitsMs.length > 0 ? Math.min(...waitsMs) : 0;
 }
 
 function explainedRequest(canonical: CanonicalRequest, ipv6Prefix: number): ExplainedRequest {

@@ -2,7 +2,7 @@ import type { Cost } from "../config/cost.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { formatWindow } from "../config/window.ts";
-import { type Counter, type Demand, windowAt, windowStart } from "../engine/counter.ts";
+import type { Demand } from "../engine/counter.ts";
 import { newSlotId } from "../engine/slots.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 
@@ -78,11 +78,6 @@ export interface DecideOptions {
    * @default undefined: the request does not wait
    */
   readonly signal?: AbortSignal;
-  /**
-   * The time from which the request may wait, in milliseconds since the Unix epoch. The limiter sets it. Under a rule
-   * with `wait`, the request may reserve quota of the windows that begin in this time.
-   */
-  readonly waitsFrom?: number;
   /**
    * Whether to decide without a charge.
    *
@@ -204,7 +199,6 @@ export function ruleCounterOf(
     cost: options.cost ?? cost ?? costBefore(rule.cost),
     ceiling: capacity,
   };
-  if (window.maxReserved > 0) counter.capacity = capacity;
   if (options.reserve) counter.ceiling += share(window.maxReserved);
   // These fields are assigned one by one, because a spread takes more time. Most counters have at most one of these
   // fields.
@@ -216,16 +210,6 @@ export function ruleCounterOf(
   if (rule.mode === "shadow") counter.shadow = true;
   if (rule.mode === "mark") counter.marks = true;
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
-  else if (options.waitsFrom !== undefined && waits(rule) && window.maxReserved > 0) {
-    const reservable = share(window.maxReserved);
-    counter.waits = true;
-    counter.ceiling += quotaUntil(
-      options.waitsFrom + rule.waitMs,
-      options.waitsFrom,
-      counter,
-      reservable,
-    );
-  }
   if (rule.ban) counter.ban = rule.ban;
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
@@ -245,42 +229,17 @@ function addMisfit(ruleCounter: Writable<RuleCounter>, maxCost: number): void {
   ruleCounter.misfit = { window, cost, maxCost };
 }
 
-/**
- * Returns the highest cost that a counter can ever admit. The ceiling may be lower: in a smaller shard, near the end of
- * a wait, or while too many requests wait.
- */
-function maxCostOf({ rule, window, shard, counter }: RuleCounter, options: DecideOptions): number {
+/** Returns the highest cost that a counter can ever admit. The ceiling may be lower in a smaller shard. */
+function maxCostOf({ rule, window, shard }: RuleCounter, options: DecideOptions): number {
   const share = (quota: number) =>
     shard === undefined ? quota : shardQuota(quota, rule.shards, 0);
   const capacity = share(window.capacity);
-  const maxReserved = share(window.maxReserved);
-  if (options.reserve) return capacity + maxReserved;
-  const mayWait = options.waitsFrom !== undefined || options.signal !== undefined;
-  if (!mayWait || !waits(rule) || counter.checkOnly) return capacity;
-  return (
-    capacity + Math.min(maxReserved, Math.ceil(rule.waitMs / window.windowMs) * share(window.limit))
-  );
+  return options.reserve ? capacity + share(window.maxReserved) : capacity;
 }
 
 /** Whether requests may wait for their turn under a rule. */
 export function waits({ mode, waitMs }: Rule): boolean {
   return waitMs > 0 && mode === "enforce";
-}
-
-/** Returns the counter for a decision after a wait, when fewer windows begin within `wait`. */
-export function afterWait(ruleCounter: RuleCounter, waitsFrom: number, now: number): RuleCounter {
-  const { rule, capacity, counter } = ruleCounter;
-  if (counter.ceiling === capacity) return ruleCounter;
-  const reservable = quotaUntil(waitsFrom + rule.waitMs, now, counter, counter.ceiling - capacity);
-  return { ...ruleCounter, counter: { ...counter, ceiling: capacity + reservable } };
-}
-
-/** Returns the quota of the windows that begin after `now` and not after `until`, at most `max`. */
-function quotaUntil(until: number, now: number, counter: Counter, max: number): number {
-  const { index } = windowAt(now, counter);
-  let windows = 0;
-  while (windowStart(counter, index + windows + 1) <= until) windows++;
-  return Math.min(max, windows * counter.limit);
 }
 
 /** Returns the counter of a client's open requests. A request takes one slot, whatever its cost in the windows is. */
@@ -337,7 +296,8 @@ function labelOf(window: Window): string {
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, ban, shards } = rule;
-  return lease && !ban && !rolls && shards === 1 && !dependsOnResponse(rule);
+  const mayLease = lease && !ban && shards === 1 && !waits(rule);
+  return mayLease && !rolls && !dependsOnResponse(rule);
 }
 
 /** Whether unused quota or reservations carry over to later windows. */
@@ -399,20 +359,13 @@ export interface Reserve {
   readonly counters?: string;
 }
 
-/**
- * Returns counters that `adjust` changes only in the windows of a reserve. Under a rule with `wait`, gives no quota back
- * while other requests have reserved quota, because their windows are full.
- */
+/** Returns counters that `adjust` changes only in the windows of a reserve. */
 export function inWindowsOf(
   { windows }: Reserve,
   ruleCounters: readonly RuleCounter[],
 ): RuleCounter[] {
-  return ruleCounters.map((ruleCounter, index) => {
-    const { rule, window, capacity, counter } = ruleCounter;
-    const upTo = waits(rule) && window.maxReserved > 0 ? { upTo: capacity } : {};
-    return {
-      ...ruleCounter,
-      counter: { ...counter, chargedIn: windows[index] as number, ...upTo },
-    };
-  });
+  return ruleCounters.map((ruleCounter, index) => ({
+    ...ruleCounter,
+    counter: { ...ruleCounter.counter, chargedIn: windows[index] as number },
+  }));
 }

@@ -1,11 +1,5 @@
 import type { Demand, UnusedQuota } from "../engine/counter.ts";
-import {
-  type Answer,
-  type Group,
-  isOptional,
-  mayBeCarriedOut,
-  type Store,
-} from "../stores/store.ts";
+import { type Answer, type Group, mayBeCarriedOut, type Store } from "../stores/store.ts";
 
 /**
  * What is known about the slots of a group: the store has taken them, has not taken them, or may have taken them
@@ -14,11 +8,9 @@ import {
 type Outcome = "taken" | "none" | "perhaps";
 
 /** The slots of one group of counters. */
-export interface HeldGroup {
+interface HeldGroup {
   readonly store: Store;
   readonly counters: readonly Demand[];
-  /** When the store was asked for them, in milliseconds since the Unix epoch. */
-  readonly takenAt: number;
   /** Resolves when the store cannot take these slots any more. Never rejects. */
   readonly outcome: Promise<Outcome>;
 }
@@ -40,8 +32,8 @@ export interface SlotOptions {
   readonly background: (task: Promise<unknown>) => void;
   /** Gets the slots whose return has failed. They may never have been taken. */
   readonly onLost: (unused: readonly UnusedQuota[], isTaken: boolean) => void;
-  /** Offers taken slots to a request that waits for one. @returns whether this request keeps or returns them */
-  readonly handOver: (held: HeldGroup) => Promise<boolean>;
+  /** Offers slots to requests that wait for them. @returns the slots to return; the others' decisions return them */
+  readonly offer: (slots: readonly UnusedQuota[]) => Promise<readonly UnusedQuota[]>;
 }
 
 /** The slots that one request has taken, or may still take. */
@@ -60,10 +52,11 @@ export class HeldSlots {
     return this.#groups.size === 0;
   }
 
-  /** Adds the slots of a group that a store decides, or that another request has taken before. */
-  add(store: Store, group: Group, answered: Promise<Answer>, takenAt = this.#options.time()): void {
+  /** Adds the slots of a group that a store decides. */
+  add(store: Store, group: Group, answered: Promise<Answer>): void {
     const counters = group.filter(({ slot = 0 }) => slot > 0);
     if (counters.length === 0) return;
+    const takenAt = this.#options.time();
     const perhaps = async (): Promise<Outcome> => {
       const { lateMs, time } = this.#options;
       const restMs = Math.max(lateMs / 3, Math.min(lateMs, takenAt + lateMs - time()));
@@ -74,7 +67,7 @@ export class HeldSlots {
       ({ admitted, mayHold }) => (admitted ? "taken" : mayHold ? perhaps() : "none"),
       (error) => (mayBeCarriedOut(error) ? perhaps() : "none"),
     );
-    const held = { store, counters, takenAt, outcome };
+    const held = { store, counters, outcome };
     if (this.#isReleased) {
       this.#release(held);
       return;
@@ -119,35 +112,16 @@ export class HeldSlots {
     this.#groups.clear();
   }
 
-  /** Gives back the slots of the enforced rules. The request may take others. */
-  giveBack(): void {
-    for (const each of this.#groups) {
-      if (isOptional(each.counters)) continue;
-      this.#groups.delete(each);
-      this.#release(each);
-    }
-  }
-
-  /** Gives back a slot that `Store.awaitSlot` has taken, or may have taken. */
-  giveUp(store: Store, counter: Demand): void {
-    const outcome = Promise.resolve<Outcome>("taken");
-    this.#release({ store, counters: [counter], takenAt: 0, outcome });
-  }
-
-  #release(held: HeldGroup): void {
-    const { now, background, onLost, handOver } = this.#options;
+  #release({ store, counters, outcome }: HeldGroup): void {
+    const { now, background, onLost, offer } = this.#options;
     const release = async () => {
-      const known = await held.outcome;
+      const known = await outcome;
       if (known === "none") return;
-      if (known === "taken" && (await handOver(held))) return;
-      const unused = unusedOf(held);
-      await held.store.adjust([], now(), unused).catch(() => onLost(unused, known === "taken"));
+      const slots = counters.map((counter) => ({ counter, quota: 1, window: 0 }));
+      const returned = known === "taken" ? await offer(slots) : slots;
+      if (returned.length === 0) return;
+      await store.adjust([], now(), returned).catch(() => onLost(returned, known === "taken"));
     };
     background(release());
   }
-}
-
-/** Returns slots in the form in which they are given back. */
-export function unusedOf({ counters }: HeldGroup): UnusedQuota[] {
-  return counters.map((counter) => ({ counter, quota: 1, window: 0 }));
 }

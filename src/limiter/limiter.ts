@@ -19,7 +19,6 @@ import {
   ruleCountersOf,
   storeGroupsOf,
   timeOf,
-  waits,
 } from "./counters.ts";
 import {
   type Allowed,
@@ -40,7 +39,7 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { lacksOnlySlots, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
+import { mayPassLater, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -112,7 +111,7 @@ export class Limiter {
     this.#fallback = createFallback(config, nativeLimiter);
     this.#background = background;
     this.#time = time;
-    this.#room = new WaitingRoom(store, 2 * config.timeoutMs, time);
+    this.#room = new WaitingRoom(config.timeoutMs, time);
     this.#slotOptions = {
       lateMs: LATE_SHARE * config.timeoutMs,
       now: () => this.#now(),
@@ -123,7 +122,7 @@ export class Limiter {
         else this.#lostSlots.unshift(...slots);
         this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
       },
-      handOver: (held) => this.#room.handOver(held),
+      offer: (returned) => this.#room.offer(returned),
     };
   }
 
@@ -136,12 +135,11 @@ export class Limiter {
    */
   async decide(
     appliedRules: readonly AppliedRule[],
-    given?: DecideOptions,
+    options?: DecideOptions,
     spentMs = 0,
   ): Promise<Decision> {
-    const options = this.#withWaiting(appliedRules, given);
     const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
-    const waiting = this.#waitingOf(options, slots);
+    const waiting = this.#waitingOf(options?.signal, slots);
     const decided = await this.#decide(appliedRules, options, spentMs, slots, waiting);
     const waitedMs = waiting?.waitedMs;
     const decision = waitedMs === undefined ? decided : { ...decided, waitedMs };
@@ -165,7 +163,7 @@ export class Limiter {
     // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
     const denial =
       groups.others.length > 0 || pendingRules.length > 0
-        ? this.#certainDenialOf(groups.enforced)
+        ? this.#certainDenialOf(groups.enforced, options)
         : certainDenialOf(groups.enforced, this.#time());
     const pending = pendingRules.map((each) =>
       pendingVerdictOf(each, this.#decidePendingRule(each, options, denial ? undefined : slots)),
@@ -195,9 +193,8 @@ export class Limiter {
    */
   denialOf(appliedRules: readonly AppliedRule[], options?: DecideOptions): Limited | undefined {
     try {
-      const timed = this.#withWaiting(appliedRules, options);
-      const { groups, blocked } = this.#groupsOf(appliedRules, timed);
-      const denial = this.#certainDenialOf(groups.enforced);
+      const { groups, blocked } = this.#groupsOf(appliedRules, options);
+      const denial = this.#certainDenialOf(groups.enforced, options);
       return denial && this.#withShadow(denial, groups, blocked);
     } catch {
       // The complete decision reports the error.
@@ -289,12 +286,15 @@ export class Limiter {
   }
 
   /** @returns undefined if only the store can tell whether the enforced rules deny the request */
-  #certainDenialOf(enforced: readonly RuleCounter[]): Limited | undefined {
+  #certainDenialOf(
+    enforced: readonly RuleCounter[],
+    { signal }: DecideOptions = {},
+  ): Limited | undefined {
     if (enforced.length === 0) return undefined;
     const denial = certainDenialOf(enforced, this.#time());
     if (denial) return denial;
     const answer = this.#store.denialOf?.(countersOf(enforced), this.#now());
-    if (!answer || lacksOnlySlots({ counters: enforced, answer })) return undefined;
+    if (!answer || (signal && mayPassLater({ counters: enforced, answer }))) return undefined;
     const decision = decisionOf(answer, enforced);
     return decision?.outcome === "limited" ? decision : undefined;
   }
@@ -319,20 +319,23 @@ export class Limiter {
     waiting: WaitingRequest | undefined,
   ): Promise<Allowed | Limited> {
     const { enforced, others } = groups;
-    const answers = this.#decideInStore(storeGroupsOf(groups), slots);
+    const place = waiting && this.#room.enter(enforced, waiting);
+    const mayAsk = !place || !this.#room.isBehindOthers(place);
+    const answers = this.#decideInStore(
+      storeGroupsOf(mayAsk ? groups : { enforced: [], others }),
+      slots,
+    );
     const timed = (
       restMs === undefined ? answers : answers.map((answer) => inTime(() => answer, restMs))
     ).values();
     const next = () => timed.next().value as Promise<Answer>;
-    const own = enforced.length > 0 ? next() : undefined;
+    const own = enforced.length > 0 && mayAsk ? next() : undefined;
     const otherVerdicts = others.map((each) => otherVerdictOf(each, next()));
     let decision: Allowed | Limited = NO_ENFORCED_RULE;
-    if (own) {
-      const first = { counters: enforced, answer: await own };
-      // Most requests cannot wait, and need no further await.
-      const last = waiting ? await this.#room.takeTurn(first, waiting) : first;
-      decision = decisionOf(last.answer, last.counters);
-    }
+    if (place) {
+      const { counters, answer } = await this.#room.takeTurn(place, own);
+      decision = decisionOf(answer, counters);
+    } else if (own) decision = decisionOf(await own, enforced);
     const verdicts = [...otherVerdicts, ...blocked, ...pending];
     // After a denial, no code waits for the marks.
     if (decision.outcome === "limited") return withVerdicts(decision, verdicts);
@@ -341,31 +344,14 @@ export class Limiter {
   }
 
   /** @returns undefined if the request must not wait */
-  #waitingOf(
-    { waitsFrom, signal }: DecideOptions = {},
-    slots: HeldSlots,
-  ): WaitingRequest | undefined {
-    if (waitsFrom === undefined || !signal) return undefined;
+  #waitingOf(signal: AbortSignal | undefined, slots: HeldSlots): WaitingRequest | undefined {
+    if (!signal) return undefined;
     return {
-      waitsFrom,
+      arrivedAt: this.#time(),
       signal,
-      slots,
-      hasWaited: false,
-      sleptMs: 0,
-      decide: (counters, unused) =>
-        this.#decideInStore([countersOf(counters)], slots, unused)[0] as Promise<Answer>,
-      adjust: async (counters) => {
-        const adjusted = this.#store.adjust(counters, this.#now()).catch(() => []);
-        this.#background(adjusted);
-        return adjusted;
-      },
+      decide: (counters, returned) =>
+        this.#decideInStore([countersOf(counters)], slots, returned)[0] as Promise<Answer>,
     };
-  }
-
-  /** Sets the time from which a request may wait, unless no rule or no client waits or too many requests wait. */
-  #withWaiting(appliedRules: readonly AppliedRule[], options: DecideOptions | undefined) {
-    if (!options?.signal || !appliedRules.some(({ rule }) => waits(rule))) return options;
-    return this.#room.isFull ? options : { ...options, waitsFrom: this.#time() };
   }
 
   #decideInStore(
@@ -494,7 +480,7 @@ const NO_SLOTS = new HeldSlots({
   time: () => 0,
   background: () => {},
   onLost: () => {},
-  handOver: async () => false,
+  offer: async () => [],
 });
 
 function mayTakeSlot({ rule, windows, pendingRules }: AppliedRule): boolean {

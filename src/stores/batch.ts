@@ -321,8 +321,6 @@ function mergeKeyOf(entry: Entry): string | undefined {
   const { group } = entry;
   if (!group || sizeOf(entry) > group.length || entry.hold !== undefined) return;
   if (group.some(({ block, slot, cost }) => (block ?? slot) !== undefined || cost < 0)) return;
-  // Whether the windows of later requests overlap depends on the requests before.
-  if (group.filter(({ waits }) => waits).length > 1) return;
   return group.map(({ key, cost }) => `${key} ${cost}`).join(" ");
 }
 

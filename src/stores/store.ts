@@ -114,22 +114,6 @@ export interface Store {
   readonly denialOf?: (group: Group, now?: number) => Answer | undefined;
 
   /**
-   * Waits until it is a request's turn to take a slot, in the order of arrival. The slot is then taken for `claimMs`. A
-   * later decision with the same slot takes it for its whole duration. A store that knows no order lacks this method.
-   *
-   * @param counter a counter of slots
-   * @param waitMs the longest wait, in milliseconds
-   * @returns how long the call has waited, by the store's clock, in milliseconds; undefined if the time has passed, the
-   * slot was given back, or too many calls wait
-   * @throws if the call failed. The slot may have been taken
-   */
-  readonly awaitSlot?: (
-    counter: Demand,
-    waitMs: number,
-    claimMs: number,
-  ) => Promise<number | undefined>;
-
-  /**
    * Adds each counter's cost to its count, even if no quota is left, because a response's actual cost may exceed
    * the quota. A negative cost is a refund and lowers the count. A count stays between 0 and 2^53 − 1.
    *

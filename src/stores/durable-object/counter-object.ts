@@ -24,7 +24,6 @@ import {
 import { countsSlots, hasSlot, type SlotCounter } from "../../engine/slots.ts";
 import type { Entry, Part } from "../batch.ts";
 import { type HeldCharge, heldChargesOf, isRefund, OpenHolds, type Shortfall } from "./holds.ts";
-import { SlotLine } from "./slot-line.ts";
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
@@ -177,10 +176,6 @@ type AddHold = (charges: readonly HeldCharge[], now: number) => void;
 // A row is one counter in one window. During a deploy, the versions of caller and object may differ.
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new OpenHolds();
-  readonly #line = new SlotLine(
-    (now) => this.#rowReader(now),
-    (writes, now) => this.#rows.write(writes, now),
-  );
   #rows = new CounterTable(this.ctx.storage, undefined);
 
   constructor(ctx: DurableObjectState, env: unknown) {
@@ -297,7 +292,7 @@ export class CounterObject extends DurableObject<unknown> {
       if (refund.key !== late) {
         const { writes } = adjustGroup([refund], now, read);
         const used = [...writes].map(([key, row]) => [key, row?.count ? row : undefined] as const);
-        this.#write(new Map(used), now);
+        this.#rows.write(new Map(used), now);
         if (writes.size > 0 || !isRefund(refund)) continue;
         late = refund.key;
       }
@@ -307,14 +302,6 @@ export class CounterObject extends DurableObject<unknown> {
     return true;
   }
 
-  /** Waits for a slot: see `Store.awaitSlot`. */
-  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<number | undefined> {
-    if (!countsSlots(counter) || this.#holds.isReleasedEarly(slotId(counter))) return undefined;
-    const joinedAt = Date.now();
-    const isTaken = await this.#line.join(counter, waitMs, claimMs);
-    return isTaken ? Date.now() - joinedAt : undefined;
-  }
-
   /** Returns unused quota to the counters whose window has not ended. */
   returnUnused(unused: readonly UnusedQuota[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
@@ -322,10 +309,9 @@ export class CounterObject extends DurableObject<unknown> {
     // A return may arrive before the call that takes the slot. The slot must then not be taken.
     for (const { counter } of unused) {
       if (!countsSlots(counter)) continue;
-      this.#line.leave(counter);
       if (!hasSlot(counter, read(counter.key))) this.#holds.end(slotId(counter), false);
     }
-    this.#write(returnUnused(unused, now, read), now);
+    this.#rows.write(returnUnused(unused, now, read), now);
     this.#holds.wake(unused.map(({ counter }) => storedKey(counter, now)));
   }
 
@@ -338,7 +324,7 @@ export class CounterObject extends DurableObject<unknown> {
     const now = givenNow ?? Date.now();
     if (unused.length > 0) this.returnUnused(unused, now);
     const { tallies, writes } = adjustGroup(counters, now, this.#rowReader(now));
-    this.#write(writes, now);
+    this.#rows.write(writes, now);
     return tallies;
   }
 
@@ -348,7 +334,7 @@ export class CounterObject extends DurableObject<unknown> {
    */
   reset(counters: readonly Removal[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
-    this.#write(resetGroup(counters, now), now);
+    this.#rows.write(resetGroup(counters, now), now);
     this.#holds.drop(
       counters.filter((counter) => !counter.keepsCount),
       now,
@@ -399,8 +385,6 @@ export class CounterObject extends DurableObject<unknown> {
     holdId: string | undefined,
     addHold: AddHold,
   ): TimedVerdict | Shortfall {
-    // Slots that have just expired belong to the calls that wait for them.
-    for (const counter of counters) if (countsSlots(counter)) this.#line.serve(counter.key);
     const read = this.#rowReader(now);
     const { verdict, writes } = decideGroup(counters, now, read);
     const isReturned = (counter: Demand) =>
@@ -423,12 +407,6 @@ export class CounterObject extends DurableObject<unknown> {
     this.#rows.write(writes, now);
     if (verdict.admitted) addHold(heldChargesOf(counters, verdict), now);
     return { ...verdict, now };
-  }
-
-  /** Stores changes that may have freed slots. */
-  #write(writes: Writes, now: number): void {
-    this.#rows.write(writes, now);
-    for (const key of writes.keys()) this.#line.serve(key);
   }
 
   #rowReader(now: number): ReadRow {

@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
+import type { Adjustment, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
 import type { MakeCall, MeasureCall } from "../calls.ts";
 import { type Answer, type Group, type Store, StoreError } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
@@ -31,7 +31,7 @@ export interface DurableObjectOptions {
    * @default calls without a deadline and without a breaker
    */
   readonly makeCall?: MakeCall;
-  /** Measures each call to an object, except waits for slots. @default nothing is measured */
+  /** Measures each call to an object. @default nothing is measured */
   readonly measure?: MeasureCall;
 }
 
@@ -48,7 +48,7 @@ export function createDurableObjectStore(options: DurableObjectOptions): Store {
   });
 }
 
-/** Returns an object whose calls are measured. A wait for a slot is not: it has no deadline, and takes long. */
+/** Returns an object whose calls are measured. */
 function measured(
   object: DurableObjectStub<CounterObject>,
   measure: MeasureCall,
@@ -58,8 +58,7 @@ function measured(
     get: (target, name: string) => {
       const methods = target as unknown as Methods;
       // The methods are called on the object, because a method of a stub has no `apply`.
-      const call = async (...args: unknown[]) => methods[name]?.(...args);
-      return name === "awaitSlot" ? call : (...args: unknown[]) => measure(() => call(...args));
+      return (...args: unknown[]) => measure(async () => methods[name]?.(...args));
     },
   });
 }
@@ -114,12 +113,6 @@ class ObjectStore implements Store {
       answers[index] ??= this.#call(group, () => this.#decideAlone(group, now, deadline));
     }
     return answers;
-  }
-
-  /** The caller bounds the wait. The breaker does not count this call, because it has no deadline. */
-  async awaitSlot(counter: Demand, waitMs: number, claimMs: number): Promise<number | undefined> {
-    const waitedMs = await this.#objectOf(counter.identity).awaitSlot(counter, waitMs, claimMs);
-    return typeof waitedMs === "number" ? waitedMs : undefined;
   }
 
   async adjust(

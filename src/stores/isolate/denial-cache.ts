@@ -166,13 +166,11 @@ export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store
 }
 
 class CachingStore implements Store {
-  readonly awaitSlot?: NonNullable<Store["awaitSlot"]>;
   readonly #store: Store;
   readonly #cache: DenialCache;
 
   constructor(store: Store, maxCounters: number) {
     this.#store = store;
-    if (store.awaitSlot) this.awaitSlot = store.awaitSlot.bind(store);
     this.#cache = new DenialCache(maxCounters);
   }
 

@@ -287,7 +287,6 @@ export function withLeases(store: Store, options: LeaseOptions): Store {
 }
 
 class LeaseStore implements Store {
-  readonly awaitSlot?: NonNullable<Store["awaitSlot"]>;
   readonly #store: Store;
   readonly #options: LeaseOptions;
   readonly #book: LeaseBook;
@@ -299,7 +298,6 @@ class LeaseStore implements Store {
 
   constructor(store: Store, options: LeaseOptions) {
     this.#store = store;
-    if (store.awaitSlot) this.awaitSlot = store.awaitSlot.bind(store);
     this.#options = options;
     this.#book = new LeaseBook(options.maxLeases ?? MAX_LEASES);
   }

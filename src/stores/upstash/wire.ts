@@ -35,9 +35,9 @@ export function argumentsOf(counter: MaybeDemand, now: number): number[] {
   const flag = (set = false) => Number(set);
   const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
   const kind = [
-    counter.slot !== undefined ? 2 : counter.waits ? 3 : flag(counter.rollsOver),
+    counter.slot !== undefined ? 2 : flag(counter.rollsOver),
     flag(counter.checkOnly),
-    counter.slot ?? (counter.waits ? (counter.capacity ?? ceiling) : block),
+    counter.slot ?? block,
   ];
   const ban = banArguments(counter, flag(counter.neverBans));
   const calendar = counter.calendar ? calendarArguments(counter, now) : [];

@@ -123,7 +123,7 @@ async function compare(
   expect(uncaught.splice(0)).toEqual([]);
   expect(await limiter.clients.read(all)).toEqual(before);
 
-  const decision = await limiter.decide(live.clientsOf(all), { waitsFrom: NOW });
+  const decision = await limiter.decide(live.clientsOf(all));
   expect(explanation.outcome).toBe(decision.outcome);
   if ("verdicts" in decision) await settledVerdictsOf(decision.verdicts);
   await Promise.all(tasks);
