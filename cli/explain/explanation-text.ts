@@ -35,7 +35,7 @@ export function explanationText(explanation: Explanation, options: TextOptions):
   const { isVerbose, now, notes } = options;
   const applied = rules.filter(({ applies }) => applies);
   const isWaiting = outcome === "limited" && waitMs !== undefined;
-  const effect = isWaiting ? "lets the request wait for a slot" : "denies the request";
+  const effect = isWaiting ? "lets the request wait for its turn" : "denies the request";
   const sections = [
     verdict(explanation, applied),
     requestText(request),
@@ -68,7 +68,7 @@ function verdict(
       return headline("green", `✓ Not limited: no rule applies to ${name}.`);
     case "limited":
       if (waitMs !== undefined) {
-        const wait = `? Waits up to ${formatDuration(waitMs)} for a slot, and is limited${code} only after that`;
+        const wait = `? Waits up to ${formatDuration(waitMs)} for its turn, and is limited${code} only after that`;
         return headline("yellow", `${wait}: ${name}. ${reasonIn(applied)}`);
       }
       return headline("red", `✗ Limited${code}: ${name}. ${reasonIn(applied)}`);
@@ -77,10 +77,8 @@ function verdict(
         "yellow",
         `? Undecided${code}: ${name}. The store failed, so onError applies.`,
       );
-    default: {
-      const after = waitMs === undefined ? "" : ` after a wait of ${formatDuration(waitMs)}`;
-      return headline("green", `✓ Allowed${after}: ${name}.`);
-    }
+    default:
+      return headline("green", `✓ Allowed: ${name}.`);
   }
 }
 

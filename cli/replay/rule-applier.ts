@@ -143,7 +143,6 @@ export class LogRuleApplier {
     const appliedRule = { rule, windows, identity, ...(cost !== undefined && { cost }) };
     const ruleCounters = ruleCountersOf(appliedRule, this.#prefix, {
       random: this.#random,
-      waitsFrom: at,
     });
     const index = this.#indexes.get(rule) as number;
     return { rule, index, text: clients.shown(), ruleCounters, keyedCounters: ruleCounters };

@@ -88,12 +88,9 @@ function windowBelow(rule: Rule, cost: number): Window | undefined {
   );
 }
 
-/** Returns the most quota of later windows that a request can reserve. Only programs and waiting requests reserve. */
-function reservableIn({ for: counts, waitMs, shards }: Rule, window: Window): number {
-  const reservable = largestShare(window.maxReserved, shards);
-  if (counts === "programs") return reservable;
-  const windows = Math.ceil(waitMs / window.windowMs);
-  return Math.min(reservable, windows * largestShare(window.limit, shards));
+/** Returns the most quota of later windows that a request can reserve. Only programs reserve. */
+function reservableIn({ for: counts, shards }: Rule, window: Window): number {
+  return counts === "programs" ? largestShare(window.maxReserved, shards) : 0;
 }
 
 /** @param cost what must not be above the limit */
@@ -103,8 +100,7 @@ function cureFor(rule: Rule, window: Window, cost: string): string {
       ? "Make the limit higher, or the number of shards lower"
       : `Make the limit at least as high as ${cost}`;
   }
-  const others = rule.for === "programs" ? "maxReserved" : "maxReserved and wait";
-  return `Make the limit higher, or ${others}`;
+  return "Make the limit higher, or maxReserved";
 }
 
 /** Returns the subject of a message. With tiers, only some clients have the window. */

@@ -29,58 +29,25 @@ function shortestOf(windows: readonly Window[]): Window {
 /** In longer windows, less than one in so many requests comes late enough to wait for the next window. */
 const MAX_WAITS_IN_WINDOW = 30;
 
-/** Warns of a `wait` for quota that no request uses up, or that hardly any request can use. */
+/** Warns of a `wait` that is too short for hardly any request to reach the next window. */
 export function waitWarnings(
   { name, waitMs, windows, tiers }: Rule,
   place: string,
 ): LocalFinding[] {
   if (waitMs === 0) return [];
-  // If only some tiers have maxReserved, or if the limit is 0, the other clients do not wait on purpose.
-  const isExpected = (group: readonly Window[]) =>
-    windows.some(mayWait) && group.every(({ limit }) => limit > 0);
-  return [windows, ...(tiers?.windows.values() ?? [])]
-    .filter((group) => group.some(mayWait) || isExpected(group))
-    .flatMap((group) => {
-      const [message, cure] = littleWait(group, waitMs) ?? [];
-      if (message === undefined || cure === undefined) return [];
-      const limits = group.map(formatLimit).join(" and ");
-      const subject = tiers ? `For clients with the limit ${limits} in the rule` : "In the rule";
-      const text = `${subject} "${name}", ${message}`;
-      return [found("wait-has-little-effect", `${place}.wait`, text, cure)];
-    });
-}
-
-function mayWait({ concurrent, maxReserved }: Window): boolean {
-  return concurrent === true || maxReserved > 0;
-}
-
-/** Returns why few requests wait under the limits of a rule or a tier, and the cure; undefined if they do. */
-function littleWait(
-  windows: readonly Window[],
-  waitMs: number,
-): [message: string, cure: string] | undefined {
-  if (windows.some(({ concurrent }) => concurrent)) return undefined;
-  const reservable = windows.filter(mayWait);
-  if (reservable.length === 0) {
-    const message = "no request waits, because the tier has no maxReserved";
-    return [message, "Write maxReserved in the tier too"];
-  }
-  const wait = formatDuration(waitMs / 1000);
-  const shortest = shortestOf(reservable);
-  if (shortest.windowMs > MAX_WAITS_IN_WINDOW * waitMs) {
-    return [
-      `only requests in the last ${wait} of a window of ${formatWindow(shortest)} can wait, and all others get 429 at once`,
-      "Write a shorter window with a lower limit, or remove wait and maxReserved",
-    ];
-  }
-  const longest = (each: Window) => Math.ceil(each.maxReserved / each.limit) * each.windowMs;
-  const longestMs = Math.max(...reservable.map(longest));
-  if (longestMs >= waitMs) return undefined;
-  const useful = formatDuration(longestMs / 1000);
-  return [
-    `a request can reserve quota of the next ${useful} at most, so the rest of the wait of ${wait} has no effect`,
-    `Write wait: "${useful}", or a higher maxReserved`,
-  ];
+  return [windows, ...(tiers?.windows.values() ?? [])].flatMap((group) => {
+    if (group.some(({ concurrent }) => concurrent) || group.every(({ limit }) => limit === 0))
+      return [];
+    const shortest = shortestOf(group);
+    if (shortest.windowMs <= MAX_WAITS_IN_WINDOW * waitMs) return [];
+    const subject = tiers
+      ? `For clients with the limit ${group.map(formatLimit).join(" and ")} in the rule`
+      : "In the rule";
+    const wait = formatDuration(waitMs / 1000);
+    const text = `${subject} "${name}", only requests in the last ${wait} of a window of ${formatWindow(shortest)} can wait, and all others get 429 at once`;
+    const cure = "Write a shorter window with a lower limit, or remove wait";
+    return [found("wait-has-little-effect", `${place}.wait`, text, cure)];
+  });
 }
 
 /**

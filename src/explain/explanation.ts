@@ -26,7 +26,7 @@ export interface DescribedRequest {
 
 export interface Explanation {
   /**
-   * `limited`: an enforced rule would deny the request, with `waitMs` only if no slot becomes free. `unmatched`: no rule
+   * `limited`: an enforced rule would deny the request; with `waitMs`, only if its turn does not come. `unmatched`: no rule
    * applies. With a status, Weir itself answers the request.
    */
   readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
@@ -36,8 +36,7 @@ export interface Explanation {
   /** The reason why the store could not be read, so that counters are missing; undefined if it could be read. */
   readonly storeFailure?: string;
   /**
-   * How long the request would wait for quota of later windows, or a `limited` one at most for a slot, in milliseconds;
-   * undefined if it would not wait.
+   * How long a `limited` request would wait for its turn at most, in milliseconds; undefined if it would not wait.
    */
   readonly waitMs?: number;
 }

@@ -157,7 +157,9 @@ export class WaitingRoom {
       }
     } finally {
       this.#leave(place);
-      if (place.sleptMs > 0) request.waitedMs = Math.max(0, this.#time() - request.arrivedAt);
+      if (request.waitedMs !== undefined) {
+        request.waitedMs = Math.max(0, this.#time() - request.arrivedAt);
+      }
     }
   }
 
@@ -261,11 +263,11 @@ export class WaitingRoom {
 
   /** Whether a request that begins to wait can pass, as far as the isolate knows. */
   #hasRoom(place: Place): boolean {
-    const { line, awaited, sleptMs } = place;
+    const { line, awaited, request } = place;
     const { limit, windowMs, cost } = awaited.counter;
     if (this.#asleep >= MAX_WAITING) this.#dropKilled();
     const isFull = line.asleep >= MAX_WAITING_FOR_ONE || this.#asleep >= MAX_WAITING;
-    if (isFull && sleptMs === 0) return false;
+    if (isFull && request.waitedMs === undefined) return false;
     if (isSlot(awaited)) return true;
     const now = this.#time();
     const windows = Math.floor((now + leftMsOf(place) - line.nextAt) / windowMs) + 1;
@@ -321,6 +323,7 @@ export class WaitingRoom {
     let timer!: ReturnType<typeof setTimeout>;
     let end = () => {};
     let isOver = false;
+    place.request.waitedMs ??= 0;
     place.goneAt = startedAt + ms + this.#timeoutMs;
     place.line.asleep += 1;
     this.#asleep += 1;

@@ -198,14 +198,6 @@ describe("a request that can never pass", () => {
     random.mockReturnValue(0);
     expect((await send(2)).status).toBe(200);
   });
-
-  it("may pass later if only the time of the wait is too short now", async () => {
-    const rule = { ...COST, limit: 5, window: "10s", maxReserved: 5, wait: "3s" } as const;
-    vi.setSystemTime(NOW - 8000);
-    const send = sendThrough([{ name: "api", ...rule }]);
-    expect((await send(10)).headers.get("retry-after")).toMatch(/^\d+$/);
-    expect((await send(11)).headers.get("retry-after")).toBeNull();
-  });
 });
 
 describe("an answer of one's own to a request that can never pass", () => {

@@ -296,18 +296,16 @@ const VERDICTS = {
 } as const;
 
 function verdict({ outcome, response: { status }, storeFailure, waitMs }: Explanation): Html {
-  const isDenied = outcome === "limited";
   const [kind, text] =
-    waitMs !== undefined && isDenied
-      ? ([
+    waitMs === undefined
+      ? VERDICTS[outcome]
+      : ([
           "warning",
-          `The request would wait for a slot, for up to ${formatDuration(waitMs)}.`,
-        ] as const)
-      : VERDICTS[outcome];
-  const after = waitMs === undefined ? "" : ` after a wait of ${formatDuration(waitMs)}`;
+          `The request would wait for its turn, for up to ${formatDuration(waitMs)}.`,
+        ] as const);
   const answer =
     status === undefined
-      ? `Weir would forward it${after}.`
+      ? "Weir would forward it."
       : `Weir would answer it with ${status}${waitMs === undefined ? "" : " only after that"}.`;
   const failure =
     storeFailure !== undefined && html`<p>The counts cannot be read: ${storeFailure}.</p>`;

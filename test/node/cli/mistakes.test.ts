@@ -212,7 +212,7 @@ const DEPLOYMENT: readonly Mistake[] = [
   [
     "a wait in a Worker that does not see clients hang up",
     {
-      [RULES]: config({}, { maxReserved: 5, wait: "1m" }),
+      [RULES]: config({}, { wait: "1m" }),
       ...wrangler(HEAD, ROUTE, COUNTERS),
     },
     "warning",
@@ -364,14 +364,8 @@ const RULE_MISTAKES: readonly Mistake[] = [
     "ban-shorter-than-window",
   ],
   [
-    "a wait that is longer than all reservations",
-    { [RULES]: config({}, { window: "1s", maxReserved: 10, wait: "30s" }) },
-    "warning",
-    "wait-has-little-effect",
-  ],
-  [
     "a wait for a long window",
-    { [RULES]: config({}, { window: "1h", maxReserved: 10, wait: "30s" }) },
+    { [RULES]: config({}, { window: "1h", wait: "30s" }) },
     "warning",
     "wait-has-little-effect",
   ],

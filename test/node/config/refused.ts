@@ -655,18 +655,18 @@ const slots = [
   ),
 ];
 
-const reserving = { maxReserved: 10, wait: "2s" };
+const waiting = { wait: "2s" };
 const waits = [
   ...["61s", "500ms", 0, 61, 2000, 1.5, "2 seconds", "day", "", null, true].flatMap((wait) =>
-    rules("wait", "not-allowed", { maxReserved: 10, wait }),
+    rules("wait", "not-allowed", { wait }),
   ),
-  ...rules("wait", "needs", { wait: "2s" }, { wait: "2s", maxReserved: 0 }),
-  ...rules("wait", "conflict", { ...reserving, mode: "mark" }),
-  ...rules("wait", "conflict", { ...reserving, for: "programs" }),
-  ...rules("wait", "conflict", { ...reserving, count: { status: [401] } }),
-  ...rules("wait", "conflict", { ...reserving, cost: "header:x-cost" }),
+  ...rules("wait", "conflict", { wait: "2s", ban: "1m" }),
+  ...rules("wait", "conflict", { ...waiting, mode: "mark" }),
+  ...rules("wait", "conflict", { ...waiting, for: "programs" }),
+  ...rules("wait", "conflict", { ...waiting, count: { status: [401] } }),
+  ...rules("wait", "conflict", { ...waiting, cost: "header:x-cost" }),
   ...rules("tiers.limits.pro.wait", "unknown-field", {
-    ...reserving,
+    ...waiting,
     ...tiersOf({ pro: { ...pro, wait: "2s" } }),
   }),
 ];

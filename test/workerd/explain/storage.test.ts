@@ -168,24 +168,22 @@ describe("a counter of open requests", () => {
 });
 
 describe("a rule with wait", () => {
-  const reserving = { limit: 3, window: "1m", maxReserved: 3, wait: "40s" } as const;
+  const waiting = { limit: 3, window: "1m", wait: "40s" } as const;
 
-  it("admits the request after a wait, without waiting", async () => {
-    const { rule, explanation } = await explainAfter(3, reserving);
-    expect(explanation).toMatchObject({ outcome: "allowed", waitMs: MINUTE / 2 });
+  it("says how long a request over the limit waits before its denial", async () => {
+    const { rule, explanation } = await explainAfter(3, waiting);
+    expect(explanation).toMatchObject({ outcome: "limited", waitMs: 40_000 });
     expect(rule).toMatchObject({ waitMs: 40_000, counters: [{ count: 3, countAfter: 4 }] });
-    expect(explanation.response.headers).toContainEqual(["server-timing", "weir-wait;dur=30000"]);
   });
 
-  it("admits a request that costs more than the limit", async () => {
-    const { explanation } = await explainAfter(0, { ...reserving, cost: 6 });
-    expect(explanation).toMatchObject({ outcome: "allowed", waitMs: MINUTE / 2 });
-  });
-
-  it("denies the request if the next window begins too late, or in shadow mode", async () => {
-    const { explanation } = await explainAfter(3, { ...reserving, wait: "29s" });
-    expect(explanation.outcome).toBe("limited");
-    const { rule } = await explainAfter(3, { ...reserving, mode: "shadow" });
+  it("denies the request at once if it never fits, if the next window begins too late, or in shadow mode", async () => {
+    const never = await explainAfter(0, { ...waiting, cost: 6 });
+    expect(never.explanation.outcome).toBe("limited");
+    expect(never.explanation).not.toHaveProperty("waitMs");
+    const late = await explainAfter(3, { ...waiting, wait: "29s" });
+    expect(late.explanation.outcome).toBe("limited");
+    expect(late.explanation).not.toHaveProperty("waitMs");
+    const { rule } = await explainAfter(3, { ...waiting, mode: "shadow" });
     expect(rule).toMatchObject({ exceeds: true });
     expect(rule).not.toHaveProperty("waitMs");
   });
@@ -198,8 +196,7 @@ describe("a rule with wait", () => {
 
   it.each<Partial<RuleInput>>([
     { wait: undefined },
-    { limits: [{ limit: 2, window: "1m" }] },
-    { limits: [{ limit: 2, window: "1m", maxReserved: 1 }], wait: "1s" },
+    { limits: [{ limit: 2, window: "1m" }], wait: "1s" },
   ])(
     "denies the request at once if it lacks anything else, or without wait: %j",
     async (fields) => {

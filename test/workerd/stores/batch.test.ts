@@ -98,17 +98,6 @@ describe("decisions that arrive together", () => {
     expect(sizes()).toEqual([[1], [1, 1]]);
   });
 
-  it("are entries of their own if they may wait for the quota of several counters", async () => {
-    const { store, calls, sizes } = gated();
-    const counters = [someone, counter()].map((each) => ({ ...each, capacity: 9, waits: true }));
-    verdictOf(store.decide([[someone]]));
-    for (const group of [counters, counters, counters.slice(1), counters.slice(1)])
-      verdictOf(store.decide([group]));
-    calls[0]?.answer();
-    await settle();
-    expect(sizes()).toEqual([[1], [1, 1, 2]]);
-  });
-
   it.each([
     [256, 1, [256, 43]],
     [128, 8, [128, 128, 43]],
