@@ -147,10 +147,10 @@ function withTime(command: Command): Command {
 }
 
 /** Each command loads its code only when it runs, so that the other commands start sooner. */
-function runs(name: keyof typeof import("./run-admin.ts")) {
+function runs(name: keyof typeof import("./admin/run-admin.ts")) {
   return async (...args: unknown[]) => {
     const command = args.at(-1) as Command;
-    const commands = await withoutNodeEnv(() => import("./run-admin.ts"));
+    const commands = await withoutNodeEnv(() => import("./admin/run-admin.ts"));
     const rule: string | undefined = command.args[0];
     await commands[name]({
       ...command.opts<object>(),

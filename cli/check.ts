@@ -1,6 +1,6 @@
 import type { Command } from "commander";
+import type { RunOptions } from "./check/run-check.ts";
 import { withoutNodeEnv } from "./process.ts";
-import type { RunOptions } from "./run-check.ts";
 
 /**
  * Adds the command `check`, which prints all faults and warnings of a configuration and its deployments. Without
@@ -24,7 +24,7 @@ export function addCheckCommand(program: Command): void {
     .option("--strict", "exit with 1 if there are warnings")
     .action(async (options: RunOptions) => {
       // Each command loads its code only when it runs, so that the other commands start sooner.
-      const { runCheck } = await withoutNodeEnv(() => import("./run-check.ts"));
+      const { runCheck } = await withoutNodeEnv(() => import("./check/run-check.ts"));
       process.exitCode = await runCheck(options);
     });
 }

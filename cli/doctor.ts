@@ -1,7 +1,7 @@
 import type { Command } from "commander";
+import type { DoctorOptions } from "./doctor/run-doctor.ts";
 import { CODES_PAGE } from "./finding.ts";
 import { withoutNodeEnv } from "./process.ts";
-import type { DoctorOptions } from "./run-doctor.ts";
 
 const EXIT_CODES = `
 Exit codes:
@@ -32,7 +32,7 @@ export function addDoctorCommand(program: Command): void {
     .option("--strict", "exit with 1 if there are warnings")
     .addHelpText("after", EXIT_CODES)
     .action(async (options: DoctorOptions) => {
-      const { runDoctor } = await withoutNodeEnv(() => import("./run-doctor.ts"));
+      const { runDoctor } = await withoutNodeEnv(() => import("./doctor/run-doctor.ts"));
       process.exitCode = await runDoctor(options);
     });
 }

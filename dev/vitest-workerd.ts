@@ -1,6 +1,6 @@
 import { beforeAll, vi } from "vitest";
 import type { Rule } from "../src/config/rule.ts";
-import { logDecision } from "../src/log.ts";
+import { logDecision } from "../src/gateway/log.ts";
 
 // A setup file of Vitest for tests in workerd, which share an isolate.
 
@@ -42,7 +42,7 @@ if (!Object.hasOwn(moduleRunner, "import")) {
   const importModule = moduleRunner.import.bind(moduleRunner);
   const modules = new Map<string, Promise<unknown>>();
   moduleRunner.import = (path, options) => {
-    if (!path.endsWith("/src/worker.ts")) return importModule(path, options);
+    if (!path.endsWith("/src/entry/worker.ts")) return importModule(path, options);
     const found = modules.get(path) ?? importModule(path);
     modules.set(path, found);
     return found;

@@ -106,7 +106,7 @@ export async function bundleForWorkerd(
   return outputFiles.map(({ text }) => text).join("");
 }
 
-/** The values of numeric constants, by the names of the constants and by the file, such as `src/log.ts`. */
+/** The values of numeric constants, by the names of the constants and by the file, such as `src/gateway/log.ts`. */
 export type Constants = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 let weirBundle: Promise<string> | undefined;

@@ -17,7 +17,7 @@ import {
   type Printed,
   wrongOptions,
 } from "./connection.ts";
-import { type Clients, findRule, readSelector, type SelectorOptions } from "./selector.ts";
+import { type ClientsAnswer, findRule, readSelector, type SelectorOptions } from "./selector.ts";
 
 interface EffectOptions {
   readonly limit?: number;
@@ -201,7 +201,10 @@ async function identitiesOf(
   rule: string,
 ): Promise<string[]> {
   if ("client" in selector) return [selector.client];
-  const { clients } = await api.call<Clients>("POST", "peek", "clients", { ...selector, rule });
+  const { clients } = await api.call<ClientsAnswer>("POST", "peek", "clients", {
+    ...selector,
+    rule,
+  });
   const found = clients.filter(({ override }) => override !== undefined);
   if (found.length > 0) return found.map(({ client }) => client);
   throw wrongOptions(

@@ -146,7 +146,7 @@ export interface ResetOptions extends PeekOptions {
 }
 
 /** The answer of the API's calls about a client. */
-export interface Clients {
+export interface ClientsAnswer {
   readonly clients: readonly ClientReport[];
 }
 
@@ -155,7 +155,7 @@ export async function peek({ rule, ...options }: PeekOptions): Promise<Printed> 
   const api = await connect(options);
   const rules = await fetchRules(api);
   if (rule !== undefined) ruleNamed(rules, rule);
-  const json = await api.call<Clients>("POST", "peek", "clients", {
+  const json = await api.call<ClientsAnswer>("POST", "peek", "clients", {
     ...selector,
     ...(rule !== undefined && { rule }),
   });
@@ -174,7 +174,7 @@ export async function reset({ rule, reason, banOnly, ...options }: ResetOptions)
   const api = await connect(options);
   const rules = await fetchRules(api);
   ruleNamed(rules, rule);
-  const json = await api.call<Clients>("POST", banOnly ? "lift-ban" : "reset", "clients", {
+  const json = await api.call<ClientsAnswer>("POST", banOnly ? "lift-ban" : "reset", "clients", {
     ...selector,
     rule,
     why: reason,

@@ -4,7 +4,7 @@ import { type DoctorFinding, finding, type Subject } from "./findings.ts";
 import { AnswerTooLarge, networkError, readBounded } from "./rest.ts";
 import type { Setting } from "./settings.ts";
 
-/** The JSON that the Worker returns; see src/doctor.ts. */
+/** The JSON that the Worker returns; see src/entry/doctor.ts. */
 interface WorkerReport {
   readonly weir: "doctor";
   readonly store: string;

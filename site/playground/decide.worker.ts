@@ -3,7 +3,7 @@ import "./runtime.ts";
 import type { LogRequest } from "../../cli/logs/log-request.ts";
 import { urlOf } from "../../cli/replay/logged-request.ts";
 import { ConfigError, type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import { type WeirHandler, weir } from "../../src/weir.ts";
+import { type WeirHandler, weir } from "../../src/entry/weir.ts";
 import { type Decided, type Result, requestsOf, type Task } from "./traffic.ts";
 
 let now = 0;

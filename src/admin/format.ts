@@ -123,11 +123,6 @@ export function formatShortDate(at: number): string {
   return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
 }
 
-/** Formats a time in UTC without its year, for axes: `22 Nov 17:04`. */
-export function formatShortTime(at: number): string {
-  return `${formatShortDate(at)} ${new Date(at).toISOString().slice(11, 16)}`;
-}
-
 const MODES = {
   enforce: "enforced",
   shadow: "in shadow mode: denies nothing",

@@ -1,10 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import {
-  CONTROL_BINDING,
-  type DeploymentMode,
-  type ResolvedBindings,
-  rulesInMode,
-} from "../config/bindings.ts";
+import { CONTROL_BINDING, type DeploymentMode, type ResolvedBindings } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
 import type { Fault } from "../config/faults.ts";
 import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key.ts";
@@ -172,7 +167,7 @@ interface CurrentOverrides {
 async function currentOverrides(
   control: ControlApi | undefined,
   mode: DeploymentMode,
-  ownCopy: LiveOverrides | undefined,
+  ownCopy: LiveOverrides,
 ): Promise<CurrentOverrides> {
   const live = new LiveOverrides(mode);
   if (!control) return { live, byId: new Map() };
@@ -181,7 +176,7 @@ async function currentOverrides(
     live.update({ version: 1, all: set });
     return { live, byId: new Map(set.map((each) => [overrideId(each), each])) };
   } catch {
-    return { live: ownCopy ?? live, byId: new Map() };
+    return { live: ownCopy, byId: new Map() };
   }
 }
 
@@ -302,20 +297,19 @@ const MAX_ITEMS = 10;
 /**
  * Returns a rule as operators see it.
  *
- * @param applied the rule with its override; undefined if the override has turned the rule off
+ * @param active the rule in the deployment's mode and with its override; undefined if it is off
  * @param override the rule's override
  */
 function ruleViewOf(
   rule: Rule,
-  applied: Rule | undefined,
-  mode: DeploymentMode,
+  active: Rule | undefined,
   override: Override | undefined,
 ): RuleView {
-  const { windows } = applied ?? rule;
+  const { windows } = active ?? rule;
   return {
     name: rule.name,
     key: formatKey(rule),
-    mode: !applied || mode === "off" ? "off" : mode === "shadow" ? "shadow" : applied.mode,
+    mode: active?.mode ?? "off",
     configuredMode: rule.mode,
     onError: rule.onError,
     limits: windows.map((window) => ({
@@ -358,8 +352,8 @@ interface OperationsContext {
   readonly limiter: Limiter;
   /** Undefined if the Worker has no binding for the control object. */
   readonly control: ControlApi | undefined;
-  /** This isolate's overrides; undefined without a control object. */
-  readonly overrides: LiveOverrides | undefined;
+  /** This isolate's overrides. */
+  readonly overrides: LiveOverrides;
   /** The second argument of the functions in `custom`. */
   readonly custom: CustomContext;
 }
@@ -368,7 +362,7 @@ interface OperationsContext {
 function withOverride(rule: Rule, identity: string, live: LiveOverrides): AppliedRule {
   const changed = (windows: readonly Window[]) => {
     const own = { rule, windows, identity };
-    return live.clientsOf([own])[0] ?? own;
+    return live.clientOf(own) ?? own;
   };
   const own = changed(rule.windows);
   if (!rule.tiers) return own;
@@ -379,7 +373,7 @@ function withOverride(rule: Rule, identity: string, live: LiveOverrides): Applie
 }
 
 /** Reads and changes clients, with the current overrides. */
-class Clients {
+class ClientOperations {
   readonly #context: OperationsContext;
 
   constructor(context: OperationsContext) {
@@ -400,10 +394,9 @@ class Clients {
   }
 
   async read(selected: readonly SelectedClient[], overrides: CurrentOverrides) {
-    const { limiter, bindings } = this.#context;
+    const { limiter } = this.#context;
     const applied = selected.map(({ rule, identity }): AppliedRule => {
-      const [inMode = rule] = rulesInMode([rule], bindings.mode);
-      return withOverride(overrides.live.ruleOf(inMode) ?? inMode, identity, overrides.live);
+      return withOverride(overrides.live.activeRuleOf(rule) ?? rule, identity, overrides.live);
     });
     const states = await callStore(() => limiter.clients.read(applied));
     return states.map((state, index) => ({
@@ -442,13 +435,13 @@ class Clients {
 /** Creates the operations of operators, in a Worker. */
 export function createOperations(context: OperationsContext): AdminOperations {
   const { config, bindings, limiter, control, custom } = context;
-  const clients = new Clients(context);
+  const clients = new ClientOperations(context);
   return {
     async rules() {
       const { live, byId } = await clients.overrides();
       return config.rules.map((rule) => {
         const override = byId.get(overrideId({ rule: rule.name }));
-        return ruleViewOf(rule, live.ruleOf(rule), bindings.mode, override);
+        return ruleViewOf(rule, live.activeRuleOf(rule), override);
       });
     },
     statistics: (query) => callControl(control, (object) => object.statistics(query)),

@@ -12,8 +12,10 @@ export interface Counter {
    * have the same key: see {@link counterId}.
    */
   readonly key: string;
-  /** The part of the key that identifies the client. */
+  /** The part of the key that identifies the client, or one of its shards. */
   readonly identity: string;
+  /** Present if the counter is one of several shards. Each shard decides alone. */
+  readonly shard?: { readonly client: string; readonly number: number };
   /**
    * The number of clients that share the identity, as a rank. A store that cannot decide all counters at once asks
    * for the client's own counters first. Values below `SHARED_REACH` belong to one client: see request/identity.ts.

@@ -7,11 +7,12 @@ import { areTierNamesSecret, type Exempt, printableSecretName } from "../config/
 import { isChargedByResponse } from "../limiter/counters.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { type CostFailure, CustomCalls, type CustomFailure } from "../request/custom-calls.ts";
+import type { CostFailure, CustomFailure } from "../request/custom-calls.ts";
+import { createIdentify, type Identified } from "../request/identify.ts";
 import { keyPartName, type NamedValue } from "../request/identity.ts";
-import type { RuleMatch } from "../request/matcher.ts";
-import { type AppliedRule, type ClientTrace, createRuleApplier } from "../request/rule-applier.ts";
-import { type Claims, createClaimsReader } from "../request/token.ts";
+import type { TestedCondition } from "../request/matcher.ts";
+import type { AppliedRule, ClientTrace } from "../request/rule-applier.ts";
+import type { Claims } from "../request/token.ts";
 import { BODYLESS } from "./described-request.ts";
 import {
   type ExplainContext,
@@ -34,82 +35,86 @@ export interface ExplainedClient {
   readonly costSource: string;
 }
 
-/** The facts that were found while the clients of a request were identified. */
-interface Findings {
-  readonly clients: Map<Rule, ClientTrace>;
-  readonly costFailures: Map<string, CostFailure>;
-  readonly keyFailures: Map<string, CustomFailure>;
+/** The facts that were found while a request was identified. */
+export class Findings {
+  /** The tested conditions of each rule, by its name. */
+  readonly conditions = new Map<string, TestedCondition[]>();
+  readonly clients = new Map<Rule, ClientTrace>();
+  readonly costFailures = new Map<string, CostFailure>();
+  readonly keyFailures = new Map<string, CustomFailure>();
   claims: Claims | undefined;
   tokenError: unknown;
 }
 
 /**
- * Identifies the clients of a request, with the same function as the gateway.
+ * Identifies the clients of a request, by the function with which the gateway does it.
  *
- * @returns the clients, by their rules
+ * @param rules the rules that requests may match
+ * @returns undefined under the same conditions as this function
  */
-export async function identifyClients(
+export async function identifyDescribed(
   request: Request,
-  canonical: CanonicalRequest,
-  matches: readonly RuleMatch[],
+  rules: readonly Rule[],
   { config, bindings, custom }: ExplainContext,
-  live: LiveOverrides,
-  now: number,
-): Promise<Map<Rule, ExplainedClient>> {
-  const { jwt, timeoutMs } = config;
-  const found: Findings = {
-    clients: new Map(),
-    costFailures: new Map(),
-    keyFailures: new Map(),
-    claims: undefined,
-    tokenError: undefined,
-  };
-  const keepAlive = (task: Promise<void>) => custom.ctx.waitUntil(task);
-  const onTokenError = (error: unknown) => {
-    found.tokenError = error;
-  };
-  const readToken =
-    jwt && createClaimsReader(jwt, bindings.secrets, timeoutMs, keepAlive, onTokenError);
-  const apply = createRuleApplier(
-    config,
+  overrides: LiveOverrides,
+) {
+  const found = new Findings();
+  const identify = createIdentify({
+    config: { ...config, rules },
     bindings,
-    (rule, _source, cause) => found.costFailures.set(rule, cause),
-    async (headers) => {
-      found.claims = await readToken?.(headers);
-      return found.claims;
-    },
-  );
-  const calls = new CustomCalls({
-    functions: config.custom ?? {},
-    request,
-    context: custom,
-    timeoutMs,
-    arrivedAt: Date.now(),
+    overrides,
+    background: (task) => custom.ctx.waitUntil(task),
     onKeyFailure: (name, cause) => found.keyFailures.set(name, cause),
+    onUnreadableCost: (rule, _source, cause) => found.costFailures.set(rule, cause),
+    trace: {
+      onCondition({ name }, tested) {
+        found.conditions.set(name, [...(found.conditions.get(name) ?? []), tested]);
+      },
+      onClient: (rule, client) => found.clients.set(rule, client),
+      onToken(claims, error) {
+        found.claims = claims;
+        found.tokenError = error;
+      },
+    },
   });
-  const trace = (rule: Rule, client: ClientTrace) => void found.clients.set(rule, client);
-  const ready = await apply(canonical, matches, calls, { trace });
-  const applied = (await Promise.all(ready.map((each) => each.pendingRules ?? [each]))).flat();
+  const identified = await identify(request, { context: custom, arrivedAt: Date.now() });
+  identified?.close();
+  return identified && { identified, found };
+}
+
+/** Explains the clients of a request. @returns the clients, by the names of their rules */
+export async function explainClients(
+  request: Request,
+  { canonical, clients, appliedRules }: Identified,
+  found: Findings,
+  { config: { jwt, timeoutMs }, bindings }: ExplainContext,
+): Promise<Map<string, ExplainedClient>> {
+  const all = await withPending(clients);
+  const limited = await withPending(appliedRules);
   const facts = { request: canonical, jwt, bindings, timeoutMs, lacksBody: lacksBody(request) };
   return new Map(
-    matches.map(({ rule }): [Rule, ExplainedClient] => {
-      const own = applied.find((each) => each.rule === rule);
-      const { exemption, values = [] } = found.clients.get(rule) ?? {};
+    [...found.clients].map(([rule, { exemption, values = [] }]): [string, ExplainedClient] => {
+      const own = all.find((each) => each.rule === rule);
       const conditions = rule.exempt
         ? exemptionsOf(rule.exempt, exemption, canonical, bindings.secrets)
         : [];
-      if (!own) return [rule, { ...EXEMPT, conditions }];
+      if (!own) return [rule.name, { ...EXEMPT, conditions }];
       const client = {
         conditions,
-        applied: live.clientsOf([own], now)[0],
+        applied: limited.find((each) => each.rule === rule),
         identity: own.identity,
         key: explainKey(rule.key, values, (part) => absence(part, found, facts)),
         tier: tierOf(own),
         costSource: costSourceOf(rule, found.costFailures.get(rule.name)),
       };
-      return [rule, client];
+      return [rule.name, client];
     }),
   );
+}
+
+/** Waits for rules in shadow mode whose clients are identified later. */
+async function withPending(appliedRules: readonly AppliedRule[]): Promise<AppliedRule[]> {
+  return (await Promise.all(appliedRules.map((each) => each.pendingRules ?? [each]))).flat();
 }
 
 const EXEMPT = {

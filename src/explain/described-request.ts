@@ -1,7 +1,4 @@
-import type { Config } from "../config/schema.ts";
-import { type CanonicalRequest, canonicalRequest } from "../request/canonical-request.ts";
 import { MAX_CHARACTERS, MAX_SEGMENTS } from "../request/path.ts";
-import { sentNamesOf } from "../request/sent-values.ts";
 import { ALLOWED_METHODS, type DescribedRequest, METHODS } from "./explanation.ts";
 
 /** The maximum length of the URL of a described request, in characters. Cloudflare accepts no longer URLs. */
@@ -26,17 +23,8 @@ export class DescriptionError extends Error {
   }
 }
 
-/** The reason why no rule can match a request, as the end of a sentence. */
-const PATH_TOO_LONG = `is matched by no rule, because its path has more than ${MAX_CHARACTERS} characters or ${MAX_SEGMENTS} slashes. With WEIR_MODE: "enforce", Weir answers 414.`;
-
-/** A described request, as the gateway would receive it. */
-interface ReadRequest {
-  readonly request: Request;
-  readonly canonical: CanonicalRequest;
-}
-
-/** @throws {DescriptionError} if a Worker would receive no such request, or if rules cannot match it */
-export function readRequest(described: DescribedRequest, config: Config): ReadRequest {
+/** @throws {DescriptionError} if a Worker would receive no such request */
+export function readRequest(described: DescribedRequest): Request {
   const method = described.method.toUpperCase();
   if (!METHODS.includes(method))
     throw new DescriptionError("method", `must be ${ALLOWED_METHODS}.`);
@@ -47,12 +35,15 @@ export function readRequest(described: DescribedRequest, config: Config): ReadRe
   const request = createRequest(url, method, headers, readBody(described.body, method));
   const { cf } = described;
   // Only workerd's requests have `cf`. Their constructor accepts only some of the fields.
-  if (cf) Object.defineProperty(request, "cf", { value: cf, enumerable: true });
-  const { rules, caseSensitivePaths } = config;
-  const names = sentNamesOf(rules);
-  const canonical = canonicalRequest(request, caseSensitivePaths, undefined, names);
-  if (canonical) return { request, canonical };
-  throw new DescriptionError("url", PATH_TOO_LONG);
+  return cf ? Object.defineProperty(request, "cf", { value: cf, enumerable: true }) : request;
+}
+
+/** Thrown if a request is too long for rules. */
+export function pathTooLong(): DescriptionError {
+  return new DescriptionError(
+    "url",
+    `is matched by no rule, because its path has more than ${MAX_CHARACTERS} characters or ${MAX_SEGMENTS} slashes. With WEIR_MODE: "enforce", Weir answers 414.`,
+  );
 }
 
 function readUrl(text: string): URL {

@@ -1,9 +1,10 @@
+import { rulesInMode } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
+import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { banKey, countsStrikes } from "../engine/bans.ts";
 import {
   type Adjustment,
-  type Counter,
   type Demand,
   MAX_COUNT,
   type Row,
@@ -24,12 +25,12 @@ import { type Decision, isViolated, type Quota, settledVerdictsOf } from "../lim
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
-import { type CanonicalRequest, readsOwnQuotas } from "../request/canonical-request.ts";
+import { type CanonicalRequest, placeOf, readsOwnQuotas } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/headers.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { type Answer, type Group, type Store, StoreError } from "../stores/store.ts";
-import { type ExplainedClient, identifyClients } from "./client.ts";
-import { readRequest } from "./described-request.ts";
+import { type ExplainedClient, explainClients, identifyDescribed } from "./client.ts";
+import { pathTooLong, readRequest } from "./described-request.ts";
 import type {
   DescribedRequest,
   ExplainContext,
@@ -41,7 +42,7 @@ import type {
   ExplainOverrides,
   Explanation,
 } from "./explanation.ts";
-import { type MatchedRule, matchRules } from "./matching.ts";
+import { explainMatches, type MatchedRule } from "./matching.ts";
 
 /** The decision that a request would get, and its effects under each rule. */
 interface DryRun {
@@ -49,7 +50,7 @@ interface DryRun {
   /** Undefined if the store could be read. */
   readonly storeFailure?: string;
   /** Returns the fields of a rule's explanation that depend on the store. */
-  readonly stateOf: (applied: AppliedRule) => Partial<ExplainedRule>;
+  readonly fieldsOf: (applied: AppliedRule) => Partial<ExplainedRule>;
 }
 
 /**
@@ -72,7 +73,7 @@ async function dryRun(
     return {
       decision,
       storeFailure: `${error.failure}, ${error.message}`,
-      stateOf: (applied) => ({ ...excessOf(applied), quotas: [] }),
+      fieldsOf: (applied) => ({ ...excessOf(applied), quotas: [] }),
     };
   }
   const { prefix } = context.bindings;
@@ -93,7 +94,7 @@ async function dryRun(
   const byRule = new Map(appliedRules.map((each, index) => [each, states[index]]));
   return {
     decision,
-    stateOf(applied) {
+    fieldsOf(applied) {
       const state = byRule.get(applied);
       if (!state) return {};
       const newBan = newBanOf(applied, state.counters, store);
@@ -141,10 +142,10 @@ function countersOf(
   const isDecided = states.some(({ counter }) => decided.has(counter.key));
   // If the request would use no shard, the first shard is shown.
   const isShown = ({ counter }: CounterTally) =>
-    isDecided ? decided.has(counter.key) : !shardOf(counter);
+    isDecided ? decided.has(counter.key) : !counter.shard?.number;
   return states.filter(isShown).map((state): ExplainedCounter => {
     const { counter, window, tally } = state;
-    const shard = rule.shards > 1 ? shardOf(counter) : undefined;
+    const shard = counter.shard?.number;
     const { startsAt, endsAt } = window.concurrent
       ? { startsAt: store.now, endsAt: store.now + tally.resetMs }
       : windowEndingNear(store.now + tally.resetMs, counter);
@@ -178,12 +179,6 @@ function newBanOf(
     return row ? [{ storedKey, until: row.expiresAt, isAtLeast: countsStrikes(rule) }] : [];
   });
   return bans.sort((one, other) => other.until - one.until)[0];
-}
-
-/** Returns the number of a counter's shard; undefined if the rule has no shards. */
-function shardOf({ identity }: Counter): number | undefined {
-  const [, shard] = identity.split("#");
-  return shard === undefined ? undefined : Number(shard);
 }
 
 /**
@@ -271,28 +266,36 @@ export async function explain(
   overrides: ExplainOverrides = { live: new LiveOverrides(context.bindings.mode), byId: new Map() },
 ): Promise<Explanation> {
   const { config, bindings, custom } = context;
+  const { live, byId } = overrides;
   const now = (context.now ?? Date.now)();
-  const { request, canonical } = readRequest(described, config);
-  const matched = matchRules(config, canonical, bindings.mode, overrides.live, now);
-  const matches = matched.flatMap(({ match }) => match ?? []);
-  const clients = await identifyClients(request, canonical, matches, context, overrides.live, now);
-  const applied = [...clients.values()].flatMap((client) => client.applied ?? []);
+  const request = readRequest(described);
+  const known = await identifyDescribed(request, rulesFor(request, context), context, live);
+  if (!known) throw pathTooLong();
+  const { identified, found } = known;
+  const { canonical } = identified;
+  const matched = explainMatches(config, identified, found.conditions, bindings.mode, live);
+  const clients = await explainClients(request, identified, found, context);
+  const applied = matched.flatMap(({ rule }) => clients.get(rule.name)?.applied ?? []);
   const run = applied.length > 0 ? await dryRun(applied, context, now) : undefined;
   const { decision, storeFailure } = run ?? {};
   const waitMs = waitOf(decision);
   return {
     outcome: decision?.outcome ?? "unmatched",
     request: explainedRequest(canonical, config.ipv6Prefix),
-    rules: matched.map((each) => {
-      const client = each.match && clients.get(each.match.rule);
-      return explainedRule(each, client, run, overrides.byId);
-    }),
+    rules: matched.map((each) => explainedRule(each, clients.get(each.rule.name), run, byId)),
     response: readsOwnQuotas(canonical, config)
       ? { status: 200, headers: [] }
       : await explainedResponse(request, applied, decision, config, custom),
     ...(storeFailure !== undefined && { storeFailure }),
     ...(waitMs > 0 && { waitMs }),
   };
+}
+
+/** Returns the rules that the gateway tests for a request: none if the request reads the client's own quotas. */
+function rulesFor({ method, url }: Request, { config, bindings }: ExplainContext): readonly Rule[] {
+  const path = placeOf(url, config.caseSensitivePaths)?.path;
+  if (path !== undefined && readsOwnQuotas({ sentMethod: method, path }, config)) return [];
+  return rulesInMode(config.rules, bindings.mode).filter((rule) => rule.for !== "programs");
 }
 
 /** Returns how long a denied request would wait for its turn at most; 0 if it would be denied at once. */
@@ -355,7 +358,7 @@ function explainedRule(
     cost: applied.cost ?? costBefore(applied.rule.cost),
     costSource: client.costSource,
     ...(waits(applied.rule) && { waitMs: applied.rule.waitMs }),
-    ...run.stateOf(applied),
+    ...run.fieldsOf(applied),
   };
 }
 

@@ -1,17 +1,13 @@
 import type { NetworkSet } from "../config/address.ts";
-import { type DeploymentMode, rulesInMode } from "../config/bindings.ts";
+import type { DeploymentMode } from "../config/bindings.ts";
 import { type Conditions, type NamedCondition, splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type CanonicalRequest, readsOwnQuotas } from "../request/canonical-request.ts";
 import { type ReadonlyHeaders, readClient } from "../request/headers.ts";
-import {
-  conditionsOf,
-  createMatcher,
-  type RuleMatch,
-  type TestedCondition,
-} from "../request/matcher.ts";
+import type { Identified } from "../request/identify.ts";
+import { conditionsOf, type RuleMatch, type TestedCondition } from "../request/matcher.ts";
 import { canonicalPath } from "../request/path.ts";
 import {
   type ExplainedCondition,
@@ -27,49 +23,41 @@ export interface MatchedRule {
   readonly rule: Rule;
   /** The conditions up to the first failing one. */
   readonly conditions: readonly ExplainedCondition[];
-  /** The match, with the override of the rule; undefined if the rule does not match. */
-  readonly match: RuleMatch | undefined;
   /** The rule in the deployment's mode and with its override; undefined if it is off. */
   readonly active: Rule | undefined;
   /** The reason why the rule does not match; empty if it matches. */
   readonly why: string;
 }
 
-/** Finds the rules that match a request, and the first failing condition of each other rule. */
-export function matchRules(
+/** Returns all rules, with the first failing condition of each rule that does not match. */
+export function explainMatches(
   config: Pick<Config, "rules" | "caseSensitivePaths" | "quotaPath">,
-  request: CanonicalRequest,
+  { canonical, found, matches }: Identified,
+  tested: ReadonlyMap<string, readonly TestedCondition[]>,
   mode: DeploymentMode,
   live: LiveOverrides,
-  now: number,
 ): MatchedRule[] {
   const { rules, caseSensitivePaths } = config;
-  const isRead = readsOwnQuotas(request, config);
-  const inMode = new Map(rules.map((rule) => [rule, rulesInMode([rule], mode)[0]] as const));
-  const candidates = [...inMode.values()].filter((rule) => rule?.for === "all") as Rule[];
-  const tested = new Map<Rule, TestedCondition[]>(candidates.map((rule) => [rule, []]));
-  const found = createMatcher(candidates, caseSensitivePaths)(request, (rule, condition) =>
-    tested.get(rule)?.push(condition),
-  );
-  const matches = new Map(found.map((match) => [match.rule, match]));
-  const shown = new ShownConditions(request, candidates, caseSensitivePaths);
+  const isRead = readsOwnQuotas(canonical, config);
+  const namesOf = (list: readonly RuleMatch[]) => new Set(list.map(({ rule }) => rule.name));
+  const matched = namesOf(found);
+  const counted = namesOf(matches);
+  const candidates = rules.filter((rule) => rule.for !== "programs");
+  const shown = new ShownConditions(canonical, candidates, caseSensitivePaths);
   return rules.map((rule): MatchedRule => {
-    const own = inMode.get(rule);
-    const active = own && live.ruleOf(own, now);
+    const active = live.activeRuleOf(rule);
     const without = (conditions: readonly ExplainedCondition[], why: string) => {
-      return { rule, active, conditions, match: undefined, why };
+      return { rule, active, conditions, why };
     };
-    if (!own) return without([OFF], "WEIR_MODE is off, so no rule applies.");
+    if (mode === "off") return without([OFF], "WEIR_MODE is off, so no rule applies.");
     if (isRead) return without([QUOTA_PATH], "The request reads the client's own quotas.");
-    if (own.for === "programs") return without([PROGRAMS], "It counts only calls of programs.");
-    const conditions = (tested.get(own) ?? []).map((each) => shown.conditionOf(own, each));
-    const match = matches.get(own);
-    if (!match) {
-      if (conditions.length === 0) conditions.push(shown.conditionOf(own, NO_ROUTE));
+    if (rule.for === "programs") return without([PROGRAMS], "It counts only calls of programs.");
+    const conditions = (tested.get(rule.name) ?? []).map((each) => shown.conditionOf(rule, each));
+    if (!matched.has(rule.name)) {
+      if (conditions.length === 0) conditions.push(shown.conditionOf(rule, NO_ROUTE));
       return without(conditions, whyNot(conditions));
     }
-    const [overridden] = live.matchesOf([match], now);
-    if (overridden) return { rule, active, conditions, match: overridden, why: "" };
+    if (counted.has(rule.name)) return without(conditions, "");
     return without([...conditions, OVERRIDE], "An override has turned the rule off.");
   });
 }

@@ -75,12 +75,24 @@ export interface ResponseUse {
   readonly signal?: AbortSignal;
 }
 
+/** The origin's response, or a 502 of Weir (`isOwn`) because the origin has sent none. */
+export interface Forwarded {
+  readonly response: Response;
+  readonly isOwn: boolean;
+}
+
 /**
- * Sends a request to the origin and returns its response, or a 502. Never rejects.
+ * Sends a request to the origin. Never rejects.
  *
  * @param use undefined if the response passes unread. The responses of bound Workers are always decoded
  */
-type Forward = (request: Request, use?: ResponseUse) => Promise<Response>;
+export type Forward = (request: Request, use?: ResponseUse) => Promise<Forwarded>;
+
+/** Sends a request to an origin. @throws {NoOrigin} if there is none */
+type Sender = (request: Request, use?: ResponseUse) => Promise<Response>;
+
+/** The Worker has no origin. The message is for the client. */
+class NoOrigin extends Error {}
 
 /**
  * Creates a function that forwards requests with the platform's `fetch`. Changes the URL, replaces headers that
@@ -97,10 +109,11 @@ export function createForward(
   const send = senderByHost(bindings, forwarded);
   return async function forward(request, use) {
     try {
-      return await send(request, use);
-    } catch {
-      // The response omits the error's text, which may contain addresses that clients must not see.
-      return badGatewayResponse(request, "The origin could not be reached.");
+      return { response: await send(request, use), isOwn: false };
+    } catch (error) {
+      // The text of another error may contain addresses that clients must not see.
+      const detail = error instanceof NoOrigin ? error.message : "The origin could not be reached.";
+      return { response: badGatewayResponse(request, detail), isOwn: true };
     }
   };
 }
@@ -109,7 +122,7 @@ export function createForward(
 function senderByHost(
   { origin, origins }: Pick<ResolvedBindings, "origin" | "origins">,
   forwarded: boolean,
-): Forward {
+): Sender {
   const byDefault = sender(origin, forwarded);
   if (origins.size === 0) return byDefault;
   const senderFor = hostLookup(
@@ -118,7 +131,7 @@ function senderByHost(
   return (request, use) => (senderFor(hostOf(request.url)) ?? byDefault)(request, use);
 }
 
-function sender(origin: OriginBinding, forwarded: boolean): Forward {
+function sender(origin: OriginBinding, forwarded: boolean): Sender {
   switch (origin.kind) {
     case "pass-through":
       return passThrough;
@@ -127,7 +140,9 @@ function sender(origin: OriginBinding, forwarded: boolean): Forward {
     case "binding":
       return (request, use) => origin.service.fetch(outgoing(request, request.url, "if-sent", use));
     case "misconfigured":
-      return async (request) => badGatewayResponse(request, "The origin is not configured.");
+      return async () => {
+        throw new NoOrigin("The origin is not configured.");
+      };
   }
 }
 
@@ -135,13 +150,12 @@ function sender(origin: OriginBinding, forwarded: boolean): Forward {
 async function passThrough(request: Request, use?: ResponseUse): Promise<Response> {
   if (isLoopback(new URL(request.url).hostname)) {
     // `wrangler dev` has no zone, so the request would return to this Worker again and again.
-    const detail = "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.";
-    return badGatewayResponse(request, detail);
+    throw new NoOrigin("A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.");
   }
   return await fetchFrom(request, request.url, "if-sent", use);
 }
 
-function toBase(base: string, forwarded: boolean): Forward {
+function toBase(base: string, forwarded: boolean): Sender {
   // Without a path in the base, the origin resolves dot segments itself, and gets the path that Weir matched. With a
   // path in the base, Weir resolves dot segments first, because they could leave this path.
   const hasPath = new URL(base).pathname !== "/";

@@ -197,16 +197,7 @@ export function pathTooLongResponse(request: Request): Response {
 
 /** 502: the request was within its limits, but Weir could not forward it to the origin. */
 export function badGatewayResponse(request: Request, detail: string): Response {
-  const response = plainProblem(request, 502, "Bad Gateway", detail);
-  badGateways.add(response);
-  return response;
-}
-
-const badGateways = new WeakSet<Response>();
-
-/** Whether Weir has created this response because the origin sent none. */
-export function isBadGateway(response: Response): boolean {
-  return badGateways.has(response);
+  return plainProblem(request, 502, "Bad Gateway", detail);
 }
 
 /** Creates a response whose problem has no meaning beyond its status (RFC 9457, section 4.2.1). */

@@ -203,6 +203,7 @@ export function ruleCounterOf(
   // These fields are assigned one by one, because a spread takes more time. Most counters have at most one of these
   // fields.
   if (reach !== undefined) counter.reach = reach;
+  if (shard !== undefined) counter.shard = { client: identity, number: shard };
   if (window.calendar) counter.calendar = window.calendar;
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;

@@ -1,4 +1,4 @@
-import type { DeploymentMode } from "../config/bindings.ts";
+import { type DeploymentMode, rulesInMode } from "../config/bindings.ts";
 import { type Rule, shadowed, type Window } from "../config/rule.ts";
 import type { RuleMatch } from "../request/matcher.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
@@ -162,6 +162,12 @@ export class LiveOverrides {
     });
   }
 
+  /** Returns the rule in the deployment's mode and with its override; undefined if it is off. */
+  activeRuleOf(rule: Rule): Rule | undefined {
+    const [inMode] = rulesInMode([rule], this.#deploymentMode);
+    return inMode && this.ruleOf(inMode);
+  }
+
   /** Returns the rule with its override, as the same object each time; undefined if the rule is off. */
   ruleOf(rule: Rule, now = Date.now()): Rule | undefined {
     const change = this.#rules.get(rule.name);
@@ -172,17 +178,21 @@ export class LiveOverrides {
   clientsOf(appliedRules: readonly AppliedRule[], now = Date.now()): readonly AppliedRule[] {
     if (this.#clients.size === 0) return appliedRules;
     return changedItems(appliedRules, (appliedRule) => {
-      const { pendingRules, rule, identity } = appliedRule;
-      if (pendingRules) {
-        const changed = pendingRules.then((identified) => this.clientsOf(identified));
-        // The limiter reports a rejection of `changed`. This `catch` is for requests that the limiter never gets.
-        changed.catch(() => {});
-        return { ...appliedRule, pendingRules: changed };
-      }
-      const override = this.#clients.get(overrideId({ rule: rule.name, client: identity }));
-      if (!override || override.expiresAt <= now) return appliedRule;
-      return changedByClient(appliedRule, override);
+      const { pendingRules } = appliedRule;
+      if (!pendingRules) return this.clientOf(appliedRule, now);
+      const changed = pendingRules.then((identified) => this.clientsOf(identified));
+      // The limiter reports a rejection of `changed`. This `catch` is for requests that the limiter never gets.
+      changed.catch(() => {});
+      return { ...appliedRule, pendingRules: changed };
     });
+  }
+
+  /** Returns an applied rule with the override of its client; undefined if the client has no limit. */
+  clientOf(appliedRule: AppliedRule, now = Date.now()): AppliedRule | undefined {
+    const { rule, identity } = appliedRule;
+    const override = this.#clients.get(overrideId({ rule: rule.name, client: identity }));
+    if (!override || override.expiresAt <= now) return appliedRule;
+    return changedByClient(appliedRule, override);
   }
 
   /** Keeps the change of an unchanged override, because caches recognise a rule by its object. */

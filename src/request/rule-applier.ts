@@ -3,7 +3,6 @@ import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomFunctions } from "../config/custom.ts";
 import { type KeyExpression, MAX_KEY_LENGTH } from "../config/key.ts";
 import type { Rule, Window } from "../config/rule.ts";
-import type { Config } from "../config/schema.ts";
 import type { Exempt } from "../config/tiers.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import {
@@ -17,13 +16,11 @@ import {
 import { type ReadonlyHeaders, readClient } from "./headers.ts";
 import {
   cachedIdentityOf,
-  type IdentifiedClient,
   type Identity,
   identityOf,
   isSameText,
   type KeyContext,
   type NamedValue,
-  type RequestContext,
   readPart,
 } from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
@@ -115,14 +112,12 @@ const SHADOW_GRACE_MS = 2;
  * shadow rules do not affect the other rules.
  *
  * @param results the result of each rule
- * @param onWait called with the time in milliseconds that the enforced rules have waited for rules with the mode
- * `mark`
+ * @returns the rules, and the time in milliseconds that the enforced rules have waited for rules with the mode `mark`
  */
 export async function collectWithinGrace(
   rules: readonly Rule[],
   results: readonly Promise<AppliedRule[]>[],
-  onWait: (waitedMs: number) => void,
-): Promise<AppliedRule[]> {
+): Promise<Applied<never>> {
   const isShadow = (_: unknown, index: number) => rules[index]?.mode === "shadow";
   let readyAt = Number.POSITIVE_INFINITY;
   Promise.all(results.filter((_, index) => rules[index]?.mode === "enforce")).then(
@@ -135,34 +130,31 @@ export async function collectWithinGrace(
   });
   const allShadow = Promise.allSettled(collected.filter(isShadow));
   await Promise.all(collected.filter((each, index) => !isShadow(each, index)));
-  onWait(Math.max(0, Date.now() - readyAt));
+  const waitedMs = Math.max(0, Date.now() - readyAt);
   if (rules.some(isShadow)) await withTimeout(allShadow, SHADOW_GRACE_MS, () => {});
-  return results.flatMap(
+  const applied = results.flatMap(
     (pendingRules, index) =>
       ready[index] ?? { rule: rules[index] as Rule, windows: [], identity: "", pendingRules },
   );
+  return { rules: applied, waitedMs };
 }
 
-/** Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the request. */
-export type RuleApplier = (
-  canonical: CanonicalRequest,
-  matches: readonly RuleMatch[],
-  customCalls?: CustomCalls,
-  options?: ApplyOptions,
-) => AppliedRule[] | Promise<AppliedRule[]>;
-
-interface ApplyOptions {
+/** The rules that count a request, in the order of the matches. Rules that exempt the request are missing. */
+interface Applied<Denial> {
+  readonly rules: readonly AppliedRule[];
+  /** The denial by some rules because of which the others were not applied. */
+  readonly denial?: Denial;
   /** See {@link collectWithinGrace}. This time must not shorten the deadline of the enforced rules. */
-  readonly onWait?: (waitedMs: number) => void;
-  /**
-   * Called before a token is verified, and before a function in `custom` is called, with the rules that are known by
-   * then. If it returns true, only these rules are returned. A rule whose cost a function determines has the lowest
-   * cost that the function may return.
-   */
-  readonly isDenied?: (known: readonly AppliedRule[]) => boolean;
-  /** Called for each rule, for an explanation. */
-  readonly trace?: ApplyTrace;
+  readonly waitedMs: number;
 }
+
+/**
+ * Decides by the rules that are known before a token is verified or a function in `custom` is called. A rule whose cost
+ * a function determines has the lowest cost that the function may return.
+ *
+ * @returns a denial if no other rule need be known
+ */
+export type DenialOf<Denial> = (known: readonly AppliedRule[]) => Denial | undefined;
 
 export type ApplyTrace = (rule: Rule, found: ClientTrace) => void;
 
@@ -185,57 +177,28 @@ interface Sources extends Pick<KeyContext, "readClaims" | "computeCustom"> {
  */
 const CLAIMS_GRACE_MS = 5;
 
-/**
- * Returns a function that checks exemptions and computes identities and tiers.
- *
- * Slow work happens at most once for a request: a token is verified once, a custom function is called once, and an
- * identity is hashed once. Later requests reuse an issuer's keys and the hashes of identities. They never reuse
- * claims or results of custom functions.
- */
-export function createRuleApplier(
-  { ipv6Prefix, jwt, custom }: Pick<Config, "ipv6Prefix"> & Partial<Pick<Config, "jwt" | "custom">>,
-  { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
-  onUnreadableCost: OnUnreadableCost,
-  readClaims: ClaimsReader,
-): RuleApplier {
-  const hashOptions = { ipv6Prefix, keySecret };
-  const shared = {
-    ...hashOptions,
-    secrets,
-    readClaims,
-    onUnreadableCost,
-    costs: custom?.costs,
-    keyTexts: new WeakMap<KeyExpression, string>(),
-  };
-  const mayCall = jwt !== undefined || custom?.keys !== undefined || custom?.costs !== undefined;
-  return function applyRules(canonical, matches, customCalls, options = {}) {
-    const { onWait = () => {}, isDenied, trace } = options;
-    const appliedRules =
-      !trace && applyFromCache(canonical, matches, hashOptions, onUnreadableCost);
-    if (appliedRules) return appliedRules;
-    const request = new IdentifiedMatches(shared, canonical, matches, customCalls, trace);
-    if (!mayCall || !isDenied) return request.applyAll(onWait);
-    return request.denied(isDenied).then((rules) => rules ?? request.applyAll(onWait));
-  };
-}
-
 /** The parts that all requests share. */
 interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
   readonly ipv6Prefix: number;
   readonly keySecret: string | undefined;
   readonly readClaims: ClaimsReader;
   readonly onUnreadableCost: OnUnreadableCost;
+  readonly trace: ApplyTrace | undefined;
   readonly costs: CustomFunctions["costs"];
-  readonly keyTexts: WeakMap<KeyExpression, string>;
 }
 
-/** The rules that match one request. */
-class IdentifiedMatches {
+/**
+ * Applies the rules that match one request: checks exemptions, and computes identities and tiers.
+ *
+ * Slow work happens at most once for a request: a token is verified once, and a custom function is called once.
+ * Later requests reuse an issuer's keys and the hashes of identities. They never reuse
+ * claims or results of custom functions.
+ */
+export class RuleApplier {
   readonly #shared: SharedParts;
   readonly #canonical: CanonicalRequest;
   readonly #matches: readonly RuleMatch[];
   readonly #sources: Sources;
-  readonly #trace: ApplyTrace | undefined;
   /** The applied rules known so far, by the index of their match. */
   readonly #known: (AppliedRule[] | undefined)[] = [];
 
@@ -244,10 +207,8 @@ class IdentifiedMatches {
     canonical: CanonicalRequest,
     matches: readonly RuleMatch[],
     customCalls: CustomCalls | undefined,
-    trace: ApplyTrace | undefined,
   ) {
     this.#shared = shared;
-    this.#trace = trace;
     this.#canonical = canonical;
     this.#matches = matches;
     let claims: Promise<Claims | undefined> | undefined;
@@ -259,79 +220,81 @@ class IdentifiedMatches {
     };
   }
 
+  async apply<Denial>(denialOf: DenialOf<Denial>): Promise<Applied<Denial>> {
+    return (await this.#denied(denialOf)) ?? this.#applyAll();
+  }
+
   /**
    * Returns the rules that are known without the functions in `custom`, if they deny the request. If some of them
    * deny it even without the token, the token is not verified.
    */
-  async denied(isDenied: NonNullable<ApplyOptions["isDenied"]>) {
+  async #denied<Denial>(denialOf: DenialOf<Denial>): Promise<Applied<Denial> | undefined> {
+    const deniedBy = (rules: readonly AppliedRule[]) => {
+      const denial = denialOf(rules);
+      return denial && { rules, denial, waitedMs: 0 };
+    };
     const needsFunction = this.#matches.some(({ rule }) => needs(rule, "custom"));
     const needsToken = this.#matches.some(({ rule }) => needs(rule, "jwt"));
     if (!needsFunction && !needsToken) return undefined;
-    const rules = await this.#applyKnown(notYet);
-    if (isDenied(rules)) return rules;
-    if (!needsFunction || !needsToken) return undefined;
+    const denied = deniedBy(await this.#applyKnown(notYet));
+    if (denied || !needsFunction || !needsToken) return denied;
     const claims = withTimeout(this.#sources.readClaims(), CLAIMS_GRACE_MS, notYet);
     // If no rule reads the claims, no other code handles a rejection.
     claims.catch(() => {});
-    const rulesWithToken = await this.#applyKnown(() => claims);
-    return isDenied(rulesWithToken) ? rulesWithToken : undefined;
+    return deniedBy(await this.#applyKnown(() => claims));
   }
 
-  applyAll(onWait: (waitedMs: number) => void): Promise<AppliedRule[]> {
-    const apply = this.#applierWith(this.#sources);
+  #applyAll(): Promise<Applied<never>> {
     const matches = this.#matches;
     const results = matches.map(async (match, index) => {
       const known = this.#known[index];
       const [rule] = known ?? [];
-      return known && !(rule && hasCustomCost(match.rule)) ? known : apply(match, rule);
+      return known && !(rule && hasCustomCost(match.rule))
+        ? known
+        : this.#applyRule(match, this.#sources, rule);
     });
     const rules = matches.map(({ rule }) => rule);
-    return collectWithinGrace(rules, results, onWait);
+    return collectWithinGrace(rules, results);
   }
 
   /** Applies the rules that need no function in `custom` and no other claims than the given ones. */
   async #applyKnown(readClaims: Sources["readClaims"]): Promise<AppliedRule[]> {
     const { costs } = this.#shared;
     const costOf = async ({ cost }: Rule) => lowestCost(cost, costs);
-    const apply = this.#applierWith({ readClaims, computeCustom: notYet, costOf });
+    const sources = { readClaims, computeCustom: notYet, costOf };
     await Promise.all(
       this.#matches.map(async (match, index) => {
         // If a rule fails here, it is applied again later.
-        this.#known[index] ??= await apply(match).catch(() => undefined);
+        this.#known[index] ??= await this.#applyRule(match, sources).catch(() => undefined);
       }),
     );
     return this.#known.flatMap((each) => each ?? []);
   }
 
-  /** Returns a function that applies one rule. Rules with the same key share an identity. */
-  #applierWith(sources: Sources) {
-    const { secrets, keyTexts, onUnreadableCost, ipv6Prefix, keySecret } = this.#shared;
+  /** @param known the rule without the cost that a function determines, if it is known */
+  async #applyRule(
+    { rule, path, params }: RuleMatch,
+    sources: Sources,
+    known?: AppliedRule,
+  ): Promise<AppliedRule[]> {
+    const { secrets, onUnreadableCost, ipv6Prefix, keySecret, trace } = this.#shared;
     const request = this.#canonical;
-    const identities = new Map<string, Promise<IdentifiedClient>>();
-    const identify = (key: KeyExpression, context: KeyContext) => {
-      const text = textOfKey(key, context, keyTexts);
-      const identified = identities.get(text) ?? identityOf(key, context);
-      identities.set(text, identified);
-      return identified;
-    };
-    return async ({ rule, path, params }: RuleMatch, known?: AppliedRule) => {
-      const exemption = !known && rule.exempt && (await exemptionOf(rule.exempt, request, secrets));
-      if (exemption) {
-        this.#trace?.(rule, { exemption });
-        return [];
-      }
-      const context = { request, ipv6Prefix, keySecret, ...sources, path, params };
-      // The cost's function starts before the functions of keys, because they all share one deadline.
-      const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
-      const identified = known ?? (await identify(rule.key, context));
-      if ("values" in identified) this.#trace?.(rule, { values: identified.values });
-      const { identity, reach = 0 } = identified;
-      const windows = known?.windows ?? (await windowsFor(rule, context));
-      const cost = customCost
-        ? await customCost
-        : bodyCostOf(rule, windows, request, onUnreadableCost);
-      return [appliedRuleOf(rule, windows, { identity, reach }, cost)];
-    };
+    const exemption = !known && rule.exempt && (await exemptionOf(rule.exempt, request, secrets));
+    if (exemption) {
+      trace?.(rule, { exemption });
+      return [];
+    }
+    const context = { request, ipv6Prefix, keySecret, ...sources, path, params };
+    // The cost's function starts before the functions of keys, because they all share one deadline.
+    const customCost = hasCustomCost(rule) ? sources.costOf(rule) : undefined;
+    const identified = known ?? (await identityOf(rule.key, context));
+    if ("values" in identified) trace?.(rule, { values: identified.values });
+    const { identity, reach = 0 } = identified;
+    const windows = known?.windows ?? (await windowsFor(rule, context));
+    const cost = customCost
+      ? await customCost
+      : bodyCostOf(rule, windows, request, onUnreadableCost);
+    return [appliedRuleOf(rule, windows, { identity, reach }, cost)];
   }
 }
 
@@ -350,21 +313,21 @@ function needs(rule: Rule, kind: "jwt" | "custom"): boolean {
 }
 
 /**
- * Applies rules whose identities are all cached, which is the usual case. Avoids the objects with which `applyAll`
- * shares work between rules.
+ * Applies rules whose identities are all cached, which is the usual case. Avoids the objects with which
+ * {@link RuleApplier} shares work between rules.
  *
  * @returns undefined if any identity is not cached, or if a rule has exemptions, tiers or a function for its cost
  */
-function applyFromCache(
+export function applyFromCache(
   request: CanonicalRequest,
   matches: readonly RuleMatch[],
-  hashOptions: Pick<RequestContext, "ipv6Prefix" | "keySecret">,
-  onUnreadableCost: OnUnreadableCost,
+  { ipv6Prefix, keySecret, onUnreadableCost }: SharedParts,
 ): AppliedRule[] | undefined {
   const appliedRules: AppliedRule[] = [];
   for (const { rule, path, params } of matches) {
     if (rule.exempt || rule.tiers || hasCustomCost(rule)) return undefined;
-    const identity = cachedIdentityOf(rule.key, { request, path, params, ...hashOptions });
+    const context = { request, path, params, ipv6Prefix, keySecret };
+    const identity = cachedIdentityOf(rule.key, context);
     if (identity === undefined) return undefined;
     const { windows } = rule;
     const cost = bodyCostOf(rule, windows, request, onUnreadableCost);
@@ -382,26 +345,4 @@ function appliedRuleOf(
   return cost === undefined
     ? { rule, windows, identity, reach }
     : { rule, windows, identity, reach, cost };
-}
-
-/**
- * Returns a text for a rule's key. Two rules have the same text only if their identities are equal. The text includes
- * the path and its parameters if the key reads them, because these can differ between rules.
- *
- * @param keyTexts a cache of the keys as JSON
- */
-function textOfKey(
-  key: KeyExpression,
-  { path, params }: Pick<RuleMatch, "path" | "params">,
-  keyTexts: WeakMap<KeyExpression, string>,
-): string {
-  let text = keyTexts.get(key);
-  if (text === undefined) {
-    text = JSON.stringify(key);
-    keyTexts.set(key, text);
-  }
-  const readsPath = key.some((parts) =>
-    parts.some(({ kind }) => kind === "param" || kind === "path"),
-  );
-  return readsPath ? text + JSON.stringify([path, params]) : text;
 }

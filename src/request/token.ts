@@ -221,14 +221,14 @@ const LEEWAY_S = 5;
  * @param timeoutMs the time limit of a decision, in milliseconds. A request waits for an issuer's keys for at most
  * half of this time
  * @param keepAlive keeps the invocation alive until a fetch of the keys has ended, even if the client hangs up
- * @param onInvalid called with the error if a token is invalid. The error may quote the token
+ * @param onToken called with the claims of a valid token, or with the error of an invalid one, which may quote the token
  */
 export function createClaimsReader(
   jwt: JwtConfig,
   secrets: ReadonlyMap<string, string>,
   timeoutMs: number,
   keepAlive: (task: Promise<void>) => void,
-  onInvalid?: (error: unknown) => void,
+  onToken?: (claims: Claims | undefined, error?: unknown) => void,
 ): ClaimsReader {
   const verifyToken =
     jwt.kind === "secret"
@@ -240,10 +240,11 @@ export function createClaimsReader(
     try {
       const claims = await verifyToken(token);
       if (claims) checkStart(claims, token);
+      onToken?.(claims);
       return claims;
     } catch (error) {
       // An invalid token has no claims. The errors are not logged, because they quote the token.
-      onInvalid?.(error);
+      onToken?.(undefined, error);
       return undefined;
     }
   };

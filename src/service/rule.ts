@@ -7,7 +7,7 @@ import { type Rule, shadowed } from "../config/rule.ts";
 import type { Config, ConfigInput } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { ControlLink } from "../control/control-link.ts";
-import { sharedLimiter } from "../isolate.ts";
+import { sharedLimiter } from "../entry/isolate.ts";
 import { counterNameOf, dependsOnResponse, isSettled, type Reserve } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { listNames } from "../overrides/override-input.ts";
@@ -50,20 +50,27 @@ export async function findServiceRule(
   { key, tier }: ClientOptions,
 ): Promise<ServiceRule> {
   const rule = findRule(config, name);
-  const { limiter, mode, prefix, keySecret, control } = sharedLimiter(config, env);
+  const { limiter, mode, prefix, keySecret, control, overrides } = sharedLimiter(config, env);
   const loading = control?.loadIfStale(Date.now());
   if (loading) await loading;
   const identity = await identityOfLimitKey(rule, key, config, keySecret);
   const apply = (each: Rule): AppliedRule => ({
-    rule: withoutHttp(mode === "shadow" ? shadowed(each) : each),
+    rule: withoutHttp(each),
     windows: (tier !== undefined && each.tiers?.windows.get(tier)) || each.windows,
     identity,
   });
-  const changed = control ? control.overrides.ruleOf(rule) : rule;
-  const applied = changed && mode !== "off" ? [apply(changed)] : [];
-  const [limiting] = control ? control.overrides.clientsOf(applied) : applied;
+  const active = overrides.activeRuleOf(rule);
+  const limiting = active && overrides.clientOf(apply(active));
   const { denialLog } = config;
-  return { configured: apply(rule), limiting, limiter, control, tier, prefix, denialLog };
+  return {
+    configured: apply(mode === "shadow" ? shadowed(rule) : rule),
+    limiting,
+    limiter,
+    control,
+    tier,
+    prefix,
+    denialLog,
+  };
 }
 
 /** @throws {RangeError} if the configuration has no such rule */

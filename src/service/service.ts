@@ -2,10 +2,10 @@ import { WorkerEntrypoint, waitUntil } from "cloudflare:workers";
 import type { Env } from "../config/bindings.ts";
 import type { Config, ConfigInput, RuleNameOf } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
+import { logDecision, logUndecided } from "../gateway/log.ts";
 import type { DecideOptions } from "../limiter/counters.ts";
 import { allWindowsOf } from "../limiter/counters.ts";
 import { type Quota, settledVerdictsOf, toUndecided } from "../limiter/decision.ts";
-import { logDecision, logUndecided } from "../log.ts";
 import type { Override } from "../overrides/override.ts";
 import {
   CHARGED_OPTIONS,

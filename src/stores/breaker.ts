@@ -344,9 +344,9 @@ export class Breaker {
   }
 }
 
-/** The distinct identities of a call. A client's shards (`identity#n`) count as one identity. */
+/** The distinct identities of a call. A client's shards count as one identity. */
 function identitiesOf(counters: readonly Counter[]): string[] {
-  return [...new Set(counters.map(({ identity }) => identity.split("#", 1)[0] as string))];
+  return [...new Set(counters.map(({ identity, shard }) => shard?.client ?? identity))];
 }
 
 function circuitOpen({ reason }: Circuit): StoreError {

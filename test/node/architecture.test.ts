@@ -16,12 +16,13 @@ const ORDER = [
   "explain",
   "admin",
   "llm",
-  ".",
+  "gateway",
+  "entry",
   "service",
 ];
 
 /** The modules that export everything, so they import from all folders. */
-const ENTRIES = ["src/index.ts", "src/worker.ts"];
+const ENTRIES = ["src/index.ts", "src/entry/worker.ts"];
 
 /** The folders with code outside src/. Biome finds import cycles in all folders (`noImportCycles`). */
 const TOOLS = ["bench", "cli", "create", "dev", "examples", "fuzz", "scripts", "soak"];

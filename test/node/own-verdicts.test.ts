@@ -37,7 +37,7 @@ interface Modules {
 }
 
 // The types of Workers are not known here, so the compiler must not follow these imports.
-const paths = ["../../src/weir.ts", "../../src/service/rule.ts"];
+const paths = ["../../src/entry/weir.ts", "../../src/service/rule.ts"];
 const { weir, findServiceRule }: Modules = Object.assign(
   {},
   ...(await Promise.all(paths.map((path) => import(path)))),

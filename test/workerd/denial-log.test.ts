@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Rule } from "../../src/config/rule.ts";
+import { logDecision } from "../../src/gateway/log.ts";
 import type { Limited, RuleVerdict } from "../../src/limiter/decision.ts";
-import { logDecision } from "../../src/log.ts";
 
 /** The time of a line, in milliseconds after the start of the test, and its content. */
 type Line = readonly [atMs: number, fields: Record<string, unknown>];

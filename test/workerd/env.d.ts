@@ -1,4 +1,4 @@
-import type * as worker from "../../src/worker.ts";
+import type * as worker from "../../src/entry/worker.ts";
 
 declare global {
   namespace Cloudflare {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import page from "../../docs/responses.md?raw";
 import type { Mode, Rule } from "../../src/config/rule.ts";
+import * as log from "../../src/gateway/log.ts";
 import {
   type Allowed,
   type Limited,
@@ -9,7 +10,6 @@ import {
   type RuleVerdict,
   toUndecided,
 } from "../../src/limiter/decision.ts";
-import * as log from "../../src/log.ts";
 import { STORE_FAILURES, StoreError } from "../../src/stores/store.ts";
 import { verdictOn } from "../verdicts.ts";
 

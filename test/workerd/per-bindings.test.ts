@@ -1,11 +1,11 @@
 import { createExecutionContext, env } from "cloudflare:test";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createAdminEntry } from "../../src/admin-entry.ts";
 import { bindingNames, resolveBindings } from "../../src/config/bindings.ts";
 import { type Config, type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { createAdminEntry } from "../../src/entry/admin-entry.ts";
+import { perBindings } from "../../src/entry/isolate.ts";
 import { rateLimit, weir } from "../../src/index.ts";
-import { perBindings } from "../../src/isolate.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -282,11 +282,11 @@ export function replyError(message: string, secrets: readonly string[]): StoreEr
   return new StoreError("error-reply", publicMessage({ message }, secrets));
 }
 
-/** The identities in the counters' keys. A shard's identity consists of the client's identity, `#` and a number. */
+/** The identities in the counters' keys, and the clients of shards, whose identities contain those of the clients. */
 export function identitiesOf(counters: readonly Counter[]): string[] {
-  const identities = counters.map(({ identity }) => identity);
+  const clients = counters.flatMap(({ shard }) => shard?.client ?? []);
   // The shards come first. Otherwise, the replacement of the client's identity would leave `#1`.
-  return [...identities, ...identities.map((identity) => identity.replace(/#\d+$/, ""))];
+  return [...counters.map(({ identity }) => identity), ...clients];
 }
 
 /**

@@ -9,7 +9,7 @@ vi.mock("cloudflare:workers", () => ({
 }));
 
 // The types of Workers are not known here, so the compiler must not follow this import.
-const path = "../../../src/prepare-admin.ts";
+const path = "../../../src/entry/prepare-admin.ts";
 const { prepareAdmin } = (await import(path)) as {
   prepareAdmin: (
     ...args: readonly unknown[]

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { checkConfig, textReport } from "../../../cli/run-check.ts";
+import { checkConfig, textReport } from "../../../cli/check/run-check.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
 /** The texts of files, by their names. */

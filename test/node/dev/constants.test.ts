@@ -16,7 +16,7 @@ it.each([
 it.each([
   [FILE, "UPLOAD_INTERVAL"],
   [FILE, "GLOBAL_OBJECT"],
-  ["src/log.ts", "UPLOAD_INTERVAL_MS"],
+  ["src/gateway/log.ts", "UPLOAD_INTERVAL_MS"],
   ["src/no-file.ts", "UPLOAD_INTERVAL_MS"],
 ])("throws if %s does not define the number %s", async (file, name) => {
   await expect(weirModule({ [file]: { [name]: 1 } })).rejects.toThrow(`${name} of ${file}`);

@@ -78,7 +78,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["size of an issuer's key set", kib("src/request/token.ts", "MAX_BYTES")],
   [
     "answers of `quotaPath` for one address in a minute, in each isolate",
-    count("src/quota-page.ts", "MAX_READS"),
+    count("src/gateway/quota-page.ts", "MAX_READS"),
   ],
 
   ["body that a settle function has not read yet", mib("src/http/body-tee.ts", "MAX_LAG_BYTES")],
@@ -128,7 +128,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ],
   [
     "wait for a client that has not begun to read its response",
-    seconds("src/charged-forward.ts", "UNREAD_MS"),
+    seconds("src/gateway/charged-forward.ts", "UNREAD_MS"),
   ],
   ["requests that wait for their turn", count("src/limiter/waiting-room.ts", "MAX_WAITING")],
   [

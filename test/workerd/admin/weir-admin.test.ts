@@ -1,8 +1,8 @@
 import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
+import { weirAdmin } from "../../../src/entry/weir-admin.ts";
 import { rateLimit } from "../../../src/index.ts";
-import { weirAdmin } from "../../../src/weir-admin.ts";
 import { TOKEN } from "./support.ts";
 
 const config = defineConfig({

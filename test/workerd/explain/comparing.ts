@@ -4,7 +4,7 @@ import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { ControlLink } from "../../../src/control/control-link.ts";
 import { explain } from "../../../src/explain/explain.ts";
 import type { DescribedRequest, Explanation } from "../../../src/explain/explanation.ts";
-import { Gateway } from "../../../src/gateway.ts";
+import { Gateway } from "../../../src/gateway/gateway.ts";
 import type { Decision } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";

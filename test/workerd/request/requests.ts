@@ -1,11 +1,9 @@
 import { waitUntil } from "cloudflare:workers";
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, type CustomKeys, defineConfig } from "../../../src/config/index.ts";
-import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
-import { CustomCalls } from "../../../src/request/custom-calls.ts";
-import { createMatcher } from "../../../src/request/matcher.ts";
-import { type AppliedRule, createRuleApplier } from "../../../src/request/rule-applier.ts";
-import { createClaimsReader } from "../../../src/request/token.ts";
+import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
+import { createIdentify } from "../../../src/request/identify.ts";
+import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 
 /** Header fields of a request, in addition to the client's address. */
 export type Sent = Readonly<Record<string, string>>;
@@ -32,31 +30,24 @@ export function identifying(
     })),
   });
   const bindings = resolveBindings(config, env);
-  const { jwt, timeoutMs } = config;
-  const readClaims = jwt
-    ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
-    : async () => undefined;
-  const applyRules = createRuleApplier(config, bindings, () => {}, readClaims);
-  const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
+  const identify = createIdentify({
+    config,
+    bindings,
+    overrides: new LiveOverrides(),
+    background: waitUntil,
+    onKeyFailure: () => {},
+    onUnreadableCost: () => {},
+  });
 
   return async function apply(
     sent: Sent = {},
     url = "https://api.example.com/",
-  ): Promise<AppliedRule[]> {
+  ): Promise<readonly AppliedRule[]> {
     const headers = { "cf-connecting-ip": "203.0.113.7", ...sent };
     const request = new Request(url, { headers });
-    const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;
     const context = { env: {} as never, ctx: { waitUntil() {} } };
-    const functions = config.custom ?? {};
-    const customCalls = new CustomCalls({
-      functions,
-      request,
-      context,
-      timeoutMs: config.timeoutMs,
-      arrivedAt: Date.now(),
-      onKeyFailure: () => {},
-    });
-    return applyRules(canonical, matchRules(canonical), customCalls);
+    const identified = await identify(request, { context, arrivedAt: Date.now() });
+    return identified?.appliedRules ?? [];
   };
 }
 

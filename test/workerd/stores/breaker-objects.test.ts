@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Demand } from "../../../src/engine/counter.ts";
 import { PAUSE_MS } from "../../../src/stores/breaker.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Store, StoreError } from "../../../src/stores/store.ts";
@@ -31,8 +32,10 @@ function overObjects() {
   /**
    * Decides a group that has one counter in each of these objects. Returns "done" or the failure.
    */
-  function decide(...identities: string[]): Promise<string> {
-    const group = identities.map((identity) => counter({ identity, limit: 1e6 }));
+  function decide(...objects: (string | Partial<Demand>)[]): Promise<string> {
+    const group = objects.map((each) =>
+      counter({ limit: 1e6, ...(typeof each === "string" ? { identity: each } : each) }),
+    );
     return verdictOf(store.decide([group], NOW)).then(
       () => "done",
       (error: StoreError) => error.failure,
@@ -111,9 +114,11 @@ describe("a breaker over objects", () => {
   it("counts the shards of one client as one object", async () => {
     const { state, decide } = overObjects();
     state.broken = new Set(["a#0", "a#1", "a#2", "a#3"]);
-    for (const shard of [0, 1, 2, 3, 0, 1]) await decide(`a#${shard}`);
+    const decideShard = (number: number) =>
+      decide({ identity: `a#${number}`, shard: { client: "a", number } });
+    for (const number of [0, 1, 2, 3, 0, 1]) await decideShard(number);
     expect(state.changes).toEqual(["object open"]);
-    expect(await decide("a#2")).toBe("circuit-open");
+    expect(await decideShard(2)).toBe("circuit-open");
     expect(await decide("b")).toBe("done");
   });
 

@@ -161,9 +161,11 @@ describe("the Upstash store", () => {
   });
 
   it("replaces the identities of shards and of the client in its error", async () => {
-    const [one, other] = ["#1", "#2"].map((shard) =>
-      counter({ key: `weir:llm:1m:someone${shard}`, identity: `someone${shard}` }),
-    ) as [Demand, Demand];
+    const [one, other] = [1, 2].map((number) => {
+      const identity = `someone#${number}`;
+      const shard = { client: "someone", number };
+      return counter({ key: `weir:llm:1m:${identity}`, identity, shard });
+    }) as [Demand, Demand];
     const { store } = storeAnsweredBy(refusal(`ERR no way: '${one.key}' '${other.key}' 'someone'`));
     const error = await verdictOf(store.decide([[one, other]])).catch((thrown: Error) => thrown);
     expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");

@@ -1,18 +1,18 @@
-import { formatCount } from "../src/admin/format.ts";
-import { checkDeployments } from "./deployment/check-deployment.ts";
-import { loadDeployments } from "./deployment/deployment.ts";
+import { formatCount } from "../../src/admin/format.ts";
+import { checkDeployments } from "../deployment/check-deployment.ts";
+import { loadDeployments } from "../deployment/deployment.ts";
 import {
   areFaultsFatal,
   isSelected,
   selectEnvironments,
   unknownEnvironment,
-} from "./deployment/environment.ts";
-import { type CheckFinding, CODES_PAGE, found } from "./finding.ts";
-import { type LoadedConfig, loadConfig } from "./load-config.ts";
-import { jsonError, textError } from "./load-error.ts";
-import { jsonText, printable, printableLines } from "./print/text.ts";
-import { ruleTable, withoutSecrets } from "./rule-table.ts";
-import { configFindings, type FiledRule, filedRules } from "./warnings/rules.ts";
+} from "../deployment/environment.ts";
+import { type CheckFinding, CODES_PAGE, found } from "../finding.ts";
+import { type LoadedConfig, loadConfig } from "../load-config.ts";
+import { jsonError, textError } from "../load-error.ts";
+import { jsonText, printable, printableLines } from "../print/text.ts";
+import { ruleTable, withoutSecrets } from "../rule-table.ts";
+import { configFindings, type FiledRule, filedRules } from "../warnings/rules.ts";
 
 /** The files and the environment that the check reads. */
 export interface CheckOptions {

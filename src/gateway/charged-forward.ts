@@ -1,16 +1,15 @@
 import { waitUntil } from "cloudflare:workers";
-import type { CustomContext, CustomSettle, SettleContext } from "./config/custom.ts";
-import type { Config } from "./config/schema.ts";
+import type { CustomContext, CustomSettle, SettleContext } from "../config/custom.ts";
+import type { Config } from "../config/schema.ts";
 import {
   isBrotli,
   isEmptyEncoded,
   type TeedResponse,
   type TeeOptions,
   teeResponse,
-} from "./http/body-tee.ts";
-import type { ResponseUse } from "./http/forward.ts";
-import { withQuotaHeaders } from "./http/response-headers.ts";
-import { isBadGateway } from "./http/responses.ts";
+} from "../http/body-tee.ts";
+import type { Forwarded, ResponseUse } from "../http/forward.ts";
+import { withQuotaHeaders } from "../http/response-headers.ts";
 import {
   type CostOf,
   causeOf,
@@ -19,19 +18,19 @@ import {
   hasSettleFunction,
   settleFunctionOf,
   withCause,
-} from "./limiter/cost.ts";
+} from "../limiter/cost.ts";
 import {
   type Allowed,
   mayBeCharged,
   type Quota,
   reservedBy,
   toUndecided,
-} from "./limiter/decision.ts";
-import type { HeldSlots } from "./limiter/held-slots.ts";
-import type { Limiter } from "./limiter/limiter.ts";
+} from "../limiter/decision.ts";
+import type { HeldSlots } from "../limiter/held-slots.ts";
+import type { Limiter } from "../limiter/limiter.ts";
+import { isCost } from "../request/custom-calls.ts";
+import { withTimeout } from "../request/timeout.ts";
 import { logUndecided, logUnreadableCost } from "./log.ts";
-import { isCost } from "./request/custom-calls.ts";
-import { withTimeout } from "./request/timeout.ts";
 
 /**
  * Calls the functions for `settle: "custom:NAME"`, each at most once.
@@ -87,7 +86,7 @@ async function readCost(
 }
 
 /**
- * Forwards a request to the origin or to an app, and returns the response.
+ * Forwards a request to the origin or to an app.
  *
  * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is undecided
  * @param use the use of an origin's body; undefined if Weir does not read it
@@ -96,7 +95,7 @@ export type ForwardWithQuotas = (
   request: Request,
   quotas: readonly Quota[],
   use?: ResponseUse,
-) => Promise<Response>;
+) => Promise<Forwarded>;
 
 type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
 
@@ -157,9 +156,9 @@ export class ChargedForward {
     const { request, decision } = admitted;
     const charged = decision.verdicts.filter(mayBeCharged).map(({ appliedRule: { rule } }) => rule);
     const use = this.#useOf(admitted, charged.some(hasSettleFunction));
-    let response: Response;
+    let forwarded: Forwarded;
     try {
-      response = await forward(request, decision.quotas, use);
+      forwarded = await forward(request, decision.quotas, use);
     } catch (error) {
       // The app has thrown an error, and frameworks and the runtime answer with 500. The request is charged, because
       // otherwise a client that makes the app fail would have no limit.
@@ -169,14 +168,15 @@ export class ChargedForward {
       );
       throw error;
     }
-    const final = isBadGateway(response) ? withoutResponse : (cost: Cost) => cost;
+    const { response, isOwn } = forwarded;
+    const final = isOwn ? withoutResponse : (cost: Cost) => cost;
     // If settle functions determine all costs, the first byte waits for no charge.
     const isChargedNow = charged.some((rule) => !settleFunctionOf(rule, response.status));
     const quotas = isChargedNow
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
       : decision.quotas;
     const answer = withQuotaHeaders(request, response, quotas, this.#config.headers);
-    return this.#settleByBody(admitted, answer, final, use);
+    return this.#settleByBody(admitted, { response: answer, isOwn }, final, use);
   }
 
   #useOf({ decision, isLengthExact, signal }: AdmittedRequest, isRead: boolean) {
@@ -213,7 +213,7 @@ export class ChargedForward {
    */
   async #settleByBody(
     { request, context, isLengthExact, signal, ...admitted }: AdmittedRequest,
-    response: Response,
+    { response, isOwn }: Forwarded,
     final: (cost: Cost) => Cost,
     use: ResponseUse | undefined,
   ): Promise<Response> {
@@ -228,7 +228,7 @@ export class ChargedForward {
     }
     if (names.size === 0) {
       if (!slots) return response;
-      if (request.method === "HEAD" || isBadGateway(response)) {
+      if (request.method === "HEAD" || isOwn) {
         // Such a response has no body from the origin, and an app framework may drop the body of a HEAD.
         slots.release();
         return response;

@@ -1,8 +1,8 @@
 import { waitUntil } from "cloudflare:workers";
-import type { DeploymentMode } from "./config/bindings.ts";
-import type { ControlTask } from "./control/control-link.ts";
-import type { CustomResponseFailure } from "./http/custom-denial.ts";
-import type { UnknownCost } from "./limiter/cost.ts";
+import type { DeploymentMode } from "../config/bindings.ts";
+import type { ControlTask } from "../control/control-link.ts";
+import type { CustomResponseFailure } from "../http/custom-denial.ts";
+import type { UnknownCost } from "../limiter/cost.ts";
 import {
   type Decision,
   EXCEEDS_LIMIT,
@@ -10,9 +10,9 @@ import {
   type Quota,
   type RuleVerdict,
   type Undecided,
-} from "./limiter/decision.ts";
-import type { CustomFailure } from "./request/custom-calls.ts";
-import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
+} from "../limiter/decision.ts";
+import type { CustomFailure } from "../request/custom-calls.ts";
+import type { BreakerScope, BreakerState } from "../stores/breaker.ts";
 
 /** The minimum time between two logged outages, in milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;

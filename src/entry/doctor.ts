@@ -1,8 +1,8 @@
-import { type Env, originFaults, resolveBindings } from "./config/bindings.ts";
-import type { Config } from "./config/schema.ts";
-import type { Demand } from "./engine/counter.ts";
-import { createStore } from "./stores/create-store.ts";
-import type { Store } from "./stores/store.ts";
+import { type Env, originFaults, resolveBindings } from "../config/bindings.ts";
+import type { Config } from "../config/schema.ts";
+import type { Demand } from "../engine/counter.ts";
+import { createStore } from "../stores/create-store.ts";
+import type { Store } from "../stores/store.ts";
 
 // The endpoint that `weir doctor --at <url>` calls. cli/doctor/worker.ts reads its responses.
 

@@ -1,8 +1,8 @@
-import { otherForm, type Printed } from "./admin/connection.ts";
-import { listOverrides, override } from "./admin/override.ts";
-import { peek, reset } from "./admin/selector.ts";
-import { statistics, top } from "./admin/statistics.ts";
-import { jsonText } from "./print/text.ts";
+import { jsonText } from "../print/text.ts";
+import { otherForm, type Printed } from "./connection.ts";
+import { listOverrides, override } from "./override.ts";
+import { peek, reset } from "./selector.ts";
+import { statistics, top } from "./statistics.ts";
 
 export const runPeek = printing(peek);
 export const runReset = printing(reset, "change");

@@ -1,7 +1,7 @@
+import type { Env } from "../config/bindings.ts";
+import { toConfig } from "../config/define.ts";
+import type { Config, ConfigInput } from "../config/schema.ts";
 import { type AdminEntry, createAdminEntry } from "./admin-entry.ts";
-import type { Env } from "./config/bindings.ts";
-import { toConfig } from "./config/define.ts";
-import type { Config, ConfigInput } from "./config/schema.ts";
 import {
   createCustomContext,
   perBindings,

@@ -1,45 +1,40 @@
 import { waitUntil } from "cloudflare:workers";
 import { getPath } from "hono/utils/url";
-import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
-import type { ResolvedBindings } from "./config/bindings.ts";
-import type { CustomContext } from "./config/custom.ts";
-import { hasConcurrent, type Rule } from "./config/rule.ts";
-import type { Config } from "./config/schema.ts";
-import type { ControlLink } from "./control/control-link.ts";
-import { denialResponse } from "./http/custom-denial.ts";
-import { createForward, withItsMethod, withOriginHeaders } from "./http/forward.ts";
-import { withQuotaHeaders, withServerTiming } from "./http/response-headers.ts";
-import {
-  badRequestResponse,
-  isBadGateway,
-  pathTooLongResponse,
-  undecidedResponse,
-} from "./http/responses.ts";
-import { waits } from "./limiter/counters.ts";
+import type { ResolvedBindings } from "../config/bindings.ts";
+import type { CustomContext } from "../config/custom.ts";
+import { hasConcurrent, type Rule } from "../config/rule.ts";
+import type { Config } from "../config/schema.ts";
+import type { ControlLink } from "../control/control-link.ts";
+import { denialResponse } from "../http/custom-denial.ts";
+import { createForward, type Forward, withItsMethod, withOriginHeaders } from "../http/forward.ts";
+import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
+import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "../http/responses.ts";
+import { waits } from "../limiter/counters.ts";
 import {
   type Decision,
   type Limited,
   mayBeCharged,
   type Quota,
   toUndecided,
-} from "./limiter/decision.ts";
-import type { Limiter } from "./limiter/limiter.ts";
+} from "../limiter/decision.ts";
+import type { Limiter } from "../limiter/limiter.ts";
+import { LiveOverrides } from "../overrides/live-overrides.ts";
+import { namesPlace } from "../request/canonical-request.ts";
+import { createIdentify, type Identified, type Identify } from "../request/identify.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
+import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import {
   logCustomKeyFailed,
   logCustomResponseFailed,
   logDecision,
   logUnreadableCost,
 } from "./log.ts";
-import type { LiveOverrides } from "./overrides/live-overrides.ts";
 import { CHECK, checkedMatches, QuotaPage } from "./quota-page.ts";
-import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
-import { CustomCalls } from "./request/custom-calls.ts";
-import { createMatcher, type Matcher } from "./request/matcher.ts";
-import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
-import { type SentNames, sentNamesOf } from "./request/sent-values.ts";
-import { createClaimsReader } from "./request/token.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
+
+/** An app that answers admitted requests. `quotas`: see {@link ForwardWithQuotas}. */
+type App = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
 
 interface DecidedRequest {
   readonly appliedRules: readonly AppliedRule[];
@@ -61,18 +56,13 @@ export class Gateway {
   readonly #config: Config;
   readonly #control: ControlLink | undefined;
   readonly #limiter: Limiter;
-  readonly #overrides: LiveOverrides | undefined;
-  readonly #names: SentNames;
-  readonly #match: Matcher;
-  readonly #applyRules: RuleApplier;
-  readonly #forwardToOrigin: ForwardWithQuotas;
+  readonly #identify: Identify;
+  readonly #forwardToOrigin: Forward;
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, instead of another Worker. */
   readonly #isOriginServer: boolean;
   /** Whether the deployment's mode lets every request pass, even a request that Weir cannot read. */
   readonly #neverDenies: boolean;
-  /** The names of the rules under which a request may take a slot or wait. */
-  readonly #holdingRules: ReadonlySet<string>;
   readonly #quotaPage: QuotaPage | undefined;
 
   /** @param control undefined if the Worker has no control object */
@@ -81,55 +71,50 @@ export class Gateway {
     this.#config = { ...config, rules };
     this.#control = control;
     this.#limiter = limiter;
-    this.#overrides = control?.overrides;
-    this.#names = sentNamesOf(rules);
-    this.#match = createMatcher(rules, config.caseSensitivePaths);
-    const { jwt, timeoutMs } = config;
-    const readClaims = jwt
-      ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
-      : async () => undefined;
-    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
+    this.#identify = createIdentify({
+      config: this.#config,
+      bindings,
+      overrides: control?.overrides ?? new LiveOverrides(),
+      background: waitUntil,
+      onKeyFailure: logCustomKeyFailed,
+      onUnreadableCost: logUnreadableCost,
+    });
     if (config.quotaPath !== undefined && bindings.mode !== "off") {
       this.#quotaPage = new QuotaPage(config.quotaPath, config, limiter);
     }
-    const forward = createForward(bindings, config.forwarded);
-    this.#forwardToOrigin = (request, _quotas, use) => forward(request, use);
+    this.#forwardToOrigin = createForward(bindings, config.forwarded);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
       ({ kind }) => kind !== "binding",
     );
     this.#neverDenies = bindings.mode !== "enforce";
     this.#chargedForward = new ChargedForward(config, limiter);
-    const holding = rules.filter((rule) => hasConcurrent(rule) || waits(rule));
-    this.#holdingRules = new Set(holding.map(({ name }) => name));
   }
 
   /**
-   * Answers a request with the origin's response, or with a response of Weir. If a request may take a slot or
-   * wait, it runs to its end even if the client hangs up, because otherwise nobody would give its slot or place back.
+   * Answers a request with the origin's response, or with a response of Weir.
    *
    * @param context the second argument of the functions in `custom`
-   * @param send replaces the configured origin
+   * @param app answers admitted requests instead of the configured origin
    * @param routedPath the path by which an app has routed the request; undefined if no app routes requests
    */
   handle(
     request: Request,
     context: CustomContext,
-    send: ForwardWithQuotas = this.#forwardToOrigin,
+    app?: App,
     routedPath?: string,
   ): Promise<Response> {
-    if (this.#holdingRules.size === 0) return this.#handle(request, context, send, routedPath);
-    const { promise: handled, resolve } = Promise.withResolvers<void>();
-    const keepAlive = () => waitUntil(handled);
-    return this.#handle(request, context, send, routedPath, keepAlive).finally(resolve);
+    const keepAlive = () => waitUntil(handled.catch(() => {}));
+    const handled = this.#handle(request, context, app, routedPath, keepAlive);
+    return handled;
   }
 
-  /** @param keepAlive called before the request may take a slot or wait; undefined if no rule has slots or waits */
+  /** @param keepAlive see {@link Gateway.#decideRequest} */
   async #handle(
     request: Request,
     context: CustomContext,
-    send: ForwardWithQuotas,
+    app: App | undefined,
     routedPath: string | undefined,
-    keepAlive?: () => void,
+    keepAlive: () => void,
   ): Promise<Response> {
     const arrivedAt = Date.now();
     const loading = this.#control?.loadIfStale(arrivedAt);
@@ -137,7 +122,7 @@ export class Gateway {
     if (this.#quotaPage?.isFor(request)) {
       return this.#quotaPage.answer(request, (described, counts) => {
         const routed = routedPath === undefined ? undefined : getPath(described);
-        return this.#decideRequest(described, context, routed, arrivedAt, undefined, counts);
+        return this.#decideRequest(described, context, routed, arrivedAt, () => {}, counts);
       });
     }
     const decided = await this.#decideRequest(request, context, routedPath, arrivedAt, keepAlive);
@@ -148,7 +133,7 @@ export class Gateway {
     }
     this.#observe(decidedRequest, request);
     const { signal } = request;
-    return this.#answer(withItsMethod(request), context, send, decidedRequest, signal);
+    return this.#answer(withItsMethod(request), context, app, decidedRequest, signal);
   }
 
   /**
@@ -158,6 +143,8 @@ export class Gateway {
    * the store (see docs/failure.md).
    *
    * @param arrivedAt when the request arrived, in milliseconds since the Unix epoch
+   * @param keepAlive called before the request may take a slot or wait. It then runs to its end even if the client hangs
+   * up, because otherwise nobody would give its slot or place back
    * @param counts if it is set, the request is only checked, by the rules for which this function returns true
    * @returns undefined if the request names no host and path, or if the path is too long
    */
@@ -166,92 +153,64 @@ export class Gateway {
     context: CustomContext,
     routedPath: string | undefined,
     arrivedAt: number,
-    keepAlive: (() => void) | undefined,
+    keepAlive: () => void,
     counts?: (rule: Rule) => boolean,
   ): Promise<DecidedRequest | undefined> {
-    const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
-    let customCalls: CustomCalls | undefined;
+    let identified: Identified<Limited> | undefined;
     try {
-      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, this.#names);
-      if (!canonical) return undefined;
-      const ownMatches = this.#match(canonical);
-      const allMatches = this.#overrides?.matchesOf(ownMatches) ?? ownMatches;
-      const matches = counts ? checkedMatches(allMatches, counts) : allMatches;
-      if (matches.length === 0) return NO_RULES;
-      if (keepAlive && matches.some(({ rule }) => this.#holdingRules.has(rule.name))) keepAlive();
-      customCalls =
-        (custom?.keys || custom?.costs) &&
-        new CustomCalls({
-          functions: custom,
-          request,
-          context,
-          timeoutMs,
-          arrivedAt,
-          waitMs: Math.max(...matches.map(({ rule }) => rule.waitMs)),
-          onKeyFailure: logCustomKeyFailed,
-        });
-      let waitedMs = 0;
-      let denial: Limited | undefined;
       // Both calls of the limiter must choose the same shard.
       const draw = Math.random();
       const options = {
         random: () => draw,
-        ...(keepAlive && { signal: request.signal }),
-        ...(counts && CHECK),
+        ...(counts ? CHECK : { signal: request.signal }),
       };
-      const applied = this.#applyRules(canonical, matches, customCalls, {
-        onWait: (ms) => (waitedMs = ms),
-        isDenied: (known) => {
-          denial = this.#limiter.denialOf(this.#overrides?.clientsOf(known) ?? known, options);
-          return denial !== undefined;
-        },
+      identified = await this.#identify<Limited>(request, {
+        context,
+        arrivedAt,
+        routedPath,
+        choose: counts && ((matches) => checkedMatches(matches, counts)),
+        denialOf: (known) => this.#limiter.denialOf(known, options),
       });
-      // Most identities are cached, so `applied` is rarely a promise. Awaiting another value would cost a microtask.
-      const identified = applied instanceof Promise ? await applied : applied;
-      const appliedRules = this.#overrides?.clientsOf(identified) ?? identified;
+      if (!identified) return undefined;
+      const { appliedRules, denial, foreignMs } = identified;
       if (appliedRules.length === 0) return NO_RULES;
-      // The deadlines do not include time in functions of `custom` and waits for rules with the mode `mark`.
-      // Otherwise a client could leave its request undecided: by making a function slow, or by a token with an
-      // unknown key.
-      const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
-      const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
+      if (appliedRules.some(({ rule }) => hasConcurrent(rule) || waits(rule))) keepAlive();
+      const timeSpent = () => Math.max(0, Date.now() - startedAt - foreignMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
       const decision = await this.#limiter.decide(appliedRules, options, timeSpent());
       const tookMs = timeSpent() - (decision.waitedMs ?? 0);
       return { appliedRules, decision, tookMs };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.
-      return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
+      return { appliedRules: [], decision: toUndecided(error, this.#config.rules), tookMs: 0 };
     } finally {
-      customCalls?.close();
+      identified?.close();
     }
   }
 
   async #answer(
     request: Request,
     context: CustomContext,
-    send: ForwardWithQuotas,
+    app: App | undefined,
     { appliedRules, decision, tookMs }: DecidedRequest,
     signal: AbortSignal,
   ): Promise<Response> {
-    const sendTold: ForwardWithQuotas = this.#config.tellsOrigin
-      ? (admitted, quotas, use) =>
-          send(withOriginHeaders(admitted, appliedRules, quotas), quotas, use)
-      : send;
     const waitedMs = decision?.waitedMs;
-    const sendTimed: ForwardWithQuotas = async (...args) => {
-      const response = await sendTold(...args);
-      // A copy would not be known as a response of Weir.
-      return isBadGateway(response) ? response : withServerTiming(response, waitedMs);
+    const forward: ForwardWithQuotas = async (admitted, quotas, use) => {
+      const { tellsOrigin } = this.#config;
+      const told = tellsOrigin ? withOriginHeaders(admitted, appliedRules, quotas) : admitted;
+      const { response, isOwn } = app
+        ? { response: await app(told, quotas), isOwn: false }
+        : await this.#forwardToOrigin(told, use);
+      return { response: withServerTiming(response, waitedMs), isOwn };
     };
-    const forward = waitedMs === undefined ? sendTold : sendTimed;
-    if (!decision) return forward(request, NO_QUOTAS);
+    if (!decision) return (await forward(request, NO_QUOTAS)).response;
     switch (decision.outcome) {
       case "allowed": {
         const { quotas } = decision;
         if (!decision.slots && !decision.verdicts.some(mayBeCharged)) {
-          const response = await forward(request, quotas);
+          const { response } = await forward(request, quotas);
           return withQuotaHeaders(request, response, quotas, this.#config.headers);
         }
         const admitted = {
@@ -260,7 +219,7 @@ export class Gateway {
           decision,
           decidedInMs: tookMs,
           signal,
-          isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,
+          isLengthExact: this.#isOriginServer && !app,
         };
         const response = this.#chargedForward.send(admitted, forward);
         // The origin has done the work, so the charge is made even if the client hangs up.
@@ -274,7 +233,7 @@ export class Gateway {
         );
       case "undecided":
         return decision.open
-          ? forward(request, NO_QUOTAS)
+          ? (await forward(request, NO_QUOTAS)).response
           : withServerTiming(undecidedResponse(request), waitedMs);
       default:
         return decision satisfies never;

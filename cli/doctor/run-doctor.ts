@@ -1,19 +1,19 @@
-import { readPrefix } from "../src/config/bindings.ts";
-import type { Config } from "../src/config/schema.ts";
-import { findToken, readUrl } from "./admin/connection.ts";
-import { CommandFailure } from "./command-failure.ts";
-import { examine } from "./doctor/examine.ts";
+import { readPrefix } from "../../src/config/bindings.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { findToken, readUrl } from "../admin/connection.ts";
+import { CommandFailure } from "../command-failure.ts";
+import { onInterruption } from "../interruption.ts";
+import { requireConfig } from "../load-config.ts";
+import { examine } from "./examine.ts";
 import {
   type DoctorFinding,
   exitCodeOf,
   jsonReport,
   type Subject,
   textReport,
-} from "./doctor/findings.ts";
-import { readSettings, type Setting, type Settings } from "./doctor/settings.ts";
-import { examineWorker } from "./doctor/worker.ts";
-import { onInterruption } from "./interruption.ts";
-import { requireConfig } from "./load-config.ts";
+} from "./findings.ts";
+import { readSettings, type Setting, type Settings } from "./settings.ts";
+import { examineWorker } from "./worker.ts";
 
 /** The options of the command `doctor`. */
 export interface DoctorOptions {

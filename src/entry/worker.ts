@@ -1,7 +1,7 @@
-import config from "../weir.config.ts";
-import { WeirService, weir } from "./index.ts";
+import config from "../../weir.config.ts";
+import { WeirService, weir } from "../index.ts";
 
-export { ControlObject, CounterObject } from "./index.ts";
+export { ControlObject, CounterObject } from "../index.ts";
 
 // Wrangler deploys this Worker. It applies the rules of weir.config.ts to the routes in
 // wrangler.toml.

@@ -1,22 +1,22 @@
-import type { Rule } from "./config/rule.ts";
-import type { Config } from "./config/schema.ts";
-import { appendQuotaHeaders, toSeconds } from "./http/response-headers.ts";
-import { plainProblem, undecidedResponse } from "./http/responses.ts";
-import { costBefore } from "./limiter/counters.ts";
+import type { Rule } from "../config/rule.ts";
+import type { Config } from "../config/schema.ts";
+import { appendQuotaHeaders, toSeconds } from "../http/response-headers.ts";
+import { plainProblem, undecidedResponse } from "../http/responses.ts";
+import { costBefore } from "../limiter/counters.ts";
 import {
   type Decision,
   type Limited,
   type Quota,
   type RuleVerdict,
   settledVerdictsOf,
-} from "./limiter/decision.ts";
-import type { Limiter } from "./limiter/limiter.ts";
-import { placeOf } from "./request/canonical-request.ts";
-import { clientAddress } from "./request/headers.ts";
-import { LruCache } from "./request/lru-cache.ts";
-import type { RuleMatch } from "./request/matcher.ts";
-import { canonicalPath } from "./request/path.ts";
-import type { AppliedRule } from "./request/rule-applier.ts";
+} from "../limiter/decision.ts";
+import type { Limiter } from "../limiter/limiter.ts";
+import { placeOf } from "../request/canonical-request.ts";
+import { clientAddress } from "../request/headers.ts";
+import { LruCache } from "../request/lru-cache.ts";
+import type { RuleMatch } from "../request/matcher.ts";
+import { canonicalPath } from "../request/path.ts";
+import type { AppliedRule } from "../request/rule-applier.ts";
 
 /** The number of reads that an isolate answers for one address in a minute. */
 const MAX_READS = 60;

@@ -9,22 +9,22 @@ import {
   readDeploymentMode,
   resolveBindings,
   rulesInMode,
-} from "./config/bindings.ts";
-import type { CustomContext, WorkerBindings } from "./config/custom.ts";
-import { faultsOfFaultyConfig } from "./config/define.ts";
-import type { NodeGlobals } from "./config/faults.ts";
-import type { Rule } from "./config/rule.ts";
-import type { Config } from "./config/schema.ts";
-import { ControlLink } from "./control/control-link.ts";
-import { type ControlApi, GLOBAL_OBJECT, type StatisticsUpload } from "./control/protocol.ts";
-import { Gateway } from "./gateway.ts";
-import { faultyConfigResponse } from "./http/responses.ts";
-import { Limiter } from "./limiter/limiter.ts";
-import { logBreaker, logControlFailed, logMisconfigured, logMode } from "./log.ts";
-import { LiveOverrides } from "./overrides/live-overrides.ts";
-import { Recorder } from "./statistics/recorder.ts";
-import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
-import { createStore } from "./stores/create-store.ts";
+} from "../config/bindings.ts";
+import type { CustomContext, WorkerBindings } from "../config/custom.ts";
+import { faultsOfFaultyConfig } from "../config/define.ts";
+import type { NodeGlobals } from "../config/faults.ts";
+import type { Rule } from "../config/rule.ts";
+import type { Config } from "../config/schema.ts";
+import { ControlLink } from "../control/control-link.ts";
+import { type ControlApi, GLOBAL_OBJECT, type StatisticsUpload } from "../control/protocol.ts";
+import { Gateway } from "../gateway/gateway.ts";
+import { logBreaker, logControlFailed, logMisconfigured, logMode } from "../gateway/log.ts";
+import { faultyConfigResponse } from "../http/responses.ts";
+import { Limiter } from "../limiter/limiter.ts";
+import { LiveOverrides } from "../overrides/live-overrides.ts";
+import { Recorder } from "../statistics/recorder.ts";
+import type { BreakerScope, BreakerState } from "../stores/breaker.ts";
+import { createStore } from "../stores/create-store.ts";
 
 /**
  * Creates an isolate's connection with the control object.
@@ -93,6 +93,8 @@ export function perBindings<Value>(
 interface SharedLimiter extends Pick<ResolvedBindings, "mode" | "prefix"> {
   readonly keySecret: string | undefined;
   readonly limiter: Limiter;
+  /** Without a control object, there are no overrides. */
+  readonly overrides: LiveOverrides;
   /** The statistics and the overrides; undefined if the Worker has no control object. */
   readonly control: ControlLink | undefined;
 }
@@ -133,7 +135,8 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     nativeLimiter,
     background: waitUntil,
   });
-  return { limiter, mode, prefix, keySecret, control };
+  const overrides = control?.overrides ?? new LiveOverrides(mode);
+  return { limiter, mode, prefix, keySecret, control, overrides };
 }
 
 /** Answers requests: a gateway, or its substitute while the configuration has faults. */

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
+import { toConfig } from "../config/define.ts";
+import type { Config, ConfigInput } from "../config/schema.ts";
 import { createAdminEntry } from "./admin-entry.ts";
-import { toConfig } from "./config/define.ts";
-import type { Config, ConfigInput } from "./config/schema.ts";
 import { perBindings } from "./isolate.ts";
 import { prepareAdmin } from "./prepare-admin.ts";
 

@@ -1,13 +1,13 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
+import type { Env } from "../config/bindings.ts";
+import { faultsOfFaultyConfig, toConfig } from "../config/define.ts";
+import type { NodeGlobals } from "../config/faults.ts";
+import type { Rule } from "../config/rule.ts";
+import type { Config, ConfigInput } from "../config/schema.ts";
+import { mergeAppHeaders } from "../http/response-headers.ts";
+import type { Quota } from "../limiter/decision.ts";
 import { createAdminEntry } from "./admin-entry.ts";
-import type { Env } from "./config/bindings.ts";
-import { faultsOfFaultyConfig, toConfig } from "./config/define.ts";
-import type { NodeGlobals } from "./config/faults.ts";
-import type { Rule } from "./config/rule.ts";
-import type { Config, ConfigInput } from "./config/schema.ts";
-import { mergeAppHeaders } from "./http/response-headers.ts";
 import { createHonoContext, perBindings, prepareGateway } from "./isolate.ts";
-import type { Quota } from "./limiter/decision.ts";
 
 /** Options of {@link rateLimit}. */
 export interface RateLimitOptions<RuleName extends string = string> {

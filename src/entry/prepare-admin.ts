@@ -1,29 +1,29 @@
 // `weir` loads this file at the first request of an operator, so that a Worker starts sooner.
 
 import { waitUntil } from "cloudflare:workers";
-import { createAdminApp } from "./admin/admin-app.ts";
-import type { AdminBindings } from "./admin/admin-problem.ts";
-import type { Gate } from "./admin/gate.ts";
-import { createOperations } from "./admin/live-operations.ts";
+import { createAdminApp } from "../admin/admin-app.ts";
+import type { AdminBindings } from "../admin/admin-problem.ts";
+import type { Gate } from "../admin/gate.ts";
+import { createOperations } from "../admin/live-operations.ts";
+import { type Env, resolveBindings } from "../config/bindings.ts";
+import type { Config } from "../config/schema.ts";
+import { withTimeout } from "../request/timeout.ts";
 import type { AdminHandler } from "./admin-entry.ts";
-import { type Env, resolveBindings } from "./config/bindings.ts";
-import type { Config } from "./config/schema.ts";
 import { controlObject, createCustomContext, sharedLimiter } from "./isolate.ts";
-import { withTimeout } from "./request/timeout.ts";
 
 /** The maximum time that a log-in waits for its entry in the audit list, in milliseconds. */
 const MAX_RECORD_MS = 1000;
 
 /** Creates the handler of all paths below `/_weir/`, for one set of bindings. */
 export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
-  const { limiter, control: link } = sharedLimiter(config, env);
+  const { limiter, overrides } = sharedLimiter(config, env);
   const control = controlObject(env);
   const operations = createOperations({
     config,
     bindings: resolveBindings(config, env),
     limiter,
     control,
-    overrides: link?.overrides,
+    overrides,
     custom: createCustomContext(env, undefined),
   });
   const app = createAdminApp();

@@ -1,18 +1,18 @@
-import { createAttempts, createGate, type Gate } from "./admin/gate.ts";
+import { createAttempts, createGate, type Gate } from "../admin/gate.ts";
 import {
   mayHaveCredential,
   type Operator,
   readCredentials,
   withoutCredentials,
   withSecurityFields,
-} from "./admin/login.ts";
-import type { Env } from "./config/bindings.ts";
-import type { Config } from "./config/schema.ts";
+} from "../admin/login.ts";
+import type { Env } from "../config/bindings.ts";
+import type { Config } from "../config/schema.ts";
+import { logMisconfigured } from "../gateway/log.ts";
+import { placeOf } from "../request/canonical-request.ts";
+import { decodeLeniently, decodeLevel } from "../request/path.ts";
 import { DOCTOR_PATH, runDoctor } from "./doctor.ts";
 import { sharedLimiter } from "./isolate.ts";
-import { logMisconfigured } from "./log.ts";
-import { placeOf } from "./request/canonical-request.ts";
-import { decodeLeniently, decodeLevel } from "./request/path.ts";
 
 /** The first part of all paths of operators. */
 const PATH = "/_weir";
