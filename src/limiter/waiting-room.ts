@@ -242,6 +242,8 @@ export class WaitingRoom {
     const left = counter.ceiling - tally.count;
     if (isSlot(each)) {
       line.nextAt = at + lookMs(line);
+      // After its last look, a request leaves the next one to another.
+      nextToLook(line)?.wake?.();
       // The store may have more slots than this isolate knew.
       if (left > 0 || each.rule.tiers) this.#callNext(line, undefined, tally.count);
       return;
@@ -424,13 +426,14 @@ function nextToLook({ places }: Line): Place | undefined {
 }
 
 /**
- * Returns a random time until the next look for slots of other isolates, in milliseconds. The intervals of a single
- * request double; more requests look more often.
+ * Returns a random time until the next look for slots of other isolates, in milliseconds. The intervals of a request
+ * double, and its last look is at the end of its wait at the earliest, unless other requests look after it.
  */
 function lookMs(line: Line): number {
   const next = nextToLook(line);
-  const looks = line.places.size * MAX_TIMED_DECISIONS - (next?.decisions ?? 0);
-  const meanMs = next ? leftMsOf(next) / (2 ** Math.min(looks, 30) - 1) : 0;
+  if (!next) return Number.POSITIVE_INFINITY;
+  const looks = MAX_TIMED_DECISIONS - next.decisions;
+  const meanMs = leftMsOf(next) / (2 ** looks - 1) / line.places.size;
   return Math.ceil(Math.max(MIN_LOOK_MS, meanMs) * (0.5 + Math.random()));
 }
 

@@ -502,6 +502,19 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(outcomes([waiting])).toEqual(["allowed"]);
   });
 
+  it("leaves the looks for slots of other isolates to the next one when it has used up its own", async () => {
+    const { decide, newIsolate } = isolatesOf([{ concurrent: 1, wait: "60s" }]);
+    const other = await decide();
+    const isolate = newIsolate();
+    const waiting = Array.from({ length: 20 }, () => resultOf(isolate.decide()));
+    // By then, the first ones have asked five times.
+    await pass(15_000);
+    expect(outcomes(waiting)).toEqual(Array(20).fill("waits"));
+    (other as Allowed).slots?.release();
+    await pass(5000);
+    expect(outcomes(waiting)).toContain("allowed");
+  });
+
   it("passes if the slot came back while its denial was on its way", async () => {
     const memory = createMemoryStore();
     const store: Store = {
