@@ -1,8 +1,7 @@
 import { parse } from "smol-toml";
 import { describe, expect, it } from "vitest";
-import { editWrangler } from "../../../create/src/hono/add-to-app.ts";
-import type { ClassNames } from "../../../create/src/hono/entry.ts";
-import { parseJson } from "../../../create/src/hono/hono-app.ts";
+import { parseSettings } from "../../../create/src/hono/app-files.ts";
+import { editWrangler } from "../../../create/src/hono/settings.ts";
 
 const TOML = `# The app.
 name = "app" # its name
@@ -21,16 +20,20 @@ const JSONC = `{
 
 const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
 const CONTROL = { name: "WEIR_CONTROL", class_name: "ControlObject" };
-const CLASSES: ClassNames = { counter: "CounterObject", control: "ControlObject" };
 
-function toml(text: string, hasBuild = true, classes = CLASSES) {
-  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild, classes);
+function toml(text: string, hasBuild = true) {
+  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild);
   return { ...edit, settings: JSON.parse(JSON.stringify(parse(edit.text))) };
 }
 
-function jsonc(text: string, hasBuild = true, classes = CLASSES) {
-  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild, classes);
-  return { ...edit, settings: JSON.parse(JSON.stringify(parseJson(edit.text))) };
+function jsonc(text: string, hasBuild = true) {
+  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild);
+  return {
+    ...edit,
+    settings: JSON.parse(
+      JSON.stringify(parseSettings({ path: "wrangler.jsonc", text: edit.text })),
+    ),
+  };
 }
 
 describe.each([
@@ -44,7 +47,7 @@ describe.each([
       main: "src/index.ts",
       compatibility_date: "2025-08-03",
       durable_objects: { bindings: [BINDING, CONTROL] },
-      migrations: [{ tag: "weir-v1", new_sqlite_classes: ["CounterObject", "ControlObject"] }],
+      migrations: [{ tag: "weir-v1", new_sqlite_classes: ["ControlObject", "CounterObject"] }],
       build: {
         command: "npx weir check",
         watch_dir: ["src", "weir.config.ts", "no-such-folder/weir.config.ts"],
@@ -78,11 +81,15 @@ describe.each([
 describe("objects, migrations and commands of the app's own", () => {
   const OWN = { name: "ROOMS", class_name: "Room" };
 
+  it("stay in TOML with tables", () => {
+    const lines = '[[durable_objects.bindings]]\nname = "ROOMS"\nclass_name = "Room"\n';
+    const { settings, byHand, text } = toml(TOML + lines);
+    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING, CONTROL]);
+    expect(byHand).toEqual([]);
+    expect(text).toContain("# its name");
+  });
+
   it.each([
-    {
-      notation: "tables",
-      lines: '[[durable_objects.bindings]]\nname = "ROOMS"\nclass_name = "Room"\n',
-    },
     {
       notation: "a list on one line",
       lines: 'durable_objects.bindings = [{ name = "ROOMS", class_name = "Room" }]\n',
@@ -96,11 +103,14 @@ describe("objects, migrations and commands of the app's own", () => {
       notation: "an inline table",
       lines: 'durable_objects = { bindings = [{ name = "ROOMS", class_name = "Room" }] }\n',
     },
-  ])("stay in TOML with $notation", ({ lines }) => {
+  ])("are left to the user in TOML with $notation, with the items to add", ({ lines }) => {
     const { settings, byHand, text } = toml(TOML + lines);
-    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING, CONTROL]);
-    expect(byHand).toEqual([]);
-    expect(text).toContain("# its name");
+    expect(settings.durable_objects.bindings).toEqual([OWN]);
+    expect(byHand.join("\n")).toContain(
+      'add to the list durable_objects.bindings: { name = "COUNTERS", class_name = "CounterObject" }',
+    );
+    expect(settings.migrations).toHaveLength(1);
+    expect(text.startsWith(TOML + lines)).toBe(true);
   });
 
   it("stay in JSON", () => {
@@ -117,22 +127,7 @@ describe("objects, migrations and commands of the app's own", () => {
     const own = '[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Room"]\n';
     expect(toml(TOML + own).settings.migrations).toEqual([
       { tag: "v1", new_sqlite_classes: ["Room"] },
-      { tag: "weir-v1", new_sqlite_classes: ["CounterObject", "ControlObject"] },
-    ]);
-  });
-
-  it("with an older Weir get the objects of the statistics, and a second migration", () => {
-    const older = toml(TOML, true, { ...CLASSES, control: undefined });
-    expect(older.settings.durable_objects.bindings).toEqual([BINDING]);
-    const { settings, changes } = toml(older.text);
-    expect(settings.durable_objects.bindings).toEqual([BINDING, CONTROL]);
-    expect(settings.migrations).toEqual([
-      { tag: "weir-v1", new_sqlite_classes: ["CounterObject"] },
-      { tag: "weir-v2", new_sqlite_classes: ["ControlObject"] },
-    ]);
-    expect(changes).toEqual([
-      "the binding WEIR_CONTROL of the Durable Objects with the statistics and the live overrides",
-      "the migration that creates ControlObject",
+      { tag: "weir-v2", new_sqlite_classes: ["ControlObject", "CounterObject"] },
     ]);
   });
 
@@ -152,29 +147,10 @@ describe("objects, migrations and commands of the app's own", () => {
       notation: "with objects",
       lines: "[env]\nstaging = { durable_objects = { bindings = [] } }\n",
     },
-  ])("get the binding in an environment that is an inline table: $notation", ({ lines }) => {
-    const { settings, byHand } = toml(TOML + lines);
-    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING, CONTROL] });
-    expect(byHand).toEqual([]);
-  });
-
-  it("get the classes under the names that the app exports", () => {
-    const names = { counter: "WeirCounterObject", control: "Statistics" };
-    const { settings } = toml(TOML, true, names);
-    expect(settings.durable_objects.bindings).toEqual([
-      { name: "COUNTERS", class_name: "WeirCounterObject" },
-      { name: "WEIR_CONTROL", class_name: "Statistics" },
-    ]);
-    expect(settings.migrations[0].new_sqlite_classes).toEqual(["WeirCounterObject", "Statistics"]);
-  });
-
-  it.each([
-    ["", true],
-    ["workers_dev = true\nroutes = ['a.example/*']\n", true],
-    ["route = 'a.example/*'\n", false],
-    ["workers_dev = false\n", false],
-  ])("name workers.dev as advice if the app answers there: %j", (lines, isNamed) => {
-    expect(/workers-dev/.test(toml(lines + TOML).advice.join())).toBe(isNamed);
+  ])("are left to the user in an environment that is an inline table: $notation", ({ lines }) => {
+    const { text, byHand } = toml(TOML + lines);
+    expect(text.startsWith(TOML + lines)).toBe(true);
+    expect(byHand.join("\n")).toContain("add to the list env.staging.durable_objects.bindings: {");
   });
 
   it("keep a build command, and the user gets advice", () => {
@@ -183,15 +159,13 @@ describe("objects, migrations and commands of the app's own", () => {
     );
     expect(settings.build).toEqual({ command: "npm run generate" });
     expect(byHand).toEqual([]);
-    expect(advice).toEqual([
-      'wrangler.toml: build.command: put "npx weir check && " before your own command',
-    ]);
+    expect(advice.join()).toContain('no build runs "npx weir check", so run it before each deploy');
   });
 
   it("keep hot reload if the entry is not in a folder", () => {
     const { settings, advice } = toml(TOML.replace("src/index.ts", "index.ts"));
     expect(settings).not.toHaveProperty("build");
-    expect(advice.join()).toContain("run npx weir check before each deploy");
+    expect(advice.join()).toContain('no build runs "npx weir check"');
   });
 
   it("keep their logs", () => {

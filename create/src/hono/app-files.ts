@@ -10,8 +10,20 @@ export interface AppFile {
   readonly path: string;
   /** The text without a byte order mark. */
   readonly text: string;
-  /** Whether the file begins with a byte order mark, which some editors on Windows write. */
-  readonly hasMark?: boolean;
+  /** The byte order mark, which some editors on Windows write; otherwise empty. */
+  readonly mark?: string;
+}
+
+/** The result of adding something to a file. */
+export interface Edit {
+  /** The file's new text. It equals the old text if the file already has everything. */
+  readonly text: string;
+  /** One line for each change, for the report. */
+  readonly changes: readonly string[];
+  /** The steps without which Weir does not limit requests, and which the starter could not take safely. */
+  readonly byHand: readonly string[];
+  /** Useful steps that Weir does not need to limit requests. */
+  readonly advice: readonly string[];
 }
 
 /** A Hono app on Cloudflare Workers. */
@@ -24,15 +36,9 @@ export interface HonoApp {
   readonly entry: AppFile;
 }
 
-/** The byte order mark of UTF-8. */
-export const MARK = "\uFEFF";
-
-/** The names of wrangler's configuration, in the order in which wrangler looks for them. */
-const WRANGLER_NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
-
 /**
- * Whether a folder has a Hono app, as far as package.json and wrangler's configuration show it. A
- * project that this starter created is no such app, although it lists hono.
+ * Whether a folder has a Hono app, as far as package.json and wrangler's configuration show it. A project that this
+ * starter created is no such app, although it lists hono.
  */
 export async function isHonoApp(folder: string): Promise<boolean> {
   try {
@@ -52,12 +58,17 @@ export async function readHonoApp(folder: string): Promise<HonoApp> {
       `The folder ${folder} has no package.json. Run this command in the folder of a Hono app, or create one with npm create hono@latest.`,
     );
   }
-  if (!usesHono(manifest)) {
+  const { dependencies, devDependencies } = parseSettings(manifest) as Record<string, object>;
+  if (!("hono" in { ...dependencies, ...devDependencies })) {
     throw new Failure(
-      `${join(folder, "package.json")} does not list hono in dependencies. Run this command in the folder of a Hono app.`,
+      `${join(folder, manifest.path)} does not list hono in dependencies. Run this command in the folder of a Hono app.`,
     );
   }
-  const wrangler = await readWrangler(folder);
+  // wrangler looks for the names in this order.
+  const wrangler =
+    (await readText(folder, "wrangler.json")) ??
+    (await readText(folder, "wrangler.jsonc")) ??
+    (await readText(folder, "wrangler.toml"));
   if (!wrangler) {
     throw new Failure(
       `The folder ${folder} has no wrangler.jsonc, wrangler.json or wrangler.toml. Weir runs in Hono apps on Cloudflare Workers.`,
@@ -74,11 +85,7 @@ export async function readHonoApp(folder: string): Promise<HonoApp> {
   return { folder, manifest, wrangler, entry };
 }
 
-/**
- * Parses a file in JSON or TOML.
- *
- * @throws {Failure} with the fault and its place
- */
+/** Parses a file in JSON or TOML. @throws {Failure} with the fault and its place */
 export function parseSettings({ path, text }: AppFile): Record<string, unknown> {
   try {
     return path.endsWith(".toml") ? parseToml(text) : parseJson(text);
@@ -87,14 +94,12 @@ export function parseSettings({ path, text }: AppFile): Record<string, unknown> 
   }
 }
 
-/** @throws {SyntaxError} if the text is not JSON with comments and trailing commas */
-export function parseJson(text: string): Record<string, unknown> {
+function parseJson(text: string): Record<string, unknown> {
   const errors: { offset: number }[] = [];
   const value = parseJsonc(text, errors as never, { allowTrailingComma: true });
   const [first] = errors;
   if (first) {
-    const line = text.slice(0, first.offset).split("\n").length;
-    throw new SyntaxError(`line ${line} is not JSON`);
+    throw new SyntaxError(`line ${text.slice(0, first.offset).split("\n").length} is not JSON`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new SyntaxError("the file has no object");
@@ -102,29 +107,15 @@ export function parseJson(text: string): Record<string, unknown> {
   return value;
 }
 
-function usesHono({ path, text }: AppFile): boolean {
-  const { dependencies, devDependencies } = parseSettings({ path, text }) as Record<string, object>;
-  return "hono" in { ...dependencies, ...devDependencies };
-}
-
-async function readWrangler(folder: string): Promise<AppFile | undefined> {
-  for (const name of WRANGLER_NAMES) {
-    const file = await readText(folder, name);
-    if (file) return file;
-  }
-  return undefined;
-}
-
 /** Reads a file; undefined if there is no such file. */
 export async function readText(folder: string, path: string): Promise<AppFile | undefined> {
   try {
-    const text = await readFile(join(folder, path), "utf8");
-    const hasMark = text.startsWith(MARK);
-    return { path, text: hasMark ? text.slice(1) : text, hasMark };
+    const [, mark = "", text = ""] =
+      /^(\uFEFF?)(.*)$/s.exec(await readFile(join(folder, path), "utf8")) ?? [];
+    return { path, text, mark };
   } catch (error) {
-    if (["ENOENT", "ENOTDIR", "EISDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) {
-      return undefined;
-    }
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (["ENOENT", "ENOTDIR", "EISDIR"].includes(code)) return undefined;
     throw error;
   }
 }

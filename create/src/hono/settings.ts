@@ -1,0 +1,172 @@
+import { applyEdits, modify } from "jsonc-parser";
+import { Failure } from "../failure.ts";
+import { HONO, isAtLeast } from "../versions.ts";
+import { type AppFile, type Edit, parseSettings } from "./app-files.ts";
+import { CLASSES } from "./entry.ts";
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** A value that a file in JSON or TOML lacks. */
+interface Addition {
+  /** `append`: the value is an item of the list at `path`. `set`: it is the value at `path`. */
+  readonly kind: "append" | "set";
+  readonly path: readonly string[];
+  readonly value: Settings | string;
+  /** The description of the change, for the report. */
+  readonly change: string;
+}
+
+/** The command that stops a build if weir.config.ts is faulty. */
+const CHECK = "npx weir check";
+
+/**
+ * Adds Weir's settings to an app's wrangler configuration: the Durable Objects in each environment, because
+ * environments do not inherit bindings; their migrations; the check before each build; and logs.
+ *
+ * @param hasBuild whether wrangler runs the command of `build`; Vite's plugin does not
+ * @throws {Failure} if the file cannot be read, or if the name of a binding is in use
+ */
+export function editWrangler(file: AppFile, hasBuild: boolean): Edit {
+  const edit = withAdditions(file, (settings) => {
+    const environments = Object.keys(recordAt(settings, "env")).map((name) => ["env", name]);
+    const objects = [[], ...environments].map((scope) => missingObjects(settings, scope));
+    return [...objects.flat(), ...missingTables(settings, hasBuild)];
+  });
+  const { build } = parseSettings({ ...file, text: edit.text });
+  const isChecked = hasBuild && JSON.stringify(build ?? "").includes(CHECK);
+  const advice = `${file.path}: no build runs "${CHECK}", so run it before each deploy`;
+  return { ...edit, advice: isChecked ? [] : [advice] };
+}
+
+function missingTables(settings: Settings, hasBuild: boolean): Addition[] {
+  const additions: Addition[] = [];
+  const [sources = "", ...others] = String(settings.main).replace(/^\.\//, "").split("/");
+  // Without a folder of sources, wrangler could watch only the app's whole folder, with node_modules.
+  if (hasBuild && others.length > 0 && sources !== ".." && !("build" in settings)) {
+    // wrangler stops watching a file that an editor removes and creates again, unless the list has a file of the same
+    // name in a folder that does not exist.
+    const watch_dir = [sources, "weir.config.ts", "no-such-folder/weir.config.ts"];
+    const change = `build: ${CHECK} runs before each build, and wrangler dev watches only ${sources} and weir.config.ts`;
+    additions.push({ kind: "set", path: ["build"], value: { command: CHECK, watch_dir }, change });
+  }
+  if (!("observability" in settings)) {
+    const value = { enabled: true, head_sampling_rate: 1 };
+    const change = "observability: Cloudflare keeps Weir's log lines for a few days";
+    additions.push({ kind: "set", path: ["observability"], value, change });
+  }
+  return additions;
+}
+
+function missingObjects(settings: Settings, scope: readonly string[]): Addition[] {
+  const owner = scope.reduce(recordAt, settings);
+  const where = scope.length > 0 ? `${scope.join(".")}: ` : "";
+  const bindings = listAt(recordAt(owner, "durable_objects"), "bindings");
+  const additions: Addition[] = [];
+  for (const [name, class_name] of Object.entries(CLASSES).reverse()) {
+    const own = bindings.find((each) => each.name === name || each.class_name === class_name);
+    if (own && (own.name !== name || own.class_name !== class_name)) {
+      throw new Failure(
+        `${where}the binding ${own.name} exists already, for the class ${own.class_name}. Weir needs the binding ${name} for its class ${class_name}: rename your binding or class. Nothing was written.`,
+      );
+    }
+    const change = `${where}the binding ${name} of the Durable Objects of Weir's class ${class_name}`;
+    const path = [...scope, "durable_objects", "bindings"];
+    if (!own) additions.push({ kind: "append", path, value: { name, class_name }, change });
+  }
+  // Environments inherit the migrations, unless they have their own.
+  if (scope.length > 0 && !("migrations" in owner)) return additions;
+  const migrations = listAt(owner, "migrations");
+  const created = migrations.flatMap((each) => [each.new_sqlite_classes, each.new_classes].flat());
+  const missing = Object.values(CLASSES).filter((name) => !created.includes(name));
+  if (missing.length === 0) return additions;
+  const change = `${where}the migration that creates ${missing.join(" and ")}`;
+  const value = { tag: `weir-v${migrations.length + 1}`, new_sqlite_classes: missing };
+  return [...additions, { kind: "append", path: [...scope, "migrations"], value, change }];
+}
+
+/**
+ * Adds the package edge-weir to an app's package.json.
+ *
+ * @param edgeWeir the text by which package.json names the package
+ * @throws {Failure} if the app asks for a version of hono that Weir does not support
+ */
+export function editManifest(file: AppFile, edgeWeir: string): Edit {
+  return withAdditions(file, (manifest) => {
+    const packages: Settings = {
+      ...recordAt(manifest, "devDependencies"),
+      ...recordAt(manifest, "dependencies"),
+    };
+    // Tags and other notations are left alone.
+    const [range = "", version] = /^[\^~]?(\d+\.\d+\.\d+)$/.exec(String(packages.hono)) ?? [];
+    if (version !== undefined && !isAtLeast(version, HONO.slice(1))) {
+      throw new Failure(
+        `package.json asks for hono ${range}, but Weir needs hono ${HONO.slice(1)} or newer: run npm install hono@latest. Nothing was written.`,
+      );
+    }
+    const path = ["dependencies", "edge-weir"];
+    const change = `edge-weir: ${edgeWeir}`;
+    return "edge-weir" in packages ? [] : [{ kind: "set", path, value: edgeWeir, change }];
+  });
+}
+
+/**
+ * Adds values to a file, and keeps its comments and formatting. Each new text is parsed, and is used only if it has the
+ * value. Otherwise, the value is left to the user.
+ */
+function withAdditions(file: AppFile, missingIn: (settings: Settings) => Addition[]): Edit {
+  const { path } = file;
+  const isToml = path.endsWith(".toml");
+  const changes: string[] = [];
+  const byHand: string[] = [];
+  let { text } = file;
+  for (const addition of missingIn(parseSettings(file))) {
+    const { kind, path: place, value, change } = addition;
+    try {
+      const edited = isToml ? inToml(text, addition) : inJson(text, addition);
+      const missing = missingIn(parseSettings({ path, text: edited }));
+      if (missing.some((each) => each.change === change)) throw new Failure("");
+      text = edited;
+      changes.push(change);
+    } catch {
+      // The file has two such keys, or an inline table in TOML, to which no table can be added.
+      const shown = isToml ? `{ ${tomlFields(value).join(", ")} }` : JSON.stringify(value);
+      const step = `${kind === "set" ? "set" : "add to the list"} ${place.join(".")}: ${shown}`;
+      byHand.push(`${path}: ${change}:\n${step}`);
+    }
+  }
+  return { text, changes, byHand, advice: [] };
+}
+
+function inJson(text: string, { kind, path, value }: Addition): string {
+  const [, indent = "  "] = /^([ \t]+)\S/m.exec(text) ?? [];
+  const insertSpaces = !indent.startsWith("\t");
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const formattingOptions = { insertSpaces, tabSize: insertSpaces ? indent.length : 1, eol };
+  const owner = path.slice(0, -1).reduce(recordAt, parseSettings({ path: "", text }));
+  const at = kind === "set" ? [...path] : [...path, listAt(owner, path.at(-1) ?? "").length];
+  const edits = modify(text, at, value, { formattingOptions, isArrayInsertion: kind === "append" });
+  return applyEdits(text, edits);
+}
+
+/** Appends a table. No maintained TOML editor for JavaScript keeps comments. */
+function inToml(text: string, { kind, path, value }: Addition): string {
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const name = path.map((each) => (/^[\w-]+$/.test(each) ? each : JSON.stringify(each))).join(".");
+  const head = kind === "append" ? `[[${name}]]` : `[${name}]`;
+  return `${text}${text.endsWith("\n") ? eol : eol + eol}${[head, ...tomlFields(value)].join(eol)}${eol}`;
+}
+
+/** TOML writes texts, booleans and lists of texts like JSON. */
+function tomlFields(value: Addition["value"]): string[] {
+  return Object.entries(value).map(([key, each]) => `${key} = ${JSON.stringify(each)}`);
+}
+
+function recordAt(owner: Settings, name: string): Settings {
+  const value = owner[name];
+  return typeof value === "object" && value !== null ? (value as Settings) : {};
+}
+
+function listAt(owner: Settings, name: string): Settings[] {
+  const value = owner[name];
+  return Array.isArray(value) ? value : [];
+}
