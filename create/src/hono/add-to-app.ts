@@ -6,17 +6,6 @@ import { type AppFile, type Edit, type HonoApp, readHonoApp, readText } from "./
 import { editEntry } from "./entry.ts";
 import { editManifest, editWrangler } from "./settings.ts";
 
-/** The result of adding Weir to an app. */
-interface AppChanges {
-  /** The changed files with their changes, and the steps that are left to the user. */
-  readonly report: string;
-  readonly hasChanged: boolean;
-  /** Whether the user must add lines before Weir limits requests. */
-  readonly needsHand: boolean;
-  /** The URL of the app in development. */
-  readonly devUrl: string;
-}
-
 /** The configuration that the app imports. */
 const CONFIG = "weir.config.ts";
 
@@ -26,8 +15,10 @@ const CONFIG = "weir.config.ts";
  *
  * @param edgeWeir the text by which package.json names the package edge-weir
  * @throws {Failure} if the folder has no such app, or if its settings contradict Weir's
+ * @returns the changes with the steps that are left to the user; whether Weir needs these steps before it limits
+ *   requests; and the URL of the app in development
  */
-export async function addToHonoApp(folder: string, edgeWeir: string): Promise<AppChanges> {
+export async function addToHonoApp(folder: string, edgeWeir: string) {
   const app = await readHonoApp(folder);
   const usesVite = app.manifest.text.includes('"@cloudflare/vite-plugin"');
   const edits: [AppFile, Edit][] = [

@@ -52,37 +52,37 @@ export async function isHonoApp(folder: string): Promise<boolean> {
 
 /** @throws {Failure} if a file is missing, or if it cannot be read */
 export async function readHonoApp(folder: string): Promise<HonoApp> {
-  const manifest = await readText(folder, "package.json");
-  if (!manifest) {
-    throw new Failure(
-      `The folder ${folder} has no package.json. Run this command in the folder of a Hono app, or create one with npm create hono@latest.`,
-    );
-  }
+  const manifest = demand(
+    await readText(folder, "package.json"),
+    `The folder ${folder} has no package.json. Run this command in the folder of a Hono app, or create one with npm create hono@latest.`,
+  );
   const { dependencies, devDependencies } = parseSettings(manifest) as Record<string, object>;
-  if (!("hono" in { ...dependencies, ...devDependencies })) {
-    throw new Failure(
-      `${join(folder, manifest.path)} does not list hono in dependencies. Run this command in the folder of a Hono app.`,
-    );
-  }
+  demand(
+    "hono" in { ...dependencies, ...devDependencies } || undefined,
+    `${join(folder, manifest.path)} does not list hono in dependencies. Run this command in the folder of a Hono app.`,
+  );
   // wrangler looks for the names in this order.
-  const wrangler =
-    (await readText(folder, "wrangler.json")) ??
-    (await readText(folder, "wrangler.jsonc")) ??
-    (await readText(folder, "wrangler.toml"));
-  if (!wrangler) {
-    throw new Failure(
-      `The folder ${folder} has no wrangler.jsonc, wrangler.json or wrangler.toml. Weir runs in Hono apps on Cloudflare Workers.`,
-    );
-  }
+  const names = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
+  const found = await Promise.all(names.map((name) => readText(folder, name)));
+  const wrangler = demand(
+    found.find((file) => file !== undefined),
+    `The folder ${folder} has no wrangler.jsonc, wrangler.json or wrangler.toml. Weir runs in Hono apps on Cloudflare Workers.`,
+  );
   const { main } = parseSettings(wrangler);
-  if (typeof main !== "string") {
-    throw new Failure(
-      `${wrangler.path} has no field "main". Set it to the file that exports the app.`,
-    );
-  }
-  const entry = await readText(folder, main.replace(/^\.\//, ""));
-  if (!entry) throw new Failure(`${wrangler.path}: there is no file ${main}, which "main" names.`);
+  const path = demand(
+    typeof main === "string" ? main : undefined,
+    `${wrangler.path} has no field "main". Set it to the file that exports the app.`,
+  );
+  const entry = demand(
+    await readText(folder, path.replace(/^\.\//, "")),
+    `${wrangler.path}: there is no file ${path}, which "main" names.`,
+  );
   return { folder, manifest, wrangler, entry };
+}
+
+function demand<Value>(value: Value | undefined, fault: string): Value {
+  if (value === undefined) throw new Failure(fault);
+  return value;
 }
 
 /** Parses a file in JSON or TOML. @throws {Failure} with the fault and its place */
@@ -97,13 +97,10 @@ export function parseSettings({ path, text }: AppFile): Record<string, unknown> 
 function parseJson(text: string): Record<string, unknown> {
   const errors: { offset: number }[] = [];
   const value = parseJsonc(text, errors as never, { allowTrailingComma: true });
-  const [first] = errors;
-  if (first) {
-    throw new SyntaxError(`line ${text.slice(0, first.offset).split("\n").length} is not JSON`);
+  for (const { offset } of errors) {
+    throw new SyntaxError(`line ${text.slice(0, offset).split("\n").length} is not JSON`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new SyntaxError("the file has no object");
-  }
+  if (value?.constructor !== Object) throw new SyntaxError("the file has no object");
   return value;
 }
 

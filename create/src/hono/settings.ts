@@ -6,13 +6,11 @@ import { CLASSES } from "./entry.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** A value that a file in JSON or TOML lacks. */
+/** A value that a file lacks: an item of the list at `path` to append, or the value at `path`. */
 interface Addition {
-  /** `append`: the value is an item of the list at `path`. `set`: it is the value at `path`. */
   readonly kind: "append" | "set";
   readonly path: readonly string[];
   readonly value: Settings | string;
-  /** The description of the change, for the report. */
   readonly change: string;
 }
 
@@ -62,7 +60,7 @@ function missingObjects(settings: Settings, scope: readonly string[]): Addition[
   const where = scope.length > 0 ? `${scope.join(".")}: ` : "";
   const bindings = listAt(recordAt(owner, "durable_objects"), "bindings");
   const additions: Addition[] = [];
-  for (const [name, class_name] of Object.entries(CLASSES).reverse()) {
+  for (const [name, class_name] of Object.entries(CLASSES)) {
     const own = bindings.find((each) => each.name === name || each.class_name === class_name);
     if (own && (own.name !== name || own.class_name !== class_name)) {
       throw new Failure(

@@ -46,7 +46,7 @@ describe.each([
       name: "app",
       main: "src/index.ts",
       compatibility_date: "2025-08-03",
-      durable_objects: { bindings: [BINDING, CONTROL] },
+      durable_objects: { bindings: [CONTROL, BINDING] },
       migrations: [{ tag: "weir-v1", new_sqlite_classes: ["ControlObject", "CounterObject"] }],
       build: {
         command: "npx weir check",
@@ -84,7 +84,7 @@ describe("objects, migrations and commands of the app's own", () => {
   it("stay in TOML with tables", () => {
     const lines = '[[durable_objects.bindings]]\nname = "ROOMS"\nclass_name = "Room"\n';
     const { settings, byHand, text } = toml(TOML + lines);
-    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING, CONTROL]);
+    expect(settings.durable_objects.bindings).toEqual([OWN, CONTROL, BINDING]);
     expect(byHand).toEqual([]);
     expect(text).toContain("# its name");
   });
@@ -119,7 +119,7 @@ describe("objects, migrations and commands of the app's own", () => {
       `  , "durable_objects": { "bindings": [${JSON.stringify(OWN)}] } // rooms\n  // "vars"`,
     );
     const { settings, text: after } = jsonc(text);
-    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING, CONTROL]);
+    expect(settings.durable_objects.bindings).toEqual([OWN, CONTROL, BINDING]);
     expect(after).toContain("// rooms");
   });
 
@@ -134,8 +134,8 @@ describe("objects, migrations and commands of the app's own", () => {
   it("get the binding in each environment, because environments do not inherit bindings", () => {
     const environments = '[env.staging]\nname = "s"\n[env."pro.d"]\nvars = { A = "1" }\n';
     const { settings } = toml(TOML + environments);
-    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING, CONTROL] });
-    expect(settings.env["pro.d"].durable_objects).toEqual({ bindings: [BINDING, CONTROL] });
+    expect(settings.env.staging.durable_objects).toEqual({ bindings: [CONTROL, BINDING] });
+    expect(settings.env["pro.d"].durable_objects).toEqual({ bindings: [CONTROL, BINDING] });
     expect(settings.env.staging).not.toHaveProperty("migrations");
   });
 
