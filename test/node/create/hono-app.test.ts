@@ -147,8 +147,8 @@ describe("a fresh Hono app with Weir", () => {
     await appIn(folder.path);
     const { report, needsHand } = await addToHonoApp(folder.path, EDGE_WEIR);
     expect(report).toContain("package.json\n  edge-weir: ^0.1.0\n");
-    expect(report).toContain("wrangler.jsonc\n  the binding COUNTERS");
-    expect(report).toContain("\n  the binding WEIR_CONTROL");
+    expect(report).toContain("wrangler.jsonc\n  the binding WEIR_CONTROL");
+    expect(report).toContain("\n  the binding COUNTERS");
     expect(report).toContain("src/index.ts\n  app.use(rateLimit(config))");
     expect(report).toContain('app.route("/", weirAdmin(config)) before app.use(rateLimit(config))');
     expect(report).toContain("weir.config.ts\n  new:");
