@@ -13,7 +13,6 @@ import {
   addedCpuTable,
   controlTable,
   cpuTable,
-  floodTable,
   isolatesTable,
   targetsTable,
 } from "./report/experiment-tables.ts";
@@ -88,7 +87,6 @@ function tablesOf(
 ): string[] {
   const tables = results.workloads.map(workloadTable);
   if (results.isolates.length > 0) tables.push(isolatesTable(results.isolates));
-  if (results.flood.length > 0) tables.push(floodTable(results.flood));
   if (results.addedCpu) tables.push(addedCpuTable(results.addedCpu));
   if (results.control) tables.push(controlTable(results.control));
   if (parts.includes("cpu")) tables.push(cpuTable(results));

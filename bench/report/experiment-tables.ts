@@ -1,8 +1,6 @@
 import type { AddedCpu } from "../experiments/added-cpu.ts";
 import type { ControlCost } from "../experiments/control.ts";
-import type { FloodResult, FloodRound } from "../experiments/flood.ts";
 import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../experiments/isolates.ts";
-import { median } from "../experiments/median.ts";
 import type { Spread } from "../experiments/paired-rounds.ts";
 import { figure, NONE, table } from "./format.ts";
 import type { Results } from "./results.ts";
@@ -17,36 +15,6 @@ export function isolatesTable(results: readonly IsolatesResult[]): string {
     return [subject.title, ...counts.map((count) => figure(count, 0))];
   });
   const title = `### one key on ${ISOLATES} isolates, limit ${figure(ISOLATES_LIMIT, 0)}, five times the limit offered`;
-  return [title, table(head, rows)].join("\n\n");
-}
-
-export function floodTable(results: readonly FloodResult[]): string {
-  const head = [
-    "",
-    "p50 before",
-    "p50 during",
-    "ratio",
-    "p99 before",
-    "p99 during",
-    "REST calls",
-    "failed",
-  ];
-  const rows = results.map(({ subject, rounds }) => {
-    const medianOf = (decimals: number, value: (round: FloodRound) => number) =>
-      figure(median(rounds.map(value)), decimals);
-    const failed = rounds.reduce((sum, { admissions }) => sum + admissions.failed, 0);
-    return [
-      subject.title,
-      medianOf(2, ({ before }) => before.p50),
-      medianOf(2, ({ during }) => during.p50),
-      medianOf(2, ({ before, during }) => during.p50 / before.p50),
-      medianOf(2, ({ before }) => before.p99),
-      medianOf(2, ({ during }) => during.p99),
-      medianOf(3, ({ restCallsPerRequest }) => restCallsPerRequest),
-      figure(failed, 0),
-    ];
-  });
-  const title = "### a paying client during a flood of random keys, ms";
   return [title, table(head, rows)].join("\n\n");
 }
 

@@ -49,7 +49,6 @@ export function toJson(results: Results, targets: readonly Target[]): object {
       failed,
       runs: admitted.map((count) => ({ admitted: count })),
     })),
-    flood: results.flood.map(({ subject, rounds }) => ({ subject: subject.name, rounds })),
     cpu: { added: addedCpu, control, decisionFromMemory: decisionCpu, rules: manyRules },
     targets: targets.map(({ name, wanted, measured, met }) => ({
       name,

@@ -3,7 +3,6 @@ import { BASELINE } from "../environment/subjects.ts";
 import type { AddedCpu } from "../experiments/added-cpu.ts";
 import type { ControlCost } from "../experiments/control.ts";
 import type { DecisionCpu } from "../experiments/decision-cpu.ts";
-import type { FloodResult } from "../experiments/flood.ts";
 import type { IsolatesResult } from "../experiments/isolates.ts";
 import type { ManyRules } from "../experiments/many-rules.ts";
 import type { Measurement } from "../experiments/measure.ts";
@@ -35,7 +34,6 @@ export interface Results {
   };
   readonly workloads: readonly WorkloadResult[];
   readonly isolates: readonly IsolatesResult[];
-  readonly flood: readonly FloodResult[];
   readonly addedCpu?: AddedCpu | undefined;
   readonly control?: ControlCost | undefined;
   readonly decisionCpu?: DecisionCpu | undefined;
@@ -80,10 +78,7 @@ export function roundsOf(
 }
 
 /** The requests that Weir admitted over a limit, in all parts of the run. It must be 0. */
-export function excessOfWeir(
-  { workloads, isolates, flood }: Results,
-  isolatesLimit: number,
-): number {
+export function excessOfWeir({ workloads, isolates }: Results, isolatesLimit: number): number {
   const excesses = [
     ...workloads.flatMap(({ subjects }) =>
       subjects.flatMap(({ subject, rounds }) =>
@@ -92,9 +87,6 @@ export function excessOfWeir(
     ),
     ...isolates.flatMap(({ subject, admitted }) =>
       subject.isWeir ? admitted.map((count) => Math.max(0, count - isolatesLimit)) : [],
-    ),
-    ...flood.flatMap(({ subject, rounds }) =>
-      subject.isWeir ? rounds.map(({ admissions }) => admissions.over) : [],
     ),
   ];
   return excesses.reduce((sum, excess) => sum + excess, 0);

@@ -1,5 +1,4 @@
 import { ISOLATES_LIMIT } from "../experiments/isolates.ts";
-import { median } from "../experiments/median.ts";
 import { mainResult, type Results, roundsOf, summaryOf, type WorkloadResult } from "./results.ts";
 import { p50Ratio, type Summary } from "./summary.ts";
 
@@ -28,7 +27,6 @@ export function targetsOf(results: Results): Target[] {
       0.99 * ISOLATES_LIMIT,
       isolates && Math.min(...isolates),
     ),
-    atMost("flood: paying client's p50 during / before", 1.1, floodRatio(results)),
     atMost("CPU added to forwarding, µs", 60, results.addedCpu?.overForward.median),
     atMost("CPU added to forwarding with two fields, µs", 25, results.addedCpu?.overFields.median),
     atMost("throughput lost to the control object, %", 3, results.control?.throughputLoss.median),
@@ -77,11 +75,6 @@ function exactBesideUpstash(hot: WorkloadResult | undefined): number | undefined
   const exact = hot && roundsOf(hot.subjects, "weir-exact");
   const upstash = hot && roundsOf(hot.subjects, "upstash-ratelimit");
   return exact && upstash && p50Ratio(exact, upstash);
-}
-
-function floodRatio({ flood }: Results): number | undefined {
-  const rounds = flood.find(({ subject }) => subject.name === "weir")?.rounds;
-  return rounds && median(rounds.map(({ before, during }) => during.p50 / before.p50));
 }
 
 function rounded(value: number | undefined): number | undefined {

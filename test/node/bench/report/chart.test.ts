@@ -34,7 +34,6 @@ const RESULTS: Results = {
     subjects: SUBJECTS.map((subject) => ({ subject, rounds: [ROUND] })),
   })),
   isolates: [],
-  flood: [],
 };
 
 describe("the chart", () => {

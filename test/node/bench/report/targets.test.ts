@@ -13,7 +13,6 @@ function results(measured: Partial<Results>): Results {
     options: { quick: true, redisLatenciesMs: [20], connections: [16], rounds: 1 },
     workloads: [],
     isolates: [],
-    flood: [],
     ...measured,
   };
 }
