@@ -9,13 +9,7 @@ import { type Environment, startEnvironment } from "./environment/environment.ts
 import { ISOLATES_LIMIT } from "./experiments/isolates.ts";
 import { type BenchOptions, parseOptions } from "./options.ts";
 import { writeChart } from "./report/chart.ts";
-import {
-  addedCpuTable,
-  controlTable,
-  cpuTable,
-  isolatesTable,
-  targetsTable,
-} from "./report/experiment-tables.ts";
+import { addedCpuTable, isolatesTable, targetsTable } from "./report/experiment-tables.ts";
 import { writeJson } from "./report/json.ts";
 import { excessOfWeir, type Results } from "./report/results.ts";
 import { type Target, targetsOf } from "./report/targets.ts";
@@ -83,13 +77,11 @@ async function report(results: Results, options: BenchOptions): Promise<number> 
 function tablesOf(
   results: Results,
   targets: readonly Target[],
-  { parts, isWhole, quick }: BenchOptions,
+  { isWhole, quick }: BenchOptions,
 ): string[] {
   const tables = results.workloads.map(workloadTable);
   if (results.isolates.length > 0) tables.push(isolatesTable(results.isolates));
   if (results.addedCpu) tables.push(addedCpuTable(results.addedCpu));
-  if (results.control) tables.push(controlTable(results.control));
-  if (parts.includes("cpu")) tables.push(cpuTable(results));
   const measured = targets.filter((target) => target.measured !== undefined);
   tables.push(targetsTable(isWhole ? targets : measured));
   if (quick) tables.push("This quick run tests the bench. Its figures mean little.");

@@ -1,9 +1,7 @@
 import type { AddedCpu } from "../experiments/added-cpu.ts";
-import type { ControlCost } from "../experiments/control.ts";
 import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../experiments/isolates.ts";
 import type { Spread } from "../experiments/paired-rounds.ts";
 import { figure, NONE, table } from "./format.ts";
-import type { Results } from "./results.ts";
 import type { Target } from "./targets.ts";
 
 export function isolatesTable(results: readonly IsolatesResult[]): string {
@@ -34,35 +32,6 @@ export function addedCpuTable(cpu: AddedCpu): string {
   const calls = `REST calls for each request to Weir: ${figure(cpu.restCallsPerRequest, 4)}.`;
   const head = ["", "median", "least", "most"];
   return ["### CPU time of a request, µs", setup, table(head, rows), calls].join("\n\n");
-}
-
-export function controlTable(cost: ControlCost): string {
-  const row = (title: string, { median, least, most }: Spread) => [
-    title,
-    ...[median, least, most].map((value) => figure(value, 2)),
-  ];
-  const rows = [
-    row("a decision without them, CPU µs", cost.decision),
-    row("added to a decision, CPU µs", cost.perDecision),
-    row("fewer requests a second, %", cost.throughputLoss),
-    row("more CPU for a forwarded request, %", cost.cpuGrowth),
-  ];
-  const title = "### statistics, two overrides and the denial log: on against off";
-  return [title, table(["", "median", "least", "most"], rows)].join("\n\n");
-}
-
-export function cpuTable({ decisionCpu, manyRules }: Results): string {
-  const rows = [
-    ["a decision from memory, with its response fields, µs", figure(decisionCpu?.microseconds, 1)],
-    [
-      "number of REST calls for each of these decisions",
-      figure(decisionCpu?.restCallsPerDecision, 4),
-    ],
-    ["a forwarded request with 2 rules, µs", figure(manyRules?.few, 0)],
-    ["a forwarded request with 200 rules, µs", figure(manyRules?.many, 0)],
-    ["ratio of 200 rules to 2 rules, median of the rounds", figure(manyRules?.ratio, 2)],
-  ];
-  return ["### CPU time of Weir", table(["", ""], rows)].join("\n\n");
 }
 
 export function targetsTable(targets: readonly Target[]): string {

@@ -1,10 +1,7 @@
 import type { Machine } from "../environment/machine.ts";
 import { BASELINE } from "../environment/subjects.ts";
 import type { AddedCpu } from "../experiments/added-cpu.ts";
-import type { ControlCost } from "../experiments/control.ts";
-import type { DecisionCpu } from "../experiments/decision-cpu.ts";
 import type { IsolatesResult } from "../experiments/isolates.ts";
-import type { ManyRules } from "../experiments/many-rules.ts";
 import type { Measurement } from "../experiments/measure.ts";
 import type { SubjectRounds } from "../experiments/rounds.ts";
 import { CONNECTIONS } from "../load/closed-loop.ts";
@@ -35,9 +32,6 @@ export interface Results {
   readonly workloads: readonly WorkloadResult[];
   readonly isolates: readonly IsolatesResult[];
   readonly addedCpu?: AddedCpu | undefined;
-  readonly control?: ControlCost | undefined;
-  readonly decisionCpu?: DecisionCpu | undefined;
-  readonly manyRules?: ManyRules | undefined;
 }
 
 const MAIN_REDIS_LATENCY_MS = 20;

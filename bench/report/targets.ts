@@ -29,10 +29,6 @@ export function targetsOf(results: Results): Target[] {
     ),
     atMost("CPU added to forwarding, µs", 60, results.addedCpu?.overForward.median),
     atMost("CPU added to forwarding with two fields, µs", 25, results.addedCpu?.overFields.median),
-    atMost("throughput lost to the control object, %", 3, results.control?.throughputLoss.median),
-    atMost("CPU of the control object, µs a decision", 3, results.control?.perDecision.median),
-    atMost("CPU of a decision from memory, µs", 20, results.decisionCpu?.microseconds),
-    atMost("CPU with 200 rules / with 2 rules", 1.5, results.manyRules?.ratio),
   ];
 }
 

@@ -38,10 +38,10 @@ describe("npm run bench", () => {
       "--redis-latency",
       "0,100",
       "--workload",
-      "hot,cpu",
+      "hot,added-cpu",
     ]);
     expect(redisLatenciesMs).toEqual([0, 100]);
-    expect(parts).toEqual(["hot", "cpu"]);
+    expect(parts).toEqual(["hot", "added-cpu"]);
   });
 
   it.each([

@@ -27,8 +27,11 @@ describe("targets", () => {
   });
 
   it("are met by a figure equal to the bound", () => {
-    const manyRules = { few: 100, many: 150, ratio: 1.5 };
-    expect(verdicts({ manyRules })["CPU with 200 rules / with 2 rules"]).toBe(true);
+    const isolates = [{ subject: subject("weir"), admitted: [1000, 990], failed: 0 }];
+    expect(verdicts({ isolates })).toMatchObject({
+      "8 isolates: most admitted of 1000": true,
+      "8 isolates: fewest admitted of 1000": true,
+    });
   });
 
   it("use the worst run on eight isolates", () => {
