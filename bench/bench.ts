@@ -9,10 +9,9 @@ import { type Environment, startEnvironment } from "./environment/environment.ts
 import { ISOLATES_LIMIT } from "./experiments/isolates.ts";
 import { type BenchOptions, parseOptions } from "./options.ts";
 import { writeChart } from "./report/chart.ts";
-import { addedCpuTable, isolatesTable, targetsTable } from "./report/experiment-tables.ts";
+import { addedCpuTable, isolatesTable } from "./report/experiment-tables.ts";
 import { writeJson } from "./report/json.ts";
 import { excessOfWeir, type Results } from "./report/results.ts";
-import { type Target, targetsOf } from "./report/targets.ts";
 import { workloadTable } from "./report/workload-table.ts";
 import { run } from "./run.ts";
 
@@ -51,17 +50,13 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/**
- * @returns the exit code: 1 if Weir exceeded a limit. Missed targets do not change it, because
- *   times depend on the machine.
- */
+/** @returns the exit code: 1 if Weir exceeded a limit */
 async function report(results: Results, options: BenchOptions): Promise<number> {
-  const targets = targetsOf(results);
-  console.log(`\n${tablesOf(results, targets, options).join("\n\n")}\n`);
+  console.log(`\n${tablesOf(results, options).join("\n\n")}\n`);
 
   const json = options.json ?? (options.isWhole ? JSON_FILE : undefined);
   if (json) {
-    await writeJson(json, results, targets);
+    await writeJson(json, results);
     console.log(`Figures: ${relative(process.cwd(), json)}`);
   }
   // A partial run must not replace the published chart.
@@ -74,16 +69,10 @@ async function report(results: Results, options: BenchOptions): Promise<number> 
   return excess > 0 ? 1 : 0;
 }
 
-function tablesOf(
-  results: Results,
-  targets: readonly Target[],
-  { isWhole, quick }: BenchOptions,
-): string[] {
+function tablesOf(results: Results, { quick }: BenchOptions): string[] {
   const tables = results.workloads.map(workloadTable);
   if (results.isolates.length > 0) tables.push(isolatesTable(results.isolates));
   if (results.addedCpu) tables.push(addedCpuTable(results.addedCpu));
-  const measured = targets.filter((target) => target.measured !== undefined);
-  tables.push(targetsTable(isWhole ? targets : measured));
   if (quick) tables.push("This quick run tests the bench. Its figures mean little.");
   return tables;
 }

@@ -1,8 +1,7 @@
 import type { AddedCpu } from "../experiments/added-cpu.ts";
 import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../experiments/isolates.ts";
 import type { Spread } from "../experiments/paired-rounds.ts";
-import { figure, NONE, table } from "./format.ts";
-import type { Target } from "./targets.ts";
+import { figure, table } from "./format.ts";
 
 export function isolatesTable(results: readonly IsolatesResult[]): string {
   const head = ["", "runs", "fewest admitted", "most admitted", "over", "failed"];
@@ -32,13 +31,4 @@ export function addedCpuTable(cpu: AddedCpu): string {
   const calls = `REST calls for each request to Weir: ${figure(cpu.restCallsPerRequest, 4)}.`;
   const head = ["", "median", "least", "most"];
   return ["### CPU time of a request, µs", setup, table(head, rows), calls].join("\n\n");
-}
-
-export function targetsTable(targets: readonly Target[]): string {
-  const rows = targets.map(({ name, wanted, measured, met }) => {
-    const verdict = met === undefined ? "not measured" : met ? "met" : "not met";
-    const decimals = measured !== undefined && measured >= 100 ? 0 : 3;
-    return [name, wanted, measured === undefined ? NONE : figure(measured, decimals), verdict];
-  });
-  return ["### Targets", table(["", "wanted", "measured", ""], rows)].join("\n\n");
 }
