@@ -8,7 +8,6 @@ import { waitForStopRequest } from "../dev/stop-request.ts";
 import { type Environment, startEnvironment } from "./environment/environment.ts";
 import { ISOLATES_LIMIT } from "./experiments/isolates.ts";
 import { type BenchOptions, parseOptions } from "./options.ts";
-import { writeChart } from "./report/chart.ts";
 import { addedCpuTable, isolatesTable } from "./report/experiment-tables.ts";
 import { writeJson } from "./report/json.ts";
 import { excessOfWeir, type Results } from "./report/results.ts";
@@ -16,7 +15,6 @@ import { workloadTable } from "./report/workload-table.ts";
 import { run } from "./run.ts";
 
 const JSON_FILE = join(import.meta.dirname, "results/latest.json");
-const CHART_FILE = join(import.meta.dirname, "../docs/performance.svg");
 /** The exit code that shells use for a program that Ctrl-C has ended. */
 const INTERRUPTED = 130;
 
@@ -58,10 +56,6 @@ async function report(results: Results, options: BenchOptions): Promise<number> 
   if (json) {
     await writeJson(json, results);
     console.log(`Figures: ${relative(process.cwd(), json)}`);
-  }
-  // A partial run must not replace the published chart.
-  if (options.isWhole && (await writeChart(CHART_FILE, results))) {
-    console.log(`Chart: ${relative(process.cwd(), CHART_FILE)}`);
   }
 
   const excess = excessOfWeir(results, ISOLATES_LIMIT);

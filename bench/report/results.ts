@@ -4,7 +4,6 @@ import type { AddedCpu } from "../experiments/added-cpu.ts";
 import type { IsolatesResult } from "../experiments/isolates.ts";
 import type { Measurement } from "../experiments/measure.ts";
 import type { SubjectRounds } from "../experiments/rounds.ts";
-import { CONNECTIONS } from "../load/closed-loop.ts";
 import type { Workload } from "../load/workloads.ts";
 import { type Summary, summarize } from "./summary.ts";
 
@@ -37,24 +36,11 @@ export interface Results {
 const MAIN_REDIS_LATENCY_MS = 20;
 
 /**
- * Returns the latency of Redis for the targets, the chart and every experiment except the
- * workloads: 20 ms if the run has this latency, otherwise the run's first latency.
+ * Returns the latency of Redis for every experiment except the workloads: 20 ms if the run has this latency, otherwise the run's first latency.
  */
 export function mainRedisLatency(redisLatenciesMs: readonly number[]): number {
   const hasMain = redisLatenciesMs.includes(MAIN_REDIS_LATENCY_MS);
   return hasMain ? MAIN_REDIS_LATENCY_MS : (redisLatenciesMs[0] ?? 0);
-}
-
-/** Returns the measurements of a workload for the targets and the chart. */
-export function mainResult(
-  { workloads, options }: Pick<Results, "workloads" | "options">,
-  name: string,
-): WorkloadResult | undefined {
-  const redisLatencyMs = mainRedisLatency(options.redisLatenciesMs);
-  const results = workloads.filter(
-    (each) => each.workload.name === name && each.redisLatencyMs === redisLatencyMs,
-  );
-  return results.find(({ connections }) => connections === CONNECTIONS) ?? results[0];
 }
 
 /** Summarizes the rounds of a subject, compared with the same rounds of the baseline. */

@@ -4,7 +4,6 @@
  */
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
-import { writeChart } from "./chart.ts";
 import { parseOptions, type SimulationOptions } from "./options.ts";
 import { summaryTable, writeFigures } from "./report.ts";
 import { allScenarios } from "./scenarios/all.ts";
@@ -12,7 +11,6 @@ import { type Summary, violationOf } from "./summary.ts";
 import { runOnThreads } from "./threads.ts";
 
 const JSON_FILE = join(import.meta.dirname, "../results/simulation.json");
-const CHART_FILE = join(import.meta.dirname, "../../docs/simulation.svg");
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -46,10 +44,5 @@ async function report(summaries: Summary[], options: SimulationOptions): Promise
   if (json) {
     await writeFigures(json, seed, summaries);
     console.log(`Figures: ${relative(process.cwd(), json)}`);
-  }
-  // A partial run must not replace the published chart.
-  if (isWhole) {
-    await writeChart(CHART_FILE, summaries);
-    console.log(`Chart: ${relative(process.cwd(), CHART_FILE)}`);
   }
 }
