@@ -16,6 +16,13 @@ export function cpuMicroseconds(pid: number): number | undefined {
   return (userTicks + systemTicks) * TICK_MICROSECONDS;
 }
 
+/** Returns the physical memory that a process uses, in bytes; undefined if there is no /proc. */
+export function residentBytes(pid: number): number | undefined {
+  const status = readIfPresent(`/proc/${pid}/status`) ?? "";
+  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
+  return kib === undefined ? undefined : Number(kib) * 1024;
+}
+
 /**
  * Returns the ids of this process's child processes that have the given name; an empty list if
  * there is no /proc.
