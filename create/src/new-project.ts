@@ -1,8 +1,7 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Failure } from "./failure.ts";
+import { Failure, fileFailure } from "./failure.ts";
 import type { NewTemplate, StoreName, Texts } from "./fields.ts";
-import { fileFailure } from "./file-failure.ts";
 import type { PackageManager } from "./package-manager.ts";
 import { HONO, type Toolchain } from "./versions.ts";
 

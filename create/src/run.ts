@@ -35,35 +35,25 @@ export interface Prompts {
   ): Promise<string>;
   choice<Value extends string>(
     question: string,
-    options: readonly { value: Value; label: string; hint: string }[],
+    options: readonly Choice<Value>[],
     initial: Value,
   ): Promise<Value>;
 }
 
-const TEMPLATE_CHOICES: readonly { value: Template; label: string; hint: string }[] = [
-  {
-    value: "route",
-    label: "In front of a zone's own origin",
-    hint: "a route: Weir forwards requests to the zone's server",
-  },
-  {
-    value: "custom-domain",
-    label: "On a host name of its own",
-    hint: "a custom domain: Weir forwards requests to a URL",
-  },
-  {
-    value: "service",
-    label: "In front of another Worker of the account",
-    hint: "a service binding",
-  },
-  {
-    value: "hono",
-    label: "Inside an existing Hono app on Workers",
-    hint: "run this command in the app's folder",
-  },
+interface Choice<Value> {
+  readonly value: Value;
+  readonly label: string;
+  readonly hint: string;
+}
+
+const TEMPLATE_CHOICES: readonly Choice<Template>[] = [
+  { value: "route", label: "In front of a zone's own origin", hint: "a route" },
+  { value: "custom-domain", label: "On a host name of its own", hint: "in front of a URL" },
+  { value: "service", label: "In front of another Worker of yours", hint: "a service binding" },
+  { value: "hono", label: "Inside an existing Hono app", hint: "run this in the app's folder" },
 ];
 
-const STORE_CHOICES: readonly { value: StoreName; label: string; hint: string }[] = [
+const STORE_CHOICES: readonly Choice<StoreName>[] = [
   { value: "durable-object", label: "Durable Objects", hint: "no secrets, no other account" },
   { value: "upstash", label: "Upstash Redis", hint: "one database; two secrets" },
 ];
@@ -110,7 +100,6 @@ export interface Flags extends Partial<Texts> {
 const EXAMPLES = `
 Examples:
   npm create edge-weir@latest
-  npm create edge-weir@latest my-limits -- --yes
   npm create edge-weir@latest my-limits -- --template route --host api.example.com --zone example.com
   npm create edge-weir@latest my-limits -- --template custom-domain --host api.example.com --origin https://origin.example.com
   npm create edge-weir@latest my-limits -- --template service --host api.example.com --service my-api
@@ -232,7 +221,9 @@ export async function chooseTexts(
     const initial = field.initial(texts, folder);
     const isAsked = flags[field.key] === undefined && field.templates.includes(template);
     texts[field.key] = isAsked
-      ? await prompts.text(field.question, initial, (text) => field.fault(text, texts))
+      ? await prompts.text(`What is ${field.description}?`, initial, (text) =>
+          field.fault(text, texts),
+        )
       : (flags[field.key] ?? initial);
   }
   // A flag may contradict a default, or an answer.

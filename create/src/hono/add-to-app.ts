@@ -1,10 +1,12 @@
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { fileFailure } from "../file-failure.ts";
+import { fileFailure } from "../failure.ts";
 import { templateConfig } from "../new-project.ts";
 import { type AppFile, type Edit, type HonoApp, readHonoApp, readText } from "./app-files.ts";
 import { editEntry } from "./entry.ts";
 import { editManifest, editWrangler } from "./settings.ts";
+
+type Edits = readonly (readonly [AppFile, Edit])[];
 
 /** The configuration that the app imports. */
 const CONFIG = "weir.config.ts";
@@ -23,7 +25,7 @@ export async function addToHonoApp(folder: string, edgeWeir: string) {
   const usesVite = app.manifest.text.includes('"@cloudflare/vite-plugin"');
   const edits: [AppFile, Edit][] = [
     [app.manifest, editManifest(app.manifest, edgeWeir)],
-    [app.wrangler, editWrangler(app.wrangler, !usesVite)],
+    [app.wrangler, editWrangler(app.wrangler)],
     [app.entry, editEntry(app.entry, await configImport(app))],
   ];
   if (!(await readText(folder, CONFIG))) {
@@ -45,29 +47,16 @@ export async function addToHonoApp(folder: string, edgeWeir: string) {
   };
 }
 
-/**
- * Returns the path by which the entry imports weir.config.ts. The extension is that of the app's own imports, or the one
- * that tsconfig.json requires.
- */
+/** Returns the path by which the entry imports weir.config.ts, with the ending that tsconfig.json requires. */
 async function configImport({ folder, entry }: HonoApp): Promise<string> {
   const path = relative(dirname(entry.path), "weir.config").replaceAll("\\", "/");
-  const prefixed = path.startsWith(".") ? path : `./${path}`;
-  const [, own] = /from\s*["']\.{1,2}\/[^"']*(\.[jt]s)x?["']/.exec(entry.text) ?? [];
-  if (own !== undefined) return prefixed + own;
-  if (!/\.[cm]?tsx?$/.test(entry.path)) return `${prefixed}.ts`;
   const { text = "" } = (await readText(folder, "tsconfig.json")) ?? {};
-  return /"module(Resolution)?":\s*"node(16|18|20|next)"/i.test(text) ? `${prefixed}.js` : prefixed;
+  const ending = /"module(Resolution)?":\s*"node(16|18|20|next)"/i.test(text) ? ".js" : "";
+  return `${path.startsWith(".") ? "" : "./"}${path}${ending}`;
 }
 
-/**
- * Writes the edited files. If one cannot be written, restores all of them.
- *
- * @throws {Failure} for an error of the file system, with the files that could not be restored
- */
-async function replaceFiles(
-  folder: string,
-  edits: readonly (readonly [AppFile, Edit])[],
-): Promise<void> {
+/** Writes the edited files. If one cannot be written, restores all of them, and throws a {@link Failure}. */
+async function replaceFiles(folder: string, edits: Edits): Promise<void> {
   const written: AppFile[] = [];
   try {
     for (const [file, { text, changes }] of edits) {
@@ -76,37 +65,37 @@ async function replaceFiles(
       await writeFile(join(folder, file.path), (file.mark ?? "") + text);
     }
   } catch (error) {
-    const lost: string[] = [];
-    for (const { path, text, mark = "" } of written) {
-      const target = join(folder, path);
-      // A folder named weir.config.ts is not Weir's, so it stays.
-      if (path === CONFIG) await rm(target).catch(() => {});
-      else await writeFile(target, mark + text).catch(() => lost.push(path));
-    }
-    const outcome =
-      lost.length === 0
-        ? "All files have their old contents again."
-        : `The old contents of ${lost.join(" and ")} could not be restored.`;
+    // A folder named weir.config.ts is not Weir's, so it stays.
+    const undo = ({ path, text, mark = "" }: AppFile) =>
+      path === CONFIG
+        ? rm(join(folder, path)).catch(() => {})
+        : writeFile(join(folder, path), mark + text);
+    const undone = await Promise.allSettled(written.map(undo));
+    const isUndone = undone.every(({ status }) => status === "fulfilled");
+    const outcome = isUndone
+      ? "All files have their old contents again."
+      : "Some old contents are lost.";
     throw fileFailure(error, outcome);
   }
 }
 
-function reportOf(edits: readonly (readonly [AppFile, Edit])[]): string {
+function reportOf(edits: Edits): string {
   const lines = edits.flatMap(([{ path }, { changes }]) =>
     changes.length === 0 ? [] : [path, ...changes.map((change) => `  ${change}`)],
   );
   const byHand = edits.flatMap((edit) => edit[1].byHand);
-  const nothing =
-    byHand.length === 0 ? "The files have everything that Weir needs already." : "Changed no file.";
+  const isDone = byHand.length === 0;
+  if (lines.length === 0) {
+    lines.push(isDone ? "The files have everything that Weir needs already." : "Changed no file.");
+  }
   const advice = edits.flatMap((edit) => edit[1].advice);
-  return [
-    ...(lines.length === 0 ? [nothing] : lines),
-    ...section("Left to you, before Weir limits requests:", byHand),
-    ...section("Also useful:", advice),
-  ].join("\n");
-}
-
-function section(title: string, steps: readonly string[]): string[] {
-  if (steps.length === 0) return [];
-  return ["", title, ...steps.map((step) => `  ${step.replaceAll("\n", "\n    ")}`)];
+  const sections: [string, readonly string[]][] = [
+    ["Left to you, before Weir limits requests:", byHand],
+    ["Also useful:", advice],
+  ];
+  for (const [title, steps] of sections) {
+    if (steps.length > 0) lines.push("", title);
+    lines.push(...steps.map((step) => `  ${step.replaceAll("\n", "\n    ")}`));
+  }
+  return lines.join("\n");
 }

@@ -4,21 +4,18 @@ import { parse as parseJsonc } from "jsonc-parser";
 import { parse as parseToml } from "smol-toml";
 import { Failure } from "../failure.ts";
 
-/** A file of the app that the starter may change. */
+/** A file of the app that the starter may change. Some editors on Windows write a byte order mark before its text. */
 export interface AppFile {
   /** Relative to the app's folder. */
   readonly path: string;
-  /** The text without a byte order mark. */
   readonly text: string;
-  /** The byte order mark, which some editors on Windows write; otherwise empty. */
   readonly mark?: string;
 }
 
 /** The result of adding something to a file. */
 export interface Edit {
-  /** The file's new text. It equals the old text if the file already has everything. */
   readonly text: string;
-  /** One line for each change, for the report. */
+  /** One line for each change; empty if the text is the old one. */
   readonly changes: readonly string[];
   /** The steps without which Weir does not limit requests, and which the starter could not take safely. */
   readonly byHand: readonly string[];
@@ -30,7 +27,6 @@ export interface Edit {
 export interface HonoApp {
   readonly folder: string;
   readonly manifest: AppFile;
-  /** wrangler's configuration. Its format follows from the name. */
   readonly wrangler: AppFile;
   /** The file that wrangler's `main` names. */
   readonly entry: AppFile;

@@ -18,7 +18,8 @@ const APP_CLASS = /^(hono(\/(quick|tiny))?#Hono|@hono\/zod-openapi#OpenAPIHono)$
  */
 export function editEntry({ path, text }: AppFile, configPath: string): Edit {
   const module = moduleOf(text);
-  const imports: Names = new Map(
+  /** What each imported name stands for, such as `hono#Hono`. */
+  const imports = new Map(
     module?.imports.$items.map(({ local, from, imported }) => [local, `${from}#${imported}`]),
   );
   const isLimited = [...imports.values()].includes("edge-weir#rateLimit");
@@ -27,12 +28,11 @@ export function editEntry({ path, text }: AppFile, configPath: string): Edit {
   if (isLimited && missing.length === 0) return same;
   const quote = /^import [^"]*'/m.test(text) ? "'" : '"';
   const config = /\bconfig\b/.test(text) ? "weirConfig" : "config";
-  const [use, imported] = /\brateLimit\b/.test(text)
-    ? ["weirRateLimit", "rateLimit as weirRateLimit"]
-    : ["rateLimit", "rateLimit"];
+  const use = /\brateLimit\b/.test(text) ? "weirRateLimit" : "rateLimit";
   const call = `use(${use}(${config}));`;
   const lines: string[] = [];
   if (!isLimited) {
+    const imported = use === "rateLimit" ? use : `rateLimit as ${use}`;
     lines.push(`import { ${imported} } from ${quote}edge-weir${quote};`);
     lines.push(`import ${config} from ${quote}${configPath}${quote};`);
   }
@@ -52,13 +52,8 @@ export function editEntry({ path, text }: AppFile, configPath: string): Edit {
   }
   // weirAdmin makes the app's bundle larger, and not every app has operators.
   const advice = `${path}: for the dashboard and commands such as weir peek, import weirAdmin from "edge-weir/admin", write ${app.name}.route("/", weirAdmin(config)) before ${app.name}.use(rateLimit(config)), and set the secret WEIR_ADMIN_TOKEN`;
-  const isAdvised = !/\bweirAdmin\b/.test(text);
-  return {
-    ...same,
-    text: printed(module, lines, text),
-    changes,
-    advice: isAdvised ? [advice] : [],
-  };
+  const advised = text.includes("weirAdmin") ? [] : [advice];
+  return { text: printed(module, lines, text), changes, byHand: [], advice: advised };
 }
 
 /** Returns the text of a module with more lines after its imports, in the line ends of its old text. */
@@ -96,9 +91,6 @@ function statementsOf(module: ProxifiedModule | undefined): Statement[] {
   return (module?.$ast as { body: Statement[] } | undefined)?.body ?? [];
 }
 
-/** What each imported name stands for, such as `hono#Hono`. */
-type Names = ReadonlyMap<string, string>;
-
 /** The only app that a file creates. */
 interface App {
   readonly name: string;
@@ -108,7 +100,10 @@ interface App {
 }
 
 /** @returns undefined if the file does not create exactly one app */
-function findApp(body: readonly Statement[], imports: Names): App | undefined {
+function findApp(
+  body: readonly Statement[],
+  imports: ReadonlyMap<string, string>,
+): App | undefined {
   const apps = body.flatMap((statement): App[] => {
     const declaration =
       statement.type === "ExportNamedDeclaration" ? statement.declaration : statement;

@@ -14,45 +14,23 @@ interface Addition {
   readonly change: string;
 }
 
-/** The command that stops a build if weir.config.ts is faulty. */
-const CHECK = "npx weir check";
-
 /**
  * Adds Weir's settings to an app's wrangler configuration: the Durable Objects in each environment, because
- * environments do not inherit bindings; their migrations; the check before each build; and logs.
+ * environments do not inherit bindings; their migrations; and logs.
  *
- * @param hasBuild whether wrangler runs the command of `build`; Vite's plugin does not
- * @throws {Failure} if the file cannot be read, or if the name of a binding is in use
+ * @throws {Failure} if the name of a binding is in use
  */
-export function editWrangler(file: AppFile, hasBuild: boolean): Edit {
+export function editWrangler(file: AppFile): Edit {
   const edit = withAdditions(file, (settings) => {
     const environments = Object.keys(recordAt(settings, "env")).map((name) => ["env", name]);
-    const objects = [[], ...environments].map((scope) => missingObjects(settings, scope));
-    return [...objects.flat(), ...missingTables(settings, hasBuild)];
-  });
-  const { build } = parseSettings({ ...file, text: edit.text });
-  const isChecked = hasBuild && JSON.stringify(build ?? "").includes(CHECK);
-  const advice = `${file.path}: no build runs "${CHECK}", so run it before each deploy`;
-  return { ...edit, advice: isChecked ? [] : [advice] };
-}
-
-function missingTables(settings: Settings, hasBuild: boolean): Addition[] {
-  const additions: Addition[] = [];
-  const [sources = "", ...others] = String(settings.main).replace(/^\.\//, "").split("/");
-  // Without a folder of sources, wrangler could watch only the app's whole folder, with node_modules.
-  if (hasBuild && others.length > 0 && sources !== ".." && !("build" in settings)) {
-    // wrangler stops watching a file that an editor removes and creates again, unless the list has a file of the same
-    // name in a folder that does not exist.
-    const watch_dir = [sources, "weir.config.ts", "no-such-folder/weir.config.ts"];
-    const change = `build: ${CHECK} runs before each build, and wrangler dev watches only ${sources} and weir.config.ts`;
-    additions.push({ kind: "set", path: ["build"], value: { command: CHECK, watch_dir }, change });
-  }
-  if (!("observability" in settings)) {
+    const additions = [[], ...environments].flatMap((scope) => missingObjects(settings, scope));
+    if ("observability" in settings) return additions;
     const value = { enabled: true, head_sampling_rate: 1 };
     const change = "observability: Cloudflare keeps Weir's log lines for a few days";
-    additions.push({ kind: "set", path: ["observability"], value, change });
-  }
-  return additions;
+    return [...additions, { kind: "set", path: ["observability"], value, change }];
+  });
+  const advice = 'run "npx weir check" before each deploy, for example in the command of build';
+  return { ...edit, advice: edit.changes.length === 0 ? [] : [`${file.path}: ${advice}`] };
 }
 
 function missingObjects(settings: Settings, scope: readonly string[]): Addition[] {
@@ -82,12 +60,7 @@ function missingObjects(settings: Settings, scope: readonly string[]): Addition[
   return [...additions, { kind: "append", path: [...scope, "migrations"], value, change }];
 }
 
-/**
- * Adds the package edge-weir to an app's package.json.
- *
- * @param edgeWeir the text by which package.json names the package
- * @throws {Failure} if the app asks for a version of hono that Weir does not support
- */
+/** Adds the package edge-weir to package.json. @throws {Failure} for a hono that Weir does not support */
 export function editManifest(file: AppFile, edgeWeir: string): Edit {
   return withAdditions(file, (manifest) => {
     const packages: Settings = {

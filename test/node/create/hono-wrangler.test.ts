@@ -21,13 +21,13 @@ const JSONC = `{
 const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
 const CONTROL = { name: "WEIR_CONTROL", class_name: "ControlObject" };
 
-function toml(text: string, hasBuild = true) {
-  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild);
+function toml(text: string) {
+  const edit = editWrangler({ path: "wrangler.toml", text });
   return { ...edit, settings: JSON.parse(JSON.stringify(parse(edit.text))) };
 }
 
-function jsonc(text: string, hasBuild = true) {
-  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild);
+function jsonc(text: string) {
+  const edit = editWrangler({ path: "wrangler.jsonc", text });
   return {
     ...edit,
     settings: JSON.parse(
@@ -40,7 +40,7 @@ describe.each([
   { format: "TOML", edit: toml, text: TOML },
   { format: "JSON with comments", edit: jsonc, text: JSONC },
 ])("wrangler's configuration in $format", ({ edit, text }) => {
-  it("gets the objects, their migration, the check and logs", () => {
+  it("gets the objects, their migration and logs", () => {
     const { settings, byHand } = edit(text);
     expect(settings).toEqual({
       name: "app",
@@ -48,10 +48,6 @@ describe.each([
       compatibility_date: "2025-08-03",
       durable_objects: { bindings: [CONTROL, BINDING] },
       migrations: [{ tag: "weir-v1", new_sqlite_classes: ["ControlObject", "CounterObject"] }],
-      build: {
-        command: "npx weir check",
-        watch_dir: ["src", "weir.config.ts", "no-such-folder/weir.config.ts"],
-      },
       observability: { enabled: true, head_sampling_rate: 1 },
     });
     expect(byHand).toEqual([]);
@@ -71,10 +67,6 @@ describe.each([
   it("keeps the line ends of Windows", () => {
     const windows = edit(text.replaceAll("\n", "\r\n")).text;
     expect(windows.replaceAll("\r\n", "")).not.toMatch(/[\r\n]/);
-  });
-
-  it("gets no build command with Vite, which does not run it", () => {
-    expect(edit(text, false).settings).not.toHaveProperty("build");
   });
 });
 
@@ -159,13 +151,7 @@ describe("objects, migrations and commands of the app's own", () => {
     );
     expect(settings.build).toEqual({ command: "npm run generate" });
     expect(byHand).toEqual([]);
-    expect(advice.join()).toContain('no build runs "npx weir check", so run it before each deploy');
-  });
-
-  it("keep hot reload if the entry is not in a folder", () => {
-    const { settings, advice } = toml(TOML.replace("src/index.ts", "index.ts"));
-    expect(settings).not.toHaveProperty("build");
-    expect(advice.join()).toContain('no build runs "npx weir check"');
+    expect(advice.join()).toContain('run "npx weir check" before each deploy');
   });
 
   it("keep their logs", () => {

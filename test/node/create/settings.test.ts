@@ -13,7 +13,8 @@ function answers(given: Readonly<Record<string, string>>) {
   const prompts: Prompts = {
     choice: async (_, __, initial) => initial,
     async text(question, initial) {
-      const { key = "" } = FIELDS.find((field) => field.question === question) ?? {};
+      const { key = "" } =
+        FIELDS.find((field) => question === `What is ${field.description}?`) ?? {};
       asked.push(key);
       return given[key] ?? initial;
     },
