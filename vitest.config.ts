@@ -23,7 +23,7 @@ const MEASURES = [
 ];
 
 /** Tests of tools, pages and packages. They need minutes. `npm run check` runs them and those that measure. */
-const TOOLS = ["test/node/{bench,create,dev,docs,examples,fuzz,package,scripts,soak}/**/*.test.ts"];
+const TOOLS = ["test/node/{bench,create,dev,docs,examples,fuzz,package,scripts}/**/*.test.ts"];
 
 const inWorkerd = {
   extends: true as const,

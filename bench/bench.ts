@@ -8,23 +8,13 @@ import { waitForStopRequest } from "../dev/stop-request.ts";
 import { type Environment, startEnvironment } from "./environment/environment.ts";
 import { ISOLATES_LIMIT } from "./experiments/isolates.ts";
 import { type BenchOptions, parseOptions } from "./options.ts";
-import { writeChart } from "./report/chart.ts";
-import {
-  addedCpuTable,
-  controlTable,
-  cpuTable,
-  floodTable,
-  isolatesTable,
-  targetsTable,
-} from "./report/experiment-tables.ts";
+import { addedCpuTable, isolatesTable } from "./report/experiment-tables.ts";
 import { writeJson } from "./report/json.ts";
 import { excessOfWeir, type Results } from "./report/results.ts";
-import { type Target, targetsOf } from "./report/targets.ts";
 import { workloadTable } from "./report/workload-table.ts";
 import { run } from "./run.ts";
 
 const JSON_FILE = join(import.meta.dirname, "results/latest.json");
-const CHART_FILE = join(import.meta.dirname, "../docs/performance.svg");
 /** The exit code that shells use for a program that Ctrl-C has ended. */
 const INTERRUPTED = 130;
 
@@ -58,22 +48,14 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/**
- * @returns the exit code: 1 if Weir exceeded a limit. Missed targets do not change it, because
- *   times depend on the machine.
- */
+/** @returns the exit code: 1 if Weir exceeded a limit */
 async function report(results: Results, options: BenchOptions): Promise<number> {
-  const targets = targetsOf(results);
-  console.log(`\n${tablesOf(results, targets, options).join("\n\n")}\n`);
+  console.log(`\n${tablesOf(results, options).join("\n\n")}\n`);
 
   const json = options.json ?? (options.isWhole ? JSON_FILE : undefined);
   if (json) {
-    await writeJson(json, results, targets);
+    await writeJson(json, results);
     console.log(`Figures: ${relative(process.cwd(), json)}`);
-  }
-  // A partial run must not replace the published chart.
-  if (options.isWhole && (await writeChart(CHART_FILE, results))) {
-    console.log(`Chart: ${relative(process.cwd(), CHART_FILE)}`);
   }
 
   const excess = excessOfWeir(results, ISOLATES_LIMIT);
@@ -81,19 +63,10 @@ async function report(results: Results, options: BenchOptions): Promise<number> 
   return excess > 0 ? 1 : 0;
 }
 
-function tablesOf(
-  results: Results,
-  targets: readonly Target[],
-  { parts, isWhole, quick }: BenchOptions,
-): string[] {
+function tablesOf(results: Results, { quick }: BenchOptions): string[] {
   const tables = results.workloads.map(workloadTable);
   if (results.isolates.length > 0) tables.push(isolatesTable(results.isolates));
-  if (results.flood.length > 0) tables.push(floodTable(results.flood));
   if (results.addedCpu) tables.push(addedCpuTable(results.addedCpu));
-  if (results.control) tables.push(controlTable(results.control));
-  if (parts.includes("cpu")) tables.push(cpuTable(results));
-  const measured = targets.filter((target) => target.measured !== undefined);
-  tables.push(targetsTable(isWhole ? targets : measured));
   if (quick) tables.push("This quick run tests the bench. Its figures mean little.");
   return tables;
 }

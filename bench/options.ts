@@ -4,7 +4,7 @@ import { CONNECTIONS } from "./load/closed-loop.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 
 /** A run consists of the workloads and of these experiments. */
-export const EXPERIMENTS = ["isolates", "flood", "added-cpu", "control", "cpu"] as const;
+export const EXPERIMENTS = ["isolates", "added-cpu"] as const;
 const PARTS = [...WORKLOADS.map(({ name }) => name), ...EXPERIMENTS];
 const DEFAULT_REDIS_LATENCY_MS = 20;
 /** A latency above Weir's default `timeoutMs`, 1,000 ms, would leave requests undecided. */

@@ -1,11 +1,7 @@
 import type { Environment } from "./environment/environment.ts";
 import { readMachine, readVersions } from "./environment/machine.ts";
-import { type AddedCpuOptions, measureAddedCpu } from "./experiments/added-cpu.ts";
-import { type ControlCostOptions, measureControlCost } from "./experiments/control.ts";
-import { measureDecisionCpu } from "./experiments/decision-cpu.ts";
-import { runFlood } from "./experiments/flood.ts";
+import { type AddedCpu, type AddedCpuOptions, measureAddedCpu } from "./experiments/added-cpu.ts";
 import { countsAcrossIsolates, type IsolatesResult, runIsolates } from "./experiments/isolates.ts";
-import { measureManyRules } from "./experiments/many-rules.ts";
 import { runWorkload, type SampleSize } from "./experiments/rounds.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 import type { BenchOptions } from "./options.ts";
@@ -16,32 +12,20 @@ interface SampleSizes {
   readonly workloads: SampleSize;
   /** The numbers of runs on eight isolates. Weir's target is defined for 20 runs. */
   readonly isolates: { readonly weir: number; readonly others: number };
-  readonly flood: { readonly rounds: number; readonly seconds: number };
   readonly addedCpu: AddedCpuOptions;
-  readonly control: ControlCostOptions;
-  readonly decisions: { readonly rounds: number; readonly decisions: number };
 }
 
 const FULL: SampleSizes = {
   workloads: { rounds: 3, warmUp: 600, count: "full" },
   isolates: { weir: 20, others: 2 },
-  flood: { rounds: 4, seconds: 2 },
   addedCpu: { rounds: 8, requests: 4000, warmUp: 6000 },
-  control: { rounds: 8, decisions: 5000, requests: 500 },
-  decisions: { rounds: 5, decisions: 20_000 },
 };
 
 const QUICK: SampleSizes = {
   workloads: { rounds: 1, warmUp: 50, count: "quick" },
   isolates: { weir: 1, others: 0 },
-  flood: { rounds: 1, seconds: 2 },
   addedCpu: { rounds: 1, requests: 400, warmUp: 200 },
-  control: { rounds: 1, decisions: 500, requests: 50 },
-  decisions: { rounds: 1, decisions: 3000 },
 };
-
-/** The subjects of the flood: only a few, because a flood takes long to measure. */
-const FLOOD_SUBJECTS = ["baseline", "weir", "weir-durable-object", "upstash-ratelimit"];
 
 /**
  * Runs the parts that the options select, one after the other.
@@ -53,47 +37,26 @@ export async function run(
   options: BenchOptions,
   onProgress: (text: string) => void,
 ): Promise<Results> {
-  const { quick, redisLatenciesMs, connections, subjects, parts } = options;
+  const { quick, redisLatenciesMs, connections, parts } = options;
   const sizes = quick ? QUICK : FULL;
   const redisLatencyMs = mainRedisLatency(redisLatenciesMs);
-  async function runPart<Result>(
-    part: string,
-    title: string,
-    measure: () => Promise<Result>,
-  ): Promise<Result | undefined> {
-    if (!parts.includes(part)) return undefined;
-    onProgress(title);
-    return await measure();
-  }
-
   const date = new Date().toISOString();
   const workloads = await runWorkloads(environment, options, sizes.workloads, onProgress);
   const isolates = parts.includes("isolates")
     ? await runAllIsolates(environment, options, sizes.isolates, onProgress)
     : [];
-  const floodSubjects = subjects.filter(({ name }) => FLOOD_SUBJECTS.includes(name));
-  const flood = await runPart("flood", "a flood of random keys", () =>
-    runFlood(environment, floodSubjects, redisLatencyMs, sizes.flood),
-  );
-  const addedCpu = await runPart("added-cpu", "CPU time that Weir adds to a request", () =>
-    measureAddedCpu(environment, redisLatencyMs, sizes.addedCpu),
-  );
-  const control = await runPart("control", "statistics, overrides and the denial log", () =>
-    measureControlCost(environment, redisLatencyMs, sizes.control),
-  );
-  const decisionCpu = await runPart("cpu", "CPU time of a decision from memory", () =>
-    measureDecisionCpu(environment, redisLatencyMs, sizes.decisions),
-  );
-  const manyRules = await runPart("cpu", "CPU time with 2 rules and with 200", () =>
-    measureManyRules(environment, redisLatencyMs, sizes.workloads),
-  );
+  let addedCpu: AddedCpu | undefined;
+  if (parts.includes("added-cpu")) {
+    onProgress("CPU time that Weir adds to a request");
+    addedCpu = await measureAddedCpu(environment, redisLatencyMs, sizes.addedCpu);
+  }
   const { rounds } = sizes.workloads;
   return {
     date,
     machine: readMachine(),
     versions: readVersions(environment.redis.version),
     options: { quick, redisLatenciesMs, connections, rounds },
-    ...{ workloads, isolates, flood: flood ?? [], addedCpu, control, decisionCpu, manyRules },
+    ...{ workloads, isolates, addedCpu },
   };
 }
 

@@ -10,8 +10,9 @@ Examples:
   explain GET /search --ip 203.0.113.7 --against https://api.example.com
 
 The options that describe the request are those of curl. So in a curl command, such as a browser's Copy as cURL (bash),
-replace the word curl by npx weir explain. Two have another meaning: -v is --verbose, and --json
-prints JSON (for curl's, write --data and -H).
+replace the word curl by npx weir explain. Options that do not change a request are ignored,
+and files are not read. Two have another meaning: -v is --verbose, and --json prints JSON, unless a JSON text follows,
+as in curl.
 
 Without --against, the configuration is read from --config, all counts are 0, and nothing is sent, except that jwks
 makes it fetch the issuer's keys. Secrets and vars come from environment variables, .dev.vars and wrangler's
@@ -25,40 +26,35 @@ Exit codes:
 
 docs/replay.md shows an explanation.`;
 
-/** Options of curl that do not change the request. */
-const IGNORED = [
-  "-4, --ipv4",
-  "-6, --ipv6",
-  "--cacert <file>",
-  "-c, --cookie-jar <file>",
-  "--compressed",
-  "--connect-timeout <seconds>",
-  "-D, --dump-header <file>",
-  "-f, --fail",
-  "-g, --globoff",
-  "--http1.1",
-  "--http2",
-  "-i, --include",
-  "-k, --insecure",
-  "-L, --location",
-  "-m, --max-time <seconds>",
-  "-N, --no-buffer",
-  "-o, --output <file>",
-  "-O, --remote-name",
-  "--path-as-is",
-  "-x, --proxy <url>",
-  "--resolve <address>",
-  "--retry <times>",
-  "-S, --show-error",
-  "-s, --silent",
-  "-w, --write-out <format>",
-];
+/** Options of curl that do not change the request, without and with a value. */
+const FLAGS = `-4/--ipv4 -6/--ipv6 -a/--append --anyauth --basic --ca-native --cert-status --compressed --create-dirs
+  -q/--disable -f/--fail --fail-early --fail-with-body -g/--globoff -0/--http1.0 --http1.1 --http2
+  --http2-prior-knowledge --http3 --http3-only -i/--include --show-headers -k/--insecure -j/--junk-session-cookies
+  -L/--location --location-trusted -N/--no-buffer --no-alpn --no-clobber --no-keepalive --no-progress-meter
+  --no-sessionid -Z/--parallel --path-as-is --post301 --post302 --post303 -#/--progress-bar -p/--proxytunnel --raw
+  -O/--remote-name --remote-name-all -J/--remote-header-name -R/--remote-time --remove-on-error --retry-all-errors
+  --retry-connrefused -S/--show-error -s/--silent --ssl --ssl-reqd --ssl-no-revoke --styled-output
+  --suppress-connect-headers --tcp-fastopen --tcp-nodelay -1/--tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2 --tlsv1.3
+  --trace-ids --trace-time -B/--use-ascii --xattr`;
+const FLAGS_WITH_VALUE = `--cacert --capath -E/--cert --cert-type --ciphers --connect-timeout --connect-to
+  -c/--cookie-jar --create-file-mode --crlfile --curves --dns-interface --dns-servers --doh-url -D/--dump-header
+  --etag-save --expect100-timeout --happy-eyeballs-timeout-ms --interface --keepalive-time --key --key-type --libcurl
+  --limit-rate --local-port --max-filesize --max-redirs -m/--max-time --noproxy -o/--output --output-dir
+  --parallel-max --pass --pinnedpubkey --proto --proto-default --proto-redir -x/--proxy --proxy-header
+  -U/--proxy-user --rate --resolve --retry --retry-delay --retry-max-time --socks4 --socks5 --socks5-hostname
+  -Y/--speed-limit -y/--speed-time --stderr --tls-max --tls13-ciphers --trace --trace-ascii --unix-socket
+  -w/--write-out`;
 
 /** Adds the command `explain`, which shows which rules apply to a request, why, and what they would do. */
 export function addExplainCommand(program: Command): void {
   // Several options add to one body, in their order. A file after @ is not read.
   const body: (string | undefined)[] = [];
   const bodyPart = (text: string) => void body.push(text.startsWith("@") ? undefined : text);
+  const formPart = () => {
+    body.push(undefined);
+    return true;
+  };
+  const encodedPart = (text: string) => void body.push(urlEncoded(text));
   const command = program
     .command("explain")
     .description(
@@ -70,9 +66,15 @@ export function addExplainCommand(program: Command): void {
     .option("-H, --header <field>", "a header field, such as 'x-api-key: abc'; repeatable", listed)
     .option("-d, --data <text>", "a part of the body; repeatable", bodyPart)
     .option("--data-raw <text>", "the same, but @ names no file", (text) => void body.push(text))
+    .option("--data-urlencode <text>", "the same, encoded, such as 'q=a b'", encodedPart)
+    .option("-G, --get", "put the data into the query, with the method GET")
     .option("-b, --cookie <pairs>", "cookies, such as 'session=abc'; repeatable", listed)
     .option("-u, --user <user:password>", "the field authorization, with the scheme Basic")
+    .option("--oauth2-bearer <token>", "the field authorization, with the scheme Bearer")
+    .option("-A, --user-agent <text>", "the field user-agent")
+    .option("-e, --referer <url>", "the field referer")
     .option("-I, --head", "the method HEAD")
+    .option("--url <url>", "the URL, instead of the argument", listed)
     .option("--ip <address>", "the client's IP address")
     .option("--cf <name=value>", "Cloudflare's data, such as country=DE; repeatable", listed)
     .option("--host <host>", "the host of the request, instead of the URL's")
@@ -91,19 +93,44 @@ export function addExplainCommand(program: Command): void {
       const command = args.at(-1) as Command;
       // Each command loads its code only when it runs, so that the other commands start sooner.
       const { runExplain } = await withoutNodeEnv(() => import("./explain/explanation.ts"));
-      const options = {
-        ...command.opts<Omit<ExplainOptions, "words" | "body">>(),
-        words: command.args,
+      const { url = [], json, ...options } = command.opts<ExplainOptions & { url?: string[] }>();
+      const given = [...command.args, ...url];
+      // A text of JSON, or a file with it, is no method and no URL. So it is the value of curl's --json.
+      const isData = (word: string) => json === true && /^\s*[[{"@]/.test(word);
+      const jsonData = given.filter(isData);
+      for (const text of jsonData) bodyPart(text);
+      await runExplain({
+        ...options,
+        words: given.filter((word) => !isData(word)),
         body,
-      };
-      await runExplain(options);
+        isJsonData: jsonData.length > 0,
+        ...(json && jsonData.length === 0 && { json }),
+      });
     });
   for (const flags of ["--data-binary <text>", "--data-ascii <text>"]) {
     command.addOption(new Option(flags).argParser(bodyPart).hideHelp());
   }
-  for (const flags of IGNORED) command.addOption(new Option(flags).hideHelp());
+  command.addOption(new Option("-F, --form <part>").hideHelp().argParser(formPart));
+  for (const [list, value] of [
+    [FLAGS, ""],
+    [FLAGS_WITH_VALUE, " <value>"],
+  ] as const) {
+    for (const flags of list.split(/\s+/)) {
+      command.addOption(new Option(flags.replace("/", ", ") + value).hideHelp());
+    }
+  }
 }
 
 function listed(each: string, others: readonly string[] = []): string[] {
   return [...others, each];
+}
+
+/** @returns a part of a form as curl's --data-urlencode encodes it; undefined for a file */
+function urlEncoded(text: string): string | undefined {
+  const [, name = "", sign, value = ""] = /^([^=@]*)([=@])(.*)$/s.exec(text) ?? ["", "", "=", text];
+  if (sign === "@") return undefined;
+  const encoded = encodeURIComponent(value)
+    .replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replaceAll("%20", "+");
+  return name === "" ? encoded : `${name}=${encoded}`;
 }

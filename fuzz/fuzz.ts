@@ -14,7 +14,6 @@ const NAMES = [
   "reply",
   "tokens",
   "costs",
-  "logs",
   "script",
 ];
 

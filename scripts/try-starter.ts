@@ -30,13 +30,13 @@ const VERSION = process.env.npm_package_version ?? "0.1.0";
 const WEIR = join(DIST, `edge-weir-${VERSION}.tgz`);
 const STARTER = `file:${join(DIST, `create-edge-weir-${VERSION}.tgz`)}`;
 
-/** A Hono app as `npm create hono` writes it, without comments. */
-const HONO_APP: Readonly<Record<string, string>> = {
+/** A Hono app as `npm create hono` writes it, without comments. Newer versions of wrangler refuse Node 20. */
+const honoApp = (node: string): Readonly<Record<string, string>> => ({
   "package.json": JSON.stringify({
     type: "module",
     scripts: { dev: "wrangler dev" },
     dependencies: { hono: "^4.13.3" },
-    devDependencies: { wrangler: "^4.110.0" },
+    devDependencies: { wrangler: node.startsWith("20.") ? "4.86.0" : "^4.110.0" },
   }),
   "wrangler.jsonc": JSON.stringify({
     name: "app",
@@ -44,7 +44,7 @@ const HONO_APP: Readonly<Record<string, string>> = {
     compatibility_date: "2025-08-03",
   }),
   "src/index.ts": "import { Hono } from 'hono'\n\nconst app = new Hono()\n\nexport default app\n",
-};
+});
 
 const scratch = await mkdtemp(join(tmpdir(), "try-starter-"));
 try {
@@ -58,7 +58,8 @@ try {
 
     const app = join(scratch, node, "app");
     await mkdir(join(app, "src"), { recursive: true });
-    for (const [path, text] of Object.entries(HONO_APP)) await writeFile(join(app, path), text);
+    for (const [path, text] of Object.entries(honoApp(node)))
+      await writeFile(join(app, path), text);
     await tryIn(app, `Node ${node}, a Hono app`, "404", create, env);
   }
 } finally {

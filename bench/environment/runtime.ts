@@ -15,12 +15,6 @@ export interface RuntimeOptions {
   readonly rateLimit?: { readonly limit: number; readonly period: 10 | 60 };
   /** Whether the Worker exports a CounterObject. @default false */
   readonly durableObject?: boolean;
-  /**
-   * Whether Weir has statistics and overrides. The Worker must then export a ControlObject.
-   *
-   * @default false
-   */
-  readonly control?: boolean;
   /** The folder for the data of Durable Objects and of `rateLimit`. @default a temporary folder */
   readonly storage?: string;
   /** The number of isolates that run the Worker, each with its own memory. @default 1 */
@@ -62,16 +56,11 @@ function configOf(name: string, script: string, options: RuntimeOptions): Worker
     // call the same objects.
     env.COUNTERS = { type: "durable-object", worker: "isolate-0", exportName: "CounterObject" };
   }
-  if (options.control) {
-    env.WEIR_CONTROL = { type: "durable-object", worker: "isolate-0", exportName: "ControlObject" };
-  }
-  const storage = { type: "durable-object", storage: "sqlite" } as const;
   return {
     ...workerConfig(name, { "main.mjs": script }),
     env,
-    exports: {
-      ...(options.durableObject && { CounterObject: storage }),
-      ...(options.control && { ControlObject: storage }),
-    },
+    ...(options.durableObject && {
+      exports: { CounterObject: { type: "durable-object", storage: "sqlite" } },
+    }),
   };
 }

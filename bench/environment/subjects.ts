@@ -30,16 +30,8 @@ export interface WeirOptions {
   readonly lease?: false;
 }
 
-/**
- * Weir's configuration with one rule that limits the requests of the bench.
- *
- * @param unrelatedRules the number of further rules, which match no request of the bench
- */
-export function weirConfig(
-  limit: number,
-  { clock, store, lease }: WeirOptions = {},
-  unrelatedRules = 0,
-): ConfigInput {
+/** Weir's configuration with one rule that limits the requests of the bench. */
+export function weirConfig(limit: number, { clock, store, lease }: WeirOptions = {}): ConfigInput {
   const limited: RuleInput = {
     name: "limited",
     match: { paths: ["/limited"] },
@@ -49,13 +41,7 @@ export function weirConfig(
     onError: "closed",
     ...(lease === false && { lease }),
   };
-  const unrelated = Array.from({ length: unrelatedRules }, (_, index) => ({
-    name: `other-${index}`,
-    match: { methods: ["GET", "POST"], paths: [`/other-${index}/:id`, `/v${index}/*`] },
-    limit: 100,
-    window: "1h" as const,
-  }));
-  return { rules: [limited, ...unrelated], ...(clock && { clock }), ...(store && { store }) };
+  return { rules: [limited], ...(clock && { clock }), ...(store && { store }) };
 }
 
 function weir(name: string, title: string, options: WeirOptions): Subject {

@@ -6,8 +6,6 @@ export interface OutgoingRequest {
 
 /** The path that every subject limits. */
 export const LIMITED_PATH = "/limited";
-/** A path that every subject forwards without a limit. */
-export const FREE_PATH = "/free";
 
 const MAX_ROUNDS = 100;
 

@@ -1,12 +1,7 @@
 import type { AddedCpu } from "../experiments/added-cpu.ts";
-import type { ControlCost } from "../experiments/control.ts";
-import type { FloodResult, FloodRound } from "../experiments/flood.ts";
 import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../experiments/isolates.ts";
-import { median } from "../experiments/median.ts";
 import type { Spread } from "../experiments/paired-rounds.ts";
-import { figure, NONE, table } from "./format.ts";
-import type { Results } from "./results.ts";
-import type { Target } from "./targets.ts";
+import { figure, table } from "./format.ts";
 
 export function isolatesTable(results: readonly IsolatesResult[]): string {
   const head = ["", "runs", "fewest admitted", "most admitted", "over", "failed"];
@@ -17,36 +12,6 @@ export function isolatesTable(results: readonly IsolatesResult[]): string {
     return [subject.title, ...counts.map((count) => figure(count, 0))];
   });
   const title = `### one key on ${ISOLATES} isolates, limit ${figure(ISOLATES_LIMIT, 0)}, five times the limit offered`;
-  return [title, table(head, rows)].join("\n\n");
-}
-
-export function floodTable(results: readonly FloodResult[]): string {
-  const head = [
-    "",
-    "p50 before",
-    "p50 during",
-    "ratio",
-    "p99 before",
-    "p99 during",
-    "REST calls",
-    "failed",
-  ];
-  const rows = results.map(({ subject, rounds }) => {
-    const medianOf = (decimals: number, value: (round: FloodRound) => number) =>
-      figure(median(rounds.map(value)), decimals);
-    const failed = rounds.reduce((sum, { admissions }) => sum + admissions.failed, 0);
-    return [
-      subject.title,
-      medianOf(2, ({ before }) => before.p50),
-      medianOf(2, ({ during }) => during.p50),
-      medianOf(2, ({ before, during }) => during.p50 / before.p50),
-      medianOf(2, ({ before }) => before.p99),
-      medianOf(2, ({ during }) => during.p99),
-      medianOf(3, ({ restCallsPerRequest }) => restCallsPerRequest),
-      figure(failed, 0),
-    ];
-  });
-  const title = "### a paying client during a flood of random keys, ms";
   return [title, table(head, rows)].join("\n\n");
 }
 
@@ -66,42 +31,4 @@ export function addedCpuTable(cpu: AddedCpu): string {
   const calls = `REST calls for each request to Weir: ${figure(cpu.restCallsPerRequest, 4)}.`;
   const head = ["", "median", "least", "most"];
   return ["### CPU time of a request, µs", setup, table(head, rows), calls].join("\n\n");
-}
-
-export function controlTable(cost: ControlCost): string {
-  const row = (title: string, { median, least, most }: Spread) => [
-    title,
-    ...[median, least, most].map((value) => figure(value, 2)),
-  ];
-  const rows = [
-    row("a decision without them, CPU µs", cost.decision),
-    row("added to a decision, CPU µs", cost.perDecision),
-    row("fewer requests a second, %", cost.throughputLoss),
-    row("more CPU for a forwarded request, %", cost.cpuGrowth),
-  ];
-  const title = "### statistics, two overrides and the denial log: on against off";
-  return [title, table(["", "median", "least", "most"], rows)].join("\n\n");
-}
-
-export function cpuTable({ decisionCpu, manyRules }: Results): string {
-  const rows = [
-    ["a decision from memory, with its response fields, µs", figure(decisionCpu?.microseconds, 1)],
-    [
-      "number of REST calls for each of these decisions",
-      figure(decisionCpu?.restCallsPerDecision, 4),
-    ],
-    ["a forwarded request with 2 rules, µs", figure(manyRules?.few, 0)],
-    ["a forwarded request with 200 rules, µs", figure(manyRules?.many, 0)],
-    ["ratio of 200 rules to 2 rules, median of the rounds", figure(manyRules?.ratio, 2)],
-  ];
-  return ["### CPU time of Weir", table(["", ""], rows)].join("\n\n");
-}
-
-export function targetsTable(targets: readonly Target[]): string {
-  const rows = targets.map(({ name, wanted, measured, met }) => {
-    const verdict = met === undefined ? "not measured" : met ? "met" : "not met";
-    const decimals = measured !== undefined && measured >= 100 ? 0 : 3;
-    return [name, wanted, measured === undefined ? NONE : figure(measured, decimals), verdict];
-  });
-  return ["### Targets", table(["", "wanted", "measured", ""], rows)].join("\n\n");
 }

@@ -1,24 +1,19 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type Results, summaryOf } from "./results.ts";
-import type { Target } from "./targets.ts";
 
 /** Writes all figures of all rounds, and creates the folder if it does not exist. */
-export async function writeJson(
-  file: string,
-  results: Results,
-  targets: readonly Target[],
-): Promise<void> {
+export async function writeJson(file: string, results: Results): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, `${JSON.stringify(toJson(results, targets), undefined, 2)}\n`);
+  await writeFile(file, `${JSON.stringify(toJson(results), undefined, 2)}\n`);
 }
 
 /**
  * The JSON has no lists of plain values: Biome wants such a list on one line, and `JSON.stringify` breaks it into
  * several, so `npm run check` would fail.
  */
-export function toJson(results: Results, targets: readonly Target[]): object {
-  const { date, machine, versions, options, addedCpu, control, decisionCpu, manyRules } = results;
+export function toJson(results: Results): object {
+  const { date, machine, versions, options, addedCpu } = results;
   return {
     date,
     machine,
@@ -49,13 +44,6 @@ export function toJson(results: Results, targets: readonly Target[]): object {
       failed,
       runs: admitted.map((count) => ({ admitted: count })),
     })),
-    flood: results.flood.map(({ subject, rounds }) => ({ subject: subject.name, rounds })),
-    cpu: { added: addedCpu, control, decisionFromMemory: decisionCpu, rules: manyRules },
-    targets: targets.map(({ name, wanted, measured, met }) => ({
-      name,
-      wanted,
-      measured: measured ?? null,
-      met: met ?? null,
-    })),
+    cpu: { added: addedCpu },
   };
 }

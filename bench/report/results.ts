@@ -1,14 +1,9 @@
 import type { Machine } from "../environment/machine.ts";
 import { BASELINE } from "../environment/subjects.ts";
 import type { AddedCpu } from "../experiments/added-cpu.ts";
-import type { ControlCost } from "../experiments/control.ts";
-import type { DecisionCpu } from "../experiments/decision-cpu.ts";
-import type { FloodResult } from "../experiments/flood.ts";
 import type { IsolatesResult } from "../experiments/isolates.ts";
-import type { ManyRules } from "../experiments/many-rules.ts";
 import type { Measurement } from "../experiments/measure.ts";
 import type { SubjectRounds } from "../experiments/rounds.ts";
-import { CONNECTIONS } from "../load/closed-loop.ts";
 import type { Workload } from "../load/workloads.ts";
 import { type Summary, summarize } from "./summary.ts";
 
@@ -35,34 +30,17 @@ export interface Results {
   };
   readonly workloads: readonly WorkloadResult[];
   readonly isolates: readonly IsolatesResult[];
-  readonly flood: readonly FloodResult[];
   readonly addedCpu?: AddedCpu | undefined;
-  readonly control?: ControlCost | undefined;
-  readonly decisionCpu?: DecisionCpu | undefined;
-  readonly manyRules?: ManyRules | undefined;
 }
 
 const MAIN_REDIS_LATENCY_MS = 20;
 
 /**
- * Returns the latency of Redis for the targets, the chart and every experiment except the
- * workloads: 20 ms if the run has this latency, otherwise the run's first latency.
+ * Returns the latency of Redis for every experiment except the workloads: 20 ms if the run has this latency, otherwise the run's first latency.
  */
 export function mainRedisLatency(redisLatenciesMs: readonly number[]): number {
   const hasMain = redisLatenciesMs.includes(MAIN_REDIS_LATENCY_MS);
   return hasMain ? MAIN_REDIS_LATENCY_MS : (redisLatenciesMs[0] ?? 0);
-}
-
-/** Returns the measurements of a workload for the targets and the chart. */
-export function mainResult(
-  { workloads, options }: Pick<Results, "workloads" | "options">,
-  name: string,
-): WorkloadResult | undefined {
-  const redisLatencyMs = mainRedisLatency(options.redisLatenciesMs);
-  const results = workloads.filter(
-    (each) => each.workload.name === name && each.redisLatencyMs === redisLatencyMs,
-  );
-  return results.find(({ connections }) => connections === CONNECTIONS) ?? results[0];
 }
 
 /** Summarizes the rounds of a subject, compared with the same rounds of the baseline. */
@@ -80,10 +58,7 @@ export function roundsOf(
 }
 
 /** The requests that Weir admitted over a limit, in all parts of the run. It must be 0. */
-export function excessOfWeir(
-  { workloads, isolates, flood }: Results,
-  isolatesLimit: number,
-): number {
+export function excessOfWeir({ workloads, isolates }: Results, isolatesLimit: number): number {
   const excesses = [
     ...workloads.flatMap(({ subjects }) =>
       subjects.flatMap(({ subject, rounds }) =>
@@ -92,9 +67,6 @@ export function excessOfWeir(
     ),
     ...isolates.flatMap(({ subject, admitted }) =>
       subject.isWeir ? admitted.map((count) => Math.max(0, count - isolatesLimit)) : [],
-    ),
-    ...flood.flatMap(({ subject, rounds }) =>
-      subject.isWeir ? rounds.map(({ admissions }) => admissions.over) : [],
     ),
   ];
   return excesses.reduce((sum, excess) => sum + excess, 0);

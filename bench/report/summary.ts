@@ -63,10 +63,3 @@ export function summarize(
     failed: sumOf((round) => round.failed),
   };
 }
-
-/** Divides one subject's p50 by another subject's p50 in each round, and returns the median. */
-export function p50Ratio(rounds: readonly Measurement[], others: readonly Measurement[]): number {
-  return median(
-    rounds.map(({ latency }, index) => latency.p50 / (others[index] as Measurement).latency.p50),
-  );
-}

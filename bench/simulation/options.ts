@@ -5,8 +5,6 @@ const DEFAULT_SEED = 1;
 
 export interface SimulationOptions {
   readonly seed: number;
-  /** The file of a log with the requests to simulate. */
-  readonly log: string | undefined;
   /**
    * The file for the figures. @default bench/results/simulation.json in a whole run, otherwise none
    */
@@ -27,14 +25,13 @@ export interface SimulationOptions {
  * @throws {CommanderError} after printing an error or the help; `exitCode` is 0 for the help
  */
 export function parseOptions(args: readonly string[]): SimulationOptions {
-  const { seed, log, json, only } = new Command("npm run simulate --")
+  const { seed, json, only } = new Command("npm run simulate --")
     .description("Simulates Weir's leases on up to 10,000 isolates, in virtual time.")
     .addOption(
       new Option("--seed <number>", "the seed of the random numbers")
         .default(DEFAULT_SEED)
         .argParser(seedIn),
     )
-    .option("--log <file>", "a log to simulate, in any format that weir replay reads")
     .addOption(
       new Option("--only <group,…>", `groups to simulate: ${groupNames().join(", ")}`).argParser(
         groupsIn,
@@ -47,13 +44,12 @@ export function parseOptions(args: readonly string[]): SimulationOptions {
     .showHelpAfterError("(--help shows what is allowed)")
     .exitOverride()
     .parse(args, { from: "user" })
-    .opts<{ seed: number; log?: string; json?: string; only?: string[] }>();
+    .opts<{ seed: number; json?: string; only?: string[] }>();
   return {
     seed,
-    log,
     json,
     groups: only ?? groupNames(),
-    isWhole: !only && log === undefined && seed === DEFAULT_SEED,
+    isWhole: !only && seed === DEFAULT_SEED,
   };
 }
 

@@ -4,29 +4,24 @@
  */
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
-import { readAccessLog } from "./access-log.ts";
-import { writeChart } from "./chart.ts";
 import { parseOptions, type SimulationOptions } from "./options.ts";
-import { Random } from "./random.ts";
 import { summaryTable, writeFigures } from "./report.ts";
 import { allScenarios } from "./scenarios/all.ts";
 import { type Summary, violationOf } from "./summary.ts";
 import { runOnThreads } from "./threads.ts";
 
 const JSON_FILE = join(import.meta.dirname, "../results/simulation.json");
-const CHART_FILE = join(import.meta.dirname, "../../docs/simulation.svg");
 
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
   try {
     const options = parseOptions(args);
-    const { seed, log, groups } = options;
-    if (log !== undefined) await printLogSize(log);
-    const scenarios = allScenarios(log).filter(({ group }) => groups.includes(group));
+    const { seed, groups } = options;
+    const scenarios = allScenarios().filter(({ group }) => groups.includes(group));
     const startedAt = performance.now();
     let done = 0;
-    const summaries = await runOnThreads(scenarios, { seed, log }, ({ name }) => {
+    const summaries = await runOnThreads(scenarios, seed, ({ name }) => {
       const seconds = `${Math.round((performance.now() - startedAt) / 1000)}`.padStart(4);
       console.error(`${seconds} s  ${++done} of ${scenarios.length}: ${name}`);
     });
@@ -42,14 +37,6 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** Prints the size of the log before the simulation starts, and fails early if the log is unreadable. */
-async function printLogSize(file: string): Promise<void> {
-  const log = await readAccessLog(file, new Random(0, "log"));
-  const hours = (log.durationMs / 3_600_000).toFixed(1);
-  console.error(`${file}: ${log.arrivals.length} requests of ${log.clients} clients in ${hours} h`);
-  if (log.unreadable > 0) console.error(`ignored ${log.unreadable} lines in another format`);
-}
-
 async function report(summaries: Summary[], options: SimulationOptions): Promise<void> {
   console.log(`\n${summaryTable(summaries)}\n`);
   const { seed, isWhole } = options;
@@ -57,10 +44,5 @@ async function report(summaries: Summary[], options: SimulationOptions): Promise
   if (json) {
     await writeFigures(json, seed, summaries);
     console.log(`Figures: ${relative(process.cwd(), json)}`);
-  }
-  // A partial run must not replace the published chart.
-  if (isWhole) {
-    await writeChart(CHART_FILE, summaries);
-    console.log(`Chart: ${relative(process.cwd(), CHART_FILE)}`);
   }
 }

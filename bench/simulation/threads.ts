@@ -3,7 +3,6 @@ import { URL } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { Scenario } from "./scenario.ts";
 import type { Summary } from "./summary.ts";
-import type { WorkerData } from "./worker.ts";
 
 /**
  * Runs scenarios on all cores.
@@ -13,7 +12,7 @@ import type { WorkerData } from "./worker.ts";
  */
 export async function runOnThreads(
   scenarios: readonly Scenario[],
-  data: WorkerData,
+  seed: number,
   onDone: (summary: Summary) => void,
 ): Promise<Summary[]> {
   const summaries = new Map<string, Summary>();
@@ -21,7 +20,7 @@ export async function runOnThreads(
   const threads = Math.min(availableParallelism(), pending.length);
   await Promise.all(
     Array.from({ length: threads }, () =>
-      runOneByOne(pending, data, (summary) => {
+      runOneByOne(pending, seed, (summary) => {
         summaries.set(summary.name, summary);
         onDone(summary);
       }),
@@ -37,7 +36,7 @@ export async function runOnThreads(
  */
 function runOneByOne(
   pending: string[],
-  workerData: WorkerData,
+  workerData: number,
   onDone: (summary: Summary) => void,
 ): Promise<void> {
   const thread = new Worker(new URL("./worker.ts", import.meta.url), { workerData });

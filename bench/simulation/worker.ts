@@ -6,15 +6,8 @@ import { allScenarios } from "./scenarios/all.ts";
 import { simulateRuns } from "./simulation.ts";
 import { summaryOf } from "./summary.ts";
 
-/** The input of a thread. */
-export interface WorkerData {
-  readonly seed: number;
-  /** The file of an access log. */
-  readonly log: string | undefined;
-}
-
-const { seed, log } = workerData as WorkerData;
-const scenarios = new Map(allScenarios(log).map((scenario) => [scenario.name, scenario]));
+const seed: number = workerData;
+const scenarios = new Map(allScenarios().map((scenario) => [scenario.name, scenario]));
 
 parentPort?.on("message", async (name: string) => {
   const scenario = scenarios.get(name);

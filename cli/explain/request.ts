@@ -12,15 +12,23 @@ export interface RequestOptions {
   readonly words: readonly string[];
   /** The parts of the body in their order; undefined for a file, which is not read. */
   readonly body: readonly (string | undefined)[];
+  /** Whether the body has the header fields of curl's --json. */
+  readonly isJsonData?: boolean;
+  /** Whether the body is a form of several parts, which is unknown. */
+  readonly form?: true;
+  /** Whether the data belong to the query. */
+  readonly get?: true;
   readonly request?: string;
   readonly header?: readonly string[];
   readonly head?: true;
   readonly cookie?: readonly string[];
   readonly user?: string;
+  readonly oauth2Bearer?: string;
+  readonly userAgent?: string;
+  readonly referer?: string;
   readonly ip?: string;
   readonly cf?: readonly string[];
   readonly host?: string;
-  readonly json?: true;
 }
 
 /** A request, with sentences about assumptions and omissions. */
@@ -102,49 +110,75 @@ function carried(body: string | undefined, method: string, notes: string[]): { b
 
 /** Returns the request that curl would send for these options, without curl's own user-agent and accept. */
 function curlRequest(options: RequestOptions, notes: string[]): Source {
-  const { words, request, head, body: parts, user, cookie } = options;
-  const [word, url] = wordsOf(options);
+  const { words, request, head, get, body: parts, isJsonData } = options;
+  const [word, given] = wordsOf(options);
   if (word !== undefined && request !== undefined) {
     throw wrongOptions(`The method is given twice: -X ${quoted(request)} and ${words[0]}.`);
   }
-  const isSent = parts.length > 0;
-  const body = isSent && !parts.includes(undefined) ? parts.join("&") : undefined;
+  const isSent = parts.length > 0 && !get;
+  const isKnown = !parts.includes(undefined);
+  const headers = fieldsOf(options, notes);
+  if (isJsonData) {
+    headers.set("content-type", "application/json");
+    headers.set("accept", "application/json");
+  } else if (isSent) {
+    const type = options.form ? "multipart/form-data" : "application/x-www-form-urlencoded";
+    headers.set("content-type", type);
+  }
+  const known = parts.filter((part) => part !== undefined).join(isJsonData ? "" : "&");
+  if (isSent && isKnown) headers.set("content-length", String(Buffer.byteLength(known)));
+  // The length of an unknown body is unknown too.
+  else if (isSent) headers.set("transfer-encoding", "chunked");
+  if (!isKnown) notes.push(get ? NO_QUERY : NO_BODY);
+  const method = word ?? request ?? (head ? "HEAD" : isSent ? "POST" : "GET");
+  // Browsers copy a bracket as `\[`, because curl expands brackets and braces into several URLs.
+  const url = given.replace(/\\([[\]{}])/g, "$1");
+  return {
+    method,
+    url: get && known !== "" ? withQuery(url, known) : url,
+    headers,
+    body: isSent && isKnown ? known : undefined,
+  };
+}
+
+/** Returns the header fields of options other than `-H`. */
+function fieldsOf(options: RequestOptions, notes: string[]): Headers {
+  const { user, oauth2Bearer, userAgent, referer, cookie = [] } = options;
   const headers = new Headers();
-  if (user !== undefined) {
+  if (oauth2Bearer !== undefined) {
+    addHeader(headers, "authorization", `Bearer ${oauth2Bearer}`, "--oauth2-bearer");
+  } else if (user !== undefined) {
     const pair = Buffer.from(user.includes(":") ? user : `${user}:`, "utf8").toString("base64");
     addHeader(headers, "authorization", `Basic ${pair}`, "-u");
   }
-  for (const pairs of cookie ?? []) {
+  if (userAgent) addHeader(headers, "user-agent", userAgent, "-A");
+  // curl follows redirects with `;auto`, and does not send it.
+  const from = referer?.replace(/;auto$/, "");
+  if (from) addHeader(headers, "referer", from, "-e");
+  for (const pairs of cookie) {
     if (pairs.includes("=")) addHeader(headers, "cookie", pairs, "-b");
     else notes.push("Cookies in a file (-b file) were not read.");
   }
-  if (isSent) {
-    headers.set("content-type", "application/x-www-form-urlencoded");
-    if (body === undefined) {
-      notes.push(NO_BODY);
-      // The length of an unknown body is unknown too.
-      headers.set("transfer-encoding", "chunked");
-    } else headers.set("content-length", String(Buffer.byteLength(body)));
-  }
-  const method = word ?? request ?? (head ? "HEAD" : isSent ? "POST" : "GET");
-  // Browsers copy a bracket as `\[`, because curl expands brackets and braces into several URLs.
-  return { method, url: url.replace(/\\([[\]{}])/g, "$1"), headers, body };
+  return headers;
 }
 
+function withQuery(url: string, query: string): string {
+  const [base = ""] = url.split("#", 1);
+  const separator = /[?&]$/.test(base) ? "" : base.includes("?") ? "&" : "?";
+  return base + separator + query;
+}
+
+const NO_QUERY = "The query lacks the data of files, because files are not read.";
+
 const NO_BODY =
-  "The body is unknown, because files are not read. Only functions in custom that read it and rules with a cost of body:bytes depend on it.";
+  "The body is unknown, because files are not read, and no forms (-F). Only functions in custom that read it and rules with a cost of body:bytes depend on it.";
 
 /** @returns the method, if there is one, and the URL */
-function wordsOf({ words, json }: RequestOptions): [string | undefined, string] {
-  const [first, second] = words;
+function wordsOf({ words }: RequestOptions): [string | undefined, string] {
+  const [first, second, ...others] = words;
   if (first === undefined) {
     throw wrongOptions(
       "There is no request. Write METHOD URL, such as POST https://api.example.com/login; weir explain --help has examples.",
-    );
-  }
-  if (json && /^\s*[[{@]/.test(first)) {
-    throw wrongOptions(
-      "--json prints one JSON document here. Write curl's --json as: -d '{…}' -H 'content-type: application/json'",
     );
   }
   if (second === undefined && /^[A-Z]{3,10}$/.test(first)) {
@@ -152,10 +186,17 @@ function wordsOf({ words, json }: RequestOptions): [string | undefined, string] 
       `The URL is missing. Write it after the method: ${first} https://api.example.com/login`,
     );
   }
-  if (second !== undefined && /^(?:https?:\/\/|\/)/i.test(first)) {
+  if (others.length > 0 || (second !== undefined && isUrl(first) && isUrl(second))) {
+    throw wrongOptions("There are several URLs. Explain one request at a time.");
+  }
+  if (second !== undefined && isUrl(first)) {
     throw wrongOptions("Write the method before the URL: weir explain POST https://…");
   }
   return second === undefined ? [undefined, first] : [first.toUpperCase(), second];
+}
+
+function isUrl(word: string): boolean {
+  return /^(?:https?:\/\/|\/)/i.test(word);
 }
 
 /** Reads the options `-H`: `name: value`, `name;` for an empty value, or `name:` to remove a field. */
@@ -165,6 +206,11 @@ function readHeaderOptions(options: readonly string[] = []) {
   for (const option of options) {
     // HTTP/2 sends the method and the URL in fields such as `:authority: example.com`.
     if (/^:[a-z]+:/.test(option)) continue;
+    if (option.startsWith("@")) {
+      throw wrongOptions(
+        "-H names a file, but files are not read. Write each field: -H 'name: value'",
+      );
+    }
     const colon = option.indexOf(":");
     if (colon === -1 && !option.trim().endsWith(";")) {
       // The text is not printed: it may be a credential whose name is missing.

@@ -29,9 +29,8 @@ export interface Field {
   readonly key: keyof Texts;
   /** The flag's value in the help. */
   readonly placeholder: string;
+  /** For the help and the prompt. */
   readonly description: string;
-  /** The question at the prompt. */
-  readonly question: string;
   /** The templates that use the text. The flag is refused for all others. */
   readonly templates: readonly NewTemplate[];
   /**
@@ -51,8 +50,7 @@ export const FIELDS: readonly Field[] = [
   {
     key: "name",
     placeholder: "name",
-    description: "the Worker's name (default: the folder's name)",
-    question: "What is the name of the Worker?",
+    description: "the name of the Worker",
     templates: ["route", "custom-domain", "service"],
     initial: (_, folder) => nameFrom(folder),
     fault: (text) =>
@@ -64,7 +62,6 @@ export const FIELDS: readonly Field[] = [
     key: "host",
     placeholder: "host",
     description: "the host name whose requests Weir limits, such as api.example.com",
-    question: "Which host name should Weir limit?",
     templates: ["route", "custom-domain", "service"],
     initial: () => "api.example.com",
     fault: hostFault,
@@ -73,7 +70,6 @@ export const FIELDS: readonly Field[] = [
     key: "zone",
     placeholder: "domain",
     description: "the Cloudflare zone of the host, such as example.com",
-    question: "In which Cloudflare zone is this host name?",
     templates: ["route"],
     initial: ({ host = "example.com" }) => zoneOf(host),
     fault: (text, { host }) => {
@@ -86,7 +82,6 @@ export const FIELDS: readonly Field[] = [
     key: "origin",
     placeholder: "url",
     description: "the URL to which Weir forwards requests",
-    question: "To which URL should Weir forward requests?",
     templates: ["custom-domain"],
     initial: () => "https://origin.example.com",
     fault: originFault,
@@ -95,7 +90,6 @@ export const FIELDS: readonly Field[] = [
     key: "service",
     placeholder: "name",
     description: "the name of the Worker to which Weir forwards requests",
-    question: "To which Worker of your account should Weir forward requests?",
     templates: ["service"],
     initial: ({ name }) => (name === "my-api" ? "my-origin" : "my-api"),
     fault: (text, { name }) => {

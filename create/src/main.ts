@@ -1,7 +1,6 @@
 /** Runs the starter with the arguments of the command line, and sets the exit code. */
 import { CommanderError } from "commander";
-import { Failure } from "./failure.ts";
-import { fileFailure } from "./file-failure.ts";
+import { Failure, fileFailure } from "./failure.ts";
 import { run } from "./run.ts";
 
 try {

@@ -1,8 +1,7 @@
-import { mkdir, open, readdir, readFile, rm, rmdir } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Failure } from "./failure.ts";
+import { Failure, fileFailure } from "./failure.ts";
 import type { NewTemplate, StoreName, Texts } from "./fields.ts";
-import { fileFailure } from "./file-failure.ts";
 import type { PackageManager } from "./package-manager.ts";
 import { HONO, type Toolchain } from "./versions.ts";
 
@@ -22,45 +21,9 @@ export interface ProjectOptions {
  */
 const INSTALL_SCRIPTS = { esbuild: false, fsevents: false, sharp: false, workerd: false };
 
-/** The descriptions that a Deploy to Cloudflare button shows beside the bindings. */
-const BINDINGS = {
-  COUNTERS: {
-    description: "The Durable Objects that hold the counters, if Upstash Redis does not hold them.",
-  },
-  WEIR_CONTROL: {
-    description: "The statistics, live overrides and audit list of operators.",
-  },
-  ORIGIN_URL: { description: "The URL to which Weir forwards requests." },
-  API: { description: "The Worker to which Weir forwards requests." },
-  UPSTASH_REDIS_REST_URL: {
-    description: "The URL of the Redis database that holds the counters. Optional.",
-  },
-  UPSTASH_REDIS_REST_TOKEN: { description: "The token of this database." },
-  WEIR_PREFIX: { description: "The first part of all stored keys." },
-};
-
-/** The names of the bindings that each template has. */
-const BINDINGS_OF: Readonly<Record<NewTemplate, readonly (keyof typeof BINDINGS)[]>> = {
-  route: [],
-  "custom-domain": ["ORIGIN_URL"],
-  service: ["API"],
-};
-
-function bindingsOf(template: NewTemplate, store: StoreName): object {
-  const upstash = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"] as const;
-  const names = [
-    "COUNTERS" as const,
-    "WEIR_CONTROL" as const,
-    ...BINDINGS_OF[template],
-    ...(store === "upstash" ? upstash : []),
-    "WEIR_PREFIX" as const,
-  ];
-  return Object.fromEntries(names.map((name) => [name, BINDINGS[name]]));
-}
-
 /** Returns the path and the content of each file that lists the packages to install. */
 function projectManifest(options: ProjectOptions): Record<string, string> {
-  const { template, texts, store, edgeWeir, toolchain, packageManager } = options;
+  const { template, texts, edgeWeir, toolchain, packageManager } = options;
   const manifest = {
     name: texts.name,
     private: true,
@@ -77,7 +40,6 @@ function projectManifest(options: ProjectOptions): Record<string, string> {
     },
     dependencies: { "edge-weir": edgeWeir, hono: HONO },
     devDependencies: toolchain.devDependencies,
-    cloudflare: { bindings: bindingsOf(template, store) },
     ...(packageManager === "npm" && { allowScripts: INSTALL_SCRIPTS }),
   };
   return {
@@ -194,26 +156,20 @@ function withRequiredSecrets(toml: string): string {
  * @throws {Failure} for an error of the file system
  */
 export async function writeFiles(folder: string, files: ReadonlyMap<string, string>) {
-  const written: string[] = [];
-  const folders = new Set<string>();
+  /** The new files, and the topmost new folders. */
+  const created: string[] = [];
   try {
     for (const [path, text] of files) {
       const target = join(folder, path);
-      const first = await mkdir(dirname(target), { recursive: true });
-      // `first` is the topmost folder that did not exist.
-      for (let each = dirname(target); first !== undefined; each = dirname(each)) {
-        folders.add(each);
-        if (each.length <= first.length) break;
-      }
+      created.push((await mkdir(dirname(target), { recursive: true })) ?? "");
       const file = await open(target, "wx");
-      written.push(target);
+      created.push(target);
       await file.writeFile(text).finally(() => file.close());
     }
   } catch (error) {
-    for (const path of written) await rm(path, { force: true });
-    // The longest paths are the innermost folders. A folder with other files stays.
-    const innermostFirst = [...folders].sort((one, other) => other.length - one.length);
-    for (const path of innermostFirst) await rmdir(path).catch(() => {});
+    for (const path of created.filter((each) => each !== "")) {
+      await rm(path, { recursive: true, force: true });
+    }
     throw fileFailure(error, "Nothing was written.");
   }
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -18,34 +18,22 @@ export function runningPackageManager(userAgent = ""): PackageManager {
   return PACKAGE_MANAGERS.find((each) => each === name) ?? "npm";
 }
 
-/** The result of an installation. */
-export type Installation = "installed" | "failed" | "interrupted";
-
-/** Installs a project's packages. The output goes to the output of this process. */
-export async function installPackages(
-  manager: PackageManager,
-  folder: string,
-): Promise<Installation> {
-  // Without a shell, Windows does not find npm.cmd. The arguments are constants.
-  const options = { cwd: folder, stdio: "inherit", shell: process.platform === "win32" } as const;
-  let child: ChildProcess | undefined;
-  let isInterrupted = false;
-  // After Ctrl-C, this process waits for the package manager, and then prints how to go on.
-  const interrupt = () => {
-    isInterrupted = true;
-    child?.kill("SIGINT");
-  };
-  process.on("SIGINT", interrupt);
+/** Installs a project's packages, with the output of this process. @returns whether the installation succeeded */
+export async function installPackages(manager: PackageManager, folder: string): Promise<boolean> {
+  // Ctrl-C ends the package manager. This process goes on, and prints how the user goes on.
+  const ignore = () => {};
+  process.on("SIGINT", ignore);
   try {
-    child = spawn(manager, ["install"], options);
+    // Without a shell, Windows does not find npm.cmd. The arguments are constants.
+    const shell = process.platform === "win32";
+    const child = spawn(manager, ["install"], { cwd: folder, stdio: "inherit", shell });
     const [code] = await once(child, "exit");
-    if (isInterrupted) return "interrupted";
-    return code === 0 ? "installed" : "failed";
+    return code === 0;
   } catch {
     // The package manager is not installed.
-    return "failed";
+    return false;
   } finally {
-    process.off("SIGINT", interrupt);
+    process.off("SIGINT", ignore);
   }
 }
 

@@ -15,11 +15,10 @@ import {
   type Texts,
 } from "./fields.ts";
 import { addToHonoApp } from "./hono/add-to-app.ts";
-import { isHonoApp, readHonoApp } from "./hono/hono-app.ts";
+import { isHonoApp, readHonoApp } from "./hono/app-files.ts";
 import { demandEmpty, namesIn, projectFiles, writeFiles } from "./new-project.ts";
 import {
   hasPackage,
-  type Installation,
   installPackages,
   PACKAGE_MANAGERS,
   type PackageManager,
@@ -27,85 +26,57 @@ import {
 } from "./package-manager.ts";
 import { toolchainFor } from "./versions.ts";
 
-/**
- * The questions of the starter. Each one has an answer: the user's, or the default if the terminal
- * cannot show prompts.
- */
+/** Asks the user, or takes the defaults if the terminal cannot show prompts. A cancelled prompt throws a {@link Failure}. */
 export interface Prompts {
-  folder(initial: string, fault: (text: string) => string | undefined): Promise<string>;
-  template(initial: Template): Promise<Template>;
-  field(field: Field, initial: string, texts: Partial<Texts>): Promise<string>;
-  store(): Promise<StoreName>;
+  text(
+    question: string,
+    initial: string,
+    fault: (text: string) => string | undefined,
+  ): Promise<string>;
+  choice<Value extends string>(
+    question: string,
+    options: readonly Choice<Value>[],
+    initial: Value,
+  ): Promise<Value>;
 }
 
-const TEMPLATE_CHOICES = [
-  {
-    value: "route",
-    label: "In front of a zone's own origin",
-    hint: "a route: Weir forwards requests to the zone's server",
-  },
-  {
-    value: "custom-domain",
-    label: "On a host name of its own",
-    hint: "a custom domain: Weir forwards requests to a URL",
-  },
-  {
-    value: "service",
-    label: "In front of another Worker of the account",
-    hint: "a service binding",
-  },
-  {
-    value: "hono",
-    label: "Inside an existing Hono app on Workers",
-    hint: "run this command in the app's folder",
-  },
-] as const;
+interface Choice<Value> {
+  readonly value: Value;
+  readonly label: string;
+  readonly hint: string;
+}
 
-const STORE_CHOICES: readonly { value: StoreName; label: string; hint: string }[] = [
+const TEMPLATE_CHOICES: readonly Choice<Template>[] = [
+  { value: "route", label: "In front of a zone's own origin", hint: "a route" },
+  { value: "custom-domain", label: "On a host name of its own", hint: "in front of a URL" },
+  { value: "service", label: "In front of another Worker of yours", hint: "a service binding" },
+  { value: "hono", label: "Inside an existing Hono app", hint: "run this in the app's folder" },
+];
+
+const STORE_CHOICES: readonly Choice<StoreName>[] = [
   { value: "durable-object", label: "Durable Objects", hint: "no secrets, no other account" },
   { value: "upstash", label: "Upstash Redis", hint: "one database; two secrets" },
 ];
 
-/** Prompts that a user answers. Each of them throws a {@link Failure} if the user cancels. */
 const terminalPrompts: Prompts = {
-  folder: (initial, fault) => ask("In which folder?", initial, fault),
-  async template(initial) {
-    const message = "Where should Weir run?";
-    return answered<Template>(
-      await select<Template>({ message, options: [...TEMPLATE_CHOICES], initialValue: initial }),
-    );
+  async text(message, initial, fault) {
+    const validate = (answer: string | undefined) => fault(answer?.trim() || initial);
+    const options = { message, placeholder: initial, defaultValue: initial, validate };
+    return answered(await text(options)).trim() || initial;
   },
-  field: (field, initial, texts) =>
-    ask(field.question, initial, (answer) => field.fault(answer, texts)),
-  async store() {
-    const message = "Where should Weir count?";
-    return answered<StoreName>(
-      await select<StoreName>({ message, options: [...STORE_CHOICES], initialValue: STORES[0] }),
+  async choice(message, options, initialValue) {
+    return answered<typeof initialValue>(
+      await select<string>({ message, options: [...options], initialValue }),
     );
   },
 };
 
-/** Takes all defaults, without output. */
 const defaultPrompts: Prompts = {
-  folder: async (initial) => initial,
-  template: async (initial) => initial,
-  field: async (_, initial) => initial,
-  store: async () => STORES[0],
+  text: async (_, initial) => initial,
+  choice: async (_, __, initial) => initial,
 };
 
-async function ask(
-  message: string,
-  initial: string,
-  fault: (text: string) => string | undefined,
-): Promise<string> {
-  const validate = (answer: string | undefined) => fault(answer?.trim() || initial);
-  const answer = answered(
-    await text({ message, placeholder: initial, defaultValue: initial, validate }),
-  );
-  return answer.trim() || initial;
-}
-
-function answered<Value extends string>(answer: Value | symbol): Value {
+function answered<Value extends string>(answer: string | symbol): Value {
   if (!isCancel(answer)) return answer as Value;
   cancel("Cancelled.");
   throw new Failure("Nothing was written.");
@@ -129,7 +100,6 @@ export interface Flags extends Partial<Texts> {
 const EXAMPLES = `
 Examples:
   npm create edge-weir@latest
-  npm create edge-weir@latest my-limits -- --yes
   npm create edge-weir@latest my-limits -- --template route --host api.example.com --zone example.com
   npm create edge-weir@latest my-limits -- --template custom-domain --host api.example.com --origin https://origin.example.com
   npm create edge-weir@latest my-limits -- --template service --host api.example.com --service my-api
@@ -188,27 +158,25 @@ async function chooseFolder(flags: Flags, prompts: Prompts): Promise<string> {
     return resolve(".");
   }
   if (prompts === defaultPrompts && flags.template === undefined && existsSync("package.json")) {
-    await refuseApp();
+    const reason = await readHonoApp(".").then(
+      () => "It is a project with Weir.",
+      (error: Error) => error.message,
+    );
+    throw new Failure(
+      `The current folder has a package.json, but it is not a Hono app to which the starter can add Weir. ${reason}
+To create a new project, name its folder: npm create edge-weir@latest ${NEW_FOLDER}`,
+    );
   }
   const initial = (await namesIn(".")).length === 0 ? "." : NEW_FOLDER;
-  return resolve(await prompts.folder(initial, () => undefined));
-}
-
-async function refuseApp(): Promise<never> {
-  const reason = await readHonoApp(".").then(
-    () => "It is a project with Weir.",
-    (error: Error) => error.message,
-  );
-  throw new Failure(
-    `The current folder has a package.json, but it is not a Hono app to which the starter can add Weir. ${reason}
-To create a new project, name its folder: npm create edge-weir@latest ${NEW_FOLDER}`,
-  );
+  return resolve(await prompts.text("In which folder?", initial, () => undefined));
 }
 
 /** @throws {Failure} if the folder cannot take a project of this template */
 async function chooseTemplate(flags: Flags, folder: string, prompts: Prompts): Promise<Template> {
   const isApp = await isHonoApp(folder);
-  const template = flags.template ?? (await prompts.template(isApp ? "hono" : "route"));
+  const template =
+    flags.template ??
+    (await prompts.choice("Where should Weir run?", TEMPLATE_CHOICES, isApp ? "hono" : "route"));
   if (template !== "hono") await demandEmpty(folder);
   return template;
 }
@@ -253,7 +221,9 @@ export async function chooseTexts(
     const initial = field.initial(texts, folder);
     const isAsked = flags[field.key] === undefined && field.templates.includes(template);
     texts[field.key] = isAsked
-      ? await prompts.field(field, initial, texts)
+      ? await prompts.text(`What is ${field.description}?`, initial, (text) =>
+          field.fault(text, texts),
+        )
       : (flags[field.key] ?? initial);
   }
   // A flag may contradict a default, or an answer.
@@ -359,14 +329,13 @@ export async function run(args: readonly string[]): Promise<number> {
 async function createProject(template: NewTemplate, common: Run): Promise<number> {
   const { flags, folder, prompts, edgeWeir, packageManager } = common;
   const texts = await chooseTexts(template, flags, folder, prompts);
-  const store = flags.store ?? (await prompts.store());
+  const store =
+    flags.store ?? (await prompts.choice("Where should Weir count?", STORE_CHOICES, STORES[0]));
   const toolchain = toolchainFor(process.versions.node);
   const files = await projectFiles({ template, texts, store, edgeWeir, toolchain, packageManager });
   await writeFiles(folder, files);
   console.log(`Wrote ${files.size} files to ${relative(process.cwd(), folder) || "this folder"}.`);
-  const installation = await install(common);
-  if (installation === "interrupted") return EXIT_INTERRUPTED;
-  const isInstalled = installation === "installed";
+  const isInstalled = await install(common);
   const url = "http://localhost:8787";
   console.log(nextSteps({ folder, packageManager, isInstalled, url, isOwnApp: false }));
   console.log(beforeDeploy(template, texts, packageManager));
@@ -375,43 +344,28 @@ async function createProject(template: NewTemplate, common: Run): Promise<number
 
 async function addToApp(common: Run): Promise<number> {
   const { flags, folder, edgeWeir, packageManager } = common;
-  const nodeVersion = process.versions.node;
-  const { report, hasChanged, needsHand, devUrl } = await addToHonoApp(folder, {
-    edgeWeir,
-    nodeVersion,
-  });
+  const { report, hasChanged, needsHand, devUrl } = await addToHonoApp(folder, edgeWeir);
   console.log(report);
   // An earlier run may have changed the files, without an installation.
   if (!hasChanged && hasPackage(folder)) return needsHand ? 1 : 0;
   if (!hasChanged) console.log(`The package edge-weir is not installed in ${folder}.`);
-  const installation = await install(common);
-  if (installation === "interrupted") return EXIT_INTERRUPTED;
-  const isInstalled = installation === "installed";
+  const isInstalled = await install(common);
   const steps = { folder, packageManager, isInstalled, url: devUrl, isOwnApp: true };
   if (!needsHand) console.log(nextSteps(steps));
   return needsHand || (flags.install && !isInstalled) ? 1 : 0;
 }
 
-/** The exit code of a process that Ctrl-C ends: 128 plus the number of the signal. */
-const EXIT_INTERRUPTED = 130;
-
-/** Installs the packages, unless `--no-install` is set. */
-async function install(run: Run): Promise<Installation | "skipped"> {
-  const { flags, folder, packageManager } = run;
-  if (!flags.install) return "skipped";
+/** Installs the packages, unless `--no-install` is set. @returns whether they are installed now */
+async function install({ flags, folder, packageManager }: Run): Promise<boolean> {
+  if (!flags.install) return false;
   console.log(`Running ${packageManager} install …`);
-  const installation = await installPackages(packageManager, folder);
-  if (installation === "failed") {
+  const isInstalled = await installPackages(packageManager, folder);
+  if (!isInstalled) {
     console.error(
-      `${packageManager} install failed. The files are complete: correct the cause, and run it again.`,
+      `\n${packageManager} install failed, or was interrupted. The files are complete: run ${packageManager} install in ${folder} to go on.`,
     );
   }
-  if (installation === "interrupted") {
-    console.error(
-      `\n${packageManager} install was interrupted. The files are complete: run ${packageManager} install in ${folder} to go on.`,
-    );
-  }
-  return installation;
+  return isInstalled;
 }
 
 /** Returns the version of this package, also in the repository, whose folders have the same names. */

@@ -25,7 +25,7 @@ const ORDER = [
 const ENTRIES = ["src/index.ts", "src/entry/worker.ts"];
 
 /** The folders with code outside src/. Biome finds import cycles in all folders (`noImportCycles`). */
-const TOOLS = ["bench", "cli", "create", "dev", "examples", "fuzz", "scripts", "soak"];
+const TOOLS = ["bench", "cli", "create", "dev", "examples", "fuzz", "scripts"];
 
 const files = filesIn("src");
 const importsOf = new Map(files.map((file) => [file, importsIn(file)] as const));

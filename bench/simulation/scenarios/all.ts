@@ -1,6 +1,5 @@
 import type { Scenario } from "../scenario.ts";
 import { eightIsolates, oneIsolate } from "./checks.ts";
-import { accessLog } from "./log.ts";
 import { moves, unevenClients } from "./many-clients.ts";
 import {
   clocks,
@@ -13,12 +12,8 @@ import {
 } from "./one-client.ts";
 import { shapes } from "./shapes.ts";
 
-/**
- * All scenarios, in the order of the report.
- *
- * @param log the file of an access log; see {@link accessLog}
- */
-export function allScenarios(log?: string): Scenario[] {
+/** All scenarios, in the order of the report. */
+export function allScenarios(): Scenario[] {
   return [
     ...numbersOfIsolates(),
     ...limits(),
@@ -32,7 +27,6 @@ export function allScenarios(log?: string): Scenario[] {
     ...unevenClients(),
     ...eightIsolates(),
     ...oneIsolate(),
-    ...accessLog(log),
   ];
 }
 

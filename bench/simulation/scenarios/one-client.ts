@@ -3,7 +3,7 @@ import { ALL, DEFAULTS, FIVE_TIMES, HALF, HOUR, SECOND, withDemand } from "./def
 
 /**
  * Returns scenarios with different numbers of isolates, up to the largest number for which Weir is
- * designed. The chart shows these scenarios.
+ * designed.
  */
 export function numbersOfIsolates(): Scenario[] {
   return [1, 10, 100, 1000, 10_000].flatMap((isolates) =>

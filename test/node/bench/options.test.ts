@@ -12,7 +12,7 @@ describe("npm run bench", () => {
     expect(options).toMatchObject({ quick: false, redisLatenciesMs: [20], isWhole: true });
     expect(options.subjects.length).toBeGreaterThan(8);
     expect(options.parts).toContain("zipf-1k");
-    expect(options.parts).toContain("flood");
+    expect(options.parts).toContain("added-cpu");
   });
 
   it.each([
@@ -38,10 +38,10 @@ describe("npm run bench", () => {
       "--redis-latency",
       "0,100",
       "--workload",
-      "hot,cpu",
+      "hot,added-cpu",
     ]);
     expect(redisLatenciesMs).toEqual([0, 100]);
-    expect(parts).toEqual(["hot", "cpu"]);
+    expect(parts).toEqual(["hot", "added-cpu"]);
   });
 
   it.each([

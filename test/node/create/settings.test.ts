@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { Field } from "../../../create/src/fields.ts";
+import { FIELDS } from "../../../create/src/fields.ts";
 import { runningPackageManager } from "../../../create/src/package-manager.ts";
 import { chooseTexts, type Flags, type Prompts } from "../../../create/src/run.ts";
 import { CURRENT, HONO, NODE_20, toolchainFor } from "../../../create/src/versions.ts";
@@ -11,10 +11,10 @@ const manifest = JSON.parse(readFileSync("package.json", "utf8"));
 function answers(given: Readonly<Record<string, string>>) {
   const asked: string[] = [];
   const prompts: Prompts = {
-    folder: async (initial) => initial,
-    template: async (initial) => initial,
-    store: async () => "durable-object",
-    async field({ key }: Field, initial) {
+    choice: async (_, __, initial) => initial,
+    async text(question, initial) {
+      const { key = "" } =
+        FIELDS.find((field) => question === `What is ${field.description}?`) ?? {};
       asked.push(key);
       return given[key] ?? initial;
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Measurement } from "../../../../bench/experiments/measure.ts";
 import { median } from "../../../../bench/experiments/median.ts";
-import { p50Ratio, summarize } from "../../../../bench/report/summary.ts";
+import { summarize } from "../../../../bench/report/summary.ts";
 
 function measured(p50: number, rest: Partial<Measurement> = {}): Measurement {
   return {
@@ -55,9 +55,5 @@ describe("a summary", () => {
   it("has no CPU time if a round has no CPU time", () => {
     const withoutCpu = rounds.map((round) => ({ ...round, cpuPerRequest: undefined }));
     expect(summarize(withoutCpu, baseline).cpuPerRequest).toBeUndefined();
-  });
-
-  it("compares two subjects round by round", () => {
-    expect(p50Ratio([measured(3), measured(6)], [measured(2), measured(4)])).toBe(1.5);
   });
 });

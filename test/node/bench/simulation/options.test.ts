@@ -8,15 +8,13 @@ const printed = capturePrinted();
 describe("npm run simulate", () => {
   it("simulates everything and replaces the published figures", () => {
     const options = parseOptions([]);
-    expect(options).toMatchObject({ seed: 1, log: undefined, isWhole: true });
+    expect(options).toMatchObject({ seed: 1, isWhole: true });
     expect(options.groups).toContain("isolates");
-    expect(options.groups).toContain("log");
   });
 
   it.each([
     ["--seed", "2"],
     ["--only", "eight"],
-    ["--log", "access.log"],
   ])("does not replace the published figures with %s %s", (...args) => {
     expect(parseOptions(args).isWhole).toBe(false);
   });
@@ -34,7 +32,7 @@ describe("npm run simulate", () => {
 
   it("prints its help", () => {
     expect(() => parseOptions(["--help"])).toThrow(expect.objectContaining({ exitCode: 0 }));
-    expect(printed()).toContain("--log");
+    expect(printed()).toContain("--only");
   });
 
   it("gives each scenario a unique name, because threads look up scenarios by name", () => {

@@ -1,9 +1,9 @@
 import { Hono } from "hono";
-import { FakeOperations } from "../../../../dev/fake-operations.ts";
 import type { AdminEnv } from "../../../../src/admin/admin-problem.ts";
 import { dashboardRoutes } from "../../../../src/admin/dashboard/routes.ts";
 import type { AdminOperations } from "../../../../src/admin/operations.ts";
 import { defineConfig } from "../../../../src/config/define.ts";
+import { FakeOperations } from "./fake-operations.ts";
 
 /** 10:00:30 UTC on a Sunday. */
 export const NOW = Date.UTC(2026, 10, 22, 10, 0, 30);

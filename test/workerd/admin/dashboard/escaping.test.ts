@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { fakeExplanation } from "../../../../dev/fake-explanation.ts";
 import { OperationError, type RuleView } from "../../../../src/admin/operations.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
+import { fakeExplanation } from "./fake-explanation.ts";
 
 /** Texts that would change the page if it did not escape them. */
 const HOSTILE = [

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
-import { fakeExplanation } from "../../../../dev/fake-explanation.ts";
 import { OperationError } from "../../../../src/admin/operations.ts";
 import type { Explanation } from "../../../../src/explain/explanation.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
+import { fakeExplanation } from "./fake-explanation.ts";
 
 const FIELDS = {
   method: "post",

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { FakeOperations } from "../../../../dev/fake-operations.ts";
 import { NO_CONTROL } from "../../../../src/admin/control-client.ts";
 import { overviewCharts } from "../../../../src/admin/dashboard/traffic-charts.ts";
 import { formatRelativeTime } from "../../../../src/admin/format.ts";
@@ -12,6 +11,7 @@ import {
 import type { Quota } from "../../../../src/config/custom.ts";
 import { noRuleSums } from "../../../../src/statistics/sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
+import { FakeOperations } from "./fake-operations.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: NOW, toFake: ["Date", "setTimeout", "clearTimeout"] });

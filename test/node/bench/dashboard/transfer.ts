@@ -9,24 +9,19 @@ export interface Transfer {
   /** The bytes of the body as sent, and the text after decoding. */
   readonly bytes: number;
   readonly text: string;
-  /** From sending the request until the whole body has arrived, in milliseconds. */
-  readonly durationMs: number;
 }
 
 /** Sends a GET that accepts gzip. */
 export async function transfer(url: string): Promise<Transfer> {
-  const begin = performance.now();
   const call = request(url, { headers: { "accept-encoding": "gzip" } }).end();
   const [response] = (await once(call, "response")) as [IncomingMessage];
   const body = Buffer.concat(await response.toArray());
-  const durationMs = performance.now() - begin;
   const isCompressed = response.headers["content-encoding"] === "gzip";
   return {
     status: response.statusCode ?? 0,
     headers: response.headers,
     bytes: body.byteLength,
     text: (isCompressed ? gunzipSync(body) : body).toString(),
-    durationMs,
   };
 }
 

@@ -4,16 +4,16 @@ import {
   type ClientSelector,
   OperationError,
   type RuleView,
-} from "../src/admin/operations.ts";
+} from "../../../../src/admin/operations.ts";
 import type {
   AuditEntry,
   Bucket,
   StatisticsQuery,
   StatisticsReport,
   Totals,
-} from "../src/control/protocol.ts";
-import { type Override, overrideId } from "../src/overrides/override.ts";
-import { IDENTITY_FORM, isIdentity } from "../src/request/identity.ts";
+} from "../../../../src/control/protocol.ts";
+import { type Override, overrideId } from "../../../../src/overrides/override.ts";
+import { IDENTITY_FORM, isIdentity } from "../../../../src/request/identity.ts";
 import {
   addRequests,
   addRuleSums,
@@ -24,7 +24,7 @@ import {
   noRuleSums,
   noStoreSums,
   type RuleSums,
-} from "../src/statistics/sums.ts";
+} from "../../../../src/statistics/sums.ts";
 import { fakeExplanation } from "./fake-explanation.ts";
 
 const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;

@@ -1,9 +1,14 @@
-import { bundleForWorkerd, startWorkerd, type Workerd, workerConfig } from "../../dev/workerd.ts";
+import {
+  bundleForWorkerd,
+  startWorkerd,
+  type Workerd,
+  workerConfig,
+} from "../../../../dev/workerd.ts";
 
-/** Starts the dashboard of bench/workers/dashboard.ts in workerd, with the statistics of a year. */
+/** Starts the dashboard of test/workerd/admin/dashboard/year-worker.ts in workerd, with the statistics of a year. */
 export async function startDashboard(): Promise<Workerd & { readonly origin: string }> {
   const code = await bundleForWorkerd({
-    entryPoints: ["bench/workers/dashboard.ts"],
+    entryPoints: ["test/workerd/admin/dashboard/year-worker.ts"],
     minify: true,
   });
   const config = {

@@ -1,4 +1,4 @@
-import type { Explanation } from "../src/explain/explanation.ts";
+import type { Explanation } from "../../../../src/explain/explanation.ts";
 
 /**
  * Returns a made-up explanation: one rule denies the request, one rule is in shadow mode, and one does not apply.

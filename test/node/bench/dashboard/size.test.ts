@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startDashboard } from "../../../bench/dashboard/dashboard-worker.ts";
-import { assetsOf, transfer } from "../../../bench/dashboard/transfer.ts";
+import { startDashboard } from "./dashboard-worker.ts";
+import { assetsOf, transfer } from "./transfer.ts";
 
 const MAX_BYTES = 100 * 1024;
 

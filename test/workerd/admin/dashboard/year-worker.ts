@@ -1,14 +1,14 @@
 import { DurableObject } from "cloudflare:workers";
 import { Hono } from "hono";
-import { FakeOperations } from "../../dev/fake-operations.ts";
-import type { AdminEnv } from "../../src/admin/admin-problem.ts";
-import { dashboardRoutes } from "../../src/admin/dashboard/routes.ts";
-import { withSecurityFields } from "../../src/admin/login.ts";
-import { defineConfig } from "../../src/config/index.ts";
-import type { StatisticsQuery } from "../../src/control/protocol.ts";
-import { Statistics } from "../../src/control/statistics.ts";
+import type { AdminEnv } from "../../../../src/admin/admin-problem.ts";
+import { dashboardRoutes } from "../../../../src/admin/dashboard/routes.ts";
+import { withSecurityFields } from "../../../../src/admin/login.ts";
+import { defineConfig } from "../../../../src/config/index.ts";
+import type { StatisticsQuery } from "../../../../src/control/protocol.ts";
+import { Statistics } from "../../../../src/control/statistics.ts";
+import { FakeOperations } from "./fake-operations.ts";
 
-// The dashboard with 200 rules and without a log-in, to measure its pages and to look at them. The statistics come from
+// The dashboard with 200 rules and without a log-in, to measure its pages. The statistics come from
 // a control object with a year of made-up traffic. This Worker must never be deployed.
 
 const DAY_MS = 86_400_000;
@@ -51,7 +51,7 @@ export class YearObject extends DurableObject<Env> {
       const { minutes, clients } = await sumsAt(at);
       await this.#statistics.add(
         {
-          source: "bench",
+          source: "year",
           sequence,
           minutes,
           clients,
