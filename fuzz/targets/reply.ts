@@ -92,8 +92,9 @@ function checkBounds(tally: Tally | undefined, counter: Demand | undefined, time
     resetMs: [1, windowMs],
     banMs: [0, ban ? MAX_COUNT : 0],
     charged: [0, Math.max(times * cost, block ?? 0)],
-    // No number fits these bounds, because replies of Redis, which has one clock, lack this field.
+    // No number fits these bounds, because replies of Redis, which has one clock and no holds, lack these fields.
     chargedIn: [1, 0],
+    retryMs: [1, 0],
   };
   for (const [name, value] of Object.entries(numbers) as [keyof typeof numbers, number][]) {
     const [min, max] = bounds[name];

@@ -89,20 +89,6 @@ export interface Adjustment extends Counter {
    * count stays unchanged, because quota of an ended window cannot be given back.
    */
   readonly chargedIn?: number;
-  readonly upTo?: number;
-}
-
-export type Refund = Adjustment & { readonly chargedIn: number; readonly upTo: number };
-
-/** Whether quota was charged after other quota of the same counter. */
-export function isAfter(one: Refund, other: Refund): boolean {
-  return one.upTo - other.upTo + (one.chargedIn - other.chargedIn) * one.limit > 0;
-}
-
-/** Sorts the refunds of each counter: the quota that was charged last comes first, so that all can be made. */
-export function byPlace(one: Refund, other: Refund): number {
-  if (one.key !== other.key) return one.key < other.key ? -1 : 1;
-  return isAfter(one, other) ? -1 : 1;
 }
 
 /** A counter whose count, ban and strikes are removed. */
@@ -133,6 +119,11 @@ export interface Tally {
    * count.
    */
   readonly isUncertain?: true;
+  /**
+   * The time in milliseconds after which a denied request should be repeated. Present only if another request holds the
+   * missing quota, and may give it back at any moment.
+   */
+  readonly retryMs?: number;
   /**
    * The number of the window that was charged. Present only if this counter and the first counter
    * of the group were decided by two clocks, and the clocks show different windows.

@@ -265,7 +265,7 @@ export function quotasOf(
     const { policy, limit, calendar } = window;
     const tally = tallies[index];
     if (!tally) return [];
-    const { count, resetMs, banMs } = tally;
+    const { count, resetMs, banMs, retryMs = Number.POSITIVE_INFINITY } = tally;
     const violated = !admitted && exceeds(counter, tally);
     // The store's clock may differ from `now`, so the end of the window is computed from `resetMs`.
     const { startsAt, endsAt } = window.concurrent
@@ -283,7 +283,10 @@ export function quotasOf(
       resetAt: endsAt,
       violated,
       ...((!violated || !ruleCounter.misfit) && {
-        retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
+        retryAfterMs: Math.min(
+          retryMs,
+          Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
+        ),
       }),
       // Without reservations, the count can exceed the capacity only after a settlement.
       reservationDelayMs:

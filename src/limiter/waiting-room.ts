@@ -466,7 +466,9 @@ function withNewSlot(each: RuleCounter): RuleCounter {
 
 /** Returns the time until a counter may admit a request, in milliseconds. A slot may come back at any moment. */
 function chanceMsOf(each: RuleCounter, tally: Tally, now: number): number {
-  return isSlot(each) ? 0 : quotaAfterMs(each.counter, tally, each.counter.ceiling, now);
+  if (isSlot(each)) return 0;
+  const { retryMs = Number.POSITIVE_INFINITY } = tally;
+  return Math.min(retryMs, quotaAfterMs(each.counter, tally, each.counter.ceiling, now));
 }
 
 /** Returns the counters that deny a request; undefined unless the request may wait for all of them. */

@@ -16,8 +16,11 @@ export interface Entry {
   readonly group?: Group;
   /** The number of equal requests for the group. The store admits the first ones, up to the quota. */
   readonly times: number;
-  /** The id of a hold for the charge, for stores that have holds: see `CounterObject.decide`. */
-  readonly hold?: string;
+  /**
+   * Whether the charge can be released later, by the id of a hold. A hold is final if no other object must decide. Only
+   * for stores that have holds: see `Holds`.
+   */
+  readonly hold?: { readonly id: string; readonly isFinal: boolean };
 }
 
 /** The results for one request of an entry. */

@@ -169,7 +169,7 @@ export function storeSuite(createStore: () => Store, { ageKeys }: ExpiryOptions)
     });
 
     it("admits exactly the limit under concurrency if clients share one of two counters", async () => {
-      const shared = counter({ limit: 10 });
+      const shared = counter({ limit: 10, reach: 1 });
       const clients = Array.from({ length: 8 }, () => counter({ limit: 3 }));
       const verdicts = await Promise.all(
         Array.from({ length: 40 }, (_, index) =>

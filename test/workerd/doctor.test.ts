@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { rateLimit, weir } from "../../src/index.ts";
+import type { Entry } from "../../src/stores/batch.ts";
 import { PATIENCE } from "../patience.ts";
 
 const TOKEN = "admin-token-of-more-than-32-characters";
@@ -159,12 +160,10 @@ describe("the doctor's endpoint", () => {
   it("counts under the prefix, and removes its counter also if a decision fails", async () => {
     const calls: string[] = [];
     const object = {
-      run: async () => {
-        calls.push("run");
-        throw new Error("the object failed");
-      },
-      reset: async () => {
-        calls.push("reset");
+      run: async ([entry]: readonly Entry[]) => {
+        calls.push(entry?.group ? "decide" : "reset");
+        if (entry?.group) throw new Error("the object failed");
+        return [{ parts: [], tallies: [] }];
       },
     };
     const namespace = {
@@ -176,7 +175,7 @@ describe("the doctor's endpoint", () => {
     const bindings = { COUNTERS: namespace, WEIR_PREFIX: "tenant", ...WITH_TOKEN };
     const body = await (await createWorker({}, bindings)()).json<{ error: string }>();
     expect(body.error).toContain("StoreError");
-    expect(calls).toEqual(["run", "reset"]);
+    expect(calls).toEqual(["decide", "reset"]);
   });
 
   it("reports a fault of the origin only if Weir forwards requests to it", async () => {

@@ -129,7 +129,14 @@ describe("a rule in shadow mode that is charged by the response", () => {
     const counted = { ...shadowed, key: "global", count: { status: [200] } } as const;
     const closed = { ...enforced, limit: 100, onError: "closed" } as const;
     const { send } = worker([closed, counted], {});
-    const broken = vi.spyOn(CounterObject.prototype, "adjust").mockImplementation(() => {
+    const { run } = CounterObject.prototype;
+    let broken = 0;
+    vi.spyOn(CounterObject.prototype, "run").mockImplementation(function (
+      this: CounterObject,
+      entries,
+    ) {
+      if (entries.every(({ adjusted }) => adjusted.length === 0)) return run.call(this, entries);
+      broken += 1;
       throw new Error("broken");
     });
     // The origin answers all requests of a round at the same time. So all charges fail in a row,
@@ -149,6 +156,6 @@ describe("a rule in shadow mode that is charged by the response", () => {
       expect(new Set(answers.map(({ response }) => response.status))).toEqual(new Set([200]));
       for (const { ctx } of answers) await waitOnExecutionContext(ctx);
     }
-    expect(broken).toHaveBeenCalled();
+    expect(broken).toBeGreaterThan(0);
   });
 });

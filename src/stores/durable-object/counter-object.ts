@@ -1,5 +1,4 @@
 import { DurableObject } from "cloudflare:workers";
-import { banKey } from "../../engine/bans.ts";
 import {
   type Adjustment,
   type Demand,
@@ -18,12 +17,13 @@ import {
   adjustGroup,
   countFitting,
   decideGroup,
+  hasQuota,
   resetGroup,
   returnUnused,
 } from "../../engine/fixed-window.ts";
 import { countsSlots, hasSlot, type SlotCounter } from "../../engine/slots.ts";
 import type { Entry, Part } from "../batch.ts";
-import { type HeldCharge, heldChargesOf, isRefund, OpenHolds, type Shortfall } from "./holds.ts";
+import { Holds, returnsOf } from "./holds.ts";
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
@@ -152,20 +152,21 @@ export class CounterTable {
 /** A group's verdict, and the time at which the object decided. */
 export interface TimedVerdict extends GroupVerdict {
   readonly now: number;
-  /** Whether caches must ignore the denial, because an open hold may still release quota. */
-  readonly skipCache?: boolean;
 }
 
-/** The verdict of the method `hold`. If the group is admitted, it contains the hold's id. */
-export interface HoldVerdict extends TimedVerdict {
-  readonly hold?: string;
+/** The results of an entry. */
+export interface EntryResult {
+  /** The parts of the answer for the entry's group. */
+  readonly parts: readonly Part<TimedVerdict>[];
+  /** The new states of the adjusted counters. */
+  readonly tallies: readonly Tally[];
 }
 
-/** A part of a group. The answer is undefined if the part lacks quota that an open hold may release. */
-type DecidedPart = Part<TimedVerdict | undefined>;
-
-/** Stores the hold of an admitted group. Must run in the same turn of the event loop as the group's charges. */
-type AddHold = (charges: readonly HeldCharge[], now: number) => void;
+/**
+ * The time in milliseconds after which a request should be repeated that lacks only quota held by others. Usually they
+ * keep or release it much earlier.
+ */
+const HELD_RETRY_MS = 1000;
 
 /**
  * The Durable Object that counts if there is no Redis. Export it from your Worker, and bind it as
@@ -175,7 +176,7 @@ type AddHold = (charges: readonly HeldCharge[], now: number) => void;
  */
 // A row is one counter in one window. During a deploy, the versions of caller and object may differ.
 export class CounterObject extends DurableObject<unknown> {
-  readonly #holds = new OpenHolds();
+  readonly #holds = new Holds();
   #rows = new CounterTable(this.ctx.storage, undefined);
 
   constructor(ctx: DurableObjectState, env: unknown) {
@@ -185,93 +186,15 @@ export class CounterObject extends DurableObject<unknown> {
     });
   }
 
-  /**
-   * Decides groups whose counters are all stored in this object.
-   *
-   * @param now the time that determines the windows; undefined for the time of this object's clock
-   * @param maxWaitMs the maximum total wait for holds to release quota, in milliseconds
-   * @param unused quota to return before the decision
-   * @param holdId the id of a final hold, by which `endHold` can release the charge. Passed if other objects have
-   * already charged their parts of the group
-   */
-  async decide(
-    groups: readonly (readonly Demand[])[],
-    now: number | undefined,
-    maxWaitMs: number,
-    unused: readonly UnusedQuota[] = [],
-    holdId?: string,
-  ): Promise<TimedVerdict[]> {
-    if (unused.length > 0) this.returnUnused(unused, now);
-    const waitEndsAt = Date.now() + maxWaitMs;
-    const verdicts: TimedVerdict[] = [];
-    for (const counters of groups) {
-      const waitMs = verdicts.length === 0 ? maxWaitMs : waitEndsAt - Date.now();
-      const addHold = this.#finalHoldOf(holdId);
-      const verdict = await this.#decideGroup(counters, now, waitMs, holdId, addHold);
-      verdicts.push(verdict);
-    }
-    return verdicts;
-  }
-
-  /**
-   * Carries out the entries of several requests, one after the other and without waiting. If a group lacks quota
-   * that an open hold may release, its last part has no answer, and the caller must call `decide`.
-   *
-   * @param maxWaitMs the wait of that call, as for `decide`
-   * @returns for each entry, the parts of the answer for its group
-   */
-  async run(entries: readonly Entry[], maxWaitMs: number): Promise<DecidedPart[][]> {
-    return entries.map(({ now, unused, group, times, hold }) => {
-      if (unused.length > 0) this.returnUnused(unused, now);
-      return group ? this.#decideTimes(group, times, now, maxWaitMs, hold) : [];
+  /** Carries out entries of several requests, one after the other. Nothing in them waits. */
+  async run(entries: readonly Entry[]): Promise<EntryResult[]> {
+    return entries.map(({ now: given, unused, adjusted, removed, group, times, hold }) => {
+      const now = given ?? Date.now();
+      if (unused.length > 0) this.#returnUnused(unused, now);
+      const tallies = adjusted.length > 0 ? this.#adjust(adjusted, now) : [];
+      if (removed.length > 0) this.#reset(removed, now);
+      return { parts: group ? this.#decideTimes(group, times, now, hold) : [], tallies };
     });
-  }
-
-  /** Decides equal requests. Unless all of them are admitted, the last part is a denial or has no answer. */
-  #decideTimes(
-    counters: readonly Demand[],
-    times: number,
-    givenNow: number | undefined,
-    maxWaitMs: number,
-    holdId: string | undefined,
-  ): DecidedPart[] {
-    const now = givenNow ?? Date.now();
-    const fitting = times > 1 ? countFitting(counters, times, now, this.#rowReader(now)) : 1;
-    const requests = Math.max(1, fitting);
-    const together = requests > 1 ? counters.map((each) => costing(each, requests)) : counters;
-    const addHold = this.#finalHoldOf(holdId);
-    const result = this.#tryGroup(together, now, maxWaitMs, maxWaitMs <= 0, holdId, addHold);
-    const answer = "admitted" in result ? result : undefined;
-    if (!answer?.admitted) return [{ requests: times, answer }];
-    const part = { requests, answer };
-    if (requests === times) return [part];
-    const rest = this.#decideTimes(counters, times - requests, givenNow, maxWaitMs, holdId);
-    return [part, ...rest];
-  }
-
-  #finalHoldOf(id: string | undefined): AddHold {
-    return (charges, now) => {
-      if (id !== undefined) this.#holds.addFinal(id, charges, now);
-    };
-  }
-
-  /**
-   * Charges a group and opens a hold. Until `endHold` is called, requests that find no quota left wait, because
-   * this charge may be released. If nobody ends the hold, the charge stays. So no limit is exceeded, whatever
-   * happens to the Worker.
-   *
-   * @param id the id of the hold. The caller chooses the id, and so can release the hold even if no answer arrives
-   */
-  async hold(
-    counters: readonly Demand[],
-    now: number | undefined,
-    maxWaitMs: number,
-    id: string = crypto.randomUUID(),
-  ): Promise<HoldVerdict> {
-    const verdict = await this.#decideGroup(counters, now, maxWaitMs, id, (charges, at) => {
-      this.#holds.addOpen(id, charges, at);
-    });
-    return verdict.admitted ? { ...verdict, hold: id } : verdict;
   }
 
   /**
@@ -282,47 +205,40 @@ export class CounterObject extends DurableObject<unknown> {
    * @returns false if the object knows no such hold: it has restarted since the charge, which stays
    */
   async endHold(id: string, keep: boolean): Promise<boolean> {
-    const hold = this.#holds.end(id, keep);
-    if (!hold) return keep;
+    const hold = this.#holds.take(id);
+    if (!hold) {
+      if (!keep) this.#holds.releaseEarly(id);
+      return false;
+    }
+    if (keep) return true;
     const { now } = hold;
     const read = this.#rowReader(now);
-    let late: string | undefined;
-    for (const refund of this.#holds.takeRefunds(hold, read)) {
-      // If quota was reserved after this refund, then also after the next ones of the same counter.
-      if (refund.key !== late) {
-        const { writes } = adjustGroup([refund], now, read);
-        const used = [...writes].map(([key, row]) => [key, row?.count ? row : undefined] as const);
-        this.#rows.write(new Map(used), now);
-        if (writes.size > 0 || !isRefund(refund)) continue;
-        late = refund.key;
-      }
-      if (isRefund(refund)) this.#holds.postpone(refund);
-    }
+    const { writes } = adjustGroup(returnsOf(hold, read), now, read);
+    this.#rows.write(
+      new Map([...writes].map(([key, row]) => [key, row?.count ? row : undefined])),
+      now,
+    );
     await this.#rows.emptyIfUnused();
     return true;
   }
 
+  override alarm(): Promise<void> {
+    return this.#rows.clean(Date.now());
+  }
+
   /** Returns unused quota to the counters whose window has not ended. */
-  returnUnused(unused: readonly UnusedQuota[], givenNow: number | undefined): void {
-    const now = givenNow ?? Date.now();
+  #returnUnused(unused: readonly UnusedQuota[], now: number): void {
     const read = this.#rowReader(now);
     // A return may arrive before the call that takes the slot. The slot must then not be taken.
     for (const { counter } of unused) {
       if (!countsSlots(counter)) continue;
-      if (!hasSlot(counter, read(counter.key))) this.#holds.end(slotId(counter), false);
+      if (!hasSlot(counter, read(counter.key))) this.#holds.releaseEarly(slotId(counter));
     }
     this.#rows.write(returnUnused(unused, now, read), now);
-    this.#holds.wake(unused.map(({ counter }) => storedKey(counter, now)));
   }
 
-  /** Returns unused quota, and then adds costs even if no quota is left. A negative cost lowers the count. */
-  adjust(
-    counters: readonly Adjustment[],
-    givenNow: number | undefined,
-    unused: readonly UnusedQuota[] = [],
-  ): Tally[] {
-    const now = givenNow ?? Date.now();
-    if (unused.length > 0) this.returnUnused(unused, now);
+  /** Adds costs even if no quota is left. A negative cost lowers the count. */
+  #adjust(counters: readonly Adjustment[], now: number): readonly Tally[] {
     const { tallies, writes } = adjustGroup(counters, now, this.#rowReader(now));
     this.#rows.write(writes, now);
     return tallies;
@@ -332,8 +248,7 @@ export class CounterObject extends DurableObject<unknown> {
    * Removes the counts of these counters in the current window, their bans and their holds. If a counter
    * keeps its count, it keeps its holds too.
    */
-  reset(counters: readonly Removal[], givenNow: number | undefined): void {
-    const now = givenNow ?? Date.now();
+  #reset(counters: readonly Removal[], now: number): void {
     this.#rows.write(resetGroup(counters, now), now);
     this.#holds.drop(
       counters.filter((counter) => !counter.keepsCount),
@@ -341,77 +256,76 @@ export class CounterObject extends DurableObject<unknown> {
     );
   }
 
-  override alarm(): Promise<void> {
-    return this.#rows.clean(Date.now());
-  }
-
-  /**
-   * Decides a group. If open holds may release quota that the group lacks, the group waits for the holds to end.
-   */
-  async #decideGroup(
+  /** Decides equal requests. Unless all of them are admitted, the last part is a denial. */
+  #decideTimes(
     counters: readonly Demand[],
-    givenNow: number | undefined,
-    maxWaitMs: number,
-    holdId: string | undefined,
-    addHold: AddHold,
-  ): Promise<TimedVerdict> {
-    const waiter = this.#holds.createWaiter(maxWaitMs);
-    try {
-      while (true) {
-        const now = givenNow ?? Date.now();
-        const { hasTimedOut } = waiter;
-        const result = this.#tryGroup(counters, now, maxWaitMs, hasTimedOut, holdId, addHold);
-        if ("admitted" in result) return result;
-        // If the released quota is too little for this group, it may be enough for the next waiting call.
-        if (counters.length > 1 || counters.some(({ cost }) => cost > 1)) waiter.wakeNext();
-        await waiter.wait(result);
-      }
-    } finally {
-      waiter.end();
-    }
-  }
-
-  /**
-   * Decides a group and stores the result. The method does not await, so no other call to this object runs in
-   * between.
-   *
-   * @returns the verdict; or else the quota that the group lacks and that open holds may release
-   */
-  #tryGroup(
-    counters: readonly Demand[],
+    times: number,
     now: number,
-    maxWaitMs: number,
-    hasTimedOut: boolean,
-    holdId: string | undefined,
-    addHold: AddHold,
-  ): TimedVerdict | Shortfall {
+    hold: Entry["hold"],
+  ): Part<TimedVerdict>[] {
+    const fitting = times > 1 ? countFitting(counters, times, now, this.#rowReader(now)) : 1;
+    const requests = Math.max(1, fitting);
+    const together = requests > 1 ? counters.map((each) => costing(each, requests)) : counters;
+    const answer = this.#decideGroup(together, now, hold);
+    if (!answer.admitted) return [{ requests: times, answer }];
+    const part = { requests, answer };
+    if (requests === times) return [part];
+    return [part, ...this.#decideTimes(counters, times - requests, now, hold)];
+  }
+
+  /** If a counter lacks only quota that open holds may release, the client is not banned for it. */
+  #decideGroup(counters: readonly Demand[], now: number, hold: Entry["hold"]): TimedVerdict {
     const read = this.#rowReader(now);
-    const { verdict, writes } = decideGroup(counters, now, read);
-    const isReturned = (counter: Demand) =>
+    const known = decideGroup(counters, now, read);
+    const isReleased = (counter: Demand) =>
       countsSlots(counter) && this.#holds.isReleasedEarly(slotId(counter));
-    if (this.#holds.isReleasedEarly(holdId) || counters.some(isReturned)) {
-      return { ...verdict, admitted: false, now };
+    if (this.#holds.isReleasedEarly(hold?.id) || counters.some(isReleased)) {
+      return { ...known.verdict, admitted: false, now };
     }
-    // Released quota does not lift a ban, so the denial of a banned client is final.
-    const isFinal = verdict.admitted || counters.some((counter) => isBanned(counter, read));
-    if (!isFinal) {
-      const findShortfall = (maxAgeMs: number) =>
-        this.#holds.findShortfall(counters, verdict.tallies, now, maxAgeMs);
-      const shortfall = hasTimedOut ? undefined : findShortfall(maxWaitMs);
-      if (shortfall) return shortfall;
-      // While an open hold of any age may still release the quota, the client is not banned.
-      if (findShortfall(Number.POSITIVE_INFINITY)) {
-        return { ...withoutBans(verdict), now, skipCache: true };
-      }
-    }
+    const held = this.#heldQuotas(counters, known.verdict, now);
+    const cautious = (counter: Demand, index: number) =>
+      held[index]?.isMissing ? { ...counter, neverBans: true } : counter;
+    const isHeld = held.some(({ isMissing }) => isMissing);
+    const { verdict, writes } = isHeld ? decideGroup(counters.map(cautious), now, read) : known;
     this.#rows.write(writes, now);
-    if (verdict.admitted) addHold(heldChargesOf(counters, verdict), now);
-    return { ...verdict, now };
+    if (verdict.admitted && hold) this.#holds.add(hold, counters, verdict, now);
+    const { admitted, tallies } = verdict;
+    return { admitted, tallies: tallies.map((each, index) => withHeld(each, held[index])), now };
+  }
+
+  /** Returns the quota of each counter that open holds may release. */
+  #heldQuotas(
+    counters: readonly Demand[],
+    { admitted, tallies }: GroupVerdict,
+    now: number,
+  ): HeldQuota[] {
+    return counters.map((counter, index) => {
+      const quota = this.#holds.openQuota(storedKey(counter, now));
+      const { count } = tallies[index] as Tally;
+      const isMissing = !admitted && !hasQuota(counter, count) && hasQuota(counter, count - quota);
+      return { quota, isMissing };
+    });
   }
 
   #rowReader(now: number): ReadRow {
     return (key) => this.#rows.read(key, now);
   }
+}
+
+/** The quota of a counter that open holds may release. */
+interface HeldQuota {
+  readonly quota: number;
+  /** Whether a denied request lacks this quota and no more. */
+  readonly isMissing: boolean;
+}
+
+/** Returns a tally whose count caches must not store if it includes held quota. */
+function withHeld(tally: Tally, held: HeldQuota | undefined): Tally {
+  // A caller relies on a count that includes a block.
+  if (!held || held.quota === 0 || tally.charged) return tally;
+  // Released quota does not lift a ban.
+  const retry = held.isMissing && tally.banMs === 0 ? { retryMs: HELD_RETRY_MS } : {};
+  return { ...tally, ...retry, isUncertain: true };
 }
 
 /** Returns a counter with the cost of several equal requests. A check always has the cost of one request. */
@@ -422,12 +336,4 @@ function costing(counter: Demand, requests: number): Demand {
 /** Returns the id under which an object remembers that a slot was returned before it was taken. */
 function slotId({ slot }: SlotCounter): string {
   return `slot ${slot}`;
-}
-
-function withoutBans({ admitted, tallies }: GroupVerdict): GroupVerdict {
-  return { admitted, tallies: tallies.map((tally) => ({ ...tally, banMs: 0 })) };
-}
-
-function isBanned(counter: Demand, read: ReadRow): boolean {
-  return counter.ban !== undefined && read(banKey(counter)) !== undefined;
 }

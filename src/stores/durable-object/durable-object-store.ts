@@ -1,17 +1,11 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Adjustment, Removal, Tally, UnusedQuota } from "../../engine/counter.ts";
+import { NOTHING } from "../batch.ts";
 import type { MakeCall, MeasureCall } from "../calls.ts";
 import { type Answer, type Group, type Store, StoreError } from "../store.ts";
 import type { CounterObject } from "./counter-object.ts";
-import {
-  DecisionDeadline,
-  invalidReply,
-  ObjectCalls,
-  type ObjectOf,
-  type ObjectPart,
-  partsOf,
-} from "./object-calls.ts";
-import { DecisionCalls, decideAcross } from "./two-phase.ts";
+import { ObjectCalls, type ObjectOf, partsOf } from "./object-calls.ts";
+import { DecisionCalls, DecisionDeadline, decideAcross } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;
@@ -31,7 +25,7 @@ export interface DurableObjectOptions {
    * @default calls without a deadline and without a breaker
    */
   readonly makeCall?: MakeCall;
-  /** Measures each call to an object. @default nothing is measured */
+  /** Measures each call to an object, except waits for slots. @default nothing is measured */
   readonly measure?: MeasureCall;
 }
 
@@ -102,15 +96,16 @@ class ObjectStore implements Store {
     for (const [identity, indices] of shared) {
       const own = indices.map((index) => groups[index] as Group);
       const returns = unused.filter(({ counter }) => counter.identity === identity);
-      const decided = this.#call(own.flat(), () =>
-        this.#calls.decideInObject(identity, own, now, returns, deadline),
-      );
+      const decided = this.#call(own.flat(), () => this.#calls.decide(identity, own, now, returns));
       for (const [at, index] of indices.entries()) {
         answers[index] = decided.then((all) => all[at] as Answer);
       }
     }
     for (const [index, group] of groups.entries()) {
-      answers[index] ??= this.#call(group, () => this.#decideAlone(group, now, deadline));
+      answers[index] ??= this.#call(group, () => {
+        const calls = new DecisionCalls(this.#objectOf, this.#calls, now);
+        return decideAcross(calls, partsOf(group), deadline, this.#background);
+      });
     }
     return answers;
   }
@@ -123,9 +118,7 @@ class ObjectStore implements Store {
     const tallies: Tally[] = [];
     if (counters.length === 0) {
       const returned = unused.map(({ counter }) => counter);
-      await this.#call(returned, () =>
-        Promise.all(unused.map((each) => this.#calls.returnInObject(each, now))),
-      );
+      await this.#call(returned, () => Promise.all(unused.map((each) => this.#return(each, now))));
       return tallies;
     }
     await this.#call(counters, async () => {
@@ -136,46 +129,34 @@ class ObjectStore implements Store {
         unused.filter((each) => !isAdjusted(each)),
         now,
       );
-      const adjusted = parts.map(async ({ identity, counters: own, positions }) => {
+      const calls = parts.map(async ({ identity, counters: adjusted, positions }) => {
         const returns = unused.filter(({ counter }) => counter.identity === identity);
-        const states: Tally[] = await this.#objectOf(identity).adjust(own, now, returns);
-        if (states?.length !== own.length) throw invalidReply();
+        const entry = { ...NOTHING, now, unused: returns, adjusted };
+        const [answer] = await this.#calls.run(identity, [entry]);
+        const states = answer?.adjusted as readonly Tally[];
         for (const [index, tally] of states.entries()) tallies[positions[index] as number] = tally;
       });
-      await Promise.all(adjusted);
+      await Promise.all(calls);
     });
     return tallies;
   }
 
   async reset(counters: readonly Removal[], now?: number): Promise<void> {
-    await this.#call(counters, () =>
-      Promise.all(
-        partsOf(counters).map((part) => this.#objectOf(part.identity).reset(part.counters, now)),
-      ),
-    );
+    await this.#call(counters, () => {
+      const calls = partsOf(counters).map(({ identity, counters: removed }) =>
+        this.#calls.run(identity, [{ ...NOTHING, now, removed }]),
+      );
+      return Promise.all(calls);
+    });
   }
 
-  /** Decides a group that shares no call with other groups. */
-  async #decideAlone(
-    group: Group,
-    now: number | undefined,
-    deadline: DecisionDeadline,
-  ): Promise<Answer> {
-    const parts = partsOf(group);
-    if (parts.length > 1) {
-      const calls = new DecisionCalls(this.#objectOf, this.#calls, now, deadline);
-      return decideAcross(calls, parts, deadline, this.#background);
-    }
-    const [{ identity }] = parts as [ObjectPart];
-    const [answer] = await this.#calls.decideInObject(identity, [group], now, [], deadline);
-    return answer as Answer;
+  #return(unused: UnusedQuota, now: number | undefined) {
+    return this.#calls.run(unused.counter.identity, [{ ...NOTHING, now, unused: [unused] }]);
   }
 
   /** Returns unused quota, each time in the next call to its object. If a call fails, the quota stays charged. */
   #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): void {
-    for (const each of unused) {
-      this.#background(this.#calls.returnInObject(each, now).catch(() => {}));
-    }
+    for (const each of unused) this.#background(this.#return(each, now).catch(() => {}));
   }
 }
 

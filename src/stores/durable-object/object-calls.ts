@@ -5,34 +5,10 @@ import {
   decideEntries,
   type Entry,
   type EntryAnswer,
-  NOTHING,
   type Part,
 } from "../batch.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
-import type { CounterObject, TimedVerdict } from "./counter-object.ts";
-
-/** The deadline of a decision, which begins now. */
-export class DecisionDeadline {
-  readonly #startedAt = Date.now();
-  readonly #timeoutMs: number;
-
-  constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
-  }
-
-  /** Milliseconds left; 0 or less after the deadline. The clock may step back. */
-  get timeLeftMs(): number {
-    return Math.min(this.#timeoutMs, this.#timeoutMs - (Date.now() - this.#startedAt));
-  }
-
-  /**
-   * How long, in milliseconds, a call waits for holds to release quota, and a denied decision for the release of its
-   * holds: at most a quarter of the time left, so that a denial arrives well within the deadline.
-   */
-  get maxWaitMs(): number {
-    return Math.max(0, Math.floor(this.timeLeftMs / 4));
-  }
-}
+import type { CounterObject, EntryResult, TimedVerdict } from "./counter-object.ts";
 
 /** Returns the object that stores an identity's counters. */
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
@@ -51,8 +27,8 @@ export interface ObjectPart<Each extends Counter = Demand> {
  * clients share come last. So a client that exceeds its own limit is denied before it takes shared quota, even for
  * a moment.
  *
- * An identity always has the same reach, so all decisions call objects in the same order. A decision that waits for
- * an object has holds only in earlier objects. So no two decisions wait for each other.
+ * An identity always has the same reach, so all decisions call objects in the same order. So of two decisions that
+ * need the last quota of the same objects, the one that gets it in the first object is not denied by the other one.
  */
 export function partsOf<Each extends Counter>(group: readonly Each[]): ObjectPart<Each>[] {
   const parts = new Map<string, ObjectPart<Each>>();
@@ -71,13 +47,9 @@ export function partsOf<Each extends Counter>(group: readonly Each[]): ObjectPar
 /** The maximum number of objects with a remembered batch. */
 const MAX_OBJECTS = 4096;
 
-/** The error of a group that must wait for open holds. */
-const MUST_WAIT = new StoreError("timeout", "an open hold has the quota");
-
 /**
- * Decides groups, or parts of groups, whose counters are all in one object. While the maximum number of calls to an
- * object is in flight, new groups for the object wait for the next call, which carries all of them. A group that must
- * wait for a hold is sent in a separate call, so that no other group waits for the hold.
+ * The calls to objects. While the maximum number of calls to an object is in flight, new entries for the object wait
+ * for the next call, which carries all of them.
  */
 export class ObjectCalls {
   readonly #objectOf: ObjectOf;
@@ -92,47 +64,26 @@ export class ObjectCalls {
     this.#background = background;
   }
 
-  /** @param hold the id of a final hold for the charges: see `CounterObject.decide` */
-  async decideInObject(
+  /** Carries out the entries of one request in an object. @returns an answer for each entry */
+  async run(identity: string, entries: readonly Entry[]): Promise<readonly EntryAnswer[]> {
+    const batches = this.#batchesOf(identity);
+    try {
+      return await batches.run(entries);
+    } finally {
+      this.#forgetIfIdle(identity, batches);
+    }
+  }
+
+  /** Decides groups, or parts of groups, whose counters are all in one object. */
+  decide(
     identity: string,
     groups: readonly Group[],
     now: number | undefined,
     unused: readonly UnusedQuota[],
-    deadline: DecisionDeadline,
-    hold?: string,
   ): Promise<Answer[]> {
-    const batches = this.#batchesOf(identity);
-    const decided = decideEntries(groups, now, unused, (entries) =>
-      batches.run(hold === undefined ? entries : entries.map((entry) => ({ ...entry, hold }))),
+    return Promise.all(
+      decideEntries(groups, now, unused, (entries) => this.run(identity, entries)),
     );
-    const results = await Promise.allSettled(decided);
-    this.#forgetIfIdle(identity, batches);
-    const failures = results.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
-    const failure = failures.find((reason) => reason !== MUST_WAIT);
-    if (failure !== undefined) throw failure;
-    const waiting = groups.filter((_, index) => results[index]?.status === "rejected");
-    const late =
-      waiting.length > 0
-        ? await this.#objectOf(identity).decide(waiting, now, deadline.maxWaitMs, [], hold)
-        : [];
-    if (!Array.isArray(late)) throw invalidReply();
-    const lateVerdicts = late.values();
-    return results.map((result, index) =>
-      result.status === "fulfilled"
-        ? result.value
-        : answerOf(lateVerdicts.next().value, groups[index] as Group),
-    );
-  }
-
-  /** Returns unused quota to its object. */
-  async returnInObject(unused: UnusedQuota, now: number | undefined): Promise<void> {
-    const { identity } = unused.counter;
-    const batches = this.#batchesOf(identity);
-    try {
-      await batches.run([{ ...NOTHING, now, unused: [unused] }]);
-    } finally {
-      this.#forgetIfIdle(identity, batches);
-    }
   }
 
   #forgetIfIdle(identity: string, batches: Batches): void {
@@ -157,19 +108,8 @@ export class ObjectCalls {
     object: DurableObjectStub<CounterObject>,
     entries: readonly Entry[],
   ): Promise<EntryAnswer[][]> {
-    const maxWaitMs = this.#timeoutMs / 4;
-    const decided = await object.run(entries, maxWaitMs);
-    return entries.map(({ group, times }, index) => {
-      if (!group) return [{}];
-      const parts = decided?.[index];
-      if (!Array.isArray(parts)) throw invalidReply();
-      const answers = answersOf(
-        group,
-        parts.map((part) => openPartOf(part, group)),
-      );
-      if (answers.length !== times) throw invalidReply();
-      return answers.map((each) => ({ decided: each }));
-    });
+    const results = await object.run(entries);
+    return entries.map((entry, index) => entryAnswersOf(entry, results?.[index]));
   }
 }
 
@@ -182,16 +122,20 @@ export function invalidReply(): StoreError {
 }
 
 /**
- * @throws {StoreError} ("invalid-reply") unless the object's answer has one tally for each counter of the group
+ * @throws {StoreError} ("invalid-reply") unless the object's result has an answer for each request of the entry, and
+ * one tally for each counter
  */
-export function answerOf(verdict: TimedVerdict | undefined, group: Group): Answer {
-  const { now, admitted, tallies, skipCache } = verdict ?? ({} as Partial<TimedVerdict>);
-  const isWhole = tallies?.length === group.length;
-  if (now === undefined || admitted === undefined || !isWhole) throw invalidReply();
-  if (!skipCache) return { now, admitted, tallies };
-  return { now, admitted, tallies: tallies.map((tally) => ({ ...tally, isUncertain: true })) };
-}
-
-function openPartOf({ requests, answer }: Part<TimedVerdict | undefined>, group: Group): Part {
-  return { requests, answer: answer ? answerOf(answer, group) : MUST_WAIT };
+function entryAnswersOf(entry: Entry, result: Partial<EntryResult> | undefined): EntryAnswer[] {
+  const { adjusted, group, times } = entry;
+  const { parts, tallies } = result ?? {};
+  if (!Array.isArray(parts) || tallies?.length !== adjusted.length) throw invalidReply();
+  if (!group) return [{ adjusted: tallies }];
+  for (const { answer } of parts as readonly Part<Partial<TimedVerdict>>[]) {
+    const isWhole = answer?.tallies?.length === group.length;
+    if (answer?.now === undefined || answer.admitted === undefined || !isWhole)
+      throw invalidReply();
+  }
+  const answers = answersOf(group, parts as readonly Part<TimedVerdict>[]);
+  if (answers.length !== times) throw invalidReply();
+  return answers.map((decided) => ({ decided }));
 }

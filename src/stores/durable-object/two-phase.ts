@@ -1,71 +1,54 @@
 import { type Demand, type Tally, windowAt } from "../../engine/counter.ts";
 import { SHARED_REACH } from "../../request/identity.ts";
+import { type Entry, NOTHING } from "../batch.ts";
 import { Deadline } from "../deadline.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
-import {
-  answerOf,
-  type DecisionDeadline,
-  type ObjectCalls,
-  type ObjectOf,
-  type ObjectPart,
-} from "./object-calls.ts";
+import type { ObjectCalls, ObjectOf, ObjectPart } from "./object-calls.ts";
+
+/** The deadline of a decision, which begins now. */
+export class DecisionDeadline {
+  readonly #startedAt = Date.now();
+  readonly #timeoutMs: number;
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Milliseconds left; 0 or less after the deadline. The clock may step back. */
+  get timeLeftMs(): number {
+    return Math.min(this.#timeoutMs, this.#timeoutMs - (Date.now() - this.#startedAt));
+  }
+}
 
 /** The calls of a decision that needs several objects. All of its holds have the same id. */
 export class DecisionCalls {
   readonly #objectOf: ObjectOf;
   readonly #calls: ObjectCalls;
   readonly #now: number | undefined;
-  readonly #deadline: DecisionDeadline;
   readonly #holdId = crypto.randomUUID();
 
-  constructor(
-    objectOf: ObjectOf,
-    calls: ObjectCalls,
-    now: number | undefined,
-    deadline: DecisionDeadline,
-  ) {
+  constructor(objectOf: ObjectOf, calls: ObjectCalls, now: number | undefined) {
     this.#objectOf = objectOf;
     this.#calls = calls;
     this.#now = now;
-    this.#deadline = deadline;
   }
 
-  /** Charges a part and opens a hold. Requests no block. */
-  async hold({ identity, counters }: ObjectPart): Promise<PartAnswer> {
-    const costs = counters.map(({ block, ...counter }) => counter);
-    const { maxWaitMs } = this.#deadline;
-    const verdict = await this.#objectOf(identity).hold(costs, this.#now, maxWaitMs, this.#holdId);
-    return { ...answerOf(verdict, counters), hold: verdict.hold };
-  }
-
-  /** Decides the last part. The charge becomes a final hold. */
-  chargeLast({ identity, counters }: ObjectPart): Promise<Answer> {
-    return this.#decideInObject(identity, counters, this.#holdId);
+  /** Charges a part. The charge is a hold. Requests a block only from the object that decides last. */
+  charge({ identity, counters }: ObjectPart, isFinal: boolean): Promise<Answer> {
+    const group = isFinal ? counters : counters.map(({ block, ...counter }) => counter);
+    return this.#decide(identity, group, { id: this.#holdId, isFinal });
   }
 
   /** Decides a part without charging it. */
   check({ identity, counters }: ObjectPart): Promise<Answer> {
-    return this.#decideInObject(identity, checksOf(counters));
+    const group = counters.map(({ block, ...counter }) => ({ ...counter, checkOnly: true }));
+    return this.#decide(identity, group);
   }
 
-  /** Like `check`, without waiting for open holds to release quota that the part lacks. */
-  async checkNow({ identity, counters }: ObjectPart): Promise<Answer> {
-    const checks = checksOf(counters);
-    const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, 0);
-    return answerOf(verdict, counters);
-  }
-
-  async #decideInObject(identity: string, counters: Group, hold?: string): Promise<Answer> {
-    const deadline = this.#deadline;
-    const decided = await this.#calls.decideInObject(
-      identity,
-      [counters],
-      this.#now,
-      [],
-      deadline,
-      hold,
-    );
-    return decided[0] as Answer;
+  async #decide(identity: string, group: Group, hold?: Entry["hold"]): Promise<Answer> {
+    const entry = { ...NOTHING, now: this.#now, group, ...(hold && { hold }) };
+    const [answer] = await this.#calls.run(identity, [entry]);
+    return answer?.decided as Answer;
   }
 
   /**
@@ -86,18 +69,11 @@ export class DecisionCalls {
   }
 }
 
-/** A part's answer, with the id of its hold. */
-interface PartAnswer extends Answer {
-  readonly hold?: string | undefined;
-}
-
-function checksOf(counters: Group): Demand[] {
-  return counters.map(({ block, ...counter }) => ({ ...counter, checkOnly: true }));
-}
-
 interface PartVerdict {
   readonly part: ObjectPart;
-  readonly verdict: PartAnswer;
+  readonly verdict: Answer;
+  /** Whether the object holds quota until all objects have decided. */
+  readonly isHeld?: boolean;
 }
 
 /**
@@ -107,12 +83,12 @@ interface PartVerdict {
  * The answer's `now` comes from the clock of the first object called. A tally is undefined if the counter's object
  * was not asked, because another object denied the group before, or if the counter's object did not answer in time.
  *
- * While a hold is open, other requests may have to wait for its quota. So the client's own objects come first. Before
+ * While a hold is open, other requests that need its quota are denied. So the client's own objects come first. Before
  * the first hold in a shared object, the objects after it are asked whether they would deny. So a denied request has
  * held only quota of its own client, unless another request took the last shared quota between the check and the
  * charge.
  *
- * The decision runs to its end even if the client hangs up, because an open hold would make later requests wait.
+ * The decision runs to its end even if the client hangs up, because an open hold could deny later requests.
  * After the deadline, no further object is called, and all charges are released, even if an object has not answered
  * yet.
  *
@@ -158,11 +134,12 @@ async function runToEnd(
           break;
         }
       }
-      const isCheck = part !== last && !takesQuota(part);
-      if (!isCheck) charged.push(part);
-      const method = isCheck ? "check" : part === last ? "chargeLast" : "hold";
-      const verdict = await inTime(() => calls[method](part));
-      verdicts.push({ part, verdict });
+      const isFinal = part === last;
+      const isCharge = isFinal || takesQuota(part);
+      if (isCharge) charged.push(part);
+      const call = () => (isCharge ? calls.charge(part, isFinal) : calls.check(part));
+      const verdict = await inTime(call);
+      verdicts.push({ part, verdict, isHeld: verdict.admitted && isCharge && !isFinal });
       if (!verdict.admitted) break;
     }
   } catch (error) {
@@ -177,14 +154,18 @@ async function runToEnd(
     return await endDenied(calls, parts, deadline, verdicts, decision);
   }
   decision.resolve(mergeVerdicts(parts, verdicts, true));
-  const held = charged.filter((part) => part !== last);
-  await Promise.all(held.map((part) => calls.endHold(part, true)));
+  const held = verdicts.filter(({ isHeld }) => isHeld);
+  await Promise.all(held.map(({ part }) => calls.endHold(part, true)));
 }
+
+/** The part of the time left that a denial may wait for the release of its holds. */
+const RELEASE_SHARE = 0.25;
 
 /**
  * Releases the holds of a denied group. The remaining objects are asked only if the request may start a ban there.
  * They are not asked for their counts alone, because a call to a new client's object creates the object. The denial
- * waits at most `maxWaitMs` for the releases, so that the client's next request finds the quota.
+ * waits for the releases for at most {@link RELEASE_SHARE} of the time left, so that the client's next request finds
+ * the quota.
  */
 async function endDenied(
   calls: DecisionCalls,
@@ -193,7 +174,7 @@ async function endDenied(
   verdicts: readonly PartVerdict[],
   decision: PromiseWithResolvers<Answer>,
 ): Promise<void> {
-  const held = verdicts.filter(({ verdict }) => verdict.hold !== undefined);
+  const held = verdicts.filter(({ isHeld }) => isHeld);
   const notAsked = parts.filter((part) => !verdicts.some((asked) => asked.part === part));
   const banVerdicts: PartVerdict[] = [];
   let released = 0;
@@ -202,10 +183,10 @@ async function endDenied(
       if (await calls.endHold(part, false)) released += 1;
     }),
     ...notAsked.filter(mayStartBan).map(async (part) => {
-      banVerdicts.push({ part, verdict: await calls.checkNow(part) });
+      banVerdicts.push({ part, verdict: await calls.check(part) });
     }),
   ]);
-  const timeout = startTimer(deadline.maxWaitMs);
+  const timeout = startTimer(Math.max(0, Math.floor(deadline.timeLeftMs * RELEASE_SHARE)));
   await Promise.race([pendingCalls, timeout.promise]);
   timeout.clear();
   const answer = mergeVerdicts(parts, [...verdicts, ...banVerdicts], false);
@@ -253,9 +234,9 @@ function mergeVerdicts(
   const tallies: (Tally | undefined)[] = Array.from({ length: total }, () => undefined);
   const [first] = verdicts as [PartVerdict];
   const { now } = first.verdict;
-  for (const { part, verdict } of verdicts) {
+  for (const { part, verdict, isHeld } of verdicts) {
     // The count in the answer still includes the cost of a released hold.
-    const isReleased = !admitted && verdict.admitted && verdict.hold !== undefined;
+    const isReleased = !admitted && isHeld;
     for (const [index, tally] of verdict.tallies.entries()) {
       if (!tally) continue;
       const counter = part.counters[index] as Demand;

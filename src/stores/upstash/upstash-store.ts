@@ -127,10 +127,9 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
     }
     args.push(adjusted.length);
     for (const counter of adjusted) {
-      const { chargedIn, upTo } = counter;
+      const { chargedIn } = counter;
       add(counter, now);
       if (chargedIn === undefined) args.push(0);
-      else if (upTo !== undefined && counter.rollsOver) args.push(2, chargedIn, upTo);
       else args.push(1, chargedIn);
     }
     const inModes = removed.flatMap(inBothModes);

@@ -122,9 +122,6 @@ function mainModule(config: ConfigInput): string {
       run(...given) {
         return (FAULTS[fault] ?? FAULTS.none)(() => super.run(...given), this.#ctx);
       }
-      decide(...given) {
-        return (FAULTS[fault] ?? FAULTS.none)(() => super.decide(...given), this.#ctx);
-      }
     }
 
     export default {

@@ -43,14 +43,6 @@ const MAIN = `
   import { CounterObject as Counters, defineConfig, weir } from "./weir.mjs";
 
   export class CounterObject extends Counters {
-    async hold(...args) {
-      await scheduler.wait(${DISTANCE_MS});
-      return super.hold(...args);
-    }
-    async decide(...args) {
-      await scheduler.wait(${DISTANCE_MS});
-      return super.decide(...args);
-    }
     async run(...args) {
       await scheduler.wait(${DISTANCE_MS});
       return super.run(...args);

@@ -202,8 +202,8 @@ const HOUR = 3_600_000;
 /** Decides equal requests in one entry, in a Durable Object. */
 async function inObject(group: Demand[], times: number, now: number): Promise<GroupVerdict[]> {
   const object = env.COUNTERS.getByName((group[0] as Demand).identity);
-  const [parts = []] = await object.run([{ ...NOTHING, now, group, times }], 0);
-  return answersOf(group, parts as Part<GroupVerdict>[]);
+  const [result] = await object.run([{ ...NOTHING, now, group, times }]);
+  return answersOf(group, (result?.parts ?? []) as readonly Part<GroupVerdict>[]);
 }
 
 /** Decides equal requests in one entry, in Redis. */

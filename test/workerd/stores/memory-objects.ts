@@ -25,7 +25,7 @@ export function storeThat(fail: () => Promise<never>) {
         if (identity === "broken") await fail();
         const decided = entries.map(async ({ group, now = NOW, unused }) => {
           const answers = await Promise.all(memory.decide(group ? [group] : [], now, unused));
-          return answers.map((answer) => ({ requests: 1, answer }));
+          return { parts: answers.map((answer) => ({ requests: 1, answer })), tallies: [] };
         });
         return Promise.all(decided);
       },

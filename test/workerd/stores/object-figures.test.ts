@@ -52,7 +52,7 @@ describe("the figures of Durable Objects", () => {
     const shared = [1, 2].map((more) => counter({ reach: SHARED_REACH + more }));
     await decide(store, counter(), ...shared);
     await vi.waitUntil(() => sums().calls >= 6);
-    expect([...called].sort()).toEqual(["endHold", "endHold", "hold", "hold", "run", "run"]);
+    expect([...called].sort()).toEqual(["endHold", "endHold", "run", "run", "run", "run"]);
     const { calls, failures, latency } = sums();
     expect({ calls, failures }).toEqual({ calls: 6, failures: 0 });
     expect(latency.reduce((sum, each) => sum + each)).toBe(6);
@@ -78,7 +78,7 @@ describe("the figures of Durable Objects", () => {
     ]);
     await store.adjust([], undefined, [{ counter: one, quota: 1, window: 0 }]);
     await store.reset([one, other]);
-    expect(called).toEqual(["run", "adjust", "adjust", "run", "reset", "reset"]);
+    expect(called).toEqual(Array(6).fill("run"));
     expect(sums()).toMatchObject({ calls: 6, failures: 0 });
   });
 

@@ -9,12 +9,14 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Demand } from "../../../../src/engine/counter.ts";
 import { SHARED_REACH } from "../../../../src/request/identity.ts";
+import type { Entry } from "../../../../src/stores/batch.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { bans, counter } from "../../../suite/counters.ts";
 import { DAY, HOUR, MINUTE } from "../../../suite/driver.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
+import { kindOf, runIn } from "./objects-in-one.ts";
 
 const store = createDurableObjectStore({
   namespace: env.COUNTERS,
@@ -77,15 +79,16 @@ describe("a counter object", () => {
     expect(await rowsOf(objectOf(first))).toEqual([]);
   });
 
-  it("denies a client banned in this millisecond without waiting for an open hold", async () => {
+  it("denies a client banned in this millisecond until the ban ends, whatever is held", async () => {
     const now = Math.ceil(Date.now() / 60_000) * 60_000;
-    const banned = counter({ limit: 0, ban: bans(60_000) });
-    const object = objectOf(banned);
-    await object.hold([counter({ identity: banned.identity })], now, 0);
-    await object.decide([[banned]], now, 0);
-    // If this call waited for the hold, it would wait for up to 60 s, and the test would time out.
-    const verdicts = await object.decide([[{ ...banned, cost: 0 }]], now, 60_000);
-    expect(verdicts).toMatchObject([{ admitted: false, tallies: [{ banMs: 60_000 }] }]);
+    const quota = counter({ limit: 1, ban: bans(60_000) });
+    const object = objectOf(quota);
+    await runIn(object, [{ ...quota, cost: 2 }], { now });
+    const hold = { id: "held", isFinal: false };
+    await runIn(object, [{ ...quota, ban: undefined } as never], { now, hold });
+    const verdict = await runIn(object, [quota], { now });
+    expect(verdict).toMatchObject({ admitted: false, tallies: [{ banMs: 60_000 }] });
+    expect(verdict.tallies[0]).not.toHaveProperty("retryMs");
   });
 
   it("removes the rows of ended windows when a counter's next window begins", async () => {
@@ -241,20 +244,15 @@ describe("calls to objects", () => {
     const namespace = {
       getByName(name: string) {
         const stub = env.COUNTERS.getByName(name);
-        const spied =
-          (method: "run" | "decide" | "hold" | "endHold" | "adjust" | "returnUnused") =>
-          (...args: never[]) => {
-            // A decision that needs only one object is a `run`.
-            calls.push(method === "run" ? "decide" : method);
-            return (stub[method] as (...args: never[]) => Promise<unknown>)(...args);
-          };
         return {
-          run: spied("run"),
-          decide: spied("decide"),
-          hold: spied("hold"),
-          endHold: spied("endHold"),
-          adjust: spied("adjust"),
-          returnUnused: spied("returnUnused"),
+          run: (entries: readonly Entry[]) => {
+            calls.push(kindOf(entries));
+            return stub.run(entries);
+          },
+          endHold: (id: string, keep: boolean) => {
+            calls.push("endHold");
+            return stub.endHold(id, keep);
+          },
         };
       },
     } as unknown as DurableObjectNamespace<CounterObject>;
@@ -355,91 +353,61 @@ describe("calls to objects", () => {
     const [own, other] = [counter(), counter()];
     const unused = [own, other].map((each) => ({ counter: each, quota: 1, window: 0 }));
     const calls = await callsDuring((store) => verdictOf(store.decide([[own]], undefined, unused)));
-    expect(calls.toSorted()).toEqual(["decide", "decide"]);
+    expect(calls.toSorted()).toEqual(["decide", "return"]);
   });
 });
 
 describe("a hold", () => {
-  const maxWaitMs = 10_000;
   const now = Math.ceil(Date.now() / 60_000) * 60_000;
+  const hold = { id: "held", isFinal: false };
   const open = async (quota: Demand) => {
     const object = objectOf(quota);
-    const { hold } = await object.hold([quota], now, maxWaitMs);
-    return { object, hold: hold as string };
+    await runIn(object, [quota], { now, hold });
+    return object;
+  };
+  const usedOf = async (...counters: Demand[]) => {
+    const checks = counters.map((each) => ({ ...each, cost: 0 }));
+    const { tallies } = await runIn(objectOf(checks[0] as Demand), checks, { now });
+    return tallies.map(({ count }) => count);
   };
 
-  it("makes another decision wait, which is admitted when the quota is released", async () => {
+  it("leaves an object that counts again when it is released", async () => {
     const quota = counter({ limit: 1 });
-    const { object, hold } = await open(quota);
-    const other = object.decide([[quota]], now, maxWaitMs);
-    await object.endHold(hold, false);
-    expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+    const object = await open(quota);
+    const [, verdict] = await Promise.all([
+      object.endHold(hold.id, false),
+      runIn(object, [quota], { now }),
+    ]);
+    expect(verdict).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
     // The release has removed the last row, and the other decision has written it again.
     await evictDurableObject(object);
-    expect((await object.decide([[quota]], now, 0))[0]).toMatchObject({ admitted: false });
+    expect(await runIn(object, [quota], { now })).toMatchObject({ admitted: false });
     expect(await runInDurableObject(object, (_, { storage }) => storage.getAlarm())).not.toBeNull();
   });
 
   it("leaves the other rows of the object when it is released", async () => {
     const quota = counter({ limit: 2 });
-    const { object, hold } = await open(quota);
-    await object.decide([[{ ...quota, key: `${quota.key} other` }]], now, 0);
-    await object.endHold(hold, false);
-    const [read] = await object.decide(
-      [[quota, { ...quota, key: `${quota.key} other` }].map((each) => ({ ...each, cost: 0 }))],
-      now,
-      0,
-    );
-    expect(read?.tallies.map(({ count }) => count)).toEqual([0, 1]);
-  });
-
-  it("makes another decision wait, which is denied when the quota is kept", async () => {
-    const quota = counter({ limit: 1 });
-    const { object, hold } = await open(quota);
-    const other = object.decide([[quota]], now, maxWaitMs);
-    await object.endHold(hold, true);
-    expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
-  });
-
-  it("makes no decision wait if its release could not admit that decision", async () => {
-    const quota = counter({ limit: 2 });
-    const { object } = await open(quota);
-    const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, maxWaitMs);
-    expect(verdict).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
-  });
-
-  it("makes decisions wait for at most maxWaitMs", async () => {
-    const quota = counter({ limit: 1 });
-    const { object } = await open(quota);
-    expect((await object.decide([[quota]], now, 5))[0]).toMatchObject({ admitted: false });
-  });
-
-  it("returns nothing that a reset has already removed", async () => {
-    const quota = counter({ limit: 2 });
-    const { object, hold } = await open(quota);
-    await object.reset([quota], now);
-    await object.decide([[quota]], now, maxWaitMs);
-    await object.endHold(hold, false);
-    const [read] = await object.decide([[{ ...quota, cost: 0 }]], now, maxWaitMs);
-    expect(read?.tallies[0]?.count).toBe(1);
+    const other = { ...quota, key: `${quota.key} other` };
+    const object = await open(quota);
+    await runIn(object, [other], { now });
+    await object.endHold(hold.id, false);
+    expect(await usedOf(quota, other)).toEqual([0, 1]);
   });
 
   it("returns its quota once, however often it is released", async () => {
     const quota = counter({ limit: 2 });
-    const { object, hold } = await open(quota);
-    await object.decide([[quota]], now, maxWaitMs);
-    await object.endHold(hold, false);
-    await object.endHold(hold, false);
-    const [read] = await object.decide([[{ ...quota, cost: 0 }]], now, maxWaitMs);
-    expect(read?.tallies[0]?.count).toBe(1);
+    const object = await open(quota);
+    await runIn(object, [quota], { now });
+    expect(await object.endHold(hold.id, false)).toBe(true);
+    await object.endHold(hold.id, false);
+    expect(await usedOf(quota)).toEqual([1]);
   });
 
-  it("stays charged if the object restarts before the hold is ended", async () => {
+  it("stays charged if the object restarts before the hold is ended, which the object tells", async () => {
     const quota = counter({ limit: 1 });
-    const { hold } = await open(quota);
+    await open(quota);
     await abortAllDurableObjects();
-    const object = objectOf(quota);
-    await object.endHold(hold, false);
-    expect((await object.decide([[quota]], now, maxWaitMs))[0]).toMatchObject({ admitted: false });
+    expect(await objectOf(quota).endHold(hold.id, false)).toBe(false);
+    expect(await runIn(objectOf(quota), [quota], { now })).toMatchObject({ admitted: false });
   });
 });

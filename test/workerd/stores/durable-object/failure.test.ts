@@ -7,11 +7,6 @@ import { verdictOf } from "../../../suite/verdict.ts";
 function storeThat(answer: () => Promise<unknown>) {
   const stub = {
     run: answer,
-    decide: answer,
-    adjust: answer,
-    reset: answer,
-    hold: answer,
-    returnUnused: answer,
     endHold: answer,
   };
   const namespace = { getByName: () => stub } as unknown as Parameters<
@@ -46,16 +41,20 @@ describe("a Durable Object that", () => {
     },
   );
 
-  it.each([[null], [[]], [[{ admitted: true }]], [{}]])(
-    "answers %j causes the failure invalid-reply",
-    async (answer) => {
-      const store = storeThat(() => Promise.resolve(answer));
-      const expected = { failure: "invalid-reply" };
-      await expect(verdictOf(store.decide([[someone]]))).rejects.toMatchObject(expected);
-      await expect(verdictOf(store.decide([[someone, counter()]]))).rejects.toMatchObject(expected);
-      await expect(store.adjust([someone, { ...someone, key: "other" }])).rejects.toMatchObject(
-        expected,
-      );
-    },
-  );
+  it.each([
+    [null],
+    [[]],
+    [[{ admitted: true }]],
+    [[{ parts: [{}], tallies: [] }]],
+    [[{ tallies: [{}] }]],
+    [{}],
+  ])("answers %j causes the failure invalid-reply", async (answer) => {
+    const store = storeThat(() => Promise.resolve(answer));
+    const expected = { failure: "invalid-reply" };
+    await expect(verdictOf(store.decide([[someone]]))).rejects.toMatchObject(expected);
+    await expect(verdictOf(store.decide([[someone, counter()]]))).rejects.toMatchObject(expected);
+    await expect(store.adjust([someone, { ...someone, key: "other" }])).rejects.toMatchObject(
+      expected,
+    );
+  });
 });

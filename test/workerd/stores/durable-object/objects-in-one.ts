@@ -1,7 +1,12 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
-import { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
+import type { Demand } from "../../../../src/engine/counter.ts";
+import { type Entry, NOTHING } from "../../../../src/stores/batch.ts";
+import {
+  CounterObject,
+  type TimedVerdict,
+} from "../../../../src/stores/durable-object/counter-object.ts";
 import { counter } from "../../../suite/counters.ts";
 
 export type Namespace = DurableObjectNamespace<CounterObject> & {
@@ -20,7 +25,7 @@ export function withObjects<Result>(
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
   return runInDurableObject(stub, async (first, state) => {
     // Each object remembers whether its table exists, so the table must exist before all of them.
-    await first.decide([[counter()]], undefined, 0);
+    await runIn(first, [counter()]);
     const objects = new Map<string, CounterObject>();
     // An object removes all storage when its last row is gone, but other objects may have rows.
     const keep = { value: async () => {} };
@@ -33,6 +38,23 @@ export function withObjects<Result>(
     const restart = () => objects.clear();
     return task({ getByName, restart } as unknown as Namespace);
   });
+}
+
+/** Decides a group in an object. */
+export async function runIn(
+  object: Pick<DurableObjectStub<CounterObject>, "run"> | CounterObject,
+  group: readonly Demand[],
+  fields: Partial<Entry> = {},
+): Promise<TimedVerdict> {
+  const [result] = await object.run([{ ...NOTHING, now: undefined, group, ...fields }]);
+  return result?.parts[0]?.answer as TimedVerdict;
+}
+
+/** Returns what a call of `run` is for. */
+export function kindOf([first]: readonly Entry[]): "hold" | "decide" | "adjust" | "return" {
+  if (first?.hold && !first.hold.isFinal) return "hold";
+  if (first?.group) return "decide";
+  return first?.adjusted.length ? "adjust" : "return";
 }
 
 const DAY = 24 * 3_600_000;

@@ -38,10 +38,7 @@ const DOUBLE: Fault[][] = SINGLE.flatMap(([first]) =>
 
 /** The deadline of the decision with faults, in milliseconds. */
 const VICTIM_MS = 200;
-/**
- * The deadline of decisions without faults, in milliseconds. These decisions wait for a hold for at
- * most a quarter of this deadline.
- */
+/** The deadline of decisions without faults, in milliseconds. */
 const HONEST_MS = 2000;
 
 const PREFIX = "two-phase";
@@ -76,7 +73,7 @@ it("a denial says that slots may be taken if an object has restarted and lost it
     expect(groups[0]).toMatchObject({ admitted: false, mayHold: true });
   }));
 
-type Method = "decide" | "run" | "hold" | "endHold";
+type Method = "run" | "endHold";
 
 /**
  * Creates a store for one request. Its calls have these faults, and the request's client may hang
@@ -130,9 +127,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
           return through(name, which, args[1], () => call.apply(object, args));
         };
       return {
-        decide: method("decide"),
         run: method("run"),
-        hold: method("hold"),
         endHold: method("endHold"),
       };
     },
@@ -213,7 +208,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
     [0, 0],
   );
   expect(third, `${name}: a third client is decided`).not.toBe("undecided");
-  expect(thirdTookMs, `${name}: a third client waits`).toBeLessThanOrEqual(HONEST_MS / 4);
+  expect(thirdTookMs, `${name}: a third client waits`).toBe(0);
   const used = [await usedOf(honest, first), await usedOf(honest, second)];
   // A release whose call throws is repeated once.
   const isRepeated = faults.length === 1 && faults[0]?.kind === "throws";
@@ -280,12 +275,11 @@ describe("the tallies of a decision over two objects", () => {
       const getByName = (name: string) => {
         const object = objects.getByName(name);
         return {
-          hold: async (...args: Parameters<typeof object.hold>) => {
-            const verdict = await object.hold(...args);
+          run: async (...args: Parameters<typeof object.run>) => {
+            const results = await object.run(...args);
             await wait(50);
-            return verdict;
+            return results;
           },
-          run: (...args: Parameters<typeof object.run>) => object.run(...args),
           endHold: (...args: Parameters<typeof object.endHold>) => object.endHold(...args),
         };
       };
