@@ -1,4 +1,4 @@
-import { type DeploymentMode, rulesInMode } from "../config/bindings.ts";
+import type { DeploymentMode } from "../config/bindings.ts";
 import { type Rule, shadowed, type Window } from "../config/rule.ts";
 import type { RuleMatch } from "../request/matcher.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
@@ -164,8 +164,8 @@ export class LiveOverrides {
 
   /** Returns the rule in the deployment's mode and with its override; undefined if it is off. */
   activeRuleOf(rule: Rule): Rule | undefined {
-    const [inMode] = rulesInMode([rule], this.#deploymentMode);
-    return inMode && this.ruleOf(inMode);
+    if (this.#deploymentMode === "off") return undefined;
+    return this.ruleOf(this.#deploymentMode === "shadow" ? shadowed(rule) : rule);
   }
 
   /** Returns the rule with its override, as the same object each time; undefined if the rule is off. */
