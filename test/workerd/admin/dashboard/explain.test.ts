@@ -87,7 +87,7 @@ it("shows the verdict, the conditions, the key, the counters and the response", 
 it.each<[Partial<Explanation>, string]>([
   [
     { waitMs: 30_000 },
-    "The request would wait for a slot, for up to 30s.</b> Weir would answer it with 429 only after that.",
+    "The request would wait for its turn, for up to 30s.</b> Weir would answer it with 429 only after that.",
   ],
   [
     { outcome: "unmatched", response: { status: 200, headers: [] } },
