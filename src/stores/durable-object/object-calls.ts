@@ -129,7 +129,7 @@ export class ObjectCalls {
     const { identity } = unused.counter;
     const batches = this.#batchesOf(identity);
     try {
-      await batches.run([{ ...NOTHING, now, unused: [unused] }]);
+      await batches.run([{ ...NOTHING, now, unused: [unused] }])[0];
     } finally {
       this.#forgetIfIdle(identity, batches);
     }
