@@ -28,6 +28,8 @@ export interface WeirOptions {
   readonly store?: "durable-object";
   /** With `false`, Weir calls the store for every decision. */
   readonly lease?: false;
+  /** Modes of further rules with the same limit, for the same requests. */
+  readonly beside?: readonly ("shadow" | "mark")[];
 }
 
 /**
@@ -37,7 +39,7 @@ export interface WeirOptions {
  */
 export function weirConfig(
   limit: number,
-  { clock, store, lease }: WeirOptions = {},
+  { clock, store, lease, beside = [] }: WeirOptions = {},
   unrelatedRules = 0,
 ): ConfigInput {
   const limited: RuleInput = {
@@ -55,7 +57,15 @@ export function weirConfig(
     limit: 100,
     window: "1h" as const,
   }));
-  return { rules: [limited, ...unrelated], ...(clock && { clock }), ...(store && { store }) };
+  const others = beside.map((mode): RuleInput => {
+    const { onError: _, ...rest } = limited;
+    return { ...rest, name: mode, mode };
+  });
+  return {
+    rules: [limited, ...others, ...unrelated],
+    ...(clock && { clock }),
+    ...(store && { store }),
+  };
 }
 
 function weir(name: string, title: string, options: WeirOptions): Subject {
@@ -105,6 +115,10 @@ export const SUBJECTS: readonly Subject[] = [
   },
   weir("weir", "Weir", {}),
   weir("weir-edge", 'Weir, `clock: "edge"`', { clock: "edge" }),
+  weir("weir-modes", "Weir, with `shadow` and `mark`", {
+    clock: "edge",
+    beside: ["shadow", "mark"],
+  }),
   weir("weir-exact", "Weir, `lease: false`", { lease: false }),
   weir("weir-exact-edge", 'Weir, `lease: false`, `clock: "edge"`', { lease: false, clock: "edge" }),
   weir("weir-durable-object", "Weir on Durable Objects", { store: "durable-object" }),

@@ -71,12 +71,13 @@ const MAX_COUNTERS = 1024;
 const MAX_DELAY_SHARE = 0.25;
 
 /**
- * Turns a store of entries into a store whose calls are batched. While the maximum number of calls is in flight,
- * new requests wait for the next call, which carries all of them. So a burst takes a few calls. Equal requests are
- * one entry, whatever their number.
+ * Turns a store of entries into a store whose calls are batched. An entry goes at once while a call is free. While the
+ * maximum number of calls is in flight, or half of them charge one of its counters, it waits. The next call carries
+ * all entries that may leave. So a burst takes a few calls, and one client's burst leaves calls for others. Equal
+ * requests are one entry, whatever their number.
  *
- * Each request waits for its own answer until its own deadline. The request that opens a batch sends the batch, and
- * stays alive until the answer. If its invocation is killed, another request of the batch sends the batch.
+ * Each request waits for its own answer until its own deadline. A request that opened one of a call's entries sends
+ * the call, and stays alive until the answer. If its invocation is killed, another request of the call sends it.
  */
 export function withBatches(store: EntryStore, options: BatchOptions): Store {
   const batches = new Batches(store, options);

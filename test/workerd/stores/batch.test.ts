@@ -287,18 +287,16 @@ describe("decisions that arrive together", () => {
       expect(answered).toEqual(["enforced", "shadow"]);
     });
 
-    it("wait for no return of quota and no charge after a response", async () => {
-      const { store, sizes, send } = await busy();
+    it("do not wait for returns of quota and charges after responses, which do not wait either", async () => {
+      const { store, sizes, send } = await busy(8);
       const [own] = others as [Demand];
-      for (const _ of [1, 2]) store.adjust([own]).catch(() => {});
-      await settle();
-      expect(sizes()).toEqual([[1], [1], [1], [1]]);
-      const idle = await busy(8);
-      for (const _ of [1, 2, 3]) idle.store.adjust([own]).catch(() => {});
-      idle.send(own);
-      await settle();
-      expect(idle.sizes()).toHaveLength(8);
+      const unused = [{ counter: own, quota: 1, window: 0 }];
+      store.adjust([someone]).catch(() => {});
+      store.adjust([own], undefined, unused).catch(() => {});
+      store.decide([], undefined, unused);
       send(own);
+      await settle();
+      expect(sizes()).toHaveLength(4 + 4);
     });
   });
 });
