@@ -28,10 +28,15 @@ export interface WeirOptions {
   readonly store?: "durable-object";
   /** With `false`, Weir calls the store for every decision. */
   readonly lease?: false;
+  /** Modes of further rules with the same limit, for the same requests. */
+  readonly beside?: readonly ("shadow" | "mark")[];
 }
 
 /** Weir's configuration with one rule that limits the requests of the bench. */
-export function weirConfig(limit: number, { clock, store, lease }: WeirOptions = {}): ConfigInput {
+export function weirConfig(
+  limit: number,
+  { clock, store, lease, beside = [] }: WeirOptions = {},
+): ConfigInput {
   const limited: RuleInput = {
     name: "limited",
     match: { paths: ["/limited"] },
@@ -41,7 +46,11 @@ export function weirConfig(limit: number, { clock, store, lease }: WeirOptions =
     onError: "closed",
     ...(lease === false && { lease }),
   };
-  return { rules: [limited], ...(clock && { clock }), ...(store && { store }) };
+  const others = beside.map((mode): RuleInput => {
+    const { onError: _, ...rest } = limited;
+    return { ...rest, name: mode, mode };
+  });
+  return { rules: [limited, ...others], ...(clock && { clock }), ...(store && { store }) };
 }
 
 function weir(name: string, title: string, options: WeirOptions): Subject {
@@ -91,6 +100,10 @@ export const SUBJECTS: readonly Subject[] = [
   },
   weir("weir", "Weir", {}),
   weir("weir-edge", 'Weir, `clock: "edge"`', { clock: "edge" }),
+  weir("weir-modes", "Weir, with `shadow` and `mark`", {
+    clock: "edge",
+    beside: ["shadow", "mark"],
+  }),
   weir("weir-exact", "Weir, `lease: false`", { lease: false }),
   weir("weir-exact-edge", 'Weir, `lease: false`, `clock: "edge"`', { lease: false, clock: "edge" }),
   weir("weir-durable-object", "Weir on Durable Objects", { store: "durable-object" }),

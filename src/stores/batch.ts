@@ -1,4 +1,11 @@
-import type { Adjustment, Demand, Removal, Tally, UnusedQuota } from "../engine/counter.ts";
+import {
+  type Adjustment,
+  counterId,
+  type Demand,
+  type Removal,
+  type Tally,
+  type UnusedQuota,
+} from "../engine/counter.ts";
 import { Deadline, timedOut } from "./deadline.ts";
 import { type Answer, type Group, type Store, StoreError } from "./store.ts";
 
@@ -49,12 +56,15 @@ export interface BatchOptions {
   readonly timeoutMs: number;
   /** Lets a call run to its end although the request that sends it has ended. */
   readonly keepAlive: (task: Promise<unknown>) => void;
-  /** The maximum number of calls in flight. @default 4 */
+  /** The maximum number of calls in flight. At most half of them charge the same counter. @default 8 */
   readonly maxCalls?: number;
 }
 
 /** The maximum number of calls that an isolate has in flight. */
-const MAX_CALLS = 4;
+const MAX_CALLS = 8;
+
+/** The maximum share of these calls that charge the same counter, so that a busy client does not delay others. */
+const MAX_COUNTER_SHARE = 0.5;
 
 /** The maximum size of a call, so that the call takes about 1 ms in Redis and has about 200 KB. */
 const MAX_ENTRIES = 256;
@@ -64,12 +74,13 @@ const MAX_COUNTERS = 1024;
 const MAX_DELAY_SHARE = 0.25;
 
 /**
- * Turns a store of entries into a store whose calls are batched. While the maximum number of calls is in flight,
- * new requests wait for the next call, which carries all of them. So a burst takes a few calls. Equal requests are
- * one entry, whatever their number.
+ * Turns a store of entries into a store whose calls are batched. An entry goes at once while a call is free. While the
+ * maximum number of calls is in flight, or half of them charge one of its counters, it waits. The next call carries
+ * all entries that may leave. So a burst takes a few calls, and one client's burst leaves calls for others. Equal
+ * requests are one entry, whatever their number.
  *
- * Each request waits for its own answer until its own deadline. The request that opens a batch sends the batch, and
- * stays alive until the answer. If its invocation is killed, another request of the batch sends the batch.
+ * Each request waits for its own answer until its own deadline. A request that opened one of a call's entries sends
+ * the call, and stays alive until the answer. If its invocation is killed, another request of the call sends it.
  */
 export function withBatches(store: EntryStore, options: BatchOptions): Store {
   const batches = new Batches(store, options);
@@ -78,13 +89,13 @@ export function withBatches(store: EntryStore, options: BatchOptions): Store {
       decideEntries(groups, now, unused, (entries) => batches.run(entries)),
 
     async adjust(counters, now, unused = []) {
-      const [answer] = await batches.run([{ ...NOTHING, now, unused, adjusted: counters }]);
+      const answer = await batches.run([{ ...NOTHING, now, unused, adjusted: counters }])[0];
       if (answer?.adjusted instanceof StoreError) throw answer.adjusted;
       return answer?.adjusted ?? [];
     },
 
     async reset(counters, now) {
-      const [answer] = await batches.run([{ ...NOTHING, now, removed: counters }]);
+      const answer = await batches.run([{ ...NOTHING, now, removed: counters }])[0];
       if (answer?.failed) throw answer.failed;
     },
   };
@@ -98,18 +109,18 @@ export function decideEntries(
   groups: readonly Group[],
   now: number | undefined,
   unused: readonly UnusedQuota[],
-  run: (entries: readonly Entry[]) => Promise<readonly EntryAnswer[]>,
+  run: (entries: readonly Entry[]) => readonly Promise<EntryAnswer>[],
 ): Promise<Answer>[] {
   const entries: Entry[] = groups.map((group) => ({ ...NOTHING, now, group }));
   if (unused.length > 0) entries[0] = { ...(entries[0] ?? { ...NOTHING, now }), unused };
-  const answered = run(entries);
-  // Without groups, no other code handles a failure.
-  answered.catch(() => {});
-  return groups.map(async (_, index) => {
-    const { decided } = (await answered)[index] as EntryAnswer;
+  const answers = run(entries).map(async (answer) => {
+    const { decided } = await answer;
     if (decided instanceof StoreError) throw decided;
     return decided as Answer;
   });
+  // Without groups, no other code handles a failure.
+  if (groups.length === 0) answers[0]?.catch(() => {});
+  return answers.slice(0, groups.length);
 }
 
 /** The answer for successive requests of an entry that a store has admitted together, or denied together. */
@@ -143,70 +154,47 @@ export function answersOf<Result extends object>(
   });
 }
 
-/** A request that waits for the answers to its entries. */
+/** A request that waits for the answer to its entry. */
 interface Waiter {
-  readonly answers: EntryAnswer[];
-  readonly resolve: (answers: readonly EntryAnswer[]) => void;
+  readonly resolve: (answer: EntryAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** An entry of a batch, and the requests that asked for it. `place` is the index of the entry in a request. */
-interface Pending {
-  entry: Entry;
-  readonly requests: { readonly waiter: Waiter; readonly place: number }[];
-}
-
-class Batch {
+/** An entry, and the equal requests that asked for it. */
+class Pending {
   readonly openedAt = Date.now();
-  /** Resolves when the batch may be sent. */
+  readonly counters: readonly string[];
+  readonly waiters: Waiter[] = [];
+  /** Set when the entry has left the queue. */
+  call: Call | undefined;
+  /** Resolves when `call` is set. */
   readonly left: Promise<void>;
   leave = () => {};
-  readonly waiters = new Set<Waiter>();
-  readonly pending: Pending[] = [];
-  isSent = false;
-  readonly #mergeable = new Map<string, Pending[]>();
-  #counters = 0;
+  entry: Entry;
 
-  constructor() {
+  constructor(entry: Entry) {
+    this.entry = entry;
+    // A return or a charge after a response delays no decision.
+    this.counters = entry.group?.map(counterId) ?? [];
     this.left = new Promise((resolve) => {
       this.leave = resolve;
     });
   }
 
-  /** Adds a request. @returns false if the batch is full */
-  add(entries: readonly Entry[], waiter: Waiter): boolean {
-    const places = entries.map((entry, place) => {
-      const key = mergeKeyOf(entry);
-      const mergeable = key === undefined ? undefined : this.#mergeable.get(key);
-      const equal = mergeable?.find((each) => isEqual(each.entry, entry));
-      return { entry, place, key, equal };
-    });
-    const added = places.filter(({ equal }) => !equal);
-    const counters = added.reduce((sum, { entry }) => sum + sizeOf(entry), 0);
-    const isFull =
-      this.pending.length + added.length > MAX_ENTRIES || this.#counters + counters > MAX_COUNTERS;
-    if (isFull && added.length > 0 && this.pending.length > 0) return false;
-    this.waiters.add(waiter);
-    this.#counters += counters;
-    for (const { entry, place, key, equal } of places) {
-      if (equal) merge(equal, entry, { waiter, place });
-      else {
-        const pending = { entry, requests: [{ waiter, place }] };
-        this.pending.push(pending);
-        if (key !== undefined)
-          this.#mergeable.set(key, [...(this.#mergeable.get(key) ?? []), pending]);
-      }
-    }
-    return true;
+  /** Adds a request. The last one determines the entry's time. */
+  add({ now = 0 }: Entry, waiter: Waiter): void {
+    const times = this.waiters.push(waiter);
+    const { entry } = this;
+    const isLater = entry.now !== undefined && now > entry.now;
+    this.entry = { ...entry, times, now: isLater ? now : entry.now };
   }
 }
 
-/** Adds a request to an entry. The last of the requests determines the entry's time. */
-function merge(pending: Pending, { now = 0 }: Entry, request: Pending["requests"][number]): void {
-  pending.requests.push(request);
-  const { entry, requests } = pending;
-  const isLater = entry.now !== undefined && now > entry.now;
-  pending.entry = { ...entry, times: requests.length, now: isLater ? now : entry.now };
+interface Call {
+  readonly pending: readonly Pending[];
+  readonly counters: ReadonlySet<string>;
+  readonly leftAt: number;
+  isSent: boolean;
 }
 
 /** The calls of an isolate to a store of entries: see {@link withBatches}. */
@@ -215,10 +203,11 @@ export class Batches {
   readonly #timeoutMs: number;
   readonly #keepAlive: BatchOptions["keepAlive"];
   readonly #maxCalls: number;
-  /** The batches that were not sent yet, the oldest first. */
-  #queue: Batch[] = [];
-  /** The calls in flight, with the time at which each was sent. */
-  readonly #calls = new Map<Batch, number>();
+  /** The entries that wait for a call, the oldest first. */
+  readonly #queue = new Set<Pending>();
+  /** The entries of the queue, by their {@link mergeKeyOf}. */
+  readonly #mergeable = new Map<string, Pending[]>();
+  readonly #inFlight = new Set<Call>();
 
   constructor(store: EntryStore, { timeoutMs, keepAlive, maxCalls = MAX_CALLS }: BatchOptions) {
     this.#store = store;
@@ -229,19 +218,28 @@ export class Batches {
 
   /** Whether no call is in flight or waits. */
   get isIdle(): boolean {
-    return this.#calls.size === 0 && this.#queue.length === 0;
+    return this.#inFlight.size === 0 && this.#queue.size === 0;
   }
 
-  /** @throws {StoreError} ("timeout") at the deadline, or the error of the call */
-  async run(entries: readonly Entry[]): Promise<readonly EntryAnswer[]> {
+  /**
+   * @returns a promise for each entry, which may be answered by different calls. It rejects with a {@link StoreError}
+   * ("timeout") at the deadline, or with the error of the call
+   */
+  run(entries: readonly Entry[]): Promise<EntryAnswer>[] {
+    const answers = entries.map((entry) => this.#answerOf(entry));
+    this.#release();
+    return answers;
+  }
+
+  async #answerOf(entry: Entry): Promise<EntryAnswer> {
     let deadline: Deadline | undefined;
     // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
-    const answered = new Promise<readonly EntryAnswer[]>((resolve, reject) => {
-      const batch = this.#join(entries, { answers: [], resolve, reject });
+    const answered = new Promise<EntryAnswer>((resolve, reject) => {
+      const pending = this.#join(entry, { resolve, reject });
       deadline = new Deadline(
         this.#timeoutMs,
         (wasBusy) => reject(timedOut(this.#timeoutMs, wasBusy)),
-        () => this.#sendIfLate(batch),
+        () => this.#sendIfLate(pending),
       );
     });
     try {
@@ -251,63 +249,87 @@ export class Batches {
     }
   }
 
-  #join(entries: readonly Entry[], waiter: Waiter): Batch {
-    const last = this.#queue.at(-1);
-    if (last?.add(entries, waiter)) return last;
-    const batch = new Batch();
-    batch.add(entries, waiter);
-    if (this.#queue.length === 0 && this.#hasFreeCall()) {
-      this.#keepAlive(this.#send(batch));
-    } else {
-      this.#queue.push(batch);
-      this.#keepAlive(batch.left.then(() => this.#send(batch)));
-      this.#releaseNext();
-    }
-    return batch;
+  #join(entry: Entry, waiter: Waiter): Pending {
+    const key = mergeKeyOf(entry);
+    const others = (key !== undefined && this.#mergeable.get(key)) || [];
+    const equal = others.find((each) => isEqual(each.entry, entry));
+    const pending = equal ?? new Pending(entry);
+    pending.add(entry, waiter);
+    if (equal) return equal;
+    this.#queue.add(pending);
+    if (key !== undefined) this.#mergeable.set(key, [...others, pending]);
+    this.#keepAlive(pending.left.then(() => this.#send(pending)));
+    return pending;
   }
 
-  /** Lets waiting batches be sent, up to the maximum number of calls. */
-  #releaseNext(): void {
-    while (this.#queue.length > 0 && this.#hasFreeCall()) {
-      const batch = this.#queue.shift() as Batch;
-      this.#calls.set(batch, Date.now());
-      batch.leave();
-    }
-  }
-
-  #hasFreeCall(): boolean {
-    if (this.#calls.size < this.#maxCalls) return true;
+  /** Lets entries leave the queue as long as calls are free. Nobody overtakes an entry with the same counter. */
+  #release(): void {
     // The call of a killed invocation never ends, so it is removed after a time.
     const lostBefore = Date.now() - 3 * this.#timeoutMs;
-    for (const [batch, sentAt] of this.#calls) if (sentAt < lostBefore) this.#calls.delete(batch);
-    return this.#calls.size < this.#maxCalls;
+    for (const call of this.#inFlight) if (call.leftAt < lostBefore) this.#inFlight.delete(call);
+    while (this.#queue.size > 0 && this.#inFlight.size < this.#maxCalls) {
+      const waiting = new Set<string>();
+      const hasLeft = this.#openCall(({ counters }) => {
+        const mayLeave = !counters.some((id) => waiting.has(id) || this.#isBusy(id));
+        if (!mayLeave) for (const id of counters) waiting.add(id);
+        return mayLeave;
+      });
+      if (!hasLeft) return;
+    }
   }
 
-  /** Sends a batch that has waited too long. The invocation that opened the batch may have been killed. */
-  #sendIfLate(batch: Batch): void {
-    const isLate = Date.now() - batch.openedAt >= this.#timeoutMs * MAX_DELAY_SHARE;
-    if (isLate && !batch.isSent) this.#keepAlive(this.#send(batch));
+  /** Whether as many calls charge a counter as one counter may take. */
+  #isBusy(id: string): boolean {
+    let calls = 0;
+    for (const { counters } of this.#inFlight) if (counters.has(id)) calls += 1;
+    return calls >= this.#maxCalls * MAX_COUNTER_SHARE;
   }
 
-  /** Never rejects. */
-  async #send(batch: Batch): Promise<void> {
-    if (batch.isSent) return;
-    batch.isSent = true;
-    this.#queue = this.#queue.filter((each) => each !== batch);
-    this.#calls.set(batch, Date.now());
+  /** Moves entries from the queue to a new call, up to its size. @returns false if no entry may leave */
+  #openCall(mayLeave: (pending: Pending) => boolean): boolean {
+    const pending: Pending[] = [];
+    let size = 0;
+    for (const each of this.#queue) {
+      if (!mayLeave(each)) continue;
+      size += sizeOf(each.entry);
+      if (pending.length > 0 && size > MAX_COUNTERS) break;
+      if (pending.push(each) === MAX_ENTRIES) break;
+    }
+    if (pending.length === 0) return false;
+    const counters = new Set(pending.flatMap((each) => each.counters));
+    const call: Call = { pending, counters, leftAt: Date.now(), isSent: false };
+    this.#inFlight.add(call);
+    for (const each of pending) {
+      this.#queue.delete(each);
+      this.#mergeable.delete(mergeKeyOf(each.entry) ?? "");
+      each.call = call;
+      each.leave();
+    }
+    return true;
+  }
+
+  /** Sends an entry that has waited too long. The invocations that should send its call may have been killed. */
+  #sendIfLate(pending: Pending): void {
+    if (Date.now() - pending.openedAt < this.#timeoutMs * MAX_DELAY_SHARE) return;
+    while (!pending.call) this.#openCall(() => true);
+    this.#keepAlive(this.#send(pending));
+  }
+
+  /** Sends the call of an entry, unless another request of this call has sent it. Never rejects. */
+  async #send({ call }: Pending): Promise<void> {
+    if (!call || call.isSent) return;
+    call.isSent = true;
     try {
-      const answers = await this.#store.run(batch.pending.map(({ entry }) => entry));
-      for (const [index, { requests }] of batch.pending.entries()) {
-        for (const [at, { waiter, place }] of requests.entries()) {
-          waiter.answers[place] = answers[index]?.[at] as EntryAnswer;
-        }
+      const answers = await this.#store.run(call.pending.map(({ entry }) => entry));
+      for (const [index, { waiters }] of call.pending.entries()) {
+        for (const [at, { resolve }] of waiters.entries())
+          resolve(answers[index]?.[at] as EntryAnswer);
       }
-      for (const { answers, resolve } of batch.waiters) resolve(answers);
     } catch (error) {
-      for (const { reject } of batch.waiters) reject(error);
+      for (const { waiters } of call.pending) for (const { reject } of waiters) reject(error);
     } finally {
-      this.#calls.delete(batch);
-      this.#releaseNext();
+      this.#inFlight.delete(call);
+      this.#release();
     }
   }
 }
@@ -344,7 +366,7 @@ function isSameCounter(one: Demand, other: Demand | undefined): boolean {
   if (one === other) return true;
   if (!other) return false;
   const names = Object.keys(one) as (keyof Demand)[];
-  return (
-    names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
-  );
+  // The key has the shard too.
+  const isSame = (name: keyof Demand) => name === "shard" || one[name] === other[name];
+  return names.length === Object.keys(other).length && names.every(isSame);
 }

@@ -132,7 +132,7 @@ class ObjectStore implements Store {
       const calls = parts.map(async ({ identity, counters: adjusted, positions }) => {
         const returns = unused.filter(({ counter }) => counter.identity === identity);
         const entry = { ...NOTHING, now, unused: returns, adjusted };
-        const [answer] = await this.#calls.run(identity, [entry]);
+        const answer = await this.#calls.run(identity, [entry])[0];
         const states = answer?.adjusted as readonly Tally[];
         for (const [index, tally] of states.entries()) tallies[positions[index] as number] = tally;
       });
@@ -146,12 +146,12 @@ class ObjectStore implements Store {
       const calls = partsOf(counters).map(({ identity, counters: removed }) =>
         this.#calls.run(identity, [{ ...NOTHING, now, removed }]),
       );
-      return Promise.all(calls);
+      return Promise.all(calls.flat());
     });
   }
 
-  #return(unused: UnusedQuota, now: number | undefined) {
-    return this.#calls.run(unused.counter.identity, [{ ...NOTHING, now, unused: [unused] }]);
+  async #return(unused: UnusedQuota, now: number | undefined): Promise<void> {
+    await this.#calls.run(unused.counter.identity, [{ ...NOTHING, now, unused: [unused] }])[0];
   }
 
   /** Returns unused quota, each time in the next call to its object. If a call fails, the quota stays charged. */

@@ -65,13 +65,15 @@ export class ObjectCalls {
   }
 
   /** Carries out the entries of one request in an object. @returns an answer for each entry */
-  async run(identity: string, entries: readonly Entry[]): Promise<readonly EntryAnswer[]> {
+  run(identity: string, entries: readonly Entry[]): Promise<EntryAnswer>[] {
     const batches = this.#batchesOf(identity);
-    try {
-      return await batches.run(entries);
-    } finally {
-      this.#forgetIfIdle(identity, batches);
-    }
+    return batches.run(entries).map(async (answered) => {
+      try {
+        return await answered;
+      } finally {
+        this.#forgetIfIdle(identity, batches);
+      }
+    });
   }
 
   /** Decides groups, or parts of groups, whose counters are all in one object. */

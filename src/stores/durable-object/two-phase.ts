@@ -47,7 +47,7 @@ export class DecisionCalls {
 
   async #decide(identity: string, group: Group, hold?: Entry["hold"]): Promise<Answer> {
     const entry = { ...NOTHING, now: this.#now, group, ...(hold && { hold }) };
-    const [answer] = await this.#calls.run(identity, [entry]);
+    const answer = await this.#calls.run(identity, [entry])[0];
     return answer?.decided as Answer;
   }
 

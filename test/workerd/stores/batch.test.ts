@@ -62,15 +62,28 @@ describe("decisions that arrive together", () => {
   it("go at once while calls are free, and then together in the next call", async () => {
     const { store, calls, sizes } = gated({ maxCalls: 2 });
     for (const each of others.slice(0, 5)) verdictOf(store.decide([[each]]));
+    await settle();
     expect(sizes()).toEqual([[1], [1]]);
     calls[1]?.answer();
     await settle();
     expect(sizes()).toEqual([[1], [1], [1, 1, 1]]);
   });
 
+  it("are one entry if they are of the same shard", async () => {
+    const { store, calls, sizes } = gated();
+    const sharded = () => ({ ...someone, shard: { client: "client", number: 3 } });
+    const answers = [sharded(), sharded(), sharded()].map((each) => store.decide([[each]]));
+    await settle();
+    calls[0]?.answer();
+    await settle();
+    expect(sizes()).toEqual([[1], [2]]);
+    await Promise.all(answers.flat());
+  });
+
   it("are one entry if they are equal, and the first to come are admitted first", async () => {
     const { store, calls, sizes } = gated();
     const first = verdictOf(store.decide([[someone]]));
+    await settle();
     const burst = Array.from({ length: 1000 }, () => verdictOf(store.decide([[{ ...someone }]])));
     calls[0]?.answer();
     await first;
@@ -93,6 +106,7 @@ describe("decisions that arrive together", () => {
     const { store, calls, sizes } = gated();
     for (const each of [someone, someone, { ...someone, ...fields }])
       verdictOf(store.decide([[each]]));
+    await settle();
     calls[0]?.answer();
     await settle();
     expect(sizes()).toEqual([[1], [1, 1]]);
@@ -107,6 +121,7 @@ describe("decisions that arrive together", () => {
       const more = Array.from({ length: counters - 1 }, () => counter());
       verdictOf(store.decide([[each, ...more]]));
     }
+    await settle();
     for (let sent = 0; sent < calls.length; sent++) {
       calls[sent]?.answer();
       await settle();
@@ -143,6 +158,7 @@ describe("decisions that arrive together", () => {
     const { store, calls, sizes } = gated();
     const failed = [0, 1, 2].map((at) => verdictOf(store.decide([[others[at] as Demand]])));
     const results = Promise.allSettled(failed);
+    await settle();
     calls[0]?.fail(new Error("one"));
     await settle();
     calls[1]?.fail(new Error("two"));
@@ -154,10 +170,10 @@ describe("decisions that arrive together", () => {
     expect(sizes()).toEqual([[1], [1, 1]]);
   });
 
-  it("are kept alive by the request that opened the batch", async () => {
+  it("are kept alive until their call ends", async () => {
     const { store, calls, kept } = gated();
     for (const each of others.slice(0, 4)) verdictOf(store.decide([[each]]));
-    expect(kept).toHaveLength(2);
+    await settle();
     const isOver = vi.fn();
     Promise.all(kept).then(isOver);
     calls[0]?.answer();
@@ -189,7 +205,98 @@ describe("decisions that arrive together", () => {
     verdictOf(store.decide([[others[0] as Demand]])).catch(() => {});
     await vi.advanceTimersByTimeAsync(3 * TIMEOUT_MS + 1);
     verdictOf(store.decide([[others[1] as Demand]])).catch(() => {});
+    await settle();
     expect(sizes()).toEqual([[1], [1]]);
+  });
+
+  describe("with a busy client", () => {
+    /** Sends requests of one client until its next request waits. */
+    async function busy(maxCalls = 4) {
+      const at = gated({ maxCalls });
+      const send = (...group: Demand[]) => verdictOf(at.store.decide([group])).catch(() => {});
+      for (let sent = 0; sent < maxCalls / 2; sent++) send(someone);
+      await settle();
+      return { ...at, send };
+    }
+
+    it("take at most half of the calls, and then wait for their own calls, in one entry", async () => {
+      const { calls, sizes, send } = await busy();
+      for (let sent = 0; sent < 1000; sent++) send(someone);
+      await settle();
+      expect(sizes()).toEqual([[1], [1]]);
+      calls[0]?.answer();
+      await settle();
+      expect(sizes()).toEqual([[1], [1], [1000]]);
+    });
+
+    it("of other clients leave before the busy client's, which arrived earlier", async () => {
+      const { calls, sizes, send } = await busy();
+      send(someone);
+      for (const other of others.slice(0, 3)) send(other);
+      await settle();
+      expect(sizes()).toEqual([[1], [1], [1], [1]]);
+      calls[2]?.answer();
+      await settle();
+      expect(calls[4]?.entries.map(({ group }) => group)).toEqual([[others[2]]]);
+      calls[3]?.answer();
+      await settle();
+      expect(calls).toHaveLength(5);
+      calls[1]?.answer();
+      await settle();
+      expect(calls[5]?.entries.map(({ group }) => group)).toEqual([[someone]]);
+    });
+
+    it("wait for each of their counters, and no later one with the same counter overtakes", async () => {
+      const { calls, send } = await busy();
+      const [own, another] = others as [Demand, Demand];
+      send(own, someone);
+      send(own);
+      send(another);
+      await settle();
+      expect(calls.slice(2).map(({ entries }) => entries[0]?.group)).toEqual([[another]]);
+      calls[0]?.answer();
+      await settle();
+      expect(calls[3]?.entries.map(({ group }) => group)).toEqual([[own, someone], [own]]);
+    });
+
+    it("wait no longer than a quarter of the deadline, also if the busy client's calls never end", async () => {
+      const { sizes, send } = await busy();
+      send(someone);
+      send(someone);
+      await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.2);
+      expect(sizes()).toEqual([[1], [1]]);
+      await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 0.1);
+      expect(sizes()).toEqual([[1], [1], [2]]);
+    });
+
+    it("of a rule in shadow mode wait alone, not the enforced group of the same request", async () => {
+      const { store, calls } = await busy();
+      const answered: string[] = [];
+      const [enforced, shadow] = store.decide([[others[0] as Demand], [someone]]);
+      enforced?.then(() => answered.push("enforced"));
+      shadow?.then(() => answered.push("shadow"));
+      await settle();
+      calls[2]?.answer();
+      await settle();
+      expect(answered).toEqual(["enforced"]);
+      calls[0]?.answer();
+      await settle();
+      calls[3]?.answer();
+      await settle();
+      expect(answered).toEqual(["enforced", "shadow"]);
+    });
+
+    it("do not wait for returns of quota and charges after responses, which do not wait either", async () => {
+      const { store, sizes, send } = await busy(8);
+      const [own] = others as [Demand];
+      const unused = [{ counter: own, quota: 1, window: 0 }];
+      store.adjust([someone]).catch(() => {});
+      store.adjust([own], undefined, unused).catch(() => {});
+      store.decide([], undefined, unused);
+      send(own);
+      await settle();
+      expect(sizes()).toHaveLength(4 + 4);
+    });
   });
 });
 
