@@ -6,9 +6,6 @@ import type { Arrival } from "./traffic.ts";
 
 const SECOND_MS = 1000;
 
-/** How far the lines of a file may be out of order. */
-const MAX_DELAY_MS = 600_000;
-
 /** The requests of an access log. */
 export interface AccessLog {
   /** Ordered by time. Time 0 is the start of the second in which the first request arrived. */
@@ -17,7 +14,7 @@ export interface AccessLog {
   readonly clients: number;
   /** The time from time 0 to the end of the second in which the last request arrived. */
   readonly durationMs: number;
-  /** The number of lines that are broken or too far out of order. */
+  /** The number of lines that are broken. */
   readonly unreadable: number;
 }
 
@@ -27,12 +24,11 @@ export interface AccessLog {
  * @throws {Error} if the file cannot be read or has no request with an address; the message names the file
  */
 export async function readAccessLog(file: string, random: Random): Promise<AccessLog> {
-  const logs = await openLogs({ files: [file], maxDelay: MAX_DELAY_MS });
+  const logs = await openLogs({ files: [file] });
   const arrivals = new Arrivals(random);
   for await (const batch of logs.batches()) for (const request of batch) arrivals.add(request);
-  const { broken, late } = logs.progress;
   try {
-    return arrivals.log(broken + late);
+    return arrivals.log(logs.progress.broken);
   } catch (error) {
     throw new Error(`${file}: ${error instanceof Error ? error.message : error}`);
   }

@@ -4,6 +4,9 @@ import { addAbortSignal, Readable, type Transform } from "node:stream";
 import zlib from "node:zlib";
 import { CommandFailure } from "../command-failure.ts";
 
+/** The name of the standard input in messages. */
+export const STANDARD_INPUT = "standard input";
+
 /** The first bytes of a log. */
 export interface Head {
   readonly bytes: Buffer;
@@ -118,7 +121,7 @@ export async function openByteSource(
 ): Promise<ByteSource> {
   if (name === "-") {
     const open = () => process.stdin;
-    return new ByteSource({ name: "standard input", size: undefined, signal, open });
+    return new ByteSource({ name: STANDARD_INPUT, size: undefined, signal, open });
   }
   const stats = await stat(name).catch((error: unknown) => {
     throw new CommandFailure(2, `${name} cannot be read: ${reasonOf(error)}`);

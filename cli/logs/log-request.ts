@@ -25,8 +25,6 @@ export interface LogRequest {
   readonly responseHeaders?: ReadonlyMap<string, string> | undefined;
   /** Cloudflare's data about the client, in the form of `request.cf`. */
   readonly cf?: LogClientFacts | undefined;
-  /** The length of its line, in characters. */
-  readonly length?: number;
 }
 
 /** Whether a request got a response with a status below 400. An unknown status does not count. */
@@ -62,7 +60,7 @@ export function hostName(text: string): string | undefined {
 }
 
 /** The path of a request with its query, and the host of an absolute URL. */
-interface RequestTarget {
+export interface RequestTarget {
   readonly target: string;
   readonly host: string | undefined;
 }
@@ -131,8 +129,10 @@ export type LineContent = LogRequest | string | undefined;
 export interface LineParser {
   /** Parses a line, without its line end. */
   parse(line: string): LineContent;
-  /** Returns the facts that the lines state, as the first requests show. */
-  facts(first: readonly LogRequest[]): LogFacts;
+  /** A command for a shell that sorts the lines by their times. */
+  readonly sortCommand: string;
+  /** Returns the facts that every request states that was parsed so far. */
+  facts(): LogFacts;
 }
 
 /** From this length on, a part of a text is a reference to the text in V8, not a copy. */

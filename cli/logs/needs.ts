@@ -214,9 +214,20 @@ export function withoutAddressNote({ name }: Rule, number: number): ReportNote {
   return { code: "address-not-logged", rule: name, text };
 }
 
+export function withoutStatusNote(number: number): ReportNote {
+  const text = `${requestsHave(number)} no status in the log. \`count\` and costs by the response take them as requests without a response.`;
+  return { code: "status-not-logged", text };
+}
+
 export function withoutDurationNote(number: number): ReportNote {
   const text = `${requestsHave(number)} no duration in the log. For \`concurrent\`, they end at once.`;
   return { code: "duration-not-logged", text };
+}
+
+/** @param clients how many clients are counted */
+export function uncountedClientsNote(clients: number, requests: number): ReportNote {
+  const text = `The log has more than ${formatCount(clients, "client")}. Numbers of clients are about those that came first; ${requestsHave(requests)} a later client. Read a shorter time with --from and --to.`;
+  return { code: "too-many-clients", text };
 }
 
 export function waitedNote(number: number, longestMs: number): ReportNote {
@@ -251,7 +262,7 @@ export function factNotes(facts: LogFacts): ReportNote[] {
 
 /** Returns the notes about lines of the logs that were not read. */
 export function logNotes(
-  { notes, late, broken, lines }: LogCounts,
+  { notes, broken, lines }: LogCounts,
   isPartial: boolean | undefined,
 ): ReportNote[] {
   const found: ReportNote[] = notes.map((text) => ({ code: "log", text }));
@@ -259,12 +270,6 @@ export function logNotes(
     found.push({
       code: "partial",
       text: "The command was interrupted. This report is about the part of the log before that.",
-    });
-  }
-  if (late > 0) {
-    found.push({
-      code: "late-lines",
-      text: `Lines left out, because they came too late to be sorted by their times: ${formatCount(late)} of ${formatCount(lines)}. Raise --max-delay.`,
     });
   }
   if (broken > 0) {

@@ -21,15 +21,13 @@ export class LogCounts {
   bytesRead = 0;
   /** The size of all files; undefined if it is unknown, as for the standard input. */
   bytesTotal: number | undefined = 0;
-  /** Non-empty lines. lines = requests + broken + late + outside + ignored. */
+  /** Non-empty lines. lines = requests + broken + outside + ignored. */
   lines = 0;
   /** Requests handed out in batches. */
   requests = 0;
   broken = 0;
   /** The first broken lines, at most 10. */
   readonly brokenLines: BrokenLine[] = [];
-  /** Lines that were out of order by more than `--max-delay`. They are not replayed. */
-  late = 0;
   /** Requests before `--from` or not before `--to`. */
   outside = 0;
   /** Lines without a request, such as comments and messages of the server. */
@@ -106,10 +104,7 @@ export function progressText(
 /** The summary of the logs in a report. Times are in ISO 8601, UTC. */
 export interface LogSummary
   extends Readonly<
-    Pick<
-      LogCounts,
-      "lines" | "requests" | "broken" | "brokenLines" | "late" | "outside" | "ignored"
-    >
+    Pick<LogCounts, "lines" | "requests" | "broken" | "brokenLines" | "outside" | "ignored">
   > {
   /** The files as the user has written them. */
   readonly files: readonly string[];
@@ -130,10 +125,10 @@ export function summariseLogs(
   files: readonly string[],
   { formats, progress }: { readonly formats: readonly LogFormat[]; readonly progress: LogCounts },
 ): LogSummary {
-  const { lines, requests, broken, brokenLines, late, outside, ignored } = progress;
+  const { lines, requests, broken, brokenLines, outside, ignored } = progress;
   const timeOf = (at: number | undefined) => (at === undefined ? at : new Date(at).toISOString());
   return {
-    ...{ files, formats, lines, requests, broken, brokenLines, late, outside, ignored },
+    ...{ files, formats, lines, requests, broken, brokenLines, outside, ignored },
     isIncomplete: progress.isIncomplete || undefined,
     from: timeOf(progress.firstAt),
     to: timeOf(progress.lastAt),

@@ -54,22 +54,15 @@ export function compareRules(
     rules: [...changes].map(([rule, change]) => {
       const modeBefore = modeOf(before, rule);
       const mode = modeOf(now, rule);
-      const overLimitBefore = totals.comparison?.overLimitBefore(rule);
+      const overLimitBefore = totals.overLimitBefore(rule);
       const overLimit = rules.find(({ name }) => name === rule)?.denied;
-      const deniedBefore = deniedIn(modeBefore, overLimitBefore);
-      const denied = deniedIn(mode, overLimit);
-      return { rule, change, modeBefore, mode, overLimitBefore, overLimit, deniedBefore, denied };
+      return { rule, change, modeBefore, mode, overLimitBefore, overLimit };
     }),
   };
 }
 
 function modeOf({ config }: ComparedConfig, rule: string): ComparedRule["mode"] {
   return config.rules.find(({ name }) => name === rule)?.mode;
-}
-
-/** Returns how many requests a rule denies: none in the modes shadow and mark. */
-function deniedIn(mode: ComparedRule["mode"], overLimit: number | undefined): number | undefined {
-  return mode === "enforce" || overLimit === undefined ? overLimit : 0;
 }
 
 /** Returns a note for each rule that was replayed under only one configuration, which makes the comparison unfair. */

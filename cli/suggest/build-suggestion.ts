@@ -1,12 +1,8 @@
-import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
-import { windowAt, windowStart } from "../../src/engine/counter.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import type { LoudClient as Observed } from "../replay/loud-clients.ts";
 import type { ClientCounts, NumberCounts } from "./counts.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type {
-  HistogramBar,
   LoudClient,
   ProposedLimit,
   SuggestedLimit,
@@ -85,22 +81,7 @@ function clientsAbove(limit: number, sorted: Uint32Array): number {
   return sorted.length - low;
 }
 
-/** Returns how many clients have 1, 2, 3 to 4, 5 to 8 … requests in their busiest window. */
-function histogramOf(busiest: Uint32Array): HistogramBar[] {
-  const bars: HistogramBar[] = [];
-  const max = busiest.at(-1) ?? 0;
-  let below = 0;
-  for (let to = 1; below < busiest.length; to *= 2) {
-    const upTo = busiest.length - clientsAbove(to, busiest);
-    const from = Math.floor(to / 2) + 1;
-    bars.push({ from, to: Math.max(from, Math.min(to, max)), clients: upTo - below });
-    below = upTo;
-  }
-  return bars;
-}
-
 const LOUDEST = 10;
-const MOST_FREQUENT = 3;
 
 /** Returns the report about counted requests, without the rule and without notes. */
 export function buildSuggestion(
@@ -120,7 +101,7 @@ export function buildSuggestion(
     clients: counts.clients,
     requestsLeftOut: counts.leftOut,
     windows: windows.map((window, index) => windowSuggestion(formatWindow(window), index, counts)),
-    loudest: counts.loud.top(LOUDEST).map((loud) => loudClient(loud, counts, windows[0])),
+    loudest: loudestClients(counts),
     rule: undefined,
   };
 }
@@ -141,23 +122,20 @@ function windowSuggestion(
     max: counts.max,
     limits: limitCandidates(sorted, counts),
     proposed: proposedLimit(sorted, counts),
-    histogram: histogramOf(sorted),
   };
 }
 
-function loudClient(
-  { id, client, count, at, userAgents, paths }: Observed<number>,
-  { requestsOf, succeededOf }: ClientCounts,
-  shortest: Window,
-): LoudClient {
-  const { index } = windowAt(at, shortest);
-  return {
-    client,
-    requests: requestsOf[id] as number,
-    succeeded: succeededOf[id] as number,
-    busiest: count,
-    busiestStart: new Date(windowStart(shortest, index)).toISOString(),
-    userAgents: userAgents.top(MOST_FREQUENT),
-    paths: paths.top(MOST_FREQUENT),
-  };
+function loudestClients({ texts, requestsOf, succeededOf, windows }: ClientCounts): LoudClient[] {
+  const { busiest = [], busiestStart = [] } = windows[0] ?? {};
+  const most = (client: number) => busiest[client] as number;
+  return [...busiest.keys()]
+    .sort((one, other) => most(other) - most(one) || one - other)
+    .slice(0, LOUDEST)
+    .map((client) => ({
+      client: texts[client] as string,
+      requests: requestsOf[client] as number,
+      succeeded: succeededOf[client] as number,
+      busiest: most(client),
+      busiestStart: new Date(busiestStart[client] as number).toISOString(),
+    }));
 }

@@ -1,6 +1,5 @@
-import { type Windows, windowAt } from "../../src/engine/counter.ts";
+import { type Windows, windowAt, windowStart } from "../../src/engine/counter.ts";
 import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
-import { LoudClients } from "../replay/loud-clients.ts";
 
 /** How often each number occurs. */
 export class NumberCounts {
@@ -46,9 +45,11 @@ export class NumberCounts {
 class WindowCounter {
   /** The requests of each pair of a client and a window. */
   readonly counts = new NumberCounts();
-  /** The most requests of each client in one window. */
+  /** The most requests of each client in one window, and when that window began. */
   readonly busiest: number[] = [];
+  readonly busiestStart: number[] = [];
   readonly #windows: Windows;
+  #startsAt = Number.NEGATIVE_INFINITY;
   #endsAt = Number.NEGATIVE_INFINITY;
   /** The number of the current window in the order of the windows. */
   #current = 0;
@@ -60,12 +61,8 @@ class WindowCounter {
     this.#windows = windows;
   }
 
-  /**
-   * Counts a request. The requests come in the order of their times.
-   *
-   * @returns the number of the client's requests in the current window
-   */
-  add(client: number, at: number): number {
+  /** Counts a request. The requests come in the order of their times. */
+  add(client: number, at: number): void {
     if (at >= this.#endsAt) this.#begin(at);
     if (this.#lastWindow[client] !== this.#current) {
       this.#endWindowOf(client);
@@ -74,8 +71,9 @@ class WindowCounter {
     }
     const count = (this.#lastCount[client] as number) + 1;
     this.#lastCount[client] = count;
-    if (count > (this.busiest[client] ?? 0)) this.busiest[client] = count;
-    return count;
+    if (count <= (this.busiest[client] ?? 0)) return;
+    this.busiest[client] = count;
+    this.busiestStart[client] = this.#startsAt;
   }
 
   /** Ends the windows of all clients. Call it after the last request. */
@@ -89,12 +87,14 @@ class WindowCounter {
   }
 
   #begin(at: number): void {
-    this.#endsAt = windowAt(at, this.#windows).endsAt;
+    const { index, endsAt } = windowAt(at, this.#windows);
+    this.#startsAt = windowStart(this.#windows, index);
+    this.#endsAt = endsAt;
     this.#current++;
   }
 }
 
-/** The maximum number of clients. With two windows, each takes about 250 bytes. */
+/** The maximum number of clients. With two windows, each takes about 300 bytes. */
 const MAX_CLIENTS = 2_000_000;
 
 /** Counts requests by client and window. */
@@ -102,13 +102,12 @@ export class ClientCounts {
   requests = 0;
   /** Requests of clients that came after the first two million. */
   leftOut = 0;
-  /** The requests of each client, and those that succeeded. */
+  /** The text, the requests and the succeeded requests of each client. */
+  readonly texts: string[] = [];
   readonly requestsOf: number[] = [];
   readonly succeededOf: number[] = [];
   /** One for each window; the shortest window first. */
   readonly windows: readonly WindowCounter[];
-  /** The clients with the most requests in one of the shortest windows. */
-  readonly loud = new LoudClients<number>();
   readonly #maxClients: number;
   /** The number of each client, by its identity. */
   readonly #numbers = new Map<string, number>();
@@ -126,10 +125,10 @@ export class ClientCounts {
    * Counts a request. The requests come in the order of their times.
    *
    * @param identity a text that is different for every client
-   * @param shown returns the client as reports show it
+   * @param text the client as reports show it
    */
-  add(request: LogRequest, identity: string, shown: () => string): void {
-    const client = this.#numberOf(identity);
+  add(request: LogRequest, identity: string, text: string): void {
+    const client = this.#numberOf(identity, text);
     if (client === undefined) {
       this.leftOut++;
       return;
@@ -137,10 +136,7 @@ export class ClientCounts {
     this.requests++;
     this.requestsOf[client] = (this.requestsOf[client] ?? 0) + 1;
     this.succeededOf[client] = (this.succeededOf[client] ?? 0) + (hasSucceeded(request) ? 1 : 0);
-    const [shortest, ...others] = this.windows as [WindowCounter, ...WindowCounter[]];
-    const count = shortest.add(client, request.at);
-    for (const window of others) window.add(client, request.at);
-    this.loud.add(client, count, request, shown);
+    for (const window of this.windows) window.add(client, request.at);
   }
 
   /** Ends all windows. Call it after the last request. */
@@ -148,12 +144,13 @@ export class ClientCounts {
     for (const window of this.windows) window.end();
   }
 
-  #numberOf(identity: string): number | undefined {
+  #numberOf(identity: string, text: string): number | undefined {
     const known = this.#numbers.get(identity);
     if (known !== undefined) return known;
     const { size } = this.#numbers;
     if (size >= this.#maxClients) return undefined;
     this.#numbers.set(identity, size);
+    this.texts.push(text);
     return size;
   }
 }

@@ -1,6 +1,5 @@
 import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
-import type { Frequent } from "../replay/report.ts";
 
 // The report of `weir suggest`, as `--json` prints it. docs/replay.md names it.
 
@@ -23,12 +22,7 @@ export interface Suggestion {
   readonly windows: readonly WindowSuggestion[];
   /** The clients with the most requests in one of the shortest windows, the loudest first; at most 10. */
   readonly loudest: readonly LoudClient[];
-  /** The configuration that has the rule, as the user has written it; undefined for a new rule. */
-  readonly config?: string | undefined;
-  /**
-   * A rule ready to paste into `rules`, in TypeScript, or the limits of a rule of `config`; undefined without a
-   * request.
-   */
+  /** A rule ready to paste into `rules`, in TypeScript; undefined without a request. */
   readonly rule: string | undefined;
 }
 
@@ -49,8 +43,6 @@ export interface WindowSuggestion {
    * undefined without a client.
    */
   readonly proposed?: ProposedLimit | undefined;
-  /** Clients by the number of requests in their busiest window. Ranges do not overlap. */
-  readonly histogram: readonly HistogramBar[];
 }
 
 export interface ProposedLimit {
@@ -66,13 +58,6 @@ export interface SuggestedLimit extends ProposedLimit {
   readonly share: number;
 }
 
-export interface HistogramBar {
-  /** The lowest and the highest number of requests in this bar, both included. */
-  readonly from: number;
-  readonly to: number;
-  readonly clients: number;
-}
-
 export interface LoudClient {
   readonly client: string;
   readonly requests: number;
@@ -81,7 +66,4 @@ export interface LoudClient {
   readonly busiestStart: string;
   /** Requests whose logged status is below 400. */
   readonly succeeded: number;
-  /** The most frequent user agents and paths, at most 3 of each. */
-  readonly userAgents: readonly Frequent[];
-  readonly paths: readonly Frequent[];
 }

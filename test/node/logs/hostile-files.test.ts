@@ -35,7 +35,7 @@ describe("a file that is no log", () => {
     const file = await logOf(name.replaceAll(" ", "-"), content);
     await expect(readLogs([file])).rejects.toThrow(CommandFailure);
     await expect(readLogs([file])).rejects.toThrow(
-      /^\S+: none of the first lines has a known format\. Allowed: /,
+      /^\S+: none of the first lines has a known format\. Line 1 .+\. Allowed: /,
     );
   });
 
@@ -129,8 +129,8 @@ describe("a consumer that stops", () => {
     ];
     const before = await openFiles();
     await readLogs(files);
-    for await (const _ of (await openLogs({ files, maxDelay: 0 })).batches()) break;
-    const logs = await openLogs({ files, maxDelay: 0 });
+    for await (const _ of (await openLogs({ files })).batches()) break;
+    const logs = await openLogs({ files });
     const batches = logs.batches()[Symbol.asyncIterator]();
     await batches.next();
     await batches.return?.();
@@ -144,7 +144,7 @@ describe("the standard input", () => {
   const program = `
     import { openLogs } from "${new URL("../../../cli/logs/open-logs.ts", import.meta.url)}";
     let requests = 0;
-    const logs = await openLogs({ files: ["-", ...process.argv.slice(1)], maxDelay: 0 });
+    const logs = await openLogs({ files: ["-", ...process.argv.slice(1)] });
     for await (const batch of logs.batches()) {
       requests += batch.length;
       if (process.env.STOP) break;

@@ -10,7 +10,7 @@ export const START = Date.UTC(2026, 10, 22);
 
 export const LOG: LogSummary = {
   ...{ files: ["access.log"], formats: ["combined"] },
-  ...{ lines: 0, requests: 0, broken: 0, brokenLines: [], late: 0, outside: 0, ignored: 0 },
+  ...{ lines: 0, requests: 0, broken: 0, brokenLines: [], outside: 0, ignored: 0 },
 };
 
 /** The facts of a log in combined format. */
@@ -39,7 +39,7 @@ export function suggestionFor(
   const counts = new ClientCounts(requested.windows, maxClients);
   for (const request of requests) {
     const { ip = "" } = request;
-    counts.add(request, ip, () => ip);
+    counts.add(request, ip, ip);
   }
   return buildSuggestion(requested, counts, LOG);
 }

@@ -74,7 +74,7 @@ describe("the numbers of a suggestion", () => {
     expect(suggestion.windows).toEqual([
       {
         ...{ window: "1m", clientWindows: 0, median: 0, p95: 0, p99: 0, max: 0 },
-        ...{ limits: [], proposed: undefined, histogram: [] },
+        ...{ limits: [], proposed: undefined },
       },
     ]);
   });
