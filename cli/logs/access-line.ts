@@ -11,7 +11,7 @@ import {
   type RequestTarget,
   requestTarget,
 } from "./log-request.ts";
-import { AccessTime } from "./log-time.ts";
+import { parseLogTime } from "./log-time.ts";
 
 const SPACE = 32;
 const QUOTE = 34;
@@ -168,7 +168,6 @@ export class AccessLineParser implements LineParser {
   /** Compares the year, the month, the day and the time after the bracket. The sort is stable. */
   readonly sortCommand = "LC_ALL=C sort -s -t'[' -k2.8,2.11n -k2.4,2.6M -k2.1,2.2n -k2.13,2.20";
   readonly #host: string | undefined;
-  readonly #time = new AccessTime();
   /** The number of lines in this format, also of those whose request is not HTTP. */
   #lines = 0;
   #withoutHeaders = 0;
@@ -196,7 +195,7 @@ export class AccessLineParser implements LineParser {
     const open = isUsual ? close - TIME_DISTANCE : line.lastIndexOf("[", close);
     if (close === -1 || open < end)
       return "has no time in brackets with a request in quotes after it";
-    const at = this.#time.read(line, open + 1, close);
+    const at = parseLogTime(line.slice(open + 1, close));
     if (Number.isNaN(at)) return "has no time such as [17/May/2015:10:05:03 +0000]";
     const requestEnd = closingQuote(line, close + 3);
     if (requestEnd === -1) return "has no end of its request in quotes";

@@ -134,7 +134,6 @@ export interface LogFile {
   readonly facts: LogFacts | undefined;
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;
-  readonly size: number | undefined;
   /** Fields of `--map` that none of its first records has; undefined for a file that is not JSON. */
   readonly absent: readonly AbsentField[] | undefined;
   /** A remark on what its first lines lack. */
@@ -164,7 +163,7 @@ export async function openLogFile(name: string, options: FileOptions): Promise<L
 }
 
 async function readStart(source: ByteSource, options: FileOptions): Promise<LogFile> {
-  const { name, size } = source;
+  const { name } = source;
   const { fields, host, withDurations, signal } = options;
   const head = await headOf(source, signal);
   const lines = linesOf(head);
@@ -192,7 +191,7 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   }
   const facts = isEmpty ? undefined : parser.facts();
   return {
-    ...{ name, size, format, absent, facts },
+    ...{ name, format, absent, facts },
     note: isJson && facts ? statusNote(name, lines, fields, facts) : undefined,
     sortCommand: pipeOf(parser.sortCommand, name),
     firstAt: first[0]?.at ?? Number.NEGATIVE_INFINITY,
@@ -245,10 +244,7 @@ async function* readGroups(
 ): AsyncGenerator<readonly LogRequest[]> {
   let hasStarted = false;
   try {
-    const onRead = (bytes: number) => {
-      counts.bytesRead += bytes;
-    };
-    for await (const chunk of source.chunks(onRead)) {
+    for await (const chunk of source.chunks()) {
       hasStarted ||= chunk.length > 0;
       yield reader.push(chunk);
     }

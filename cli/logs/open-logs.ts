@@ -74,10 +74,6 @@ export async function openLogs(options: OpenOptions): Promise<Logs> {
   const [first = new Set<string>(), ...others] = files
     .map(({ facts }) => facts)
     .filter((facts) => facts !== undefined);
-  counts.bytesTotal = files.reduce<number | undefined>(
-    (sum, { size }) => (sum === undefined || size === undefined ? undefined : sum + size),
-    0,
-  );
   return {
     formats: files.map(({ format }) => format),
     facts: new Set([...first].filter((fact) => others.every((facts) => facts.has(fact)))),

@@ -1,4 +1,4 @@
-import { formatCount, formatDuration } from "../../src/admin/format.ts";
+import { formatCount } from "../../src/admin/format.ts";
 import type { LogFormat } from "./log-request.ts";
 
 /** A line that could not be read. Its text is left out, because any part may be a secret. */
@@ -15,12 +15,8 @@ const MAX_BROKEN_LINES = 10;
 /** The maximum number of notes, because each file can add one or two. */
 const MAX_NOTES = 50;
 
-/** Counts of the bytes, lines and requests that have been read, and notes about the files. */
+/** Counts of the lines and requests that have been read, and notes about the files. */
 export class LogCounts {
-  /** Bytes of the files, as stored, that have been read. */
-  bytesRead = 0;
-  /** The size of all files; undefined if it is unknown, as for the standard input. */
-  bytesTotal: number | undefined = 0;
   /** Non-empty lines. lines = requests + broken + outside + ignored. */
   lines = 0;
   /** Requests handed out in batches. */
@@ -68,37 +64,25 @@ const REDRAW_MS = 200;
 /** Moves to the start of the line, and clears it. */
 const CLEAR = "\r\u001b[K";
 
-/** Starts a line with the rate and the time left, on the standard error. */
+/** Starts a line with the number of lines that have been read, on the standard error. */
 export function startProgressLine(
   progress: LogCounts,
   quiet = false,
   stream: NodeJS.WritableStream & { readonly isTTY?: boolean } = process.stderr,
 ): ProgressLine {
   const isShown = !quiet && stream.isTTY && process.env.TERM !== "dumb";
-  const startedAt = performance.now();
-  let shownAt = startedAt;
+  let shownAt = performance.now();
   return {
     update() {
       const now = performance.now();
       if (!isShown || now - shownAt < REDRAW_MS) return;
       shownAt = now;
-      stream.write(CLEAR + progressText(progress, now - startedAt));
+      stream.write(`${CLEAR}${formatCount(progress.lines, "line")}`);
     },
     stop() {
       if (isShown) stream.write(CLEAR);
     },
   };
-}
-
-/** Returns a text such as `45% · 1,234,567 lines · 182,000 per second · 12s left`. */
-export function progressText(
-  { bytesRead, bytesTotal, lines }: Pick<LogCounts, "bytesRead" | "bytesTotal" | "lines">,
-  elapsedMs: number,
-): string {
-  const count = `${formatCount(lines, "line")} · ${formatCount(Math.round((lines / elapsedMs) * 1000))} per second`;
-  if (!bytesTotal || bytesRead === 0) return count;
-  const left = formatDuration(elapsedMs * ((bytesTotal - bytesRead) / bytesRead));
-  return `${Math.floor((bytesRead / bytesTotal) * 100)}% · ${count} · ${left} left`;
 }
 
 /** The summary of the logs in a report. Times are in ISO 8601, UTC. */

@@ -73,22 +73,10 @@ function unfairNotes(
 ): ReportNote[] {
   const isLeftOut = ({ engine }: ComparedConfig, name: string) =>
     engine.leftOut.some(({ rule }) => rule === name);
-  return [...changes].flatMap(([rule, change]): ReportNote[] => {
-    const [leftOutNow, leftOutBefore] = [isLeftOut(now, rule), isLeftOut(before, rule)];
-    if (leftOutNow === leftOutBefore) return [];
-    return [{ code: "unfair-comparison", rule, text: unfairText(rule, change, leftOutNow) }];
+  return [...changes.keys()].flatMap((rule): ReportNote[] => {
+    const isOut = [now, before].map((each) => isLeftOut(each, rule));
+    if (isOut[0] === isOut[1]) return [];
+    const text = `The rule "${rule}" is left out under ${isOut[0] ? "this configuration" : "the other configuration"}. So the comparison is not fair: it does not show the requests that only this rule denies there.`;
+    return [{ code: "unfair-comparison", rule, text }];
   });
-}
-
-function unfairText(rule: string, change: RuleChange, isNow: boolean): string {
-  if (change === "added") {
-    return `The rule "${rule}" is new, but it is left out. The comparison does not show the requests that it would deny.`;
-  }
-  if (change === "removed") {
-    return `The rule "${rule}" was removed, and it is left out. The comparison does not show the requests that it denied.`;
-  }
-  const [without, other] = isNow
-    ? ["this configuration", "the other one"]
-    : ["the other configuration", "this one"];
-  return `The rule "${rule}" is left out under ${without}, but replayed under ${other}. So the comparison is not fair: requests that only this rule denies appear as ${isNow ? "newly allowed" : "newly denied"}.`;
 }

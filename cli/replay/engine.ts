@@ -326,18 +326,10 @@ function verdictsIn(group: ClientGroup, { admitted, tallies }: GroupAnswer): Rul
   });
 }
 
-const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2;
-
-/**
- * Returns a substitute for random numbers: multiples of the golden ratio, which choose all shards about equally
- * often.
- */
+/** Returns a substitute for random numbers: multiples of the golden ratio choose all shards about equally often. */
 function evenShares(): () => number {
   let share = 0;
-  return () => {
-    share = (share + GOLDEN_RATIO) % 1;
-    return share;
-  };
+  return () => (share = (share + (1 + Math.sqrt(5)) / 2) % 1);
 }
 
 function isExempt({ exempt }: Rule, { headers }: LoggedRequest): boolean {

@@ -1,50 +1,13 @@
 import { type Windows, windowAt, windowStart } from "../../src/engine/counter.ts";
 import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
 
-/** How often each number occurs. */
-export class NumberCounts {
-  /** How many numbers there are. */
-  total = 0;
-  /** The highest number; 0 if there is none. */
-  max = 0;
-  readonly #times = new Map<number, number>();
-
-  add(value: number): void {
-    this.total++;
-    if (value > this.max) this.max = value;
-    this.#times.set(value, (this.#times.get(value) ?? 0) + 1);
-  }
-
-  /**
-   * Returns the lowest number that at least this share of all numbers does not exceed; 0 if there is no number.
-   *
-   * @param share above 0, at most 1
-   */
-  quantile(share: number): number {
-    const wanted = Math.ceil(share * this.total);
-    let seen = 0;
-    for (const [value, times] of [...this.#times].sort(([one], [other]) => one - other)) {
-      seen += times;
-      if (seen >= wanted) return value;
-    }
-    return 0;
-  }
-
-  /** Returns the sum of the amounts by which the numbers exceed the limit. */
-  excessOver(limit: number): number {
-    let excess = 0;
-    for (const [value, times] of this.#times) excess += Math.max(0, value - limit) * times;
-    return excess;
-  }
-}
-
 /**
  * Counts the requests of each client in windows of one length. The windows begin and end like Weir's. Clients have
  * numbers from 0 on.
  */
-class WindowCounter {
-  /** The requests of each pair of a client and a window. */
-  readonly counts = new NumberCounts();
+export class WindowCounts {
+  /** How many pairs of a client and a window have each number of requests. */
+  readonly #times = new Map<number, number>();
   /** The most requests of each client in one window, and when that window began. */
   readonly busiest: number[] = [];
   readonly busiestStart: number[] = [];
@@ -81,9 +44,16 @@ class WindowCounter {
     for (let client = 0; client < this.#lastCount.length; client++) this.#endWindowOf(client);
   }
 
+  /** Returns how many requests are above a limit, in all windows of all clients. */
+  excessOver(limit: number): number {
+    let excess = 0;
+    for (const [count, times] of this.#times) excess += Math.max(0, count - limit) * times;
+    return excess;
+  }
+
   #endWindowOf(client: number): void {
     const count = this.#lastCount[client];
-    if (count !== undefined) this.counts.add(count);
+    if (count !== undefined) this.#times.set(count, (this.#times.get(count) ?? 0) + 1);
   }
 
   #begin(at: number): void {
@@ -107,13 +77,13 @@ export class ClientCounts {
   readonly requestsOf: number[] = [];
   readonly succeededOf: number[] = [];
   /** One for each window; the shortest window first. */
-  readonly windows: readonly WindowCounter[];
+  readonly windows: readonly WindowCounts[];
   readonly #maxClients: number;
   /** The number of each client, by its identity. */
   readonly #numbers = new Map<string, number>();
 
   constructor(windows: readonly Windows[], maxClients = MAX_CLIENTS) {
-    this.windows = windows.map((window) => new WindowCounter(window));
+    this.windows = windows.map((window) => new WindowCounts(window));
     this.#maxClients = maxClients;
   }
 

@@ -18,7 +18,7 @@ export function suggestionText(suggestion: Suggestion): string {
       "\n",
     ),
     textNotes(notes.map(({ text }) => text)),
-    ...limitTables(suggestion).map((table) => textTable(table)),
+    textTable(limitTable(suggestion)),
     textTable(loudestTable(suggestion)),
     rule === undefined ? "" : `${styled("bold", "The rule, ready to paste")}\n${rule}`,
     brokenLinesText(log),
@@ -31,30 +31,18 @@ function numbersOf({ requests, clients, log: { lines, from, to } }: Suggestion):
   return `${formatCount(requests, "request")} of ${formatCount(clients, "client")}, in ${formatCount(lines, "line")}${period}`;
 }
 
-function limitTables({ windows, requests }: Suggestion): ReportTable[] {
-  if (requests === 0) return [];
-  const perWindow = windows.map(({ window, clientWindows, median, p95, p99, max }) => [
-    window,
-    ...[median, p95, p99, max, clientWindows],
-  ]);
+function limitTable({ windows }: Suggestion): ReportTable {
   const limits = windows.flatMap((each) =>
     each.limits.map(({ share, limit, clientsDenied, requestsDenied }) => [
       ...[each.window, shareText(share)],
       ...[limit, clientsDenied, requestsDenied],
     ]),
   );
-  return [
-    {
-      title: "Requests of one client in one window",
-      headings: ["Window", "Median", "95%", "99%", "Most", "Client windows"],
-      rows: perWindow,
-    },
-    {
-      title: "The lowest limits that deny at most a share of the clients, at least once",
-      headings: ["Window", "Share", "Limit", "Clients denied", "Requests denied"],
-      rows: limits,
-    },
-  ];
+  return {
+    title: "The lowest limits that deny at most a share of the clients, at least once",
+    headings: ["Window", "Share", "Limit", "Clients denied", "Requests denied"],
+    rows: limits,
+  };
 }
 
 /** Formats the share of a limit: 0.001 → `0.1%`. */

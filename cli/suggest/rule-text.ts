@@ -1,5 +1,5 @@
 import { formatCount } from "../../src/admin/format.ts";
-import type { ConditionsInput, MatchInput } from "../../src/config/match.ts";
+import type { MatchInput } from "../../src/config/match.ts";
 import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import { neverBinds } from "../warnings/limits.ts";
@@ -38,7 +38,7 @@ export function ruleText(
 function matchLines(match: MatchInput): string[] {
   const hidden = withoutValues(match);
   const line = `match: ${literal(hidden)},`;
-  if (!hasHiddenValue(hidden)) return [line];
+  if (!line.includes(asciiJson(HIDDEN))) return [line];
   return [
     `// Write the values of the header fields and query parameters in place of each "…".`,
     line,
@@ -89,51 +89,24 @@ function figures({ window, proposed }: Limit, clients: number): string {
 
 const HIDDEN = "…";
 
-/** Returns conditions with "…" in place of the values of header fields and query parameters. */
-export function withoutValues({ except, ...conditions }: MatchInput): MatchInput {
-  return { ...hidden(conditions), ...(except && { except: hidden(except) }) };
-}
-
-function hidden({ headers, query, ...others }: ConditionsInput): ConditionsInput {
-  return {
-    ...others,
-    ...(headers && { headers: hiddenIn(headers) }),
-    ...(query && { query: hiddenIn(query) }),
+/** Returns a match with "…" in place of the values of header fields and query parameters. */
+function withoutValues(match: MatchInput): MatchInput {
+  const hide = (name: string, value: unknown) => {
+    if (name !== "headers" && name !== "query") return value;
+    const entries = Object.entries(value as object);
+    return Object.fromEntries(
+      entries.map(([each, expected]) => [each, typeof expected === "boolean" ? expected : HIDDEN]),
+    );
   };
+  return JSON.parse(JSON.stringify(match, hide));
 }
-
-type Values = NonNullable<ConditionsInput["headers"]>;
-
-function hiddenIn(values: Values): Values {
-  const entries = Object.entries(values).map(
-    ([name, value]) => [name, typeof value === "boolean" ? value : HIDDEN] as const,
-  );
-  return Object.fromEntries(entries);
-}
-
-/** Whether {@link withoutValues} has hidden a value. */
-export function hasHiddenValue({ except, headers, query }: MatchInput): boolean {
-  const maps = [headers, query, except?.headers, except?.query];
-  return maps.some((values) => Object.values(values ?? {}).includes(HIDDEN));
-}
-
-/** The maximum length of a list or an object on one line, in characters. */
-const MAX_LINE = 80;
 
 /** Returns a value of JSON as a literal of TypeScript, in ASCII, so that no text can hide a part of it. */
-export function literal(value: unknown, indent = "  "): string {
+function literal(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
   if (typeof value !== "object" || value === null) return asciiJson(value);
-  const inner = `${indent}  `;
-  const isList = Array.isArray(value);
-  const parts = isList
-    ? value.map((each) => literal(each, inner))
-    : Object.entries(value).map(([name, each]) => `${nameOf(name)}: ${literal(each, inner)}`);
-  const [open, close] = isList ? ["[", "]"] : ["{", "}"];
-  if (parts.length === 0) return open + close;
-  const space = isList ? "" : " ";
-  const line = `${open}${space}${parts.join(", ")}${space}${close}`;
-  if (line.length <= MAX_LINE && !line.includes("\n")) return line;
-  return [open, ...parts.map((part) => `${inner}${part},`), `${indent}${close}`].join("\n");
+  const fields = Object.entries(value).map(([name, each]) => `${nameOf(name)}: ${literal(each)}`);
+  return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
 }
 
 function nameOf(name: string): string {

@@ -10,13 +10,12 @@ import {
   runOnLogs,
 } from "../replay/inputs.ts";
 import { LogRules } from "../replay/log-rules.ts";
-import { buildSuggestion } from "./build-suggestion.ts";
 import { ClientCounts } from "./counts.ts";
 import { logNeeds, notesAbout } from "./notes.ts";
 import { suggestionText } from "./report.ts";
 import { type RequestedRule, type RuleOptions, requestedRule } from "./requested-rule.ts";
 import { ruleText } from "./rule-text.ts";
-import type { Suggestion } from "./suggestion.ts";
+import { buildSuggestion, type Suggestion } from "./suggestion.ts";
 
 export interface SuggestInput extends LogInput {
   readonly requested: RequestedRule;

@@ -18,7 +18,7 @@ const MANY = Array.from({ length: 20_000 }, (_, index) => {
 function endless(signal: AbortSignal, ...texts: readonly string[]): ByteSource {
   const stream = new PassThrough();
   for (const text of texts) stream.write(text);
-  return new ByteSource({ name: "-", size: undefined, signal, open: () => stream });
+  return new ByteSource({ name: "-", isStream: true, signal, open: () => stream });
 }
 
 describe("reading that is interrupted", () => {
@@ -54,7 +54,7 @@ describe("the first lines of a stream", () => {
     for (let turn = 0; turn < 5; turn++) await setImmediate();
     stopping.abort();
     expect(await head).toEqual({ bytes: Buffer.from("first\nsecond"), isWhole: false });
-    const chunks = source.chunks(() => {});
+    const chunks = source.chunks();
     let again = "";
     const readAgain = async () => {
       for await (const chunk of chunks) again += chunk;

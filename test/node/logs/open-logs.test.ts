@@ -15,7 +15,6 @@ describe("reading logs", () => {
     expect(formats).toEqual(["combined"]);
     expect(requests.map(({ ip }) => ip)).toEqual(["192.0.2.1", "192.0.2.2", "192.0.2.0"]);
     expect(progress).toMatchObject({ lines: 4, requests: 3, broken: 1, notes: [] });
-    expect(progress.bytesRead).toBe(progress.bytesTotal);
   });
 
   it("reads files side by side, whatever their order and compression", async () => {
@@ -29,7 +28,6 @@ describe("reading logs", () => {
       ...["00:00", "01:00", "09:30", "10:00", "20:00", "20:30", "21:00", "22:00", "30:00"],
     ]);
     expect(progress).toMatchObject({ requests: 9 });
-    expect(progress.bytesRead).toBe(progress.bytesTotal);
   });
 
   it("takes files side by side that are out of order by less than a minute", async () => {

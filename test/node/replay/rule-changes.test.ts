@@ -63,11 +63,10 @@ describe("compareRules", () => {
     leftOut: leftOut.map((rule) => ({ rule, reason: "" })),
   });
 
-  function notesOf(before: readonly string[], now: readonly string[], rules = [API, API]) {
-    const [ruleBefore = API, ruleNow = API] = rules;
+  function notesOf(before: readonly string[], now: readonly string[]) {
     const sides = [
-      { config: defineConfig({ rules: [ruleNow] }), engine: engineOf(now) },
-      { config: defineConfig({ rules: [ruleBefore] }), engine: engineOf(before) },
+      { config: defineConfig({ rules: [API] }), engine: engineOf(now) },
+      { config: defineConfig({ rules: [API] }), engine: engineOf(before) },
     ] as const;
     const { notes } = compareRules(
       ...sides,
@@ -78,34 +77,13 @@ describe("compareRules", () => {
   }
 
   it.each([
-    [
-      [],
-      ["api"],
-      [API, API],
-      "left out under this configuration, but replayed under the other one",
-    ],
-    [
-      ["api"],
-      [],
-      [API, API],
-      "left out under the other configuration, but replayed under this one",
-    ],
-    [[], ["new"], [API, { ...API, name: "new" }], 'The rule "new" is new, but it is left out.'],
-    [
-      ["old"],
-      [],
-      [{ ...API, name: "old" }, API],
-      'The rule "old" was removed, and it is left out.',
-    ],
-  ])(
-    "notes that the comparison is unfair if %j is left out before, and %j now",
-    (before, now, rules, text) => {
-      const notes = notesOf(before, now, rules);
-      expect(notes).toHaveLength(1);
-      expect(notes[0]).toContain(`unfair-comparison: `);
-      expect(notes[0]).toContain(text);
-    },
-  );
+    [[], ["api"], 'The rule "api" is left out under this configuration.'],
+    [["api"], [], 'The rule "api" is left out under the other configuration.'],
+  ])("notes that it is unfair if %j is left out before, and %j now", (before, now, text) => {
+    const notes = notesOf(before, now);
+    expect(notes).toHaveLength(1);
+    expect(notes[0]).toContain(`unfair-comparison: ${text} So the comparison is not fair`);
+  });
 
   it.each([[[]], [["api"]]])("notes nothing if both leave out %j", (leftOut) => {
     expect(notesOf(leftOut, leftOut)).toEqual([]);

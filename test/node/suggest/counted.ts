@@ -1,9 +1,8 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
 import type { LogSummary } from "../../../cli/logs/progress.ts";
-import { buildSuggestion } from "../../../cli/suggest/build-suggestion.ts";
 import { ClientCounts } from "../../../cli/suggest/counts.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
-import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
+import { buildSuggestion, type Suggestion } from "../../../cli/suggest/suggestion.ts";
 
 /** The start of a minute, an hour and a day. */
 export const START = Date.UTC(2026, 10, 22);

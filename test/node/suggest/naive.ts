@@ -15,21 +15,11 @@ export function naiveWindow(requests: readonly LogRequest[], window: string) {
     const [ip = ""] = pair.split(" ");
     busiest.set(ip, Math.max(busiest.get(ip) ?? 0, count));
   }
-  const all = [...counts.values()].sort((a, b) => a - b);
+  const all = [...counts.values()];
   return {
     clients: busiest.size,
-    clientWindows: all.length,
-    median: rank(all, 50),
-    p95: rank(all, 95),
-    p99: rank(all, 99),
-    max: all.at(-1) ?? 0,
     limits: busiest.size === 0 ? [] : [100, 1000, 10_000].map((part) => lowest(busiest, all, part)),
   };
-}
-
-/** The lowest number that this percentage of the numbers does not exceed. */
-function rank(sorted: readonly number[], percent: number): number {
-  return sorted.find((_, index) => (index + 1) * 100 >= percent * sorted.length) ?? 0;
 }
 
 /** Tries all limits from 0. */

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { roundUpToMemorable } from "../../../cli/suggest/build-suggestion.ts";
 import { type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
-import { literal, ruleText } from "../../../cli/suggest/rule-text.ts";
-import type { ProposedLimit, WindowSuggestion } from "../../../cli/suggest/suggestion.ts";
+import { ruleText } from "../../../cli/suggest/rule-text.ts";
+import {
+  type ProposedLimit,
+  roundUpToMemorable,
+  type WindowSuggestion,
+} from "../../../cli/suggest/suggestion.ts";
 import { defineConfig } from "../../../src/config/index.ts";
 
 function withLimit(limit: number | undefined, denied: Partial<ProposedLimit> = {}) {
@@ -119,13 +122,5 @@ describe("roundUpToMemorable", () => {
     [1000, 1000],
   ])("rounds %d up to %d", (limit, kind) => {
     expect(roundUpToMemorable(limit)).toBe(kind);
-  });
-});
-
-describe("literal", () => {
-  it("breaks long values into lines", () => {
-    expect(literal(["a".repeat(50), "b".repeat(50)])).toBe(
-      `[\n    "${"a".repeat(50)}",\n    "${"b".repeat(50)}",\n  ]`,
-    );
   });
 });

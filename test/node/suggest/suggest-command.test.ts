@@ -63,7 +63,7 @@ describe("weir suggest", () => {
       ...{ requests: 641, clients: 301, requestsLeftOut: 0 },
       log: { files: ["access.log"], formats: ["combined"], requests: 641, broken: 0 },
     });
-    expect(windows.map(({ window, max }) => [window, max])).toEqual([
+    expect(windows.map(({ window, limits }) => [window, limits.at(-1)?.limit])).toEqual([
       ["1m", 41],
       ["1h", 41],
     ]);
