@@ -184,14 +184,12 @@ export class ReplayEngine {
 
   /** @returns the rules that count a request; undefined if the Worker refuses it before it reads the rules */
   apply(request: LogRequest): AppliedClient[] | undefined {
-    return this.#logRules
-      .clientsOf(request)
-      ?.flatMap((client) => this.#applied(client, this.#logRules.request) ?? []);
+    return this.#logRules.clientsOf(request)?.flatMap((client) => this.#applied(client) ?? []);
   }
 
   /** @returns undefined if the request is exempt, or if `concurrent` is left out and the client has no other limit */
-  #applied(client: LogClient, request: LoggedRequest): AppliedClient | undefined {
-    const { rule, identity, text } = client;
+  #applied(client: LogClient): AppliedClient | undefined {
+    const { rule, identity, text, request } = client;
     const windows = windowsFor(client);
     if (windows.length === 0 || isExempt(rule, request)) return undefined;
     const cost = requestCostOf(rule, windows, request);

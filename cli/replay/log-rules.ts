@@ -11,7 +11,7 @@ import {
   valueIn,
 } from "../../src/request/identity.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/matcher.ts";
-import { sentNamesOf } from "../../src/request/sent-values.ts";
+import { type SentNames, sentNamesOf } from "../../src/request/sent-values.ts";
 import { type LogFacts, type LogRequest, ownText } from "../logs/log-request.ts";
 import {
   preflightNote,
@@ -35,6 +35,7 @@ export interface LogClient {
   readonly identity: string;
   /** The client as reports show it. */
   readonly text: string;
+  readonly request: LoggedRequest;
   readonly context: RequestContext;
 }
 
@@ -49,12 +50,11 @@ const UNKNOWN_ADDRESS = "unknown";
 
 /** Finds the rules that match the requests of a log, and their clients. */
 export class LogRules {
-  /** The request that was looked up last, in the form that rules read. */
-  readonly request: LoggedRequest;
   readonly #match: Matcher;
   readonly #config: MatchConfig;
   readonly #countsUnknownAddress: boolean;
   readonly #showsPreflights: boolean;
+  readonly #names: SentNames | undefined;
   /** The number of requests that the Worker refuses before it reads the rules. */
   #refused = 0;
   /** The number of OPTIONS requests that count as preflights because the log does not show their kind. */
@@ -73,26 +73,24 @@ export class LogRules {
     this.#countsUnknownAddress = missingAsAbsent && !facts.has("ip");
     this.#showsPreflights = showsPreflights(facts);
     this.#match = createMatcher(rules, config.caseSensitivePaths);
-    this.request = new LoggedRequest(this.#showsPreflights, sentNamesOf(rules));
+    this.#names = sentNamesOf(rules);
   }
 
   /** @returns undefined if the Worker refuses the request before it reads the rules */
   clientsOf(logged: LogRequest): LogClient[] | undefined {
-    const { request } = this;
     const place = placeOf(urlOf(logged.host, logged.target), this.#config.caseSensitivePaths);
     if (!place) {
       this.#refused++;
       return undefined;
     }
-    request.set(logged, place);
+    const request = new LoggedRequest(logged, place, this.#showsPreflights, this.#names);
     if (readsOwnQuotas(request, this.#config)) return [];
     if (request.isPreflight && !this.#showsPreflights) this.#assumedPreflights++;
-    return this.#match(request).flatMap((match) => this.#clientOf(match) ?? []);
+    return this.#match(request).flatMap((match) => this.#clientOf(request, match) ?? []);
   }
 
   /** Tokens and functions count as absent. @returns undefined if the rule needs an unknown address */
-  #clientOf({ rule, path, params }: RuleMatch): LogClient | undefined {
-    const { request } = this;
+  #clientOf(request: LoggedRequest, { rule, path, params }: RuleMatch): LogClient | undefined {
     const context = { request, path, params, ipv6Prefix: this.#config.ipv6Prefix };
     const values = rule.key.map(
       (alternatives) => firstValue(alternatives, context) ?? firstValue(ADDRESS, context),
@@ -107,7 +105,7 @@ export class LogRules {
       return undefined;
     }
     const text = values.map(({ part, value }) => clientText(part, value)).join(", ");
-    return { rule, identity: identityIn(rule, values), text, context };
+    return { rule, identity: identityIn(rule, values), text, request, context };
   }
 
   /**

@@ -113,21 +113,8 @@ export interface Comparison {
     readonly newlyDenied: number;
     readonly noLongerDenied: number;
   };
-  readonly rules: readonly ComparedRule[];
   /** The clients with the most newly denied requests; at most 20. */
   readonly mostNewlyDenied: readonly ComparedClient[];
-}
-
-/** One rule under both configurations. A number is undefined if its configuration lacks the rule or leaves it out. */
-export interface ComparedRule {
-  readonly rule: string;
-  readonly change: "added" | "removed" | "changed" | "same";
-  /** The mode in the other configuration; undefined if the rule is missing there. */
-  readonly modeBefore: RuleReport["mode"] | undefined;
-  readonly mode: RuleReport["mode"] | undefined;
-  /** Requests that exceed the limits of the rule, in any mode. */
-  readonly overLimitBefore: number | undefined;
-  readonly overLimit: number | undefined;
 }
 
 export interface ComparedClient {

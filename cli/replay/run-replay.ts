@@ -4,10 +4,9 @@ import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { requireConfig } from "../load-config.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
-import { factNotes, logNotes } from "../logs/needs.ts";
+import { factNotes, logNotes, type ReportNote } from "../logs/needs.ts";
 import { checkedLogOptions, type LogOptions } from "../logs/open-logs.ts";
 import { summariseLogs } from "../logs/progress.ts";
-import { compareRules } from "./compare-rules.ts";
 import { ReplayEngine, type ReplayedRequest } from "./engine.ts";
 import {
   type ConfigFile,
@@ -38,7 +37,7 @@ export interface ReplayInput extends LogInput {
 /** Reads logs once, replays them under one or two configurations, and adds up the verdicts. */
 export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   const { files, logs, replayed, against, signal } = input;
-  const totals = new ReplayTotals(replayed.engine, against?.engine, logs.facts.has("status"));
+  const totals = new ReplayTotals(replayed.engine, logs.facts.has("status"));
   await forEachRequest(input, (request) => {
     if (against) decideBoth(request, [replayed.engine, against.engine], totals);
     else replayed.engine.decide(request, (decided) => totals.add(decided));
@@ -63,10 +62,24 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
     comparison: against && {
       against: against.file,
       leftOut: against.engine.leftOut,
-      ...compareRules(replayed, against, totals, sums.rules),
+      notes: [...unfairNotes(replayed, against), ...against.engine.notes],
       ...totals.comparison(),
     },
   };
+}
+
+/** Returns a note for each rule that was left out under only one configuration, which makes the comparison unfair. */
+function unfairNotes(...configs: readonly [ReplayedConfig, ReplayedConfig]): ReportNote[] {
+  const [now, before] = configs.map(({ engine }) => engine.leftOut.map(({ rule }) => rule));
+  return configs.flatMap(({ file, engine }, index) => {
+    const leftOutThere = index === 0 ? before : now;
+    return engine.leftOut
+      .filter(({ rule }) => !leftOutThere?.includes(rule))
+      .map(({ rule }) => ({
+        ...{ code: "unfair-comparison", rule },
+        text: `The rule "${rule}" is left out of ${file} alone. So the comparison is not fair: it does not show the requests that only this rule denies there.`,
+      }));
+  });
 }
 
 /** Under either configuration, a request may wait for its turn, so one of the verdicts may come later. */

@@ -8,7 +8,6 @@ import {
 import type { ReportNote } from "../logs/needs.ts";
 import { styled, WIDTH, wrapped } from "../print/text.ts";
 import type {
-  ComparedRule,
   Comparison,
   Counts,
   DeniedClient,
@@ -21,8 +20,6 @@ import { brokenLinesText, joined, type ReportTable, textNotes, textTable } from 
 /** How many clients a table lists, and how many of one rule. `--json` has more. */
 const LISTED_CLIENTS = 10;
 const LISTED_OF_RULE = 5;
-/** How many rules a table lists. */
-const LISTED_RULES = 50;
 
 /** Returns the report for a terminal, at most 120 columns wide. It ends without a line break. */
 export function textReport(report: ReplayReport): string {
@@ -30,9 +27,7 @@ export function textReport(report: ReplayReport): string {
   return joined([
     headline(report),
     textNotes(notesOf(report)),
-    ...(comparison
-      ? [comparedRules(comparison), comparedClients(comparison)].map((each) => textTable(each))
-      : []),
+    comparison ? textTable(comparedClients(comparison)) : "",
     ...rules.map((rule) => ruleSection(rule, rules.length > 1)),
     textTable(deniedClients(total.mostDenied, LISTED_CLIENTS)),
     brokenLinesText(report.log),
@@ -135,32 +130,6 @@ function withoutReasons(
 ): ReportNote[] {
   const rules = new Set<string | undefined>(leftOut.map(({ rule }) => rule));
   return notes.filter(({ rule }) => !rules.has(rule));
-}
-
-/** Returns the rules that were added, removed or changed, or whose verdicts differ. */
-function comparedRules({ against, rules }: Comparison): ReportTable {
-  const different = rules.filter(
-    ({ change, overLimitBefore, overLimit }) => change !== "same" || overLimitBefore !== overLimit,
-  );
-  return {
-    title: `Rules, compared with ${against}`,
-    headings: ["Rule", "Change", "Mode", "Over limit before", "Over limit"],
-    rows: different.map((each) => [
-      { code: each.rule },
-      each.change,
-      modesOf(each),
-      // A number is missing if the rule is not replayed.
-      each.overLimitBefore ?? "-",
-      each.overLimit ?? "-",
-    ]),
-    max: LISTED_RULES,
-  };
-}
-
-/** Returns the mode of a rule, and its mode in the other configuration if that differs. */
-function modesOf({ modeBefore, mode }: ComparedRule): string {
-  const isChanged = modeBefore !== undefined && mode !== undefined && modeBefore !== mode;
-  return isChanged ? `${mode} (before: ${modeBefore})` : (mode ?? modeBefore ?? "");
 }
 
 /** Returns the clients that lose most by the other rules. */

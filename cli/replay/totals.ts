@@ -140,16 +140,10 @@ export class ReplayTotals {
     ...{ allowedByBoth: 0, deniedByBoth: 0, newlyDenied: 0 },
     ...{ newlyDeniedSucceeded: 0, newlyAllowed: 0 },
   };
-  /** How many requests exceed each rule of the other configuration. */
-  readonly #overLimitBefore: { readonly name: string; denied: number }[];
 
-  /**
-   * @param against the engine to compare with
-   * @param hasStatuses whether the log states statuses
-   */
+  /** @param hasStatuses whether the log states statuses */
   constructor(
     { rules }: Pick<ReplayEngine, "rules">,
-    against?: Pick<ReplayEngine, "rules">,
     hasStatuses = true,
     maxClients = MAX_CLIENTS,
   ) {
@@ -157,7 +151,6 @@ export class ReplayTotals {
     this.#maxClients = maxClients;
     this.#all = totals();
     this.#rules = rules.map((rule) => ({ rule, totals: totals(), mostOpen: undefined }));
-    this.#overLimitBefore = (against?.rules ?? []).map(({ name }) => ({ name, denied: 0 }));
   }
 
   /** @param before the same request, decided by the other configuration */
@@ -176,13 +169,9 @@ export class ReplayTotals {
   #compare(
     request: LogRequest,
     isDenied: boolean,
-    { outcome, verdicts }: ReplayedRequest,
+    { outcome }: ReplayedRequest,
     client: Client | undefined,
   ): void {
-    for (const { rule, denied } of verdicts) {
-      const counted = this.#overLimitBefore[rule];
-      if (denied && counted) counted.denied++;
-    }
     const wasDenied = outcome === "limited";
     if (wasDenied && client) client.deniedBefore++;
     if (wasDenied) this.#compared[isDenied ? "deniedByBoth" : "newlyAllowed"]++;
@@ -212,11 +201,6 @@ export class ReplayTotals {
     const all = [this.#all, ...this.#rules.map(({ totals }) => totals)];
     const uncounted = Math.max(...all.map((totals) => totals.uncounted));
     return uncounted > 0 ? [uncountedClientsNote(this.#maxClients, uncounted)] : [];
-  }
-
-  /** How many requests exceed a rule of the other configuration; undefined if it is not replayed. */
-  overLimitBefore(rule: string): number | undefined {
-    return this.#overLimitBefore.find(({ name }) => name === rule)?.denied;
   }
 
   comparison(): ComparedTotals {

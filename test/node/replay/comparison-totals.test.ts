@@ -25,7 +25,7 @@ function replayed(request: LogRequest, denied: boolean): ReplayedRequest {
 const ONE_RULE = { rules: [ruleNamed("api")] };
 
 function reportOf(all: readonly Compared[]) {
-  const totals = new ReplayTotals(ONE_RULE, ONE_RULE);
+  const totals = new ReplayTotals(ONE_RULE);
   for (const { request, now, before } of all) {
     totals.add(replayed(request, now), replayed(request, before));
   }

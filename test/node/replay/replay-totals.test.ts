@@ -83,7 +83,7 @@ describe("ReplayTotals", () => {
   });
 
   it("counts no clients after as many as memory should hold, with a note", () => {
-    const totals = new ReplayTotals({ rules: [ruleNamed("api")] }, undefined, true, 600);
+    const totals = new ReplayTotals({ rules: [ruleNamed("api")] }, true, 600);
     for (let at = 0; at < 2000; at++) {
       totals.add(decided(at, true, { ip: addressOf(at % 1000) }));
     }

@@ -66,20 +66,6 @@ const COMPARISON: NonNullable<ReplayReport["comparison"]> = {
     newlyAllowed: 4,
   },
   clients: { newlyDenied: 6, noLongerDenied: 2 },
-  rules: [
-    {
-      ...{ rule: "search", change: "changed", modeBefore: "shadow", mode: "enforce" },
-      ...{ overLimitBefore: 9, overLimit: 12 },
-    },
-    {
-      ...{ rule: "gone", change: "removed", modeBefore: "enforce", mode: undefined },
-      ...{ overLimitBefore: undefined, overLimit: undefined },
-    },
-    {
-      ...{ rule: "same", change: "same", modeBefore: "enforce", mode: "enforce" },
-      ...{ overLimitBefore: 1, overLimit: 1 },
-    },
-  ],
   mostNewlyDenied: [
     {
       ...{ client: "203.0.113.9", requests: 20, deniedBefore: 1, denied: 8, newlyDenied: 7 },
