@@ -149,8 +149,29 @@ function clientOf(line: string, isAfterHost = false): Client | string {
   return typeof client === "string" ? client : { ...client, host, end: from + client.end };
 }
 
+/** The number of cached texts, and their maximum length in characters. */
+const CACHED = 4096;
+const MAX_CACHED = 50;
+
+/** Returns a function's result for a text, from the cache if the text repeats. */
+function cached<Result>(
+  cache: Map<string, Result>,
+  text: string,
+  read: (text: string) => Result,
+): Result {
+  const known = cache.get(text);
+  if (known !== undefined) return known;
+  const result = read(text);
+  if (cache.size >= CACHED) cache.clear();
+  if (text.length <= MAX_CACHED) cache.set(ownText(text), result);
+  return result;
+}
+
+const addresses = new Map<string, string | undefined>();
+const times = new Map<string, number>();
+
 function canonicalIp(text: string): string | undefined {
-  return isIPv4(text) ? ownText(text) : clientIp(text);
+  return isIPv4(text) ? ownText(text) : cached(addresses, text, clientIp);
 }
 
 /** The distance from the opening bracket to the closing one, in the usual format of times. */
@@ -195,7 +216,7 @@ export class AccessLineParser implements LineParser {
     const open = isUsual ? close - TIME_DISTANCE : line.lastIndexOf("[", close);
     if (close === -1 || open < end)
       return "has no time in brackets with a request in quotes after it";
-    const at = parseLogTime(line.slice(open + 1, close));
+    const at = cached(times, line.slice(open + 1, close), parseLogTime);
     if (Number.isNaN(at)) return "has no time such as [17/May/2015:10:05:03 +0000]";
     const requestEnd = closingQuote(line, close + 3);
     if (requestEnd === -1) return "has no end of its request in quotes";

@@ -1,3 +1,4 @@
+import { formatCount } from "../../src/admin/format.ts";
 import { hasConcurrent, type Rule, type Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { ReadRow, Tally } from "../../src/engine/counter.ts";
@@ -24,12 +25,7 @@ import { MAX_WAITING_FOR_ONE } from "../../src/limiter/waiting-room.ts";
 import { bodyCostOf, hasCustomCost, unknownCost } from "../../src/request/custom-calls.ts";
 import { type AppliedRule, isExemptAddress } from "../../src/request/rule-applier.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
-import {
-  type ReportNote,
-  waitedNote,
-  withoutDurationNote,
-  withoutStatusNote,
-} from "../logs/needs.ts";
+import { type ReportNote, requestsHave } from "../logs/needs.ts";
 import { insertByTime } from "../logs/time-order.ts";
 import { chooseRules, type RuleChoice, replayedRuleOf } from "./choose-rules.ts";
 import { firstValue, type LogClient, LogRules } from "./log-rules.ts";
@@ -140,9 +136,19 @@ export class ReplayEngine {
   /** The assumptions and omissions. Some notes appear only after the requests that cause them. */
   get notes(): ReportNote[] {
     const notes = [...this.#notes, ...this.#logRules.notes()];
-    if (this.#withoutStatus > 0) notes.push(withoutStatusNote(this.#withoutStatus));
-    if (this.#withoutDuration > 0) notes.push(withoutDurationNote(this.#withoutDuration));
-    if (this.#waited > 0) notes.push(waitedNote(this.#waited, this.#longestWaitMs));
+    if (this.#withoutStatus > 0) {
+      const text = `${requestsHave(this.#withoutStatus)} no status in the log. \`count\` and costs by the response take them as requests without a response.`;
+      notes.push({ code: "status-not-logged", text });
+    }
+    if (this.#withoutDuration > 0) {
+      const text = `${requestsHave(this.#withoutDuration)} no duration in the log. For \`concurrent\`, they end at once.`;
+      notes.push({ code: "duration-not-logged", text });
+    }
+    if (this.#waited > 0) {
+      const requests = this.#waited === 1 ? "request waits" : "requests wait";
+      const text = `${formatCount(this.#waited)} ${requests} for a turn (\`wait\`), for at most ${Math.ceil(this.#longestWaitMs)} ms.`;
+      notes.push({ code: "waits", text });
+    }
     return notes;
   }
 

@@ -1,5 +1,6 @@
+import { formatCount } from "../../src/admin/format.ts";
 import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
-import { type ReportNote, uncountedClientsNote } from "../logs/needs.ts";
+import { type ReportNote, requestsHave } from "../logs/needs.ts";
 import type { ReplayEngine, ReplayedRequest } from "./engine.ts";
 import type {
   ComparedClient,
@@ -200,7 +201,9 @@ export class ReplayTotals {
   notes(): ReportNote[] {
     const all = [this.#all, ...this.#rules.map(({ totals }) => totals)];
     const uncounted = Math.max(...all.map((totals) => totals.uncounted));
-    return uncounted > 0 ? [uncountedClientsNote(this.#maxClients, uncounted)] : [];
+    if (uncounted === 0) return [];
+    const text = `The log has more than ${formatCount(this.#maxClients, "client")}. Numbers of clients are about those that came first; ${requestsHave(uncounted)} a later client. Read a shorter time with --from and --to.`;
+    return [{ code: "too-many-clients", text }];
   }
 
   comparison(): ComparedTotals {
