@@ -138,7 +138,7 @@ function clientOf(line: string, isAfterHost = false): Client | string {
   const ip = canonicalIp(first);
   if (ip !== undefined) {
     // Either address may be a proxy's, by which all clients would count as one. A virtual host has a port.
-    const isVirtualHost = others === "" && canonicalIp(next) !== undefined;
+    const isVirtualHost = others === "" && next !== "-" && canonicalIp(next) !== undefined;
     if (!isVirtualHost) return { ip, host: undefined, end: first.length };
     if (!/[\d\]]:\d+$/.test(first) || parseAddress(first)) return TWO_ADDRESSES;
   }

@@ -74,6 +74,8 @@ const ORIGIN = /^https?:\/\/[^/?#]*/i;
  * @returns undefined for anything else
  */
 export function requestTarget(url: string, query?: string): RequestTarget | undefined {
+  const isPlain = url.startsWith("/") && query === undefined && !url.includes("#");
+  if (isPlain) return { target: url, host: undefined };
   const origin = ORIGIN.exec(url)?.[0] ?? "";
   const rest = url.slice(origin.length).split("#", 1)[0] ?? "";
   if (origin === "" && !rest.startsWith("/")) return undefined;

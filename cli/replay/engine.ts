@@ -106,6 +106,8 @@ export class ReplayEngine {
   readonly #random: () => number;
   readonly #dependsOnResponse: boolean;
   readonly #countsUnknown: boolean;
+  /** Whether a limit is 0, so that some requests are certainly denied. */
+  readonly #deniesAll: boolean;
   /** The requests that wait, in the order of their turns. */
   readonly #sleepers: Sleeper[] = [];
   /** How many requests wait for each counter. */
@@ -130,6 +132,11 @@ export class ReplayEngine {
     this.#prefix = config.prefix;
     this.#random = random;
     this.#dependsOnResponse = rules.some(dependsOnResponse);
+    const windows = rules.flatMap((rule) => [
+      rule.windows,
+      ...(rule.tiers?.windows.values() ?? []),
+    ]);
+    this.#deniesAll = windows.flat().some(({ limit }) => limit === 0);
     this.#countsUnknown = this.#dependsOnResponse || rules.some(hasConcurrent);
   }
 
@@ -167,7 +174,7 @@ export class ReplayEngine {
     if (this.#countsUnknown) this.#countUnknown(request, applied);
     const { at: now, durationMs = 0 } = request;
     const enforced = applied.filter(({ rule }) => rule.mode === "enforce");
-    const tallies = certainTalliesOf(countersIn(enforced), now);
+    const tallies = this.#deniesAll ? certainTalliesOf(countersIn(enforced), now) : undefined;
     const answer = tallies
       ? { admitted: false, tallies, now }
       : this.#decideGroup(enforced, now, durationMs);

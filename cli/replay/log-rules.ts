@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isIPv4 } from "node:net";
 import type { KeyPart } from "../../src/config/key.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
@@ -130,6 +131,9 @@ export function firstValue(
   context: RequestContext,
 ): KeyValue | undefined {
   for (const part of alternatives) {
+    const address = part.kind === "ip" ? context.request.headers.get("cf-connecting-ip") : null;
+    // Most addresses are canonical already, and parsing them takes long.
+    if (address !== null && isIPv4(address)) return { name: "ip", value: address, part };
     const present = valueIn(part, context);
     if (present) return { ...present, part };
   }
