@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { withLogOptions } from "./logs/open-logs.ts";
 import { withoutNodeEnv } from "./process.ts";
 import type { ReplayCommandOptions } from "./replay/run-replay.ts";
@@ -6,15 +6,15 @@ import type { ReplayCommandOptions } from "./replay/run-replay.ts";
 const HELP = `
 Examples:
   replay access.log
-  zcat access.log.*.gz | replay - --from 2026-11-22 --html report.html
-  replay access.log.gz --against main.config.ts --max-newly-denied 0 --markdown
+  replay access.log access.log.*.gz --from 2026-11-22
+  replay access.log.gz --against main.config.ts --max-newly-denied 0
 
 Exit codes:
   0    done
   1    more clients are denied than --max-denied or --max-newly-denied allows, or a wrong option
   2    not replayed: a faulty configuration, a log that cannot be read, or a log without requests
   130  ended by Ctrl-C; 129 by SIGHUP, 143 by SIGTERM. The report, if any request was read, is about
-       the lines before that, and no page is written
+       the lines before that
 
 docs/replay.md explains the report.`;
 
@@ -39,9 +39,7 @@ export function addReplayCommand(program: Command): void {
       "exit with 1 if more clients are denied that --against never denies",
       clientCount,
     )
-    .addOption(new Option("--json", "print one JSON document").conflicts("markdown"))
-    .option("--markdown", "print Markdown for a comment on a pull request")
-    .option("--html <file>", "write the report as a page, too")
+    .option("--json", "print one JSON document")
     .option("--quiet", "show no progress")
     .addHelpText("after", HELP)
     .action(async (files: string[], options: ReplayCommandOptions) => {

@@ -1,5 +1,5 @@
-import { type Command, Option } from "commander";
-import { withLogOptions } from "./logs/open-logs.ts";
+import type { Command } from "commander";
+import { withLogOptions, withRemoved } from "./logs/open-logs.ts";
 import { withoutNodeEnv } from "./process.ts";
 import type { SuggestOptions } from "./suggest/run-suggest.ts";
 
@@ -7,35 +7,27 @@ const HELP = `
 Examples:
   suggest access.log --match 'POST /login' --window 1m,1h
   suggest app.jsonl --match '/api/*' --key 'header:x-api-key | ip' --map header:x-api-key=key
-  suggest access.log --rule search --config weir.config.ts
 
 Exit codes:
   0    done
   1    refused: a wrong option, or the log lacks what the key or the match needs
-  2    not done: a log or the configuration could not be read, or the log has no request
+  2    not done: a log could not be read, or has no request
   130  ended by Ctrl-C; 129 by SIGHUP, 143 by SIGTERM. The report, if any request was read, is about
        the lines before that
 
 docs/replay.md explains the numbers, and how to choose a limit.`;
 
+const OF_RULE = "Name its requests and its clients with --match and --key.";
+
 /** Adds the command `suggest`, which finds limits in access logs. */
 export function addSuggestCommand(program: Command): void {
-  withRule(withLogOptions(program.command("suggest")))
+  withRemoved(withLogOptions(program.command("suggest")), {
+    "--rule": OF_RULE,
+    "--config": OF_RULE,
+  })
     .description(
       "Shows how many requests clients send, and the limits that few of them would reach.",
     )
-    .addOption(new Option("--json", "print one JSON document").conflicts("markdown"))
-    .option("--markdown", "print Markdown, such as for a pull request")
-    .option("--quiet", "show no progress")
-    .addHelpText("after", HELP)
-    .action(async (files: string[], options: SuggestOptions) => {
-      const { runSuggest } = await withoutNodeEnv(() => import("./suggest/run-suggest.ts"));
-      process.exitCode = await withoutNodeEnv(() => runSuggest(files, options));
-    });
-}
-
-function withRule(command: Command): Command {
-  return command
     .option(
       "--match <requests>",
       "such as 'POST /login'; JSON of a rule's match (default: every request)",
@@ -51,14 +43,14 @@ function withRule(command: Command): Command {
       collectList,
     )
     .option("--name <name>", "the name of the suggested rule")
-    .addOption(
-      new Option(
-        "--rule <name>",
-        "a rule of a configuration, in place of --match and --key",
-      ).conflicts(["match", "key", "name"]),
-    )
-    .option("--config <file>", "the configuration of --rule (default: weir.config.ts)")
-    .option("--missing-as-absent", "treat values that the log does not state as absent");
+    .option("--missing-as-absent", "treat values that the log does not state as absent")
+    .option("--json", "print one JSON document")
+    .option("--quiet", "show no progress")
+    .addHelpText("after", HELP)
+    .action(async (files: string[], options: SuggestOptions) => {
+      const { runSuggest } = await withoutNodeEnv(() => import("./suggest/run-suggest.ts"));
+      process.exitCode = await withoutNodeEnv(() => runSuggest(files, options));
+    });
 }
 
 function collect(text: string, before: readonly string[] = []): readonly string[] {

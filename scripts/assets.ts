@@ -5,12 +5,10 @@ import { build } from "esbuild";
 
 const root = join(import.meta.dirname, "..");
 const dashboard = join(root, "src/admin/dashboard/client");
-const reports = join(root, "cli/html/client");
 
 /** The generated modules by their paths, with the functions that return their sources. */
 export const ASSET_MODULES: Readonly<Record<string, () => Promise<string>>> = {
   "src/admin/dashboard/assets.generated.ts": dashboardAssets,
-  "cli/html/assets.generated.ts": reportAssets,
   "src/stores/upstash/script.generated.ts": luaScript,
 };
 
@@ -26,22 +24,6 @@ async function dashboardAssets(): Promise<string> {
     SCRIPT_HASH: nameOf(script),
     STYLE: style,
     STYLE_HASH: nameOf(style + icon),
-    ICON: icon.trim(),
-  });
-}
-
-/** Returns the source of the module with the assets of the HTML reports. */
-async function reportAssets(): Promise<string> {
-  const [script, style, icon] = await Promise.all([
-    bundled(join(reports, "main.ts")),
-    bundled(join(reports, "report.css")),
-    dashboardIcon(),
-  ]);
-  return moduleOf({
-    SCRIPT: script,
-    SCRIPT_SOURCE: policySourceOf(script),
-    STYLE: style,
-    STYLE_SOURCE: policySourceOf(style),
     ICON: icon.trim(),
   });
 }
@@ -82,9 +64,4 @@ function dashboardIcon(): Promise<string> {
 /** Returns a short name that changes with the content. */
 function nameOf(content: string): string {
   return createHash("sha256").update(content).digest("base64url").slice(0, 12);
-}
-
-/** Returns the source expression by which a Content-Security-Policy allows an inline script or style. */
-function policySourceOf(content: string): string {
-  return `'sha256-${createHash("sha256").update(content).digest("base64")}'`;
 }

@@ -11,7 +11,7 @@ import type { ConfigInput } from "../../src/config/index.ts";
 import { generateLog } from "./generate-log.ts";
 import { type ChildRun, runChild } from "./timed-child.ts";
 
-const MAX_RATIO = 8;
+const MAX_RATIO = 80;
 const MAX_MB = 500;
 
 /** A rule for all requests and a rule for a few of them, as most sites have. */

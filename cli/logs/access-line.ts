@@ -1,4 +1,5 @@
 import { isIPv4 } from "node:net";
+import { parseAddress } from "../../src/config/address.ts";
 import {
   clientIp,
   hostName,
@@ -6,15 +7,14 @@ import {
   type LineContent,
   type LineParser,
   type LogFacts,
-  type LogRequest,
   ownText,
+  type RequestTarget,
   requestTarget,
 } from "./log-request.ts";
-import { AccessTime } from "./log-time.ts";
+import { parseLogTime } from "./log-time.ts";
 
 const SPACE = 32;
 const QUOTE = 34;
-const DASH = 45;
 const OPENING_BRACKET = 91;
 const BACKSLASH = 92;
 
@@ -60,10 +60,9 @@ function unescaped(field: string): string {
   });
 }
 
-/** The method and the path of a request, with its query. */
-interface Target {
+/** The method, the path with its query, and the host of an absolute URL. */
+interface RequestLine extends RequestTarget {
   readonly method: string;
-  readonly target: string;
 }
 
 /**
@@ -72,65 +71,18 @@ interface Target {
  * @returns undefined for a text without a path, such as `-` after a timeout; a text with the reason if the line cannot
  *   be read
  */
-export function readRequestLine(text: string): Target | string | undefined {
+export function readRequestLine(text: string): RequestLine | string | undefined {
   if (text === "" || text === "-") return undefined;
-  const methodEnd = text.indexOf(" ");
-  const method = methodEnd === 3 && text.startsWith("GET") ? "GET" : text.slice(0, methodEnd);
-  if (methodEnd === -1 || (method !== "GET" && !isHttpMethod(method))) {
-    return "its request is not HTTP";
-  }
   // A request line of HTTP/0.9 has no version.
-  const space = text.indexOf(" ", methodEnd + 1);
-  const targetEnd = space === -1 ? text.length : space;
-  if (space !== -1 && (!text.startsWith("HTTP/", space + 1) || text.includes(" ", space + 1))) {
+  const [method = "", target, version = "HTTP/", more] = text.split(" ", 4);
+  if (target === undefined || !isHttpMethod(method)) return "its request is not HTTP";
+  if (!version.startsWith("HTTP/") || more !== undefined) {
     return "its request has more than a method, a path and a version";
   }
-  const target = text.slice(methodEnd + 1, targetEnd);
-  if (target.startsWith("/")) return { method: ownText(method), target: ownText(target) };
   if (target === "*" || method === "CONNECT") return undefined;
-  const absolute = requestTarget(target);
-  if (absolute === undefined) return "its request has no path";
-  return { method: ownText(method), target: ownText(absolute.target) };
-}
-
-/** A request, and the index of its response's length in its line. */
-interface AccessLine extends Omit<LogRequest, "headers" | "length"> {
-  readonly line: string;
-  readonly lengthAt: number;
-}
-
-/** The request of a line. Few rules read its header fields, so these are parsed only when they are needed. */
-class AccessRequest implements LogRequest {
-  readonly at: number;
-  readonly method: string;
-  readonly target: string;
-  readonly host: string | undefined;
-  readonly ip: string | undefined;
-  readonly status: number | undefined;
-  readonly #line: string;
-  readonly #lengthAt: number;
-  #headers: ReadonlyMap<string, string> | undefined | null = null;
-
-  constructor({ at, method, target, host, ip, status, line, lengthAt }: AccessLine) {
-    this.at = at;
-    this.method = method;
-    this.target = target;
-    this.host = host;
-    this.ip = ip;
-    this.status = status;
-    this.#line = line;
-    this.#lengthAt = lengthAt;
-  }
-
-  get length(): number {
-    return this.#line.length;
-  }
-
-  /** Undefined if the line is not in Combined Log Format. */
-  get headers(): ReadonlyMap<string, string> | undefined {
-    if (this.#headers === null) this.#headers = headersOf(this.#line, this.#lengthAt);
-    return this.#headers;
-  }
+  const read = requestTarget(target);
+  if (read === undefined) return "its request has no path";
+  return { method: ownText(method), target: ownText(read.target), host: read.host };
 }
 
 /**
@@ -156,136 +108,142 @@ function headersOf(line: string, lengthAt: number): ReadonlyMap<string, string> 
   return headers;
 }
 
+/** The fields before the time. */
+interface Client {
+  readonly ip: string;
+  /** The virtual host. */
+  readonly host: string | undefined;
+  /** The index of the first character after the address. */
+  readonly end: number;
+}
+
+/** A field, which may be a list with commas, and the first word of the next field. */
+const FIELDS = /^([^\s,]+)((?:, ?[^\s,]+)*) ([^\s,]+)/;
+
+const NO_ADDRESS = "does not begin with an IP address, or with a host and an IP address";
+const TWO_ADDRESSES =
+  "begins with two addresses, and does not say which one is the client's: log only the client's, or a comma between them";
+
+/**
+ * Reads the host, if there is one, and the client's address. In a list of addresses, as of X-Forwarded-For, the first
+ * one is the client's.
+ *
+ * @returns a text with the reason if there is no address
+ */
+function clientOf(line: string, isAfterHost = false): Client | string {
+  const [, first, others, next] = FIELDS.exec(line) ?? [];
+  if (first === undefined || next === undefined) {
+    return line.includes(" ") ? NO_ADDRESS : "has no fields";
+  }
+  const ip = canonicalIp(first);
+  if (ip !== undefined) {
+    // Either address may be a proxy's, by which all clients would count as one. A virtual host has a port.
+    const isVirtualHost = others === "" && next !== "-" && canonicalIp(next) !== undefined;
+    if (!isVirtualHost) return { ip, host: undefined, end: first.length };
+    if (!/[\d\]]:\d+$/.test(first) || parseAddress(first)) return TWO_ADDRESSES;
+  }
+  const host = others === "" && /[a-z\d]/i.test(first) ? hostName(first) : undefined;
+  if (host === undefined || isAfterHost) return NO_ADDRESS;
+  const from = first.length + 1;
+  const client = clientOf(line.slice(from), true);
+  return typeof client === "string" ? client : { ...client, host, end: from + client.end };
+}
+
+/** The number of cached texts, and their maximum length in characters. */
+const CACHED = 4096;
+const MAX_CACHED = 50;
+
+/** Returns a function's result for a text, from the cache if the text repeats. */
+function cached<Result>(
+  cache: Map<string, Result>,
+  text: string,
+  read: (text: string) => Result,
+): Result {
+  const known = cache.get(text);
+  if (known !== undefined) return known;
+  const result = read(text);
+  if (cache.size >= CACHED) cache.clear();
+  if (text.length <= MAX_CACHED) cache.set(ownText(text), result);
+  return result;
+}
+
+const addresses = new Map<string, string | undefined>();
+const times = new Map<string, number>();
+
+function canonicalIp(text: string): string | undefined {
+  return isIPv4(text) ? ownText(text) : cached(addresses, text, clientIp);
+}
+
 /** The distance from the opening bracket to the closing one, in the usual format of times. */
 const TIME_DISTANCE = 27;
 
-/** The maximum number of cached addresses, and of cached hosts. */
-const CACHED = 65_536;
-
-/** A result of reading an address or a host; undefined if a text is neither. */
-type Name = { readonly text: string | undefined };
+const STATUS_AND_LENGTH = / (\d{3}) [\d-]/y;
 
 /**
  * Parses lines of Apache and nginx in Common or Combined Log Format. A virtual host may stand before the other
  * fields, and unknown fields after them:
  *
- *     [HOST[:PORT] ]ADDRESS IDENTITY USER [TIME] "REQUEST" STATUS BYTES[ "REFERER" "USER AGENT"[ …]]
- *
- * A regular expression with a group for each field would take three times as long.
+ *     [HOST[:PORT] ]ADDRESS[, ADDRESS …] IDENTITY USER [TIME] "REQUEST" STATUS BYTES[ "REFERER" "USER AGENT"[ …]]
  */
 export class AccessLineParser implements LineParser {
+  /** Compares the year, the month, the day and the time after the bracket. The sort is stable. */
+  readonly sortCommand = "LC_ALL=C sort -s -t'[' -k2.8,2.11n -k2.4,2.6M -k2.1,2.2n -k2.13,2.20";
   readonly #host: string | undefined;
-  readonly #time = new AccessTime();
-  readonly #ips = new Map<string, Name>();
-  readonly #hosts = new Map<string, Name>();
+  /** The number of lines in this format, also of those whose request is not HTTP. */
+  #lines = 0;
+  #withoutHeaders = 0;
+  #withoutVirtualHost = 0;
+  #requests = 0;
+  #requestsWithoutHost = 0;
 
   /** @param host the host of requests whose lines have no host */
   constructor(host: string | undefined) {
     this.#host = host;
   }
 
+  /** Whether a line was in this format. */
+  get isRecognised(): boolean {
+    return this.#lines > 0;
+  }
+
   parse(line: string): LineContent {
-    const client = this.#clientOf(line);
+    const client = clientOf(line);
     if (typeof client === "string") return client;
-    const { ip, host, end } = client;
+    const { ip, end } = client;
     // Searches the end of the time first, because the user name may have a bracket.
     const close = line.indexOf('] "', end);
     const isUsual = line.charCodeAt(close - TIME_DISTANCE) === OPENING_BRACKET;
     const open = isUsual ? close - TIME_DISTANCE : line.lastIndexOf("[", close);
     if (close === -1 || open < end)
       return "has no time in brackets with a request in quotes after it";
-    const at = this.#time.read(line, open + 1, close);
+    const at = cached(times, line.slice(open + 1, close), parseLogTime);
     if (Number.isNaN(at)) return "has no time such as [17/May/2015:10:05:03 +0000]";
-    const requestAt = close + 3;
-    const requestEnd = closingQuote(line, requestAt);
+    const requestEnd = closingQuote(line, close + 3);
     if (requestEnd === -1) return "has no end of its request in quotes";
-    const request = readRequestLine(unescaped(line.slice(requestAt, requestEnd)));
+    STATUS_AND_LENGTH.lastIndex = requestEnd + 1;
+    const status = Number(STATUS_AND_LENGTH.exec(line)?.[1] ?? Number.NaN);
+    if (Number.isNaN(status)) return "has no status and length after the request";
+    const request = readRequestLine(unescaped(line.slice(close + 3, requestEnd)));
+    const headers = headersOf(line, requestEnd + 6);
+    this.#lines++;
+    if (!headers) this.#withoutHeaders++;
+    if (client.host === undefined) this.#withoutVirtualHost++;
     if (typeof request !== "object") return request;
-    const status = statusAt(line, requestEnd + 2);
-    if (status === -1) return "has no status and length after the request";
-    return new AccessRequest({
-      at,
-      method: request.method,
-      target: request.target,
-      host,
-      ip,
-      // Without a response, the status is 000.
-      status: status === 0 ? undefined : status,
-      line,
-      lengthAt: requestEnd + 6,
-    });
+    const host = request.host ?? client.host ?? this.#host;
+    this.#requests++;
+    if (host === undefined) this.#requestsWithoutHost++;
+    // Without a response, the status is 000.
+    return { ...request, at, host, ip, status: status === 0 ? undefined : status, headers };
   }
 
-  /** @returns the client, the host, and the index after the address; a text with the reason if there is no address */
-  #clientOf(line: string): { ip: string; host: string | undefined; end: number } | string {
-    const firstEnd = line.indexOf(" ");
-    if (firstEnd === -1) return "has no fields";
-    // Usually, the second field is "-". If it is an address, the first field is a virtual host.
-    if (line.charCodeAt(firstEnd + 1) !== DASH) {
-      const end = line.indexOf(" ", firstEnd + 1);
-      const ip = end === -1 ? undefined : this.#ipOf(line.slice(firstEnd + 1, end));
-      if (ip !== undefined) {
-        return { ip, host: cached(this.#hosts, line.slice(0, firstEnd), hostName), end };
-      }
-    }
-    const ip = this.#ipOf(line.slice(0, firstEnd));
-    if (ip === undefined) {
-      return "does not begin with an IP address, or with a host and an IP address";
-    }
-    return { ip, host: this.#host, end: firstEnd };
-  }
-
-  /** Returns one string for all lines with an address, because lookups of a known string take less time. */
-  #ipOf(text: string): string | undefined {
-    return cached(this.#ips, text, canonicalIp);
-  }
-
-  facts(first: readonly LogRequest[]): LogFacts {
+  facts(): LogFacts {
     const facts = new Set(["ip", "status"]);
-    const all = (states: (request: LogRequest) => boolean) =>
-      first.length > 0 && first.every(states);
-    if (this.#host !== undefined || all(({ host }) => host !== undefined)) facts.add("host");
-    if (all(({ headers }) => headers !== undefined)) {
+    // If a log begins with lines that are not HTTP, these show what the later ones have.
+    const withoutHost = this.#requests > 0 ? this.#requestsWithoutHost : this.#withoutVirtualHost;
+    if (this.#host !== undefined || (this.#lines > 0 && withoutHost === 0)) facts.add("host");
+    if (this.#lines > 0 && this.#withoutHeaders === 0) {
       facts.add("header:user-agent").add("header:referer");
     }
     return facts;
   }
-}
-
-function canonicalIp(text: string): string | undefined {
-  return isIPv4(text) ? text : clientIp(text);
-}
-
-/** The maximum length of a cached text, in characters. Longer texts would need much memory. */
-const MAX_CACHED = 300;
-
-/**
- * Returns a function's result for a text, from the cache if the text repeats. An LruCache would have parts of lines as
- * keys, which keep chunks of the log in memory.
- */
-function cached(
-  cache: Map<string, Name>,
-  text: string,
-  read: (text: string) => string | undefined,
-): string | undefined {
-  const known = cache.get(text);
-  if (known !== undefined) return known.text;
-  const key = ownText(text);
-  const name = { text: read(key) };
-  if (cache.size >= CACHED) cache.clear();
-  if (key.length <= MAX_CACHED) cache.set(key, name);
-  return name.text;
-}
-
-/** Reads a status of three digits with a space and a length after it. @returns -1 if there is none */
-function statusAt(line: string, index: number): number {
-  let status = 0;
-  for (let at = index; at < index + 3; at++) {
-    const digit = line.charCodeAt(at) - 48;
-    if (!(digit >= 0 && digit <= 9)) return -1;
-    status = status * 10 + digit;
-  }
-  const length = line.charCodeAt(index + 4);
-  const isLength = length === DASH || (length >= 48 && length <= 57);
-  return line.charCodeAt(index + 3) === SPACE && isLength ? status : -1;
 }

@@ -4,6 +4,9 @@ import { addAbortSignal, Readable, type Transform } from "node:stream";
 import zlib from "node:zlib";
 import { CommandFailure } from "../command-failure.ts";
 
+/** The name of the standard input in messages. */
+export const STANDARD_INPUT = "standard input";
+
 /** The first bytes of a log. */
 export interface Head {
   readonly bytes: Buffer;
@@ -15,8 +18,8 @@ export interface Head {
 interface Input {
   /** The name as the user has written it. */
   readonly name: string;
-  /** The size as stored, in bytes; undefined for a stream, which can be read only once. */
-  readonly size: number | undefined;
+  /** Whether it can be read only once. */
+  readonly isStream: boolean;
   /** Ends a wait for bytes. */
   readonly signal: AbortSignal | undefined;
   readonly open: () => Readable;
@@ -28,11 +31,8 @@ interface Input {
  */
 export class ByteSource {
   readonly name: string;
-  readonly size: number | undefined;
   readonly #input: Input;
   #stream: Readable | undefined;
-  #bytesRead = 0;
-  #onRead: (bytes: number) => void = () => {};
   /** The bytes that `head` has read from a stream, and the rest of the stream. */
   #kept: Buffer[] = [];
   #rest: AsyncGenerator<Buffer> | undefined;
@@ -41,7 +41,6 @@ export class ByteSource {
 
   constructor(input: Input) {
     this.name = input.name;
-    this.size = input.size;
     this.#input = input;
   }
 
@@ -65,21 +64,15 @@ export class ByteSource {
       }
     } catch (error) {
       if (length === 0 && !this.#input.signal?.aborted) throw error;
-      if (this.size === undefined) this.#failure = error;
+      if (this.#input.isStream) this.#failure = error;
     }
-    if (this.size === undefined) [this.#kept, this.#rest] = [[...read], chunks];
+    if (this.#input.isStream) [this.#kept, this.#rest] = [[...read], chunks];
     else await chunks.return(undefined);
     return { bytes: Buffer.concat(read), isWhole };
   }
 
-  /**
-   * Reads all bytes from the start. Call it once, after `head`.
-   *
-   * @param onRead receives the number of stored bytes that were read
-   */
-  async *chunks(onRead: (bytes: number) => void): AsyncGenerator<Buffer> {
-    if (this.#rest) onRead(this.#bytesRead);
-    this.#onRead = onRead;
+  /** Reads all bytes from the start. Call it once, after `head`. */
+  async *chunks(): AsyncGenerator<Buffer> {
     yield* this.#kept.splice(0);
     if (this.#failure !== undefined) throw this.#failure;
     yield* this.#rest ?? this.#open();
@@ -95,15 +88,7 @@ export class ByteSource {
     const stream = open();
     if (signal) addAbortSignal(signal, stream);
     this.#stream = stream;
-    return decompressed(this.#counted(stream));
-  }
-
-  async *#counted(stream: Readable): AsyncGenerator<Buffer> {
-    for await (const chunk of stream) {
-      this.#bytesRead += chunk.length;
-      this.#onRead(chunk.length);
-      yield chunk;
-    }
+    return decompressed(stream);
   }
 }
 
@@ -118,7 +103,7 @@ export async function openByteSource(
 ): Promise<ByteSource> {
   if (name === "-") {
     const open = () => process.stdin;
-    return new ByteSource({ name: "standard input", size: undefined, signal, open });
+    return new ByteSource({ name: STANDARD_INPUT, isStream: true, signal, open });
   }
   const stats = await stat(name).catch((error: unknown) => {
     throw new CommandFailure(2, `${name} cannot be read: ${reasonOf(error)}`);
@@ -129,7 +114,7 @@ export async function openByteSource(
       `${name} is a directory, a pipe or a device, and a log is read twice. Name files, or use the standard input: … | npx weir replay -.`,
     );
   }
-  return new ByteSource({ name, size: stats.size, signal, open: () => createReadStream(name) });
+  return new ByteSource({ name, isStream: false, signal, open: () => createReadStream(name) });
 }
 
 /** Returns why a file could not be read, such as `there is no such file.` */

@@ -82,35 +82,42 @@ export function ipAt(record: LogRecord, path: FieldPath): string | undefined {
 const KNOWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   time: [
     ...["time", "timestamp", "ts", "@timestamp", "time_iso8601", "msec", "time_local"],
-    ...["EdgeStartTimestamp", "EventTimestampMs"],
+    ...["EdgeStartTimestamp", "EventTimestampMs", "eventTimestamp"],
   ],
   end: ["EdgeEndTimestamp"],
   duration: ["request_time", "duration"],
   "duration-ms": [
     ...["duration_ms", "durationMs", "latency_ms", "latencyMs", "response_time_ms"],
-    ...["responseTimeMs", "responseTime", "WallTimeMs", "OriginResponseDurationMs"],
+    ...["responseTimeMs", "responseTime", "WallTimeMs", "wallTime", "OriginResponseDurationMs"],
   ],
   method: [
     ...["request_method", "method", "request.method", "req.method", "ClientRequestMethod"],
-    "Event.Request.Method",
+    ...["Event.Request.Method", "event.request.method"],
   ],
   url: [
     ...["request_uri", "uri", "url", "path", "request.uri", "req.url"],
-    ...["ClientRequestURI", "ClientRequestPath", "Event.Request.URL"],
+    ...["ClientRequestURI", "ClientRequestPath", "Event.Request.URL", "event.request.url"],
   ],
   query: ["query", "args"],
   request: ["request"],
-  host: ["http_host", "host", "request.host", "req.headers.host", "ClientRequestHost"],
+  host: [
+    "http_host",
+    "host",
+    "request.host",
+    "req.headers.host",
+    "req.hostname",
+    "ClientRequestHost",
+  ],
   ip: [
     ...["client_ip", "remote_addr", "ip", "request.client_ip", "request.remote_ip"],
-    ...["req.remoteAddress", "ClientIP"],
+    ...["req.remoteAddress", "ClientIP", "event.request.headers.cf-connecting-ip"],
   ],
   status: [
     ...["status", "status_code", "res.statusCode", "EdgeResponseStatus"],
-    "Event.Response.Status",
+    ...["Event.Response.Status", "event.response.status"],
   ],
-  country: ["country", "ClientCountry"],
-  asn: ["asn", "ClientASN"],
+  country: ["country", "ClientCountry", "event.request.cf.country"],
+  asn: ["asn", "ClientASN", "event.request.cf.asn"],
   ja4: ["ja4", "JA4"],
   bot: ["VerifiedBotCategory"],
   "header:user-agent": ["http_user_agent", "user_agent", "ClientRequestUserAgent"],
@@ -121,7 +128,7 @@ const KNOWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
 
 /** Objects with header fields. Cloudflare's objects have only the zone's custom fields. */
 const HEADER_OBJECTS = [
-  ["header:", ["request.headers", "req.headers", "RequestHeaders"]],
+  ["header:", ["request.headers", "req.headers", "RequestHeaders", "event.request.headers"]],
   ["response-header:", ["resp_headers", "res.headers", "ResponseHeaders"]],
 ] as const;
 
@@ -178,30 +185,28 @@ const MAX_NAMES = 200;
 /** Caddy writes this instead of credentials, so it is the same for all clients. */
 const REDACTED = "REDACTED";
 
+/** The facts that tell a request from other records. */
+const OF_TARGETS = ["method", "url", "request"] as const;
+
+/** The number of requests in which fields are searched. */
+const MAX_REQUESTS = 200;
+
 /**
- * Returns the field of each fact that a file states.
+ * Returns the field of each fact that the requests of a file state. Other records, such as one for the response, say
+ * nothing about a request.
  *
  * @param records the first records of the file
  * @param given the fields that `--map` names
  */
 export function fieldsOf(records: readonly LogRecord[], given: FieldMap): FieldMap {
+  const requests = requestsAmong(records, given).slice(0, MAX_REQUESTS);
   const fields = new Map<string, FieldPath>();
-  for (const [fact, paths] of Object.entries(KNOWN_FIELDS)) {
-    const found = paths.map(fieldPath).find((path) => haveFact(records, fact, path));
+  for (const fact of Object.keys(KNOWN_FIELDS)) {
+    const found = knownField(fact, requests);
     if (found) fields.set(fact, found);
   }
-  for (const [prefix, objects] of HEADER_OBJECTS) {
-    for (const path of objects.map(fieldPath)) {
-      for (const record of records) {
-        const object = valueAt(record, path);
-        if (!isObject(object)) continue;
-        for (const name of Object.keys(object).slice(0, MAX_NAMES)) {
-          const fact = prefix + name.toLowerCase();
-          const isNew = textAt(object, [name]) !== REDACTED && !fields.has(fact);
-          if (isNew && fields.size < MAX_NAMES) fields.set(fact, [...path, name]);
-        }
-      }
-    }
+  for (const [fact, path] of headerFields(requests)) {
+    if (fields.size < MAX_NAMES && !fields.has(fact)) fields.set(fact, path);
   }
   // Caddy writes seconds. Without its field `ts`, the unit is unknown: other programs write milliseconds.
   const isCaddy = fields.get("time")?.join() === "ts";
@@ -211,6 +216,28 @@ export function fieldsOf(records: readonly LogRecord[], given: FieldMap): FieldM
   if (given.has("request")) for (const fact of ["url", "method", "query"]) fields.delete(fact);
   if (given.has("url")) fields.delete("query");
   return new Map([...fields, ...given]);
+}
+
+function requestsAmong(records: readonly LogRecord[], given: FieldMap): LogRecord[] {
+  const targets = OF_TARGETS.map((fact) => given.get(fact) ?? knownField(fact, records));
+  return records.filter((record) => targets.some((path) => textAt(record, path) !== undefined));
+}
+
+function knownField(fact: string, records: readonly LogRecord[]): FieldPath | undefined {
+  return KNOWN_FIELDS[fact]?.map(fieldPath).find((path) => haveFact(records, fact, path));
+}
+
+function* headerFields(records: readonly LogRecord[]): Generator<[fact: string, path: FieldPath]> {
+  for (const [prefix, objects] of HEADER_OBJECTS) {
+    for (const path of objects.map(fieldPath)) {
+      for (const object of records.map((record) => valueAt(record, path)).filter(isObject)) {
+        for (const name of Object.keys(object).slice(0, MAX_NAMES)) {
+          const isStated = textAt(object, [name]) !== REDACTED;
+          if (isStated) yield [prefix + name.toLowerCase(), [...path, name]];
+        }
+      }
+    }
+  }
 }
 
 /** The facts of every request, each with a check of values, because fields with these names may have other contents. */
@@ -246,15 +273,14 @@ export function parseRecord(line: string): LogRecord | undefined {
   }
 }
 
-/** The number of records in which fields are searched. */
-const MAX_RECORDS = 200;
-
-/** Returns the records of the first lines. */
-export function recordsOf(lines: readonly string[], max = MAX_RECORDS): LogRecord[] {
-  return lines
-    .slice(0, max)
-    .map(parseRecord)
-    .filter((record) => record !== undefined);
+/** Returns the records among lines, at most `max`. */
+export function recordsOf(lines: readonly string[], max = Number.POSITIVE_INFINITY): LogRecord[] {
+  const records: LogRecord[] = [];
+  for (const line of lines) {
+    const record = records.length < max ? parseRecord(line) : undefined;
+    if (record) records.push(record);
+  }
+  return records;
 }
 
 /** A field that `--map` names, and that none of the first records has. */
@@ -280,9 +306,12 @@ export function absentFields(
   given: FieldMap,
 ): AbsentField[] {
   if (given.size === 0) return [];
-  const records = recordsOf(lines, lines.length);
+  const records = recordsOf(lines);
+  const requests = requestsAmong(records, given);
+  const searched = (fact: string) =>
+    fact in OF_EACH_REQUEST || requests.length === 0 ? records : requests;
   const absent = [...given]
-    .filter(([fact, path]) => records.length > 0 && !haveFact(records, fact, path))
+    .filter(([fact, path]) => records.length > 0 && !haveFact(searched(fact), fact, path))
     .map(([fact, path]) => {
       const field = printable(pathText(path).slice(0, 100));
       const nearest = nearestName(field, fieldNames(records));
@@ -295,12 +324,25 @@ export function absentFields(
   return absent;
 }
 
-/** Returns the error for a file whose first records are no requests. */
-export function noRequestsError(file: string, lines: readonly string[]): CommandFailure {
-  return new CommandFailure(
-    2,
-    `${file}: none of the first records has a time, a method and a URL in fields with known names. Name the fields, such as --map time=FIELD --map method=FIELD --map url=FIELD. ${describeNames(recordsOf(lines))}`,
-  );
+/**
+ * Returns a note if some of the first records have a status, but not every request, as in a log with one record when
+ * a request comes and another one when it is answered.
+ */
+export function statusNote(
+  file: string,
+  lines: readonly string[],
+  given: FieldMap,
+  facts: ReadonlySet<string>,
+): string | undefined {
+  if (facts.has("status")) return undefined;
+  const path = given.get("status") ?? knownField("status", recordsOf(lines));
+  if (path === undefined) return undefined;
+  return `${file}: some of the first records have a status in ${printable(pathText(path))}, but not every request. If the log has two records for a request, log one record for a request, when it is answered: otherwise its status and its duration are unknown, and it may count twice.`;
+}
+
+/** Says what is missing in a file whose first records are no requests. */
+export function describeRecords(lines: readonly string[]): string {
+  return `none of the first records has a time, a method and a URL in fields with known names. Name the fields, such as --map time=FIELD --map method=FIELD --map url=FIELD. ${describeNames(recordsOf(lines, LISTED_RECORDS))}`;
 }
 
 /** The number of records whose fields are listed, and the maximum depth of nested objects. */

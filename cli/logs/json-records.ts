@@ -17,6 +17,7 @@ import {
   type LogClientFacts,
   type LogFacts,
   type LogRequest,
+  type RequestTarget,
   requestTarget,
 } from "./log-request.ts";
 import { parseLogTime } from "./log-time.ts";
@@ -28,7 +29,7 @@ const BRACKET = /^\s*[[\]]\s*$/;
 const OF_DURATION = ["end", "duration", "duration-ms"];
 
 /** Fields with the time at which a request began. Most programs write the time at which it ended. */
-const START_FIELD = /start|^EventTimestampMs$/i;
+const START_FIELD = /start|^EventTimestamp(?:Ms)?$/i;
 
 type Paths = readonly (readonly [name: string, path: FieldPath])[];
 
@@ -40,6 +41,9 @@ export class RecordParser implements LineParser {
   readonly #timeIsStart: boolean;
   readonly #headers: Paths;
   readonly #responseHeaders: Paths;
+  /** Facts of every request that a request so far does not state. */
+  readonly #unstated = new Set<string>(["host"]);
+  #isFirst = true;
 
   /**
    * @param host the host of requests whose records have no host
@@ -60,7 +64,7 @@ export class RecordParser implements LineParser {
 
   parse(line: string): LineContent {
     const record = parseRecord(line);
-    if (record === undefined) return BRACKET.test(line) ? undefined : "is no JSON object";
+    if (record === undefined) return BRACKET.test(line) ? undefined : jsonFault(line);
     const request = this.#readTarget(record);
     if (typeof request !== "object") return request;
     const fields = this.#fields;
@@ -70,20 +74,26 @@ export class RecordParser implements LineParser {
     const ipPath = fields.get("ip");
     const ip = ipPath && ipAt(record, ipPath);
     if (ipPath && ip === undefined) return `has no IP address in ${ipPath.join(".")}`;
-    const status = numberAt(record, fields.get("status"));
+    const status = statusIn(record, fields.get("status"));
     const durationMs = this.#withDurations ? this.#durationOf(record, at) : undefined;
+    const named = hostName(textAt(record, fields.get("host")) ?? "");
+    const host = request.host ?? named ?? this.#host;
+    if (this.#isFirst) this.#unstated.clear();
+    this.#isFirst = false;
+    if (status === undefined) this.#unstated.add("status");
+    if (durationMs === undefined) this.#unstated.add("duration");
+    if (host === undefined) this.#unstated.add("host");
     return {
       at: this.#timeIsStart ? at : at - (durationMs ?? 0),
       durationMs,
       method: request.method,
       target: request.target,
-      host: hostName(textAt(record, fields.get("host")) ?? "") ?? request.host ?? this.#host,
+      host,
       ip,
-      status: status !== undefined && status >= 100 && status <= 999 ? status : undefined,
+      status,
       headers: textsOf(record, this.#headers),
       responseHeaders: textsOf(record, this.#responseHeaders),
       cf: clientFacts(record, fields),
-      length: line.length,
     };
   }
 
@@ -101,7 +111,7 @@ export class RecordParser implements LineParser {
   /** Returns undefined for a record of another kind, such as a message of the program that wrote the log. */
   #readTarget(
     record: LogRecord,
-  ): { method: string; target: string; host?: string | undefined } | string | undefined {
+  ): (RequestTarget & { readonly method: string }) | string | undefined {
     const fields = this.#fields;
     const url = textAt(record, fields.get("url"));
     const method = textAt(record, fields.get("method"));
@@ -115,13 +125,48 @@ export class RecordParser implements LineParser {
     return target ? { method, ...target } : "has no URL that begins with / or https://";
   }
 
-  facts(first: readonly LogRequest[]): LogFacts {
-    const facts = new Set(this.#fields.keys());
+  /** Sorts by the starts of requests, as far as the units of the fields agree. */
+  get sortCommand(): string {
+    const time = jqPath(this.#fields.get("time") ?? ["time"]);
+    const duration = this.#fields.get("duration-ms") ?? this.#fields.get("duration");
+    const isEnd = this.#withDurations && !this.#timeIsStart && duration;
+    const key = isEnd ? `(${time}|tonumber) - (${jqPath(duration)}|tonumber)` : time;
+    return `jq -cs 'sort_by(${key})[]'`;
+  }
+
+  facts(): LogFacts {
+    const facts = new Set([...this.#fields.keys(), "host"]);
     for (const fact of OF_DURATION) facts.delete(fact);
     if (this.#withDurations) facts.add("duration");
-    if (this.#host !== undefined || first.some(({ host }) => host !== undefined)) facts.add("host");
+    for (const fact of this.#unstated) facts.delete(fact);
+    if (this.#host !== undefined) facts.add("host");
     return facts;
   }
+}
+
+/** Returns why a line is no record, with the cure of the usual mistakes. */
+export function jsonFault(line: string): string {
+  const text = line.trim();
+  if (/^\{.*\\x[\da-f]{2}/i.test(text)) {
+    return "is no JSON object, because it has \\x: write escape=json in nginx's log_format";
+  }
+  if (/^\[\s*\{.*\]$/.test(text)) {
+    return "is no JSON object, but a list: pass it through jq -c '.[]'";
+  }
+  if (/^\{\s*(?:"[^"]*"\s*:.*[^}])?$/.test(text)) {
+    return "is no JSON object, but the start of one: pass the log through jq -c";
+  }
+  return "is no JSON object";
+}
+
+function jqPath(path: FieldPath): string {
+  const isPlain = path.every((name) => /^[A-Za-z_]\w*$/.test(name));
+  return `.${path.map((name) => (isPlain ? name : JSON.stringify(name))).join(".")}`;
+}
+
+function statusIn(record: LogRecord, path: FieldPath | undefined): number | undefined {
+  const status = numberAt(record, path);
+  return status !== undefined && status >= 100 && status <= 999 ? status : undefined;
 }
 
 function textsOf(record: LogRecord, paths: Paths): ReadonlyMap<string, string> | undefined {

@@ -1,9 +1,16 @@
 import { isAscii } from "node:buffer";
 import { CommandFailure } from "../command-failure.ts";
 import { type ByteSource, type Head, openByteSource, reasonOf } from "./bytes.ts";
-import { type AbsentField, absentFields, type FieldMap, noRequestsError } from "./json-fields.ts";
+import {
+  type AbsentField,
+  absentFields,
+  describeRecords,
+  type FieldMap,
+  statusNote,
+} from "./json-fields.ts";
 import { createParser, recogniseFormat } from "./log-format.ts";
 import type { LineParser, LogFacts, LogFormat, LogRequest } from "./log-request.ts";
+import { conversionOf, firstFault, pipeOf } from "./other-formats.ts";
 import { LogCounts } from "./progress.ts";
 
 const NEWLINE = 10;
@@ -101,8 +108,8 @@ export class LineReader {
   }
 }
 
-/** The number of bytes that are read to recognise a format. */
-const HEAD_BYTES = 256 * 1024;
+/** The number of bytes that are read to recognise a format. A log may begin with thousands of garbage requests. */
+const HEAD_BYTES = 1024 * 1024;
 
 const MAX_LINE_BYTES = 64 * 1024;
 /** JSON records may be longer than access lines, because they may have many fields that no rule reads. */
@@ -123,13 +130,16 @@ export interface FileOptions {
 export interface LogFile {
   readonly name: string;
   readonly format: LogFormat;
-  /** The facts that its lines can state; undefined for an empty file. */
+  /** The facts that every request of its first lines states; undefined for an empty file. */
   readonly facts: LogFacts | undefined;
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;
-  readonly size: number | undefined;
   /** Fields of `--map` that none of its first records has; undefined for a file that is not JSON. */
   readonly absent: readonly AbsentField[] | undefined;
+  /** A remark on what its first lines lack. */
+  readonly note: string | undefined;
+  /** A command for a shell that replays its lines in the order of their times. */
+  readonly sortCommand: string;
   /**
    * Reads the requests in the order of the file. A read error after the first bytes becomes a note, and ends the
    * requests. An interruption ends the requests after the lines that have been read.
@@ -153,14 +163,14 @@ export async function openLogFile(name: string, options: FileOptions): Promise<L
 }
 
 async function readStart(source: ByteSource, options: FileOptions): Promise<LogFile> {
-  const { name, size } = source;
+  const { name } = source;
   const { fields, host, withDurations, signal } = options;
   const head = await headOf(source, signal);
   const lines = linesOf(head);
   const isEmpty = lines.every((line) => line.trim() === "");
   const recognised = isEmpty ? "combined" : recogniseFormat(lines);
   const format = options.format ?? recognised;
-  if (format === undefined) throw unknownFormat(name, "a known format");
+  if (format === undefined) throw unreadable(name, lines, "a known format");
   const createReader = (counts: LogCounts) => {
     const parser = createParser(format, lines, fields, host, withDurations);
     const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
@@ -173,22 +183,30 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const isJson = format === "json" && !isEmpty;
   const absent = isJson ? absentFields(name, lines, fields) : undefined;
   if (first.length === 0 && !isEmpty) {
-    if (recognised !== undefined && recognised !== format) {
-      throw unknownFormat(name, `the format ${format}`);
-    }
+    if (recognised !== format) throw unreadable(name, lines, `the format ${format}`);
     // With a named format, the requests may begin later in the file.
-    if (isJson && options.format === undefined) throw noRequestsError(name, lines);
+    if (isJson && options.format === undefined) {
+      throw fault(name, conversionOf(name, lines) ?? describeRecords(lines));
+    }
   }
+  const facts = isEmpty ? undefined : parser.facts();
   return {
-    name,
-    size,
-    format,
-    absent,
-    facts: isEmpty ? undefined : parser.facts(first),
+    ...{ name, format, absent, facts },
+    note: isJson && facts ? statusNote(name, lines, fields, facts) : undefined,
+    sortCommand: pipeOf(parser.sortCommand, name),
     firstAt: first[0]?.at ?? Number.NEGATIVE_INFINITY,
     close: () => source.close(),
     groups: (counts) => readGroups(source, createReader(counts).reader, counts, isEmpty, signal),
   };
+}
+
+function fault(name: string, text: string): CommandFailure {
+  return new CommandFailure(2, `${name}: ${text}`);
+}
+
+function unreadable(name: string, lines: readonly string[], format: string): CommandFailure {
+  const text = `none of the first lines has ${format}. ${firstFault(lines)}. Allowed: Apache's and nginx's combined and common, and JSON lines such as Cloudflare Logpush, plain or compressed with gzip or zstd; --format names one.`;
+  return fault(name, conversionOf(name, lines) ?? text);
 }
 
 async function headOf(source: ByteSource, signal: AbortSignal | undefined): Promise<Head> {
@@ -226,10 +244,7 @@ async function* readGroups(
 ): AsyncGenerator<readonly LogRequest[]> {
   let hasStarted = false;
   try {
-    const onRead = (bytes: number) => {
-      counts.bytesRead += bytes;
-    };
-    for await (const chunk of source.chunks(onRead)) {
+    for await (const chunk of source.chunks()) {
       hasStarted ||= chunk.length > 0;
       yield reader.push(chunk);
     }
@@ -245,11 +260,4 @@ async function* readGroups(
     counts.addIncomplete(`${source.name} became empty before it was read.`);
   }
   yield reader.end();
-}
-
-function unknownFormat(name: string, format: string): CommandFailure {
-  return new CommandFailure(
-    2,
-    `${name}: none of the first lines has ${format}. Allowed: Apache's and nginx's combined and common, and JSON lines such as Cloudflare Logpush, plain or compressed with gzip or zstd; --format names one.`,
-  );
 }

@@ -3,7 +3,7 @@ import { type FieldMap, fieldsOf, recordsOf } from "./json-fields.ts";
 import { RecordParser } from "./json-records.ts";
 import type { LineParser, LogFormat } from "./log-request.ts";
 
-// This module uses nothing of Node, because the playground of the website reads logs in a browser.
+// This module uses nothing of Node but addresses, because the playground of the website reads logs in a browser.
 
 /**
  * Recognises the format of a file by its start.
@@ -13,8 +13,11 @@ import type { LineParser, LogFormat } from "./log-request.ts";
  */
 export function recogniseFormat(lines: readonly string[]): LogFormat | undefined {
   const parser = new AccessLineParser(undefined);
-  if (lines.some((line) => typeof parser.parse(line) !== "string")) return "combined";
-  return recordsOf(lines).length === 0 ? undefined : "json";
+  for (const line of lines) {
+    parser.parse(line);
+    if (parser.isRecognised) return "combined";
+  }
+  return recordsOf(lines, 1).length === 0 ? undefined : "json";
 }
 
 /**

@@ -25,8 +25,6 @@ export interface LogRequest {
   readonly responseHeaders?: ReadonlyMap<string, string> | undefined;
   /** Cloudflare's data about the client, in the form of `request.cf`. */
   readonly cf?: LogClientFacts | undefined;
-  /** The length of its line, in characters. */
-  readonly length?: number;
 }
 
 /** Whether a request got a response with a status below 400. An unknown status does not count. */
@@ -62,7 +60,7 @@ export function hostName(text: string): string | undefined {
 }
 
 /** The path of a request with its query, and the host of an absolute URL. */
-interface RequestTarget {
+export interface RequestTarget {
   readonly target: string;
   readonly host: string | undefined;
 }
@@ -76,6 +74,8 @@ const ORIGIN = /^https?:\/\/[^/?#]*/i;
  * @returns undefined for anything else
  */
 export function requestTarget(url: string, query?: string): RequestTarget | undefined {
+  const isPlain = url.startsWith("/") && query === undefined && !url.includes("#");
+  if (isPlain) return { target: url, host: undefined };
   const origin = ORIGIN.exec(url)?.[0] ?? "";
   const rest = url.slice(origin.length).split("#", 1)[0] ?? "";
   if (origin === "" && !rest.startsWith("/")) return undefined;
@@ -131,8 +131,10 @@ export type LineContent = LogRequest | string | undefined;
 export interface LineParser {
   /** Parses a line, without its line end. */
   parse(line: string): LineContent;
-  /** Returns the facts that the lines state, as the first requests show. */
-  facts(first: readonly LogRequest[]): LogFacts;
+  /** A command for a shell that sorts the lines by their times. */
+  readonly sortCommand: string;
+  /** Returns the facts that every request states that was parsed so far. */
+  facts(): LogFacts;
 }
 
 /** From this length on, a part of a text is a reference to the text in V8, not a copy. */

@@ -1,5 +1,4 @@
 import { parseIsoTime } from "../../src/config/calendar.ts";
-import { ownText } from "./log-request.ts";
 
 /** From each number on, a time is in the unit of its name: 10¹¹ seconds are 3,000 years, but 10¹¹ ms are 3. */
 const MILLISECONDS_FROM = 1e11;
@@ -40,52 +39,4 @@ function inMilliseconds(value: number): number {
   else if (value >= MICROSECONDS_FROM) ms = value / 1000;
   else if (value >= MILLISECONDS_FROM) ms = value;
   return ms <= MAX_MS ? ms : Number.NaN;
-}
-
-/** The places of the time of day and of the zone in `17/May/2015:10:05:03 +0000`, and its length. */
-const [CLOCK_AT, ZONE_AT, USUAL_LENGTH] = [12, 20, 26];
-
-/** Reads the times of access logs. Remembers the last day, because parsing a day takes most of a line's time. */
-export class AccessTime {
-  // No line has these texts. An empty text would be a part of every line.
-  #day = "\n";
-  #zone = "\n";
-  #dayMs = Number.NaN;
-
-  /**
-   * @param from the index of the time's first character
-   * @param to the index after its last character
-   * @returns milliseconds since the Unix epoch; NaN if there is no time
-   */
-  read(line: string, from: number, to: number): number {
-    const clockMs = to - from === USUAL_LENGTH ? clockAt(line, from + CLOCK_AT) : Number.NaN;
-    if (Number.isNaN(clockMs)) return parseLogTime(line.slice(from, to));
-    if (line.startsWith(this.#day, from) && line.startsWith(this.#zone, from + ZONE_AT)) {
-      return this.#dayMs + clockMs;
-    }
-    const text = line.slice(from, to);
-    const at = parseLogTime(text);
-    if (!Number.isNaN(at)) {
-      this.#day = ownText(text.slice(0, CLOCK_AT));
-      this.#zone = text.slice(ZONE_AT);
-      this.#dayMs = at - clockMs;
-    }
-    return at;
-  }
-}
-
-/** Returns the milliseconds from midnight to a time such as `10:05:03`; NaN if there is no such time. */
-function clockAt(line: string, index: number): number {
-  const hours = twoDigitsAt(line, index);
-  const minutes = twoDigitsAt(line, index + 3);
-  const seconds = twoDigitsAt(line, index + 6);
-  const isClock = line[index + 2] === ":" && line[index + 5] === ":";
-  if (!isClock || !(hours < 24 && minutes < 60 && seconds < 60)) return Number.NaN;
-  return ((hours * 60 + minutes) * 60 + seconds) * 1000;
-}
-
-function twoDigitsAt(line: string, index: number): number {
-  const tens = line.charCodeAt(index) - 48;
-  const ones = line.charCodeAt(index + 1) - 48;
-  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }

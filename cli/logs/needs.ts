@@ -214,64 +214,32 @@ export function withoutAddressNote({ name }: Rule, number: number): ReportNote {
   return { code: "address-not-logged", rule: name, text };
 }
 
-export function withoutDurationNote(number: number): ReportNote {
-  const text = `${requestsHave(number)} no duration in the log. For \`concurrent\`, they end at once.`;
-  return { code: "duration-not-logged", text };
-}
-
-export function waitedNote(number: number, longestMs: number): ReportNote {
-  const requests = number === 1 ? "1 request waits" : `${formatCount(number)} requests wait`;
-  return {
-    code: "waits",
-    text: `${requests} for a turn (\`wait\`), for at most ${Math.ceil(longestMs)} ms.`,
-  };
-}
-
-function requestsHave(number: number): string {
+export function requestsHave(number: number): string {
   return number === 1 ? "1 request has" : `${formatCount(number)} requests have`;
 }
 
 /** Returns the notes about missing facts that leave parts of the report empty. */
 export function factNotes(facts: LogFacts): ReportNote[] {
-  const notes: ReportNote[] = [];
-  if (!facts.has("ip")) {
-    notes.push({
-      code: "address-not-logged",
-      text: "The log does not state addresses, so clients can be counted only by rule.",
-    });
-  }
-  if (!facts.has("status")) {
-    notes.push({
-      code: "status-not-logged",
-      text: "The log does not state statuses, so it is unknown which denied requests had succeeded.",
-    });
-  }
-  return notes;
+  const addresses = "The log does not state addresses, so clients can be counted only by rule.";
+  const statuses =
+    "The log does not state statuses, so it is unknown which denied requests had succeeded.";
+  return [
+    ...(facts.has("ip") ? [] : [{ code: "address-not-logged", text: addresses }]),
+    ...(facts.has("status") ? [] : [{ code: "status-not-logged", text: statuses }]),
+  ];
 }
 
 /** Returns the notes about lines of the logs that were not read. */
 export function logNotes(
-  { notes, late, broken, lines }: LogCounts,
+  { notes, broken, lines }: LogCounts,
   isPartial: boolean | undefined,
 ): ReportNote[] {
-  const found: ReportNote[] = notes.map((text) => ({ code: "log", text }));
-  if (isPartial) {
-    found.push({
-      code: "partial",
-      text: "The command was interrupted. This report is about the part of the log before that.",
-    });
-  }
-  if (late > 0) {
-    found.push({
-      code: "late-lines",
-      text: `Lines left out, because they came too late to be sorted by their times: ${formatCount(late)} of ${formatCount(lines)}. Raise --max-delay.`,
-    });
-  }
-  if (broken > 0) {
-    found.push({
-      code: "broken-lines",
-      text: `Lines left out, because they could not be read: ${broken} of ${lines}.`,
-    });
-  }
-  return found;
+  const partial =
+    "The command was interrupted. This report is about the part of the log before that.";
+  const unread = `Lines left out, because they could not be read: ${broken} of ${lines}.`;
+  return [
+    ...notes.map((text) => ({ code: "log", text })),
+    ...(isPartial ? [{ code: "partial", text: partial }] : []),
+    ...(broken > 0 ? [{ code: "broken-lines", text: unread }] : []),
+  ];
 }

@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseIsoTime } from "../../src/config/calendar.ts";
-import { durationUpTo } from "../../src/config/window.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { printable } from "../print/text.ts";
 import { type AbsentField, fieldMap } from "./json-fields.ts";
@@ -14,10 +13,10 @@ import {
   type LogRequest,
 } from "./log-request.ts";
 import { LogCounts } from "./progress.ts";
-import { readBatches } from "./time-order.ts";
+import { type Period, readBatches } from "./time-order.ts";
 
 /** The options of `weir replay` and `weir suggest` about logs, as commander parses them. */
-export interface LogOptions {
+export interface LogOptions extends Period {
   /** @default recognised by each file's content */
   readonly format?: LogFormat | undefined;
   /** For JSON lines: the path of the field of each fact, such as `ip` → `client.address`. */
@@ -26,11 +25,6 @@ export interface LogOptions {
   readonly missingAsAbsent?: boolean | undefined;
   /** The host of all requests, for logs that do not state it. */
   readonly host?: string | undefined;
-  /** How far lines may be out of order, in milliseconds. Later lines are counted in `late`. */
-  readonly maxDelay: number;
-  /** Only requests from the time `from` on, and before the time `to`; in milliseconds since the Unix epoch. */
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
 }
 
 export interface OpenOptions extends LogOptions {
@@ -70,17 +64,16 @@ export async function openLogs(options: OpenOptions): Promise<Logs> {
     signal,
   });
   const counts = new LogCounts();
-  for (const { name, facts } of files) if (!facts) counts.addNote(`${name} is empty.`);
+  for (const { name, facts, note } of files) {
+    if (!facts) counts.addNote(`${name} is empty.`);
+    if (note !== undefined) counts.addNote(note);
+  }
   for (const { reason } of absentInAll(files)) {
     counts.addNote(`${reason} Requests without it count as ones that lack it.`);
   }
   const [first = new Set<string>(), ...others] = files
     .map(({ facts }) => facts)
     .filter((facts) => facts !== undefined);
-  counts.bytesTotal = files.reduce<number | undefined>(
-    (sum, { size }) => (sum === undefined || size === undefined ? undefined : sum + size),
-    0,
-  );
   return {
     formats: files.map(({ format }) => format),
     facts: new Set([...first].filter((fact) => others.every((facts) => facts.has(fact)))),
@@ -126,12 +119,13 @@ function absentInAll(files: readonly LogFile[]): readonly AbsentField[] {
   );
 }
 
-/** The highest value of `--max-delay`, in seconds: the lines of that time are kept in memory. */
-const MAX_DELAY_SECONDS = 86_400;
-
 /** Adds the argument LOG… and the options about logs to a command. */
 export function withLogOptions(command: Command): Command {
-  return command
+  return withRemoved(command, {
+    "--max-delay": "Lines may be out of order by a minute; sort a log with longer delays.",
+    "--markdown": "Copy the text, or use --json.",
+    "--html": "Use the text, or --json.",
+  })
     .argument("<log...>", "access logs, plain or compressed with gzip or zstd; - is standard input")
     .addOption(
       new Option("--format <format>", "the logs' format (default: recognised)").choices(
@@ -144,13 +138,21 @@ export function withLogOptions(command: Command): Command {
       fieldOfFact,
     )
     .option("--host <name>", "the host of all requests, if the log does not state it")
-    .addOption(
-      new Option("--max-delay <time>", "how far lines may be out of order, such as 30s or 5m")
-        .argParser(delay)
-        .default(delay("1m"), "1m"),
-    )
     .option("--from <time>", "only requests from this time, such as 2026-11-22T08:00Z", time)
     .option("--to <time>", "only requests before this time", time);
+}
+
+/** Explains options that earlier versions had. */
+export function withRemoved(command: Command, removed: Readonly<Record<string, string>>): Command {
+  for (const [flag, instead] of Object.entries(removed)) {
+    const option = new Option(`${flag} [value]`).hideHelp();
+    command
+      .addOption(option)
+      .on(`option:${option.name()}`, () =>
+        command.error(`error: unknown option '${flag}'. ${instead}`, { exitCode: 1 }),
+      );
+  }
+  return command;
 }
 
 /**
@@ -204,14 +206,6 @@ function fieldOfFact(
     throw new InvalidArgumentError((error as Error).message);
   }
   return fields;
-}
-
-/** @returns milliseconds */
-function delay(text: string): number {
-  if (/^0s?$/.test(text)) return 0;
-  const seconds = durationUpTo(MAX_DELAY_SECONDS, /^\d{1,8}$/.test(text) ? Number(text) : text);
-  if (seconds !== undefined) return seconds * 1000;
-  throw new InvalidArgumentError('Allowed: 0, or a time from "1s" to "1d", such as 30s or 5m.');
 }
 
 /** A day, or a time with its zone. */

@@ -1,4 +1,4 @@
-import { formatCount, formatDuration } from "../../src/admin/format.ts";
+import { formatCount } from "../../src/admin/format.ts";
 import type { LogFormat } from "./log-request.ts";
 
 /** A line that could not be read. Its text is left out, because any part may be a secret. */
@@ -15,21 +15,15 @@ const MAX_BROKEN_LINES = 10;
 /** The maximum number of notes, because each file can add one or two. */
 const MAX_NOTES = 50;
 
-/** Counts of the bytes, lines and requests that have been read, and notes about the files. */
+/** Counts of the lines and requests that have been read, and notes about the files. */
 export class LogCounts {
-  /** Bytes of the files, as stored, that have been read. */
-  bytesRead = 0;
-  /** The size of all files; undefined if it is unknown, as for the standard input. */
-  bytesTotal: number | undefined = 0;
-  /** Non-empty lines. lines = requests + broken + late + outside + ignored. */
+  /** Non-empty lines. lines = requests + broken + outside + ignored. */
   lines = 0;
   /** Requests handed out in batches. */
   requests = 0;
   broken = 0;
   /** The first broken lines, at most 10. */
   readonly brokenLines: BrokenLine[] = [];
-  /** Lines that were out of order by more than `--max-delay`. They are not replayed. */
-  late = 0;
   /** Requests before `--from` or not before `--to`. */
   outside = 0;
   /** Lines without a request, such as comments and messages of the server. */
@@ -70,21 +64,20 @@ const REDRAW_MS = 200;
 /** Moves to the start of the line, and clears it. */
 const CLEAR = "\r\u001b[K";
 
-/** Starts a line with the rate and the time left, on the standard error. */
+/** Starts a line with the number of lines that have been read, on the standard error. */
 export function startProgressLine(
   progress: LogCounts,
   quiet = false,
   stream: NodeJS.WritableStream & { readonly isTTY?: boolean } = process.stderr,
 ): ProgressLine {
   const isShown = !quiet && stream.isTTY && process.env.TERM !== "dumb";
-  const startedAt = performance.now();
-  let shownAt = startedAt;
+  let shownAt = performance.now();
   return {
     update() {
       const now = performance.now();
       if (!isShown || now - shownAt < REDRAW_MS) return;
       shownAt = now;
-      stream.write(CLEAR + progressText(progress, now - startedAt));
+      stream.write(`${CLEAR}${formatCount(progress.lines, "line")}`);
     },
     stop() {
       if (isShown) stream.write(CLEAR);
@@ -92,24 +85,10 @@ export function startProgressLine(
   };
 }
 
-/** Returns a text such as `45% · 1,234,567 lines · 182,000 per second · 12s left`. */
-export function progressText(
-  { bytesRead, bytesTotal, lines }: Pick<LogCounts, "bytesRead" | "bytesTotal" | "lines">,
-  elapsedMs: number,
-): string {
-  const count = `${formatCount(lines, "line")} · ${formatCount(Math.round((lines / elapsedMs) * 1000))} per second`;
-  if (!bytesTotal || bytesRead === 0) return count;
-  const left = formatDuration(elapsedMs * ((bytesTotal - bytesRead) / bytesRead));
-  return `${Math.floor((bytesRead / bytesTotal) * 100)}% · ${count} · ${left} left`;
-}
-
 /** The summary of the logs in a report. Times are in ISO 8601, UTC. */
 export interface LogSummary
   extends Readonly<
-    Pick<
-      LogCounts,
-      "lines" | "requests" | "broken" | "brokenLines" | "late" | "outside" | "ignored"
-    >
+    Pick<LogCounts, "lines" | "requests" | "broken" | "brokenLines" | "outside" | "ignored">
   > {
   /** The files as the user has written them. */
   readonly files: readonly string[];
@@ -130,10 +109,10 @@ export function summariseLogs(
   files: readonly string[],
   { formats, progress }: { readonly formats: readonly LogFormat[]; readonly progress: LogCounts },
 ): LogSummary {
-  const { lines, requests, broken, brokenLines, late, outside, ignored } = progress;
+  const { lines, requests, broken, brokenLines, outside, ignored } = progress;
   const timeOf = (at: number | undefined) => (at === undefined ? at : new Date(at).toISOString());
   return {
-    ...{ files, formats, lines, requests, broken, brokenLines, late, outside, ignored },
+    ...{ files, formats, lines, requests, broken, brokenLines, outside, ignored },
     isIncomplete: progress.isIncomplete || undefined,
     from: timeOf(progress.firstAt),
     to: timeOf(progress.lastAt),

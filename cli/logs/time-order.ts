@@ -1,149 +1,72 @@
-import { formatDuration } from "../../src/admin/format.ts";
+import { CommandFailure } from "../command-failure.ts";
 import type { LogFile } from "./log-file.ts";
 import type { LogRequest } from "./log-request.ts";
 import type { LogCounts } from "./progress.ts";
 
-/** The default bounds: 250,000 requests with lines of 300 characters need 75 MB. */
-const BOUNDS: WaitingBounds = { requests: 250_000, length: 128 * 1024 * 1024 };
-
-const EARLY =
-  "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
-
-/** A batch is handed out at about this many requests. A larger one would partly survive garbage collections. */
+/** How far a line may be out of order, in milliseconds. Servers write a line when the response ends. */
+export const MAX_DISORDER_MS = 60_000;
+/** The maximum number of requests that wait for earlier ones. With lines of 300 characters, they need 75 MB. */
+const MAX_WAITING = 250_000;
+/** A batch has about this many requests. */
 const BATCH = 1024;
 
-/** Bounds of the requests that wait. */
-interface WaitingBounds {
-  readonly requests: number;
-  /** The length of their lines, in characters. */
-  readonly length: number;
+/** Inserts an element after all elements of the same time or earlier ones. */
+export function insertByTime<Each extends { readonly at: number }>(list: Each[], each: Each): void {
+  let [from, to] = [0, list.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((list[middle] as Each).at <= each.at) from = middle + 1;
+    else to = middle;
+  }
+  list.splice(from, 0, each);
 }
 
-/** The requests of one second, in the order of the log. */
-interface Second {
-  readonly second: number;
-  readonly requests: LogRequest[];
-}
-
-/**
- * Orders requests by their times. Servers write a line when the response ends, so lines are out of order by
- * the longest response. Requests of the same time stay in the order of the log.
- */
+/** The requests of the last minute of a log, which a later line may precede. */
 export class TimeOrder {
-  readonly #maxDelayMs: number;
-  readonly #counts: LogCounts;
-  readonly #bounds: WaitingBounds;
-  /**
-   * The requests that wait, the earliest second first. Most logs have whole seconds, so hardly any request is sorted. A
-   * Map would keep requests alive: V8 links a map's old tables to newer ones.
-   */
-  readonly #seconds: Second[] = [];
-  #requests = 0;
-  #length = 0;
-  /** Requests that were released before their time, because too many waited. */
-  #early: LogRequest[] = [];
+  readonly #waiting: LogRequest[] = [];
+  readonly #maxWaiting: number;
   /** The number of requests that still waited after the last call of `take`. */
   #left = 0;
-  #newestAt = Number.NEGATIVE_INFINITY;
-  /** The time of the last request that was released. */
-  #releasedAt = Number.NEGATIVE_INFINITY;
-  /** How far lines were out of order, at most. */
-  #maxLateMs = 0;
+  /** The time of the last request that was handed out. */
+  #takenAt = Number.NEGATIVE_INFINITY;
 
-  constructor(maxDelayMs: number, counts: LogCounts, bounds = BOUNDS) {
-    this.#maxDelayMs = maxDelayMs;
-    this.#counts = counts;
-    this.#bounds = bounds;
+  constructor(maxWaiting = MAX_WAITING) {
+    this.#maxWaiting = maxWaiting;
   }
 
-  add(request: LogRequest): void {
-    const { at, length = 0 } = request;
-    if (at < this.#newestAt - this.#maxDelayMs || at < this.#releasedAt) {
-      this.#counts.late++;
-      this.#maxLateMs = Math.max(this.#maxLateMs, this.#newestAt - at);
-      return;
-    }
-    if (at > this.#newestAt) this.#newestAt = at;
-    this.#requestsOf(Math.floor(at / 1000)).push(request);
-    this.#requests++;
-    this.#length += length;
-    const { requests, length: maxLength } = this.#bounds;
-    if (this.#requests <= requests && this.#length <= maxLength) return;
-    this.#counts.addNote(EARLY);
-    // Releasing a quarter at once keeps the cost small.
-    this.#release(
-      () => this.#requests <= requests * 0.75 && this.#length <= maxLength * 0.75,
-      this.#early,
-    );
+  /** @returns false if a later request was handed out already, so that this one cannot be decided any more */
+  add(request: LogRequest): boolean {
+    if (request.at < this.#takenAt) return false;
+    insertByTime(this.#waiting, request);
+    return true;
   }
 
   /** Whether enough requests have come for a batch. */
   get isFull(): boolean {
-    return this.#requests >= BATCH + this.#left || this.#early.length >= BATCH;
+    return this.#waiting.length >= this.#left + BATCH;
   }
 
-  /** Releases the requests that no later line can precede, in the order of their times. */
-  take(): LogRequest[] {
-    const ready = this.#early;
-    this.#early = [];
-    const end = this.#newestAt - this.#maxDelayMs;
-    this.#release(({ second }) => (second + 1) * 1000 > end, ready);
-    this.#left = this.#requests;
-    return ready;
+  /** Hands out the requests that are more than a minute earlier than the latest one; with `isEnd`, all. */
+  take(isEnd = false): LogRequest[] {
+    const waiting = this.#waiting;
+    const until = (waiting.at(-1)?.at ?? 0) - MAX_DISORDER_MS;
+    const stays = isEnd ? -1 : waiting.findIndex(({ at }) => at >= until);
+    const count = stays === -1 ? waiting.length : stays;
+    const taken = waiting.splice(0, Math.max(count, waiting.length - this.#maxWaiting));
+    this.#takenAt = taken.at(-1)?.at ?? this.#takenAt;
+    this.#left = waiting.length;
+    return taken;
   }
 
-  /** Releases all remaining requests, in the order of their times. */
-  finish(): LogRequest[] {
-    if (this.#maxLateMs > 0) {
-      this.#counts.addNote(
-        `Some lines were out of order by up to ${formatDuration(this.#maxLateMs)}; those by more than ${formatDuration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead. If a single line has a wrong time, leave it out with --to.`,
-      );
-    }
-    const ready = this.#early;
-    this.#release(() => false, ready);
-    return ready;
-  }
-
-  /** Returns the requests of a second, which may be a new one. */
-  #requestsOf(second: number): LogRequest[] {
-    const seconds = this.#seconds;
-    let [from, to] = [0, seconds.length];
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      if ((seconds[middle] as Second).second < second) from = middle + 1;
-      else to = middle;
-    }
-    const found = seconds[from];
-    if (found?.second === second) return found.requests;
-    const requests: LogRequest[] = [];
-    seconds.splice(from, 0, { second, requests });
-    return requests;
-  }
-
-  /**
-   * Moves the requests of the earliest seconds to a list.
-   *
-   * @param isEnd whether the requests of a second stay, with all later ones
-   */
-  #release(isEnd: (second: Second) => boolean, ready: LogRequest[]): void {
-    let released = 0;
-    for (const each of this.#seconds) {
-      if (isEnd(each)) break;
-      released++;
-      this.#requests -= each.requests.length;
-      // Sorting is stable, so requests of the same time stay in the order of the log.
-      for (const request of each.requests.sort((one, other) => one.at - other.at)) {
-        ready.push(request);
-        this.#releasedAt = request.at;
-        this.#length -= request.length ?? 0;
-      }
-    }
-    this.#seconds.splice(0, released);
+  /** The time of the last request that was handed out. */
+  get takenAt(): number {
+    return this.#takenAt;
   }
 }
 
 /** A file that is being read, or that waits for its turn. */
 interface Reading {
+  readonly file: LogFile;
   readonly groups: AsyncGenerator<readonly LogRequest[]>;
   requests: readonly LogRequest[];
   index: number;
@@ -154,22 +77,19 @@ interface Reading {
 /**
  * Reads several files at once, always from the file with the earliest next request. So rotated files may be given in
  * any order, and no request is more out of order than within its file. A file is opened at the time of its first
- * request, so rotated files are open one at a time. Reading whole files in the order of their first requests would
- * fail for logs of several servers, which overlap.
+ * request, so rotated files are open one at a time.
  *
  * Yields after each group of requests that was read, so that the caller can hand out requests.
  */
 async function* mergeFiles(
   files: readonly LogFile[],
   counts: LogCounts,
-  onRequest: (request: LogRequest) => void,
+  onRequest: (request: LogRequest, file: LogFile) => void,
 ): AsyncGenerator<void> {
   const readings = files.map(
     (file): Reading => ({
-      groups: file.groups(counts),
-      requests: [],
-      index: 0,
-      nextAt: file.firstAt,
+      ...{ file, groups: file.groups(counts) },
+      ...{ requests: [], index: 0, nextAt: file.firstAt },
     }),
   );
   try {
@@ -180,7 +100,7 @@ async function* mergeFiles(
       if (request) {
         reading.index++;
         reading.nextAt = reading.requests[reading.index]?.at ?? request.at;
-        onRequest(request);
+        onRequest(request, reading.file);
         continue;
       }
       const { value, done } = await reading.groups.next();
@@ -207,32 +127,31 @@ function earliest(readings: readonly Reading[]): Reading | undefined {
   return first;
 }
 
+/** The requests to hand out: those from `from` on, and before `to`; in milliseconds since the Unix epoch. */
+export interface Period {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
 /**
- * Reads the requests of all files, in the order of their times. Leaves out requests before `from`, and requests from
- * `to` on.
+ * Reads the requests of all files, in the order of their times.
+ *
+ * @throws {CommandFailure} if a file is out of order by more than {@link MAX_DISORDER_MS}
  */
 export async function* readBatches(
   files: readonly LogFile[],
   counts: LogCounts,
-  {
-    maxDelay,
-    from = Number.NEGATIVE_INFINITY,
-    to = Number.POSITIVE_INFINITY,
-  }: {
-    readonly maxDelay: number;
-    readonly from?: number | undefined;
-    readonly to?: number | undefined;
-  },
+  { from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY }: Period,
 ): AsyncGenerator<readonly LogRequest[]> {
-  const order = new TimeOrder(maxDelay, counts);
-  const onRequest = (request: LogRequest) => {
-    if (request.at >= from && request.at < to) order.add(request);
-    else counts.outside++;
+  const order = new TimeOrder();
+  const onRequest = (request: LogRequest, file: LogFile) => {
+    if (request.at < from || request.at >= to) counts.outside++;
+    else if (!order.add(request)) throw outOfOrder(request, order.takenAt, file);
   };
   for await (const _ of mergeFiles(files, counts, onRequest)) {
     if (order.isFull) yield* batchesOf(order.take(), counts);
   }
-  yield* batchesOf(order.finish(), counts);
+  yield* batchesOf(order.take(true), counts);
 }
 
 function* batchesOf(
@@ -246,4 +165,12 @@ function* batchesOf(
     counts.requests += batch.length;
     yield batch;
   }
+}
+
+function outOfOrder({ at }: LogRequest, takenAt: number, file: LogFile): CommandFailure {
+  const [late, before] = [at, takenAt].map((each) => new Date(each).toISOString());
+  return new CommandFailure(
+    2,
+    `${file.name}: the log is out of order: a request of ${late} comes more than a minute too late, after one of ${before} was decided. Sort it: ${file.sortCommand} (or suggest, with your options). If a single line has a wrong time, leave it out with --from or --to.`,
+  );
 }

@@ -168,54 +168,6 @@ function isNumeric(cell: Cell | undefined): boolean {
   return typeof text === "number" || text === undefined || text === "";
 }
 
-/** The maximum length of a text from a log in a table, in characters. */
-const MAX_LENGTH = 100;
-
-/** Characters that may have a meaning in Markdown or HTML. A colon before a space or in a time begins no link. */
-const SPECIAL = /(?!: |(?<=\d):\d\d(?::\d\d)?(?![\d:]))[^\p{L}\p{N} ./,;()%'"-]/gu;
-
-/**
- * Splits a text, because GitHub's Markdown finds mail addresses and URLs even in character references and in
- * `<code>`.
- */
-const SPLIT = "<!-- -->";
-
-/**
- * Returns a text of a log as code that GitHub prints as it is, in a table too. In `<code>`, GitHub does not link
- * @names, #numbers and commits. Backquotes would not be enough, because the text may contain them.
- *
- * @param maxLength in characters; the rest is cut off
- */
-export function markdownCode(text: string, maxLength = MAX_LENGTH): string {
-  const clean = printable(text);
-  const shown = clean.length > maxLength ? `${clean.slice(0, maxLength).trimEnd()}...` : clean;
-  return shown === "" ? "" : `<code>${escaped(shown)}</code>`;
-}
-
-/** Escapes a sentence, so that no character has a meaning in Markdown or HTML. */
-export function markdownText(text: string): string {
-  return (
-    escaped(printable(text))
-      // Outside of code, GitHub links @names and #numbers.
-      .replace(/(?:<!-- -->)?(&#64;|&#35;)/g, "<code>$1</code>")
-      // At the start of a line, these characters would begin a list.
-      .replace(/^[-.]/, reference)
-      .replace(/^(\d+)([.)])(?!\d)/, (_, number, sign) => `${number}${reference(sign)}`)
-  );
-}
-
-function escaped(text: string): string {
-  return text
-    .replace(SPECIAL, (character) =>
-      character === "@" || character === ":" ? SPLIT + reference(character) : reference(character),
-    )
-    .replace(/www\./gi, (start) => `${start.slice(0, 3)}${SPLIT}.`);
-}
-
-function reference(character: string): string {
-  return `&#${character.codePointAt(0)};`;
-}
-
 const BLOCKS = "▁▂▃▄▅▆▇█";
 
 /**
@@ -235,14 +187,9 @@ export function barChart(values: readonly number[], width: number): string {
     .join("");
 }
 
-/** How many neighbouring values one bar stands for. */
-export function valuesPerBar(count: number, width: number): number {
-  return Math.max(1, Math.ceil(count / width));
-}
-
 /** Adds up neighbouring values, so that at most `width` sums remain. */
 export function addedUp(values: readonly number[], width: number): number[] {
-  const size = valuesPerBar(values.length, width);
+  const size = Math.max(1, Math.ceil(values.length / width));
   const sums: number[] = [];
   for (const [at, value] of values.entries()) {
     const bar = Math.floor(at / size);

@@ -1,34 +1,95 @@
-import { hasConcurrent } from "../../src/config/rule.ts";
+import { formatCount } from "../../src/admin/format.ts";
+import { hasConcurrent, type Rule, type Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { MAX_COUNT, type ReadRow } from "../../src/engine/counter.ts";
-import { adjustGroup, decideGroup } from "../../src/engine/fixed-window.ts";
+import type { ReadRow, Tally } from "../../src/engine/counter.ts";
+import { adjustGroup, decideGroup, quotaAfterMs } from "../../src/engine/fixed-window.ts";
 import { countsSlots, openSlots } from "../../src/engine/slots.ts";
 import { certainTalliesOf } from "../../src/limiter/blocked.ts";
-import { dependsOnResponse, type RuleCounter, waits } from "../../src/limiter/counters.ts";
-import { quotasOf } from "../../src/limiter/decision.ts";
-import { MAX_WAITING_FOR_ONE } from "../../src/limiter/waiting-room.ts";
-import type { LogFacts, LogRequest } from "../logs/log-request.ts";
-import { type ReportNote, waitedNote, withoutDurationNote } from "../logs/needs.ts";
-import { chooseRules, type RuleChoice, replayedRuleOf } from "./choose-rules.ts";
 import {
-  type AppliedClient,
-  added,
-  type ClientGroup,
-  type GroupAnswer,
-  groupsOf,
-  isEnforcedGroup,
-  keyedCountersOf,
-  NONE,
-  type ReplayedRequest,
-  replayedRequestOf,
-  responseCountersOf,
-  SKIPPED,
-} from "./groups.ts";
-import { arePlain, decidePlain } from "./plain-rules.ts";
+  chargedCountersOf,
+  costOfHead,
+  type FinalCost,
+  responseChargesOf,
+  withCause,
+} from "../../src/limiter/cost.ts";
+import {
+  countersOf,
+  dependsOnResponse,
+  quotaCounters,
+  type RuleCounter,
+  ruleCountersOf,
+  waits,
+} from "../../src/limiter/counters.ts";
+import { exceeds, verdictsOf } from "../../src/limiter/decision.ts";
+import { MAX_WAITING_FOR_ONE } from "../../src/limiter/waiting-room.ts";
+import { bodyCostOf, hasCustomCost, unknownCost } from "../../src/request/custom-calls.ts";
+import { type AppliedRule, isExemptAddress } from "../../src/request/rule-applier.ts";
+import type { LogFacts, LogRequest } from "../logs/log-request.ts";
+import { type ReportNote, requestsHave } from "../logs/needs.ts";
+import { insertByTime } from "../logs/time-order.ts";
+import { chooseRules, type RuleChoice, replayedRuleOf } from "./choose-rules.ts";
+import { firstValue, type LogClient, LogRules } from "./log-rules.ts";
+import type { LoggedRequest } from "./logged-request.ts";
 import type { ReplayedRule } from "./report.ts";
 import { RowTable } from "./row-table.ts";
-import { evenShares, LogRuleApplier } from "./rule-applier.ts";
-import { type StoreUsage, UsageMeter } from "./usage.ts";
+
+/** The verdict of one rule on one request. */
+export interface RuleVerdict {
+  /** The index of the rule in `ReplayEngine.rules`. */
+  readonly rule: number;
+  /**
+   * The client under this rule: the values of its key, in clear, such as `203.0.113.7` or
+   * `203.0.113.7, /login`. Values that may be credentials are shortened to a few characters and a hash.
+   */
+  readonly client: string;
+  /** Whether the request exceeds a limit of this rule, in whatever mode. */
+  readonly denied: boolean;
+  /** The number of the client's open requests, with this one if it was admitted; undefined without `concurrent`. */
+  readonly open?: number | undefined;
+}
+
+/** A request with the verdicts of all rules that match it. */
+export interface ReplayedRequest {
+  readonly request: LogRequest;
+  /** The outcome for the client: only enforced rules deny. `unmatched`: no rule applies. */
+  readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
+  readonly verdicts: readonly RuleVerdict[];
+}
+
+/** A rule that counts a request, for one client. */
+interface AppliedClient {
+  readonly rule: Rule;
+  /** The index of the rule among the replayed rules. */
+  readonly index: number;
+  readonly text: string;
+  readonly ruleCounters: readonly RuleCounter[];
+}
+
+/** The rules that a store decides as one group. */
+type ClientGroup = readonly AppliedClient[];
+
+interface GroupAnswer {
+  readonly admitted: boolean;
+  readonly tallies: readonly (Tally | undefined)[];
+  readonly now: number;
+}
+
+/** A request that the enforced rules have not decided for good. */
+interface Undecided {
+  readonly request: LogRequest;
+  readonly enforced: ClientGroup;
+  /** The other groups, each with its answer. */
+  readonly others: readonly (readonly [group: ClientGroup, answer: GroupAnswer])[];
+  readonly done: (replayed: ReplayedRequest) => void;
+}
+
+/** A request that waits for its turn. */
+interface Sleeper extends Undecided {
+  /** The time at which it is decided again. */
+  readonly at: number;
+  /** The keys of the counters for which it waits. */
+  readonly keys: readonly string[];
+}
 
 /**
  * Decides requests one by one by the rules of one configuration, like a store without delays and with the clock of
@@ -37,19 +98,25 @@ import { type StoreUsage, UsageMeter } from "./usage.ts";
 export class ReplayEngine {
   readonly rules: readonly ReplayedRule[];
   readonly leftOut: RuleChoice["leftOut"];
-  /** The rows of rules that are not plain. */
   readonly rows = new RowTable();
   readonly #notes: readonly ReportNote[];
-  readonly applier: LogRuleApplier;
+  readonly #logRules: LogRules;
+  readonly #indexes: ReadonlyMap<Rule, number>;
   readonly #prefix: string;
-  readonly #usage: UsageMeter;
-  readonly #dependOnResponse: boolean;
-  readonly #countSlots: boolean;
-  /** The number of requests that take a slot for an unknown time. */
-  #withoutDuration = 0;
-  /** The number of requests that wait for their turn, and the longest wait. */
+  readonly #random: () => number;
+  readonly #dependsOnResponse: boolean;
+  readonly #countsUnknown: boolean;
+  /** Whether a limit is 0, so that some requests are certainly denied. */
+  readonly #deniesAll: boolean;
+  /** The requests that wait, in the order of their turns. */
+  readonly #sleepers: Sleeper[] = [];
+  /** How many requests wait for each counter. */
+  readonly #sleepersFor = new Map<string, number>();
   #waited = 0;
   #longestWaitMs = 0;
+  /** The numbers of requests that take a slot for an unknown time, and that are charged by an unknown status. */
+  #withoutDuration = 0;
+  #withoutStatus = 0;
 
   /**
    * @param missingAsAbsent whether values that the log lacks are absent; otherwise, rules that need them are left out
@@ -59,143 +126,254 @@ export class ReplayEngine {
     const { rules, leftOut, notes } = chooseRules(config, facts, missingAsAbsent);
     this.rules = rules.map(replayedRuleOf);
     this.leftOut = leftOut;
-    // The store in memory costs nothing, so a note about its calls would not help.
-    this.#notes = config.store === "memory" ? notes : [...notes, EXACT_CALLS];
-    this.applier = new LogRuleApplier(config, rules, facts, missingAsAbsent, random);
+    this.#notes = notes;
+    this.#logRules = new LogRules(config, rules, facts, missingAsAbsent);
+    this.#indexes = new Map(rules.map((rule, index) => [rule, index]));
     this.#prefix = config.prefix;
-    this.#usage = new UsageMeter(config);
-    this.#dependOnResponse = rules.some(dependsOnResponse);
-    this.#countSlots = rules.some(hasConcurrent);
+    this.#random = random;
+    this.#dependsOnResponse = rules.some(dependsOnResponse);
+    const windows = rules.flatMap((rule) => [
+      rule.windows,
+      ...(rule.tiers?.windows.values() ?? []),
+    ]);
+    this.#deniesAll = windows.flat().some(({ limit }) => limit === 0);
+    this.#countsUnknown = this.#dependsOnResponse || rules.some(hasConcurrent);
   }
 
   /** The assumptions and omissions. Some notes appear only after the requests that cause them. */
   get notes(): ReportNote[] {
-    const notes = [...this.#notes, ...this.applier.rules.notes()];
-    if (this.#withoutDuration > 0) notes.push(withoutDurationNote(this.#withoutDuration));
-    if (this.#waited > 0) notes.push(waitedNote(this.#waited, this.#longestWaitMs));
+    const notes = [...this.#notes, ...this.#logRules.notes()];
+    if (this.#withoutStatus > 0) {
+      const text = `${requestsHave(this.#withoutStatus)} no status in the log. \`count\` and costs by the response take them as requests without a response.`;
+      notes.push({ code: "status-not-logged", text });
+    }
+    if (this.#withoutDuration > 0) {
+      const text = `${requestsHave(this.#withoutDuration)} no duration in the log. For \`concurrent\`, they end at once.`;
+      notes.push({ code: "duration-not-logged", text });
+    }
+    if (this.#waited > 0) {
+      const requests = this.#waited === 1 ? "request waits" : "requests wait";
+      const text = `${formatCount(this.#waited)} ${requests} for a turn (\`wait\`), for at most ${Math.ceil(this.#longestWaitMs)} ms.`;
+      notes.push({ code: "waits", text });
+    }
     return notes;
   }
 
-  get usage(): StoreUsage {
-    return this.#usage.total;
+  /**
+   * Decides a request. The requests come in the order of their times.
+   *
+   * @param done called with the verdicts: at once, or in a later call if the request waits for its turn
+   */
+  decide(request: LogRequest, done: (replayed: ReplayedRequest) => void): void {
+    this.#wakeUntil(request.at);
+    const applied = this.apply(request);
+    if (!applied || applied.length === 0) {
+      done({ request, outcome: applied ? "unmatched" : "undecided", verdicts: [] });
+      return;
+    }
+    if (this.#countsUnknown) this.#countUnknown(request, applied);
+    const { at: now, durationMs = 0 } = request;
+    const enforced = applied.filter(({ rule }) => rule.mode === "enforce");
+    const tallies = this.#deniesAll ? certainTalliesOf(countersIn(enforced), now) : undefined;
+    const answer = tallies
+      ? { admitted: false, tallies, now }
+      : this.#decideGroup(enforced, now, durationMs);
+    const turn = this.#turnOf(enforced, answer, now);
+    const isDenied = !answer.admitted && !turn;
+    const others = applied
+      .filter(({ rule }) => rule.mode !== "enforce")
+      .map((each): readonly [ClientGroup, GroupAnswer] => [
+        [each],
+        this.#decideGroup([each], now, isDenied ? 0 : durationMs),
+      ]);
+    this.#proceed({ request, enforced, others, done }, answer, turn);
   }
 
-  /** Decides a request. The requests come in the order of their times. */
-  decide(request: LogRequest): ReplayedRequest {
-    const applied = this.applier.apply(request);
-    if (!applied) return { request, outcome: "undecided", verdicts: [] };
-    if (applied.length === 0) return { request, outcome: "unmatched", verdicts: [] };
-    const groups = groupsOf(applied);
-    const answers = this.#answersOf(groups, request);
-    if (this.#countSlots && request.durationMs === undefined && applied.some(takesSlot)) {
+  /** Decides the requests that still wait. Call it after the last request. */
+  end(): void {
+    this.#wakeUntil(Number.POSITIVE_INFINITY);
+  }
+
+  /** @returns the rules that count a request; undefined if the Worker refuses it before it reads the rules */
+  apply(request: LogRequest): AppliedClient[] | undefined {
+    return this.#logRules.clientsOf(request)?.flatMap((client) => this.#applied(client) ?? []);
+  }
+
+  /** @returns undefined if the request is exempt, or if `concurrent` is left out and the client has no other limit */
+  #applied(client: LogClient): AppliedClient | undefined {
+    const { rule, identity, text, request } = client;
+    const windows = windowsFor(client);
+    if (windows.length === 0 || isExempt(rule, request)) return undefined;
+    const cost = requestCostOf(rule, windows, request);
+    const appliedRule = { rule, windows, identity, ...(cost !== undefined && { cost }) };
+    const ruleCounters = ruleCountersOf(appliedRule, this.#prefix, { random: this.#random });
+    return { rule, index: this.#indexes.get(rule) as number, text, ruleCounters };
+  }
+
+  #countUnknown({ status, durationMs }: LogRequest, applied: ClientGroup): void {
+    if (status === undefined && applied.some(({ rule }) => dependsOnResponse(rule))) {
+      this.#withoutStatus++;
+    }
+    if (durationMs === undefined && countersIn(applied).some(({ counter }) => countsSlots(counter)))
       this.#withoutDuration++;
-    }
-    const replayed = replayedRequestOf(request, groups, answers);
-    if (this.#dependOnResponse && replayed.outcome === "allowed") {
-      this.#chargeResponse(request, groups, answers);
-    }
-    return replayed;
-  }
-
-  /** Decides the groups with at most one call, as the Worker's limiter does. */
-  #answersOf(
-    groups: readonly ClientGroup[],
-    { at: now, durationMs = 0 }: LogRequest,
-  ): readonly GroupAnswer[] {
-    const certain = certainDenialOf(groups, now);
-    let isDenied = certain !== undefined;
-    let openMs = isDenied ? 0 : durationMs;
-    let answers: GroupAnswer[] = NONE;
-    for (const group of groups) {
-      const isFirst = answers.length === 0;
-      const isSkipped = isDenied && group[0]?.rule.mode === "mark";
-      const answer =
-        isFirst && certain ? certain : isSkipped ? SKIPPED : this.#decideGroup(group, now, openMs);
-      if (isFirst && !answer.admitted) isDenied = isEnforcedGroup(group);
-      if (isDenied) openMs = 0;
-      answers = added(answers, answer);
-    }
-    if (certain) {
-      const isCalled = (_: unknown, index: number) => groups[index]?.[0]?.rule.mode === "shadow";
-      this.#usage.addClients(groups.filter(isCalled), answers.filter(isCalled));
-    } else {
-      this.#usage.addClients(groups, answers);
-      if (this.#countSlots) this.#usage.addSlots(groups, answers, openMs);
-    }
-    return answers;
   }
 
   /** @param openMs how long the request is open if the group is admitted */
   #decideGroup(group: ClientGroup, now: number, openMs: number): GroupAnswer {
-    if (arePlain(group)) return decidePlain(group, now);
-    const read: ReadRow = (key) => this.rows.read(key, now);
-    const ruleCounters = keyedCountersOf(group);
-    const waiting = ruleCounters.filter(({ rule }) => waits(rule));
-    const slotMs = waiting.length > 0 ? waitForSlotMs(waiting, now, read) : 0;
-    // A slot expires when its request ends, so nothing has to give it back. A request that waits for a slot takes one
-    // that begins later.
-    const counters = ruleCounters.map(({ counter, rule }) => {
-      if (!countsSlots(counter)) return counter;
-      const ceiling = slotMs > 0 && waits(rule) ? MAX_COUNT : counter.ceiling;
-      return { ...counter, ceiling, windowMs: slotMs + openMs };
-    });
-    const { verdict, writes } = decideGroup(counters, now, read);
+    // A slot expires when its request ends, so nothing has to give it back.
+    const counters = countersIn(group).map(({ counter }) =>
+      countsSlots(counter) ? { ...counter, windowMs: openMs } : counter,
+    );
+    const { verdict, writes } = decideGroup(counters, now, this.#readAt(now));
     this.rows.write(writes, now);
-    if (verdict.admitted && waiting.length > 0) {
-      const quotas = quotasOf(ruleCounters, { ...verdict, now });
-      this.#addWait(Math.max(slotMs, ...quotas.map((quota) => quota.reservationDelayMs)));
-    }
-    return verdict;
+    return { ...verdict, now };
   }
 
-  #addWait(ms: number): void {
-    if (ms > 0) this.#waited++;
-    this.#longestWaitMs = Math.max(this.#longestWaitMs, ms);
+  #readAt(now: number): ReadRow {
+    return (key) => this.rows.read(key, now);
   }
 
-  #chargeResponse(
-    request: LogRequest,
-    groups: readonly ClientGroup[],
-    answers: readonly GroupAnswer[],
-  ): void {
-    const { at } = request;
-    for (const counters of responseCountersOf(request, groups, answers, this.#prefix)) {
-      const { tallies, writes } = adjustGroup(counters, at, (key) => this.rows.read(key, at));
-      this.rows.write(writes, at);
-      this.#usage.addAdjustment(counters, tallies);
+  /** Ends a request that is admitted or denied, or lets it wait for its turn. */
+  #proceed(undecided: Undecided, answer: GroupAnswer, turn: Turn | undefined): void {
+    if (turn) {
+      for (const key of turn.keys) this.#count(key, 1);
+      insertByTime(this.#sleepers, { ...undecided, ...turn });
+      return;
+    }
+    const { request, enforced, others, done } = undecided;
+    const groups = [[enforced, answer] as const, ...others];
+    if (answer.admitted) {
+      if (answer.now > request.at) this.#waited++;
+      this.#longestWaitMs = Math.max(this.#longestWaitMs, answer.now - request.at);
+      if (this.#dependsOnResponse) this.#chargeResponse(request, groups, answer.now);
+    }
+    const verdicts = groups.flatMap(([group, each]) => verdictsIn(group, each));
+    done({ request, outcome: answer.admitted ? "allowed" : "limited", verdicts });
+  }
+
+  #wakeUntil(now: number): void {
+    for (let [first] = this.#sleepers; first && first.at <= now; [first] = this.#sleepers) {
+      this.#sleepers.shift();
+      for (const key of first.keys) this.#count(key, -1);
+      const { enforced, request, at } = first;
+      const answer = this.#decideGroup(enforced, at, request.durationMs ?? 0);
+      this.#proceed(first, answer, this.#turnOf(enforced, answer, request.at));
     }
   }
+
+  #count(key: string, change: number): void {
+    const number = (this.#sleepersFor.get(key) ?? 0) + change;
+    if (number > 0) this.#sleepersFor.set(key, number);
+    else this.#sleepersFor.delete(key);
+  }
+
+  /** @returns undefined if the request is admitted, or if it has no chance within `wait` of the rules that deny it */
+  #turnOf(group: ClientGroup, answer: GroupAnswer, arrivedAt: number): Turn | undefined {
+    if (answer.admitted) return undefined;
+    let at = answer.now;
+    const keys: string[] = [];
+    for (const [index, ruleCounter] of countersIn(group).entries()) {
+      const { rule, counter, misfit } = ruleCounter;
+      const tally = answer.tallies[index];
+      if (!tally || !exceeds(counter, tally)) continue;
+      const chanceAt = this.#chanceOf(ruleCounter, tally, answer.now);
+      const isTooLate = !waits(rule) || misfit || chanceAt > arrivedAt + rule.waitMs;
+      const isFull = (this.#sleepersFor.get(counter.key) ?? 0) >= MAX_WAITING_FOR_ONE;
+      if (isTooLate || isFull) return undefined;
+      at = Math.max(at, chanceAt);
+      keys.push(counter.key);
+    }
+    return at > answer.now ? { at, keys } : undefined;
+  }
+
+  /** Returns the earliest time at which a counter may admit a request that it denies now. */
+  #chanceOf({ counter, capacity }: RuleCounter, tally: Tally, now: number): number {
+    if (!countsSlots(counter)) {
+      return now + Math.max(tally.banMs, quotaAfterMs(counter, tally, capacity, now));
+    }
+    const ends = openSlots(this.rows.read(counter.key, now), now).map(([, end]) => end);
+    return Math.min(...ends);
+  }
+
+  #chargeResponse(request: LogRequest, groups: Undecided["others"], now: number): void {
+    const verdicts = groups.flatMap(([group, answer]) => verdictsOf(countersIn(group), answer));
+    const charges = responseChargesOf(verdicts, (applied) => finalCostOf(applied, request));
+    if (charges.length === 0) return;
+    const charged = charges.flatMap((charge) => chargedCountersOf(charge, this.#prefix));
+    const { writes } = adjustGroup(countersOf(quotaCounters(charged)), now, this.#readAt(now));
+    this.rows.write(writes, now);
+  }
+}
+
+/** When a request is decided again, and the keys of the counters for which it waits. */
+type Turn = Pick<Sleeper, "at" | "keys">;
+
+function countersIn(group: ClientGroup): RuleCounter[] {
+  return group.flatMap(({ ruleCounters }) => ruleCounters);
+}
+
+/** Returns the verdict of each rule of a group. */
+function verdictsIn(group: ClientGroup, { admitted, tallies }: GroupAnswer): RuleVerdict[] {
+  let next = 0;
+  return group.map(({ index, text, ruleCounters }): RuleVerdict => {
+    const first = next;
+    next += ruleCounters.length;
+    const tallyOf = (position: number) => tallies[first + position];
+    const last = ruleCounters.length - 1;
+    const counter = ruleCounters[last]?.counter;
+    const isExceeded = ruleCounters.some((each, position) => {
+      const tally = tallyOf(position);
+      return tally !== undefined && exceeds(each.counter, tally);
+    });
+    return {
+      rule: index,
+      client: text,
+      denied: !admitted && isExceeded,
+      open: counter && countsSlots(counter) ? (tallyOf(last)?.count ?? 0) : undefined,
+    };
+  });
+}
+
+/** Returns a substitute for random numbers: multiples of the golden ratio choose all shards about equally often. */
+function evenShares(): () => number {
+  let share = 0;
+  return () => (share = (share + (1 + Math.sqrt(5)) / 2) % 1);
+}
+
+function isExempt({ exempt }: Rule, { headers }: LoggedRequest): boolean {
+  if (!exempt) return false;
+  if (isExemptAddress(exempt.networks, headers)) return true;
+  // The value of a secret is unknown, and a note says so.
+  return exempt.headers.some(({ name, value }) => headers.get(name) === value);
+}
+
+/** Returns the windows of a client's tier, as the Worker does. */
+function windowsFor({ rule: { tiers, windows }, context }: LogClient): readonly Window[] {
+  const present = firstValue(tiers?.by[0] ?? [], context);
+  return (present && tiers?.windows.get(present.value)) ?? windows;
 }
 
 /**
- * Returns the time in milliseconds until a request gets its slots, after all requests that wait already; 0 if this is
- * longer than `wait`, or if too many requests wait, so that the request is denied.
+ * Returns a cost that depends only on the request; undefined if the response determines it. A cost that a function
+ * computes is unknown.
  */
-function waitForSlotMs(waiting: readonly RuleCounter[], now: number, read: ReadRow): number {
-  let longestMs = 0;
-  for (const { counter, rule } of waiting) {
-    if (!countsSlots(counter)) continue;
-    const ends = openSlots(read(counter.key), now).map(([, end]) => end);
-    const freeAt = ends.sort((a, b) => b - a)[counter.limit - 1] ?? now;
-    const before = ends.length - counter.limit;
-    if (freeAt - now > rule.waitMs || before >= MAX_WAITING_FOR_ONE) return 0;
-    longestMs = Math.max(longestMs, freeAt - now);
-  }
-  return longestMs;
+function requestCostOf(
+  rule: Rule,
+  windows: readonly Window[],
+  request: LoggedRequest,
+): number | undefined {
+  const { cost } = rule;
+  if (typeof cost === "object" && hasCustomCost(rule)) return unknownCost(cost, 1);
+  return bodyCostOf(rule, windows, request, () => {});
 }
 
-function takesSlot({ ruleCounters }: AppliedClient): boolean {
-  return ruleCounters.some(({ counter }) => countsSlots(counter));
-}
+/** A status that no response has and no rule counts. */
+const NO_STATUS = 0;
 
-const EXACT_CALLS: ReportNote = {
-  code: "calls-without-leases",
-  text: "Each decision counts as one call to the store. Leases and the denial cache of a Worker make fewer calls.",
-};
-
-/** Returns the denial of the enforced rules if one of them has a limit of 0, so that no store is called. */
-function certainDenialOf([first]: readonly ClientGroup[], now: number): GroupAnswer | undefined {
-  if (!first || !isEnforcedGroup(first) || arePlain(first)) return undefined;
-  const tallies = certainTalliesOf(keyedCountersOf(first), now);
-  return tallies && { admitted: false, tallies };
+function finalCostOf(appliedRule: AppliedRule, request: LogRequest): FinalCost {
+  const { status = NO_STATUS, responseHeaders } = request;
+  const headers = { get: (name: string) => responseHeaders?.get(name) ?? null };
+  // The cost is unknown if a function of the user would compute it.
+  const cost = costOfHead(appliedRule, { status, headers }) ?? "missing";
+  return status === NO_STATUS ? withCause(cost, "no-response") : cost;
 }

@@ -17,14 +17,12 @@ export function noRequests({
   files,
   lines,
   broken,
-  late,
   outside,
   brokenLines,
 }: LogSummary): CommandFailure {
   const reasons = [
     outside > 0 && `${formatCount(outside, "request")} outside --from and --to`,
     broken > 0 && `${formatCount(broken, "line")} that could not be read`,
-    late > 0 && `${formatCount(late, "line")} that came too late (raise --max-delay)`,
   ].filter((reason) => reason !== false);
   const has = reasons.length > 0 ? reasons.join(", ") : `${formatCount(lines, "line")}`;
   const [first] = brokenLines;
@@ -82,7 +80,7 @@ export interface LogCommand<Report extends LogReport> {
   readonly quiet?: true | undefined;
   read(input: LogInput): Promise<Report>;
   /** @returns the exit code */
-  print(report: Report, interruption: Interruption): Promise<number>;
+  print(report: Report, interruption: Interruption): number;
 }
 
 /**
@@ -112,7 +110,7 @@ export async function runOnLogs<Report extends LogReport>({
       line.stop();
     }
     if (report.log.requests === 0 && !report.isPartial) throw noRequests(report.log);
-    return await print(report, interruption);
+    return print(report, interruption);
   } finally {
     onSignal[Symbol.dispose]();
   }
@@ -131,20 +129,13 @@ async function openUntilInterrupted(
   }
 }
 
-/** The forms of a report. */
-interface Forms<Report> {
-  readonly text: (report: Report) => string;
-  readonly markdown: (report: Report) => string;
-}
-
-/** Prints a report in the form that the user wants. @returns the exit code */
+/** Prints a report as text, or as JSON. @returns the exit code */
 export function printReport<Report>(
   report: Report,
-  { json, markdown }: { readonly json?: true; readonly markdown?: true },
-  forms: Forms<Report>,
+  isJson: boolean | undefined,
+  textOf: (report: Report) => string,
   { exitCode }: Interruption,
 ): number {
-  const text = json ? jsonText(report) : forms[markdown ? "markdown" : "text"](report);
-  process.stdout.write(text.endsWith("\n") ? text : `${text}\n`);
+  process.stdout.write(`${isJson ? jsonText(report) : textOf(report)}\n`);
   return exitCode() ?? 0;
 }

@@ -17,18 +17,16 @@ export function urlOf(host: string | undefined, target: string): string {
 }
 
 class LoggedFields implements ReadonlyHeaders {
-  request: LogRequest | undefined;
+  readonly #request: LogRequest;
+
+  constructor(request: LogRequest) {
+    this.#request = request;
+  }
 
   get(name: string): string | null {
-    const { request } = this;
-    switch (name) {
-      case "cf-connecting-ip":
-        return request?.ip ?? null;
-      case "host":
-        return request?.host ?? null;
-      default:
-        return request?.headers?.get(name) ?? null;
-    }
+    const { ip, host, headers } = this.#request;
+    if (name === "cf-connecting-ip") return ip ?? null;
+    return (name === "host" ? host : headers?.get(name)) ?? null;
   }
 
   has(name: string): boolean {
@@ -36,22 +34,26 @@ class LoggedFields implements ReadonlyHeaders {
   }
 
   keys(): Iterable<string> {
-    const names = [...NOT_IN_HEADERS, ...(this.request?.headers?.keys() ?? [])];
+    const names = ["cf-connecting-ip", "host", ...(this.#request.headers?.keys() ?? [])];
     return names.filter((name) => this.has(name));
   }
 }
 
-const NOT_IN_HEADERS = ["cf-connecting-ip", "host"];
-
-/**
- * The logged request that is being decided, in the form that the Worker's rules read. One object serves
- * all requests, one after the other, because a replay decides millions.
- */
+/** A logged request, in the form that the Worker's rules read. */
 export class LoggedRequest implements CanonicalRequest {
-  readonly #showsPreflights: boolean;
-  readonly #fields = new LoggedFields();
-  #request: LogRequest = NO_REQUEST;
-  #place: Place = NO_PLACE;
+  readonly path: string;
+  readonly isUnambiguous: boolean;
+  readonly variants: readonly string[];
+  readonly unstrippedVariants: readonly string[];
+  /** An empty text if the host is unknown. No condition matches it, and in keys it counts as absent. */
+  readonly host: string;
+  readonly method: string;
+  readonly sentMethod: string;
+  readonly isPreflight: boolean;
+  readonly headers: ReadonlyHeaders;
+  readonly hasBody: boolean;
+  readonly cf: ClientFacts | undefined;
+  readonly #url: string;
   readonly #names: SentNames | undefined;
   #sent: SentValues | undefined;
 
@@ -59,16 +61,29 @@ export class LoggedRequest implements CanonicalRequest {
    * @param showsPreflights if false, all OPTIONS requests count as preflights
    * @param names the cookies and query parameters that the rules read
    */
-  constructor(showsPreflights: boolean, names?: SentNames) {
-    this.#showsPreflights = showsPreflights;
+  constructor(
+    request: LogRequest,
+    place: Place,
+    showsPreflights: boolean,
+    names: SentNames | undefined,
+  ) {
+    const headers = new LoggedFields(request);
+    const sentMethod = request.method.toUpperCase();
+    this.path = place.path;
+    this.isUnambiguous = place.isUnambiguous;
+    this.variants = place.variants;
+    this.unstrippedVariants = place.unstrippedVariants;
+    this.host = request.host === undefined ? "" : place.host;
+    this.method = sentMethod === "HEAD" ? "GET" : sentMethod;
+    this.sentMethod = sentMethod;
+    this.headers = headers;
+    this.hasBody = Number(headers.get("content-length")) > 0;
+    this.isPreflight = showsPreflights
+      ? isPreflight(sentMethod, { headers, body: this.hasBody ? request : null })
+      : sentMethod === "OPTIONS";
+    this.cf = request.cf;
+    this.#url = urlOf(request.host, request.target);
     this.#names = names;
-  }
-
-  set(request: LogRequest, place: Place): void {
-    this.#request = request;
-    this.#place = place;
-    this.#fields.request = request;
-    this.#sent = undefined;
   }
 
   get sent(): SentValues {
@@ -76,86 +91,11 @@ export class LoggedRequest implements CanonicalRequest {
     return this.#sent;
   }
 
-  /** When the request arrived, in milliseconds since the Unix epoch. */
-  get at(): number {
-    return this.#request.at;
-  }
-
-  get path(): string {
-    return this.#place.path;
-  }
-
-  get isUnambiguous(): boolean {
-    return this.#place.isUnambiguous;
-  }
-
-  get variants(): readonly string[] {
-    return this.#place.variants;
-  }
-
-  get unstrippedVariants(): readonly string[] {
-    return this.#place.unstrippedVariants;
-  }
-
-  /** An empty text if the host is unknown. No condition matches it, and in keys it counts as absent. */
-  get host(): string {
-    return this.#request.host === undefined ? "" : this.#place.host;
-  }
-
-  get method(): string {
-    const { sentMethod } = this;
-    return sentMethod === "HEAD" ? "GET" : sentMethod;
-  }
-
-  get sentMethod(): string {
-    return this.#request.method.toUpperCase();
-  }
-
-  get isPreflight(): boolean {
-    const { sentMethod } = this;
-    if (!this.#showsPreflights) return sentMethod === "OPTIONS";
-    return isPreflight(sentMethod, {
-      headers: this.#fields,
-      body: this.hasBody ? this.#request : null,
-    });
-  }
-
   get search(): string {
-    return new URL(urlOf(this.#request.host, this.#request.target)).search;
+    return new URL(this.#url).search;
   }
 
   get hasHiddenQuery(): boolean {
-    return hasHiddenQuery(urlOf(this.#request.host, this.#request.target));
-  }
-
-  get headers(): ReadonlyHeaders {
-    return this.#fields;
-  }
-
-  get hasBody(): boolean {
-    return Number(this.#fields.get("content-length")) > 0;
-  }
-
-  get cf(): ClientFacts | undefined {
-    return this.#request.cf;
+    return hasHiddenQuery(this.#url);
   }
 }
-
-const NO_PLACE: Place = {
-  path: "/",
-  isUnambiguous: true,
-  variants: ["/"],
-  unstrippedVariants: [],
-  host: "",
-};
-
-/** The request of a reader that has read no line yet. */
-export const NO_REQUEST: LogRequest = {
-  at: 0,
-  method: "GET",
-  target: "/",
-  host: undefined,
-  ip: undefined,
-  status: undefined,
-  headers: undefined,
-};

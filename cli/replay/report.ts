@@ -2,7 +2,7 @@ import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 
 // The report of a replay, as `--json` prints it. docs/replay.md documents each field. All times are in ISO
-// 8601, UTC; shares are from 0 to 1. Numbers of clients are exact, unless `isEstimate` is true.
+// 8601, UTC; shares are from 0 to 1.
 
 /** A rule that is replayed. */
 export interface ReplayedRule {
@@ -29,13 +29,17 @@ export interface ReplayReport {
   readonly failed: readonly FailedBound[];
   readonly notes: readonly ReportNote[];
   readonly total: TotalReport;
-  readonly cost: CostReport | undefined;
   readonly rules: readonly RuleReport[];
   /** Rules that were not replayed. */
-  readonly leftOut: readonly { readonly rule: string; readonly reason: string }[];
-  readonly timeline: Timeline;
+  readonly leftOut: readonly LeftOut[];
   /** Present with `--against`. */
   readonly comparison?: Comparison | undefined;
+}
+
+/** A rule that was not replayed. */
+export interface LeftOut {
+  readonly rule: string;
+  readonly reason: string;
 }
 
 /** A bound that was exceeded. */
@@ -58,10 +62,6 @@ export interface Counts {
   readonly clients: number;
   /** Clients with at least one denied request. */
   readonly clientsDenied: number;
-  /** Whether `clients` is an estimate, because there are very many. */
-  readonly isEstimate: boolean;
-  /** Whether `clientsDenied` is an estimate, because there are very many. */
-  readonly isDeniedEstimate: boolean;
 }
 
 /** All requests. A client is an address. Rules in shadow mode deny nothing here. */
@@ -79,19 +79,7 @@ export interface TotalReport extends Counts {
 export interface RuleReport extends Counts, ReplayedRule {
   /** With `concurrent`: the highest number of open requests that any one client had. */
   readonly mostOpen?: number | undefined;
-  /** The windows with the most denied requests, over all clients; at most 10. */
-  readonly worstWindows: readonly WorstWindow[];
   readonly mostDenied: readonly DeniedClient[];
-  readonly timeline: Timeline;
-}
-
-export interface WorstWindow {
-  readonly policy: string;
-  readonly start: string;
-  readonly end: string;
-  /** Requests of all clients; undefined if several limits of the rule have denied requests. */
-  readonly requests: number | undefined;
-  readonly denied: number;
 }
 
 export interface DeniedClient {
@@ -99,42 +87,8 @@ export interface DeniedClient {
   readonly requests: number;
   readonly denied: number;
   readonly deniedSucceeded: number | undefined;
-  /**
-   * The maximum number of denied requests that the other fields miss, because there are very many clients; usually 0.
-   */
-  readonly error: number;
   readonly firstDenied: string;
   readonly lastDenied: string;
-  /** The most frequent user agents of its denied requests, at most 3. */
-  readonly userAgents: readonly Frequent[];
-  /** The most frequent methods and paths of its denied requests, without queries, at most 3. */
-  readonly paths: readonly Frequent[];
-}
-
-export interface Frequent {
-  /** At most 200 characters. */
-  readonly text: string;
-  /** Exact for up to 8 different texts; otherwise at least this many. */
-  readonly count: number;
-}
-
-/** Requests over time, in at most 240 steps of equal length. */
-export interface Timeline {
-  /** The start of the first step; undefined without a request. */
-  readonly start: string | undefined;
-  readonly stepSeconds: number;
-  readonly allowed: readonly number[];
-  readonly denied: readonly number[];
-}
-
-/** What the calls to the store would have cost. */
-export interface CostReport {
-  readonly unit: "Redis commands" | "calls to Durable Objects";
-  readonly count: number;
-  readonly calls: number;
-  readonly dollars: number;
-  /** The cost of 30 days at this rate; undefined if the log covers less than an hour. */
-  readonly dollarsPer30Days?: number | undefined;
 }
 
 /** The verdicts of the configuration, compared with those of another configuration. */
@@ -142,10 +96,9 @@ export interface Comparison {
   /** The file of the other configuration, as the user has written it. */
   readonly against: string;
   readonly notes: readonly ReportNote[];
-  readonly leftOut: readonly { readonly rule: string; readonly reason: string }[];
-  /** The counts under the other configuration. */
-  readonly before: Counts;
-  readonly costBefore: CostReport | undefined;
+  readonly leftOut: readonly LeftOut[];
+  /** The requests and clients that the other configuration denies. */
+  readonly before: Pick<Counts, "denied" | "clientsDenied">;
   /** Numbers of requests, by the verdicts of both configurations. */
   readonly requests: {
     readonly allowedByBoth: number;
@@ -159,29 +112,9 @@ export interface Comparison {
     /** Denied at least once, but never under the other configuration. */
     readonly newlyDenied: number;
     readonly noLongerDenied: number;
-    readonly deniedMore: number;
-    readonly deniedLess: number;
-    readonly isEstimate: boolean;
   };
-  readonly rules: readonly ComparedRule[];
   /** The clients with the most newly denied requests; at most 20. */
   readonly mostNewlyDenied: readonly ComparedClient[];
-  readonly mostNewlyAllowed: readonly ComparedClient[];
-}
-
-/** One rule under both configurations. A number is undefined if its configuration lacks the rule or leaves it out. */
-export interface ComparedRule {
-  readonly rule: string;
-  readonly change: "added" | "removed" | "changed" | "same";
-  /** The mode in the other configuration; undefined if the rule is missing there. */
-  readonly modeBefore: RuleReport["mode"] | undefined;
-  readonly mode: RuleReport["mode"] | undefined;
-  /** Requests that exceed the limits of the rule, in any mode. */
-  readonly overLimitBefore: number | undefined;
-  readonly overLimit: number | undefined;
-  /** Requests that the rule denies: `overLimit` if the rule is enforced, otherwise 0. */
-  readonly deniedBefore: number | undefined;
-  readonly denied: number | undefined;
 }
 
 export interface ComparedClient {
@@ -189,10 +122,7 @@ export interface ComparedClient {
   readonly requests: number;
   readonly deniedBefore: number;
   readonly denied: number;
+  readonly newlyDenied: number;
   /** Newly denied requests whose logged status is below 400. Absent if the log states no statuses. */
   readonly newlyDeniedSucceeded: number | undefined;
-  /** As in {@link DeniedClient}. */
-  readonly error: number;
-  readonly userAgents: readonly Frequent[];
-  readonly paths: readonly Frequent[];
 }

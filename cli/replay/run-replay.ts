@@ -3,13 +3,11 @@ import { hasConcurrent } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { requireConfig } from "../load-config.ts";
-import type { LogFacts } from "../logs/log-request.ts";
-import { factNotes, logNotes } from "../logs/needs.ts";
+import type { LogFacts, LogRequest } from "../logs/log-request.ts";
+import { factNotes, logNotes, type ReportNote } from "../logs/needs.ts";
 import { checkedLogOptions, type LogOptions } from "../logs/open-logs.ts";
 import { summariseLogs } from "../logs/progress.ts";
-import { compareRules } from "./compare-rules.ts";
-import { ReplayEngine } from "./engine.ts";
-import { checkHtmlFile, writeHtmlFile } from "./html-file.ts";
+import { ReplayEngine, type ReplayedRequest } from "./engine.ts";
 import {
   type ConfigFile,
   forEachRequest,
@@ -18,11 +16,9 @@ import {
   printReport,
   runOnLogs,
 } from "./inputs.ts";
-import { markdownReport } from "./markdown-report.ts";
 import type { FailedBound, ReplayReport } from "./report.ts";
 import { textReport } from "./text-report.ts";
 import { ReplayTotals } from "./totals.ts";
-import { costReport } from "./usage.ts";
 
 /** A configuration, and the engine that replays it. */
 export interface ReplayedConfig {
@@ -41,14 +37,13 @@ export interface ReplayInput extends LogInput {
 /** Reads logs once, replays them under one or two configurations, and adds up the verdicts. */
 export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   const { files, logs, replayed, against, signal } = input;
-  const totals = new ReplayTotals(replayed.engine, against?.engine, logs.facts.has("status"));
+  const totals = new ReplayTotals(replayed.engine, logs.facts.has("status"));
   await forEachRequest(input, (request) => {
-    totals.add(replayed.engine.decide(request), against?.engine.decide(request));
+    if (against) decideBoth(request, [replayed.engine, against.engine], totals);
+    else replayed.engine.decide(request, (decided) => totals.add(decided));
   });
+  for (const { engine } of [replayed, ...(against ? [against] : [])]) engine.end();
   const isPartial = signal?.aborted || undefined;
-  const { firstAt = 0, lastAt = 0 } = logs.progress;
-  const costOf = ({ config, engine }: ReplayedConfig) =>
-    costReport(engine.usage, config.store, lastAt - firstAt);
   const sums = totals.report();
   return {
     version: 1,
@@ -59,20 +54,53 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
     notes: [
       ...factNotes(logs.facts),
       ...logNotes(logs.progress, isPartial),
+      ...totals.notes(),
       ...replayed.engine.notes,
     ],
     ...sums,
-    cost: costOf(replayed),
     leftOut: replayed.engine.leftOut,
-    comparison: against &&
-      totals.comparison && {
-        against: against.file,
-        leftOut: against.engine.leftOut,
-        ...compareRules(replayed, against, totals, sums.rules),
-        ...totals.comparison.report(),
-        costBefore: costOf(against),
-      },
+    comparison: against && {
+      against: against.file,
+      leftOut: against.engine.leftOut,
+      notes: [...unfairNotes(replayed, against), ...against.engine.notes],
+      ...totals.comparison(),
+    },
   };
+}
+
+/** Returns a note for each rule that was left out under only one configuration, which makes the comparison unfair. */
+function unfairNotes(...configs: readonly [ReplayedConfig, ReplayedConfig]): ReportNote[] {
+  const [now, before] = configs.map(({ engine }) => engine.leftOut.map(({ rule }) => rule));
+  return configs.flatMap(({ file, engine }, index) => {
+    const leftOutThere = index === 0 ? before : now;
+    return engine.leftOut
+      .filter(({ rule }) => !leftOutThere?.includes(rule))
+      .map(({ rule }) => ({
+        ...{ code: "unfair-comparison", rule },
+        text: `The rule "${rule}" is left out of ${file} alone. So the comparison is not fair: it does not show the requests that only this rule denies there.`,
+      }));
+  });
+}
+
+/** Under either configuration, a request may wait for its turn, so one of the verdicts may come later. */
+function decideBoth(
+  request: LogRequest,
+  [now, before]: readonly [ReplayEngine, ReplayEngine],
+  totals: ReplayTotals,
+): void {
+  let decidedNow: ReplayedRequest | undefined;
+  let decidedBefore: ReplayedRequest | undefined;
+  const addBoth = () => {
+    if (decidedNow && decidedBefore) totals.add(decidedNow, decidedBefore);
+  };
+  now.decide(request, (decided) => {
+    decidedNow = decided;
+    addBoth();
+  });
+  before.decide(request, (decided) => {
+    decidedBefore = decided;
+    addBoth();
+  });
 }
 
 /** The options of the command `replay`. */
@@ -82,8 +110,6 @@ export interface ReplayCommandOptions extends LogOptions {
   readonly maxDenied?: number;
   readonly maxNewlyDenied?: number;
   readonly json?: true;
-  readonly markdown?: true;
-  readonly html?: string;
   readonly quiet?: true;
 }
 
@@ -178,7 +204,7 @@ export async function runReplay(
   files: readonly string[],
   options: ReplayCommandOptions,
 ): Promise<number> {
-  const { config, against, html } = options;
+  const { config, against } = options;
   checkPairs(options);
   const logOptions = checkedLogOptions(files, options);
   const given = { file: config, config: await requireConfig(config) };
@@ -186,7 +212,6 @@ export async function runReplay(
     file: against,
     config: await requireConfig(against, "--against"),
   };
-  if (html !== undefined) await checkHtmlFile(html);
   const rules = [given.config, ...(compared ? [compared.config] : [])].flatMap(
     (each) => each.rules,
   );
@@ -212,46 +237,16 @@ export async function runReplay(
   });
 }
 
-/**
- * Writes the page, and then prints the report, because the report's reader may end the command. An error of the page
- * does not prevent the report.
- *
- * @returns the exit code
- */
-async function print(
+/** @returns the exit code */
+function print(
   report: ReplayReport,
   options: ReplayCommandOptions,
   interruption: Interruption,
-): Promise<number> {
-  const { html } = options;
-  const isWritten = html !== undefined && interruption.exitCode() === undefined;
-  const failure = isWritten ? await writePage(html, report, interruption.signal) : undefined;
-  const exitCode = printReport(
-    report,
-    options,
-    { text: textReport, markdown: markdownReport },
-    interruption,
-  );
-  if (failure) console.error(failure.message);
-  if (exitCode !== 0 || failure) return exitCode || 2;
+): number {
+  const exitCode = printReport(report, options.json, textReport, interruption);
+  if (exitCode !== 0) return exitCode;
   if (report.failed.length > 0) return 1;
   const unchecked = uncheckedBounds(report, options);
   if (unchecked !== undefined) console.error(unchecked);
   return unchecked === undefined ? 0 : 2;
-}
-
-/** @returns the reason why the page could not be written */
-async function writePage(
-  file: string,
-  report: ReplayReport,
-  signal: AbortSignal,
-): Promise<CommandFailure | undefined> {
-  const { replayPage } = await import("../html/replay-page.ts");
-  try {
-    await writeHtmlFile(file, replayPage(report), signal);
-    return undefined;
-  } catch (error) {
-    if (error instanceof CommandFailure) return error;
-    throw error;
-  }
 }

@@ -1,331 +1,234 @@
+import { formatCount } from "../../src/admin/format.ts";
 import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
-import { type ClientRecord, ClientTable } from "./client-table.ts";
-import type { ReplayEngine } from "./engine.ts";
-import type { ReplayedRequest } from "./groups.ts";
-import { type LoudClient, LoudClients } from "./loud-clients.ts";
+import { type ReportNote, requestsHave } from "../logs/needs.ts";
+import type { ReplayEngine, ReplayedRequest } from "./engine.ts";
 import type {
   ComparedClient,
   Comparison,
   Counts,
   DeniedClient,
-  Frequent,
   ReplayedRule,
   ReplayReport,
-  Timeline,
 } from "./report.ts";
-import { TimeAxis } from "./time-axis.ts";
-import { WorstWindows } from "./worst-windows.ts";
 
 /** The maximum number of clients in a list of a report. */
 const LISTED_CLIENTS = 20;
-/** The maximum number of user agents of a client in a report, and of its paths. */
-const LISTED_TEXTS = 3;
-
-/** The maximum number of clients in the table. */
+/** The maximum number of clients that are counted for all rules together, and for each rule. */
 const MAX_CLIENTS = 500_000;
 
-function textsOf({ userAgents, paths }: LoudClient<string>): {
-  userAgents: readonly Frequent[];
-  paths: readonly Frequent[];
-} {
-  return { userAgents: userAgents.top(LISTED_TEXTS), paths: paths.top(LISTED_TEXTS) };
+/** The counts of one client. */
+interface Client {
+  requests: number;
+  denied: number;
+  deniedSucceeded: number;
+  /** The times of its first and of its last denied request. */
+  firstDenied: number;
+  lastDenied: number;
+  /** Denied under the other configuration of a comparison. */
+  deniedBefore: number;
+  newlyDenied: number;
+  newlyDeniedSucceeded: number;
 }
 
-/** The column for all rules together. The columns of single rules follow. */
-const ALL_RULES = 0;
-
-class RequestCounts {
+/** Adds up the requests of one rule, or of all rules, by their verdicts. */
+class Totals {
+  readonly clients = new Map<string, Client>();
+  /** Requests of clients that came after the first {@link MAX_CLIENTS}. */
+  uncounted = 0;
   readonly #hasStatuses: boolean;
+  readonly #maxClients: number;
   #requests = 0;
   #denied = 0;
   #deniedSucceeded = 0;
 
-  constructor(hasStatuses: boolean) {
+  constructor(hasStatuses: boolean, maxClients: number) {
     this.#hasStatuses = hasStatuses;
+    this.#maxClients = maxClients;
   }
 
-  add(request: LogRequest, isDenied: boolean): void {
+  /**
+   * @param text the client; undefined if it is unknown
+   * @returns the client's counts; undefined if it is not counted
+   */
+  add(request: LogRequest, isDenied: boolean, text: string | undefined): Client | undefined {
+    const isLost = isDenied && hasSucceeded(request);
     this.#requests++;
-    if (!isDenied) return;
-    this.#denied++;
-    if (hasSucceeded(request)) this.#deniedSucceeded++;
+    if (isDenied) this.#denied++;
+    if (isLost) this.#deniedSucceeded++;
+    const client = text === undefined ? undefined : this.#clientOf(text);
+    if (!client) return undefined;
+    client.requests++;
+    if (!isDenied) return client;
+    client.denied++;
+    if (isLost) client.deniedSucceeded++;
+    client.firstDenied = Math.min(client.firstDenied, request.at);
+    client.lastDenied = Math.max(client.lastDenied, request.at);
+    return client;
   }
 
-  report(clients: ClientTable, column: number, field: "denied" | "deniedBefore"): Counts {
-    const sums = clients.sums(column);
+  #clientOf(text: string): Client | undefined {
+    const known = this.clients.get(text);
+    if (known) return known;
+    if (this.clients.size >= this.#maxClients) {
+      this.uncounted++;
+      return undefined;
+    }
+    const client: Client = {
+      ...{ requests: 0, denied: 0, deniedSucceeded: 0 },
+      ...{ firstDenied: Number.POSITIVE_INFINITY, lastDenied: Number.NEGATIVE_INFINITY },
+      ...{ deniedBefore: 0, newlyDenied: 0, newlyDeniedSucceeded: 0 },
+    };
+    this.clients.set(text, client);
+    return client;
+  }
+
+  report(): Counts & { mostDenied: DeniedClient[] } {
     const [requests, denied] = [this.#requests, this.#denied];
     return {
       requests,
       allowed: requests - denied,
       denied,
       deniedShare: requests === 0 ? 0 : denied / requests,
-      deniedSucceeded: this.#hasStatuses ? this.#deniedSucceeded : undefined,
-      clients: sums.clients,
-      clientsDenied: sums[field],
-      isEstimate: clients.isEstimate,
-      isDeniedEstimate: clients.isDeniedEstimate,
-    };
-  }
-}
-
-/** Adds up the requests of one rule, or of all rules, by their verdicts. */
-class Totals {
-  readonly #clients: ClientTable;
-  readonly #column: number;
-  readonly #hasStatuses: boolean;
-  readonly #counts: RequestCounts;
-  readonly #loud = new LoudClients<string>();
-  readonly #axis: TimeAxis;
-  readonly #allowed: Uint32Array;
-  readonly #denied: Uint32Array;
-
-  /** @param column the column of the table that has the records */
-  constructor(axis: TimeAxis, hasStatuses: boolean, clients: ClientTable, column: number) {
-    this.#clients = clients;
-    this.#column = column;
-    this.#hasStatuses = hasStatuses;
-    this.#counts = new RequestCounts(hasStatuses);
-    this.#axis = axis;
-    this.#allowed = axis.series();
-    this.#denied = axis.series();
-  }
-
-  /**
-   * @param client undefined if it is unknown
-   * @param place the client's place in the table
-   * @param step the step of the request's time
-   */
-  add(
-    request: LogRequest,
-    isDenied: boolean,
-    client: string | undefined,
-    place: number | undefined,
-    step: number,
-  ): void {
-    this.#counts.add(request, isDenied);
-    const series = isDenied ? this.#denied : this.#allowed;
-    series[step] = (series[step] as number) + 1;
-    if (client === undefined || place === undefined) return;
-    this.#clients.addRequest(place, this.#column);
-    if (!isDenied) return;
-    const record = this.#clients.recordOf(client, this.#column);
-    record.denied++;
-    if (record.denied === 1) record.firstDenied = request.at;
-    record.lastDenied = request.at;
-    if (hasSucceeded(request)) record.deniedSucceeded++;
-    this.#loud.add(client, record.denied, request);
-  }
-
-  report(): Counts & { mostDenied: DeniedClient[]; timeline: Timeline } {
-    const { startMs, stepSeconds, steps } = this.#axis;
-    return {
-      ...this.#counts.report(this.#clients, this.#column, "denied"),
-      mostDenied: this.#loud.top(LISTED_CLIENTS).map((loud) => this.#deniedClient(loud)),
-      timeline: {
-        start: startMs === undefined ? undefined : new Date(startMs).toISOString(),
-        stepSeconds,
-        allowed: [...this.#allowed.subarray(0, steps)],
-        denied: [...this.#denied.subarray(0, steps)],
-      },
+      deniedSucceeded: this.known(this.#deniedSucceeded),
+      clients: this.clients.size,
+      clientsDenied: this.countClients((client) => client.denied > 0),
+      mostDenied: this.most("denied").map(([client, counts]) => ({
+        client,
+        requests: counts.requests,
+        denied: counts.denied,
+        deniedSucceeded: this.known(counts.deniedSucceeded),
+        firstDenied: new Date(counts.firstDenied).toISOString(),
+        lastDenied: new Date(counts.lastDenied).toISOString(),
+      })),
     };
   }
 
-  #deniedClient(loud: LoudClient<string>): DeniedClient {
-    const { denied, deniedSucceeded, error, firstDenied, lastDenied } = this.#clients.recordOf(
-      loud.id,
-      this.#column,
-    );
-    return {
-      client: loud.client,
-      requests: this.#clients.requestsOf(loud.id, this.#column),
-      denied,
-      deniedSucceeded: this.#hasStatuses ? deniedSucceeded : undefined,
-      error,
-      firstDenied: new Date(firstDenied).toISOString(),
-      lastDenied: new Date(lastDenied).toISOString(),
-      ...textsOf(loud),
-    };
-  }
-}
-
-type ComparedTotals = Pick<
-  Comparison,
-  "before" | "requests" | "clients" | "mostNewlyDenied" | "mostNewlyAllowed"
->;
-
-/** Compares the verdicts of the configuration with those of another one, request by request. */
-class ComparisonTotals {
-  readonly #clients: ClientTable;
-  readonly #counts: RequestCounts;
-  readonly #hasStatuses: boolean;
-  readonly #rules: readonly { readonly name: string; denied: number }[];
-  readonly #newlyDenied = new LoudClients<string>();
-  readonly #newlyAllowed = new LoudClients<string>();
-  readonly #requests = {
-    allowedByBoth: 0,
-    deniedByBoth: 0,
-    newlyDenied: 0,
-    newlyDeniedSucceeded: 0,
-    newlyAllowed: 0,
-  };
-
-  /**
-   * @param rules the rules of the other configuration
-   * @param clients the clients of the configuration, by their addresses
-   */
-  constructor(rules: readonly ReplayedRule[], clients: ClientTable, hasStatuses: boolean) {
-    this.#counts = new RequestCounts(hasStatuses);
-    this.#hasStatuses = hasStatuses;
-    this.#rules = rules.map(({ name }) => ({ name, denied: 0 }));
-    this.#clients = clients;
+  countClients(isCounted: (client: Client) => boolean): number {
+    let number = 0;
+    for (const client of this.clients.values()) if (isCounted(client)) number++;
+    return number;
   }
 
-  /** @param isDenied whether the configuration denies the request. Its own totals already have the request */
-  add({ request, outcome, verdicts }: ReplayedRequest, isDenied: boolean): void {
-    const wasDenied = outcome === "limited";
-    this.#counts.add(request, wasDenied);
-    for (const { rule, denied } of verdicts) {
-      const counted = this.#rules[rule];
-      if (denied && counted) counted.denied++;
-    }
-    const { ip } = request;
-    const hasRecord = ip !== undefined && (wasDenied || isDenied);
-    const record = hasRecord ? this.#recordOf(ip) : undefined;
-    if (wasDenied && record) record.deniedBefore++;
-    if (wasDenied === isDenied) this.#requests[isDenied ? "deniedByBoth" : "allowedByBoth"]++;
-    else if (isDenied) this.#addNewlyDenied(request, record);
-    else {
-      this.#requests.newlyAllowed++;
-      if (record) this.#newlyAllowed.add(ip as string, ++record.newlyAllowed, request);
-    }
+  /** Returns the clients with the highest counts above 0, the highest first. */
+  most(field: "denied" | "newlyDenied"): [text: string, client: Client][] {
+    return [...this.clients]
+      .filter(([, client]) => client[field] > 0)
+      .sort(([one, a], [other, b]) => b[field] - a[field] || (one < other ? -1 : 1))
+      .slice(0, LISTED_CLIENTS);
   }
 
-  #addNewlyDenied(request: LogRequest, record: ClientRecord | undefined): void {
-    const isLost = hasSucceeded(request);
-    this.#requests.newlyDenied++;
-    if (isLost) this.#requests.newlyDeniedSucceeded++;
-    if (!record) return;
-    if (isLost) record.newlyDeniedSucceeded++;
-    this.#newlyDenied.add(request.ip as string, ++record.newlyDenied, request);
-  }
-
-  /** How many requests exceed a rule of the other configuration; undefined if it is not replayed. */
-  overLimitBefore(rule: string): number | undefined {
-    return this.#rules.find(({ name }) => name === rule)?.denied;
-  }
-
-  report(): ComparedTotals {
-    const { newlyDenied, noLongerDenied, deniedMore, deniedLess } = this.#clients.sums(ALL_RULES);
-    return {
-      before: this.#counts.report(this.#clients, ALL_RULES, "deniedBefore"),
-      requests: {
-        ...this.#requests,
-        newlyDeniedSucceeded: this.#known(this.#requests.newlyDeniedSucceeded),
-      },
-      clients: {
-        ...{ newlyDenied, noLongerDenied, deniedMore, deniedLess },
-        isEstimate: this.#clients.isDeniedEstimate,
-      },
-      mostNewlyDenied: this.#listed(this.#newlyDenied),
-      mostNewlyAllowed: this.#listed(this.#newlyAllowed),
-    };
-  }
-
-  #recordOf(address: string): ClientRecord {
-    return this.#clients.recordOf(address, ALL_RULES);
-  }
-
-  #known(value: number): number | undefined {
+  /** A number that depends on statuses is unknown without them. */
+  known(value: number): number | undefined {
     return this.#hasStatuses ? value : undefined;
   }
-
-  #listed(clients: LoudClients<string>): ComparedClient[] {
-    return clients.top(LISTED_CLIENTS).map((loud) => {
-      const requests = this.#clients.requestsOf(loud.id, ALL_RULES);
-      const { deniedBefore, denied, newlyDeniedSucceeded, error } = this.#recordOf(loud.id);
-      return {
-        ...{ client: loud.client, requests, deniedBefore, denied },
-        newlyDeniedSucceeded: this.#known(newlyDeniedSucceeded),
-        error,
-        ...textsOf(loud),
-      };
-    });
-  }
 }
+
+type ComparedTotals = Pick<Comparison, "before" | "requests" | "clients" | "mostNewlyDenied">;
 
 interface RuleTotals {
   readonly rule: ReplayedRule;
-  mostOpen?: number;
   readonly totals: Totals;
-  readonly windows: WorstWindows;
+  mostOpen: number | undefined;
 }
 
 /** Adds up the verdicts of a replay, in bounded memory. */
 export class ReplayTotals {
-  readonly #axis = new TimeAxis();
-  readonly #clients: ClientTable;
   readonly #all: Totals;
+  readonly #maxClients: number;
   readonly #rules: readonly RuleTotals[];
   #unmatched = 0;
-  /** The comparison with another configuration; undefined without one. */
-  readonly comparison: ComparisonTotals | undefined;
+  readonly #compared = {
+    ...{ allowedByBoth: 0, deniedByBoth: 0, newlyDenied: 0 },
+    ...{ newlyDeniedSucceeded: 0, newlyAllowed: 0 },
+  };
 
-  /**
-   * @param against the engine to compare with
-   * @param hasStatuses whether the log states statuses
-   */
+  /** @param hasStatuses whether the log states statuses */
   constructor(
     { rules }: Pick<ReplayEngine, "rules">,
-    against?: Pick<ReplayEngine, "rules">,
     hasStatuses = true,
     maxClients = MAX_CLIENTS,
   ) {
-    this.#clients = new ClientTable(rules.length + 1, maxClients);
-    this.#rules = rules.map((rule, index) => ({
-      rule,
-      totals: new Totals(this.#axis, hasStatuses, this.#clients, index + 1),
-      windows: new WorstWindows(),
-    }));
-    this.#all = new Totals(this.#axis, hasStatuses, this.#clients, ALL_RULES);
-    this.comparison = against && new ComparisonTotals(against.rules, this.#clients, hasStatuses);
+    const totals = () => new Totals(hasStatuses, maxClients);
+    this.#maxClients = maxClients;
+    this.#all = totals();
+    this.#rules = rules.map((rule) => ({ rule, totals: totals(), mostOpen: undefined }));
   }
 
-  /**
-   * Adds a request. The requests come in the order of their times.
-   *
-   * @param before the same request, decided by the other configuration
-   */
+  /** @param before the same request, decided by the other configuration */
   add({ request, outcome, verdicts }: ReplayedRequest, before?: ReplayedRequest): void {
     const isDenied = outcome === "limited";
-    const step = this.#axis.stepOf(request.at);
-    const { ip } = request;
-    let ofAddress: number | undefined;
-    for (const verdict of verdicts) {
-      const { client, denied, counted, open } = verdict;
-      const place = this.#clients.placeOf(client, counted);
-      ofAddress = client === ip ? place : undefined;
-      const rule = this.#rules[verdict.rule] as RuleTotals;
-      rule.totals.add(request, denied, client, place, step);
-      rule.windows.add(verdict);
-      if (open !== undefined) rule.mostOpen = Math.max(rule.mostOpen ?? 0, open);
-    }
-    if (ip !== undefined) ofAddress ??= this.#clients.placeOf(ip);
-    this.#all.add(request, isDenied, ip, ofAddress, step);
+    const client = this.#all.add(request, isDenied, request.ip);
     if (outcome === "unmatched") this.#unmatched++;
-    if (before) this.comparison?.add(before, isDenied);
+    for (const { rule, client: text, denied, open } of verdicts) {
+      const each = this.#rules[rule] as RuleTotals;
+      each.totals.add(request, denied, text);
+      if (open !== undefined) each.mostOpen = Math.max(each.mostOpen ?? 0, open);
+    }
+    if (before) this.#compare(request, isDenied, before, client);
   }
 
-  report(): Pick<ReplayReport, "total" | "rules" | "timeline"> {
-    const { timeline, ...total } = this.#all.report();
+  #compare(
+    request: LogRequest,
+    isDenied: boolean,
+    { outcome }: ReplayedRequest,
+    client: Client | undefined,
+  ): void {
+    const wasDenied = outcome === "limited";
+    if (wasDenied && client) client.deniedBefore++;
+    if (wasDenied) this.#compared[isDenied ? "deniedByBoth" : "newlyAllowed"]++;
+    else if (!isDenied) this.#compared.allowedByBoth++;
+    else {
+      const isLost = hasSucceeded(request);
+      this.#compared.newlyDenied++;
+      if (isLost) this.#compared.newlyDeniedSucceeded++;
+      if (client) client.newlyDenied++;
+      if (client && isLost) client.newlyDeniedSucceeded++;
+    }
+  }
+
+  report(): Pick<ReplayReport, "total" | "rules"> {
     return {
-      total: { ...total, unmatched: this.#unmatched },
-      rules: this.#rules.map(({ rule, totals, windows, mostOpen }) => ({
+      total: { ...this.#all.report(), unmatched: this.#unmatched },
+      rules: this.#rules.map(({ rule, totals, mostOpen }) => ({
         ...rule,
         ...totals.report(),
         mostOpen,
-        worstWindows: windows.top(),
       })),
-      timeline,
+    };
+  }
+
+  /** Returns the note about clients that are not counted. */
+  notes(): ReportNote[] {
+    const all = [this.#all, ...this.#rules.map(({ totals }) => totals)];
+    const uncounted = Math.max(...all.map((totals) => totals.uncounted));
+    if (uncounted === 0) return [];
+    const text = `The log has more than ${formatCount(this.#maxClients, "client")}. Numbers of clients are about those that came first; ${requestsHave(uncounted)} a later client. Read a shorter time with --from and --to.`;
+    return [{ code: "too-many-clients", text }];
+  }
+
+  comparison(): ComparedTotals {
+    const all = this.#all;
+    const { deniedByBoth, newlyAllowed, newlyDeniedSucceeded } = this.#compared;
+    return {
+      before: {
+        denied: deniedByBoth + newlyAllowed,
+        clientsDenied: all.countClients(({ deniedBefore }) => deniedBefore > 0),
+      },
+      requests: {
+        ...this.#compared,
+        newlyDeniedSucceeded: all.known(newlyDeniedSucceeded),
+      },
+      clients: {
+        newlyDenied: all.countClients((each) => each.denied > 0 && each.deniedBefore === 0),
+        noLongerDenied: all.countClients((each) => each.denied === 0 && each.deniedBefore > 0),
+      },
+      mostNewlyDenied: all.most("newlyDenied").map(([client, counts]): ComparedClient => {
+        const { requests, deniedBefore, denied, newlyDenied } = counts;
+        return {
+          ...{ client, requests, deniedBefore, denied, newlyDenied },
+          newlyDeniedSucceeded: all.known(counts.newlyDeniedSucceeded),
+        };
+      }),
     };
   }
 }

@@ -1,54 +1,18 @@
-import { type Windows, windowAt } from "../../src/engine/counter.ts";
+import { type Windows, windowAt, windowStart } from "../../src/engine/counter.ts";
 import { hasSucceeded, type LogRequest } from "../logs/log-request.ts";
-import { LoudClients } from "../replay/loud-clients.ts";
-
-/** How often each number occurs. */
-export class NumberCounts {
-  /** How many numbers there are. */
-  total = 0;
-  /** The highest number; 0 if there is none. */
-  max = 0;
-  readonly #times = new Map<number, number>();
-
-  add(value: number): void {
-    this.total++;
-    if (value > this.max) this.max = value;
-    this.#times.set(value, (this.#times.get(value) ?? 0) + 1);
-  }
-
-  /**
-   * Returns the lowest number that at least this share of all numbers does not exceed; 0 if there is no number.
-   *
-   * @param share above 0, at most 1
-   */
-  quantile(share: number): number {
-    const wanted = Math.ceil(share * this.total);
-    let seen = 0;
-    for (const [value, times] of [...this.#times].sort(([one], [other]) => one - other)) {
-      seen += times;
-      if (seen >= wanted) return value;
-    }
-    return 0;
-  }
-
-  /** Returns the sum of the amounts by which the numbers exceed the limit. */
-  excessOver(limit: number): number {
-    let excess = 0;
-    for (const [value, times] of this.#times) excess += Math.max(0, value - limit) * times;
-    return excess;
-  }
-}
 
 /**
  * Counts the requests of each client in windows of one length. The windows begin and end like Weir's. Clients have
  * numbers from 0 on.
  */
-class WindowCounter {
-  /** The requests of each pair of a client and a window. */
-  readonly counts = new NumberCounts();
-  /** The most requests of each client in one window. */
+export class WindowCounts {
+  /** How many pairs of a client and a window have each number of requests. */
+  readonly #times = new Map<number, number>();
+  /** The most requests of each client in one window, and when that window began. */
   readonly busiest: number[] = [];
+  readonly busiestStart: number[] = [];
   readonly #windows: Windows;
+  #startsAt = Number.NEGATIVE_INFINITY;
   #endsAt = Number.NEGATIVE_INFINITY;
   /** The number of the current window in the order of the windows. */
   #current = 0;
@@ -60,12 +24,8 @@ class WindowCounter {
     this.#windows = windows;
   }
 
-  /**
-   * Counts a request. The requests come in the order of their times.
-   *
-   * @returns the number of the client's requests in the current window
-   */
-  add(client: number, at: number): number {
+  /** Counts a request. The requests come in the order of their times. */
+  add(client: number, at: number): void {
     if (at >= this.#endsAt) this.#begin(at);
     if (this.#lastWindow[client] !== this.#current) {
       this.#endWindowOf(client);
@@ -74,8 +34,9 @@ class WindowCounter {
     }
     const count = (this.#lastCount[client] as number) + 1;
     this.#lastCount[client] = count;
-    if (count > (this.busiest[client] ?? 0)) this.busiest[client] = count;
-    return count;
+    if (count <= (this.busiest[client] ?? 0)) return;
+    this.busiest[client] = count;
+    this.busiestStart[client] = this.#startsAt;
   }
 
   /** Ends the windows of all clients. Call it after the last request. */
@@ -83,18 +44,27 @@ class WindowCounter {
     for (let client = 0; client < this.#lastCount.length; client++) this.#endWindowOf(client);
   }
 
+  /** Returns how many requests are above a limit, in all windows of all clients. */
+  excessOver(limit: number): number {
+    let excess = 0;
+    for (const [count, times] of this.#times) excess += Math.max(0, count - limit) * times;
+    return excess;
+  }
+
   #endWindowOf(client: number): void {
     const count = this.#lastCount[client];
-    if (count !== undefined) this.counts.add(count);
+    if (count !== undefined) this.#times.set(count, (this.#times.get(count) ?? 0) + 1);
   }
 
   #begin(at: number): void {
-    this.#endsAt = windowAt(at, this.#windows).endsAt;
+    const { index, endsAt } = windowAt(at, this.#windows);
+    this.#startsAt = windowStart(this.#windows, index);
+    this.#endsAt = endsAt;
     this.#current++;
   }
 }
 
-/** The maximum number of clients. With two windows, each takes about 250 bytes. */
+/** The maximum number of clients. With two windows, each takes about 300 bytes. */
 const MAX_CLIENTS = 2_000_000;
 
 /** Counts requests by client and window. */
@@ -102,19 +72,18 @@ export class ClientCounts {
   requests = 0;
   /** Requests of clients that came after the first two million. */
   leftOut = 0;
-  /** The requests of each client, and those that succeeded. */
+  /** The text, the requests and the succeeded requests of each client. */
+  readonly texts: string[] = [];
   readonly requestsOf: number[] = [];
   readonly succeededOf: number[] = [];
   /** One for each window; the shortest window first. */
-  readonly windows: readonly WindowCounter[];
-  /** The clients with the most requests in one of the shortest windows. */
-  readonly loud = new LoudClients<number>();
+  readonly windows: readonly WindowCounts[];
   readonly #maxClients: number;
   /** The number of each client, by its identity. */
   readonly #numbers = new Map<string, number>();
 
   constructor(windows: readonly Windows[], maxClients = MAX_CLIENTS) {
-    this.windows = windows.map((window) => new WindowCounter(window));
+    this.windows = windows.map((window) => new WindowCounts(window));
     this.#maxClients = maxClients;
   }
 
@@ -126,10 +95,10 @@ export class ClientCounts {
    * Counts a request. The requests come in the order of their times.
    *
    * @param identity a text that is different for every client
-   * @param shown returns the client as reports show it
+   * @param text the client as reports show it
    */
-  add(request: LogRequest, identity: string, shown: () => string): void {
-    const client = this.#numberOf(identity);
+  add(request: LogRequest, identity: string, text: string): void {
+    const client = this.#numberOf(identity, text);
     if (client === undefined) {
       this.leftOut++;
       return;
@@ -137,10 +106,7 @@ export class ClientCounts {
     this.requests++;
     this.requestsOf[client] = (this.requestsOf[client] ?? 0) + 1;
     this.succeededOf[client] = (this.succeededOf[client] ?? 0) + (hasSucceeded(request) ? 1 : 0);
-    const [shortest, ...others] = this.windows as [WindowCounter, ...WindowCounter[]];
-    const count = shortest.add(client, request.at);
-    for (const window of others) window.add(client, request.at);
-    this.loud.add(client, count, request, shown);
+    for (const window of this.windows) window.add(client, request.at);
   }
 
   /** Ends all windows. Call it after the last request. */
@@ -148,12 +114,13 @@ export class ClientCounts {
     for (const window of this.windows) window.end();
   }
 
-  #numberOf(identity: string): number | undefined {
+  #numberOf(identity: string, text: string): number | undefined {
     const known = this.#numbers.get(identity);
     if (known !== undefined) return known;
     const { size } = this.#numbers;
     if (size >= this.#maxClients) return undefined;
     this.#numbers.set(identity, size);
+    this.texts.push(text);
     return size;
   }
 }

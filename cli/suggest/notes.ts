@@ -2,7 +2,7 @@ import { formatCount, formatDuration } from "../../src/admin/format.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { cureText, type ReportNote, type UnmetNeed, unmetNeedsOf } from "../logs/needs.ts";
-import type { LogRules } from "../replay/rule-applier.ts";
+import type { LogRules } from "../replay/log-rules.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
 
@@ -22,7 +22,6 @@ export function notesAbout(
     ...clientNotes(suggestion),
     ...statusNotes(suggestion, facts),
     ...lengthNotes(requested, suggestion),
-    ...ruleNotes(requested),
   ];
 }
 
@@ -64,22 +63,6 @@ function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReportNot
   return [{ code: "short-log", text }];
 }
 
-/** Fields of an existing rule that change which requests count, or how much. */
-function ruleNotes({ rule, input, name }: RequestedRule): ReportNote[] {
-  if (input) return [];
-  const { tiers, exempt, cost, count: counts, spread } = rule;
-  const ignored = [
-    tiers && "tiers",
-    exempt && "exempt",
-    cost !== 1 && "cost",
-    counts && "count",
-    spread && 'start: "spread"',
-  ].filter((field) => typeof field === "string");
-  if (ignored.length === 0) return [];
-  const text = `Each request of the rule "${name}" counts as one, in windows that are the same for all clients. These fields are left out: ${ignored.join(", ")}.`;
-  return [{ code: "fields-left-out", rule: name, text }];
-}
-
 /** Whether a log suffices for a rule. */
 interface LogNeeds {
   /** The facts that the log lacks, with the cures; undefined if it suffices. */
@@ -94,7 +77,7 @@ export function logNeeds(
   facts: LogFacts,
   missingAsAbsent: boolean,
 ): LogNeeds {
-  const needs = unmetNeedsOf({ ...rule, tiers: undefined, cost: 1, count: undefined }, facts);
+  const needs = unmetNeedsOf(rule, facts);
   const refused = needs.filter(({ canBeAbsent }) => !missingAsAbsent || !canBeAbsent);
   return {
     refusal: refused.length > 0 ? refused.map(refusalOf).join("\n") : undefined,

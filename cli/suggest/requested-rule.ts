@@ -1,12 +1,12 @@
 import { type ConfigError, defineConfig } from "../../src/config/define.ts";
 import { parseAlternatives } from "../../src/config/key.ts";
-import type { ConditionsInput, MatchInput } from "../../src/config/match.ts";
+import type { MatchInput } from "../../src/config/match.ts";
 import type { Rule, RuleInput, Window } from "../../src/config/rule.ts";
-import type { Config, ConfigInput } from "../../src/config/schema.ts";
+import type { Config } from "../../src/config/schema.ts";
 import { MAX_WINDOWS } from "../../src/config/window.ts";
 import { METHODS } from "../../src/explain/explanation.ts";
 import { CommandFailure } from "../command-failure.ts";
-import type { RouteConfig } from "../replay/route.ts";
+import type { MatchConfig } from "../replay/log-rules.ts";
 import { formatKey, formatMatch } from "../rule-table.ts";
 
 const MAX_LENGTH = 64;
@@ -106,11 +106,9 @@ export interface RequestedRule {
   readonly rule: Rule;
   /** The shortest window first. */
   readonly windows: readonly [Window, ...Window[]];
-  readonly config: RouteConfig & Pick<Config, "ipv6Prefix">;
-  /** The fields of the rule, as a configuration has them; undefined for a rule that exists already. */
-  readonly input: Pick<RuleInput, "name" | "match" | "key"> | undefined;
-  /** The file of the configuration that has the rule. */
-  readonly file?: string;
+  readonly config: MatchConfig;
+  /** The fields of the rule, as a configuration has them. */
+  readonly input: Pick<RuleInput, "name" | "match" | "key">;
 }
 
 const DEFAULT_WINDOWS = ["1m", "1h"];
@@ -130,14 +128,7 @@ export function requestedRule({ match, key = ["ip"], window, name }: RuleOptions
     key: key.length === 1 ? (key[0] as string) : key,
   };
   const config = checkedConfig({ ...input, limits: limitsOf(window ?? DEFAULT_WINDOWS) });
-  return requestedRuleOf(config.rules[0] as Rule, config, input);
-}
-
-export function requestedRuleOf(
-  rule: Rule,
-  config: RequestedRule["config"],
-  input: RequestedRule["input"],
-): RequestedRule {
+  const rule = config.rules[0] as Rule;
   const windows = rule.windows.toSorted((one, other) => one.windowMs - other.windowMs);
   return {
     name: rule.name,
@@ -151,7 +142,7 @@ export function requestedRuleOf(
 }
 
 /** Returns `limits` with the given windows. A limit of 1 is allowed for every rule. */
-export function limitsOf(windows: readonly string[]): RuleInput["limits"] {
+function limitsOf(windows: readonly string[]): RuleInput["limits"] {
   if (windows.length > MAX_WINDOWS) {
     throw new CommandFailure(
       1,
@@ -175,9 +166,9 @@ function checkKey(element: string): void {
 }
 
 /** @throws {CommandFailure} with the faults of the options */
-export function checkedConfig(rule: RuleInput, others: Omit<ConfigInput, "rules"> = {}): Config {
+function checkedConfig(rule: RuleInput): Config {
   try {
-    return defineConfig({ ...others, rules: [rule] });
+    return defineConfig({ rules: [rule] });
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "ConfigError") throw error;
     throw new CommandFailure(1, (error as ConfigError).faults.map(optionFault).join("\n"));
@@ -205,65 +196,4 @@ function optionFault({
   if (message.includes("has the same window")) return "--window: two windows have the same length";
   const place = field === "match" ? rest.replace(/^\./, "") : "";
   return `${option}${place && ` (${place})`}: ${message}`;
-}
-
-const HIDDEN = "…";
-
-/** Returns conditions with "…" in place of the values of header fields and query parameters. */
-export function withoutValues({ except, ...conditions }: MatchInput): MatchInput {
-  return { ...hidden(conditions), ...(except && { except: hidden(except) }) };
-}
-
-function hidden({ headers, query, ...others }: ConditionsInput): ConditionsInput {
-  return {
-    ...others,
-    ...(headers && { headers: hiddenIn(headers) }),
-    ...(query && { query: hiddenIn(query) }),
-  };
-}
-
-type Values = NonNullable<ConditionsInput["headers"]>;
-
-function hiddenIn(values: Values): Values {
-  const entries = Object.entries(values).map(
-    ([name, value]) => [name, typeof value === "boolean" ? value : HIDDEN] as const,
-  );
-  return Object.fromEntries(entries);
-}
-
-/** Whether {@link withoutValues} has hidden a value. */
-export function hasHiddenValue({ except, headers, query }: MatchInput): boolean {
-  const maps = [headers, query, except?.headers, except?.query];
-  return maps.some((values) => Object.values(values ?? {}).includes(HIDDEN));
-}
-
-/** The maximum length of a list or an object on one line, in characters. */
-const MAX_LINE = 80;
-
-/** Returns a value of JSON as a literal of TypeScript, in ASCII, so that no text can hide a part of it. */
-export function literal(value: unknown, indent = "  "): string {
-  if (typeof value !== "object" || value === null) return asciiJson(value);
-  const inner = `${indent}  `;
-  const isList = Array.isArray(value);
-  const parts = isList
-    ? value.map((each) => literal(each, inner))
-    : Object.entries(value).map(([name, each]) => `${nameOf(name)}: ${literal(each, inner)}`);
-  const [open, close] = isList ? ["[", "]"] : ["{", "}"];
-  if (parts.length === 0) return open + close;
-  const space = isList ? "" : " ";
-  const line = `${open}${space}${parts.join(", ")}${space}${close}`;
-  if (line.length <= MAX_LINE && !line.includes("\n")) return line;
-  return [open, ...parts.map((part) => `${inner}${part},`), `${indent}${close}`].join("\n");
-}
-
-function nameOf(name: string): string {
-  // As a plain name, __proto__ would set the prototype.
-  return /^[A-Za-z_]\w*$/.test(name) && name !== "__proto__" ? name : `[${asciiJson(name)}]`;
-}
-
-function asciiJson(value: unknown): string {
-  return (JSON.stringify(value) ?? "undefined").replace(
-    /[^\x20-\x7e]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 }

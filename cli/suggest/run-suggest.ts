@@ -1,82 +1,21 @@
-import { nearestName } from "../../src/config/explain/nearest-name.ts";
-import { type Rule, withoutConcurrent } from "../../src/config/rule.ts";
 import { CommandFailure } from "../command-failure.ts";
-import { requireConfig } from "../load-config.ts";
 import { logNotes } from "../logs/needs.ts";
 import { checkedLogOptions, type LogOptions } from "../logs/open-logs.ts";
 import { summariseLogs } from "../logs/progress.ts";
 import {
-  type ConfigFile,
   forEachRequest,
   type LogInput,
   noRequests,
   printReport,
   runOnLogs,
 } from "../replay/inputs.ts";
-import { LogRules } from "../replay/rule-applier.ts";
-import { buildSuggestion } from "./build-suggestion.ts";
+import { LogRules } from "../replay/log-rules.ts";
 import { ClientCounts } from "./counts.ts";
 import { logNeeds, notesAbout } from "./notes.ts";
-import { ruleText, suggestionMarkdown, suggestionText } from "./report.ts";
-import {
-  checkedConfig,
-  limitsOf,
-  type RequestedRule,
-  type RuleOptions,
-  requestedRule,
-  requestedRuleOf,
-} from "./requested-rule.ts";
-import type { Suggestion } from "./suggestion.ts";
-
-/** The number of names that an error lists. */
-const MAX_NAMES = 20;
-
-/**
- * Returns a rule of a configuration. Its tiers, exemptions and costs do not matter here: each request that it matches
- * counts as one.
- *
- * @param window other windows than those of the rule
- * @throws {CommandFailure}
- */
-export function existingRule(
-  { file, config }: ConfigFile,
-  name: string,
-  window?: readonly string[],
-): RequestedRule {
-  const rule = config.rules.find((each) => each.name === name);
-  if (!rule) {
-    throw new CommandFailure(1, `--rule: ${file} has no rule ${name}. ${cureFor(name, config)}`);
-  }
-  if (rule.for === "programs") {
-    throw new CommandFailure(
-      1,
-      `--rule: ${name} counts only calls of programs, which no log has. Name a rule for requests.`,
-    );
-  }
-  const windows = window ? windowsFor(name, window) : withoutConcurrent(rule).windows;
-  if (windows.length === 0) {
-    throw new CommandFailure(
-      1,
-      `--rule: ${name} limits only open requests, which are not counted here. For limits with windows, add --window, such as --window 1m.`,
-    );
-  }
-  return { ...requestedRuleOf({ ...rule, windows }, config, undefined), file };
-}
-
-/** Windows that begin at multiples of their length after the epoch, whatever the rule's `start` is. */
-function windowsFor(name: string, windows: readonly string[]): Rule["windows"] {
-  const config = checkedConfig({ name, limits: limitsOf(windows) });
-  return (config.rules[0] as Rule).windows;
-}
-
-function cureFor(name: string, { rules }: { readonly rules: readonly Rule[] }): string {
-  const names = rules.map((each) => each.name);
-  const nearest = nearestName(name, names);
-  if (nearest !== undefined) return `Did you mean ${nearest}?`;
-  const more = names.length - MAX_NAMES;
-  const listed = names.slice(0, MAX_NAMES).join(", ");
-  return `It has: ${listed || "no rules"}${more > 0 ? ` and ${more} more` : ""}.`;
-}
+import { suggestionText } from "./report.ts";
+import { type RequestedRule, type RuleOptions, requestedRule } from "./requested-rule.ts";
+import { ruleText } from "./rule-text.ts";
+import { buildSuggestion, type Suggestion } from "./suggestion.ts";
 
 export interface SuggestInput extends LogInput {
   readonly requested: RequestedRule;
@@ -98,11 +37,9 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
   if (refusal !== undefined) throw await errorFor(refusal, input);
   const reader = new LogRules(config, [rule], logs.facts, missingAsAbsent);
   const counts = new ClientCounts(windows);
-  const clients = reader.clientsOf(rule);
   await forEachRequest(input, (request) => {
-    const [match] = reader.matchesOf(request) ?? [];
-    const client = match && clients.identityOf(match, reader.request);
-    if (client !== undefined) counts.add(request, client, () => clients.shown());
+    const [client] = reader.clientsOf(request) ?? [];
+    if (client) counts.add(request, client.identity, client.text);
   });
   const isPartial = input.signal?.aborted || undefined;
   const suggestion = buildSuggestion(requested, counts, summariseLogs(files, logs));
@@ -115,7 +52,6 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
     ...suggestion,
     isPartial,
     notes,
-    config: requested.file,
     rule: ruleText(requested, suggestion.windows, suggestion.clients),
   };
 }
@@ -127,14 +63,9 @@ async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise
   return noRequests(summariseLogs(files, logs));
 }
 
-const DEFAULT_CONFIG = "weir.config.ts";
-
 /** The options of the command `suggest`. */
 export interface SuggestOptions extends LogOptions, RuleOptions {
-  readonly rule?: string;
-  readonly config?: string;
   readonly json?: true;
-  readonly markdown?: true;
   readonly quiet?: true;
 }
 
@@ -148,27 +79,12 @@ export async function runSuggest(
   options: SuggestOptions,
 ): Promise<number> {
   const logOptions = checkedLogOptions(files, options);
-  const requested = await requestedBy(options);
+  const requested = requestedRule(options);
   const { missingAsAbsent } = options;
   return runOnLogs({
     ...{ files, logOptions, quiet: options.quiet },
     read: (input) => suggestFromLogs({ ...input, requested, missingAsAbsent }),
-    print: async (suggestion, interruption) =>
-      printReport(
-        suggestion,
-        options,
-        { text: suggestionText, markdown: suggestionMarkdown },
-        interruption,
-      ),
+    print: (suggestion, interruption) =>
+      printReport(suggestion, options.json, suggestionText, interruption),
   });
-}
-
-async function requestedBy(options: SuggestOptions): Promise<RequestedRule> {
-  const { rule, config = DEFAULT_CONFIG, window } = options;
-  if (rule !== undefined) {
-    const read = await requireConfig(config);
-    return existingRule({ file: config, config: read }, rule, window);
-  }
-  if (options.config === undefined) return requestedRule(options);
-  throw new CommandFailure(1, "--config needs --rule: it names the file of the rule.");
 }

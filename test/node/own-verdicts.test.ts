@@ -169,9 +169,9 @@ function countsOfReplay(config: Config): number[][] {
       headers: new Map([["x-tier", tier]]),
       responseHeaders: new Map([["x-cost", `${cost}`]]),
     };
-    engine.decide(request);
-    const client = engine.applier.apply(request)?.find((each) => each.rule === rule);
-    const identity = client?.keyedCounters[0]?.appliedRule.identity as string;
+    engine.decide(request, () => {});
+    const client = engine.apply(request)?.find((each) => each.rule === rule);
+    const identity = client?.ruleCounters[0]?.appliedRule.identity as string;
     const all = allCountersOf({ rule, windows: allWindowsOf(rule), identity }, config.prefix);
     const { tallies } = adjustGroup(countersOf(all), at, (key) => engine.rows.read(key, at));
     return tallies.map(({ count }) => count);

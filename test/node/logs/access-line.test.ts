@@ -19,8 +19,6 @@ describe("a line of an access log", () => {
       ip: "192.0.2.1",
       status: 201,
       headers: undefined,
-      responseHeaders: undefined,
-      cf: undefined,
     });
   });
 
@@ -104,6 +102,29 @@ describe("a line of an access log", () => {
     },
   );
 
+  it.each([
+    ["192.0.2.1, 10.0.0.7", undefined],
+    ["192.0.2.1,10.0.0.7", undefined],
+    ["192.0.2.1, 2001:db8::7, 10.0.0.7", undefined],
+    ["example.com 192.0.2.1, 10.0.0.7", "example.com"],
+  ])("has the first address of the list %s", (list, host) => {
+    expect(parse(`${list} - - ${TIME} "GET / HTTP/1.1" 200 5`)).toMatchObject({
+      ...{ ip: "192.0.2.1", host },
+    });
+  });
+
+  it.each([
+    ["unknown, 10.0.0.7", "does not begin with an IP address"],
+    ["-, 10.0.0.7", "does not begin with an IP address"],
+    ["- 10.0.0.7", "does not begin with an IP address"],
+    ["192.0.2.1 10.0.0.7", "begins with two addresses"],
+    ["2001:db8::1 10.0.0.7", "begins with two addresses"],
+    ["example.com 192.0.2.1 10.0.0.7", "begins with two addresses"],
+    ["a.example b.example 10.0.0.7", "does not begin with an IP address"],
+  ])("is broken if the client is unclear: %s", (fields, reason) => {
+    expect(parse(`${fields} - - ${TIME} "GET / HTTP/1.1" 200 5`)).toContain(reason);
+  });
+
   it("gets the host of the options if it has none", () => {
     expect(parse(`192.0.2.1 - - ${TIME} "GET / HTTP/1.1" 200 5`, "example.com")).toMatchObject({
       host: "example.com",
@@ -125,6 +146,11 @@ describe("the request of a line", () => {
     ["GET /caf\\xC3\\xA9 HTTP/1.1", "GET", "/café"],
   ])("may be %s", (request, method, target) => {
     expect(ofRequest(request)).toMatchObject({ method, target });
+  });
+
+  it("counts under the host of an absolute URL", () => {
+    const line = `example.com 192.0.2.1 - - ${TIME} "GET http://Shop.example:80/a HTTP/1.1" 200 5`;
+    expect(parse(line, "other.example")).toMatchObject({ host: "shop.example", target: "/a" });
   });
 
   it.each(["-", "", "OPTIONS * HTTP/1.0", "CONNECT example.com:443 HTTP/1.1"])(
@@ -184,10 +210,12 @@ describe("facts of an access log", () => {
   const COMMON = `192.0.2.1 - - ${TIME} "GET / HTTP/1.1" 200 5`;
   const facts = (lines: readonly string[], host?: string) => {
     const parser = new AccessLineParser(host);
-    const requests = lines.map((line) => parser.parse(line));
-    return [...parser.facts(requests.filter((request) => typeof request === "object"))].sort();
+    for (const line of lines) parser.parse(line);
+    return [...parser.facts()].sort();
   };
   const COMBINED = ["header:referer", "header:user-agent"];
+  const ABSOLUTE = `192.0.2.1 - - ${TIME} "GET http://example.com/ HTTP/1.1" 200 5`;
+  const GARBAGE = `192.0.2.1 - - ${TIME} "\\x16\\x03\\x01" 400 5`;
 
   it.each([
     ["common", [COMMON], undefined, [], false],
@@ -204,6 +232,16 @@ describe("facts of an access log", () => {
     ["a virtual host in some lines", [`example.com ${COMMON}`, COMMON], undefined, [], false],
     ["a given host", [COMMON], "example.com", [], true],
     ["broken lines only", ["hello"], undefined, [], false],
+    ["absolute URLs", [ABSOLUTE, ABSOLUTE], undefined, [], true],
+    ["an absolute URL in some lines", [ABSOLUTE, COMMON], undefined, [], false],
+    ["requests that are not HTTP", [`${GARBAGE} "-" "-"`], undefined, COMBINED, false],
+    [
+      "requests that are not HTTP, with a virtual host",
+      [`example.com ${GARBAGE}`],
+      undefined,
+      [],
+      true,
+    ],
   ])("in %s", (_, lines, given, headers, host) => {
     expect(facts(lines, given)).toEqual(
       [...headers, ...(host ? ["host"] : []), "ip", "status"].sort(),

@@ -10,7 +10,7 @@ const LINE = accessLine("192.0.2.1", "10:00:00");
 /** Changes a file after it was opened, and reads it. */
 async function readAfter(name: string, change: (file: string) => Promise<unknown>) {
   const file = await logOf(name, LINE);
-  const logs = await openLogs({ files: [file], maxDelay: 0 });
+  const logs = await openLogs({ files: [file] });
   await change(file);
   for await (const _ of logs.batches());
   return logs.progress.notes.map((note) => note.replace(file, "FILE"));

@@ -35,7 +35,7 @@ describe("a file that is no log", () => {
     const file = await logOf(name.replaceAll(" ", "-"), content);
     await expect(readLogs([file])).rejects.toThrow(CommandFailure);
     await expect(readLogs([file])).rejects.toThrow(
-      /^\S+: none of the first lines has a known format\. Allowed: /,
+      /^\S+: none of the first lines has a known format\. Line 1 .+\. Allowed: /,
     );
   });
 
@@ -72,7 +72,6 @@ describe("a damaged log", () => {
       `${file} was read only up to an error: its compressed data ends too early.`,
     ]);
     expect(countedLines(progress)).toBe(progress.lines);
-    expect(progress.bytesRead).toBe(progress.bytesTotal);
   });
 
   it("counts the lines before damage in compressed data", async () => {
@@ -129,8 +128,8 @@ describe("a consumer that stops", () => {
     ];
     const before = await openFiles();
     await readLogs(files);
-    for await (const _ of (await openLogs({ files, maxDelay: 0 })).batches()) break;
-    const logs = await openLogs({ files, maxDelay: 0 });
+    for await (const _ of (await openLogs({ files })).batches()) break;
+    const logs = await openLogs({ files });
     const batches = logs.batches()[Symbol.asyncIterator]();
     await batches.next();
     await batches.return?.();
@@ -144,12 +143,12 @@ describe("the standard input", () => {
   const program = `
     import { openLogs } from "${new URL("../../../cli/logs/open-logs.ts", import.meta.url)}";
     let requests = 0;
-    const logs = await openLogs({ files: ["-", ...process.argv.slice(1)], maxDelay: 0 });
+    const logs = await openLogs({ files: ["-", ...process.argv.slice(1)] });
     for await (const batch of logs.batches()) {
       requests += batch.length;
       if (process.env.STOP) break;
     }
-    console.log(JSON.stringify({ requests, total: logs.progress.bytesTotal, read: logs.progress.bytesRead }));
+    console.log(JSON.stringify({ requests }));
   `;
 
   async function run(input: string | Buffer, args: readonly string[] = [], stop = "") {
@@ -167,12 +166,12 @@ describe("the standard input", () => {
     );
     promise.child.stdin?.on("error", () => {});
     promise.child.stdin?.end(input);
-    return JSON.parse((await promise).stdout) as { requests: number; read: number };
+    return JSON.parse((await promise).stdout) as { requests: number };
   }
 
   it("is read to its end, plain or compressed, beside files", async () => {
     const file = await logOf("beside", MANY);
-    expect(await run(MANY)).toEqual({ requests: COUNT, read: MANY.length });
+    expect(await run(MANY)).toEqual({ requests: COUNT });
     expect(await run(gzipSync(MANY), [file])).toMatchObject({ requests: 2 * COUNT });
   });
 

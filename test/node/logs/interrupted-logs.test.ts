@@ -18,31 +18,28 @@ const MANY = Array.from({ length: 20_000 }, (_, index) => {
 function endless(signal: AbortSignal, ...texts: readonly string[]): ByteSource {
   const stream = new PassThrough();
   for (const text of texts) stream.write(text);
-  return new ByteSource({ name: "-", size: undefined, signal, open: () => stream });
+  return new ByteSource({ name: "-", isStream: true, signal, open: () => stream });
 }
 
 describe("reading that is interrupted", () => {
-  it.each([0, 1_000_000])(
-    "hands out the requests of all lines that have been read, with a delay of %d ms",
-    async (maxDelay) => {
-      const files = [await logOf("a", MANY), await logOf("b", MANY), await logOf("c", "\n")];
-      const stopping = new AbortController();
-      const logs = await openLogs({ files, maxDelay, signal: stopping.signal });
-      let requests = 0;
-      for await (const batch of logs.batches()) {
-        requests += batch.length;
-        stopping.abort();
-      }
-      const { progress } = logs;
-      if (maxDelay === 0) expect(progress.lines).toBeLessThan(40_000);
-      expect(progress.requests).toBe(requests);
-      expect(countedLines(progress)).toBe(progress.lines);
-      expect(progress.broken).toBe(0);
-    },
-  );
+  it("hands out the requests of all lines that have been read", async () => {
+    const files = [await logOf("a", MANY), await logOf("b", MANY), await logOf("c", "\n")];
+    const stopping = new AbortController();
+    const logs = await openLogs({ files, signal: stopping.signal });
+    let requests = 0;
+    for await (const batch of logs.batches()) {
+      requests += batch.length;
+      stopping.abort();
+    }
+    const { progress } = logs;
+    expect(progress.lines).toBeLessThan(40_000);
+    expect(progress.requests).toBe(requests);
+    expect(countedLines(progress)).toBe(progress.lines);
+    expect(progress.broken).toBe(0);
+  });
 
   it("is refused if it is interrupted before the first line", async () => {
-    const options = { files: [await logOf("a", MANY)], maxDelay: 0 };
+    const options = { files: [await logOf("a", MANY)] };
     await expect(openLogs({ ...options, signal: AbortSignal.abort() })).rejects.toThrow(
       "the command was interrupted before the first line.",
     );
@@ -57,7 +54,7 @@ describe("the first lines of a stream", () => {
     for (let turn = 0; turn < 5; turn++) await setImmediate();
     stopping.abort();
     expect(await head).toEqual({ bytes: Buffer.from("first\nsecond"), isWhole: false });
-    const chunks = source.chunks(() => {});
+    const chunks = source.chunks();
     let again = "";
     const readAgain = async () => {
       for await (const chunk of chunks) again += chunk;
@@ -71,7 +68,7 @@ describe.runIf(process.platform !== "win32")("a pipe", () => {
   it("is refused unless it is the standard input, because it can be read only once", async () => {
     const pipe = join(await logOf("folder", ""), "..", "pipe");
     await promisify(execFile)("mkfifo", [pipe]);
-    await expect(openLogs({ files: [pipe], maxDelay: 0 })).rejects.toThrow(
+    await expect(openLogs({ files: [pipe] })).rejects.toThrow(
       /a pipe or a device, .* \| npx weir replay -\.$/,
     );
   });

@@ -16,6 +16,7 @@ function split(bytes: Buffer, sizes: readonly number[]) {
       lines.push(line);
       return undefined;
     },
+    sortCommand: "sort",
     facts: () => new Set<string>(),
   };
   const reader = new LineReader({ file: "a.log", parser, counts, maxBytes: MAX });

@@ -23,9 +23,9 @@ export function logFolder(): (name: string, content: string | Uint8Array) => Pro
   };
 }
 
-/** Reads all requests of logs. Lines may be out of order by a minute. */
+/** Reads all requests of logs. */
 export async function readLogs(files: readonly string[], options: Partial<OpenOptions> = {}) {
-  const logs = await openLogs({ files, maxDelay: 60_000, ...options });
+  const logs = await openLogs({ files, ...options });
   const requests: LogRequest[] = [];
   for await (const batch of logs.batches()) requests.push(...batch);
   return { ...logs, requests };
@@ -40,15 +40,13 @@ export function accessLine(ip: string, time: string, path = "/"): string {
 export function countedLines({
   requests,
   broken,
-  late,
   outside,
   ignored,
 }: {
   readonly requests: number;
   readonly broken: number;
-  readonly late: number;
   readonly outside: number;
   readonly ignored: number;
 }): number {
-  return requests + broken + late + outside + ignored;
+  return requests + broken + outside + ignored;
 }

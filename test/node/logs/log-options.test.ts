@@ -12,17 +12,14 @@ function parse(...args: string[]) {
 }
 
 describe("the options about logs", () => {
-  it("have a delay of a minute as their only default", () => {
-    expect(parse("a.log", "b.log.gz")).toEqual({
-      files: ["a.log", "b.log.gz"],
-      maxDelay: 60_000,
-    });
+  it("have no defaults", () => {
+    expect(parse("a.log", "b.log.gz")).toEqual({ files: ["a.log", "b.log.gz"] });
   });
 
   it("are read in the units of openLogs", () => {
     const times = ["--from", "2026-11-22T09:00+01:00", "--to", "2026-11-23"];
     const mapped = ["--map", "ip=client.address, status=code", "--map", "header:x-a=h.x=a"];
-    const others = ["--format", "json", "--host", "example.com", "--max-delay", "5m"];
+    const others = ["--format", "json", "--host", "example.com"];
     expect(parse("-", ...times, ...mapped, ...others)).toEqual({
       files: ["-"],
       format: "json",
@@ -32,19 +29,9 @@ describe("the options about logs", () => {
         ["header:x-a", "h.x=a"],
       ]),
       host: "example.com",
-      maxDelay: 300_000,
       from: Date.UTC(2026, 10, 22, 8),
       to: Date.UTC(2026, 10, 23),
     });
-  });
-
-  it.each([
-    ["0", 0],
-    ["0s", 0],
-    ["90", 90_000],
-    ["1d", 86_400_000],
-  ])("take a delay of %s", (text, maxDelay) => {
-    expect(parse("a", "--max-delay", text)).toMatchObject({ maxDelay });
   });
 
   it.each([
@@ -54,9 +41,10 @@ describe("the options about logs", () => {
     [["a", "--map", "=x"], "Allowed: FACT=FIELD"],
     [["a", "--map", "ip=,status=x"], "Allowed: FACT=FIELD"],
     [["a", "--map", "ip=a", "--map", "ip=b"], "ip has two fields. Name one."],
-    [["a", "--max-delay", "2d"], 'a time from "1s" to "1d"'],
-    [["a", "--max-delay", "-1"], 'a time from "1s" to "1d"'],
-    [["a", "--max-delay", "soon"], 'a time from "1s" to "1d"'],
+    [["a", "--max-delay", "2m"], "unknown option '--max-delay'. Lines may be out of order by"],
+    [["a", "--html", "a.html"], "unknown option '--html'. Use the text, or --json."],
+    [["a", "--html"], "unknown option '--html'"],
+    [["a", "--markdown"], "unknown option '--markdown'."],
     [["a", "--from", "yesterday"], "a time with its zone, such as 2026-11-22T08:00Z"],
     [["a", "--from", "2026-11-22T08:00"], "a time with its zone"],
     [["a", "--from", "2026-02-30"], "a time with its zone"],

@@ -25,7 +25,7 @@ function parse(records: readonly object[]) {
   expect(recogniseFormat(lines)).toBe("json");
   const parser = createParser("json", lines, new Map(), undefined);
   const contents = lines.map((line) => parser.parse(line));
-  return { contents, facts: parser.facts(contents.filter((each) => typeof each === "object")) };
+  return { contents, facts: parser.facts() };
 }
 
 describe("Cloudflare's workers_trace_events", () => {
@@ -56,6 +56,7 @@ describe("Cloudflare's http_requests", () => {
         ip: "2001:db8::1",
         status: 201,
         headers: new Map([["user-agent", "curl/8"]]),
+        durationMs: undefined,
         responseHeaders: undefined,
         cf: {
           country: "DE",
@@ -63,7 +64,6 @@ describe("Cloudflare's http_requests", () => {
           botManagement: { ja4: "t13d1516h2" },
           verifiedBotCategory: "",
         },
-        length: JSON.stringify(RECORD).length,
       },
     ]);
     expect([...facts].sort()).toEqual([
@@ -128,7 +128,7 @@ describe("Cloudflare's http_requests", () => {
     const line = JSON.stringify({ ...RECORD, ...fields });
     const parser = createParser("json", [line], new Map(), undefined, true);
     expect(parser.parse(line)).toMatchObject({ at: AT, durationMs });
-    expect(parser.facts([])).toContain("duration");
+    expect(parser.facts().has("duration")).toBe(durationMs !== undefined);
   });
 
   it("state only the fields that the job was set up to write", () => {

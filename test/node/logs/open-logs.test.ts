@@ -1,8 +1,10 @@
+import { execFileSync } from "node:child_process";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { accessLine, countedLines, logFolder, readLogs } from "./log-folder.ts";
 
 const logOf = logFolder();
+const pad = (number: number) => String(number).padStart(2, "0");
 const linesOf = (...times: readonly string[]) =>
   times.map((time, index) => accessLine(`192.0.2.${index % 250}`, time)).join("\n");
 
@@ -12,8 +14,7 @@ describe("reading logs", () => {
     const { requests, progress, formats } = await readLogs([file]);
     expect(formats).toEqual(["combined"]);
     expect(requests.map(({ ip }) => ip)).toEqual(["192.0.2.1", "192.0.2.2", "192.0.2.0"]);
-    expect(progress).toMatchObject({ lines: 4, requests: 3, broken: 1, late: 0, notes: [] });
-    expect(progress.bytesRead).toBe(progress.bytesTotal);
+    expect(progress).toMatchObject({ lines: 4, requests: 3, broken: 1, notes: [] });
   });
 
   it("reads files side by side, whatever their order and compression", async () => {
@@ -26,33 +27,69 @@ describe("reading logs", () => {
     expect(requests.map(({ at }) => new Date(at).toISOString().slice(14, 19))).toEqual([
       ...["00:00", "01:00", "09:30", "10:00", "20:00", "20:30", "21:00", "22:00", "30:00"],
     ]);
-    expect(progress).toMatchObject({ requests: 9, late: 0 });
-    expect(progress.bytesRead).toBe(progress.bytesTotal);
+    expect(progress).toMatchObject({ requests: 9 });
   });
 
-  it("has no more late lines in several files than in each of them", async () => {
+  it("takes files side by side that are out of order by less than a minute", async () => {
     const times = Array.from({ length: 3000 }, (_, i) => {
-      const second = Math.floor(i / 10) + (i % 7 === 0 ? 0 : 20);
+      const second = Math.floor(i / 10) + (i % 7 === 0 ? 0 : 55);
       return `10:${String(Math.floor(second / 60)).padStart(2, "0")}:${String(second % 60).padStart(2, "0")}`;
     });
     const files = await Promise.all(
       [0, 1, 2].map((n) => logOf(`part${n}`, linesOf(...times.filter((_, i) => i % 3 === n)))),
     );
-    const { requests, progress } = await readLogs(files, { maxDelay: 21_000 });
-    expect(progress).toMatchObject({ requests: 3000, late: 0 });
+    const { requests } = await readLogs(files);
+    expect(requests).toHaveLength(3000);
     expect(requests.map(({ at }) => at)).toEqual(
       requests.map(({ at }) => at).sort((a, b) => a - b),
     );
   });
 
-  it("takes lines as late after one with a wrong time, and says how to leave that line out", async () => {
+  it("refuses a log that is out of order by more than a minute, with the command that sorts it", async () => {
+    const lines = Array.from({ length: 20_000 }, (_, i) => {
+      const [hour, minute, second] = [10, Math.floor(i / 600), Math.floor((i % 600) / 10)];
+      return accessLine("192.0.2.1", `${hour}:${pad(minute)}:${pad(second)}`, `/${i}`);
+    });
+    const file = await logOf(
+      "unsorted",
+      [...lines.slice(10_000), ...lines.slice(0, 10_000)].join("\n"),
+    );
+    const error = await readLogs([file]).catch((each) => each);
+    expect(error).toMatchObject({ exitCode: 2 });
+    expect(error.message).toContain(
+      "the log is out of order: a request of 2015-05-17T10:00:00.000Z",
+    );
+    const [, sort = ""] = /Sort it: (.*) \| npx weir replay - \(/.exec(error.message) ?? [];
+    const sorted = execFileSync("sh", ["-c", sort], { maxBuffer: 1e8 });
+    const { requests } = await readLogs([await logOf("sorted", sorted)]);
+    expect(requests.map(({ target }) => target)).toEqual(lines.map((_, i) => `/${i}`));
+  });
+
+  it("sorts JSON lines by the starts of requests", async () => {
+    const records = Array.from({ length: 3000 }, (_, i) => ({
+      ...{ msec: `${1_795_334_400 + i}.000`, request_time: i === 2900 ? "2000.000" : "0.500" },
+      ...{ request: "GET / HTTP/1.1", remote_addr: "192.0.2.1" },
+    }));
+    const text = records.map((each) => JSON.stringify(each)).join("\n");
+    const file = await logOf("ends.jsonl", text);
+    const error = await readLogs([file], { withDurations: true }).catch((each) => each);
+    expect(error.message).toContain(
+      `jq -cs 'sort_by((.msec|tonumber) - (.request_time|tonumber))[]' ${file} | npx weir replay -`,
+    );
+    expect((await readLogs([file])).requests).toHaveLength(3000);
+  });
+
+  it("says how to leave out a single line with a wrong time", async () => {
     const future = accessLine("198.51.100.1", "10:00:01").replace("2015", "2099");
-    const file = await logOf("wrong", [future, linesOf("10:00:00", "10:00:01")].join("\n"));
-    const { progress } = await readLogs([file], { maxDelay: 1000 });
-    expect(progress).toMatchObject({ requests: 1, late: 2 });
-    expect(progress.notes).toEqual([expect.stringContaining("leave it out with --to.")]);
-    const { progress: without } = await readLogs([file], { to: Date.UTC(2016, 0) });
-    expect(without).toMatchObject({ requests: 2, late: 0, outside: 1, notes: [] });
+    const times = Array.from(
+      { length: 1500 },
+      (_, i) => `10:${pad(Math.floor(i / 60))}:${pad(i % 60)}`,
+    );
+    const file = await logOf("wrong", [future, linesOf(...times.toReversed())].join("\n"));
+    await expect(readLogs([file])).rejects.toThrow("leave it out with --from or --to.");
+    const ordered = await logOf("right", [future, linesOf(...times)].join("\n"));
+    const { progress } = await readLogs([ordered], { to: Date.UTC(2016, 0) });
+    expect(progress).toMatchObject({ requests: 1500, outside: 1, notes: [] });
   });
 
   it("reads many files", async () => {
@@ -69,15 +106,12 @@ describe("reading logs", () => {
     expect((await readLogs(files)).requests).toHaveLength(250);
   });
 
-  it("counts requests outside a period, and those that are too late", async () => {
-    const file = await logOf(
-      "period",
-      linesOf("10:00:00", "10:05:00", "10:03:59", "10:06:00", "10:07:00"),
-    );
+  it("counts requests outside a period", async () => {
+    const file = await logOf("period", linesOf("10:00:00", "10:05:00", "10:06:00", "10:07:00"));
     const at = (minute: number) => Date.UTC(2015, 4, 17, 10, minute);
     const { requests, progress } = await readLogs([file], { from: at(1), to: at(7) });
     expect(requests).toHaveLength(2);
-    expect(progress).toMatchObject({ lines: 5, requests: 2, outside: 2, late: 1 });
+    expect(progress).toMatchObject({ lines: 4, requests: 2, outside: 2 });
     expect(countedLines(progress)).toBe(progress.lines);
   });
 

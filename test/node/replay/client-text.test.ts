@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clientText } from "../../../cli/replay/clients.ts";
+import { clientText } from "../../../cli/replay/log-rules.ts";
 
 describe("a client in a report", () => {
   it.each([

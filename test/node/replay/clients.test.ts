@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { identityHash } from "../../../cli/replay/clients.ts";
+import { identityHash } from "../../../cli/replay/log-rules.ts";
 import type { RuleInput } from "../../../src/config/index.ts";
 import { encodeValues, hashValues } from "../../../src/request/identity.ts";
 import { ALL, decide, engineOf, logged } from "./requests.ts";
@@ -86,40 +86,5 @@ describe("the identity under a rule with spread windows", () => {
       const values = [{ name: "ip", value }];
       expect(identityHash(encodeValues(values))).toBe(await hashValues(values));
     }
-  });
-});
-
-/** More than the replay keeps of any kind. */
-const CLIENTS = 70_000;
-
-describe("bounded caches", () => {
-  it("do not change verdicts if there are more clients, paths, hosts and methods than entries", async () => {
-    const rules = [
-      { name: "a", limit: 2, window: "1h" },
-      { name: "b", limit: 3, window: "1h", key: ["host", "method"], match: { paths: ["/x/*"] } },
-    ] as const;
-    const engine = engineOf({ rules: [...rules] }, ALL);
-    let [limited, expected] = [0, 0];
-    const counts = new Map<string, number>();
-    for (let round = 0; round < 3; round++) {
-      for (let start = 0; start < CLIENTS; start += 10_000) {
-        const requests = Array.from({ length: 10_000 }, (_, index) => {
-          const id = start + index;
-          return logged(round, {
-            ip: `10.${id >> 16}.${(id >> 8) & 255}.${id & 255}`,
-            target: `/y/${id}`,
-            host: `h${id % 700}.example.com`,
-            method: `M${id % 7}`,
-          });
-        });
-        for (const { ip = "" } of requests) {
-          counts.set(ip, (counts.get(ip) ?? 0) + 1);
-          if ((counts.get(ip) ?? 0) > 2) expected++;
-        }
-        for (const { outcome } of decide(engine, requests)) if (outcome === "limited") limited++;
-      }
-    }
-    expect(expected).toBe(CLIENTS);
-    expect(limited).toBe(expected);
   });
 });

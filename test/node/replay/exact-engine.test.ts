@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decide, engineOf, logged, START } from "./requests.ts";
+import { decide, engineOf, logged } from "./requests.ts";
 
 const MINUTE = 60_000;
 
@@ -22,33 +22,17 @@ describe("the exact engine", () => {
     expect(decided.filter(({ verdicts }) => verdicts[0]?.denied)).toHaveLength(expected);
   });
 
-  it("names the client, the policy and the window of each verdict", async () => {
+  it("names the client of each verdict", () => {
     const limits = [
       { limit: 5, window: "1m" },
       { limit: 1, window: "1h" },
     ] as const;
     const engine = engineOf({ rules: [{ name: "a", key: ["ip", "path"], limits }] });
     const requests = [logged(90, { target: "/x" }), logged(91, { target: "/x" })];
-    const [first, second] = decide(engine, requests);
-    expect(first?.verdicts).toMatchObject([
-      {
-        rule: 0,
-        client: "203.0.113.7, /x",
-        denied: false,
-        windowStart: START + MINUTE,
-        windowEnd: START + 2 * MINUTE,
-        policy: "a/1m",
-      },
-    ]);
-    expect(second?.verdicts).toMatchObject([
-      {
-        rule: 0,
-        client: "203.0.113.7, /x",
-        denied: true,
-        windowStart: START,
-        windowEnd: START + 60 * MINUTE,
-        policy: "a/1h",
-      },
+    const verdict = { rule: 0, client: "203.0.113.7, /x" };
+    expect(decide(engine, requests).map(({ verdicts }) => verdicts)).toMatchObject([
+      [{ ...verdict, denied: false }],
+      [{ ...verdict, denied: true }],
     ]);
   });
 

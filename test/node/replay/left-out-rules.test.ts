@@ -124,8 +124,7 @@ describe("a note at the end of a replay", () => {
       engine,
       requests.map((request, index) => logged(index, request)),
     );
-    const known = ["calls-without-leases"];
-    return { decided, notes: engine.notes.filter(({ code }) => !known.includes(code)) };
+    return { decided, notes: engine.notes };
   }
 
   it("counts the requests whose address is unknown, which the rule leaves out", async () => {
@@ -153,6 +152,13 @@ describe("a note at the end of a replay", () => {
     ]);
     expect(decided.map(({ outcome }) => outcome)).toEqual(["allowed", "unmatched"]);
     expect(notes).toHaveLength(1);
+  });
+
+  it("counts requests without a status, by which a rule is charged", async () => {
+    const { notes } = await laterNotes({ count: { status: [401] } }, [{ status: undefined }, {}]);
+    expect(notes).toEqual([
+      { code: "status-not-logged", text: expect.stringMatching(/^1 request has no status/) },
+    ]);
   });
 
   it("counts OPTIONS requests that count as preflights", async () => {

@@ -1,5 +1,3 @@
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
 import { checkBounds } from "../../../cli/replay/run-replay.ts";
@@ -52,7 +50,7 @@ describe("weir replay", () => {
     expect(total).toMatchObject({ requests: 3000, denied, allowed: 3000 - denied });
     expect(total.clientsDenied).toBe(new Set(clients.map((key) => key.split(" ")[0])).size);
     expect(rules[0]).toMatchObject({ name: "per-ip", denied });
-    expect(log).toMatchObject({ lines: 3000, requests: 3000, broken: 0, late: 0 });
+    expect(log).toMatchObject({ lines: 3000, requests: 3000, broken: 0 });
   });
 
   it("denies the requests after the tenth by time, and counts which of them had succeeded", async () => {
@@ -69,7 +67,7 @@ describe("weir replay", () => {
   });
 
   it("has the same bytes of output in each run, in each form", async () => {
-    for (const form of [[], ["--json"], ["--markdown"]]) {
+    for (const form of [[], ["--json"]]) {
       const runs = [await replay("access.log", ...form), await replay("access.log", ...form)];
       expect(runs[0]).toEqual(runs[1]);
       expect(runs[0]).toMatchObject({ code: 0, stderr: "" });
@@ -77,9 +75,8 @@ describe("weir replay", () => {
   });
 
   it("prints queries in no form, because they may contain credentials", async () => {
-    for (const form of [[], ["--json"], ["--markdown"]]) {
+    for (const form of [[], ["--json"]]) {
       const { stdout } = await replay("access.log", ...form);
-      expect(stdout).toContain("GET /page/");
       expect(stdout).not.toContain("session=");
     }
   });
@@ -90,14 +87,7 @@ describe("weir replay", () => {
       against: "same.config.json",
       before: { denied: total.denied, clientsDenied: total.clientsDenied },
       requests: { newlyDenied: 0, newlyAllowed: 0, deniedByBoth: total.denied },
-      clients: { newlyDenied: 0, noLongerDenied: 0, deniedMore: 0, deniedLess: 0 },
-      rules: [
-        {
-          ...{ rule: "per-ip", change: "same", modeBefore: "enforce", mode: "enforce" },
-          ...{ overLimitBefore: total.denied, overLimit: total.denied },
-          ...{ deniedBefore: total.denied, denied: total.denied },
-        },
-      ],
+      clients: { newlyDenied: 0, noLongerDenied: 0 },
     });
   });
 
@@ -106,7 +96,7 @@ describe("weir replay", () => {
     const { newlyDenied, newlyAllowed, allowedByBoth, deniedByBoth } = comparison?.requests ?? {};
     const all = [newlyDenied, newlyAllowed, allowedByBoth, deniedByBoth];
     expect(all.reduce((sum = 0, requests = 0) => sum + requests)).toBe(3000);
-    expect([total.requests, comparison?.before.requests]).toEqual([3000, 3000]);
+    expect(total.requests).toBe(3000);
   });
 
   it("compares with another configuration", async () => {
@@ -118,13 +108,6 @@ describe("weir replay", () => {
       newlyAllowed: 0,
       deniedByBoth: looser.total.denied,
     });
-    expect(comparison?.rules).toEqual([
-      {
-        ...{ rule: "per-ip", change: "changed", modeBefore: "enforce", mode: "enforce" },
-        ...{ overLimitBefore: looser.total.denied, overLimit: total.denied },
-        ...{ deniedBefore: looser.total.denied, denied: total.denied },
-      },
-    ]);
     const { stdout } = await replay("access.log", "--against", "looser.config.json");
     expect(stdout).toContain("Clients newly denied most");
   });
@@ -133,21 +116,18 @@ describe("weir replay", () => {
     const times = LINES.map(({ at }) => at).sort((one, other) => one - other);
     const [from = 0, to = 0] = [times[700], times[2100]];
     const options = ["--from", new Date(from).toISOString(), "--to", new Date(to).toISOString()];
-    const { log, timeline } = await reportOf("access.log", ...options);
+    const { log, total } = await reportOf("access.log", ...options);
     const expected = times.filter((at) => at >= from && at < to).length;
     expect(log).toMatchObject({ requests: expected, outside: 3000 - expected, lines: 3000 });
     expect(Date.parse(log.from ?? "")).toBe(from);
     expect(Date.parse(log.to ?? "")).toBeLessThan(to);
-    const shown = [...timeline.allowed, ...timeline.denied].reduce((sum, count) => sum + count);
-    expect(shown).toBe(expected);
+    expect(total.requests).toBe(expected);
   });
 
   it("replays a log of one request", async () => {
     await folder.write("one.log", logText(LINES.slice(0, 1)));
-    const { total, timeline, cost } = await reportOf("one.log");
+    const { total } = await reportOf("one.log");
     expect(total).toMatchObject({ requests: 1, denied: 0, clients: 1 });
-    expect(timeline).toMatchObject({ allowed: [1], denied: [0] });
-    expect(cost?.dollarsPer30Days).toBeUndefined();
   });
 
   it("counts and shows broken lines", async () => {
@@ -163,14 +143,6 @@ describe("weir replay", () => {
     expect(stdout).toContain("some.log:51:");
     expect(stdout).not.toContain("\u001b");
   });
-
-  it("writes a page, and leaves no other file", async () => {
-    const before = await readdir(folder.path);
-    const { code, stderr } = await replay("access.log", "--html", "report.html");
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(await readFile(join(folder.path, "report.html"), "utf8")).toMatch(/^<!doctype html>/i);
-    expect(await readdir(folder.path)).toEqual([...before, "report.html"].sort());
-  });
 });
 
 describe("the exit code of weir replay", () => {
@@ -182,10 +154,8 @@ describe("the exit code of weir replay", () => {
     ["0 if no more are newly denied", 0, [...AGAINST, "--max-newly-denied", "60"], ""],
     ["1 if more are newly denied", 1, [...AGAINST, "--max-newly-denied", "0"], "FAILED: "],
   ])("is %s", async (_, code, options, text) => {
-    for (const form of [[], ["--markdown"]]) {
-      const run = await replay("access.log", ...options, ...form);
-      expect(run).toMatchObject({ code, stderr: "", stdout: expect.stringContaining(text) });
-    }
+    const run = await replay("access.log", ...options);
+    expect(run).toMatchObject({ code, stderr: "", stdout: expect.stringContaining(text) });
     const json = await replay("access.log", ...options, "--json");
     expect(json.code).toBe(code);
     expect(JSON.parse(json.stdout).failed).toHaveLength(code);
@@ -208,21 +178,19 @@ describe("the exit code of weir replay", () => {
     [2, ["access.log", "--config", "none.json"], "none.json could not be loaded"],
     [2, ["access.log", "--config", "faulty.config.json"], "faulty.config.json has 1 fault"],
     [2, ["access.log", "--against", "faulty.config.json"], "rules[0].limit"],
-    [2, ["access.log", "--html", "none/report.html"], "the page cannot be written"],
-    [1, ["access.log", "--html", "broken.log"], "the name of a page ends in .html"],
-    [1, ["access.log", "--html", ""], "the name of a page ends in .html"],
+    [
+      1,
+      ["access.log", "--html", "report.html"],
+      "unknown option '--html'. Use the text, or --json",
+    ],
+    [1, ["access.log", "--markdown"], "unknown option '--markdown'. Copy the text, or use --json"],
+    [1, ["access.log", "--max-delay", "5m"], "unknown option '--max-delay'. Lines may be out of"],
   ])("is %d for %j, with the reason", async (code, args, reason) => {
     const text = await replay(...args);
     expect(text).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(reason) });
     const json = await replay(...args, "--json");
     expect(json.code).toBe(code);
     expect(JSON.parse(json.stdout)).toEqual({ ok: false, error: expect.stringContaining(reason) });
-  });
-
-  it("is 1 for --json with --markdown", async () => {
-    const { code, stdout } = await replay("access.log", "--json", "--markdown");
-    expect(code).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({ ok: false });
   });
 
   it.each<{ maxDenied: number } | { maxNewlyDenied: number }>([

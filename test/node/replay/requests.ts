@@ -1,6 +1,5 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
-import { ReplayEngine } from "../../../cli/replay/engine.ts";
-import type { ReplayedRequest } from "../../../cli/replay/groups.ts";
+import { ReplayEngine, type ReplayedRequest } from "../../../cli/replay/engine.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 
 /** Midnight of 2026-01-01 UTC. */
@@ -38,6 +37,14 @@ export function engineOf(
   return new ReplayEngine(defineConfig(config), facts, missingAsAbsent);
 }
 
+/** Decides requests, and returns the verdicts in the order of the requests. */
 export function decide(engine: ReplayEngine, requests: readonly LogRequest[]): ReplayedRequest[] {
-  return requests.map((request) => engine.decide(request));
+  const decided: ReplayedRequest[] = [];
+  for (const [index, request] of requests.entries()) {
+    engine.decide(request, (each) => {
+      decided[index] = each;
+    });
+  }
+  engine.end();
+  return decided;
 }

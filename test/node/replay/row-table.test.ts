@@ -1,19 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { ReplayEngine } from "../../../cli/replay/engine.ts";
-import { isPlainRule, PlainRule } from "../../../cli/replay/plain-rules.ts";
 import { RowTable } from "../../../cli/replay/row-table.ts";
-import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
-import type { Rule } from "../../../src/config/rule.ts";
+import { defineConfig } from "../../../src/config/index.ts";
 import { COMBINED, decide, logged } from "./requests.ts";
 
-const MINUTE = 60_000;
-
 const row = (expiresAt: number) => ({ window: 0, count: 1, expiresAt });
-
-const ruleOf = (fields: Partial<RuleInput>): Rule => {
-  const rules = [{ name: "a", limit: 3, window: "1m", ...fields }] as RuleInput[];
-  return defineConfig({ rules }).rules[0] as Rule;
-};
 
 describe("the rows of a replay", () => {
   it("are at most twice those that have not expired, however many there were", () => {
@@ -60,45 +51,5 @@ describe("the rows of a replay", () => {
       largest = Math.max(largest, engine.rows.size);
     }
     expect(largest).toBeLessThanOrEqual(4096);
-  });
-});
-
-describe("a plain rule", () => {
-  it("forgets clients whose windows are over", () => {
-    const plain = new PlainRule(ruleOf({}), 0, "weir");
-    let largest = 0;
-    for (let index = 0; index < 300_000; index++) {
-      const now = 100 * index;
-      plain.add(`${index}`, "", now).charge(now, true, []);
-      largest = Math.max(largest, plain.size);
-    }
-    expect(largest).toBeLessThan(66_000);
-  });
-
-  it("keeps clients while one of their windows is not over", () => {
-    const limits = [
-      { limit: 3, window: "1m" },
-      { limit: 9, window: "1h" },
-    ] as const;
-    const plain = new PlainRule(ruleOf({ limit: undefined, window: undefined, limits }), 0, "weir");
-    for (let index = 0; index < 40_000; index++) plain.add(`${index}`, "", 0).charge(0, true, []);
-    plain.add("later", "", 59 * MINUTE);
-    expect(plain.get("0")).toBeDefined();
-    for (let index = 0; index < 40_000; index++) plain.add(`b${index}`, "", 60 * MINUTE);
-    expect(plain.get("0")).toBeUndefined();
-  });
-
-  it.each<Partial<RuleInput>>([
-    { ban: "1m" },
-    { shards: 2 },
-    { start: "spread" },
-    { capacity: 9 },
-    { limit: 0 },
-    { cost: "body:bytes" },
-    { count: { status: [404] } },
-    { tiers: { by: "header:x-plan", limits: { pro: { limit: 9, window: "1m" } } } },
-  ])("has not %j", (fields) => {
-    expect(isPlainRule(ruleOf({}))).toBe(true);
-    expect(isPlainRule(ruleOf(fields))).toBe(false);
   });
 });

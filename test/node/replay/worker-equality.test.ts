@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import type { ReplayedRequest } from "../../../cli/replay/groups.ts";
+import type { ReplayedRequest } from "../../../cli/replay/engine.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { ALL, decide, engineOf, logged } from "./requests.ts";
 import { type WorkerVerdict, workerVerdicts } from "./worker-verdicts.ts";

@@ -1,16 +1,15 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
 import type { LogSummary } from "../../../cli/logs/progress.ts";
-import { buildSuggestion } from "../../../cli/suggest/build-suggestion.ts";
 import { ClientCounts } from "../../../cli/suggest/counts.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
-import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
+import { buildSuggestion, type Suggestion } from "../../../cli/suggest/suggestion.ts";
 
 /** The start of a minute, an hour and a day. */
 export const START = Date.UTC(2026, 10, 22);
 
 export const LOG: LogSummary = {
   ...{ files: ["access.log"], formats: ["combined"] },
-  ...{ lines: 0, requests: 0, broken: 0, brokenLines: [], late: 0, outside: 0, ignored: 0 },
+  ...{ lines: 0, requests: 0, broken: 0, brokenLines: [], outside: 0, ignored: 0 },
 };
 
 /** The facts of a log in combined format. */
@@ -39,7 +38,7 @@ export function suggestionFor(
   const counts = new ClientCounts(requested.windows, maxClients);
   for (const request of requests) {
     const { ip = "" } = request;
-    counts.add(request, ip, () => ip);
+    counts.add(request, ip, ip);
   }
   return buildSuggestion(requested, counts, LOG);
 }

@@ -15,22 +15,11 @@ export function naiveWindow(requests: readonly LogRequest[], window: string) {
     const [ip = ""] = pair.split(" ");
     busiest.set(ip, Math.max(busiest.get(ip) ?? 0, count));
   }
-  const all = [...counts.values()].sort((a, b) => a - b);
+  const all = [...counts.values()];
   return {
     clients: busiest.size,
-    clientWindows: all.length,
-    median: rank(all, 50),
-    p95: rank(all, 95),
-    p99: rank(all, 99),
-    max: all.at(-1) ?? 0,
     limits: busiest.size === 0 ? [] : [100, 1000, 10_000].map((part) => lowest(busiest, all, part)),
-    histogram: histogram([...busiest.values()]),
   };
-}
-
-/** The lowest number that this percentage of the numbers does not exceed. */
-function rank(sorted: readonly number[], percent: number): number {
-  return sorted.find((_, index) => (index + 1) * 100 >= percent * sorted.length) ?? 0;
 }
 
 /** Tries all limits from 0. */
@@ -41,15 +30,4 @@ function lowest(busiest: ReadonlyMap<string, number>, all: readonly number[], pa
     const requestsDenied = all.reduce((sum, count) => sum + Math.max(0, count - limit), 0);
     return { share: 1 / part, limit, clientsDenied, requestsDenied };
   }
-}
-
-function histogram(counts: readonly number[]) {
-  const max = Math.max(0, ...counts);
-  const bars = [];
-  for (let [from, to] = [1, 1]; from <= max; [from, to] = [to + 1, to * 2]) {
-    const last = Math.min(to, max);
-    const clients = counts.filter((count) => from <= count && count <= last).length;
-    bars.push({ from, to: last, clients });
-  }
-  return bars;
 }

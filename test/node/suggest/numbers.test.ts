@@ -71,18 +71,12 @@ describe("the numbers of a suggestion", () => {
   it("are zero without a request", () => {
     const suggestion = suggestionFor([]);
     expect(suggestion).toMatchObject({ requests: 0, clients: 0, loudest: [], rule: undefined });
-    expect(suggestion.windows).toEqual([
-      {
-        ...{ window: "1m", clientWindows: 0, median: 0, p95: 0, p99: 0, max: 0 },
-        ...{ limits: [], proposed: undefined, histogram: [] },
-      },
-    ]);
+    expect(suggestion.windows).toEqual([{ window: "1m", limits: [], proposed: undefined }]);
   });
 
   it("are those of the only client", () => {
     const requests = [0, 1, 2, 60_000].map((ms) => requestAt(ms, "192.0.2.1"));
     const [window] = suggestionFor(requests).windows;
-    expect(window).toMatchObject({ clientWindows: 2, median: 1, max: 3 });
     const none = { limit: 3, clientsDenied: 0, requestsDenied: 0 };
     expect(window?.limits.map(({ share: _, ...limit }) => limit)).toEqual([none, none, none]);
   });
@@ -94,11 +88,9 @@ describe("the numbers of a suggestion", () => {
     ["90s", ["2026-11-22T00:01:29Z", "2026-11-22T00:01:30Z"]],
   ])("follow windows of %s as Weir aligns them", (window, times) => {
     const requests = times.map((time) => requestAt(Date.parse(time) - START, "192.0.2.1"));
-    expect(suggestionFor(requests, { windows: [window] }).windows[0]).toMatchObject({
-      clientWindows: 2,
-      max: 1,
-    });
-    const twice = [...requests.slice(0, 1), ...requests.slice(0, 1)];
-    expect(suggestionFor(twice, { windows: [window] }).windows[0]).toMatchObject({ max: 2 });
+    const limitOf = (all: typeof requests) =>
+      suggestionFor(all, { windows: [window] }).windows[0]?.limits[0]?.limit;
+    expect(limitOf(requests)).toBe(1);
+    expect(limitOf([...requests.slice(0, 1), ...requests.slice(0, 1)])).toBe(2);
   });
 });

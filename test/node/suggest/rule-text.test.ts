@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { roundUpToMemorable } from "../../../cli/suggest/build-suggestion.ts";
-import { ruleText } from "../../../cli/suggest/report.ts";
-import { literal, type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
-import type { ProposedLimit, WindowSuggestion } from "../../../cli/suggest/suggestion.ts";
+import { type RuleOptions, requestedRule } from "../../../cli/suggest/requested-rule.ts";
+import { ruleText } from "../../../cli/suggest/rule-text.ts";
+import {
+  type ProposedLimit,
+  roundUpToMemorable,
+  type WindowSuggestion,
+} from "../../../cli/suggest/suggestion.ts";
 import { defineConfig } from "../../../src/config/index.ts";
 
 function withLimit(limit: number | undefined, denied: Partial<ProposedLimit> = {}) {
@@ -55,7 +58,7 @@ describe("the rule to paste", () => {
     [{ match: '{"headers":{"x-plan":true,"__proto__":false}}' }, [1, 2]],
   ])("is valid for %j", (options, limits) => {
     const rule = ruleIn(textOf(options, limits));
-    const { name, match, key } = requestedRule(options).input ?? {};
+    const { name, match, key } = requestedRule(options).input;
     expect(rule).toMatchObject({ name, key, mode: "shadow", ...(match && { match }) });
     const [checked] = defineConfig({ rules: [rule] }).rules;
     expect(checked?.windows.map(({ limit }) => limit)).toEqual(limits);
@@ -94,21 +97,6 @@ describe("the rule to paste", () => {
   it("is undefined without limits", () => {
     expect(textOf({}, [undefined, undefined])).toBeUndefined();
   });
-
-  it("has only the limits for a rule that exists already", () => {
-    const requested = {
-      ...requestedRule({ name: "search", window: ["1m"] }),
-      ...{ input: undefined, file: "weir\n.config.ts" },
-    };
-    expect(ruleText(requested, [withLimit(20)], 5)).toBe(
-      [
-        '// In the rule "search" of weir\\n.config.ts:',
-        "// In the log, no client sent more than 20 requests in 1m.",
-        "limit: 20,",
-        'window: "1m",',
-      ].join("\n"),
-    );
-  });
 });
 
 describe("roundUpToMemorable", () => {
@@ -134,13 +122,5 @@ describe("roundUpToMemorable", () => {
     [1000, 1000],
   ])("rounds %d up to %d", (limit, kind) => {
     expect(roundUpToMemorable(limit)).toBe(kind);
-  });
-});
-
-describe("literal", () => {
-  it("breaks long values into lines", () => {
-    expect(literal(["a".repeat(50), "b".repeat(50)])).toBe(
-      `[\n    "${"a".repeat(50)}",\n    "${"b".repeat(50)}",\n  ]`,
-    );
   });
 });

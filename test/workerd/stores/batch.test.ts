@@ -77,6 +77,7 @@ describe("decisions that arrive together", () => {
     calls[0]?.answer();
     await settle();
     expect(sizes()).toEqual([[1], [2]]);
+    calls[1]?.answer();
     await Promise.all(answers.flat());
   });
 
