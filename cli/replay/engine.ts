@@ -182,10 +182,11 @@ export class ReplayEngine {
     const isDenied = !answer.admitted && !turn;
     const others = applied
       .filter(({ rule }) => rule.mode !== "enforce")
-      .map((each): readonly [ClientGroup, GroupAnswer] => [
-        [each],
-        this.#decideGroup([each], now, isDenied ? 0 : durationMs),
-      ]);
+      .map((each): readonly [ClientGroup, GroupAnswer] => {
+        // After a denial, a rule with the mode `mark` is not decided.
+        if (isDenied && each.rule.mode === "mark") return [[each], { ...DENIED, now }];
+        return [[each], this.#decideGroup([each], now, isDenied ? 0 : durationMs)];
+      });
     this.#proceed({ request, enforced, others, done }, answer, turn);
   }
 
@@ -307,6 +308,8 @@ export class ReplayEngine {
 
 /** When a request is decided again, and the keys of the counters for which it waits. */
 type Turn = Pick<Sleeper, "at" | "keys">;
+
+const DENIED = { admitted: false, tallies: [] };
 
 function countersIn(group: ClientGroup): RuleCounter[] {
   return group.flatMap(({ ruleCounters }) => ruleCounters);

@@ -48,12 +48,12 @@ import { mayPassLater, type WaitingRequest, WaitingRoom } from "./waiting-room.t
 const NEGLIGIBLE_SHARE = 0.05;
 
 /**
- * The maximum number of calls in {@link OTHER_PERIOD_MS} that an isolate makes for rules in other modes than `enforce`
- * after denials without a call. Otherwise a denied client could cause a call with each request, by varying the key of
- * such a rule.
+ * The maximum number of calls in {@link SHADOW_PERIOD_MS} that an isolate makes for rules in shadow mode after
+ * denials without a call. Otherwise a denied client could cause a call with each request, by varying the key of a
+ * rule in shadow mode.
  */
-const OTHER_CALLS = 20;
-const OTHER_PERIOD_MS = 10_000;
+const SHADOW_CALLS = 20;
+const SHADOW_PERIOD_MS = 10_000;
 
 /** The maximum number of slots that an isolate remembers after a failed return. Others expire. */
 const MAX_LOST_SLOTS = 1000;
@@ -89,9 +89,9 @@ export class Limiter {
   readonly #fallback: Fallback;
   readonly #background: (task: Promise<unknown>) => void;
   readonly #time: () => number;
-  /** The number of the period that `#otherCalls` counts. */
-  #otherPeriod = 0;
-  #otherCalls = 0;
+  /** The number of the period that `#shadowCalls` counts. */
+  #shadowPeriod = 0;
+  #shadowCalls = 0;
   /**
    * The slots whose return has failed. After the next answers of the store, they are returned, the last ones first.
    * Those that may never have been taken come first, so that they are the first to be forgotten.
@@ -168,7 +168,7 @@ export class Limiter {
     const pending = pendingRules.map((each) =>
       pendingVerdictOf(each, this.#decidePendingRule(each, options, denial ? undefined : slots)),
     );
-    if (denial) return this.#withOthers(denial, groups, [...blocked, ...pending]);
+    if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
       return await this.#decideGroups(groups, blocked, pending, restMs, slots, waiting);
@@ -195,7 +195,7 @@ export class Limiter {
     try {
       const { groups, blocked } = this.#groupsOf(appliedRules, options);
       const denial = this.#certainDenialOf(groups.enforced, options);
-      return denial && this.#withOthers(denial, groups, blocked);
+      return denial && this.#withShadow(denial, groups, blocked);
     } catch {
       // The complete decision reports the error.
       return undefined;
@@ -274,12 +274,15 @@ export class Limiter {
   }
 
   /**
-   * Adds the verdicts of rules that are not enforced to a denial that needed no call, and decides these rules.
+   * Adds the verdicts of rules in shadow mode to a denial that needed no call, and decides these rules. Such a denial
+   * does not count under rules with the mode `mark`, which would lose quota that the client has not used.
    *
-   * @param others the verdicts of such rules that are not decided here
+   * @param others the verdicts of other rules
    */
-  #withOthers(denial: Limited, groups: CounterGroups, others: readonly RuleVerdict[]): Limited {
-    return withVerdicts(denial, [...others, ...this.#decideOthers(groups.others, undefined)]);
+  #withShadow(denial: Limited, groups: CounterGroups, others: readonly RuleVerdict[]): Limited {
+    const shadow = groups.others.filter(([each]) => each?.rule.mode === "shadow");
+    const decided = this.#decideOthers(shadow, undefined);
+    return withVerdicts(denial, [...others.filter(isShadow), ...decided]);
   }
 
   /** @returns undefined if only the store can tell whether the enforced rules deny the request */
@@ -418,14 +421,14 @@ export class Limiter {
    * Decides rules that are not enforced in a separate call.
    *
    * @param slots undefined if the request is denied without a call. It then takes no slot, and the rules are decided
-   * only within {@link OTHER_CALLS}
+   * only within {@link SHADOW_CALLS}
    */
   #decideOthers(
     groups: readonly (readonly RuleCounter[])[],
     slots: HeldSlots | undefined,
   ): RuleVerdict[] {
     const isDenied = !slots;
-    if (groups.length === 0 || (isDenied && !this.#takeOtherCall())) return [];
+    if (groups.length === 0 || (isDenied && !this.#takeShadowCall())) return [];
     const storeGroups = groups.map(countersOf);
     const answers = this.#decideInStore(slots ? storeGroups : storeGroups.map(withoutSlots), slots);
     if (isDenied) {
@@ -433,7 +436,7 @@ export class Limiter {
         const isFromMemory = settled.every(
           (each) => each.status === "fulfilled" && each.value.fromMemory,
         );
-        if (isFromMemory) this.#otherCalls = Math.max(0, this.#otherCalls - 1);
+        if (isFromMemory) this.#shadowCalls = Math.max(0, this.#shadowCalls - 1);
       });
     }
     return groups.map((each, at) => otherVerdictOf(each, answers[at] as Promise<Answer>));
@@ -458,15 +461,15 @@ export class Limiter {
     return this.#adjust(charges.flatMap((each) => chargedCountersOf(each, this.#config.prefix)));
   }
 
-  /** Counts a call for rules that are not enforced. @returns false if the period has no call left */
-  #takeOtherCall(): boolean {
-    const period = Math.floor(this.#time() / OTHER_PERIOD_MS);
-    if (period !== this.#otherPeriod) {
-      this.#otherPeriod = period;
-      this.#otherCalls = 0;
+  /** Counts a call for rules in shadow mode. @returns false if the period has no call left */
+  #takeShadowCall(): boolean {
+    const period = Math.floor(this.#time() / SHADOW_PERIOD_MS);
+    if (period !== this.#shadowPeriod) {
+      this.#shadowPeriod = period;
+      this.#shadowCalls = 0;
     }
-    if (this.#otherCalls >= OTHER_CALLS) return false;
-    this.#otherCalls += 1;
+    if (this.#shadowCalls >= SHADOW_CALLS) return false;
+    this.#shadowCalls += 1;
     return true;
   }
 }
