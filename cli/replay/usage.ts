@@ -1,15 +1,11 @@
 import { monthlyDollars, storeCost } from "../../src/admin/dashboard/cost.ts";
+import { defaultClock } from "../../src/config/bindings.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { Adjustment, Tally } from "../../src/engine/counter.ts";
 import { countsSlots } from "../../src/engine/slots.ts";
 import { countersOf } from "../../src/limiter/counters.ts";
 import { partsOf } from "../../src/stores/durable-object/object-calls.ts";
 import { type Group, isOptional } from "../../src/stores/store.ts";
-import {
-  commandsOfAdjustment,
-  commandsOfGroup,
-  commandsPerCall,
-} from "../../src/stores/upstash/billed-commands.ts";
 import { type ClientGroup, type GroupAnswer, keyedCountersOf } from "./groups.ts";
 import type { CostReport } from "./report.ts";
 
@@ -19,6 +15,19 @@ export interface StoreUsage {
   readonly calls: number;
   /** Commands that Upstash would bill. */
   readonly commands: number;
+}
+
+/** Estimates the commands for the counters of a group, without slots: see docs/cost.md. */
+function groupCommands(group: Group, { admitted, tallies }: GroupAnswer): number {
+  const commands = group.map(({ rollsOver, ban, cost, checkOnly, slot }, index) => {
+    const { count = 0, banMs = 0 } = tallies[index] ?? {};
+    const isCharged = cost > 0 && !checkOnly;
+    const isBanned = banMs > 0 && !ban?.lengthsMs.includes(banMs);
+    const hasSecond = admitted ? rollsOver || count === cost : !rollsOver && !isBanned;
+    const begins = banMs > 0 && !isBanned ? (ban?.lengthsMs.length === 1 ? 1 : 3) : 0;
+    return slot === undefined ? 1 + Number(isCharged && hasSecond) + Number(!!ban) + begins : 0;
+  });
+  return commands.reduce((sum, each) => sum + each, 0);
 }
 
 // Estimates of the calls to Durable Objects, by the tables of docs/cost.md. Each identity has an object.
@@ -62,7 +71,7 @@ export class UsageMeter {
   #commands = 0;
 
   constructor({ clock, store = "upstash" }: Pick<Config, "clock" | "store">) {
-    this.#commandsPerCall = commandsPerCall(clock);
+    this.#commandsPerCall = (clock ?? defaultClock(store)) === "store" ? 2 : 1;
     this.#store = store;
   }
 
@@ -84,7 +93,7 @@ export class UsageMeter {
     this.#commands += this.#commandsPerCall;
     for (const [index, group] of countersIn().entries()) {
       const answer = answers[index] as GroupAnswer;
-      if (answer.tallies.length > 0) this.#commands += commandsOfGroup(group, answer);
+      if (answer.tallies.length > 0) this.#commands += groupCommands(group, answer);
     }
   }
 
@@ -114,7 +123,11 @@ export class UsageMeter {
   addAdjustment(counters: readonly Adjustment[], tallies: readonly Tally[]): void {
     this.#calls += this.#store === "durable-object" ? partsOf(counters).length : 1;
     if (this.#store !== "upstash") return;
-    this.#commands += this.#commandsPerCall + commandsOfAdjustment(counters, tallies);
+    this.#commands += this.#commandsPerCall;
+    for (const [index, { rollsOver, ban, cost }] of counters.entries()) {
+      const hasSecond = rollsOver || tallies[index]?.count === cost;
+      this.#commands += 1 + Number(hasSecond) + Number(!!ban);
+    }
   }
 }
 

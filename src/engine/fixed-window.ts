@@ -116,9 +116,9 @@ export function decideGroup(
   read: ReadRow,
 ): { verdict: GroupVerdict; writes: Writes } {
   const states = counters.map((counter) => ({ counter, ...stateOf(counter, now, read) }));
-  const admitted =
-    states.every(({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count)) &&
-    isGrantedTogether(states, now);
+  const admitted = states.every(
+    ({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count),
+  );
   const writes = new Map<string, Row | undefined>();
   const tallies = states.map(({ counter, count, window, resetMs, banMs, row }): Tally => {
     const charge = admitted ? chargeOf(counter, count) : 0;
@@ -144,22 +144,6 @@ export function decideGroup(
     };
   });
   return { verdict: { admitted, tallies }, writes };
-}
-
-/** Whether a request that waits for all the quota that it reserves passes in the windows of all of this quota. */
-function isGrantedTogether(
-  states: readonly (Tally & { readonly counter: Demand })[],
-  now: number,
-): boolean {
-  let begins = 0;
-  let ends = Number.POSITIVE_INFINITY;
-  for (const { counter, ...tally } of states) {
-    if (!counter.waits) continue;
-    const delayMs = quotaAfterMs(counter, tally, counter.capacity ?? counter.ceiling, now);
-    begins = Math.max(begins, delayMs);
-    ends = Math.min(ends, delayMs > 0 ? delayMs + counter.windowMs : tally.resetMs);
-  }
-  return begins < ends;
 }
 
 /** Returns how many of `times` equal requests are admitted if they are decided one after the other. */
@@ -200,12 +184,7 @@ export function adjustGroup(
       if (changed !== row) writes.set(counter.key, changed);
       return { count: openSlots(changed, now).length, resetMs, banMs, ...UNCERTAIN };
     }
-    const { chargedIn = window, upTo, rollsOver, limit } = counter;
-    const isDue =
-      rollsOver && upTo !== undefined
-        ? before <= upTo - (window - chargedIn) * limit
-        : chargedIn === window;
-    const cost = isDue ? counter.cost : 0;
+    const cost = (counter.chargedIn ?? window) === window ? counter.cost : 0;
     const count = Math.min(MAX_COUNT, Math.max(0, before + cost));
     if (count !== before) writes.set(storedKey(counter, now), rowOf(counter, count, window));
     return { count, resetMs, banMs };

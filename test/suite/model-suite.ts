@@ -109,7 +109,6 @@ interface Quota {
 interface QuotaRequest {
   readonly cost: number;
   readonly reserve: boolean;
-  readonly waits?: boolean;
   readonly checkOnly: boolean;
   readonly block?: number | undefined;
 }
@@ -176,7 +175,6 @@ function scenario({
   const quotaRequest: fc.Arbitrary<QuotaRequest> = fc.record({
     cost: fc.nat({ max: 8 }),
     reserve: fc.boolean(),
-    waits: fc.boolean(),
     checkOnly: fc.boolean(),
     ...(blocks && { block: fc.option(fc.nat({ max: 20 }), { nil: undefined }) }),
   });
@@ -271,16 +269,7 @@ function model() {
       const states = group.map((each) => ({ each, state: stateOf(each, now) }));
       const hasRoom = ({ each, state }: (typeof states)[number]) =>
         state.count + each.cost <= each.ceiling;
-      const waiting = states.filter(({ each }) => each.waits);
-      const grants = waiting.map(({ each, state }) => {
-        const { windowMs, offsetMs } = fixedWindowsOf(each);
-        const lacks = Math.max(0, state.count + each.cost - (each.capacity as number));
-        const start = (state.window + Math.ceil(lacks / each.limit)) * windowMs + offsetMs;
-        return [Math.max(now, start), start + windowMs] as const;
-      });
-      const begins = Math.max(...grants.map(([start]) => start));
-      const isTogether = waiting.length < 2 || grants.every(([, end]) => begins < end);
-      const admitted = isTogether && states.every((one) => one.state.banMs === 0 && hasRoom(one));
+      const admitted = states.every((one) => one.state.banMs === 0 && hasRoom(one));
       const tallies = states.map((one, index): Tally => {
         const { each, state } = one;
         const share = Math.floor((each.ceiling - state.count) / 8);
@@ -335,12 +324,10 @@ async function compare(
 ): Promise<void> {
   const keys = quotas.map(({ client }) => counter({ identity: clients[client] as string }).key);
   const counterAt = (index: number, request: QuotaRequest): Demand => {
-    const { cost, reserve, waits = false, checkOnly, block } = request;
+    const { cost, reserve, checkOnly, block } = request;
     const quota = quotas[index] as Quota;
     const { client, capacity, maxReserved, rollsOver, ban, isCalendar, ...rest } = quota;
     const timeMs = (base + rest.offsetMs + ZONE_OFFSET_MS) % (24 * HOUR);
-    // A calendar's windows are longer than every wait, and a counter with reservations has no block.
-    const isWaiting = waits && reserve && maxReserved > 0 && !checkOnly && !isCalendar;
     return {
       ...rest,
       ...(isCalendar && {
@@ -353,9 +340,8 @@ async function compare(
       cost,
       ceiling: capacity + (reserve ? maxReserved : 0),
       ...(rollsOver && { rollsOver }),
-      ...(isWaiting && { waits, capacity }),
       ...(checkOnly && { checkOnly }),
-      ...(block !== undefined && !isWaiting && { block }),
+      ...(block !== undefined && { block }),
       ...(ban && { ban }),
     };
   };
@@ -390,8 +376,7 @@ async function compare(
         const { cost, ceiling } = group[at] as Demand;
         return tally !== undefined && (tally.banMs > 0 || tally.count + cost > ceiling);
       });
-      const waits = group.filter((each) => each.waits).length > 1;
-      expect(admitted || denies || waits, step).toBe(true);
+      expect(admitted || denies, step).toBe(true);
     }
   }
 

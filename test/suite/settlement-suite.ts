@@ -39,24 +39,6 @@ export function describeSettlements({ store, decide, used, clockIsOurs }: Driver
       expect(tallies.map(({ count }) => count)).toEqual([60, 10]);
     });
 
-    it("of reserved quota lowers the count of a later window, unless more was reserved", async () => {
-      const rolling = counter({ limit: 2, ceiling: 12, cost: 1, windowMs: HOUR, rollsOver: true });
-      const reserve = async () => {
-        const { tallies } = await decide([rolling]);
-        return { ...refund(rolling, 1, NOW), upTo: tallies[0]?.count as number };
-      };
-      const refunds: Adjustment[] = [];
-      for (let at = 0; at < 7; at++) refunds.push(await reserve());
-      const counts = async (at: number, passMs: number) =>
-        (await store.adjust([refunds[at] as Adjustment], NOW + passMs))[0]?.count;
-      // Two windows later, the count is 3: the last request of the third window, and both of the fourth one.
-      expect(await counts(5, 2 * HOUR)).toBe(3);
-      expect(await counts(6, 2 * HOUR)).toBe(2);
-      expect(await counts(5, 2 * HOUR)).toBe(1);
-      expect(await counts(6, 2 * HOUR)).toBe(0);
-      expect(await counts(0, 0)).toBe(0);
-    });
-
     it("leaves a counter that rolls over unchanged once a later window has repaid a part", async () => {
       const rolling = counter({
         limit: 100,
