@@ -24,7 +24,7 @@ const HOUR_SECONDS = 3600;
 const NATIVE_SECONDS = 60;
 
 export interface WeirOptions {
-  readonly clock?: "redis" | "edge";
+  readonly clock?: "edge" | "store";
   readonly store?: "durable-object";
   /** With `false`, Weir calls the store for every decision. */
   readonly lease?: false;

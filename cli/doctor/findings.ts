@@ -47,7 +47,7 @@ const FAULTS = {
   "scripts-refused":
     "Use a token whose user may run EVAL and EVALSHA. Weir makes every decision with a script",
   "script-flag-refused":
-    'Set clock: "redis". With clock: "edge", the first line of the script is a flag of Upstash, which this server refuses',
+    'Set clock: "store". With clock: "edge", the first line of the script is a flag of Upstash, which this server refuses',
   "eviction-on":
     "Turn eviction off in the Upstash console, or set maxmemory-policy noeviction in Redis. An evicted counter starts again from zero, so clients get their limit a second time",
   "vector-differs":
@@ -72,7 +72,7 @@ const WARNINGS = {
   "round-trip-slow":
     "Raise timeoutMs, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
   "clock-skewed":
-    'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "redis", a wrong clock of the store moves the start of every window by this time',
+    'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "store", a wrong clock of the store moves the start of every window by this time',
   "keys-left": "Wait: these keys expire without help, and no rule reads them",
   "worker-mode":
     "Remove the var WEIR_MODE from the environment that this Worker was deployed to, unless it must not deny requests",

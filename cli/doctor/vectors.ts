@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { formatCount } from "../../src/admin/format.ts";
+import { defaultClock } from "../../src/config/bindings.ts";
 import { type Counter, type Demand, storedKey } from "../../src/engine/counter.ts";
 import { type Answer as Decision, type Store, StoreError } from "../../src/stores/store.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
@@ -69,7 +70,7 @@ const VECTORS: readonly Vector[] = [
 export async function checkVectors(examination: Examination): Promise<DoctorFinding[]> {
   const { url, token, rest, config } = examination;
   const { client, trace } = createScriptClient(rest);
-  const { clock } = config;
+  const clock = clockOf(config);
   // Longer than the client's own deadline, because the client's failure says more.
   const timeoutMs = 3 * rest.callTimeoutMs;
   const store = createUpstashStore({ url, token, clock, timeoutMs, client });
@@ -103,10 +104,14 @@ function failureFinding(
 ): DoctorFinding {
   const reason = quoted(error ?? message, [token]);
   if (/^NOPERM\b.*\beval(?:sha)?\b/i.test(reason)) return finding("scripts-refused", reason);
-  if (config.clock === "edge" && /\b(shebang|flags?)\b/i.test(reason)) {
+  if (clockOf(config) === "edge" && /\b(shebang|flags?)\b/i.test(reason)) {
     return finding("script-flag-refused", reason);
   }
   return refusal(reason) ?? finding("vectors-failed", `${failure}: ${reason}`);
+}
+
+function clockOf({ clock = defaultClock("upstash") }: Examination["config"]) {
+  return clock;
 }
 
 async function liveStore(
@@ -115,8 +120,8 @@ async function liveStore(
 ): Promise<LiveStore> {
   const answer = await rest.run(["TIME"]);
   const redisMs = "reply" in answer ? timeIn(answer.reply) : undefined;
-  // With the clock "redis", the store ignores this time, but it must be within the windows.
-  const now = Math.round((config.clock === "redis" && redisMs) || Date.now());
+  // With the clock "store", the store ignores this time, but it must be within the windows.
+  const now = Math.round((clockOf(config) === "store" && redisMs) || Date.now());
   // The time of a decision may differ from TIME, for example behind a faulty proxy.
   let decidedAt = now;
   const keyOf = (counter: Counter) => storedKey(counter, decidedAt);

@@ -99,7 +99,7 @@ export const config = fc
       {
         origin: some<unknown>({ url: "https://o.example/base" }, { binding: "API" }, {}),
         store: some("upstash", "durable-object", "memory", "redis"),
-        clock: some("redis", "edge"),
+        clock: some("store", "edge"),
         prefix: some("weir", "A.b-c_9", "a:b"),
         timeoutMs: fc.nat(30_001),
         headers: some("draft-11", "legacy", "both", "none"),

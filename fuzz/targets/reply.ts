@@ -48,12 +48,13 @@ export const replyTarget = createTarget(
     const decided = { ...nothing, group: counters, times: 1 };
     const merged = { ...nothing, group: counters, times: 3 };
     const adjusted = { ...nothing, adjusted: counters, times: 1 };
-    const expectedLengths = [2 + 4 * counters.length, undefined, 2 + 3 * counters.length];
+    const expectedLengths = [3 + 4 * counters.length, undefined, 3 + 3 * counters.length];
     for (const [index, entry] of [decided, merged, adjusted].entries()) {
       const length = expectedLengths[index];
       const values = fits && length && Array.isArray(reply) ? fill(reply, length) : reply;
       const errorOf = (message: string) => new StoreError("error-reply", message);
-      const answers = tryRead(() => readAnswers(values, [entry], "redis", errorOf))?.[0] ?? [];
+      const read = tryRead(() => readAnswers(values, [entry], "store", errorOf));
+      const [answers = []] = read?.answers ?? [];
       for (const answer of answers) {
         const result = answer.decided;
         const decidedTallies = result && !(result instanceof StoreError) ? result.tallies : [];

@@ -209,7 +209,7 @@ function storeMetrics({ calls, failures, commands, latency, latencyMs }: StoreSu
     counter("weir_store_failures_total", "Calls to the store that failed.", failures),
     counter(
       "weir_store_commands_total",
-      "Commands of Redis that Upstash bills, as Weir estimates them.",
+      "Commands of Redis that Upstash bills, as the script counts them.",
       commands,
     ),
     {

@@ -204,9 +204,19 @@ export type OriginBinding =
   | { readonly kind: "binding"; readonly service: Fetcher }
   | Misconfigured;
 
+/** The clock that determines the windows. See `ConfigInput.clock`. */
+export type Clock = NonNullable<Config["clock"]>;
+
+/** In Redis, the store's clock costs a command in each call. In a Durable Object, it is free. */
+export function defaultClock(kind: StoreBinding["kind"] | undefined): Clock {
+  return kind === "upstash" ? "edge" : "store";
+}
+
 /** The settings that follow from a configuration and a Worker's bindings. */
 export interface ResolvedBindings {
   readonly store: StoreBinding;
+  /** The clock that determines the windows: that of the configuration, or the store's default. */
+  readonly clock: Clock;
   /** The first part of every stored key: see `readPrefix`. */
   readonly prefix: string;
   /** The effect of the deployment on all rules: the var `WEIR_MODE`. */
@@ -265,6 +275,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   );
   return {
     store,
+    clock: config.clock ?? defaultClock(store.kind),
     prefix: typeof prefix === "string" ? prefix : config.prefix,
     mode: mode ?? "enforce",
     origin,

@@ -69,12 +69,12 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly store?: "upstash" | "durable-object" | "memory" | undefined;
   /**
-   * The clock that determines the current window. `"redis"`: the clock of the store, Redis or the Durable Object.
-   * `"edge"`: the clock of the Worker, which saves one Redis command in each call.
+   * The clock that determines the current window. `"edge"`: the clock of the Worker, which saves one Redis command in
+   * each call. `"store"`: the clock of the store, Redis or the Durable Object, which all isolates share.
    *
-   * @default "redis"
+   * @default "edge" for Upstash, otherwise "store"
    */
-  readonly clock?: "redis" | "edge" | undefined;
+  readonly clock?: "edge" | "store" | undefined;
   /**
    * The first part of every stored key: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Workers with the
    * same prefix and store share the counters of rules with the same name. If the var `WEIR_PREFIX`
@@ -199,7 +199,7 @@ export const configFields = {
   origins: v.optional(OriginsSchema),
   forwarded: v.optional(boolean(), true),
   store: v.optional(oneOf("upstash", "durable-object", "memory")),
-  clock: v.optional(oneOf("redis", "edge"), "redis"),
+  clock: v.optional(oneOf("edge", "store")),
   prefix: v.optional(textMatching(PREFIX_PATTERN, PREFIX), "weir"),
   timeoutMs: v.optional(integer(1, 30_000), 1000),
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),

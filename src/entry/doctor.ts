@@ -44,9 +44,9 @@ function respond(body: object, status = 200): Response {
 
 /** Makes decisions about a new counter, one after the other, and then removes the counter. */
 async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<object> {
-  const { clock, timeoutMs } = config;
+  const { timeoutMs } = config;
   const bindings = resolveBindings(config, env);
-  const { store: binding, mode, limiterFaults, requestFaults } = bindings;
+  const { store: binding, clock, mode, limiterFaults, requestFaults } = bindings;
   const identity = crypto.randomUUID();
   // The database's token may be restricted to keys with Weir's prefix, so these keys have this prefix. They differ
   // from all keys of rules, in which a window follows the rule's name.
@@ -57,7 +57,7 @@ async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<o
   const measured = await measure(store, counter);
   // With `clock: "edge"`, Redis returns the Worker's own time.
   const { kind } = binding;
-  const hasClock = kind === "durable-object" || (kind === "upstash" && clock === "redis");
+  const hasClock = kind === "durable-object" || (kind === "upstash" && clock === "store");
   return {
     weir: "doctor",
     store: kind,

@@ -121,7 +121,7 @@ export function sharedLimiter(config: Config, env: Env): SharedLimiter {
 
 function createLimiter(config: Config, env: Env): SharedLimiter {
   const bindings = resolveBindings(config, env);
-  const { store, prefix, mode, nativeLimiter, keySecret, limiterFaults } = bindings;
+  const { store, clock, prefix, mode, nativeLimiter, keySecret, limiterFaults } = bindings;
   for (const fault of limiterFaults) logMisconfigured(fault);
   if (mode !== "enforce") logMode(mode);
   const control = createControlLink(config, env);
@@ -130,7 +130,7 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     logBreaker(state, scope);
     if (recorder && scope === "store") recorder.breakerOpen = state === "open";
   };
-  const options = { ...config, prefix, onBreaker, meter: recorder };
+  const options = { ...config, clock, prefix, onBreaker, meter: recorder };
   const limiter = new Limiter(options, createStore(store, options), {
     nativeLimiter,
     background: waitUntil,

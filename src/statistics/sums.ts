@@ -84,10 +84,7 @@ export interface RequestSums {
 export interface StoreSums {
   calls: number;
   failures: number;
-  /**
-   * An estimate of the billed commands of Redis, from the counters of each call and the tables in docs/cost.md. 0 for
-   * other stores and for failed calls.
-   */
+  /** The billed commands of Redis, as the script has counted them. 0 for other stores and for failed calls. */
   commands: number;
   /**
    * Calls by duration. Bucket i counts calls of at most {@link LATENCY_BOUNDS_MS}[i]; the last bucket counts the

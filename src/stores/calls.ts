@@ -10,7 +10,7 @@ export interface StoreCall {
   readonly durationMs: number;
   /** Whether the call has failed, also because it took too long. */
   readonly failed: boolean;
-  /** An estimate of the billed commands; 0 if the call failed or the store has no commands. */
+  /** The commands that the store bills; 0 if the call failed or the store has no commands. */
   readonly commands: number;
 }
 
@@ -23,7 +23,7 @@ export interface StoreMeter {
  * Makes a call to a store or to one of its objects. Decisions from memory need no call.
  *
  * @param counters the counters that determine which object is called
- * @param commandsOf estimates the billed commands from the result
+ * @param commandsOf returns the billed commands from the result
  */
 export type MakeCall = <Result>(
   counters: readonly Counter[],

@@ -10,7 +10,6 @@ import { withDenialCache } from "./isolate/denial-cache.ts";
 import { withLeases } from "./isolate/leases.ts";
 import { createMemoryStore } from "./memory-store.ts";
 import { type Store, StoreError } from "./store.ts";
-import { billedCommands } from "./upstash/billed-commands.ts";
 import { createUpstashEntries } from "./upstash/upstash-store.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
@@ -42,17 +41,19 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
 /** The calls to Upstash travel in batches. The breaker counts a batch as one call. */
 function createBatchedUpstash(
   { url, token }: Extract<StoreBinding, { kind: "upstash" }>,
-  { clock, timeoutMs, meter, onBreaker: onChange }: StoreOptions,
+  { clock = "edge", timeoutMs, meter, onBreaker: onChange }: StoreOptions,
 ): Store {
   const upstash = createUpstashEntries({ url, token, clock, timeoutMs });
   const breaker = new Breaker({ timeoutMs, ...(onChange && { onChange }) });
   const makeCall = callMaker({ timeoutMs, meter, breakerOf: () => breaker });
-  const run = (entries: readonly Entry[]) =>
-    makeCall(
+  const run = async (entries: readonly Entry[]) => {
+    const called = await makeCall(
       [],
-      () => upstash.run(entries),
-      (answers) => billedCommands(clock, entries, answers),
+      () => upstash.call(entries),
+      ({ commands }) => commands,
     );
+    return called.answers;
+  };
   return withKeepAlive(withBatches({ run }, { timeoutMs, keepAlive: waitUntil }));
 }
 

@@ -42,7 +42,9 @@ export async function redisChaos(): Promise<Chaos | undefined> {
   if (!redis) return undefined;
   const rest = await startFaultyRest(redis);
   const environment: RedisEnvironment = { rest, redis };
-  return await over(rest, REDIS_FAULTS, environment, [rest.stop, redis.stop]);
+  // Some faults concern the clock of Redis.
+  const config = { ...CONFIG, clock: "store" } as const;
+  return await over(rest, REDIS_FAULTS, environment, [rest.stop, redis.stop], config);
 }
 
 /** Starts a Worker for the faults of Durable Objects. */
@@ -55,9 +57,10 @@ function over<Environment>(
   faults: readonly Fault<Environment>[],
   environment: Environment,
   ends: (() => Promise<void>)[],
+  config = CONFIG,
 ): Promise<Chaos> {
   const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
-  return chaosOf(faults, vars, ends, () => environment);
+  return chaosOf(faults, vars, ends, () => environment, config);
 }
 
 /** Starts the Worker and its origin. All faults come one after the other in one isolate. */
@@ -66,9 +69,10 @@ async function chaosOf<Environment>(
   vars: Record<string, string>,
   ends: (() => Promise<void>)[],
   environmentOf: (worker: FaultyWorker) => Environment,
+  config = CONFIG,
 ): Promise<Chaos> {
   const origin = await startOrigin();
-  const worker = await startFaultyWorker(CONFIG, { ORIGIN_URL: origin.url, ...vars });
+  const worker = await startFaultyWorker(config, { ORIGIN_URL: origin.url, ...vars });
   const setting = { environment: environmentOf(worker), worker };
   return {
     faults: faults as readonly Fault<never>[],

@@ -10,7 +10,7 @@ export interface RedisEnvironment {
 
 /** Returns a fault that shifts the time that scripts read from Redis. */
 function shiftedBy(seconds: number): RestFault {
-  const shift = `redis.call('TIME')\ntime[1] = time[1] + ${seconds}`;
+  const shift = `call('TIME')\ntime[1] = time[1] + ${seconds}`;
   return {
     command([name, script = "", ...rest], sourceOf) {
       const isDigest = name.toLowerCase() === "evalsha";
@@ -18,7 +18,7 @@ function shiftedBy(seconds: number): RestFault {
       // Redis answers an unknown digest with NOSCRIPT, so the client then sends the script's
       // source.
       if (source === undefined) return [name, script, ...rest];
-      return ["EVAL", source.replace("redis.call('TIME')", shift), ...rest];
+      return ["EVAL", source.replace("call('TIME')", shift), ...rest];
     },
   };
 }

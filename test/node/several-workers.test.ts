@@ -19,7 +19,7 @@ const REQUESTS = 300;
 
 const { restUrl, restToken } = inject("redis");
 
-const CLOCKS = ["redis", "edge"] as const;
+const CLOCKS = ["store", "edge"] as const;
 const ENVIRONMENTS = ["staging", "production"].map((name) => `${name}-${randomUUID()}`);
 
 let origin: Origin;
@@ -48,14 +48,14 @@ beforeAll(async () => {
   }));
   const workers = await startWorkers([...ofClocks, ...ofEnvironments]);
   workersOf = {
-    redis: workers.slice(0, WORKERS),
+    store: workers.slice(0, WORKERS),
     edge: workers.slice(WORKERS, 2 * WORKERS),
     environments: workers.slice(2 * WORKERS),
   };
 });
 
 afterAll(async () => {
-  await workersOf.redis[0]?.stop();
+  await workersOf.store[0]?.stop();
   await origin.stop();
 });
 

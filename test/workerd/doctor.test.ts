@@ -45,8 +45,8 @@ describe("the doctor's endpoint", () => {
   it.each([
     ["memory", MEMORY, {}, false],
     ["durable-object", {}, { COUNTERS: env.COUNTERS }, true],
-    ["upstash", {}, upstash, true],
-    ["upstash", { clock: "edge" }, upstash, false],
+    ["upstash", {}, upstash, false],
+    ["upstash", { clock: "store" }, upstash, true],
   ] as const)("measures five decisions: %s %j", async (store, config, bindings, hasClock) => {
     const response = await createWorker(config, { ...bindings, ...WITH_TOKEN })();
     expect(response.headers.get("cache-control")).toBe("no-store");

@@ -128,6 +128,7 @@ export function valueHint(
   const field = String(keys.findLast((key) => typeof key !== "number") ?? "");
   const allowed = issue.message;
   if (allowed.startsWith(DURATION)) return durationHint(given, allowed.includes("calendar"));
+  if (field === "clock" && given === "redis") return 'write "store", the clock of the store';
   if (field === "wait") return durationHint(given, false, MAX_WAIT_SECONDS);
   if (typeof given === "number") return wholeNumberHint(given, allowed);
   if (typeof given !== "string") return undefined;

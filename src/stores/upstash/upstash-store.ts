@@ -1,3 +1,4 @@
+import type { Clock } from "../../config/bindings.ts";
 import { inBothModes } from "../../engine/bans.ts";
 import { type Counter, type Demand, MAX_COUNT } from "../../engine/counter.ts";
 import { BLOCK_SHARE, EXPIRY_GRACE_MS } from "../../engine/fixed-window.ts";
@@ -14,13 +15,13 @@ import { SCRIPT } from "./script.generated.ts";
 import {
   ABORT_SHARE,
   argumentsOf,
-  type Clock,
   createUpstashClient,
   errors,
   identitiesOf,
   keysOf,
   readAnswers,
   replyError,
+  type ScriptAnswers,
   toStoreError,
   type UpstashClient,
 } from "./wire.ts";
@@ -29,28 +30,36 @@ import {
  * Returns a function that runs a Lua script in Upstash Redis, by its digest (EVALSHA). If Redis does not have the
  * script yet, it does nothing and answers NOSCRIPT. The script is then sent as text (EVAL). Other failures are not
  * retried, because a failed call may have charged counters. Both together are aborted when one would be, because slots
- * that they may have taken are given back afterwards.
+ * that they may have taken are given back afterwards. `sent` is the number of commands that were sent.
  */
 function scriptRunner(client: UpstashClient, text: string, timeoutMs: number) {
   let digest: string | undefined;
-  return async (keys: string[], args: number[]): Promise<unknown> => {
+  return async (keys: string[], args: number[]): Promise<{ reply: unknown; sent: number }> => {
     digest ??= await sha1(text);
     const sentAt = Date.now();
     try {
-      return await client.evalsha(digest, keys, args);
+      return { reply: await client.evalsha(digest, keys, args), sent: 1 };
     } catch (error) {
       if (!isNoScript(error)) throw error;
-      const passedMs = Math.max(0, Date.now() - sentAt);
-      return await client.eval(text, keys, args, Math.max(1, ABORT_SHARE * timeoutMs - passedMs));
+      const leftMs = ABORT_SHARE * timeoutMs - Math.max(0, Date.now() - sentAt);
+      return { reply: await client.eval(text, keys, args, Math.max(1, leftMs)), sent: 2 };
     }
   };
 }
+
+/**
+ * The time in milliseconds for which keys are kept after their window if the Worker's clock determines the windows. The
+ * clocks of two isolates may differ by as much: the one that is ahead sets the expiry of a key, and the other one must
+ * still find it until its own clock shows the end of the window.
+ */
+export const EDGE_GRACE_MS = 30_000;
 
 /** Returns the text of script.lua with its constants. */
 function createScript(clock: Clock): string {
   // Without this flag, Upstash locks the whole database while a script runs; with the flag, only the declared keys.
   const flags = clock === "edge" ? "#!lua flags=allow-key-locking\n" : "";
-  const constants = [clock === "redis", MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE, SLOT_RETRY_MS];
+  const graceMs = clock === "edge" ? EDGE_GRACE_MS : EXPIRY_GRACE_MS;
+  const constants = [clock === "store", MAX_COUNT, graceMs, BLOCK_SHARE, SLOT_RETRY_MS];
   const names = "USES_REDIS_TIME, MAX_COUNT, EXPIRY_GRACE_MS, BLOCK_SHARE, SLOT_RETRY_MS";
   return `${flags}local ${names} = ${constants}\n${SCRIPT}`;
 }
@@ -82,6 +91,12 @@ export function createUpstashStore(options: UpstashOptions & Partial<BatchOption
   return withBatches(createUpstashEntries(options), { keepAlive: () => {}, ...options });
 }
 
+/** A store in Upstash Redis that also tells the price of a call. */
+export interface UpstashEntries extends EntryStore {
+  /** Like `run`. `commands` is the number that Upstash bills: what was sent, and what the script has called. */
+  call(entries: readonly Entry[]): Promise<ScriptAnswers>;
+}
+
 /** Creates a store that keeps its counters in Upstash Redis. Each call is a REST call that runs a script. */
 export function createUpstashEntries({
   url,
@@ -89,24 +104,24 @@ export function createUpstashEntries({
   clock,
   timeoutMs,
   client = createUpstashClient({ url, token, timeoutMs }),
-}: UpstashOptions): EntryStore {
+}: UpstashOptions): UpstashEntries {
   const runScript = scriptRunner(client, createScript(clock), timeoutMs);
 
-  return {
-    async run(entries) {
-      const { keys, args } = scriptCallOf(entries, clock);
-      const secrets = () => [token, ...identitiesOf(entries.flatMap(countersOf))];
-      try {
-        const reply = await runScript(keys, args);
-        const errorOf = (message: string) => replyError(message, secrets());
-        const answers = readAnswers(reply, entries, clock, errorOf);
-        throwIfRefused(answers);
-        return answers;
-      } catch (error) {
-        throw toStoreError(error, secrets());
-      }
-    },
-  };
+  async function call(entries: readonly Entry[]): Promise<ScriptAnswers> {
+    const { keys, args } = scriptCallOf(entries, clock);
+    const secrets = () => [token, ...identitiesOf(entries.flatMap(countersOf))];
+    try {
+      const { reply, sent } = await runScript(keys, args);
+      const errorOf = (message: string) => replyError(message, secrets());
+      const { answers, commands } = readAnswers(reply, entries, clock, errorOf);
+      throwIfRefused(answers);
+      return { answers, commands: sent + commands };
+    } catch (error) {
+      throw toStoreError(error, secrets());
+    }
+  }
+
+  return { call, run: async (entries) => (await call(entries)).answers };
 }
 
 /** Returns the KEYS and ARGV of the script that carries out entries: see script.lua. */
@@ -127,10 +142,8 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
     }
     args.push(adjusted.length);
     for (const counter of adjusted) {
-      const { chargedIn } = counter;
       add(counter, now);
-      if (chargedIn === undefined) args.push(0);
-      else args.push(1, chargedIn);
+      args.push(...(counter.chargedIn === undefined ? [0] : [1, counter.chargedIn]));
     }
     const inModes = removed.flatMap(inBothModes);
     args.push(inModes.length);
@@ -138,8 +151,9 @@ function scriptCallOf(entries: readonly Entry[], clock: Clock) {
       add(counter, now);
       args.push(Number(counter.keepsCount ?? false));
     }
-    args.push(times, group.length);
+    args.push(group.length);
     for (const counter of group) add(counter, now);
+    args.push(times);
   }
   return { keys, args };
 }

@@ -1,4 +1,5 @@
 import { errors, Redis } from "@upstash/redis/cloudflare";
+import type { Clock } from "../../config/bindings.ts";
 import { banKeys } from "../../engine/bans.ts";
 import {
   type Counter,
@@ -15,12 +16,6 @@ import { answersOf, type Entry, type EntryAnswer, type Part } from "../batch.ts"
 import { Deadline } from "../deadline.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
 
-/**
- * The clock that determines the windows. `redis`: the clock of Redis, which all isolates share.
- * This clock costs one more command (TIME). `edge`: the clock of the Worker.
- */
-export type Clock = "redis" | "edge";
-
 /** A counter. Without a demand, its cost is 0: for example, a removal has no demand. */
 type MaybeDemand = Counter & Partial<Demand>;
 
@@ -34,12 +29,12 @@ export function argumentsOf(counter: MaybeDemand, now: number): number[] {
   const { limit, windowMs, offsetMs, cost = 0, ceiling = limit, block = 0 } = counter;
   const flag = (set = false) => Number(set);
   const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
-  const kind = [
-    counter.slot !== undefined ? 2 : flag(counter.rollsOver),
-    flag(counter.checkOnly),
-    counter.slot ?? block,
-  ];
-  const ban = banArguments(counter, flag(counter.neverBans));
+  const kind = countsSlots(counter)
+    ? [2, flag(counter.checkOnly), counter.slot]
+    : [flag(counter.rollsOver), flag(counter.checkOnly), block];
+  const { lengthsMs = [], forgetAfterMs = 0 } = counter.ban ?? {};
+  const ban = [lengthsMs.length, flag(counter.neverBans), ...lengthsMs];
+  if (counter.ban) ban.push(forgetAfterMs);
   const calendar = counter.calendar ? calendarArguments(counter, now) : [];
   return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar];
 }
@@ -50,17 +45,19 @@ function calendarArguments(counter: Counter, now: number): number[] {
   return [previous, ...[0, 1, 2, 3].map((number) => windowStart(counter, previous + number))];
 }
 
-function banArguments({ ban }: Counter, neverBans: number): number[] {
-  const { lengthsMs = [0], forgetAfterMs = 0 } = ban ?? {};
-  if (lengthsMs.length === 1) return [...lengthsMs, neverBans];
-  return [-lengthsMs.length, neverBans, ...lengthsMs, forgetAfterMs];
-}
-
 // Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL may belong to a
 // server other than Redis.
 
 /** Turns the message of a command's error into an error. */
 type ErrorOf = (message: string) => StoreError;
+
+/** What a call of the script has returned. */
+export interface ScriptAnswers {
+  /** For each entry, one answer for each of its requests. */
+  readonly answers: readonly (readonly EntryAnswer[])[];
+  /** The number of commands that the script has called. */
+  readonly commands: number;
+}
 
 /**
  * Reads the reply of the script that carries out entries.
@@ -72,7 +69,7 @@ export function readAnswers(
   entries: readonly Entry[],
   clock: Clock,
   errorOf: ErrorOf,
-): EntryAnswer[][] {
+): ScriptAnswers {
   const values = new ReplyReader(reply, errorOf);
   const storeNow = values.next(0, MAX_COUNT);
   const answers = entries.map((entry): EntryAnswer[] => {
@@ -87,8 +84,9 @@ export function readAnswers(
       ...(removal instanceof StoreError && { failed: removal }),
     }));
   });
+  const commands = values.next(0, MAX_COUNT);
   values.end();
-  return answers;
+  return { answers, commands };
 }
 
 function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[] | StoreError {

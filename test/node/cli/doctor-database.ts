@@ -128,7 +128,7 @@ export async function startDatabase(...settings: string[]): Promise<TestDatabase
   };
 }
 
-const DEFAULTS = { prefix: "weir", clock: "redis", timeoutMs: 5000 } as const;
+const DEFAULTS = { prefix: "weir", clock: "store", timeoutMs: 5000 } as const;
 
 export function findingsOf(
   { url, token, wait }: Pick<TestDatabase, "url" | "token"> & { readonly wait?: Wait },

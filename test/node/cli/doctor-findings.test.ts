@@ -32,7 +32,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     return found as NonNullable<typeof found>;
   };
 
-  test.for(["redis", "edge"] as const)(
+  test.for(["store", "edge"] as const)(
     "reports nothing wrong in a clean database: %s",
     async (clock) => {
       expect(await codes(database, { clock })).toEqual([
@@ -288,8 +288,8 @@ describe.runIf(hasRedisServer)("weir doctor, for settings of redis-server,", () 
     expect(await database.keys()).toEqual([]);
   });
 
-  test("reports that BITFIELD is missing", async () => {
-    await using database = await startDatabase("--rename-command", "BITFIELD", "");
+  test("reports that a command of the script is missing", async () => {
+    await using database = await startDatabase("--rename-command", "INCRBY", "");
     const findings = await findingsOf(database);
     const found = findings.find(({ code }) => code === "vectors-failed");
     expect(found?.severity).toBe("fault");

@@ -76,7 +76,6 @@ describe("a valid configuration", () => {
         },
       ],
       forwarded: true,
-      clock: "redis",
       prefix: "weir",
       timeoutMs: 1000,
       headers: "draft-11",

@@ -38,7 +38,7 @@ const config = defineConfig({
   ],
   origin: { url: "https://origin.example" },
   store: "upstash",
-  clock: "redis",
+  clock: "store",
   prefix: "weir",
   timeoutMs: 1000,
   headers: "both",

@@ -100,7 +100,7 @@ const config = [
   ...tops("redis", "unknown-field", { redis: { token: "s3cr3t" } }),
   ...tops("logger", "unknown-field", { logger: null }),
   ...values("store", "not-allowed", "kv", null, "upstah", plan),
-  ...values("clock", "not-allowed", "local"),
+  ...values("clock", "not-allowed", "local", "redis"),
   ...values("prefix", "not-allowed", "a:b", "", "a b", LONG, 5, plan),
   ...values("timeoutMs", "not-allowed", 0, -1, 1.5, 30_001, "1s", null, plan),
   ...values("headers", "not-allowed", "draft-10", true),

@@ -23,7 +23,7 @@ const RULES: ConfigInput["rules"] = [
   { name: "shadowed", match: { paths: ["/both"] }, limit: 500, ...day, mode: "shadow" },
 ];
 
-const CLOCKS = ["redis", "edge"] as const;
+const CLOCKS = ["store", "edge"] as const;
 
 const redis = inject("redis");
 let origin: Origin;

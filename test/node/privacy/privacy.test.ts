@@ -88,7 +88,7 @@ const NAMED_RULES: ConfigInput["rules"] = (["enforce", "shadow"] as const).map((
 
 /** The configuration of each test over REST, by its name. */
 const CONFIGS: Record<string, Partial<ConfigInput>> = {
-  redis: { clock: "redis" },
+  store: { clock: "store" },
   edge: { clock: "edge" },
   named: { rules: NAMED_RULES },
   ...Object.fromEntries(Object.keys(FAULTS).map((name) => [name, { timeoutMs: 100 }])),
@@ -205,7 +205,7 @@ async function filesIn(folder: string): Promise<Record<string, Buffer>> {
 }
 
 describe("responses, log and store contain no address, key or secret", () => {
-  it.each(["redis", "edge"] as const)("in Redis, with the clock %s", async (clock) => {
+  it.each(["store", "edge"] as const)("in Redis, with the clock %s", async (clock) => {
     const { worker, prefix } = caseOf(clock);
     const { responses, statuses } = await sendAll(worker, ROUNDS);
     // The runtime writes the log to a pipe, so the last lines can arrive after the responses.

@@ -35,7 +35,7 @@ function isolateOf(name: StoreName, rules: readonly RuleInput[]) {
   const calls = vi.fn();
   const prefix = crypto.randomUUID();
   const meter = { recordStoreCall: calls };
-  const options = { clock: "redis", prefix, timeoutMs: 10_000, meter } as const;
+  const options = { clock: "store", prefix, timeoutMs: 10_000, meter } as const;
   const config = defineConfig({ rules: rules as ConfigInput["rules"] });
   const store = createStore(STORES[name](), options);
   const limiter = new Limiter(options, store);

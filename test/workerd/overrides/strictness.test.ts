@@ -22,7 +22,7 @@ const STORES = {
 
 /** Creates an isolate with its own leases, remembered denials and overrides. */
 function isolateOf(name: keyof typeof STORES, rule: Rule, prefix: string) {
-  const options = { clock: "redis", prefix, timeoutMs: TIMEOUT_MS } as const;
+  const options = { clock: "store", prefix, timeoutMs: TIMEOUT_MS } as const;
   const limiter = new Limiter(options, createStore(STORES[name](), options));
   const overrides = new LiveOverrides();
   let version = 0;

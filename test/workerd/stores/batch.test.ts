@@ -302,7 +302,7 @@ describe("decisions that arrive together", () => {
 });
 
 const { restUrl: url, restToken: token } = inject("redis");
-const upstash = (clock: "redis" | "edge") =>
+const upstash = (clock: "store" | "edge") =>
   createUpstashEntries({ url, token, clock, timeoutMs: 10_000 });
 const NOTHING = { unused: [], adjusted: [], removed: [], times: 1 };
 const HOUR = 3_600_000;
@@ -315,7 +315,7 @@ async function inObject(group: Demand[], times: number, now: number): Promise<Gr
 }
 
 /** Decides equal requests in one entry, in Redis. */
-function inRedis(clock: "redis" | "edge") {
+function inRedis(clock: "store" | "edge") {
   return async (group: Demand[], times: number, now: number): Promise<GroupVerdict[]> => {
     const [answers = []] = await upstash(clock).run([{ ...NOTHING, now, group, times }]);
     return answers.map(({ decided }) => decided as GroupVerdict);
@@ -325,7 +325,7 @@ function inRedis(clock: "redis" | "edge") {
 type Decide = ReturnType<typeof inRedis>;
 
 describe.each<[string, Decide]>([
-  ["Redis, with the clock redis", inRedis("redis")],
+  ["Redis, with the clock of the store", inRedis("store")],
   ["Redis, with the clock edge", inRedis("edge")],
   ["a Durable Object", inObject],
 ])("equal requests in one entry, in %s", (name, decide) => {

@@ -144,5 +144,5 @@ ${text}`;
     evalsha: () => Promise.reject(new errors.UpstashError("NOSCRIPT")),
     eval: (text, keys, args) => client.eval(withTime(text), keys, args),
   } satisfies UpstashClient;
-  return createUpstashStore({ ...options, clock: "redis", client: atTime });
+  return createUpstashStore({ ...options, clock: "store", client: atTime });
 }

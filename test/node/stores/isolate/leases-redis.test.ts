@@ -2,11 +2,11 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
+import type { Clock } from "../../../../src/config/bindings.ts";
 import { type Demand, windowAt } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
-import type { Clock } from "../../../../src/stores/upstash/wire.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 
@@ -72,10 +72,10 @@ async function ttls(): Promise<number[]> {
   return await Promise.all(keys.map((key) => redis.pttl(key)));
 }
 
-const clocks = ["edge", "redis"] as const;
+const clocks = ["edge", "store"] as const;
 
 describe.runIf(server.kind === "redis-server").each(clocks)("with the clock %s", (clock) => {
-  const baseCommands = { evalsha: 1, bitfield: 1, ...(clock === "redis" && { time: 1 }) };
+  const baseCommands = { evalsha: 1, incrby: 1, ...(clock === "store" && { time: 1 }) };
   const { store, take, returnQuota, unusedOf } = storeWith(clock);
 
   it("a block costs no more commands than a single request", async () => {
@@ -92,11 +92,11 @@ describe.runIf(server.kind === "redis-server").each(clocks)("with the clock %s",
     const quota = counter({ limit: 100 });
     await take({ ...quota, cost: 60 });
     const block = { ...quota, block: 9 };
-    expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, bitfield: 2 });
+    expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, decrby: 1 });
     // The quota left is 35. A block gets at most an eighth of it, which is 4.
     expect(await take({ ...quota, block: 4 })).toMatchObject({ count: 69, charged: 4 });
     await take({ ...quota, cost: 31 });
-    expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, bitfield: 2 - 1 });
+    expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, decrby: 1 });
   });
 
   it("a return costs one command for each counter, and no call of its own", async () => {
@@ -104,10 +104,10 @@ describe.runIf(server.kind === "redis-server").each(clocks)("with the clock %s",
     for (const each of [quota, ...others]) await take({ ...each, cost: 5 });
     const unused = others.map((each) => unusedOf(each, 2));
     const commands = await commandsOf(() => verdictOf(store.decide([[quota]], undefined, unused)));
-    expect(commands).toEqual({ ...baseCommands, bitfield: 3 });
+    expect(commands).toEqual({ ...baseCommands, decrby: 2 });
     const rest = others.map((each) => unusedOf(each, 3));
     const last = await commandsOf(() => verdictOf(store.decide([[quota]], undefined, rest)));
-    expect(last, "down to 0").toEqual({ ...baseCommands, bitfield: 3, del: 2 });
+    expect(last, "down to 0").toEqual({ ...baseCommands, decrby: 2, del: 2 });
   });
 
   it("a return to a window that has ended costs no command", async () => {

@@ -18,7 +18,7 @@ describe("the Upstash store", () => {
     const fetch = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
       return (answers[fetch.mock.calls.length - 1] ?? (() => Response.error()))();
     });
-    return { store: createUpstashStore({ url, token, clock: "redis", timeoutMs: 10_000 }), fetch };
+    return { store: createUpstashStore({ url, token, clock: "store", timeoutMs: 10_000 }), fetch };
   }
 
   const json =
@@ -81,7 +81,7 @@ describe("the Upstash store", () => {
 
   it("leaves no timer behind", async () => {
     vi.useFakeTimers();
-    const store = createUpstashStore({ url, token, clock: "redis", timeoutMs: 10_000 });
+    const store = createUpstashStore({ url, token, clock: "store", timeoutMs: 10_000 });
     expect((await verdictOf(store.decide([[login]]))).groups).toMatchObject([{ admitted: true }]);
     await vi.advanceTimersByTimeAsync(0);
     expect(vi.getTimerCount()).toBe(0);
@@ -95,7 +95,7 @@ describe("the Upstash store", () => {
         signal.addEventListener("abort", () => reject(signal.reason));
       });
     });
-    const store = createUpstashStore({ url, token, clock: "redis", timeoutMs: 5 });
+    const store = createUpstashStore({ url, token, clock: "store", timeoutMs: 5 });
     await expect(verdictOf(store.decide([[login]]))).rejects.toMatchObject({ failure: "timeout" });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
@@ -175,7 +175,7 @@ describe("the Upstash store", () => {
     const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
     for (const [clock, first] of [
       ["edge", "#!lua flags=allow-key-locking"],
-      ["redis", undefined],
+      ["store", undefined],
     ] as const) {
       const { fetch } = storeAnsweredBy(noScript, noScript);
       const store = createUpstashStore({ url, token, clock, timeoutMs: 10_000 });
