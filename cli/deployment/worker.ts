@@ -49,7 +49,7 @@ export function* workerFindings(
     yield found(
       "hang-ups-unseen",
       "compatibility_flags",
-      `Weir does not see clients that hang up before their response, so they ${hasConcurrent(limited) ? "hold slots of" : "wait and count under"} the rule "${limited.name}" all the same`,
+      `Weir does not see clients that hang up before their response, so their requests ${hasConcurrent(limited) ? "hold slots of" : "wait and count under"} the rule "${limited.name}" all the same`,
       `Write ${settingIn(file, "compatibility_flags", [...flags, SIGNAL_FLAG])}`,
     );
   }

@@ -11,7 +11,7 @@ import { REPOSITORY, temporaryFolder } from "./run-weir.ts";
 const COMMANDS = [
   ["replay", "access.log", "--config", "weir.config.json"],
   ["replay", "access.log", "--config", "weir.config.json", "--json"],
-  ["replay", "access.log", "--config", "weir.config.json", "--markdown"],
+  ["replay", "access.log", "--config", "weir.config.json"],
   ["suggest", "access.log"],
   ["check", "--config", "weir.config.json"],
 ];
