@@ -19,6 +19,7 @@ import {
   ruleCountersOf,
   storeGroupsOf,
   timeOf,
+  waits,
 } from "./counters.ts";
 import {
   type Allowed,
@@ -139,7 +140,8 @@ export class Limiter {
     spentMs = 0,
   ): Promise<Decision> {
     const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
-    const waiting = this.#waitingOf(options?.signal, slots);
+    const mayWait = options?.signal && appliedRules.some(({ rule }) => waits(rule));
+    const waiting = mayWait ? this.#waitingOf(options.signal, slots) : undefined;
     const decided = await this.#decide(appliedRules, options, spentMs, slots, waiting);
     const waitedMs = waiting?.waitedMs;
     const decision = waitedMs === undefined ? decided : { ...decided, waitedMs };
@@ -343,9 +345,7 @@ export class Limiter {
     return withVerdicts(withMarks(decision, marks), verdicts.filter(isShadow));
   }
 
-  /** @returns undefined if the request must not wait */
-  #waitingOf(signal: AbortSignal | undefined, slots: HeldSlots): WaitingRequest | undefined {
-    if (!signal) return undefined;
+  #waitingOf(signal: AbortSignal, slots: HeldSlots): WaitingRequest {
     return {
       arrivedAt: this.#time(),
       signal,
