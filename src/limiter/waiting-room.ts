@@ -186,9 +186,13 @@ export class WaitingRoom {
    * @returns whether the request sleeps
    */
   #callNext(line: Line | undefined, offer?: Offer, openSlots?: number): boolean {
+    const hasSlot = offer ?? line?.offers.some(({ isTaken }) => !isTaken);
+    // The last two decisions are for the end of the wait, and for a slot that comes back here.
+    const most = hasSlot ? MAX_DECISIONS : MAX_TIMED_DECISIONS - 1;
     let next: Place | undefined;
     for (const each of line?.places ?? []) {
-      if (each.isCalled || each.awaited.counter.ceiling <= (openSlots ?? 0)) continue;
+      if (each.isCalled || each.decisions >= most) continue;
+      if (each.awaited.counter.ceiling <= (openSlots ?? 0)) continue;
       // If all requests are being decided, the first one asks again if it is denied.
       if (openSlots === undefined) next ??= each;
       if (!each.wake) continue;
@@ -288,7 +292,7 @@ export class WaitingRoom {
       this.#moveTo(awaited, place);
       if (this.#isTurn(place, now)) return true;
       const leftMs = leftMsOf(place);
-      const mayStillAsk = isSlot(awaited) || place.decisions < MAX_TIMED_DECISIONS;
+      const mayStillAsk = place.decisions < (isSlot(awaited) ? MAX_DECISIONS : MAX_TIMED_DECISIONS);
       if (leftMs <= 0 || !mayStillAsk) return false;
       await this.#sleep(place, Math.min(leftMs, untilLookMs(place, now)));
     }

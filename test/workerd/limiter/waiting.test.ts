@@ -453,6 +453,31 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(decided.calls).toBeLessThanOrEqual(2.2 * 250);
   });
 
+  it("leaves no slot idle while requests of other isolates wait, and none of them waits in vain", async () => {
+    const { store, decided } = countedStore();
+    const { newIsolate } = isolatesOf([{ concurrent: 4, wait: "60s" }], store);
+    const isolates = Array.from({ length: 8 }, () => newIsolate(4));
+    const startedAt = Date.now();
+    let [open, highest, served, endedAt] = [0, 0, 0, 0];
+    const ends = Array.from({ length: 400 }, async (_, at) => {
+      const decision = await isolates[at % 8]?.decide();
+      if (decision?.outcome !== "allowed") return;
+      open += 1;
+      highest = Math.max(highest, open);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      open -= 1;
+      served += 1;
+      endedAt = Date.now();
+      decision.slots?.release();
+    });
+    await pass(61_000);
+    await Promise.all(ends);
+    expect([highest, served]).toEqual([4, 400]);
+    // Without any pause between two requests of a slot, it would take five seconds.
+    expect(endedAt - startedAt).toBeLessThan(5000 / 0.7);
+    expect(decided.calls).toBeLessThanOrEqual(3 * 400);
+  });
+
   it("neither exceeds the limit nor loses a slot when clients hang up", () =>
     fc.assert(
       fc.asyncProperty(WAITERS, async (waiters) => {
