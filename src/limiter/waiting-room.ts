@@ -19,6 +19,9 @@ const FIRST_SHARE = 1 / 8;
 /** The shortest mean time between two looks for slots that other isolates have given back, in milliseconds. */
 const MIN_LOOK_MS = 250;
 
+/** How long a request sleeps at a time, so that it soon notices if one before it was killed, in milliseconds. */
+const MAX_SLEEP_MS = 5000;
+
 /** How long a returned slot is kept for the request that was woken for it, in milliseconds. */
 const HAND_OVER_MS = 50;
 
@@ -27,6 +30,9 @@ export interface Decided {
   readonly counters: readonly RuleCounter[];
   readonly answer: Answer;
 }
+
+/** A decision, and when it was known, in milliseconds since the Unix epoch. */
+type Known = Decided & { readonly at: number };
 
 /** A request that may wait. */
 export interface WaitingRequest {
@@ -66,6 +72,12 @@ interface Line {
   /** The last denial's state, and when it was known by the clock of the windows and by the isolate's clock. */
   known: { readonly tally: Tally; readonly now: number; readonly at: number } | undefined;
   offers: Offer[];
+  /** The last decision on a request of the line. */
+  last?: Known;
+  /** The last known number of open slots. */
+  openSlots: number;
+  /** The limit for which the line knows the rest. A live override can change it. */
+  limit: number;
 }
 
 /** A request in the room. It is being decided, or it sleeps. */
@@ -79,7 +91,7 @@ export interface Place {
   waitMs: number;
   sleptMs: number;
   decisions: number;
-  last?: Decided & { readonly at: number };
+  last?: Known;
   /** Whether a slot has come back for this request. */
   isCalled: boolean;
   /** Present while the request sleeps. */
@@ -126,7 +138,16 @@ export class WaitingRoom {
       goneAt: this.#time() + 3 * this.#timeoutMs,
     };
     place.line.places.add(place);
+    if (place.line.limit !== awaited.counter.limit && !awaited.rule.tiers) {
+      this.#adopt(place.line, awaited.counter.limit);
+    }
     return place;
+  }
+
+  /** Forgets what a line knows under another limit, which a live override has changed. */
+  #adopt(line: Line, limit: number): void {
+    Object.assign(line, { limit, share: limit, chunk: limit * FIRST_SHARE, nextAt: this.#time() });
+    this.#wakeNext(line);
   }
 
   /** Whether a request must not ask, because others wait for the same counter. */
@@ -186,13 +207,14 @@ export class WaitingRoom {
    * @returns whether the request sleeps
    */
   #callNext(line: Line | undefined, offer?: Offer, openSlots?: number): boolean {
+    const open = openSlots ?? (offer && line ? line.openSlots - 1 : 0);
     const hasSlot = offer ?? line?.offers.some(({ isTaken }) => !isTaken);
     // The last two decisions are for the end of the wait, and for a slot that comes back here.
     const most = hasSlot ? MAX_DECISIONS : MAX_TIMED_DECISIONS - 1;
     let next: Place | undefined;
     for (const each of line?.places ?? []) {
       if (each.isCalled || each.decisions >= most) continue;
-      if (each.awaited.counter.ceiling <= (openSlots ?? 0)) continue;
+      if (each.awaited.counter.ceiling <= open) continue;
       // If all requests are being decided, the first one asks again if it is denied.
       if (openSlots === undefined) next ??= each;
       if (!each.wake) continue;
@@ -217,6 +239,7 @@ export class WaitingRoom {
       this.#moveTo(longest.awaited, place);
     }
     place.last = { ...decided, at };
+    place.line.last = place.last;
     for (const [index, each] of decided.counters.entries()) {
       const line = this.#lines.get(each.counter.key);
       const tally = decided.answer.tallies[index];
@@ -245,6 +268,7 @@ export class WaitingRoom {
     const { counter } = each;
     const left = counter.ceiling - tally.count;
     if (isSlot(each)) {
+      line.openSlots = tally.count;
       line.nextAt = at + lookMs(line);
       // After its last look, a request leaves the next one to another.
       nextToLook(line)?.wake?.();
@@ -265,6 +289,7 @@ export class WaitingRoom {
     line.admitted = 0;
     line.chunk = counter.limit * FIRST_SHARE;
     line.nextAt = nextAt;
+    for (const place of line.places) if (leftMsOf(place) <= 0) place.wake?.();
   }
 
   /** Whether a request that begins to wait can pass, as far as the isolate knows. */
@@ -279,7 +304,29 @@ export class WaitingRoom {
     const windows = Math.floor((now + leftMsOf(place) - line.nextAt) / windowMs) + 1;
     const used = line.nextAt <= now ? line.admitted : 0;
     const quota = Math.max(0, windows) * Math.min(limit, line.share) - used;
-    return costBefore(place) + cost <= quota;
+    const needed = costBefore(place) + cost;
+    return needed <= quota && this.#hasOtherQuota(place, needed, now);
+  }
+
+  /** Whether the request's other limits can admit it too, with those before it, as far as the isolate knows. */
+  #hasOtherQuota(place: Place, needed: number, now: number): boolean {
+    const { counters, awaited, line } = place;
+    const known = place.last ?? line.last;
+    if (!known || counters.length === 1) return true;
+    return counters.every((each) => {
+      const { counter } = each;
+      if (each === awaited || isSlot(each) || !waits(each.rule) || counter.cost === 0) return true;
+      const at = known.counters.findIndex((other) => other.counter.key === counter.key);
+      const tally = known.answer.tallies[at];
+      if (!tally) return true;
+      // Windows that begin before the request may ask are of no use to it.
+      const untilTurnMs = Math.max(0, line.nextAt - now);
+      const untilResetMs = tally.resetMs - (now - known.at);
+      const left = untilResetMs > untilTurnMs ? Math.max(0, counter.ceiling - tally.count) : 0;
+      const untilFirstMs = Math.max(untilResetMs, untilTurnMs);
+      const windows = Math.floor((leftMsOf(place) - untilFirstMs) / counter.windowMs) + 1;
+      return needed <= left + Math.max(0, windows) * counter.limit;
+    });
   }
 
   /** @returns whether it is the request's turn to ask; false if its wait is over */
@@ -291,22 +338,30 @@ export class WaitingRoom {
       // In a busy isolate, a request that wakes late looks like one that was killed.
       this.#moveTo(awaited, place);
       if (this.#isTurn(place, now)) return true;
-      const leftMs = leftMsOf(place);
+      const leftMs = leftMsOf(place) + (this.#isOpen(place, now) ? this.#timeoutMs : 0);
       const mayStillAsk = place.decisions < (isSlot(awaited) ? MAX_DECISIONS : MAX_TIMED_DECISIONS);
       if (leftMs <= 0 || !mayStillAsk) return false;
-      await this.#sleep(place, Math.min(leftMs, untilLookMs(place, now)));
+      await this.#sleep(place, Math.min(leftMs, untilLookMs(place, now), MAX_SLEEP_MS));
     }
     return false;
   }
 
-  #isTurn(place: Place, now: number): boolean {
+  /**
+   * Whether a window has begun of which the isolate may get more quota. Requests get it in a few steps, and those whose
+   * `wait` ends at this moment stay for it.
+   */
+  #isOpen({ line, awaited }: Place, now: number): boolean {
+    return !isSlot(awaited) && now >= line.nextAt;
+  }
+
+  /** @param before the cost of the requests that come before */
+  #isTurn(place: Place, now: number, before = costBefore(place)): boolean {
     const { line, awaited, decisions } = place;
     if (isSlot(awaited)) {
       if (place.isCalled && decisions < MAX_DECISIONS) return true;
       return nextToLook(line) === place && (now >= line.nextAt || leftMsOf(place) <= 0);
     }
     if (now < line.nextAt || decisions >= MAX_TIMED_DECISIONS) return false;
-    const before = costBefore(place);
     return before === 0 || before + awaited.counter.cost <= line.chunk;
   }
 
@@ -382,13 +437,23 @@ export class WaitingRoom {
     if (place.isCalled) this.#callNext(line);
     place.isCalled = false;
     if (line.places.size === 0) this.#lines.delete(line.key);
+    this.#wakeNext(line);
+  }
+
+  /** Wakes the requests whose turn it is. The first one looks for the slots of other isolates. */
+  #wakeNext(line: Line): void {
     const now = this.#time();
-    let isFirst = true;
+    let before = 0;
+    // In a burst, all requests are being decided, and none must be visited.
+    let asleep = line.asleep;
     for (const each of line.places) {
-      // The first request looks for the slots of other isolates.
-      if (!isFirst && !this.#isTurn(each, now)) break;
-      isFirst = false;
-      each.wake?.();
+      if (asleep === 0) break;
+      if (each.wake) {
+        if (before > 0 && !this.#isTurn(each, now, before)) break;
+        each.wake();
+        asleep -= 1;
+      }
+      before += each.awaited.counter.cost;
     }
   }
 
@@ -396,7 +461,8 @@ export class WaitingRoom {
     const known = this.#lines.get(key);
     if (known) return known;
     const quota = { nextAt: 0, chunk: limit, admitted: 0, share: limit, known: undefined };
-    const line: Line = { key, places: new Set(), asleep: 0, offers: [], ...quota };
+    const slots = { offers: [], openSlots: 0 };
+    const line: Line = { key, limit, places: new Set(), asleep: 0, ...slots, ...quota };
     this.#lines.set(key, line);
     return line;
   }

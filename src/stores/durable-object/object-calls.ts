@@ -44,6 +44,12 @@ export function partsOf<Each extends Counter>(group: readonly Each[]): ObjectPar
   );
 }
 
+/**
+ * The maximum number of calls to an object with the same counter. In the object of a shared counter, one client's
+ * request should not wait for another's. Unlike a command of Redis, a further call is not dearer than a longer one.
+ */
+const MAX_CALLS_OF_COUNTER = 4;
+
 /** The maximum number of objects with a remembered batch. */
 const MAX_OBJECTS = 4096;
 
@@ -96,7 +102,11 @@ export class ObjectCalls {
     const existing = this.#batches.get(identity);
     if (existing) return existing;
     const run = (entries: readonly Entry[]) => this.#run(this.#objectOf(identity), entries);
-    const options = { timeoutMs: this.#timeoutMs, keepAlive: this.#background };
+    const options = {
+      timeoutMs: this.#timeoutMs,
+      keepAlive: this.#background,
+      maxCallsOfCounter: MAX_CALLS_OF_COUNTER,
+    };
     const batches = new Batches({ run }, options);
     // The call of a killed invocation never ends, so the map could grow. If the oldest entry is removed, later
     // calls to its object only leave sooner.

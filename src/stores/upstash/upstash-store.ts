@@ -179,6 +179,8 @@ function throwIfRefused(answers: readonly (readonly EntryAnswer[])[]): void {
   let failure: StoreError | undefined;
   for (const [first] of answers) {
     const result = first?.failed ?? first?.adjusted ?? first?.decided;
+    // An entry that only returns quota has no result.
+    if (result === undefined) continue;
     if (!(result instanceof StoreError) || !REFUSES_ALL.test(result.message)) return;
     failure ??= result;
   }

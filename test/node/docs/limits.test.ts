@@ -111,10 +111,6 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["age of a remembered denial", seconds("src/stores/isolate/denial-cache.ts", "MAX_AGE_MS")],
   ["age of an unused lease", seconds("src/stores/isolate/lease-book.ts", "IDLE_MS")],
   ["calls to Upstash, or to one object, on their way", count("src/stores/batch.ts", "MAX_CALLS")],
-  [
-    "of these, with the same counter",
-    `${(constant("src/stores/batch.ts", "MAX_CALLS") * Number(matched("src/stores/batch.ts", /COUNTER_SHARE = 0\.(\d);/))) / 10}`,
-  ],
   ["parts of a call", count("src/stores/batch.ts", "MAX_ENTRIES")],
   ["counters of a call", count("src/stores/batch.ts", "MAX_COUNTERS")],
   ["failures in a row", count("src/stores/breaker.ts", "FAILURES_TO_OPEN")],
@@ -138,10 +134,6 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   [
     "requests of these that wait for one counter",
     count("src/limiter/waiting-room.ts", "MAX_WAITING_FOR_ONE"),
-  ],
-  [
-    "calls that wait in a Durable Object",
-    count("src/stores/durable-object/slot-line.ts", "MAX_WAITING"),
   ],
   [
     "age of a hold in a Durable Object",

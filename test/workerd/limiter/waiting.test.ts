@@ -311,6 +311,53 @@ describe("a request over the limit of a rule with wait", () => {
     expect(await left()).toEqual([0, 1]);
   });
 
+  it.each([5, 20, 100])(
+    "passes if it arrives at the start of a window, with a round trip of %i ms",
+    async (roundTripMs) => {
+      const { newIsolate } = isolatesOf([{ limit: 50, window: "1s", wait: "1s" }]);
+      const { decide } = newIsolate(roundTripMs);
+      await pass(10);
+      const results = Array.from({ length: 100 }, () => resultOf(decide()));
+      await pass(2900);
+      expect(outcomes(results)).toEqual(Array(100).fill("allowed"));
+    },
+  );
+
+  it("does not wait in vain for a limit that those before it use up, if its isolate knows the limit", async () => {
+    const limits = [
+      { limit: 10, window: "1s" },
+      { limit: 40, window: "10s" },
+    ] as const;
+    const { newIsolate } = isolatesOf([{ limits, wait: "3s" }]);
+    const { decide } = newIsolate(5);
+    const ends: Decision[] = [];
+    for (let sent = 0; sent < 400; sent++) {
+      decide().then((decision) => ends.push(decision));
+      await pass(50);
+    }
+    await pass(4000);
+    const slept = ends.filter(({ waitedMs }) => waitedMs !== undefined);
+    const vain = slept.filter(({ outcome }) => outcome === "limited");
+    expect(ends.length).toBe(400);
+    expect(vain.length / slept.length).toBeLessThanOrEqual(0.05);
+  });
+
+  it("is not held up by what the isolate has learned under a limit that an operator has raised", async () => {
+    const { applied, decide, limiter } = isolatesOf([{ limit: 1, window: "10s", wait: "60s" }]);
+    const waiting = [decide(), decide(), decide()].map(resultOf);
+    await pass(100);
+    expect(outcomes(waiting)).toEqual(["allowed", "waits", "waits"]);
+    const raised = applied("client").map((each) => ({
+      ...each,
+      windows: each.windows.map((window) => ({ ...window, limit: 100, capacity: 100 })),
+    }));
+    const { signal } = new AbortController();
+    const next = Array.from({ length: 50 }, () => resultOf(limiter.decide(raised, { signal })));
+    // The two that wait pass under the limit of their arrival.
+    await pass(30_000);
+    expect(outcomes(next)).toEqual(Array(50).fill("allowed"));
+  });
+
   it("is decided at most five times, and then gets 429", async () => {
     const { store, decided } = countedStore();
     const { decide, newIsolate } = isolatesOf([{ limit: 1, window: "1s", wait: "9s" }], store);
