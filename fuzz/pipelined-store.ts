@@ -73,6 +73,7 @@ export async function createPipelinedStore(address: {
       timeoutMs: 30_000,
       // The calls of a case must arrive in their order.
       maxCalls: Number.POSITIVE_INFINITY,
+      maxCallsOfCounter: Number.POSITIVE_INFINITY,
     }),
     empty: () => redis.flushall(),
     close() {
