@@ -57,6 +57,7 @@ export class Gateway {
   readonly #control: ControlLink | undefined;
   readonly #limiter: Limiter;
   readonly #identify: Identify;
+  readonly #overrides: LiveOverrides;
   readonly #forwardToOrigin: Forward;
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, instead of another Worker. */
@@ -71,10 +72,11 @@ export class Gateway {
     this.#config = { ...config, rules };
     this.#control = control;
     this.#limiter = limiter;
+    this.#overrides = control?.overrides ?? new LiveOverrides();
     this.#identify = createIdentify({
       config: this.#config,
       bindings,
-      overrides: control?.overrides ?? new LiveOverrides(),
+      overrides: this.#overrides,
       background: waitUntil,
       onKeyFailure: logCustomKeyFailed,
       onUnreadableCost: logUnreadableCost,
@@ -173,12 +175,15 @@ export class Gateway {
         denialOf: (known) => this.#limiter.denialOf(known, options),
       });
       if (!identified) return undefined;
-      const { appliedRules, denial, foreignMs } = identified;
+      const { appliedRules, clients, denial, foreignMs } = identified;
       if (appliedRules.length === 0) return NO_RULES;
-      if (appliedRules.some(({ rule }) => hasConcurrent(rule) || waits(rule))) keepAlive();
+      const mayWait = appliedRules.some(({ rule }) => waits(rule));
+      if (mayWait || appliedRules.some(({ rule }) => hasConcurrent(rule))) keepAlive();
       const timeSpent = () => Math.max(0, Date.now() - startedAt - foreignMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
-      const decision = await this.#limiter.decide(appliedRules, options, timeSpent());
+      const current = mayWait && { current: () => this.#overrides.clientsOf(clients) };
+      const decideOptions = current ? { ...options, ...current } : options;
+      const decision = await this.#limiter.decide(appliedRules, decideOptions, timeSpent());
       const tookMs = timeSpent() - (decision.waitedMs ?? 0);
       return { appliedRules, decision, tookMs };
     } catch (error) {

@@ -79,6 +79,12 @@ export interface DecideOptions {
    */
   readonly signal?: AbortSignal;
   /**
+   * Returns the applied rules with the live overrides of this moment, for a request that is decided again after a wait.
+   *
+   * @default the rules of the first decision
+   */
+  readonly current?: () => readonly AppliedRule[];
+  /**
    * Whether to decide without a charge.
    *
    * @default false

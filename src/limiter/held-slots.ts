@@ -32,8 +32,8 @@ export interface SlotOptions {
   readonly background: (task: Promise<unknown>) => void;
   /** Gets the slots whose return has failed. They may never have been taken. */
   readonly onLost: (unused: readonly UnusedQuota[], isTaken: boolean) => void;
-  /** Offers slots to requests that wait for them. @returns the slots to return; the others' decisions return them */
-  readonly offer: (slots: readonly UnusedQuota[]) => Promise<readonly UnusedQuota[]>;
+  /** Gets the slots that the store has got back. */
+  readonly onReturned: (slots: readonly UnusedQuota[]) => void;
 }
 
 /** The slots that one request has taken, or may still take. */
@@ -113,14 +113,17 @@ export class HeldSlots {
   }
 
   #release({ store, counters, outcome }: HeldGroup): void {
-    const { now, background, onLost, offer } = this.#options;
+    const { now, background, onLost, onReturned } = this.#options;
     const release = async () => {
       const known = await outcome;
       if (known === "none") return;
       const slots = counters.map((counter) => ({ counter, quota: 1, window: 0 }));
-      const returned = known === "taken" ? await offer(slots) : slots;
-      if (returned.length === 0) return;
-      await store.adjust([], now(), returned).catch(() => onLost(returned, known === "taken"));
+      try {
+        await store.adjust([], now(), slots);
+        onReturned(slots);
+      } catch {
+        onLost(slots, known === "taken");
+      }
     };
     background(release());
   }

@@ -4,7 +4,7 @@ import type { Demand, UnusedQuota } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { inTime } from "../stores/deadline.ts";
 import type { Answer, Group, Store } from "../stores/store.ts";
-import { blockedVerdictOf, certainDenialOf, isBlocked } from "./blocked.ts";
+import { blockedVerdictOf, certainDenialOf, certainTalliesOf, isBlocked } from "./blocked.ts";
 import { Clients } from "./clients.ts";
 import { type CostOf, chargedCountersOf, type ResponseCharge, responseChargesOf } from "./cost.ts";
 import {
@@ -40,7 +40,13 @@ import {
 } from "./decision.ts";
 import { createFallback, type Fallback, type NativeLimiter } from "./fallback.ts";
 import { HeldSlots, type SlotOptions } from "./held-slots.ts";
-import { mayPassLater, type WaitingRequest, WaitingRoom } from "./waiting-room.ts";
+import {
+  type Decided,
+  mayPassLater,
+  type Place,
+  type WaitingRequest,
+  WaitingRoom,
+} from "./waiting-room.ts";
 
 /**
  * The part of the deadline that identifying the client may take without shortening the store's deadline. Most
@@ -123,7 +129,7 @@ export class Limiter {
         else this.#lostSlots.unshift(...slots);
         this.#lostSlots.splice(0, this.#lostSlots.length - MAX_LOST_SLOTS);
       },
-      offer: (returned) => this.#room.offer(returned),
+      onReturned: (slots) => this.#room.slotsReturned(slots),
     };
   }
 
@@ -140,8 +146,8 @@ export class Limiter {
     spentMs = 0,
   ): Promise<Decision> {
     const slots = appliedRules.some(mayTakeSlot) ? new HeldSlots(this.#slotOptions) : NO_SLOTS;
-    const mayWait = options?.signal && appliedRules.some(({ rule }) => waits(rule));
-    const waiting = mayWait ? this.#waitingOf(options.signal, slots) : undefined;
+    const signal = appliedRules.some(({ rule }) => waits(rule)) ? options?.signal : undefined;
+    const waiting = options && signal && this.#waitingOf(appliedRules, options, signal, slots);
     const decided = await this.#decide(appliedRules, options, spentMs, slots, waiting);
     const waitedMs = waiting?.waitedMs;
     const decision = waitedMs === undefined ? decided : { ...decided, waitedMs };
@@ -163,17 +169,19 @@ export class Limiter {
   ): Promise<Decision> {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
     // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
-    const denial =
+    const certain =
       groups.others.length > 0 || pendingRules.length > 0
         ? this.#certainDenialOf(groups.enforced, options)
         : certainDenialOf(groups.enforced, this.#time());
+    const place = certain ? undefined : waiting && this.#room.enter(groups.enforced, waiting);
+    const denial = certain ?? denialIn(place && this.#room.refuse(place));
     const pending = pendingRules.map((each) =>
       pendingVerdictOf(each, this.#decidePendingRule(each, options, denial ? undefined : slots)),
     );
     if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
-      return await this.#decideGroups(groups, blocked, pending, restMs, slots, waiting);
+      return await this.#decideGroups(groups, blocked, pending, restMs, slots, place);
     } catch (error) {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
@@ -296,9 +304,8 @@ export class Limiter {
     const denial = certainDenialOf(enforced, this.#time());
     if (denial) return denial;
     const answer = this.#store.denialOf?.(countersOf(enforced), this.#now());
-    if (!answer || (signal && mayPassLater({ counters: enforced, answer }))) return undefined;
-    const decision = decisionOf(answer, enforced);
-    return decision?.outcome === "limited" ? decision : undefined;
+    const known = answer && { counters: enforced, answer };
+    return known && signal && mayPassLater(known) ? undefined : denialIn(known);
   }
 
   /** Returns the Worker's time; undefined if the store's clock determines the windows. */
@@ -318,10 +325,9 @@ export class Limiter {
     pending: readonly RuleVerdict[],
     restMs: number | undefined,
     slots: HeldSlots,
-    waiting: WaitingRequest | undefined,
+    place: Place | undefined,
   ): Promise<Allowed | Limited> {
     const { enforced, others } = groups;
-    const place = waiting && this.#room.enter(enforced, waiting);
     const mayAsk = !place || !this.#room.isBehindOthers(place);
     const answers = this.#decideInStore(
       storeGroupsOf(mayAsk ? groups : { enforced: [], others }),
@@ -335,8 +341,10 @@ export class Limiter {
     const otherVerdicts = others.map((each) => otherVerdictOf(each, next()));
     let decision: Allowed | Limited = NO_ENFORCED_RULE;
     if (place) {
-      const { counters, answer } = await this.#room.takeTurn(place, own);
-      decision = decisionOf(answer, counters);
+      const first = own?.then((answer) => ({ counters: enforced, answer }));
+      const { counters, answer } = await this.#room.takeTurn(place, first);
+      // A live override may have ended all limits meanwhile.
+      if (counters.length > 0) decision = decisionOf(answer, counters);
     } else if (own) decision = decisionOf(await own, enforced);
     const verdicts = [...otherVerdicts, ...blocked, ...pending];
     // After a denial, no code waits for the marks.
@@ -345,23 +353,32 @@ export class Limiter {
     return withVerdicts(withMarks(decision, marks), verdicts.filter(isShadow));
   }
 
-  #waitingOf(signal: AbortSignal, slots: HeldSlots): WaitingRequest {
+  #waitingOf(
+    appliedRules: readonly AppliedRule[],
+    options: DecideOptions,
+    signal: AbortSignal,
+    slots: HeldSlots,
+  ): WaitingRequest {
     return {
       arrivedAt: this.#time(),
       signal,
-      decide: (counters, returned) =>
-        this.#decideInStore([countersOf(counters)], slots, returned)[0] as Promise<Answer>,
+      decide: async () => {
+        const rules = options.current?.() ?? appliedRules;
+        const enforced = rules.filter(({ rule }) => rule.mode === "enforce");
+        const counters = this.#groupsOf(enforced, options).groups.enforced;
+        const now = this.#time();
+        const tallies = certainTalliesOf(counters, now);
+        if (tallies) return { counters, answer: { admitted: false, now, tallies } };
+        const [answered] = this.#decideInStore([countersOf(counters)], slots);
+        const answer = counters.length > 0 ? await answered : undefined;
+        return { counters, answer: answer ?? { admitted: true, now, tallies: [] } };
+      },
     };
   }
 
-  #decideInStore(
-    groups: readonly Group[],
-    slots?: HeldSlots,
-    unused?: readonly UnusedQuota[],
-  ): readonly Promise<Answer>[] {
+  #decideInStore(groups: readonly Group[], slots?: HeldSlots): readonly Promise<Answer>[] {
     if (groups.length === 0) return [];
-    const answers = this.#store.decide(groups, this.#now(), unused);
-    if (unused?.length) void this.#keepUnlessReturned(unused, answers[0]);
+    const answers = this.#store.decide(groups, this.#now());
     if (this.#lostSlots.length > 0) this.#background(this.#returnLost(answers[0]));
     if (slots === NO_SLOTS) return answers;
     for (const [at, group] of groups.entries()) {
@@ -370,24 +387,18 @@ export class Limiter {
     return answers;
   }
 
-  /** Remembers slots that a decision should have returned, if it has failed or needed no call. Never rejects. */
-  async #keepUnlessReturned(unused: readonly UnusedQuota[], answered?: Promise<Answer>) {
-    const answer = await answered?.catch(() => undefined);
-    if (!answer || answer.fromMemory) this.#slotOptions.onLost(unused, true);
-  }
-
   /** Returns some of the slots whose return has failed, if the store has answered. Never rejects. */
   async #returnLost(answered: Promise<Answer> | undefined): Promise<void> {
     const answer = await answered?.catch(() => undefined);
     if (!answer || answer.fromMemory) return;
     // A slot whose return fails again goes to the other end, so that all others have their turn.
-    const returns = this.#lostSlots
-      .splice(-MAX_RETURNED_SLOTS)
-      .map((slot) =>
-        this.#store
-          .adjust([], this.#now(), [slot])
-          .catch(() => this.#slotOptions.onLost([slot], false)),
-      );
+    const { onLost, onReturned } = this.#slotOptions;
+    const returns = this.#lostSlots.splice(-MAX_RETURNED_SLOTS).map((slot) =>
+      this.#store.adjust([], this.#now(), [slot]).then(
+        () => onReturned([slot]),
+        () => onLost([slot], false),
+      ),
+    );
     await Promise.all(returns);
   }
 
@@ -480,7 +491,7 @@ const NO_SLOTS = new HeldSlots({
   time: () => 0,
   background: () => {},
   onLost: () => {},
-  offer: async () => [],
+  onReturned: () => {},
 });
 
 function mayTakeSlot({ rule, windows, pendingRules }: AppliedRule): boolean {
@@ -491,6 +502,11 @@ function withoutSlots(counters: readonly Demand[]): Demand[] {
   return counters.map((counter) =>
     counter.slot === undefined ? counter : { ...counter, slot: 0, checkOnly: true },
   );
+}
+
+function denialIn(decided: Decided | undefined): Limited | undefined {
+  const decision = decided && decisionOf(decided.answer, decided.counters);
+  return decision?.outcome === "limited" ? decision : undefined;
 }
 
 function isShadow({ appliedRule }: RuleVerdict): boolean {

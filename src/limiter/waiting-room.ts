@@ -1,6 +1,6 @@
 import type { Tally, UnusedQuota } from "../engine/counter.ts";
 import { quotaAfterMs } from "../engine/fixed-window.ts";
-import { newSlotId, SLOT_RETRY_MS } from "../engine/slots.ts";
+import { SLOT_RETRY_MS } from "../engine/slots.ts";
 import type { Answer } from "../stores/store.ts";
 import { type RuleCounter, waits } from "./counters.ts";
 import { exceeds } from "./decision.ts";
@@ -22,9 +22,6 @@ const MIN_LOOK_MS = 250;
 /** How long a request sleeps at a time, so that it soon notices if one before it was killed, in milliseconds. */
 const MAX_SLEEP_MS = 5000;
 
-/** How long a returned slot is kept for the request that was woken for it, in milliseconds. */
-const HAND_OVER_MS = 50;
-
 /** The enforced counters of a request, and the decision on them. */
 export interface Decided {
   readonly counters: readonly RuleCounter[];
@@ -40,19 +37,10 @@ export interface WaitingRequest {
   readonly arrivedAt: number;
   /** Aborted when the client hangs up. */
   readonly signal: AbortSignal;
-  /** Decides counters. @param returned slots of other requests that the store frees before */
-  readonly decide: (
-    counters: readonly RuleCounter[],
-    returned: readonly UnusedQuota[],
-  ) => Promise<Answer>;
+  /** Decides the request again, with the overrides of this moment and new ids of slots. */
+  readonly decide: () => Promise<Decided>;
   /** How long the request has waited, in milliseconds; undefined if it has not slept. */
   waitedMs?: number;
-}
-
-/** A returned slot, until a request that waits or the one that returns it takes care of it. */
-interface Offer {
-  readonly slot: UnusedQuota;
-  isTaken: boolean;
 }
 
 /** The requests of the isolate for one counter, and what they know of it. */
@@ -66,35 +54,33 @@ interface Line {
   nextAt: number;
   /** How much quota the isolate asks for at a time. It doubles while all of it is admitted. */
   chunk: number;
-  /** What the isolate was admitted in this window; and in the last one, if it began with requests that waited. */
+  /** What the isolate was admitted in this window. */
   admitted: number;
+  /** What the isolate was admitted in the last window; infinite if that window began before the line. */
   share: number;
-  /** The last denial's state, and when it was known by the clock of the windows and by the isolate's clock. */
-  known: { readonly tally: Tally; readonly now: number; readonly at: number } | undefined;
-  offers: Offer[];
-  /** The last decision on a request of the line. */
-  last?: Known;
-  /** The last known number of open slots. */
+  /** The number of open slots, as far as it is known. */
   openSlots: number;
-  /** The limit for which the line knows the rest. A live override can change it. */
-  limit: number;
+  /** The last decision on a request of the line. */
+  last: Known | undefined;
 }
 
 /** A request in the room. It is being decided, or it sleeps. */
 export interface Place {
   readonly request: WaitingRequest;
-  counters: readonly RuleCounter[];
+  readonly counters: readonly RuleCounter[];
   /** The counter for which the request waits, and the line for this counter. */
   awaited: RuleCounter;
   line: Line;
   /** The longest wait, and the time for which the request has slept, in milliseconds. */
   waitMs: number;
   sleptMs: number;
+  /** When the quota for its whole cost may be there. */
+  readyAt: number;
   decisions: number;
-  last?: Known;
+  last: Known | undefined;
   /** Whether a slot has come back for this request. */
   isCalled: boolean;
-  /** Present while the request sleeps. */
+  /** Defined while the request sleeps. */
   wake: (() => void) | undefined;
   /** A request that does nothing until this time was killed. */
   goneAt: number;
@@ -102,8 +88,8 @@ export interface Place {
 
 /**
  * The requests of an isolate that wait for quota or slots. Nothing is charged or held for a request that sleeps: when
- * a window begins or a slot comes back, it is decided again like any other request. For each counter, requests ask in
- * the order of arrival. A newcomer does not ask while others wait.
+ * a window begins or a slot has come back, it is decided again like any other request. For each counter, requests ask
+ * in the order of arrival. A newcomer does not ask while others wait.
  */
 export class WaitingRoom {
   readonly #lines = new Map<string, Line>();
@@ -124,7 +110,7 @@ export class WaitingRoom {
     const isAwaited = ({ counter }: RuleCounter) => this.#lines.get(counter.key)?.asleep;
     const awaited = own.find(isAwaited) ?? own[0];
     if (!awaited) return undefined;
-    if (this.#lines.size % MAX_WAITING === 0) this.#dropKilled();
+    if (this.#lines.size >= MAX_WAITING) this.#dropKilled();
     const place: Place = {
       request,
       counters,
@@ -132,27 +118,27 @@ export class WaitingRoom {
       line: this.#lineOf(awaited),
       waitMs: awaited.rule.waitMs,
       sleptMs: 0,
+      readyAt: 0,
       decisions: 0,
+      last: undefined,
       isCalled: false,
       wake: undefined,
       goneAt: this.#time() + 3 * this.#timeoutMs,
     };
     place.line.places.add(place);
-    if (place.line.limit !== awaited.counter.limit && !awaited.rule.tiers) {
-      this.#adopt(place.line, awaited.counter.limit);
-    }
     return place;
-  }
-
-  /** Forgets what a line knows under another limit, which a live override has changed. */
-  #adopt(line: Line, limit: number): void {
-    Object.assign(line, { limit, share: limit, chunk: limit * FIRST_SHARE, nextAt: this.#time() });
-    this.#wakeNext(line);
   }
 
   /** Whether a request must not ask, because others wait for the same counter. */
   isBehindOthers({ line }: Place): boolean {
     return line.asleep > 0;
+  }
+
+  /** Denies a request that must not ask and would wait in vain. Its place then ends. */
+  refuse(place: Place): Decided | undefined {
+    if (!this.isBehindOthers(place) || this.#hasRoom(place)) return undefined;
+    this.#leave(place);
+    return this.#denialOf(place);
   }
 
   /**
@@ -162,19 +148,21 @@ export class WaitingRoom {
    * @param first the first decision; undefined if others wait for the same counter
    * @throws the error of a decision
    */
-  async takeTurn(place: Place, first: Promise<Answer> | undefined): Promise<Decided> {
+  async takeTurn(place: Place, first: Promise<Decided> | undefined): Promise<Decided> {
     const { request } = place;
     try {
       let answered = first;
       while (true) {
         if (answered) {
           place.decisions += 1;
-          const decided = { counters: place.counters, answer: await answered };
+          const decided = await answered;
           if (!this.#mayWait(place, decided)) return decided;
         }
         const isTurn = this.#hasRoom(place) && (await this.#sleepUntilTurn(place));
         if (!isTurn) return this.#denialOf(place);
-        answered = this.#ask(place);
+        place.isCalled = false;
+        place.goneAt = this.#time() + 3 * this.#timeoutMs;
+        answered = request.decide();
       }
     } finally {
       this.#leave(place);
@@ -184,49 +172,36 @@ export class WaitingRoom {
     }
   }
 
-  /**
-   * Wakes requests that wait for returned slots. The decision of such a request also returns the slot.
-   *
-   * @returns the slots that the caller must return, because no request has taken care of them
-   */
-  async offer(slots: readonly UnusedQuota[]): Promise<readonly UnusedQuota[]> {
-    const offers = slots.map((slot): Offer => ({ slot, isTaken: false }));
-    const awaited = offers.filter((each) =>
-      this.#callNext(this.#lines.get(each.slot.counter.key), each),
-    );
-    if (awaited.length > 0) await new Promise((resolve) => setTimeout(resolve, HAND_OVER_MS));
-    const left = offers.filter(({ isTaken }) => !isTaken);
-    for (const each of left) each.isTaken = true;
-    return left.map(({ slot }) => slot);
+  /** Lets requests ask for slots that the store has got back. */
+  slotsReturned(slots: readonly UnusedQuota[]): void {
+    for (const { counter } of slots) {
+      const line = this.#lines.get(counter.key);
+      if (!line) continue;
+      line.openSlots = Math.max(0, line.openSlots - 1);
+      this.#call(line, MAX_DECISIONS);
+    }
   }
 
   /**
-   * Lets a request ask that no slot has called yet: the first one that sleeps.
+   * Lets the first request ask that sleeps and could take one more slot. The requests of a tier may take more slots than
+   * others. If all requests are being decided, the first one asks again if it is denied.
    *
-   * @param openSlots the number of open slots, if it is known. Requests of some tiers may take more of them than others
-   * @returns whether the request sleeps
+   * @param most only requests with fewer decisions may ask
    */
-  #callNext(line: Line | undefined, offer?: Offer, openSlots?: number): boolean {
-    const open = openSlots ?? (offer && line ? line.openSlots - 1 : 0);
-    const hasSlot = offer ?? line?.offers.some(({ isTaken }) => !isTaken);
-    // The last two decisions are for the end of the wait, and for a slot that comes back here.
-    const most = hasSlot ? MAX_DECISIONS : MAX_TIMED_DECISIONS - 1;
+  #call({ places, openSlots }: Line, most: number): void {
     let next: Place | undefined;
-    for (const each of line?.places ?? []) {
-      if (each.isCalled || each.decisions >= most) continue;
-      if (each.awaited.counter.ceiling <= open) continue;
-      // If all requests are being decided, the first one asks again if it is denied.
-      if (openSlots === undefined) next ??= each;
+    for (const each of places) {
+      if (each.isCalled || each.decisions >= most || each.awaited.counter.ceiling <= openSlots) {
+        continue;
+      }
+      next ??= each;
       if (!each.wake) continue;
       next = each;
       break;
     }
-    if (!line || !next) return false;
+    if (!next) return;
     next.isCalled = true;
-    if (!next.wake) return false;
-    if (offer) line.offers.push(offer);
-    next.wake();
-    return true;
+    next.wake?.();
   }
 
   /** Learns from a decision. @returns whether the request was denied and may wait */
@@ -236,6 +211,7 @@ export class WaitingRoom {
     const [longest] = lacking.toSorted((one, other) => other.chanceMs - one.chanceMs);
     if (longest) {
       place.waitMs = Math.min(...lacking.map(({ awaited }) => awaited.rule.waitMs));
+      place.readyAt = at + longest.chanceMs;
       this.#moveTo(longest.awaited, place);
     }
     place.last = { ...decided, at };
@@ -243,7 +219,7 @@ export class WaitingRoom {
     for (const [index, each] of decided.counters.entries()) {
       const line = this.#lines.get(each.counter.key);
       const tally = decided.answer.tallies[index];
-      if (line && tally) this.#learn(line, each, tally, decided.answer, at);
+      if (line && tally) this.#learn(line, each, tally, decided.answer.admitted, at);
     }
     const leftMs = leftMsOf(place);
     return longest !== undefined && leftMs > 0 && longest.chanceMs <= leftMs;
@@ -264,7 +240,7 @@ export class WaitingRoom {
     for (const each of [place, ...later]) line.places.add(each);
   }
 
-  #learn(line: Line, each: RuleCounter, tally: Tally, { admitted, now }: Answer, at: number): void {
+  #learn(line: Line, each: RuleCounter, tally: Tally, isAdmitted: boolean, at: number): void {
     const { counter } = each;
     const left = counter.ceiling - tally.count;
     if (isSlot(each)) {
@@ -272,23 +248,26 @@ export class WaitingRoom {
       line.nextAt = at + lookMs(line);
       // After its last look, a request leaves the next one to another.
       nextToLook(line)?.wake?.();
-      // The store may have more slots than this isolate knew.
-      if (left > 0 || each.rule.tiers) this.#callNext(line, undefined, tally.count);
+      // The store may have more slots than this isolate knew. The last two decisions of a request are for the end of its
+      // wait, and for a slot that comes back here.
+      if (left > 0 || each.rule.tiers) this.#call(line, MAX_TIMED_DECISIONS - 1);
       return;
     }
-    if (admitted) {
+    if (isAdmitted) {
       line.admitted += counter.cost;
       line.chunk += counter.cost;
     }
-    if (admitted ? left > 0 : !exceeds(counter, tally)) return;
-    const nextAt = at + chanceMsOf(each, tally, now);
-    line.known = { tally, now, at };
-    // Several answers of a window say the same.
-    if (nextAt - line.nextAt < counter.windowMs / 2) return;
-    line.share = line.nextAt === 0 ? counter.limit : Math.max(1, line.admitted);
+    // A block says nothing about the quota.
+    if (tally.banMs > 0 || (isAdmitted ? left > 0 : !exceeds(counter, tally))) return;
+    const nextAt = at + Math.min(tally.resetMs, tally.retryMs ?? tally.resetMs);
+    const isNewWindow = nextAt - line.nextAt >= counter.windowMs / 2;
+    const isFirst = line.nextAt === 0;
+    // Of several answers about a window, the nearest end is the most exact: others have arrived later.
+    line.nextAt = line.nextAt > at ? Math.min(line.nextAt, nextAt) : nextAt;
+    if (!isNewWindow) return;
+    if (!isFirst) line.share = Math.max(1, line.admitted);
     line.admitted = 0;
     line.chunk = counter.limit * FIRST_SHARE;
-    line.nextAt = nextAt;
     for (const place of line.places) if (leftMsOf(place) <= 0) place.wake?.();
   }
 
@@ -301,92 +280,44 @@ export class WaitingRoom {
     if (isFull && request.waitedMs === undefined) return false;
     if (isSlot(awaited)) return true;
     const now = this.#time();
-    const windows = Math.floor((now + leftMsOf(place) - line.nextAt) / windowMs) + 1;
-    const used = line.nextAt <= now ? line.admitted : 0;
+    const opensInMs = untilMs(line.nextAt, place, now);
+    const windows = Math.floor((leftMsOf(place) - opensInMs) / windowMs) + 1;
+    const used = opensInMs > 0 ? 0 : line.admitted;
     const quota = Math.max(0, windows) * Math.min(limit, line.share) - used;
     const needed = costBefore(place) + cost;
-    return needed <= quota && this.#hasOtherQuota(place, needed, now);
-  }
-
-  /** Whether the request's other limits can admit it too, with those before it, as far as the isolate knows. */
-  #hasOtherQuota(place: Place, needed: number, now: number): boolean {
-    const { counters, awaited, line } = place;
-    const known = place.last ?? line.last;
-    if (!known || counters.length === 1) return true;
-    return counters.every((each) => {
-      const { counter } = each;
-      if (each === awaited || isSlot(each) || !waits(each.rule) || counter.cost === 0) return true;
-      const at = known.counters.findIndex((other) => other.counter.key === counter.key);
-      const tally = known.answer.tallies[at];
-      if (!tally) return true;
-      // Windows that begin before the request may ask are of no use to it.
-      const untilTurnMs = Math.max(0, line.nextAt - now);
-      const untilResetMs = tally.resetMs - (now - known.at);
-      const left = untilResetMs > untilTurnMs ? Math.max(0, counter.ceiling - tally.count) : 0;
-      const untilFirstMs = Math.max(untilResetMs, untilTurnMs);
-      const windows = Math.floor((leftMsOf(place) - untilFirstMs) / counter.windowMs) + 1;
-      return needed <= left + Math.max(0, windows) * counter.limit;
-    });
+    return needed <= quota && hasOtherQuota(place, needed, now);
   }
 
   /** @returns whether it is the request's turn to ask; false if its wait is over */
   async #sleepUntilTurn(place: Place): Promise<boolean> {
     const { awaited, request } = place;
+    const most = isSlot(awaited) ? MAX_DECISIONS : MAX_TIMED_DECISIONS;
     while (!request.signal.aborted) {
       const now = this.#time();
       this.#dropKilled([place.line]);
       // In a busy isolate, a request that wakes late looks like one that was killed.
       this.#moveTo(awaited, place);
-      if (this.#isTurn(place, now)) return true;
-      const leftMs = leftMsOf(place) + (this.#isOpen(place, now) ? this.#timeoutMs : 0);
-      const mayStillAsk = place.decisions < (isSlot(awaited) ? MAX_DECISIONS : MAX_TIMED_DECISIONS);
-      if (leftMs <= 0 || !mayStillAsk) return false;
-      await this.#sleep(place, Math.min(leftMs, untilLookMs(place, now), MAX_SLEEP_MS));
+      if (isTurn(place, now)) return true;
+      // Requests get the quota of a window in a few steps, and those whose wait ends meanwhile stay for it.
+      const isOpen = !isSlot(awaited) && untilMs(place.line.nextAt, place, now) <= 0;
+      const leftMs = leftMsOf(place) + (isOpen ? this.#timeoutMs : 0);
+      if (leftMs <= 0 || place.decisions >= most) return false;
+      await this.#sleep(place, Math.min(leftMs, untilTurnMs(place, now), MAX_SLEEP_MS));
     }
     return false;
   }
 
-  /**
-   * Whether a window has begun of which the isolate may get more quota. Requests get it in a few steps, and those whose
-   * `wait` ends at this moment stay for it.
-   */
-  #isOpen({ line, awaited }: Place, now: number): boolean {
-    return !isSlot(awaited) && now >= line.nextAt;
-  }
-
-  /** @param before the cost of the requests that come before */
-  #isTurn(place: Place, now: number, before = costBefore(place)): boolean {
-    const { line, awaited, decisions } = place;
-    if (isSlot(awaited)) {
-      if (place.isCalled && decisions < MAX_DECISIONS) return true;
-      return nextToLook(line) === place && (now >= line.nextAt || leftMsOf(place) <= 0);
-    }
-    if (now < line.nextAt || decisions >= MAX_TIMED_DECISIONS) return false;
-    return before === 0 || before + awaited.counter.cost <= line.chunk;
-  }
-
-  #ask(place: Place): Promise<Answer> {
-    const { line, request } = place;
-    place.isCalled = false;
-    place.goneAt = this.#time() + 3 * this.#timeoutMs;
-    // A failed decision may have taken the slot of the last decision.
-    place.counters = place.counters.map(withNewSlot);
-    line.offers = line.offers.filter(({ isTaken }) => !isTaken);
-    const offer = line.offers.shift();
-    if (offer) offer.isTaken = true;
-    return request.decide(place.counters, offer ? [offer.slot] : []);
-  }
-
   /** Sleeps until the time is over, the client hangs up, or another request wakes this one. */
   async #sleep(place: Place, ms: number): Promise<void> {
-    const { signal } = place.request;
+    const { request, line } = place;
+    const { signal } = request;
     const startedAt = this.#time();
     let timer!: ReturnType<typeof setTimeout>;
     let end = () => {};
     let isOver = false;
-    place.request.waitedMs ??= 0;
+    request.waitedMs ??= 0;
     place.goneAt = startedAt + ms + this.#timeoutMs;
-    place.line.asleep += 1;
+    line.asleep += 1;
     this.#asleep += 1;
     await new Promise<void>((resolve) => {
       end = resolve;
@@ -405,23 +336,6 @@ export class WaitingRoom {
     place.sleptMs += isOver ? ms : Math.min(ms, Math.max(0, this.#time() - startedAt));
   }
 
-  /** Denies a request at the end of its wait, or one that must not ask. */
-  #denialOf({ counters, awaited, line, last }: Place): Decided {
-    const at = this.#time();
-    const known = line.known ?? { now: at, at };
-    const passedMs = Math.max(0, at - (last?.at ?? known.at));
-    const tallies = counters.map((each, index) => {
-      if (each.counter.key === awaited.counter.key) return deniedTally(each, line, at);
-      const tally = last?.answer.tallies[index];
-      if (!tally || isSlot(each)) return tally;
-      const resetMs = tally.resetMs - passedMs;
-      return resetMs > 0 ? { ...tally, resetMs } : undefined;
-    });
-    const now = (last?.answer.now ?? known.now) + passedMs;
-    const answer = { admitted: false, now, tallies };
-    return { counters, answer: last ? answer : { ...answer, fromMemory: true } };
-  }
-
   #endSleep(place: Place): void {
     if (!place.wake) return;
     place.wake = undefined;
@@ -429,12 +343,31 @@ export class WaitingRoom {
     this.#asleep -= 1;
   }
 
-  /** Ends a request's place. If a slot was given back for it, another request gets the slot. */
+  /** Denies a request at the end of its wait, or one that must not ask. */
+  #denialOf({ counters, awaited, line, last }: Place): Decided {
+    const at = this.#time();
+    const known = last ?? line.last;
+    const passedMs = known ? Math.max(0, at - known.at) : 0;
+    const tallies = counters.map((each) => {
+      const tally = known && tallyIn(known, each);
+      if (each.counter.key === awaited.counter.key) return deniedTally(each, tally, passedMs);
+      if (!tally || isSlot(each)) return tally;
+      const resetMs = tally.resetMs - passedMs;
+      return resetMs > 0 ? { ...tally, resetMs } : undefined;
+    });
+    const now = known ? known.answer.now + passedMs : at;
+    return {
+      counters,
+      answer: { admitted: false, now, tallies, ...(!last && { fromMemory: true }) },
+    };
+  }
+
+  /** Ends a request's place. Another request asks for the slot that has come back for this one. */
   #leave(place: Place): void {
     const { line } = place;
     this.#endSleep(place);
     if (!line.places.delete(place)) return;
-    if (place.isCalled) this.#callNext(line);
+    if (place.isCalled) this.#call(line, MAX_DECISIONS);
     place.isCalled = false;
     if (line.places.size === 0) this.#lines.delete(line.key);
     this.#wakeNext(line);
@@ -449,7 +382,7 @@ export class WaitingRoom {
     for (const each of line.places) {
       if (asleep === 0) break;
       if (each.wake) {
-        if (before > 0 && !this.#isTurn(each, now, before)) break;
+        if (before > 0 && !isTurn(each, now, before)) break;
         each.wake();
         asleep -= 1;
       }
@@ -458,11 +391,17 @@ export class WaitingRoom {
   }
 
   #lineOf({ counter: { key, limit } }: RuleCounter): Line {
-    const known = this.#lines.get(key);
-    if (known) return known;
-    const quota = { nextAt: 0, chunk: limit, admitted: 0, share: limit, known: undefined };
-    const slots = { offers: [], openSlots: 0 };
-    const line: Line = { key, limit, places: new Set(), asleep: 0, ...slots, ...quota };
+    const existing = this.#lines.get(key);
+    if (existing) return existing;
+    const quota = { nextAt: 0, chunk: limit, admitted: 0, share: Number.POSITIVE_INFINITY };
+    const line = {
+      key,
+      places: new Set<Place>(),
+      asleep: 0,
+      openSlots: 0,
+      last: undefined,
+      ...quota,
+    };
     this.#lines.set(key, line);
     return line;
   }
@@ -479,6 +418,41 @@ function leftMsOf({ waitMs, sleptMs }: Place): number {
   return waitMs - sleptMs;
 }
 
+/**
+ * Returns the time until a moment for which a request waits; not above 0 if it has come. It is never later than `wait`:
+ * otherwise the clock has stepped back, and the request asks.
+ */
+function untilMs(moment: number, { waitMs }: Place, now: number): number {
+  const ms = moment - now;
+  return ms > waitMs ? 0 : ms;
+}
+
+/** @param before the cost of the requests that come before */
+function isTurn(place: Place, now: number, before = costBefore(place)): boolean {
+  const { line, awaited, decisions, readyAt } = place;
+  if (isSlot(awaited)) {
+    if (place.isCalled && decisions < MAX_DECISIONS) return true;
+    const isTime = untilMs(line.nextAt, place, now) <= 0 || leftMsOf(place) <= 0;
+    return isTime && nextToLook(line) === place;
+  }
+  if (decisions >= MAX_TIMED_DECISIONS) return false;
+  if (untilMs(line.nextAt, place, now) > 0 || untilMs(readyAt, place, now) > 0) return false;
+  return before === 0 || before + awaited.counter.cost <= line.chunk;
+}
+
+/** Returns the time until a request may have to ask, in milliseconds, if no other one wakes it. */
+function untilTurnMs(place: Place, now: number): number {
+  const { line, awaited, readyAt } = place;
+  if (isSlot(awaited)) {
+    return nextToLook(line) === place ? line.nextAt - now : Number.POSITIVE_INFINITY;
+  }
+  const ms = Math.max(untilMs(line.nextAt, place, now), untilMs(readyAt, place, now));
+  if (ms > 0) return ms;
+  // It is not among the first of this window.
+  const { windowMs } = awaited.counter;
+  return windowMs - ((now - line.nextAt) % windowMs);
+}
+
 /** Returns the cost of the requests that come before a request. */
 function costBefore(place: Place): number {
   let cost = 0;
@@ -489,6 +463,26 @@ function costBefore(place: Place): number {
   return cost;
 }
 
+/** Whether a request's other limits can admit it too, with those before it, as far as the isolate knows. */
+function hasOtherQuota(place: Place, needed: number, now: number): boolean {
+  const { counters, awaited, line } = place;
+  const known = place.last ?? line.last;
+  if (!known || counters.length === 1) return true;
+  const untilTurn = Math.max(0, untilMs(line.nextAt, place, now));
+  return counters.every((each) => {
+    const { counter } = each;
+    const tally = tallyIn(known, each);
+    const isOther = counter.key !== awaited.counter.key && !isSlot(each) && counter.cost > 0;
+    if (!tally || !isOther || !waits(each.rule)) return true;
+    // Windows that begin before the request may ask are of no use to it.
+    const untilResetMs = tally.resetMs - (now - known.at);
+    const left = untilResetMs > untilTurn ? Math.max(0, counter.ceiling - tally.count) : 0;
+    const untilFirstMs = Math.max(untilResetMs, untilTurn);
+    const windows = Math.floor((leftMsOf(place) - untilFirstMs) / counter.windowMs) + 1;
+    return needed <= left + Math.max(0, windows) * counter.limit;
+  });
+}
+
 /** Returns the first request that may still look for slots of other isolates. */
 function nextToLook({ places }: Line): Place | undefined {
   for (const each of places) if (each.decisions < MAX_TIMED_DECISIONS) return each;
@@ -497,44 +491,34 @@ function nextToLook({ places }: Line): Place | undefined {
 
 /**
  * Returns a random time until the next look for slots of other isolates, in milliseconds. The intervals of a request
- * double, and its last look is at the end of its wait at the earliest, unless other requests look after it.
+ * double, so that its looks last until the end of its wait, divided by the number of requests that can look.
  */
 function lookMs(line: Line): number {
   const next = nextToLook(line);
   if (!next) return Number.POSITIVE_INFINITY;
   const looks = MAX_TIMED_DECISIONS - next.decisions;
   const meanMs = leftMsOf(next) / (2 ** looks - 1) / line.places.size;
-  return Math.ceil(Math.max(MIN_LOOK_MS, meanMs) * (0.5 + Math.random()));
+  const ms = Math.max(MIN_LOOK_MS, meanMs) * (0.5 + Math.random());
+  return Math.ceil(Math.min(ms, leftMsOf(next)));
 }
 
-/** Returns the time until a request may have to ask, in milliseconds, if no other one wakes it. */
-function untilLookMs(place: Place, now: number): number {
-  const { line, awaited } = place;
-  const untilNextMs = line.nextAt - now;
-  if (isSlot(awaited)) {
-    return nextToLook(line) === place ? untilNextMs : Number.POSITIVE_INFINITY;
-  }
-  const { windowMs } = awaited.counter;
-  return untilNextMs > 0 ? untilNextMs : windowMs + (untilNextMs % windowMs);
+/** Returns the state of a counter in a decision on the same client. */
+function tallyIn({ counters, answer }: Known, { counter }: RuleCounter): Tally | undefined {
+  return answer.tallies[counters.findIndex((each) => each.counter.key === counter.key)];
 }
 
 /** Returns the state of a counter for which others wait: it has no quota for a newcomer. */
-function deniedTally(each: RuleCounter, { known }: Line, at: number): Tally {
+function deniedTally(each: RuleCounter, known: Tally | undefined, passedMs: number): Tally {
   const { ceiling, cost, windowMs } = each.counter;
   if (isSlot(each) || !known) return { count: ceiling, resetMs: SLOT_RETRY_MS, banMs: 0 };
-  const leftMs = known.tally.resetMs - (at - known.at);
+  const leftMs = known.resetMs - passedMs;
   const isSameWindow = leftMs > 0;
-  const count = Math.max(isSameWindow ? known.tally.count : 0, ceiling - cost + 1);
+  const count = Math.max(isSameWindow ? known.count : 0, ceiling - cost + 1);
   return { count, resetMs: isSameWindow ? leftMs : windowMs + (leftMs % windowMs), banMs: 0 };
 }
 
 function isSlot({ window }: RuleCounter): boolean {
   return window.concurrent === true;
-}
-
-function withNewSlot(each: RuleCounter): RuleCounter {
-  const { counter } = each;
-  return counter.slot ? { ...each, counter: { ...counter, slot: newSlotId() } } : each;
 }
 
 /** Returns the time until a counter may admit a request, in milliseconds. A slot may come back at any moment. */

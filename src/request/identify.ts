@@ -117,7 +117,7 @@ export function createIdentify({
     const matches = choose?.(changed) ?? changed;
     const waitMs = Math.max(0, ...matches.map(({ rule }) => rule.waitMs));
     const calls =
-      custom &&
+      (custom?.keys || custom?.costs) &&
       new CustomCalls({ ...options, functions: custom, request, timeoutMs, waitMs, onKeyFailure });
     const close = () => calls?.close();
     try {
