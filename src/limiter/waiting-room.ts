@@ -1,6 +1,7 @@
 import type { Tally, UnusedQuota } from "../engine/counter.ts";
 import { quotaAfterMs } from "../engine/fixed-window.ts";
 import { SLOT_RETRY_MS } from "../engine/slots.ts";
+import { sharedPromise } from "../stores/shared-promise.ts";
 import type { Answer } from "../stores/store.ts";
 import { type RuleCounter, waits } from "./counters.ts";
 import { exceeds } from "./decision.ts";
@@ -312,26 +313,24 @@ export class WaitingRoom {
     const { request, line } = place;
     const { signal } = request;
     const startedAt = this.#time();
-    let timer!: ReturnType<typeof setTimeout>;
-    let end = () => {};
+    const { promise: ended, resolve: end } = sharedPromise<void>();
     let isOver = false;
     request.waitedMs ??= 0;
     place.goneAt = startedAt + ms + this.#timeoutMs;
     line.asleep += 1;
     this.#asleep += 1;
-    await new Promise<void>((resolve) => {
-      end = resolve;
-      place.wake = resolve;
-      timer = setTimeout(() => {
-        isOver = true;
-        resolve();
-      }, ms);
-      signal.addEventListener("abort", end);
-    });
+    place.wake = end;
+    const timer = setTimeout(() => {
+      isOver = true;
+      end();
+    }, ms);
+    const onAbort = () => end();
+    signal.addEventListener("abort", onAbort);
+    await ended;
     this.#endSleep(place);
     // Only the invocation that has started a timer can end it, but another one may have woken this one.
     clearTimeout(timer);
-    signal.removeEventListener("abort", end);
+    signal.removeEventListener("abort", onAbort);
     // The isolate's clock may step, but a timer runs on.
     place.sleptMs += isOver ? ms : Math.min(ms, Math.max(0, this.#time() - startedAt));
   }

@@ -7,6 +7,7 @@ import {
   type UnusedQuota,
 } from "../engine/counter.ts";
 import { Deadline, timedOut } from "./deadline.ts";
+import { sharedPromise } from "./shared-promise.ts";
 import { type Answer, type Group, type Store, StoreError } from "./store.ts";
 
 /** A part of a call, independent of the other parts. Its fields are carried out in their order. */
@@ -169,18 +170,23 @@ class Pending {
   readonly waiters: Waiter[] = [];
   /** Set when the entry has left the queue. */
   call: Call | undefined;
-  /** Resolves when `call` is set. */
-  readonly left: Promise<void>;
-  leave = () => {};
+  readonly #left = sharedPromise<void>();
   entry: Entry;
 
   constructor(entry: Entry) {
     this.entry = entry;
     // A return or a charge after a response delays no decision.
     this.counters = entry.group?.map(counterId) ?? [];
-    this.left = new Promise((resolve) => {
-      this.leave = resolve;
-    });
+  }
+
+  /** Resolves when `call` is set. */
+  get left(): Promise<void> {
+    return this.#left.promise;
+  }
+
+  leaveWith(call: Call): void {
+    this.call = call;
+    this.#left.resolve();
   }
 
   /** Adds a request. The last one determines the entry's time. */
@@ -237,20 +243,17 @@ export class Batches {
   }
 
   async #answerOf(entry: Entry): Promise<EntryAnswer> {
-    let deadline: Deadline | undefined;
-    // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
-    const answered = new Promise<EntryAnswer>((resolve, reject) => {
-      const pending = this.#join(entry, { resolve, reject });
-      deadline = new Deadline(
-        this.#timeoutMs,
-        (wasBusy) => reject(timedOut(this.#timeoutMs, wasBusy)),
-        () => this.#sendIfLate(pending),
-      );
-    });
+    const { promise, resolve, reject } = sharedPromise<EntryAnswer>();
+    const pending = this.#join(entry, { resolve, reject });
+    const deadline = new Deadline(
+      this.#timeoutMs,
+      (wasBusy) => reject(timedOut(this.#timeoutMs, wasBusy)),
+      () => this.#sendIfLate(pending),
+    );
     try {
-      return await answered;
+      return await promise;
     } finally {
-      deadline?.clear();
+      deadline.clear();
     }
   }
 
@@ -307,8 +310,7 @@ export class Batches {
     for (const each of pending) {
       this.#queue.delete(each);
       this.#mergeable.delete(mergeKeyOf(each.entry) ?? "");
-      each.call = call;
-      each.leave();
+      each.leaveWith(call);
     }
     return true;
   }
