@@ -49,8 +49,9 @@ interface Line {
   readonly key: string;
   /** In the order of arrival. */
   readonly places: Set<Place>;
-  /** The number of requests that sleep. */
+  /** The number of requests that sleep. `called` of them wake up at once, because a slot has come back. */
   asleep: number;
+  called: number;
   /** When the next request may ask: at the start of a window, or at a random time for slots. */
   nextAt: number;
   /** How much quota the isolate asks for at a time. It doubles while all of it is admitted. */
@@ -202,7 +203,9 @@ export class WaitingRoom {
     }
     if (!next) return;
     next.isCalled = true;
-    next.wake?.();
+    if (!next.wake) return;
+    next.line.called += 1;
+    next.wake();
   }
 
   /** Learns from a decision. @returns whether the request was denied and may wait */
@@ -249,9 +252,10 @@ export class WaitingRoom {
       line.nextAt = at + lookMs(line);
       // After its last look, a request leaves the next one to another.
       nextToLook(line)?.wake?.();
-      // The store may have more slots than this isolate knew. The last two decisions of a request are for the end of its
-      // wait, and for a slot that comes back here.
-      if (left > 0 || each.rule.tiers) this.#call(line, MAX_TIMED_DECISIONS - 1);
+      // The store may have more slots than this isolate knew, and than the requests need that are being decided. The
+      // last two decisions of a request are for the end of its wait, and for a slot that comes back here.
+      const asking = line.places.size - line.asleep + line.called - 1;
+      if (left > asking || each.rule.tiers) this.#call(line, MAX_TIMED_DECISIONS - 1);
       return;
     }
     if (isAdmitted) {
@@ -339,6 +343,7 @@ export class WaitingRoom {
     if (!place.wake) return;
     place.wake = undefined;
     place.line.asleep -= 1;
+    if (place.isCalled) place.line.called -= 1;
     this.#asleep -= 1;
   }
 
@@ -397,6 +402,7 @@ export class WaitingRoom {
       key,
       places: new Set<Place>(),
       asleep: 0,
+      called: 0,
       openSlots: 0,
       last: undefined,
       ...quota,
