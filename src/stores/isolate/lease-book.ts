@@ -6,6 +6,7 @@ import {
   type UnusedQuota,
   windowEndingNear,
 } from "../../engine/counter.ts";
+import { sharedPromise } from "../shared-promise.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 
 /** A counter's state in the store's last answer, and the time for which this isolate may rely on this state. */
@@ -170,7 +171,7 @@ export function settleIncoming(lease: Lease, quota: number): void {
 
 /** Resolves when the next call that may bring quota to a lease has ended. */
 export function arrivalOf(lease: Lease): Promise<void> {
-  lease.arrival ??= Promise.withResolvers();
+  lease.arrival ??= sharedPromise();
   return lease.arrival.promise;
 }
 
