@@ -220,7 +220,7 @@ describe("a request over the limit of a rule with wait", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("never exceeds a limit and leaves no timer, in several isolates, with any cost, whoever hangs up", () =>
+  it("never exceeds the limit in several isolates, whatever requests cost and whoever hangs up", () =>
     fc.assert(
       fc.asyncProperty(WAITERS, async (waiters) => {
         vi.setSystemTime(NOW);
