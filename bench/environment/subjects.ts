@@ -99,13 +99,13 @@ export const SUBJECTS: readonly Subject[] = [
     runtimeOptions: () => ({ worker: "baseline.ts", vars: {} }),
   },
   weir("weir", "Weir", {}),
-  weir("weir-edge", 'Weir, `clock: "edge"`', { clock: "edge" }),
-  weir("weir-modes", "Weir, with `shadow` and `mark`", {
-    clock: "edge",
-    beside: ["shadow", "mark"],
-  }),
+  weir("weir-store", 'Weir, `clock: "store"`', { clock: "store" }),
+  weir("weir-modes", "Weir, with `shadow` and `mark`", { beside: ["shadow", "mark"] }),
   weir("weir-exact", "Weir, `lease: false`", { lease: false }),
-  weir("weir-exact-edge", 'Weir, `lease: false`, `clock: "edge"`', { lease: false, clock: "edge" }),
+  weir("weir-exact-store", 'Weir, `lease: false`, `clock: "store"`', {
+    lease: false,
+    clock: "store",
+  }),
   weir("weir-durable-object", "Weir on Durable Objects", { store: "durable-object" }),
   peer("upstash-ratelimit", "@upstash/ratelimit, fixedWindow"),
   peer(
