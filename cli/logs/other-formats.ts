@@ -44,6 +44,11 @@ export const OTHER_FORMATS: readonly OtherFormat[] = [
     command: "sed -E 's/^[^ ]+ std(out|err) [FP] //'",
   },
   {
+    name: "docker logs -t or kubectl logs --timestamps",
+    sign: /^\d{4}-\d\d-\d\dT\S+ (?:\S+ \S+ \S+ \[\d\d\/[A-Z][a-z]{2}\/|\{")/,
+    command: "sed -E 's/^[^ ]+ //'",
+  },
+  {
     name: "docker compose or kubectl with prefixes",
     sign: /^(?:[\w.-]+ +\| |\[pod\/\S+\] )/,
     command: String.raw`sed -E 's/^([A-Za-z0-9_.-]+ +\| |\[pod[^]]*\] )//'`,

@@ -40,6 +40,7 @@ const SAMPLES: readonly (readonly [string, string, object])[] = [
     {},
   ],
   ["containerd or CRI-O", `2026-11-22T08:00:01.123456789Z stdout F ${LINE}`, {}],
+  ["docker logs -t or kubectl logs --timestamps", `2026-11-22T08:00:01.123456789Z ${LINE}`, {}],
   ["docker compose or kubectl with prefixes", `web-1  | ${LINE}`, {}],
   ["docker compose or kubectl with prefixes", `[pod/nginx-7d9/nginx] ${LINE}`, {}],
   ["syslog", `Nov 22 08:00:01 web1 nginx: ${LINE}`, {}],
