@@ -362,6 +362,9 @@ function setHost(url: URL, host: string, origin: string): void {
 
 function checkedMethod(method: string): string {
   if (METHODS.includes(method)) return method;
+  if (method.toLowerCase() === "curl") {
+    throw wrongOptions("Leave out the word curl: its options follow after npx weir explain.");
+  }
   throw wrongOptions(
     `The method "${quoted(method).slice(0, 40)}" is answered with 400 before a Worker receives it. Write ${ALLOWED_METHODS}.`,
   );

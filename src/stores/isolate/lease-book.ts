@@ -6,7 +6,7 @@ import {
   type UnusedQuota,
   windowEndingNear,
 } from "../../engine/counter.ts";
-import { sharedPromise } from "../shared-promise.ts";
+import { type SharedPromise, sharedPromise } from "../shared-promise.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 
 /** A counter's state in the store's last answer, and the time for which this isolate may rely on this state. */
@@ -106,7 +106,7 @@ export interface Lease extends Frequency {
   /** The time until which `incoming` is expected, because the call of a killed invocation never ends. */
   incomingUntil: number;
   /** Settles when one of these calls has ended; undefined if no request waits for it. */
-  arrival: PromiseWithResolvers<void> | undefined;
+  arrival: SharedPromise<void> | undefined;
   /** The moving average of the quota that a request takes. */
   meanCost: number;
   /** The duration of the last call to the store, in milliseconds; 0 before the first call. */

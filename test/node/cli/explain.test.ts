@@ -180,6 +180,7 @@ const REFUSED: readonly (readonly [why: string, args: readonly string[]])[] = [
   ["a URL with a password", ["https://me:secret@example.com/"]],
   ["a method of no request", ["CONNECT", LOGIN]],
   ["an unknown method", ["FOO", LOGIN]],
+  ["the word curl", ["curl", LOGIN]],
   ["a field Host that is no host", [LOGIN, "-H", "host: a/b"]],
   ["a method with a space", ["GET X", LOGIN]],
   ["an address with a port", [LOGIN, "--ip", "203.0.113.7:80"]],
