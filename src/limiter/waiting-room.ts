@@ -108,7 +108,7 @@ export class WaitingRoom {
 
   /** Gives a request its place in the order of arrival. @returns undefined if it can wait for none of its counters */
   enter(counters: readonly RuleCounter[], request: WaitingRequest): Place | undefined {
-    const own = counters.filter(({ rule, counter }) => waits(rule) && counter.cost > 0);
+    const own = ownCounters(counters);
     const isAwaited = ({ counter }: RuleCounter) => this.#lines.get(counter.key)?.asleep;
     const awaited = own.find(isAwaited) ?? own[0];
     if (!awaited) return undefined;
@@ -196,6 +196,7 @@ export class WaitingRoom {
       if (each.isCalled || each.decisions >= most || each.awaited.counter.ceiling <= openSlots) {
         continue;
       }
+      if (each.wake && this.#awaitWindow(each)) continue;
       next ??= each;
       if (!each.wake) continue;
       next = each;
@@ -206,6 +207,29 @@ export class WaitingRoom {
     if (!next.wake) return;
     next.line.called += 1;
     next.wake();
+  }
+
+  /** Lets a request that sleeps wait for a window if it needs one that has no quota left. @returns false otherwise */
+  #awaitWindow(place: Place): boolean {
+    const now = this.#time();
+    const awaited = ownCounters(place.counters).find((each) => {
+      const { nextAt = 0 } = this.#lines.get(each.counter.key) ?? {};
+      return !isSlot(each) && untilMs(nextAt, place, now) > 0;
+    });
+    if (!awaited) return false;
+    awaitInstead(place, awaited);
+    place.wake?.();
+    return true;
+  }
+
+  /** Lets a request wait for a slot if others do, although it has its turn for quota. @returns false otherwise */
+  #awaitSlot(place: Place): boolean {
+    const awaited = ownCounters(place.counters).find(
+      (each) => isSlot(each) && (this.#lines.get(each.counter.key)?.asleep ?? 0) > 0,
+    );
+    if (!awaited || isSlot(place.awaited)) return false;
+    awaitInstead(place, awaited);
+    return true;
   }
 
   /** Learns from a decision. @returns whether the request was denied and may wait */
@@ -295,14 +319,17 @@ export class WaitingRoom {
 
   /** @returns whether it is the request's turn to ask; false if its wait is over */
   async #sleepUntilTurn(place: Place): Promise<boolean> {
-    const { awaited, request } = place;
-    const most = isSlot(awaited) ? MAX_DECISIONS : MAX_TIMED_DECISIONS;
-    while (!request.signal.aborted) {
+    while (!place.request.signal.aborted) {
       const now = this.#time();
+      const { awaited } = place;
       this.#dropKilled([place.line]);
       // In a busy isolate, a request that wakes late looks like one that was killed.
       this.#moveTo(awaited, place);
-      if (isTurn(place, now)) return true;
+      if (isTurn(place, now)) {
+        if (!this.#awaitSlot(place)) return true;
+        continue;
+      }
+      const most = isSlot(awaited) ? MAX_DECISIONS : MAX_TIMED_DECISIONS;
       // Requests get the quota of a window in a few steps, and those whose wait ends meanwhile stay for it.
       const isOpen = !isSlot(awaited) && untilMs(place.line.nextAt, place, now) <= 0;
       const leftMs = leftMsOf(place) + (isOpen ? this.#timeoutMs : 0);
@@ -417,6 +444,16 @@ export class WaitingRoom {
       for (const each of line.places) if (each.goneAt < now) this.#leave(each);
     }
   }
+}
+
+/** Returns the counters for which a request may wait. */
+function ownCounters(counters: readonly RuleCounter[]): RuleCounter[] {
+  return counters.filter(({ rule, counter }) => waits(rule) && counter.cost > 0);
+}
+
+function awaitInstead(place: Place, awaited: RuleCounter): void {
+  place.awaited = awaited;
+  place.waitMs = Math.min(place.waitMs, awaited.rule.waitMs);
 }
 
 function leftMsOf({ waitMs, sleptMs }: Place): number {

@@ -784,6 +784,38 @@ describe("a request without a free slot under a rule with wait", () => {
     expect(outcomes([next])).toEqual(["allowed"]);
   });
 
+  it.each([
+    [{ limit: 10, window: "1s", concurrent: 3, wait: "8s" }],
+    [
+      { limit: 10, window: "1s", wait: "8s" },
+      { concurrent: 3, wait: "8s" },
+    ],
+  ] as const)(
+    "uses up no decisions while windows are full or slots are taken in turn: %j",
+    async (...rules) => {
+      const { store, decided } = countedStore();
+      const { decide } = isolatesOf(rules, distantStore(store, 20));
+      let [open, highest] = [0, 0];
+      const served: number[] = [];
+      const ends = Array.from({ length: 50 }, async () => {
+        const decision = await decide();
+        if (decision.outcome !== "allowed") return;
+        served.push(Math.floor(Date.now() / 1000));
+        open += 1;
+        highest = Math.max(highest, open);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        open -= 1;
+        decision.slots?.release();
+      });
+      await pass(10_000);
+      await Promise.all(ends);
+      expect([highest, served.length]).toEqual([3, 50]);
+      const bySecond = Map.groupBy(served, (second) => second);
+      expect([...bySecond.values()].every(({ length }) => length <= 10)).toBe(true);
+      expect(decided.calls).toBeLessThanOrEqual(4 * 50);
+    },
+  );
+
   it("is undecided if the store fails, and a slot that it should have returned is returned later", async () => {
     const { store, state } = failingStore();
     const { decide } = isolatesOf([{ concurrent: 1, wait: "5s", onError: "closed" }], store);
