@@ -525,10 +525,19 @@ function hasOtherQuota(place: Place, needed: number, now: number): boolean {
   });
 }
 
-/** Returns the first request that may still look for slots of other isolates. */
+/**
+ * Returns the first request that may still look for slots of other isolates. With tiers, it is one that may take the
+ * most slots: while such requests take them all, the looks of others would be in vain.
+ */
 function nextToLook({ places }: Line): Place | undefined {
-  for (const each of places) if (each.decisions < MAX_TIMED_DECISIONS) return each;
-  return undefined;
+  let next: Place | undefined;
+  for (const each of places) {
+    if (each.decisions >= MAX_TIMED_DECISIONS) continue;
+    const { rule, counter } = each.awaited;
+    if (!rule.tiers) return each;
+    if (!next || counter.ceiling > next.awaited.counter.ceiling) next = each;
+  }
+  return next;
 }
 
 /**
