@@ -70,10 +70,7 @@ it.each(GUIDES)("$title calls only rules that its configuration has", (each) => 
 describe("docs/deploying.md", () => {
   const { prose } = readPage("docs/deploying.md");
   const table = prose.slice(prose.findIndex((line) => line.startsWith("| inherited |")));
-  const rows = table.slice(
-    2,
-    table.findIndex((line) => line === ""),
-  );
+  const rows = table.slice(2, table.indexOf(""));
   const columns = [1, 2].map((at) =>
     rows.flatMap((row) => row.split("|")[at]?.match(/`([a-z_]+)`/g) ?? []),
   );
