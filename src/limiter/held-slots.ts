@@ -118,12 +118,10 @@ export class HeldSlots {
       const known = await outcome;
       if (known === "none") return;
       const slots = counters.map((counter) => ({ counter, quota: 1, window: 0 }));
-      try {
-        await store.adjust([], now(), slots);
-        onReturned(slots);
-      } catch {
-        onLost(slots, known === "taken");
-      }
+      await store.adjust([], now(), slots).then(
+        () => onReturned(slots),
+        () => onLost(slots, known === "taken"),
+      );
     };
     background(release());
   }
