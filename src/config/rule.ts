@@ -126,6 +126,15 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly wait?: DurationInput | undefined;
   /**
+   * Whether an HTTP request may pass before the store has decided it. The request is charged as usual, and the next
+   * ones of the same client wait for its answer. In a window, a client then gets at most its limit, and one request
+   * more for each isolate that it reaches. A request passes ahead only if all other enforced rules that count it have
+   * `async` too, or are decided without a call to the store. The origin then gets no `Weir-Remaining` and `Weir-Over`.
+   *
+   * @default false
+   */
+  readonly async?: boolean | undefined;
+  /**
    * The start of windows. `"epoch"`: windows begin at multiples of their length after the Unix epoch. Calendar
    * windows then begin at midnight: every day, on Mondays, on the first day of a month, or on 1 January. A time with
    * its zone: one of the windows begins at this time. Calendar windows then begin on the same day and at the same
@@ -296,6 +305,7 @@ export const ruleFields = {
       faultText('"1s" to "60s", or a number of whole seconds from 1 to 60'),
     ),
   ),
+  async: v.optional(boolean(), false),
   start: v.optional(StartSchema, "epoch"),
   timeZone: v.optional(TimeZone),
   shards: v.optional(integer(1, MAX_SHARDS), 1),
@@ -336,6 +346,7 @@ export const RuleSchema = v.pipe(
   checkOf(checkShards),
   checkOf(checkConcurrent),
   checkOf(checkWait),
+  checkOf(checkAsync),
   checkOf(checkCost),
   checkOf(checkEffects),
   v.transform(toRule),
@@ -431,6 +442,8 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     lease: fields.lease === "auto",
     /** The longest time for which a request waits for its turn, in milliseconds; 0 if no request waits. */
     waitMs: (fields.wait ?? 0) * 1000,
+    /** Whether a request may pass before the store has decided it. */
+    async: fields.async,
     /** The largest random delay that is added to Retry-After. */
     retryJitterMs: (fields.retryJitter ?? 0) * 1000,
     ...denial,
@@ -597,18 +610,60 @@ function checkConcurrent(rule: Fields, refuse: Refuse): void {
 
 /** Checks that a request can wait for something, and that a denial before a wait has no other effect. */
 function checkWait(rule: Fields, refuse: Refuse): void {
-  const { wait, cost, count, ban } = rule;
+  const { wait, ban } = rule;
   if (wait === undefined) return;
   if (ban !== undefined) {
     const text = "remove wait, or write the ban into a rule of its own with a higher limit";
     refuse("conflict", faultText(text), "wait");
   }
   if (withTiers(rule).some(({ concurrent }) => concurrent !== undefined)) return;
-  const isCharged = !isRecord(cost) || cost.before !== undefined;
-  if (isCharged && (!isRecord(count) || !Array.isArray(count.statuses) || count.reserve)) return;
+  if (isChargedBefore(rule)) return;
   const text =
     "remove wait: requests that are only charged after the response would pass all at once";
   refuse("conflict", faultText(text), "wait");
+}
+
+/** Whether a rule charges a request before the response. */
+function isChargedBefore({ cost, count }: Fields): boolean {
+  if (isRecord(cost) && cost.before === undefined) return false;
+  return !isRecord(count) || !Array.isArray(count.statuses) || count.reserve === true;
+}
+
+/** Checks that a request which passes ahead of the store hides nothing, and that the next ones of its client wait. */
+function checkAsync(rule: Fields, refuse: Refuse): void {
+  if (rule.async !== true) return;
+  const conflict = (reason: string, instead: string) =>
+    refuse(
+      "conflict",
+      faultText(() => `remove async, or ${instead}: ${reason}`),
+      "async",
+    );
+  if (rule.ban !== undefined) {
+    conflict(
+      "in each isolate, a banned client's request would pass",
+      "write the ban into a rule without async",
+    );
+  }
+  if (rule.wait !== undefined) {
+    conflict("a request either passes ahead or waits for its turn", "remove wait");
+  }
+  if (withTiers(rule).some(({ concurrent }) => concurrent !== undefined)) {
+    conflict(
+      "a request can hold a slot only after the store has given it one",
+      "write concurrent into a rule without async",
+    );
+  }
+  if (rule.onError === "closed") {
+    conflict("requests would pass ahead of a store that fails", 'write onError: "local"');
+  }
+  if (!isChargedBefore(rule)) {
+    conflict(
+      "a request that passed ahead over the limit would never be charged",
+      isRecord(rule.cost)
+        ? "write cost: { reserve, settle }"
+        : "write count: { status, reserve: true }",
+    );
+  }
 }
 
 /**
@@ -665,11 +720,30 @@ function checkEffects(rule: Fields, refuse: Refuse): void {
   }
   if (mode === "mark") {
     const because = faultText('a rule with mode: "mark" never denies a request');
-    refuseGiven(because, "ban", "retryJitter", "response", "onError", "localShare", "wait");
+    refuseGiven(
+      because,
+      "ban",
+      "retryJitter",
+      "response",
+      "onError",
+      "localShare",
+      "wait",
+      "async",
+    );
   }
   if (rule.for !== "programs") return;
   const because = faultText('a rule with for: "programs" counts no HTTP request');
-  refuseGiven(because, "match", "exempt", "response", "retryJitter", "tellOrigin", "count", "wait");
+  refuseGiven(
+    because,
+    "match",
+    "exempt",
+    "response",
+    "retryJitter",
+    "tellOrigin",
+    "count",
+    "wait",
+    "async",
+  );
   if (!isRecord(cost)) return;
   if (typeof reserveIn(cost) !== "number") {
     refuse(

@@ -174,8 +174,9 @@ export class ChargedForward {
     const isChargedNow = charged.some((rule) => !settleFunctionOf(rule, response.status));
     const quotas = isChargedNow
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
-      : decision.quotas;
-    const answer = withQuotaHeaders(request, response, quotas, this.#config.headers);
+      : (decision.ahead?.quotas() ?? decision.quotas);
+    const policies = decision.ahead?.policies();
+    const answer = withQuotaHeaders(request, response, quotas, this.#config.headers, policies);
     return this.#settleByBody(admitted, { response: answer, isOwn }, final, use);
   }
 
@@ -264,11 +265,13 @@ export class ChargedForward {
     { decision, decidedInMs }: Pick<AdmittedRequest, "decision" | "decidedInMs">,
     costOf: CostOf,
   ): Promise<readonly Quota[]> {
-    const { quotas } = decision;
     const charge = this.#charge(decision, costOf);
     // The charge may take the store's whole deadline, even if the decision was slow. But together, the decision and
     // the charge delay the response by at most one deadline.
     waitUntil(charge);
+    // A request that has passed ahead waits for no answer and for no charge.
+    if (decision.ahead) return decision.ahead.quotas();
+    const { quotas } = decision;
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
     const updatedQuotas = await withTimeout(charge, restMs, (): Quota[] => []);
     return quotas.map(

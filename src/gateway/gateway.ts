@@ -165,7 +165,7 @@ export class Gateway {
       const draw = Math.random();
       const options = {
         random: () => draw,
-        ...(counts ? CHECK : { signal: request.signal }),
+        ...(counts ? CHECK : { signal: request.signal, ahead: true }),
       };
       identified = await this.#identify<Limited>(request, {
         context,
@@ -213,10 +213,17 @@ export class Gateway {
     if (!decision) return (await forward(request, NO_QUOTAS)).response;
     switch (decision.outcome) {
       case "allowed": {
-        const { quotas } = decision;
+        const { quotas, ahead } = decision;
         if (!decision.slots && !decision.verdicts.some(mayBeCharged)) {
           const { response } = await forward(request, quotas);
-          return withQuotaHeaders(request, response, quotas, this.#config.headers);
+          const { headers } = this.#config;
+          return withQuotaHeaders(
+            request,
+            response,
+            ahead?.quotas() ?? quotas,
+            headers,
+            ahead?.policies(),
+          );
         }
         const admitted = {
           request,

@@ -71,6 +71,9 @@ export function logDecision(
     logDenial(mode, deniedBy, { policy, ...time }, denialsPerSecond, request);
   }
   logOtherRules(verdicts, denialsPerSecond, request);
+  if (decision.outcome === "allowed" && decision.ahead) {
+    waitUntil(decision.ahead.verdicts.then((late) => logAhead(late, denialsPerSecond, request)));
+  }
   if (storeFailure) logUndecided(storeFailure, "counted locally");
 }
 
@@ -99,6 +102,20 @@ function logOtherRules(
   }
 }
 
+/** Logs the rules that have denied a request after it had passed, and the reasons why rules are undecided. */
+function logAhead(
+  verdicts: readonly RuleVerdict[],
+  denialsPerSecond: number,
+  request: RequestPlace | undefined,
+): void {
+  for (const verdict of verdicts) {
+    const { quotas, failure } = verdict;
+    const exceeded = quotas.find(isViolated);
+    if (failure) logUndecided({ outcome: "undecided", open: true, ...failure });
+    if (exceeded) logDenial("ahead", verdict, exceeded, denialsPerSecond, request);
+  }
+}
+
 /** The parts of a request that a log line contains. Both may have any value. */
 interface RequestPlace {
   readonly headers: Pick<Headers, "get">;
@@ -123,10 +140,11 @@ let omittedDenials = 0;
  * Logs a line for a denial, but at most `denialsPerSecond` lines in each second of the clock. The first denial of a
  * later second reports the number of denials without a line.
  *
- * @param mode `local`: this isolate counted alone, because the store failed (`onError: "local"`)
+ * @param mode `local`: this isolate counted alone, because the store failed (`onError: "local"`). `ahead`: the request
+ * had passed before the store denied it (`async`)
  */
 function logDenial(
-  mode: "enforce" | "shadow" | "local",
+  mode: "enforce" | "shadow" | "local" | "ahead",
   { appliedRule, cost }: RuleVerdict,
   { policy, retryAfterMs }: Pick<Quota, "policy" | "retryAfterMs">,
   denialsPerSecond: number,

@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import type { Quota } from "../limiter/decision.ts";
+import type { Policy, Quota } from "../limiter/decision.ts";
 
 export type HeaderStyle = Config["headers"];
 
@@ -20,19 +20,26 @@ const OLDER_DRAFT_HEADERS = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimi
  * must not change the origin's items. The headers of older drafts and X-RateLimit-* have another form, to which nothing
  * can be added. If the origin sends such a header, Weir adds none of the same kind, because only the origin's headers
  * show the quota that its own 429 is about.
+ *
+ * @param policies the policies of the quotas, and of quotas that are not known yet
  */
 export function appendQuotaHeaders(
   headers: Headers,
   quotas: readonly Quota[],
   style: HeaderStyle,
+  policies: readonly Policy[] = quotas,
 ): readonly string[] {
-  if (quotas.length === 0 || style === "none") return NO_HEADERS;
+  if (policies.length === 0 || style === "none") return NO_HEADERS;
   const isDraft = style !== "legacy" && takesItems(headers);
   if (isDraft) {
-    appendItems(headers, "RateLimit-Policy", quotas.map(policyItem));
-    appendItems(headers, "RateLimit", quotas.map(limitItem));
+    appendItems(headers, "RateLimit-Policy", policies.map(policyItem));
+    if (quotas.length > 0) appendItems(headers, "RateLimit", quotas.map(limitItem));
   }
-  if (style === "draft-11" || LEGACY_HEADERS.some((name) => headers.has(name))) {
+  if (
+    quotas.length === 0 ||
+    style === "draft-11" ||
+    LEGACY_HEADERS.some((name) => headers.has(name))
+  ) {
     return isDraft ? DRAFT_HEADERS : NO_HEADERS;
   }
   // After a denial, a client must not return for a quota that has not denied it.
@@ -68,7 +75,7 @@ function appendItems(headers: Headers, name: string, items: readonly string[]): 
 // Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /, so it needs no escaping. A policy for
 // open requests has no window, and the quota unit of section 3.1.2.
 
-function policyItem({ policy, limit, windowMs, concurrent }: Quota): string {
+function policyItem({ policy, limit, windowMs, concurrent }: Policy): string {
   return `"${policy}";q=${limit};${concurrent ? 'qu="concurrent-requests"' : `w=${windowMs / 1000}`}`;
 }
 
@@ -187,11 +194,12 @@ export function withQuotaHeaders(
   response: Response,
   quotas: readonly Quota[],
   style: HeaderStyle,
+  policies: readonly Policy[] = quotas,
 ): Response {
-  if (quotas.length === 0 || style === "none") return response;
+  if (policies.length === 0 || style === "none") return response;
   const copy = changeable(response);
   if (!copy) return response;
-  exposeHeaders(request, copy.headers, appendQuotaHeaders(copy.headers, quotas, style));
+  exposeHeaders(request, copy.headers, appendQuotaHeaders(copy.headers, quotas, style, policies));
   return copy;
 }
 

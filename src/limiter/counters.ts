@@ -85,6 +85,12 @@ export interface DecideOptions {
    */
   readonly current?: () => readonly AppliedRule[];
   /**
+   * Whether the request may pass before the store has decided it, under rules with `async`.
+   *
+   * @default false
+   */
+  readonly ahead?: boolean;
+  /**
    * Whether to decide without a charge.
    *
    * @default false

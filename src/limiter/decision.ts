@@ -43,8 +43,8 @@ export interface RuleVerdict {
   readonly failure?: Pick<Undecided, "cause" | "detail">;
   /**
    * Resolves to the verdict, or to an empty list if the request is exempt. Never rejects. A rule in shadow mode has this
-   * field, because no request waits for it, and so has a rule with the mode `mark` if the request is denied. Until the
-   * promise resolves, the rule is `undecided`.
+   * field, because no request waits for it. So has a rule with the mode `mark` if the request is denied or passes ahead,
+   * and a rule with `async` if the request passes ahead. Until the promise resolves, the rule is `undecided`.
    */
   readonly pendingVerdict?: Promise<readonly RuleVerdict[]>;
 }
@@ -192,6 +192,19 @@ interface DecidedFields extends Waited {
   readonly fromMemory?: true;
 }
 
+/** The part of a quota that does not depend on its use. */
+export type Policy = Pick<Quota, "policy" | "limit" | "windowMs" | "concurrent">;
+
+/** The decision on a request that passes ahead. */
+export interface Ahead {
+  /** Returns the policies of all enforced rules. */
+  readonly policies: () => readonly Policy[];
+  /** Returns the quotas that are known by now: from the answer or, until it arrives, from this isolate's memory. */
+  readonly quotas: () => readonly Quota[];
+  /** Resolves to the verdicts of the rules with `async`. Never rejects. */
+  readonly verdicts: Promise<readonly RuleVerdict[]>;
+}
+
 export interface Allowed extends DecidedFields {
   readonly outcome: "allowed";
   /**
@@ -202,6 +215,8 @@ export interface Allowed extends DecidedFields {
   readonly quotas: readonly Quota[];
   /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
+  /** Present if the request passes before the store has decided it. `quotas` then lack those of rules with `async`. */
+  readonly ahead?: Ahead;
   /** The slots that the request holds. The caller must release them when the request ends. */
   readonly slots?: HeldSlots;
 }
@@ -295,6 +310,14 @@ export function quotasOf(
           : 0,
     };
   });
+}
+
+/** Returns the policies of counters whose states may be unknown. */
+export function policiesOf(ruleCounters: readonly RuleCounter[], now: number): Policy[] {
+  const tallies = ruleCounters.map(({ counter }) => {
+    return { count: 0, resetMs: windowAt(now, counter).endsAt - now, banMs: 0 };
+  });
+  return quotasOf(ruleCounters, { admitted: true, tallies, now });
 }
 
 /**

@@ -3,7 +3,8 @@ import type { Config } from "../config/schema.ts";
 import type { Demand, UnusedQuota } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { inTime } from "../stores/deadline.ts";
-import type { Answer, Group, Store } from "../stores/store.ts";
+import type { Answer, Group, KnownState, Store } from "../stores/store.ts";
+import { AheadGate } from "./ahead.ts";
 import { blockedVerdictOf, certainDenialOf, certainTalliesOf, isBlocked } from "./blocked.ts";
 import { Clients } from "./clients.ts";
 import { type CostOf, chargedCountersOf, type ResponseCharge, responseChargesOf } from "./cost.ts";
@@ -29,6 +30,7 @@ import {
   mayBeCharged,
   NO_ENFORCED_RULE,
   pendingVerdictOf,
+  policiesOf,
   type Quota,
   quotasOf,
   type RuleVerdict,
@@ -106,6 +108,7 @@ export class Limiter {
   readonly #lostSlots: UnusedQuota[] = [];
   readonly #slotOptions: SlotOptions;
   readonly #room: WaitingRoom;
+  readonly #aheadGate: AheadGate;
 
   constructor(
     config: LimiterConfig,
@@ -119,6 +122,7 @@ export class Limiter {
     this.#background = background;
     this.#time = time;
     this.#room = new WaitingRoom(config.timeoutMs, time);
+    this.#aheadGate = new AheadGate(time);
     this.#slotOptions = {
       lateMs: LATE_SHARE * config.timeoutMs,
       now: () => this.#now(),
@@ -179,6 +183,8 @@ export class Limiter {
       pendingVerdictOf(each, this.#decidePendingRule(each, options, denial ? undefined : slots)),
     );
     if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
+    const ahead = options?.ahead && !place && this.#rulesAhead(groups.enforced);
+    if (ahead) return this.#passAhead(ahead, groups.others, [...blocked, ...pending], slots);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
       return await this.#decideGroups(groups, blocked, pending, restMs, slots, place);
@@ -214,8 +220,8 @@ export class Limiter {
 
   /**
    * Charges the rules that have admitted the request, with one call to the store. After a reserve, charges or gives
-   * back only the difference. A rule in shadow mode is charged after the store has decided it, because its reserve
-   * is unknown until then.
+   * back only the difference. A rule in shadow mode, and a rule under which the request has passed ahead, is charged
+   * after the store has decided it, because its reserve is unknown until then.
    *
    * @param decision if this isolate decided alone, only the counters in its memory are charged
    * @returns the updated quotas of the enforced rules that were charged in the store
@@ -229,10 +235,8 @@ export class Limiter {
     if (shadowVerdicts.length > 0) {
       this.#background(this.#chargeShadowRules(shadowVerdicts, costOf).catch(() => {}));
     }
-    const charges = responseChargesOf(
-      verdicts.filter((each) => !isShadow(each)),
-      costOf,
-    );
+    const decided = await settledVerdictsOf(verdicts.filter((each) => !isShadow(each)));
+    const charges = responseChargesOf(decided, costOf);
     if (charges.length === 0) return [];
     if (storeFailure) {
       await this.#fallback.charge(charges);
@@ -345,12 +349,72 @@ export class Limiter {
       const { counters, answer } = await this.#room.takeTurn(place, first);
       // A live override may have ended all limits meanwhile.
       if (counters.length > 0) decision = decisionOf(answer, counters);
-    } else if (own) decision = decisionOf(await own, enforced);
+    } else if (own) {
+      const answer = await own;
+      this.#aheadGate.observe(answer);
+      decision = decisionOf(answer, enforced);
+    }
     const verdicts = [...otherVerdicts, ...blocked, ...pending];
     // After a denial, no code waits for the marks.
     if (decision.outcome === "limited") return withVerdicts(decision, verdicts);
     const marks = await settledVerdictsOf(verdicts.filter((each) => !isShadow(each)));
     return withVerdicts(withMarks(decision, marks), verdicts.filter(isShadow));
+  }
+
+  /** Returns the rules of a request that may pass ahead; undefined if it must wait for the store. */
+  #rulesAhead(enforced: readonly RuleCounter[]): RuleAhead[] | undefined {
+    if (!enforced.some(({ rule }) => rule.async)) return undefined;
+    const rules = byRule(enforced).map((counters): RuleAhead => {
+      const known = this.#store.stateOf?.(countersOf(counters), this.#now());
+      return { counters, isCovered: false, tallies: [], ...known };
+    });
+    const open = rules.filter(({ isCovered }) => !isCovered).map(({ counters }) => counters);
+    const isAsync = open.length > 0 && open.every(([first]) => first?.rule.async);
+    return isAsync && this.#aheadGate.mayPass(open) ? rules : undefined;
+  }
+
+  /**
+   * Lets a request pass, and decides its rules in the background. Each rule is decided alone: a rule that has admitted
+   * the request stays charged although another one denies it, because the request has passed.
+   */
+  async #passAhead(
+    rules: readonly RuleAhead[],
+    otherGroups: readonly RuleCounter[][],
+    others: readonly RuleVerdict[],
+    slots: HeldSlots,
+  ): Promise<Allowed> {
+    const groups = [...rules.map(({ counters }) => counters), ...otherGroups];
+    const answers = this.#decideInStore(groups.map(countersOf), slots);
+    const verdicts = groups.map((each, at) => otherVerdictOf(each, answers[at] as Promise<Answer>));
+    const late: RuleVerdict[] = [];
+    const covered: RuleVerdict[] = [];
+    const now = this.#time();
+    const quotas = rules.map(({ counters, isCovered, tallies }, at): readonly Quota[] => {
+      const verdict = verdicts[at] as RuleVerdict;
+      (isCovered ? covered : late).push(verdict);
+      if (!isCovered) this.#aheadGate.pass(counters, answers[at] as Promise<Answer>);
+      verdict.pendingVerdict?.then(([decided]) => {
+        if (decided?.quotas.length) quotas[at] = decided.quotas;
+      });
+      return quotasOf(counters, { admitted: true, tallies: withCosts(counters, tallies), now });
+    });
+    const lateVerdicts = settledVerdictsOf(late);
+    this.#background(lateVerdicts);
+    const decided = await settledVerdictsOf(covered);
+    return {
+      ...NO_ENFORCED_RULE,
+      quotas: decided.flatMap((each) => each.quotas),
+      verdicts: [...decided, ...late, ...verdicts.slice(rules.length), ...others],
+      ahead: {
+        policies: () =>
+          policiesOf(
+            rules.flatMap(({ counters }) => counters),
+            now,
+          ),
+        quotas: () => quotas.flat(),
+        verdicts: lateVerdicts,
+      },
+    };
   }
 
   #waitingOf(
@@ -493,6 +557,32 @@ const NO_SLOTS = new HeldSlots({
   onLost: () => {},
   onReturned: () => {},
 });
+
+/** A rule of a request that passes ahead, and what this isolate knows of the client. */
+interface RuleAhead extends KnownState {
+  readonly counters: readonly RuleCounter[];
+}
+
+function byRule(ruleCounters: readonly RuleCounter[]): RuleCounter[][] {
+  const rules = new Map<AppliedRule, RuleCounter[]>();
+  for (const each of ruleCounters) {
+    const own = rules.get(each.appliedRule);
+    if (own) own.push(each);
+    else rules.set(each.appliedRule, [each]);
+  }
+  return [...rules.values()];
+}
+
+/** Adds the cost of the request to the states before it. */
+function withCosts(
+  ruleCounters: readonly RuleCounter[],
+  tallies: KnownState["tallies"],
+): KnownState["tallies"] {
+  return ruleCounters.map(({ counter }, at) => {
+    const tally = tallies[at];
+    return tally && { ...tally, count: tally.count + counter.cost };
+  });
+}
 
 function mayTakeSlot({ rule, windows, pendingRules }: AppliedRule): boolean {
   return pendingRules ? hasConcurrent(rule) : windows.at(-1)?.concurrent === true;

@@ -153,6 +153,10 @@ export class Recorder implements StoreMeter {
       }
     }
     for (const verdict of decision.verdicts) this.#recordVerdict(verdict, decision, record, now);
+    if (decision.outcome === "allowed" && decision.ahead) {
+      requests.ahead += 1;
+      this.#background(decision.ahead.verdicts.then((late) => this.#recordOver(late)));
+    }
     if (decision.outcome === "limited") this.#recordDenial(decision, record, now);
   }
 
@@ -168,6 +172,11 @@ export class Recorder implements StoreMeter {
     const index = bucket < 0 ? LATENCY_BOUNDS_MS.length : bucket;
     store.latency[index] = (store.latency[index] ?? 0) + 1;
     this.onLateSums(now);
+  }
+
+  #recordOver(verdicts: readonly RuleVerdict[]): void {
+    if (!verdicts.some(({ says }) => says === "denied")) return;
+    this.#minutes.at(this.#clock()).requests.over += 1;
   }
 
   #recordDenial({ deniedBy }: Limited, record: MinuteRecord, now: number): void {
@@ -225,7 +234,8 @@ export class Recorder implements StoreMeter {
   ): void {
     const { rule, identity, blockedUntil } = appliedRule;
     if (pendingVerdict) {
-      this.#background(pendingVerdict.then((late) => this.#recordLate(late)));
+      if (rule.mode === "enforce") record.ruleSums(rule.name).ahead += 1;
+      this.#background(pendingVerdict.then((late) => this.#recordLate(late, decision)));
       return;
     }
     const sums = record.ruleSums(rule.name);
@@ -241,7 +251,8 @@ export class Recorder implements StoreMeter {
       if (!decision?.storeFailure) {
         for (const quota of quotas) sums.peak = Math.max(sums.peak, usedPart(quota, rule.shards));
       }
-      if (decision?.outcome === "allowed") sums[says === "denied" ? "marked" : "allowed"] += 1;
+      const over = rule.mode === "mark" ? "marked" : "over";
+      if (decision?.outcome === "allowed") sums[says === "denied" ? over : "allowed"] += 1;
     } else if (says === "denied") {
       sums.shadowLimited += 1;
       sums.peak = 1;
@@ -249,14 +260,14 @@ export class Recorder implements StoreMeter {
     }
   }
 
-  /** Counts the verdicts of rules in shadow mode. */
-  #recordLate(verdicts: readonly RuleVerdict[]): void {
-    const isQuiet = ({ says, quotas }: RuleVerdict) =>
-      says === "admitted" && !quotas.some(({ concurrent }) => concurrent);
+  /** Counts the verdicts of rules for which the request has not waited. */
+  #recordLate(verdicts: readonly RuleVerdict[], decision: Allowed | Limited | undefined): void {
+    const isQuiet = ({ appliedRule: { rule }, says, quotas }: RuleVerdict) =>
+      rule.mode === "shadow" && says === "admitted" && !quotas.some(({ concurrent }) => concurrent);
     if (verdicts.every(isQuiet)) return;
     const now = this.#clock();
     const record = this.#minutes.at(now);
-    for (const verdict of verdicts) this.#recordVerdict(verdict, undefined, record, now);
+    for (const verdict of verdicts) this.#recordVerdict(verdict, decision, record, now);
     this.onLateSums(now);
   }
 }

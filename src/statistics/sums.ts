@@ -20,6 +20,10 @@ export interface RuleSums {
   limited: number;
   /** Requests over the limit of this rule with `mode: "mark"`, which passed. */
   marked: number;
+  /** Requests that passed before the store had decided this rule with `async`. They have an outcome too. */
+  ahead: number;
+  /** Requests of these that the store denied later. */
+  over: number;
   /**
    * Requests, passed or denied, for which the store could not decide this rule. Requests that this isolate decided
    * alone (`onError: "local"`) count as allowed or limited instead.
@@ -71,6 +75,10 @@ export interface RequestSums {
    * Allowed or limited requests that this isolate decided alone, because the store had failed (`onError: "local"`).
    */
   countedLocally: number;
+  /** Allowed requests that passed before the store had decided them (`async`). */
+  ahead: number;
+  /** Requests of these that the store denied later. */
+  over: number;
   /** Requests that have waited for their turn (`wait`), with any outcome. */
   waited: number;
   /** The sum of their waits, in milliseconds. */
@@ -137,6 +145,8 @@ export function noRequests(): RequestSums {
     undecidedDenied: 0,
     fromMemory: 0,
     countedLocally: 0,
+    ahead: 0,
+    over: 0,
     waited: 0,
     waitedMs: 0,
   };
@@ -148,6 +158,8 @@ export function noRuleSums(): RuleSums {
     allowed: 0,
     limited: 0,
     marked: 0,
+    ahead: 0,
+    over: 0,
     undecided: 0,
     shadowLimited: 0,
     peak: 0,

@@ -75,6 +75,14 @@ export interface Answer extends Omit<GroupVerdict, "tallies"> {
   readonly mayHold?: boolean;
 }
 
+/** What an isolate's memory knows of a group: see `Store.stateOf`. */
+export interface KnownState {
+  /** Whether `decide` would admit the group without a call. */
+  readonly isCovered: boolean;
+  /** The state of each counter; undefined if it is unknown. Other isolates may have used quota since. */
+  readonly tallies: readonly (Tally | undefined)[];
+}
+
 /**
  * Stores counters, and decides groups of them.
  *
@@ -112,6 +120,11 @@ export interface Store {
    * @returns undefined if only `decide` can tell
    */
   readonly denialOf?: (group: Group, now?: number) => Answer | undefined;
+
+  /**
+   * Returns what this isolate's memory knows of a group. A store without such a memory lacks this method.
+   */
+  readonly stateOf?: (group: Group, now?: number) => KnownState;
 
   /**
    * Adds each counter's cost to its count, even if no quota is left, because a response's actual cost may exceed

@@ -9,7 +9,7 @@ import {
 } from "../../engine/counter.ts";
 import { BLOCK_SHARE, hasQuota } from "../../engine/fixed-window.ts";
 import { inTime } from "../deadline.ts";
-import { type Answer, type Group, mayBeCarriedOut, type Store } from "../store.ts";
+import { type Answer, type Group, type KnownState, mayBeCarriedOut, type Store } from "../store.ts";
 import { DECAY_MS } from "./frequency-map.ts";
 import {
   arrivalOf,
@@ -119,6 +119,15 @@ function planCounter(counter: Demand, lease: Lease | undefined, now: number): Co
 interface Decided {
   readonly plans: GroupPlan;
   readonly answer: Promise<Answer>;
+}
+
+/** Whether a counter's request can be admitted from its lease. */
+function covers(
+  lease: Lease | undefined,
+  { cost, checkOnly }: Demand,
+  now: number,
+): lease is Lease {
+  return !checkOnly && cost !== 0 && lease !== undefined && availableQuota(lease, now) >= cost;
 }
 
 function needsStore(plans: GroupPlan): boolean {
@@ -335,6 +344,20 @@ class LeaseStore implements Store {
     return answerOf(plans, answer);
   }
 
+  stateOf(group: Group, now?: number): KnownState {
+    const time = this.#timeOf(now);
+    const leases = group.map((counter) => this.#book.peek(counter));
+    return {
+      isCovered: group.every((counter, at) => covers(leases[at], counter, time)),
+      tallies: group.map((counter, at) => {
+        const lease = leases[at];
+        if (!lease?.snapshot || !isValidAt(lease.snapshot, time)) return undefined;
+        const storeNow = time + lease.snapshot.clockOffsetMs;
+        return clientTally({ counter, lease }, undefined, true, storeNow);
+      }),
+    };
+  }
+
   async adjust(
     counters: readonly Adjustment[],
     now?: number,
@@ -378,10 +401,8 @@ class LeaseStore implements Store {
     for (const group of groups) {
       const plans: CounterPlan[] = [];
       for (const counter of group) {
-        const lease = counter.checkOnly ? undefined : this.#book.peek(counter);
-        if (!lease || counter.cost === 0 || availableQuota(lease, time) < counter.cost) {
-          return undefined;
-        }
+        const lease = this.#book.peek(counter);
+        if (!covers(lease, counter, time)) return undefined;
         plans.push({ counter, lease });
       }
       groupPlans.push(plans);

@@ -268,7 +268,8 @@ function ruleSumsAt(index: number, mode: string, at: number, step: number): Rule
   const allowed = mode === "shadow" ? 0 : requests - over;
   const nearest = mode === "shadow" || requests === 0 ? 0 : 0.3 + 0.65 * noise(index, 11);
   const peak = over > 0 ? 1 : nearest;
-  return { requests, allowed, limited, marked, undecided: 0, shadowLimited, peak };
+  const ahead = { ahead: 0, over: 0 };
+  return { requests, allowed, limited, marked, ...ahead, undecided: 0, shadowLimited, peak };
 }
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -1,0 +1,92 @@
+import { windowAt } from "../engine/counter.ts";
+import type { Answer } from "../stores/store.ts";
+import type { RuleCounter } from "./counters.ts";
+
+/** The maximum number of clients that an isolate remembers, each under one rule. They take about 1 MB. */
+export const MAX_MARKS = 4096;
+
+/** No request of a client passes ahead under a rule before this time, in milliseconds since the Unix epoch. */
+interface Mark {
+  until: number;
+}
+
+/**
+ * Which requests may pass ahead: before the store has decided, under rules with `async`.
+ *
+ * A request that passes ahead marks its client under each rule until the client's last window ends. Only the answer
+ * that the store has charged this request removes the mark. So in a window, at most one request of a client passes
+ * ahead without a charge, whatever becomes of it: a denial, a lost answer, or an invocation that is killed.
+ */
+export class AheadGate {
+  readonly #time: () => number;
+  readonly #maxMarks: number;
+  readonly #marks = new Map<string, Mark>();
+  /** The latest time seen. After a step back of the clock, it is unknown which windows have ended. */
+  #latest = Number.NEGATIVE_INFINITY;
+  /** Until this time, no mark ends. */
+  #nextEndAt = Number.NEGATIVE_INFINITY;
+  #isAnswering = true;
+
+  constructor(time: () => number, maxMarks = MAX_MARKS) {
+    this.#time = time;
+    this.#maxMarks = maxMarks;
+  }
+
+  /**
+   * Whether a request may pass ahead under all of these rules.
+   *
+   * @param rules the counters of each rule
+   */
+  mayPass(rules: readonly (readonly RuleCounter[])[]): boolean {
+    const now = this.#time();
+    if (now < this.#latest || !this.#isAnswering) return false;
+    this.#latest = now;
+    if (rules.some((each) => (this.#marks.get(keyOf(each))?.until ?? now) > now)) return false;
+    if (this.#marks.size + rules.length > this.#maxMarks) this.#removeEnded(now);
+    return this.#marks.size + rules.length <= this.#maxMarks;
+  }
+
+  /** Notes that a request passes ahead under a rule. */
+  pass(ruleCounters: readonly RuleCounter[], answered: Promise<Answer>): void {
+    const now = this.#time();
+    const key = keyOf(ruleCounters);
+    const mark = {
+      until: Math.max(...ruleCounters.map((each) => windowAt(now, each.counter).endsAt)),
+    };
+    this.#marks.set(key, mark);
+    answered.then(
+      (answer) => {
+        this.observe(answer);
+        // After the end of its window, another request may have replaced the mark.
+        if (answer.admitted && this.#marks.get(key) === mark) this.#marks.delete(key);
+        for (const tally of answer.admitted ? [] : answer.tallies) {
+          // The store's clock may be behind this isolate's.
+          mark.until = Math.max(mark.until, this.#time() + (tally?.resetMs ?? 0));
+        }
+      },
+      () => {
+        this.#isAnswering = false;
+      },
+    );
+  }
+
+  /** Notes an answer. After a failure, no request passes ahead until the store has answered again. */
+  observe({ fromMemory }: Answer): void {
+    if (!fromMemory) this.#isAnswering = true;
+  }
+
+  #removeEnded(now: number): void {
+    if (now < this.#nextEndAt) return;
+    this.#nextEndAt = Number.POSITIVE_INFINITY;
+    for (const [key, { until }] of this.#marks) {
+      if (until <= now) this.#marks.delete(key);
+      else this.#nextEndAt = Math.min(this.#nextEndAt, until);
+    }
+  }
+}
+
+/** All shards of a client have one key. */
+function keyOf([first]: readonly RuleCounter[]): string {
+  const { rule, identity } = (first as RuleCounter).appliedRule;
+  return `${rule.name}:${identity}`;
+}
