@@ -511,6 +511,8 @@ describe("a request without a free slot under a rule with wait", () => {
   });
 
   it("leaves no slot idle while requests of other isolates wait, and none of them waits in vain", async () => {
+    const random = randomOf(7);
+    vi.spyOn(Math, "random").mockImplementation(() => random(2 ** 20) / 2 ** 20);
     const { store, decided } = countedStore();
     const { newIsolate } = isolatesOf([{ concurrent: 4, wait: "60s" }], store);
     const isolates = Array.from({ length: 8 }, () => newIsolate(4));
