@@ -1,9 +1,10 @@
 import { type Calendar, calendarOf } from "../src/config/calendar.ts";
+import { formatDuration } from "../src/config/duration.ts";
 import type { KeyExpression } from "../src/config/key.ts";
 import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
 import type { Rule, Tiers, Window } from "../src/config/rule.ts";
 import { areTierNamesSecret, printableSecretName } from "../src/config/tiers.ts";
-import { formatDuration, formatWindow } from "../src/config/window.ts";
+import { formatWindow } from "../src/config/window.ts";
 import { table } from "./print/text.ts";
 import type { FiledRule } from "./warnings/rules.ts";
 

@@ -1,6 +1,6 @@
 import { formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
 import type { ClientSelector, RuleView } from "../../src/admin/operations.ts";
-import { durationUpTo } from "../../src/config/window.ts";
+import { durationUpTo } from "../../src/config/duration.ts";
 import {
   type ClientEffect,
   type Override,

@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, formatPercent, formatTime } from "../../src/admin/format.ts";
 import { quantileText, sumsOfBuckets } from "../../src/admin/traffic.ts";
-import { MAX_WINDOW_SECONDS, parseDuration } from "../../src/config/window.ts";
+import { MAX_WINDOW_SECONDS, parseDuration } from "../../src/config/duration.ts";
 import type { Resolution, StatisticsReport } from "../../src/control/protocol.ts";
 import type { RuleSums } from "../../src/statistics/sums.ts";
 import { barChart, type Cell, styled, table } from "../print/text.ts";

@@ -1,8 +1,9 @@
+import { formatDuration } from "../../src/config/duration.ts";
 import { pathOf } from "../../src/config/faults.ts";
 import type { Match } from "../../src/config/match.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
-import { formatDuration, formatWindow } from "../../src/config/window.ts";
+import { formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
 import { found, type LocalFinding } from "../finding.ts";
 

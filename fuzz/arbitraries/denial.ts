@@ -1,7 +1,8 @@
 import fc from "fast-check";
+import { MAX_WINDOW_SECONDS } from "../../src/config/duration.ts";
 import { defineConfig, type RuleInput } from "../../src/config/index.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import { MAX_LIMIT, MAX_WINDOW_SECONDS } from "../../src/config/window.ts";
+import { MAX_LIMIT } from "../../src/config/window.ts";
 import { type Demand, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import {

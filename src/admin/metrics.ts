@@ -1,4 +1,4 @@
-import { parseDuration } from "../config/window.ts";
+import { parseDuration } from "../config/duration.ts";
 import type { Totals } from "../control/protocol.ts";
 import { LATENCY_BOUNDS_MS, type RuleSums, type StoreSums } from "../statistics/sums.ts";
 import type { RuleView } from "./operations.ts";

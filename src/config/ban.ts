@@ -1,7 +1,7 @@
 import * as v from "valibot";
+import { DURATION, Duration, type DurationInput, parseDuration } from "./duration.ts";
 import { faultText } from "./faults.ts";
 import { checkListOf, checkOf, fields, isRecord, listUpTo, parsed } from "./fields.ts";
-import { DURATION, Duration, type DurationInput, parseDuration } from "./window.ts";
 
 /** The maximum number of lengths of a ban. */
 const MAX_LENGTHS = 10;

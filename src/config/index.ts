@@ -31,6 +31,7 @@ export type {
   WorkerBindings,
 } from "./custom.ts";
 export { ConfigError, defineConfig } from "./define.ts";
+export type { DurationInput } from "./duration.ts";
 export type { Fault, FaultCode } from "./faults.ts";
 export type { JwtInput } from "./jwt.ts";
 export type { KeyInput } from "./key.ts";
@@ -47,4 +48,4 @@ export type { Mode, RuleInput } from "./rule.ts";
 export { defineRules, type RuleFilesInput, type RulesInput } from "./rules.ts";
 export type { Config, ConfigInput, NativeLimiterInput, RuleNameOf } from "./schema.ts";
 export type { ExemptInput, ExpectedValue, TiersInput } from "./tiers.ts";
-export type { DurationInput, LimitFields, LimitInput, WindowInput } from "./window.ts";
+export type { LimitFields, LimitInput, WindowInput } from "./window.ts";

@@ -9,6 +9,7 @@ import {
   NEEDS_SETTLE,
   reserveIn,
 } from "./cost.ts";
+import { Duration, type DurationInput, durationUpTo } from "./duration.ts";
 import { faultText, listOfNames, shortened } from "./faults.ts";
 import {
   boolean,
@@ -37,9 +38,6 @@ import { type ExemptInput, ExemptSchema, type TiersInput, TiersSchema } from "./
 import {
   checkLimitExtras,
   checkLimitFields,
-  Duration,
-  type DurationInput,
-  durationUpTo,
   isWindowLength,
   type LimitFields,
   limitFields,

@@ -1,6 +1,7 @@
+import { formatDuration } from "../config/duration.ts";
 import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
-import { formatDuration, formatWindow } from "../config/window.ts";
+import { formatWindow } from "../config/window.ts";
 import type { Misfit } from "../limiter/counters.ts";
 import { isViolated, type Limited, type Quota } from "../limiter/decision.ts";
 import {

@@ -1,9 +1,10 @@
 import * as v from "valibot";
 import { parseIsoTime } from "../config/calendar.ts";
+import { durationUpTo } from "../config/duration.ts";
 import { codeOf, type Fault, type FaultCode, keysOf, pathOf, shortened } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
 import type { Rule } from "../config/rule.ts";
-import { durationUpTo, MAX_CONCURRENT } from "../config/window.ts";
+import { MAX_CONCURRENT } from "../config/window.ts";
 import {
   type ClientEffect,
   ClientEffectSchema,

@@ -1,6 +1,6 @@
 import type { Env } from "../config/bindings.ts";
+import type { DurationInput } from "../config/duration.ts";
 import type { Config } from "../config/schema.ts";
-import type { DurationInput } from "../config/window.ts";
 import type { ControlApi, OverrideChange } from "../control/protocol.ts";
 import { controlObject, sharedLimiter } from "../entry/isolate.ts";
 import {

@@ -1,9 +1,9 @@
 import type * as v from "valibot";
 import { TIME_ZONE } from "../calendar.ts";
+import { DURATION, formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../duration.ts";
 import { ALLOWED_KEYS, parseAlternatives } from "../key.ts";
 import { MAX_WAIT_SECONDS, ruleFields } from "../rule.ts";
 import { configFields } from "../schema.ts";
-import { DURATION, formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../window.ts";
 import { bareName, nearestName } from "./nearest-name.ts";
 import { FIELDS_OF_OTHERS, type Place } from "./other-names.ts";
 
