@@ -163,6 +163,28 @@ export interface TokensOf<Subject extends "request" | "response"> {
   readonly tokensOf?: Subject;
 }
 
+/** A client whose limit is asked for: the first argument of a function in `custom.limits`. */
+export interface LimitClient {
+  /** The value of the rule's key, such as an API key. If the key is a list, the value of its first element. */
+  readonly key: string;
+  /** The value of each element of the rule's key. */
+  readonly keys: readonly string[];
+  /** The request without its body; undefined for the call of a program, and if an operator looks up the client. */
+  readonly request: Request | undefined;
+}
+
+/** The limit of a client. If it is no whole number from 0, the client has the `default`. */
+export type CustomLimitValue = number | null | undefined;
+
+/**
+ * Returns a client's number for `{ from: "custom:NAME" }`. Weir asks at most once for each client in an isolate and
+ * `cacheFor`, and not while it denies the client from memory. If the function throws, or takes longer than `timeoutMs`,
+ * the client keeps its last number, or has the `default`.
+ *
+ * @example async ({ key }, { env }) => (await env.PLANS.get(key, "json"))?.rpm
+ */
+export type CustomLimit = CustomFunction<CustomContext, CustomLimitValue, LimitClient>;
+
 /** A denied request: the first argument of a function in `custom.responses`. */
 export interface Denial {
   /** The name of the first rule that denied the request. */
@@ -244,6 +266,9 @@ export type CustomKeys = Readonly<Record<string, CustomKey>>;
 /** The functions for `cost: "custom:NAME"`, by NAME. */
 export type CustomCosts = Readonly<Record<string, CustomCost>>;
 
+/** The functions for `{ from: "custom:NAME" }`, by NAME. */
+export type CustomLimits = Readonly<Record<string, CustomLimit>>;
+
 /** The functions for `settle: "custom:NAME"`, by NAME. */
 export type CustomSettles = Readonly<Record<string, CustomSettle>>;
 
@@ -270,6 +295,14 @@ export interface CustomInput {
    * @example { batch: async (request) => [await request.clone().json()].flat().length }
    */
   readonly costs?: CustomCosts | undefined;
+  /**
+   * The functions for limits `{ from: "custom:NAME" }`. A function gets a {@link LimitClient} and a
+   * {@link CustomContext}. It returns a whole number from 0, or a promise of such a number.
+   *
+   * @default none
+   * @example { quota: async ({ key }, { env }) => (await env.PLANS.get(key, "json"))?.rpm }
+   */
+  readonly limits?: CustomLimits | undefined;
   /**
    * The functions for `settle: "custom:NAME"`. A function gets the origin's response and a {@link SettleContext}. It
    * returns the final cost, or undefined if the cost is unknown, or a promise of either.
@@ -314,6 +347,7 @@ export const CustomSchema = fields(
       faultText('(request) => request.headers.get("x-plan")'),
     ),
     costs: functionsSchema<CustomCost>(faultText("depth"), faultText("async (request) => 5")),
+    limits: functionsSchema<CustomLimit>(faultText("quota"), faultText("async ({ key }) => 100")),
     settle: functionsSchema<CustomSettle>(faultText("usage"), faultText("async (response) => 5")),
     responses: functionsSchema<CustomResponse>(
       faultText("page"),

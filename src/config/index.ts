@@ -18,6 +18,9 @@ export type {
   CustomKey,
   CustomKeys,
   CustomKeyValue,
+  CustomLimit,
+  CustomLimits,
+  CustomLimitValue,
   CustomResponse,
   CustomResponses,
   CustomSettle,
@@ -25,6 +28,7 @@ export type {
   CustomSettleValue,
   Denial,
   DenialContext,
+  LimitClient,
   PartialCost,
   Quota,
   SettleContext,
@@ -35,6 +39,7 @@ export type { DurationInput } from "./duration.ts";
 export type { Fault, FaultCode } from "./faults.ts";
 export type { JwtInput } from "./jwt.ts";
 export type { KeyInput } from "./key.ts";
+export type { LimitSourceInput } from "./limit-source.ts";
 export type {
   BotCategory,
   ConditionsInput,

@@ -406,6 +406,8 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     by: tiers.by,
     windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
   };
+  const windows: readonly Window[] = toWindows(fields);
+  const all = [...windows, ...[...(ofTiers?.windows.values() ?? [])].flat()];
   const denial: { readonly response?: DenialResponse | CustomDenial } = response
     ? { response }
     : {};
@@ -416,7 +418,9 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     match: fields.match as Match,
     key: fields.key,
     /** The windows of every client without a tier. */
-    windows: toWindows(fields) as readonly Window[],
+    windows,
+    /** Whether limits of the rule or of its tiers differ by client. */
+    readsLimits: all.some(({ from }) => from !== undefined),
     /**
      * Whether the windows of each client begin at a time derived from its identity. The `offsetMs` of all windows is
      * then 0.

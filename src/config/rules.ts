@@ -11,8 +11,9 @@ import {
   textMatching,
 } from "./fields.ts";
 import { partsOf } from "./key.ts";
+import type { LimitSource } from "./limit-source.ts";
 import type { RuleInput } from "./rule.ts";
-import { type Rule, RuleSchema } from "./rule.ts";
+import { type Rule, RuleSchema, type Window } from "./rule.ts";
 
 const MAX_RULES = 10_000;
 
@@ -132,7 +133,13 @@ export function flatRules(rules: CheckedRules): readonly Rule[] {
 }
 
 /** The groups of functions in `custom`, each with the argument of its functions. */
-const GROUPS = { keys: "request", costs: "request", settle: "response", responses: "denial" };
+const GROUPS = {
+  keys: "request",
+  costs: "request",
+  limits: "client",
+  settle: "response",
+  responses: "denial",
+};
 type Group = keyof typeof GROUPS;
 
 /** A name in a rule that refers to the top level: to a function, or to a claim of a token. */
@@ -159,7 +166,7 @@ export function checkRules<Output>() {
 }
 
 const NEEDS_JWT = faultText(
-  'a key that reads a claim needs the top-level field jwt, such as jwt: { jwks: "https://…" }',
+  'a key or limit that reads a claim needs the top-level field jwt, such as jwt: { jwks: "https://…" }',
 );
 
 function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
@@ -184,7 +191,9 @@ function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
  * costs.
  */
 function usesIn({ rule, path }: PlacedRule): Use[] {
-  if (!isRecord(rule) || rule.for === "programs") return [];
+  if (!isRecord(rule)) return [];
+  const ofLimits = limitUsesIn(rule, path);
+  if (rule.for === "programs") return ofLimits;
   const { key, tiers = {}, cost = {}, response = {} } = rule;
   const uses = (group: Use["group"], kind: string, source: unknown, ...keys: string[]): Use[] =>
     partsOf(source).flatMap((part) =>
@@ -198,6 +207,7 @@ function usesIn({ rule, path }: PlacedRule): Use[] {
   ];
   const inResponse = isRecord(response) && response.custom;
   return [
+    ...ofLimits,
     ...inKey(key, "key"),
     ...(isRecord(tiers) ? inKey(tiers.by, "tiers", "by") : []),
     ...(isRecord(cost)
@@ -210,6 +220,29 @@ function usesIn({ rule, path }: PlacedRule): Use[] {
     ...(typeof inResponse === "string"
       ? [{ group: "responses" as const, name: inResponse, path: [...path, "response"] }]
       : []),
+  ];
+}
+
+/** Returns the names in the limits of a rule without faults. */
+function limitUsesIn({ windows, tiers }: Fields, path: PlacedRule["path"]): Use[] {
+  const uses = (all: unknown, ...keys: string[]): Use[] =>
+    !Array.isArray(all)
+      ? []
+      : all.flatMap(({ from = {}, concurrent }: Window) =>
+          Object.entries(from).map(([field, source]: [string, LimitSource]): Use => {
+            const place = concurrent ? "concurrent" : all.length > 1 ? "limits" : field;
+            const { kind, name } = source.from;
+            return {
+              group: kind === "jwt" ? kind : "limits",
+              name,
+              path: [...path, ...keys, place],
+            };
+          }),
+        );
+  const ofTiers = isRecord(tiers) && isMap(tiers.windows) ? [...tiers.windows] : [];
+  return [
+    ...uses(windows),
+    ...ofTiers.flatMap(([tier, each]) => uses(each, "tiers", "limits", tier)),
   ];
 }
 

@@ -11,6 +11,13 @@ import {
 import { DURATION, type DurationInput, formatDuration, parseDuration } from "./duration.ts";
 import { faultText } from "./faults.ts";
 import { checkListOf, checkOf, fields, integer, isRecord, listOf, parsed } from "./fields.ts";
+import {
+  isSource,
+  type LimitSource,
+  type LimitSourceInput,
+  numberOrSource,
+  type WindowSources,
+} from "./limit-source.ts";
 
 /**
  * The length of a window: a fixed length, such as `"1h"`, or a unit of the calendar.
@@ -50,12 +57,13 @@ export const MAX_CONCURRENT = 1000;
 interface LimitExtras {
   /**
    * The maximum quota that a client can have at once, if unused quota rolls over to later windows: a whole number
-   * that is at least the limit, in the unit of `cost` (by default, requests). Cannot be set together with `limit: 0`.
+   * that is at least the limit, in the unit of `cost` (by default, requests). Cannot be set together with `limit: 0`. If
+   * `limit` or `capacity` has a source, `capacity` must be above the limit: its `default` and its `max`.
    *
    * @default the limit: no quota rolls over
    * @example limit: 10, window: "1h", capacity: 30
    */
-  readonly capacity?: number | undefined;
+  readonly capacity?: number | LimitSourceInput | undefined;
   /**
    * The maximum quota of later windows that may be reserved: by a program with the method `limit` and its option
    * `reserve`, and by requests under a rule with `wait`. A whole number from 0, in the unit of `cost` (by default,
@@ -70,9 +78,11 @@ interface LimitExtras {
 export interface LimitInput extends LimitExtras {
   /**
    * The quota that each window adds: a whole number from 0 to 999999999999999, in the unit of `cost` (requests, by
-   * default). 0 denies every request, except requests that cost 0.
+   * default). 0 denies every request, except requests that cost 0. Or the source of each client's own number.
+   *
+   * @example { from: "custom:quota", max: 100_000, default: 100 }
    */
-  readonly limit: number;
+  readonly limit: number | LimitSourceInput;
   /**
    * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds, from 1 second to
    * 52 weeks. Or a calendar window in the rule's `timeZone`: `"day"`, `"week"`, `"month"` or `"year"`. Every element
@@ -85,11 +95,13 @@ export interface LimitInput extends LimitExtras {
 export interface LimitFields extends LimitExtras {
   /**
    * The quota that each window adds: a whole number from 0 to 999999999999999, in the unit of `cost` (requests, by
-   * default). 0 denies every request, except requests that cost 0.
+   * default). 0 denies every request, except requests that cost 0. Or the source of each client's own number.
    *
    * Required together with `window`, unless `limits` is set. Cannot be set together with `limits`.
+   *
+   * @example { from: "custom:quota", max: 100_000, default: 100 }
    */
-  readonly limit?: number | undefined;
+  readonly limit?: number | LimitSourceInput | undefined;
   /**
    * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds, from 1 second to
    * 52 weeks. Or a calendar window in the rule's `timeZone`: `"day"`, `"week"`, `"month"` or `"year"`.
@@ -112,16 +124,16 @@ export interface LimitFields extends LimitExtras {
    * @default none: any number of requests may be open
    * @example 4
    */
-  readonly concurrent?: number | undefined;
+  readonly concurrent?: number | LimitSourceInput | undefined;
 }
 
 const limitExtras = {
-  capacity: v.optional(integer(0, MAX_LIMIT)),
+  capacity: v.optional(numberOrSource(0, MAX_LIMIT)),
   maxReserved: v.optional(integer(0, MAX_LIMIT)),
 };
 
 const Limit = fields({
-  limit: integer(0, MAX_LIMIT),
+  limit: numberOrSource(0, MAX_LIMIT),
   window: WindowLengthSchema,
   ...limitExtras,
 });
@@ -153,11 +165,11 @@ const Limits = v.pipe(
 
 /** The schema of {@link LimitFields}. */
 export const limitFields = {
-  limit: v.optional(integer(0, MAX_LIMIT)),
+  limit: v.optional(numberOrSource(0, MAX_LIMIT)),
   window: v.optional(WindowLengthSchema),
   limits: v.optional(Limits),
   ...limitExtras,
-  concurrent: v.optional(integer(1, MAX_CONCURRENT)),
+  concurrent: v.optional(numberOrSource(1, MAX_CONCURRENT)),
 };
 
 /** {@link LimitInput}, parsed. */
@@ -196,24 +208,33 @@ export function checkLimitFields<Output>() {
   });
 }
 
-/** Checks that `capacity` is at least the limit, and that a limit of 0 has no extras. */
+/**
+ * Checks that `capacity` is at least the limit, and that a limit of 0 has no extras. If one of them differs by client,
+ * the capacity must be above the limit, because then quota rolls over for all clients.
+ */
 export function checkLimitExtras<Output>() {
   return checkOf<Output>(({ limit, capacity, maxReserved }, refuse) => {
-    if (typeof limit !== "number") return;
-    if (typeof capacity === "number" && limit === 0) {
+    const [least, most] = boundsOf(limit);
+    const [leastCapacity, mostCapacity] = boundsOf(capacity);
+    const differs = isSource(limit) || isSource(capacity);
+    if (leastCapacity >= 0 && least === 0) {
       refuse(
         "conflict",
         faultText("remove capacity: with a limit of 0, no quota can roll over"),
         "capacity",
       );
-    } else if (typeof capacity === "number" && capacity < limit) {
+    } else if (differs && (leastCapacity <= least || mostCapacity <= most)) {
+      const text =
+        "capacity must be above the limit: its default above default, and its max above max";
+      refuse("conflict", faultText(text), "capacity");
+    } else if (mostCapacity < most) {
       refuse(
         "conflict",
-        faultText(() => `capacity must be at least the limit, ${limit}`),
+        faultText(() => `capacity must be at least the limit, ${most}`),
         "capacity",
       );
     }
-    if (typeof maxReserved === "number" && maxReserved > 0 && limit === 0) {
+    if (typeof maxReserved === "number" && maxReserved > 0 && least === 0) {
       refuse(
         "conflict",
         faultText("remove maxReserved: with a limit of 0, no quota can be reserved"),
@@ -221,6 +242,13 @@ export function checkLimitExtras<Output>() {
       );
     }
   });
+}
+
+/** Returns the default and the maximum of a number; NaN for a missing or faulty one. */
+function boundsOf(value: unknown): [number, number] {
+  if (isSource(value)) return [value.default, value.max];
+  const number = typeof value === "number" ? value : Number.NaN;
+  return [number, number];
 }
 
 /** One limit of a rule or of one of its tiers, with its window. */
@@ -253,6 +281,8 @@ export interface Window {
    * `windowMs` the time after which a slot that nobody gives back expires.
    */
   readonly concurrent?: true;
+  /** The sources of the numbers that differ by client. `limit` and `capacity` are then the defaults. */
+  readonly from?: WindowSources;
 }
 
 /**
@@ -274,18 +304,25 @@ export function windowsOf(
   const isSingle = all.length + Number(fields.concurrent !== undefined) === 1;
   const windows: Window[] = all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
     policy: isSingle ? name : `${name}/${labelOf(window)}`,
-    limit,
-    capacity,
+    ...numbersOf(limit, capacity),
     maxReserved,
     ...(typeof window === "number"
       ? { windowMs: window * 1000, offsetMs: floorMod(start.startMs, window * 1000) }
       : calendarWindowOf(window, start)),
   }));
   if (fields.concurrent === undefined) return windows;
-  const { concurrent: limit } = fields;
   const policy = isOnly ? name : `${name}/${CONCURRENT}`;
-  const slots = { limit, capacity: limit, maxReserved: 0, windowMs: maxDurationMs, offsetMs: 0 };
-  return [...windows, { policy, ...slots, concurrent: true }];
+  const slots = { maxReserved: 0, windowMs: maxDurationMs, offsetMs: 0, concurrent: true } as const;
+  return [...windows, { policy, ...numbersOf(fields.concurrent, fields.concurrent), ...slots }];
+}
+
+function numbersOf(limit: number | LimitSource, capacity: number | LimitSource) {
+  const from = {
+    ...(isSource(limit) && { limit }),
+    ...(isSource(capacity) && capacity !== limit && { capacity }),
+  };
+  const numbers = { limit: boundsOf(limit)[0], capacity: boundsOf(capacity)[0] };
+  return Object.keys(from).length > 0 ? { ...numbers, from } : numbers;
 }
 
 /** The name of the limit `concurrent` in stored keys and in the names of policies. */

@@ -17,11 +17,12 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { ControlLink } from "../control/control-link.ts";
 import { type ControlApi, GLOBAL_OBJECT, type StatisticsUpload } from "../control/protocol.ts";
-import { Gateway } from "../gateway/gateway.ts";
+import { createClientLimits, Gateway } from "../gateway/gateway.ts";
 import { logBreaker, logControlFailed, logMisconfigured, logMode } from "../gateway/log.ts";
 import { faultyConfigResponse } from "../http/responses.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
+import type { ClientLimits } from "../request/client-limits.ts";
 import { Recorder } from "../statistics/recorder.ts";
 import type { BreakerScope, BreakerState } from "../stores/breaker.ts";
 import { createStore } from "../stores/create-store.ts";
@@ -97,6 +98,7 @@ interface SharedLimiter extends Pick<ResolvedBindings, "mode" | "prefix"> {
   readonly overrides: LiveOverrides;
   /** The statistics and the overrides; undefined if the Worker has no control object. */
   readonly control: ControlLink | undefined;
+  readonly limits: ClientLimits;
 }
 
 const limiters = new WeakMap<Config, (env: Env) => SharedLimiter>();
@@ -136,7 +138,8 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     background: waitUntil,
   });
   const overrides = control?.overrides ?? new LiveOverrides(mode);
-  return { limiter, mode, prefix, keySecret, control, overrides };
+  const limits = createClientLimits(config);
+  return { limiter, mode, prefix, keySecret, control, overrides, limits };
 }
 
 /** Answers requests: a gateway, or its substitute while the configuration has faults. */
@@ -157,7 +160,7 @@ export function prepareGateway(
     const faults = faultsOfFaultyConfig(config);
     if (faults) return { handle: async () => faultyConfigResponse(faults) };
   }
-  const { limiter, mode, control } = sharedLimiter(config, env);
+  const { limiter, mode, control, limits } = sharedLimiter(config, env);
   const rules = rulesInMode(appRules ?? config.rules, mode);
   const ownConfig = {
     ...config,
@@ -167,7 +170,7 @@ export function prepareGateway(
   const bindings = resolveBindings(ownConfig, env);
   const faults = [...(appRules ? [] : originFaults(bindings)), ...bindings.requestFaults];
   for (const fault of faults) logMisconfigured(fault);
-  return new Gateway(ownConfig, bindings, limiter, control);
+  return new Gateway(ownConfig, bindings, limiter, control, limits);
 }
 
 /** Creates the second argument of the functions in `custom`. */

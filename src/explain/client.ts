@@ -7,6 +7,7 @@ import { areTierNamesSecret, type Exempt, printableSecretName } from "../config/
 import { isChargedByResponse } from "../limiter/counters.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
+import { ClientLimits, type LimitFailure } from "../request/client-limits.ts";
 import type { CostFailure, CustomFailure } from "../request/custom-calls.ts";
 import { createIdentify, type Identified } from "../request/identify.ts";
 import { keyPartName, type NamedValue } from "../request/identity.ts";
@@ -42,6 +43,7 @@ export class Findings {
   readonly clients = new Map<Rule, ClientTrace>();
   readonly costFailures = new Map<string, CostFailure>();
   readonly keyFailures = new Map<string, CustomFailure>();
+  readonly limitFailures = new Map<string, LimitFailure>();
   claims: Claims | undefined;
   tokenError: unknown;
 }
@@ -66,6 +68,12 @@ export async function identifyDescribed(
     background: (task) => custom.ctx.waitUntil(task),
     onKeyFailure: (name, cause) => found.keyFailures.set(name, cause),
     onUnreadableCost: (rule, _source, cause) => found.costFailures.set(rule, cause),
+    // The functions are asked anew, whatever the isolate knows.
+    limits: new ClientLimits(config.custom?.limits, {
+      timeoutMs: config.timeoutMs,
+      background: (task) => custom.ctx.waitUntil(task),
+      onUnreadable: (source, cause) => found.limitFailures.set(source, cause),
+    }),
     trace: {
       onCondition({ name }, tested) {
         found.conditions.set(name, [...(found.conditions.get(name) ?? []), tested]);
@@ -314,10 +322,10 @@ function keyFault(token: string, algs: readonly string[]): string {
 }
 
 /** Returns the name of the client's tier, or its number if the name may be a credential. */
-function tierOf({ rule: { tiers }, windows }: AppliedRule): string | undefined {
+function tierOf({ rule: { tiers }, windows, declared }: AppliedRule): string | undefined {
   if (!tiers) return undefined;
   const names = [...tiers.windows];
-  const index = names.findIndex(([, each]) => each === windows);
+  const index = names.findIndex(([, each]) => each === (declared ?? windows));
   if (index === -1) return undefined;
   return areTierNamesSecret(tiers.by) ? `#${index + 1}` : names[index]?.[0];
 }

@@ -20,6 +20,7 @@ import {
 import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { namesPlace } from "../request/canonical-request.ts";
+import { ClientLimits } from "../request/client-limits.ts";
 import { createIdentify, type Identified, type Identify } from "../request/identify.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
@@ -28,8 +29,15 @@ import {
   logCustomResponseFailed,
   logDecision,
   logUnreadableCost,
+  logUnreadableLimit,
 } from "./log.ts";
 import { CHECK, checkedMatches, QuotaPage } from "./quota-page.ts";
+
+/** Creates the numbers of clients that all gateways and services of an isolate share. */
+export function createClientLimits({ custom, timeoutMs }: Config): ClientLimits {
+  const options = { timeoutMs, background: waitUntil, onUnreadable: logUnreadableLimit };
+  return new ClientLimits(custom?.limits, options);
+}
 
 const NO_QUOTAS: readonly Quota[] = [];
 
@@ -67,7 +75,13 @@ export class Gateway {
   readonly #quotaPage: QuotaPage | undefined;
 
   /** @param control undefined if the Worker has no control object */
-  constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter, control?: ControlLink) {
+  constructor(
+    config: Config,
+    bindings: ResolvedBindings,
+    limiter: Limiter,
+    control?: ControlLink,
+    limits = createClientLimits(config),
+  ) {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
     this.#control = control;
@@ -80,6 +94,7 @@ export class Gateway {
       background: waitUntil,
       onKeyFailure: logCustomKeyFailed,
       onUnreadableCost: logUnreadableCost,
+      limits,
     });
     if (config.quotaPath !== undefined && bindings.mode !== "off") {
       this.#quotaPage = new QuotaPage(config.quotaPath, config, limiter);
@@ -173,6 +188,7 @@ export class Gateway {
         routedPath,
         choose: counts && ((matches) => checkedMatches(matches, counts)),
         denialOf: (known) => this.#limiter.denialOf(known, options),
+        isCovered: (known) => this.#limiter.isCovered(known, options),
       });
       if (!identified) return undefined;
       const { appliedRules, clients, denial, foreignMs } = identified;

@@ -11,6 +11,7 @@ import {
   type RuleVerdict,
   type Undecided,
 } from "../limiter/decision.ts";
+import type { LimitFailure } from "../request/client-limits.ts";
 import type { CustomFailure } from "../request/custom-calls.ts";
 import type { BreakerScope, BreakerState } from "../stores/breaker.ts";
 
@@ -223,4 +224,9 @@ export function logCustomResponseFailed(response: string, cause: CustomResponseF
 export function logUnreadableCost(rule: string, source: string, cause: UnknownCost): void {
   if (isDue(`cost ${rule}`, FAILURE_INTERVAL_MS))
     logLine("error", "cost-unreadable", { rule, source, cause });
+}
+
+export function logUnreadableLimit(source: string, cause: LimitFailure): void {
+  if (isDue(`limit ${source}`, FAILURE_INTERVAL_MS))
+    logLine("error", "limit-unreadable", { source, cause });
 }

@@ -218,6 +218,16 @@ export class Limiter {
     }
   }
 
+  /** Whether this isolate's leases cover all enforced rules of a request, so that it needs no call to the store. */
+  isCovered(appliedRules: readonly AppliedRule[], options?: DecideOptions): boolean {
+    try {
+      const { enforced } = this.#groupsOf(appliedRules, options).groups;
+      return this.#store.stateOf?.(countersOf(enforced), this.#now()).isCovered === true;
+    } catch {
+      return false;
+    }
+  }
+
   /**
    * Charges the rules that have admitted the request, with one call to the store. After a reserve, charges or gives
    * back only the difference. A rule in shadow mode, and a rule under which the request has passed ahead, is charged

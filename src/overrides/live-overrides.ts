@@ -60,6 +60,8 @@ class RuleChange {
     const { factor } = this.override.effect;
     if (factor === undefined) return rule;
     const scale = (windows: readonly Window[]) => {
+      // The numbers of a client are not known yet: see `#withFactor` of the overrides.
+      if (windows.some(({ from }) => from)) return windows;
       const result = scaledWindows(windows, factor);
       configured.set(result, windows);
       return result;
@@ -176,7 +178,7 @@ export class LiveOverrides {
 
   /** Returns the applied rules with the overrides of their clients. Omits rules without a limit. */
   clientsOf(appliedRules: readonly AppliedRule[], now = Date.now()): readonly AppliedRule[] {
-    if (this.#clients.size === 0) return appliedRules;
+    if (this.size === 0) return appliedRules;
     return changedItems(appliedRules, (appliedRule) => {
       const { pendingRules } = appliedRule;
       if (!pendingRules) return this.clientOf(appliedRule, now);
@@ -191,8 +193,17 @@ export class LiveOverrides {
   clientOf(appliedRule: AppliedRule, now = Date.now()): AppliedRule | undefined {
     const { rule, identity } = appliedRule;
     const override = this.#clients.get(overrideId({ rule: rule.name, client: identity }));
-    if (!override || override.expiresAt <= now) return appliedRule;
+    if (!override || override.expiresAt <= now) return this.#withFactor(appliedRule, now);
     return changedByClient(appliedRule, override);
+  }
+
+  /** Applies the factor of a rule's override to limits that differ by client. */
+  #withFactor(appliedRule: AppliedRule, now: number): AppliedRule {
+    const { rule, windows } = appliedRule;
+    const { effect, expiresAt = 0 } = this.#rules.get(rule.name)?.override ?? {};
+    if (effect?.factor === undefined || expiresAt <= now) return appliedRule;
+    if (!windows.some(({ from }) => from)) return appliedRule;
+    return { ...appliedRule, windows: scaledWindows(windows, effect.factor) };
   }
 
   /** Keeps the change of an unchanged override, because caches recognise a rule by its object. */

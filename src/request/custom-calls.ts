@@ -1,9 +1,11 @@
 import type { ComputedCost, Cost } from "../config/cost.ts";
 import type { CustomContext, CustomFunctions } from "../config/custom.ts";
+import type { LimitSource } from "../config/limit-source.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import { BoundedClones } from "./body-room.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
+import type { AskedClient, ClientLimits } from "./client-limits.ts";
 import { withTimeout } from "./timeout.ts";
 
 /** The reason why a function in `custom` has no result. */
@@ -71,6 +73,15 @@ export class CustomCalls {
     return this.#call("costs", name);
   }
 
+  /** Returns a client's number, which waits for its function until the deadline. */
+  async limitOf(limits: ClientLimits, source: LimitSource, client: AskedClient) {
+    const { request, context } = this.#options;
+    this.#firstStartAt ??= Date.now();
+    const number = await limits.numberFor(source, { ...client, request }, context, this.#restMs);
+    this.#lastEndAt = Date.now();
+    return number;
+  }
+
   /**
    * Must be called when the request is decided. The functions of shadow rules may still run. When they have ended, all
    * clones of the request end.
@@ -115,10 +126,14 @@ export class CustomCalls {
 
   /** Waits for a result until the deadline. `Promise.race` handles a rejection after the deadline. */
   #inTime(result: PromiseLike<unknown>): Promise<unknown> {
+    return withTimeout(Promise.resolve(result), this.#restMs, () => TIMEOUT);
+  }
+
+  /** The milliseconds until the deadline. */
+  get #restMs(): number {
     const { arrivedAt, timeoutMs } = this.#options;
     const elapsedMs = Math.max(0, Date.now() - arrivedAt);
-    const restMs = Math.max(0, timeoutMs - elapsedMs);
-    return withTimeout(Promise.resolve(result), restMs, () => TIMEOUT);
+    return Math.max(0, timeoutMs - elapsedMs);
   }
 }
 

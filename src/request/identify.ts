@@ -2,6 +2,7 @@ import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
 import type { Config } from "../config/schema.ts";
 import { type CanonicalRequest, canonicalRequest } from "./canonical-request.ts";
+import type { ClientLimits } from "./client-limits.ts";
 import { CustomCalls, type CustomFailure, type OnUnreadableCost } from "./custom-calls.ts";
 import { createMatcher, type MatchTrace, type RuleMatch } from "./matcher.ts";
 import {
@@ -30,6 +31,7 @@ interface IdentifyParts {
   readonly background: (task: Promise<void>) => void;
   readonly onKeyFailure: (name: string, cause: CustomFailure) => void;
   readonly onUnreadableCost: OnUnreadableCost;
+  readonly limits: ClientLimits;
   /** Reports each step, for an explanation. */
   readonly trace?: {
     readonly onCondition: MatchTrace;
@@ -48,6 +50,8 @@ interface IdentifyOptions<Denial> {
   /** Replaces the matches. */
   readonly choose?: ((matches: readonly RuleMatch[]) => readonly RuleMatch[]) | undefined;
   readonly denialOf?: DenialOf<Denial>;
+  /** Whether rules certainly admit the request without a call to the store. @default never */
+  readonly isCovered?: (known: readonly AppliedRule[]) => boolean;
 }
 
 /** The rules that count a request. Rules that exempt it are missing. */
@@ -91,7 +95,7 @@ export function createIdentify({
   ...parts
 }: IdentifyParts): Identify {
   const { rules, caseSensitivePaths, custom, jwt, timeoutMs, ipv6Prefix } = config;
-  const { onUnreadableCost, onKeyFailure, background } = parts;
+  const { onUnreadableCost, onKeyFailure, background, limits } = parts;
   const { secrets, keySecret } = bindings;
   const names = sentNamesOf(rules);
   const match = createMatcher(rules, caseSensitivePaths);
@@ -106,10 +110,11 @@ export function createIdentify({
     onUnreadableCost,
     trace: trace?.onClient,
     costs: custom?.costs,
+    limits,
   };
 
   return async function identify(request, options) {
-    const { routedPath, choose, denialOf } = options;
+    const { routedPath, choose, denialOf, isCovered } = options;
     const canonical = canonicalRequest(request, caseSensitivePaths, routedPath, names);
     if (!canonical) return undefined;
     const found = match(canonical, trace?.onCondition);
@@ -117,7 +122,7 @@ export function createIdentify({
     const matches = choose?.(changed) ?? changed;
     const waitMs = Math.max(0, ...matches.map(({ rule }) => rule.waitMs));
     const calls =
-      (custom?.keys || custom?.costs) &&
+      (custom?.keys || custom?.costs || custom?.limits) &&
       new CustomCalls({ ...options, functions: custom, request, timeoutMs, waitMs, onKeyFailure });
     const close = () => calls?.close();
     try {
@@ -125,8 +130,9 @@ export function createIdentify({
       // Most identities are cached. Awaiting them would cost a microtask.
       const applied = cached
         ? { rules: cached, waitedMs: 0 }
-        : await new RuleApplier(shared, canonical, matches, calls).apply((known) =>
-            denialOf?.(overrides.clientsOf(known)),
+        : await new RuleApplier(shared, canonical, matches, calls).apply(
+            (known) => denialOf?.(overrides.clientsOf(known)),
+            (known) => isCovered?.(overrides.clientsOf(known)) === true,
           );
       const { rules: clients, denial, waitedMs } = applied;
       const appliedRules = overrides.clientsOf(clients);

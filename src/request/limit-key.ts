@@ -11,7 +11,7 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { canonicalRequest } from "./canonical-request.ts";
 import { clientAddress } from "./headers.ts";
-import { hashValues, keyPartName, type NamedValue } from "./identity.ts";
+import { hashValues, type IdentifiedClient, keyPartName, type NamedValue } from "./identity.ts";
 import { createMatcher, type RuleMatch } from "./matcher.ts";
 import { removeTrailing, trimBlanks } from "./text-folding.ts";
 import { cookieValue, headerValue, queryValue } from "./values.ts";
@@ -189,14 +189,27 @@ export async function identityOfLimitKey(
   config: ValueOptions,
   secret?: string,
 ): Promise<string> {
-  if (key === undefined) return hashValues([GLOBAL], secret);
+  return (await identifyLimitKey(rule, key, config, secret)).identity;
+}
+
+/** Like {@link identityOfLimitKey}, but with the values of the key. */
+export async function identifyLimitKey(
+  rule: Rule,
+  key: LimitKey | undefined,
+  config: ValueOptions,
+  secret?: string,
+): Promise<Pick<IdentifiedClient, "identity" | "values">> {
+  const values = key === undefined ? [GLOBAL] : valuesOf(rule, key, config);
+  return { identity: await hashValues(values, secret), values };
+}
+
+function valuesOf(rule: Rule, key: LimitKey, config: ValueOptions): NamedValue[] {
   const given: unknown = Array.isArray(key) ? key : [key];
   // TypeScript does not check calls over a service binding.
   if (!Array.isArray(given) || given.length !== rule.key.length) {
     throw createKeyError(rule, "the key", describeKey(rule.key));
   }
-  const values = rule.key.map((_, index) => namedValue(rule, index, given[index], config));
-  return hashValues(values, secret);
+  return rule.key.map((_, index) => namedValue(rule, index, given[index], config));
 }
 
 /** @throws {TypeError} if no alternative can have the value, or if no request can contain the value */

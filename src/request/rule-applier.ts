@@ -2,9 +2,17 @@ import type { NetworkSet } from "../config/address.ts";
 import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomFunctions } from "../config/custom.ts";
 import { type KeyExpression, MAX_KEY_LENGTH } from "../config/key.ts";
+import type { LimitSource } from "../config/limit-source.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Exempt } from "../config/tiers.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
+import {
+  type AskedClient,
+  type ClientLimits,
+  keysOf,
+  sourcesIn,
+  windowsOfClient,
+} from "./client-limits.ts";
 import {
   bodyCostOf,
   type CustomCalls,
@@ -16,6 +24,7 @@ import {
 import { type ReadonlyHeaders, readClient } from "./headers.ts";
 import {
   cachedIdentityOf,
+  type IdentifiedClient,
   type Identity,
   identityOf,
   isSameText,
@@ -25,7 +34,7 @@ import {
 } from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
 import { withTimeout } from "./timeout.ts";
-import { type Claims, type ClaimsReader, readClaimList } from "./token.ts";
+import { type Claims, type ClaimsReader, readClaimList, readClaimNumber } from "./token.ts";
 
 /** A rule that counts a request, with the client's identity and quotas under this rule. */
 export interface AppliedRule {
@@ -33,6 +42,8 @@ export interface AppliedRule {
   /** The quotas of the client's tier, or the rule's own quotas if the client has no tier. */
   readonly windows: readonly Window[];
   readonly identity: string;
+  /** The windows without the client's own numbers, if limits of the rule have a source. */
+  readonly declared?: readonly Window[];
   /** How widely the identity is shared: see `Counter.reach`. */
   readonly reach?: number;
   /**
@@ -169,6 +180,8 @@ export interface ClientTrace {
 interface Sources extends Pick<KeyContext, "readClaims" | "computeCustom"> {
   /** Returns the cost of a request under a rule whose cost a function determines. */
   readonly costOf: (rule: Rule) => Promise<number | undefined>;
+  /** Returns the number of a client by a function; undefined if it has none. */
+  readonly limitOf: (source: LimitSource, client: AskedClient) => Promise<number | undefined>;
 }
 
 /**
@@ -185,6 +198,7 @@ interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
   readonly onUnreadableCost: OnUnreadableCost;
   readonly trace: ApplyTrace | undefined;
   readonly costs: CustomFunctions["costs"];
+  readonly limits: ClientLimits;
 }
 
 /**
@@ -201,6 +215,8 @@ export class RuleApplier {
   readonly #sources: Sources;
   /** The applied rules known so far, by the index of their match. */
   readonly #known: (AppliedRule[] | undefined)[] = [];
+  /** Ask for the numbers of known rules that are no longer fresh, by the index of their match. */
+  readonly #renewals: { readonly index: number; readonly renew: () => unknown }[] = [];
 
   constructor(
     shared: SharedParts,
@@ -217,11 +233,30 @@ export class RuleApplier {
       readClaims: () => (claims ??= shared.readClaims(canonical.headers)),
       computeCustom: async (name) => customCalls?.computeKey(name),
       costOf: (rule) => customCostOf(rule, computeCost, shared.onUnreadableCost),
+      limitOf: async (...asked) => customCalls?.limitOf(shared.limits, ...asked),
     };
   }
 
-  async apply<Denial>(denialOf: DenialOf<Denial>): Promise<Applied<Denial>> {
-    return (await this.#denied(denialOf)) ?? this.#applyAll();
+  /** @param isCovered whether rules certainly admit the request without a call to the store */
+  async apply<Denial>(
+    denialOf: DenialOf<Denial>,
+    isCovered: (known: readonly AppliedRule[]) => boolean,
+  ): Promise<Applied<Denial>> {
+    const denied = await this.#denied(denialOf);
+    if (denied) return denied;
+    if (this.#renewals.length > 0) {
+      // A request that is decided from memory waits for no function.
+      const isWaiting = !this.#areAllKnown || !isCovered(this.#known.flatMap((each) => each ?? []));
+      for (const { index, renew } of this.#renewals) {
+        if (isWaiting) this.#known[index] = undefined;
+        else renew();
+      }
+    }
+    return this.#applyAll();
+  }
+
+  get #areAllKnown(): boolean {
+    return this.#matches.every((_, index) => this.#known[index]);
   }
 
   /**
@@ -261,9 +296,16 @@ export class RuleApplier {
   async #applyKnown(readClaims: Sources["readClaims"]): Promise<AppliedRule[]> {
     const { costs } = this.#shared;
     const costOf = async ({ cost }: Rule) => lowestCost(cost, costs);
-    const sources = { readClaims, computeCustom: notYet, costOf };
     await Promise.all(
       this.#matches.map(async (match, index) => {
+        const limitOf = async (source: LimitSource, client: AskedClient) => {
+          const known = this.#shared.limits.knownOf(source, client.identity);
+          if (!known) throw NOT_YET;
+          const renew = () => this.#sources.limitOf(source, client);
+          if (!known.isFresh) this.#renewals.push({ index, renew });
+          return known.number;
+        };
+        const sources = { readClaims, computeCustom: notYet, costOf, limitOf };
         // If a rule fails here, it is applied again later.
         this.#known[index] ??= await this.#applyRule(match, sources).catch(() => undefined);
       }),
@@ -290,11 +332,37 @@ export class RuleApplier {
     const identified = known ?? (await identityOf(rule.key, context));
     if ("values" in identified) trace?.(rule, { values: identified.values });
     const { identity, reach = 0 } = identified;
-    const windows = known?.windows ?? (await windowsFor(rule, context));
+    const declared = known?.declared ?? known?.windows ?? (await windowsFor(rule, context));
+    const windows =
+      "values" in identified && rule.readsLimits
+        ? await this.#windowsOf(rule, declared, identified, sources)
+        : (known?.windows ?? declared);
     const cost = customCost
       ? await customCost
       : bodyCostOf(rule, windows, request, onUnreadableCost);
-    return [appliedRuleOf(rule, windows, { identity, reach }, cost)];
+    const applied = appliedRuleOf(rule, windows, { identity, reach }, cost);
+    return [windows === declared ? applied : { ...applied, declared }];
+  }
+
+  /** Returns the windows with the numbers of a client. */
+  #windowsOf(
+    { key }: Rule,
+    declared: readonly Window[],
+    { identity, values }: IdentifiedClient,
+    { readClaims, limitOf }: Sources,
+  ): Promise<readonly Window[]> {
+    return windowsOfClient(declared, async (source) => {
+      const { from } = source;
+      if (from.kind === "jwt") {
+        const claims = await readClaims();
+        const number = claims && readClaimNumber(claims, from);
+        if (typeof number !== "string") return number;
+        this.#shared.limits.onUnreadable(`jwt:${from.name}`, number);
+        return undefined;
+      }
+      const keys = keysOf(key, values);
+      return keys && limitOf(source, { identity, keys });
+    });
   }
 }
 
@@ -309,7 +377,11 @@ function notYet(): Promise<never> {
 function needs(rule: Rule, kind: "jwt" | "custom"): boolean {
   const reads = (key: KeyExpression | undefined) =>
     key?.some((parts) => parts.some((part) => part.kind === kind)) === true;
-  return reads(rule.key) || reads(rule.tiers?.by) || (kind === "custom" && hasCustomCost(rule));
+  if (reads(rule.key) || reads(rule.tiers?.by)) return true;
+  if (kind === "custom" && hasCustomCost(rule)) return true;
+  if (!rule.readsLimits) return false;
+  const all = [rule.windows, ...(rule.tiers?.windows.values() ?? [])].flat();
+  return sourcesIn(all).some(({ from }) => from.kind === kind);
 }
 
 /**
@@ -325,7 +397,7 @@ export function applyFromCache(
 ): AppliedRule[] | undefined {
   const appliedRules: AppliedRule[] = [];
   for (const { rule, path, params } of matches) {
-    if (rule.exempt || rule.tiers || hasCustomCost(rule)) return undefined;
+    if (rule.exempt || rule.tiers || rule.readsLimits || hasCustomCost(rule)) return undefined;
     const context = { request, path, params, ipv6Prefix, keySecret };
     const identity = cachedIdentityOf(rule.key, context);
     if (identity === undefined) return undefined;

@@ -30,6 +30,16 @@ export function readClaimList(
   return Array.isArray(claim) ? claim.map(keyText).filter((text) => text !== undefined) : undefined;
 }
 
+/** Returns a claim that is a whole number from 0, or a text of digits; otherwise the reason why there is none. */
+export function readClaimNumber(claims: Claims, part: ClaimPart): number | "missing" | "invalid" {
+  const claim = findClaim(claims, part);
+  if (claim === undefined || claim === null) return "missing";
+  const number = typeof claim === "string" && /^\d{1,15}$/.test(claim) ? Number(claim) : claim;
+  return Number.isInteger(number) && (number as number) >= 0
+    ? Math.abs(number as number)
+    : "invalid";
+}
+
 function findClaim(claims: Claims | undefined, { name, pointer = [name] }: ClaimPart): unknown {
   let value: unknown = claims;
   for (const each of pointer) {

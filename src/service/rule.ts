@@ -7,11 +7,12 @@ import { type Rule, shadowed } from "../config/rule.ts";
 import type { Config, ConfigInput } from "../config/schema.ts";
 import { MAX_LIMIT } from "../config/window.ts";
 import type { ControlLink } from "../control/control-link.ts";
-import { sharedLimiter } from "../entry/isolate.ts";
+import { createCustomContext, sharedLimiter } from "../entry/isolate.ts";
 import { counterNameOf, dependsOnResponse, isSettled, type Reserve } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { listNames } from "../overrides/override-input.ts";
-import { identityOfLimitKey } from "../request/limit-key.ts";
+import { keysOf } from "../request/client-limits.ts";
+import { identifyLimitKey } from "../request/limit-key.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { CLIENT_OPTIONS, type ClientOptions, checkCost } from "./options.ts";
 
@@ -50,17 +51,21 @@ export async function findServiceRule(
   { key, tier }: ClientOptions,
 ): Promise<ServiceRule> {
   const rule = findRule(config, name);
-  const { limiter, mode, prefix, keySecret, control, overrides } = sharedLimiter(config, env);
+  const shared = sharedLimiter(config, env);
+  const { limiter, mode, prefix, keySecret, control, overrides, limits } = shared;
   const loading = control?.loadIfStale(Date.now());
   if (loading) await loading;
-  const identity = await identityOfLimitKey(rule, key, config, keySecret);
+  const { identity, values } = await identifyLimitKey(rule, key, config, keySecret);
   const apply = (each: Rule): AppliedRule => ({
     rule: withoutHttp(each),
     windows: (tier !== undefined && each.tiers?.windows.get(tier)) || each.windows,
     identity,
   });
   const active = overrides.activeRuleOf(rule);
-  const limiting = active && overrides.clientOf(apply(active));
+  const client = { identity, keys: keysOf(rule.key, values) };
+  const context = createCustomContext(env, undefined);
+  const limiting =
+    active && overrides.clientOf(await limits.withNumbers(apply(active), client, context));
   const { denialLog } = config;
   return {
     configured: apply(mode === "shadow" ? shadowed(rule) : rule),

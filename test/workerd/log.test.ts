@@ -120,6 +120,11 @@ const calls: Record<LogFunction, () => void> = {
     log.logCustomKeyFailed("plan", "timeout");
     log.logCustomKeyFailed("plan", "threw");
   },
+  logUnreadableLimit() {
+    for (const cause of ["timeout", "threw", "missing", "invalid"] as const) {
+      log.logUnreadableLimit("custom:quota", cause);
+    }
+  },
   logUnreadableCost() {
     for (const cause of [
       "timeout",

@@ -1,6 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, type CustomKeys, defineConfig } from "../../../src/config/index.ts";
+import { createClientLimits } from "../../../src/gateway/gateway.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import { createIdentify } from "../../../src/request/identify.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
@@ -37,6 +38,7 @@ export function identifying(
     background: waitUntil,
     onKeyFailure: () => {},
     onUnreadableCost: () => {},
+    limits: createClientLimits(config),
   });
 
   return async function apply(

@@ -1,0 +1,211 @@
+import type { CustomContext, CustomFunctions } from "../config/custom.ts";
+import type { KeyExpression } from "../config/key.ts";
+import type { LimitSource } from "../config/limit-source.ts";
+import type { Window } from "../config/rule.ts";
+import { type SharedPromise, sharedPromise } from "../stores/shared-promise.ts";
+import { keyPartName, type NamedValue } from "./identity.ts";
+import { LruCache } from "./lru-cache.ts";
+import { withTimeout } from "./timeout.ts";
+
+/** Returns the sources in windows, each once. */
+export function sourcesIn(windows: readonly Window[]): LimitSource[] {
+  const all = windows.flatMap(({ from }) => [from?.limit ?? [], from?.capacity ?? []].flat());
+  return [...new Set(all)];
+}
+
+/**
+ * Returns the windows of a client with its own numbers. If unused quota rolls over for other clients, it does for this
+ * one, because otherwise the client would have another counter.
+ *
+ * @param numberOf returns the client's number; undefined if it has none
+ */
+export async function windowsOfClient(
+  windows: readonly Window[],
+  numberOf: (source: LimitSource) => Promise<number | undefined>,
+): Promise<readonly Window[]> {
+  const numbers = new Map<LimitSource, number>();
+  await Promise.all(
+    sourcesIn(windows).map(async (source) => {
+      const number = (await numberOf(source)) ?? source.default;
+      numbers.set(source, Math.min(number, source.max));
+    }),
+  );
+  if (numbers.size === 0) return windows;
+  return windows.map((window) => {
+    const { limit, capacity } = numbersIn(window, numbers);
+    if (limit === 0) return { ...window, limit, capacity: 0, maxReserved: 0 };
+    const rollsOver = window.capacity > window.limit;
+    return { ...window, limit, capacity: rollsOver ? Math.max(limit + 1, capacity) : limit };
+  });
+}
+
+function numbersIn({ limit, capacity, from }: Window, numbers: ReadonlyMap<LimitSource, number>) {
+  return {
+    limit: (from?.limit && numbers.get(from.limit)) ?? limit,
+    capacity: (from?.capacity && numbers.get(from.capacity)) ?? capacity,
+  };
+}
+
+/** The reason why a client's number is unknown. */
+export type LimitFailure = "timeout" | "threw" | "missing" | "invalid";
+
+/** Reports that a number could not be read. Does not pass the number. @param source such as `custom:quota` */
+export type OnUnreadableLimit = (source: string, cause: LimitFailure) => void;
+
+/** A client for which a function is asked. */
+export interface AskedClient {
+  readonly identity: string;
+  /** The value of each element of the rule's key. */
+  readonly keys: readonly string[];
+  readonly request?: Request;
+}
+
+/** What a function has said about a client. */
+interface Known {
+  /** The last number; undefined if the function has returned none. */
+  number: number | undefined;
+  /** When the function is asked again, in milliseconds since the Unix epoch. */
+  until: number;
+  /** The call that has not ended, and when requests stop waiting for it. */
+  call: (SharedPromise<void> & { readonly waitUntil: number }) | undefined;
+}
+
+/** The maximum number of clients that an isolate remembers, each for one function. They take about 1 MB. */
+export const MAX_KNOWN = 4096;
+
+interface ClientLimitsOptions {
+  readonly timeoutMs: number;
+  /** Keeps the invocation alive until a task has ended. */
+  readonly background: (task: Promise<void>) => void;
+  readonly onUnreadable: OnUnreadableLimit;
+}
+
+/** The numbers that the functions in `custom.limits` have returned in this isolate. */
+export class ClientLimits {
+  readonly onUnreadable: OnUnreadableLimit;
+  readonly #functions: CustomFunctions["limits"];
+  readonly #options: ClientLimitsOptions;
+  readonly #known = new LruCache<Known>(MAX_KNOWN);
+
+  constructor(functions: CustomFunctions["limits"], options: ClientLimitsOptions) {
+    this.#functions = functions;
+    this.#options = options;
+    this.onUnreadable = options.onUnreadable;
+  }
+
+  /**
+   * Returns the last number of a client, whatever its age.
+   *
+   * @returns undefined if the function has not answered about the client
+   */
+  knownOf(
+    source: LimitSource,
+    identity: string,
+  ): { number?: number; isFresh: boolean } | undefined {
+    const known = this.#known.get(idOf(source, identity));
+    if (!known) return undefined;
+    const { number, until, call } = known;
+    const now = Date.now();
+    if (number === undefined && call && now < call.waitUntil) return undefined;
+    // If the clock has gone back, the age is unknown.
+    const isFresh = now < until && until - now <= source.cacheMs;
+    return { ...(number !== undefined && { number }), isFresh };
+  }
+
+  /**
+   * Returns the number of a client. If it is not fresh, asks the function, and waits for it for at most `ms`
+   * milliseconds.
+   *
+   * @returns undefined if the client has no number
+   */
+  async numberFor(
+    source: LimitSource,
+    client: AskedClient,
+    context: CustomContext,
+    ms: number,
+  ): Promise<number | undefined> {
+    if (!this.knownOf(source, client.identity)?.isFresh) {
+      const late = () => this.onUnreadable(`custom:${source.from.name}`, "timeout");
+      await withTimeout(this.ask(source, client, context), ms, late);
+    }
+    return this.knownOf(source, client.identity)?.number;
+  }
+
+  /** Returns an applied rule with the client's numbers, for a program or an operator. They have no claims. */
+  async withNumbers<Applied extends { readonly windows: readonly Window[] }>(
+    applied: Applied,
+    { identity, keys }: { readonly identity: string; readonly keys: readonly string[] | undefined },
+    context: CustomContext,
+  ): Promise<Applied> {
+    const windows = await windowsOfClient(applied.windows, async (source) => {
+      if (source.from.kind === "jwt" || !keys) return undefined;
+      return this.numberFor(source, { identity, keys }, context, this.#options.timeoutMs);
+    });
+    return windows === applied.windows ? applied : { ...applied, windows };
+  }
+
+  /**
+   * Asks a function about a client, unless it is being asked. Never rejects. The function runs to its end even if the
+   * request ends.
+   */
+  ask(source: LimitSource, client: AskedClient, context: CustomContext): Promise<void> {
+    const id = idOf(source, client.identity);
+    const now = Date.now();
+    const before = this.#known.get(id);
+    if (before?.call && now < before.call.waitUntil) return before.call.promise;
+    const call = { ...sharedPromise<void>(), waitUntil: now + this.#options.timeoutMs };
+    const known: Known = { number: before?.number, until: now + source.cacheMs, call };
+    this.#known.set(id, known);
+    this.#options.background(
+      this.#numberFrom(source, client, context).then((answer) => {
+        if (typeof answer === "number") known.number = answer;
+        else {
+          this.onUnreadable(`custom:${source.from.name}`, answer);
+          if (answer !== "threw") known.number = undefined;
+        }
+        known.call = undefined;
+        call.resolve();
+      }),
+    );
+    return call.promise;
+  }
+
+  async #numberFrom(
+    { from }: LimitSource,
+    { keys, request }: AskedClient,
+    context: CustomContext,
+  ): Promise<number | LimitFailure> {
+    try {
+      // The function must not read the body, which belongs to the origin.
+      const head = request && new Request(request.url, headOf(request));
+      const client = { key: keys[0] ?? "", keys, request: head };
+      const value: unknown = await this.#functions?.get(from.name)?.(client, context);
+      if (value === undefined || value === null) return "missing";
+      return isNumber(value) ? Math.abs(value) : "invalid";
+    } catch {
+      return "threw";
+    }
+  }
+}
+
+/**
+ * Returns the values of a key that identify a client. If one of them is missing, the client is unknown: the address in
+ * its place is no value of the key.
+ */
+export function keysOf(key: KeyExpression, values: readonly NamedValue[]): string[] | undefined {
+  const isOwn = ({ name }: NamedValue, index: number) =>
+    key[index]?.some((part) => keyPartName(part) === name);
+  return values.every(isOwn) ? values.map(({ value }) => value) : undefined;
+}
+
+function idOf({ from }: LimitSource, identity: string): string {
+  return `${identity}${from.name}`;
+}
+
+function headOf({ method, headers, cf }: Request): RequestInit {
+  return { method, headers, ...(cf && { cf: cf as RequestInitCfProperties }) };
+}
+
+function isNumber(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0;
+}

@@ -1,0 +1,306 @@
+import { createExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { Hono } from "hono";
+import { sign } from "hono/jwt";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ConfigInput, LimitClient, RuleInput } from "../../src/config/index.ts";
+import { rateLimit, weir } from "../../src/index.ts";
+import { MAX_KNOWN } from "../../src/request/client-limits.ts";
+
+const SOURCE = { from: "custom:quota", max: 1000, default: 5 } as const;
+const RULE: RuleInput = { name: "api", key: "header:x-api-key", limit: SOURCE, window: "1h" };
+const SECRET = "a-secret-of-more-than-thirty-two-characters";
+const JWT = { secret: "JWT_SECRET", alg: "HS256" } as const;
+
+const realSetTimeout = setTimeout;
+
+beforeEach(() => {
+  const toFake = ["Date", "setTimeout", "clearTimeout"] as const;
+  vi.useFakeTimers({ toFake: [...toFake], now: 1_700_002_800_000 });
+});
+
+/** Lets the faked time pass until a promise has settled. Hashing a key takes real time. */
+async function settled<Result>(promise: Promise<Result>): Promise<Result> {
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+  };
+  promise.then(end, end);
+  for (let turn = 0; !isOver && turn < 1000; turn++) {
+    await new Promise((resolve) => realSetTimeout(resolve, 0));
+    await vi.advanceTimersByTimeAsync(turn < 5 ? 0 : 10);
+  }
+  return promise;
+}
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+type Quota = (client: LimitClient) => unknown;
+
+/** Creates a Worker whose function answers as the test says. */
+function worker(
+  quota: Quota,
+  rules: readonly RuleInput[] = [RULE],
+  more: Partial<ConfigInput> = {},
+) {
+  vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
+  const lines: Record<string, unknown>[] = [];
+  for (const level of ["log", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation((line) => void lines.push(JSON.parse(line)));
+  }
+  const asked: LimitClient[] = [];
+  const ask = (client: LimitClient) => {
+    asked.push(client);
+    return quota(client) as number;
+  };
+  const bindings = { COUNTERS: env.COUNTERS, JWT_SECRET: SECRET };
+  const { fetch } = weir({
+    store: "memory",
+    prefix: crypto.randomUUID(),
+    rules,
+    custom: { limits: { quota: ask } },
+    ...more,
+  });
+  const send = async (headers: Record<string, string> = { "x-api-key": "abc" }, init = {}) => {
+    const all = { "cf-connecting-ip": "203.0.113.7", ...headers };
+    const request = new Request("https://api.example.com/", { ...init, headers: all });
+    const ctx = createExecutionContext();
+    return settled(fetch(request as never, bindings, ctx));
+  };
+  return { send, asked, lines };
+}
+
+/** Returns the limit of each policy that a response shows. */
+function limitsOf(response: Response): number[] {
+  const policies = response.headers.get("ratelimit-policy") ?? "";
+  return [...policies.matchAll(/q=(\d+)/g)].map(([, limit]) => Number(limit));
+}
+
+function remaining(response: Response): number {
+  return Number(/r=(\d+)/.exec(response.headers.get("ratelimit") ?? "")?.[1]);
+}
+
+describe("a limit from a function", () => {
+  it("is the client's own number", async () => {
+    const numbers: Record<string, number> = { abc: 50, other: 0 };
+    const { send, asked } = worker(({ key }) => numbers[key]);
+    expect(limitsOf(await send())).toEqual([50]);
+    expect((await send({ "x-api-key": "other" })).status).toBe(429);
+    expect(asked.map(({ key, keys }) => ({ key, keys }))).toEqual([
+      { key: "abc", keys: ["abc"] },
+      { key: "other", keys: ["other"] },
+    ]);
+  });
+
+  it.each([
+    ["max for a higher number", () => 5000, 1000, undefined],
+    ["the default without a number", () => undefined, 5, "missing"],
+    ["the default for null", () => null, 5, "missing"],
+    ["the default for a text", () => "50", 5, "invalid"],
+    ["the default for a fraction", () => 1.5, 5, "invalid"],
+    ["the default for a negative number", () => -1, 5, "invalid"],
+    ["the default for NaN", () => Number.NaN, 5, "invalid"],
+    [
+      "the default if it throws",
+      () => {
+        throw new Error("secret");
+      },
+      5,
+      "threw",
+    ],
+    ["the default if it rejects", () => Promise.reject(new Error("secret")), 5, "threw"],
+    ["the default if it never ends", () => new Promise(() => {}), 5, "timeout"],
+  ])("is %s, and one line says so without the value", async (_, quota, limit, cause) => {
+    const { send, lines } = worker(quota);
+    // Earlier tests have logged failures at this time.
+    vi.setSystemTime(Date.now() + Math.floor(Math.random() * 1000) * 3_600_000);
+    expect(limitsOf(await send())).toEqual([limit]);
+    const failed = { weir: "limit-unreadable", source: "custom:quota", cause };
+    expect(lines).toEqual(cause ? [failed] : []);
+  });
+
+  it("is the default for a request without the key, and the function is not asked", async () => {
+    const { send, asked } = worker(() => 50);
+    expect(limitsOf(await send({}))).toEqual([5]);
+    expect(asked).toEqual([]);
+  });
+
+  it("gives the function the request without its body", async () => {
+    const { send, asked } = worker(() => 50);
+    const init = { method: "POST", body: "text" };
+    expect((await send({ "x-api-key": "abc", "x-plan": "pro" }, init)).status).toBe(200);
+    const { request } = asked[0] as { request: Request };
+    expect([request.method, request.headers.get("x-plan"), request.body]).toEqual([
+      "POST",
+      "pro",
+      null,
+    ]);
+  });
+
+  it("is asked for once a minute, and many requests at once cause one call", async () => {
+    const { send, asked } = worker(() => new Promise((resolve) => setTimeout(resolve, 50, 50)));
+    const all = await Promise.all(Array.from({ length: 20 }, () => send()));
+    expect(all.map(limitsOf)).toEqual(Array(20).fill([50]));
+    expect(asked.length).toBe(1);
+    await vi.advanceTimersByTimeAsync(58_000);
+    await send();
+    expect(asked.length).toBe(1);
+    await vi.advanceTimersByTimeAsync(2000);
+    await send();
+    expect(asked.length).toBe(2);
+  });
+
+  it.each([
+    ["0s", 3],
+    ["1h", 1],
+  ] as const)("is asked for again after cacheFor: %s", async (cacheFor, calls) => {
+    const rule = { ...RULE, limit: { ...SOURCE, cacheFor } };
+    const { send, asked } = worker(() => 50, [rule]);
+    for (let request = 0; request < 3; request++) await send();
+    await vi.advanceTimersByTimeAsync(3_000_000);
+    expect(asked.length).toBe(calls);
+  });
+
+  it("is not asked for while the client is denied from memory", async () => {
+    let number = 2;
+    const { send, asked } = worker(() => number, [{ ...RULE, lease: false }], {
+      store: "durable-object",
+    });
+    for (let request = 0; request < 3; request++) await send();
+    await vi.advanceTimersByTimeAsync(59_500);
+    // The store denies this request, and the isolate remembers its denial for ten seconds.
+    expect((await send()).status).toBe(429);
+    number = 10;
+    for (let second = 0; second < 9; second++) {
+      await vi.advanceTimersByTimeAsync(1000);
+      expect((await send()).status).toBe(429);
+    }
+    expect(asked.length).toBe(1);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(limitsOf(await send())).toEqual([10]);
+    expect(asked.length).toBe(2);
+  });
+
+  it("keeps the used quota when it changes", async () => {
+    let number = 10;
+    const { send } = worker(() => number);
+    for (let request = 0; request < 8; request++) await send();
+    number = 20;
+    await vi.advanceTimersByTimeAsync(60_000);
+    const raised = await send();
+    expect([limitsOf(raised), remaining(raised)]).toEqual([[20], 11]);
+    number = 5;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect((await send()).status).toBe(429);
+  });
+
+  it("keeps the last number if the function fails later, and loses it if there is none", async () => {
+    let answer: () => unknown = () => 50;
+    const { send } = worker(() => answer());
+    expect(limitsOf(await send())).toEqual([50]);
+    answer = () => {
+      throw new Error("down");
+    };
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(limitsOf(await send())).toEqual([50]);
+    answer = () => undefined;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(limitsOf(await send())).toEqual([5]);
+  });
+
+  it("uses an answer that comes too late for the next requests", async () => {
+    const { send } = worker(() => new Promise((resolve) => setTimeout(resolve, 2000, 50)));
+    expect(limitsOf(await send())).toEqual([5]);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(limitsOf(await send())).toEqual([50]);
+  });
+
+  it("makes only one request wait for a function that never ends", async () => {
+    const { send, asked } = worker(() => new Promise(() => {}));
+    await send();
+    const startedAt = Date.now();
+    expect(limitsOf(await send())).toEqual([5]);
+    expect([asked.length, Date.now() - startedAt]).toEqual([1, 0]);
+  });
+
+  it("limits capacity and open requests too", async () => {
+    const rules: readonly RuleInput[] = [
+      {
+        name: "api",
+        key: "header:x-api-key",
+        limit: { from: "custom:quota", max: 100, default: 10 },
+        capacity: { from: "custom:quota", max: 200, default: 20 },
+        window: "1h",
+        concurrent: { from: "custom:quota", max: 4, default: 2 },
+      },
+    ];
+    const { send, asked } = worker(() => 150, rules);
+    const response = await send();
+    expect(limitsOf(response)).toEqual([100, 4]);
+    expect(remaining(response)).toBe(149);
+    expect(asked.length).toBe(1);
+  });
+
+  it("works in a tier", async () => {
+    const tiers = {
+      by: "header:x-plan",
+      limits: { pro: { limit: SOURCE, window: "1h" } },
+    } as const;
+    const { send } = worker(() => 50, [{ ...RULE, limit: 7, tiers }]);
+    expect(limitsOf(await send())).toEqual([7]);
+    expect(limitsOf(await send({ "x-api-key": "abc", "x-plan": "pro" }))).toEqual([50]);
+  });
+
+  it("works in the middleware", async () => {
+    const config = {
+      store: "memory" as const,
+      prefix: crypto.randomUUID(),
+      rules: [RULE],
+      custom: { limits: { quota: () => 50 } },
+    };
+    const app = new Hono().use(rateLimit(config)).get("/", (c) => c.text("hello"));
+    const headers = { "x-api-key": "abc" };
+    const answer = Promise.resolve(app.request("/", { headers }, { COUNTERS: env.COUNTERS }));
+    expect(limitsOf(await settled(answer))).toEqual([50]);
+  });
+});
+
+describe("a limit from a claim", () => {
+  const rule: RuleInput = {
+    name: "plan",
+    key: "jwt:sub",
+    limits: [
+      { limit: { from: "jwt:/limits/rpm", max: 6000, default: 60 }, window: "1m" },
+      { limit: 1_000_000, window: "month" },
+    ],
+  };
+  const bearer = async (limits: unknown) => {
+    const exp = Math.floor(Date.now() / 1000) + 600;
+    return { authorization: `Bearer ${await sign({ sub: "me", limits, exp }, SECRET, "HS256")}` };
+  };
+
+  it.each([
+    [{ rpm: 600 }, 600],
+    [{ rpm: "600" }, 600],
+    [{ rpm: 7000 }, 6000],
+    [{ rpm: 0.5 }, 60],
+    [{}, 60],
+    [undefined, 60],
+  ])("is read from %j as %i", async (limits, expected) => {
+    const { send } = worker(() => 1, [rule], { jwt: JWT });
+    expect(limitsOf(await send(await bearer(limits)))).toEqual([expected, 1_000_000]);
+  });
+
+  it("is the default without a token", async () => {
+    const { send, lines } = worker(() => 1, [rule], { jwt: JWT });
+    expect(limitsOf(await send({}))).toEqual([60, 1_000_000]);
+    expect(lines).toEqual([]);
+  });
+});
+
+it("remembers a bounded number of clients", () => {
+  expect(MAX_KNOWN).toBe(4096);
+});
