@@ -52,7 +52,7 @@ export interface WindowSources {
   readonly capacity?: LimitSource;
 }
 
-const EXAMPLE = faultText('{ from: "custom:NAME", max: 10000, default: 100 }');
+const EXAMPLE = faultText('{ from: "custom:NAME", max: 1000, default: 100 }');
 const MAX_CACHE_SECONDS = 3600;
 const DEFAULT_CACHE_SECONDS = 60;
 

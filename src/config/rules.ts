@@ -158,9 +158,12 @@ export function checkRules<Output>() {
     const rules = placedRules(config);
     if (rules.length > MAX_RULES) return;
     checkNames(rules, refuse);
-    for (const use of rules.flatMap(usesIn)) {
-      if (use.group !== "jwt") checkFunction(use.group, use, config.custom, refuse);
-      else if (config.jwt === undefined) refuse("needs", NEEDS_JWT, ...use.path);
+    for (const placed of rules) {
+      for (const use of usesIn(placed)) {
+        if (use.group !== "jwt") checkFunction(use.group, use, config.custom, refuse);
+        else if (isForPrograms(placed)) refuse("conflict", HAS_NO_TOKEN, ...use.path);
+        else if (config.jwt === undefined) refuse("needs", NEEDS_JWT, ...use.path);
+      }
     }
   });
 }
@@ -168,6 +171,14 @@ export function checkRules<Output>() {
 const NEEDS_JWT = faultText(
   'a key or limit that reads a claim needs the top-level field jwt, such as jwt: { jwks: "https://…" }',
 );
+
+const HAS_NO_TOKEN = faultText(
+  "write custom:NAME instead of the claim: a call of a program has no token",
+);
+
+function isForPrograms({ rule }: PlacedRule): boolean {
+  return isRecord(rule) && rule.for === "programs";
+}
 
 function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
   const seen = new Map<string, PlacedRule["path"]>();
@@ -187,7 +198,7 @@ function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
 }
 
 /**
- * Returns the names in a rule for HTTP requests. A rule for programs needs none, because programs pass its keys and
+ * Returns the names in a rule. In a rule for programs, only its limits need them, because programs pass its keys and
  * costs.
  */
 function usesIn({ rule, path }: PlacedRule): Use[] {
@@ -223,22 +234,22 @@ function usesIn({ rule, path }: PlacedRule): Use[] {
   ];
 }
 
-/** Returns the names in the limits of a rule without faults. */
+/** Returns the names in the limits of a rule without faults. A tier may have inherited the limit `concurrent`. */
 function limitUsesIn({ windows, tiers }: Fields, path: PlacedRule["path"]): Use[] {
-  const uses = (all: unknown, ...keys: string[]): Use[] =>
-    !Array.isArray(all)
-      ? []
-      : all.flatMap(({ from = {}, concurrent }: Window) =>
-          Object.entries(from).map(([field, source]: [string, LimitSource]): Use => {
-            const place = concurrent ? "concurrent" : all.length > 1 ? "limits" : field;
-            const { kind, name } = source.from;
-            return {
-              group: kind === "jwt" ? kind : "limits",
-              name,
-              path: [...path, ...keys, place],
-            };
-          }),
-        );
+  const seen = new Set<LimitSource>();
+  const uses = (all: unknown, ...keys: string[]): Use[] => {
+    const each = Array.isArray(all) ? (all as readonly Window[]) : [];
+    const isList = each.filter(({ concurrent }) => !concurrent).length > 1;
+    return each.flatMap(({ from = {}, concurrent }) =>
+      Object.entries(from).flatMap(([field, source]: [string, LimitSource]): Use | [] => {
+        if (seen.has(source)) return [];
+        seen.add(source);
+        const place = concurrent ? "concurrent" : isList ? "limits" : field;
+        const { kind, name } = source.from;
+        return { group: kind === "jwt" ? kind : "limits", name, path: [...path, ...keys, place] };
+      }),
+    );
+  };
   const ofTiers = isRecord(tiers) && isMap(tiers.windows) ? [...tiers.windows] : [];
   return [
     ...uses(windows),

@@ -8,6 +8,8 @@ import {
   type Denial,
   type DenialContext,
   defineConfig,
+  type LimitClient,
+  type LimitSourceInput,
   type SettleContext,
 } from "edge-weir/config";
 import { llmReserve, llmUsage } from "edge-weir/llm";
@@ -194,4 +196,58 @@ export function refusesFaultyResponses(): void {
   defineConfig({ rules: [{ ...rules[0], response: "page" }] });
   // @ts-expect-error a function is no value of response
   defineConfig({ rules: [{ ...rules[0], response: () => new Response() }] });
+}
+
+const source = { from: "custom:quota", max: 1000, default: 100 } as const;
+const claim: LimitSourceInput = { from: "jwt:/limits/rpm", max: 1000, default: 100 };
+
+/** A limit, a capacity and open requests may have a source. Functions for limits know the types of their arguments. */
+export const limits = defineConfig({
+  rules: [
+    {
+      name: "api",
+      limit: { ...source, cacheFor: "5m" },
+      window: "1m",
+      capacity: { ...source, max: 2000, default: 200, cacheFor: 300 },
+      concurrent: { ...source, cacheFor: "0s" },
+      tiers: { by: "jwt:plan", limits: { pro: { limits: [{ limit: claim, window: "1m" }] } } },
+    },
+  ],
+  custom: {
+    limits: {
+      quota: async ({ key, keys, request }, { env, ctx }) => {
+        env.COUNTERS.getByName("a");
+        ctx.waitUntil(Promise.resolve());
+        return request?.headers.has("x-plan") ? key.length : keys.at(0)?.length;
+      },
+      none: () => null,
+      declared: async ({ key }: LimitClient, { env }: CustomContext<Env>) =>
+        env.PLANS.get<number>(key, "json"),
+    },
+  },
+});
+
+/** The compiler reports each of these faults. */
+export function refusesFaultyLimits(): void {
+  const rule = { name: "api", window: "1m" } as const;
+  // @ts-expect-error no default
+  defineConfig({ rules: [{ ...rule, limit: { from: "custom:quota", max: 1000 } }] });
+  // @ts-expect-error no maximum
+  defineConfig({ rules: [{ ...rule, limit: { from: "custom:quota", default: 100 } }] });
+  // @ts-expect-error there is no such field
+  defineConfig({ rules: [{ ...rule, limit: { ...source, fallback: 100 } }] });
+  // @ts-expect-error the name of a source is a text
+  defineConfig({ rules: [{ ...rule, limit: { ...source, from: () => 5 } }] });
+  // @ts-expect-error a text is no source
+  defineConfig({ rules: [{ ...rule, limit: "custom:quota" }] });
+  // @ts-expect-error a function is no source
+  defineConfig({ rules: [{ ...rule, limit: () => 5 }] });
+  // @ts-expect-error the quota that can be reserved is the same for all clients
+  defineConfig({ rules: [{ ...rule, limit: source, maxReserved: source }] });
+  // @ts-expect-error a limit is a number
+  defineConfig({ rules, custom: { limits: { quota: () => "5" } } });
+  // @ts-expect-error the functions are in limits
+  defineConfig({ rules, custom: { limit: { quota: () => 5 } } });
+  // @ts-expect-error a client has no such field
+  defineConfig({ rules, custom: { limits: { quota: ({ identity }) => identity } } });
 }

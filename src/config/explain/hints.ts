@@ -109,8 +109,23 @@ function valueFor(field: string, bare: string, value: unknown): string {
     return length ? `: ${length}` : "";
   }
   const number = typeof value === "string" ? wholeNumberIn(value) : value;
+  const source = LIMITS.test(field) && sourceFor(value);
+  if (source) return `: ${source}`;
   const isTaken = /^(limit|concurrent|cost|shards|maxReserved|timeoutMs)$/.test(field);
   return isTaken && Number.isInteger(number) ? `: ${number}` : "";
+}
+
+/** Matches the fields that can be a number of each client. */
+const LIMITS = /^(limit|capacity|concurrent)$/;
+
+/** Writes the source of a client's number, for a function as in other limiters, or for the name of a source. */
+function sourceFor(given: unknown): string | undefined {
+  const rest = "max: 1000, default: 100 }";
+  if (typeof given === "function") {
+    return `{ from: "custom:NAME", ${rest}, and the function as custom.limits.NAME`;
+  }
+  const isName = typeof given === "string" && /^(custom|jwt):\S+$/.test(given);
+  return isName && parseAlternatives(given) ? `{ from: "${given}", ${rest}` : undefined;
 }
 
 /** The maximum length of a text for which Weir suggests a cure. */
@@ -130,6 +145,8 @@ export function valueHint(
   if (allowed.startsWith(DURATION)) return durationHint(given, allowed.includes("calendar"));
   if (field === "clock" && given === "redis") return 'write "store", the clock of the store';
   if (field === "wait") return durationHint(given, false, MAX_WAIT_SECONDS);
+  const source = LIMITS.test(field) && sourceFor(given);
+  if (source) return `write ${source}`;
   if (typeof given === "number") return wholeNumberHint(given, allowed);
   if (typeof given !== "string") return undefined;
   if (allowed.startsWith(ALLOWED_KEYS)) return keyHint(given);

@@ -52,6 +52,8 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     "match.bots": "bots verifiedbots crawlers",
     "match.query": "query",
     "match.except": "except exclude excludes ignore unless not skippaths excludepaths",
+    'write limit: { from: "custom:NAME", max: 1000, default: 100 }':
+      "limitfn limitfunction getlimit dynamiclimit dynamiclimits customlimit customlimits",
     "write limit: 0, with match for some requests":
       "deny denyall blocked denylist blocklist blacklist blockedips denyips",
     "write exempt or match.except instead":
@@ -64,7 +66,7 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     cost: "weight tokensperrequest hitsaddend requestweight price credits increment pointstoconsume",
     count:
       "skipsuccessfulrequests skipfailedrequests requestwassuccessful countstatus statuses countonly onlystatus",
-    tiers: "plans plan tier roles levels customlimits overrides dynamiclimits users",
+    tiers: "plans plan tier roles levels overrides users",
     start: "offset anchor startat reset resetat startsat align",
     lease: "cache ephemeralcache leasing localcache batch",
     maxReserved: "reserved maxreserve maxreservation reservation",

@@ -105,6 +105,82 @@ test.for<[Partial<RuleInput>, object]>([
   expect(definedRule(fields)).toMatchObject(expected);
 });
 
+describe("a source of limits", () => {
+  const source = { from: "custom:quota", max: 1000, default: 100 };
+  const claim = { from: "jwt:/limits/rpm", max: 1000, default: 100 };
+  const from = { kind: "custom", name: "quota" };
+  const windowsOf = (fields: object) => {
+    const more = { jwt: { secret: "JWT" }, custom: { limits: { quota: () => 5 } } };
+    return defineConfig({ ...(withRule(fields) as ConfigInput), ...more }).rules[0];
+  };
+
+  test.for<[unknown, number]>([
+    [undefined, 60_000],
+    ["0s", 0],
+    [0, 0],
+    ["5m", 300_000],
+    [90, 90_000],
+    ["1h", 3_600_000],
+  ])("with cacheFor %o is asked for again after %i ms", ([cacheFor, cacheMs]) => {
+    const given = { ...source, ...(cacheFor !== undefined && { cacheFor }) };
+    expect(windowsOf({ limit: given })?.windows).toEqual([
+      {
+        policy: "api",
+        limit: 100,
+        capacity: 100,
+        maxReserved: 0,
+        windowMs: 60_000,
+        offsetMs: 0,
+        from: { limit: { from, max: 1000, default: 100, cacheMs } },
+      },
+    ]);
+  });
+
+  test("may be a function or a claim, for limit, capacity and concurrent, in rules and tiers", () => {
+    const tiers = {
+      by: "header:plan",
+      limits: {
+        pro: {
+          limits: [
+            { limit: claim, window: "1m" },
+            { limit: 9, window: "1d", capacity: source },
+          ],
+        },
+        free: { limit: 9, window: "1m" },
+      },
+    };
+    const rule = windowsOf({ limit: 7, window: "1m", concurrent: source, tiers });
+    const limit = { from, max: 1000, default: 100, cacheMs: 60_000 };
+    expect(rule).toMatchObject({ readsLimits: true });
+    expect(rule?.windows.map((each) => [each.policy, each.limit, each.from])).toEqual([
+      ["api/1m", 7, undefined],
+      ["api/concurrent", 100, { limit }],
+    ]);
+    const pro = rule?.tiers?.windows.get("pro");
+    const pointer = { kind: "jwt", name: "/limits/rpm", pointer: ["limits", "rpm"] };
+    expect(pro?.map((each) => [each.limit, each.capacity, each.from])).toEqual([
+      [100, 100, { limit: { ...limit, from: pointer } }],
+      [9, 100, { capacity: limit }],
+      [100, 100, { limit }],
+    ]);
+  });
+
+  test("may have the default 0, and a max that is the highest limit", () => {
+    const [window] = windowsOf({ limit: { ...source, max: MAX, default: 0 } })?.windows ?? [];
+    expect(window).toMatchObject({ limit: 0, from: { limit: { max: MAX } } });
+  });
+
+  test("is absent from a rule with numbers only", () => {
+    const rule = windowsOf({ limit: 7, capacity: 9, concurrent: 4 });
+    expect(rule?.readsLimits).toBe(false);
+    expect(rule?.windows.some((each) => "from" in each)).toBe(false);
+  });
+
+  test("may be a function in a rule for programs", () => {
+    expect(windowsOf({ for: "programs", limit: source })?.readsLimits).toBe(true);
+  });
+});
+
 describe("tiers", () => {
   const pro = { limit: 50, window: "1m" };
 

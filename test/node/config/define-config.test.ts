@@ -32,6 +32,7 @@ const ONE_HOUR = { ...ONE_MINUTE, windowMs: 3_600_000 };
 /** The defaults of a rule. */
 const DEFAULTS = {
   for: "all",
+  readsLimits: false,
   spread: false,
   shards: 1,
   cost: 1,

@@ -671,6 +671,75 @@ const waits = [
   }),
 ];
 
+const SOURCE = { from: "custom:quota", max: 100, default: 10 } as const;
+const CLAIM = { ...SOURCE, from: "jwt:/limits/rpm" } as const;
+const withFunctions = (custom: unknown) => withCustom(custom, { limit: SOURCE });
+const sources = [
+  ...inRule("limit", "not-allowed", "custom:quota", "jwt:/limits/rpm", "header:x-quota", [SOURCE]),
+  ...inRule("concurrent", "not-allowed", "custom:slots", () => 5),
+  ...rules("max", "unknown-field", { max: async () => 5 }),
+  ...rules("dynamicLimit", "unknown-field", { dynamicLimit: async () => 5 }),
+  ...inRule("limit", "not-allowed", (): number => 5),
+  ...rules("limit.from", "missing", { limit: {} }, { limit: { max: 100, default: 10 } }),
+  ...rules("limit.max", "missing", { limit: { from: "custom:quota", default: 10 } }),
+  ...rules("limit.default", "missing", { limit: { from: "custom:quota", max: 100 } }),
+  ...["quota", "header:x-quota", "ip", "custom:a | jwt:b", "", 5, () => 5].flatMap((from) =>
+    rules("limit.from", "not-allowed", { limit: { ...SOURCE, from } }),
+  ),
+  ...[0, -1, 1.5, MAX + 1, "100", null].flatMap((max) =>
+    rules("limit.max", "not-allowed", { limit: { ...SOURCE, max } }),
+  ),
+  ...[-1, 1.5, MAX + 1, "10", null].flatMap((given) =>
+    rules("limit.default", "not-allowed", { limit: { ...SOURCE, default: given } }),
+  ),
+  ...["2h", 3601, -1, 0.5, "1 minute", 60_000, "month", null].flatMap((cacheFor) =>
+    rules("limit.cacheFor", "not-allowed", { limit: { ...SOURCE, cacheFor } }),
+  ),
+  ...["cache", "ttl", "fallback", "cachefor", "min"].flatMap((name) =>
+    rules(`limit.${name}`, "unknown-field", { limit: { ...SOURCE, [name]: 5 } }),
+  ),
+  ...rules("concurrent.max", "not-allowed", { concurrent: { ...SOURCE, max: 1001 } }),
+  ...rules("limit.default", "conflict", { limit: { ...SOURCE, default: 101 } }),
+  ...rules("limit.cacheFor", "conflict", { limit: { ...CLAIM, cacheFor: "1m" } }),
+  ...rules(
+    "capacity",
+    "conflict",
+    { limit: SOURCE, capacity: 100 },
+    { limit: SOURCE, capacity: { ...SOURCE, max: 200 } },
+    { limit: SOURCE, capacity: { ...SOURCE, default: 20 } },
+    { limit: { ...SOURCE, default: 0 }, capacity: 200 },
+  ),
+  ...rules("maxReserved", "conflict", { limit: { ...SOURCE, default: 0 }, maxReserved: 1 }),
+  ...inputs(
+    "rules[0].limit",
+    "needs",
+    withFunctions(unset),
+    withFunctions({ limits: {} }),
+    withFunctions({ limits: { Quota: plan } }),
+    withFunctions({ keys: { quota: plan } }),
+  ),
+  ...rules("limits", "needs", {
+    limits: [
+      { limit: SOURCE, window: "1m" },
+      { limit: 50, window: "1h" },
+    ],
+  }),
+  ...rules("limit", "needs", { limit: SOURCE, concurrent: 5 }),
+  ...rules("capacity", "needs", { capacity: SOURCE }),
+  ...rules("concurrent", "needs", { concurrent: SOURCE, ...tiersOf({ pro }) }),
+  ...rules("tiers.limits.pro.limit", "needs", tiersOf({ pro: { ...pro, limit: SOURCE } })),
+  ...rules("limit", "needs", { limit: CLAIM }, { for: "programs", limit: SOURCE }),
+  ...rules("limit", "conflict", { for: "programs", limit: CLAIM }),
+  ...rules("tiers.limits.pro.limit", "conflict", {
+    for: "programs",
+    ...tiersOf({ pro: { ...pro, limit: CLAIM } }),
+  }),
+  ...values("custom.limits", "not-allowed", null, plan),
+  ...values("custom.limits.quota", "not-allowed", 5),
+  ...names("custom.limits", "not-allowed", plan, "a-b"),
+  ...tops("custom.limit", "unknown-field", { custom: { limit: { quota: plan } } }),
+];
+
 /** Each field with values that it does not take, and with fields that it contradicts or needs. */
 export const REFUSED: readonly Refused[] = [
   ...config,
@@ -690,4 +759,5 @@ export const REFUSED: readonly Refused[] = [
   ...fieldsOfOthers,
   ...slots,
   ...waits,
+  ...sources,
 ];
