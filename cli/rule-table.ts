@@ -1,6 +1,7 @@
 import { type Calendar, calendarOf } from "../src/config/calendar.ts";
 import { formatDuration } from "../src/config/duration.ts";
 import type { KeyExpression } from "../src/config/key.ts";
+import type { LimitSource } from "../src/config/limit-source.ts";
 import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
 import type { Rule, Tiers, Window } from "../src/config/rule.ts";
 import { areTierNamesSecret, printableSecretName } from "../src/config/tiers.ts";
@@ -66,18 +67,24 @@ export function formatKey(key: KeyExpression): string {
     .join(", ");
 }
 
-/** Formats a quota, such as `10 per 1m` or `4 at once`. */
+/** Formats a quota, such as `10 per 1m`, `4 at once` or `custom:quota (at most 100, default 10) per 1m`. */
 export function formatQuota(window: Window): string {
-  const { limit, capacity, maxReserved, offsetMs, calendar, concurrent } = window;
+  const { capacity, maxReserved, offsetMs, calendar, concurrent, from } = window;
+  const limit = formatNumber(window.limit, from?.limit);
   if (concurrent) return `${limit} at once`;
   const quota = `${limit} per ${formatWindow(window)}`;
   const details = [
-    capacity !== limit && `up to ${capacity}`,
+    capacity !== window.limit && `up to ${formatNumber(capacity, from?.capacity)}`,
     maxReserved > 0 && `${maxReserved} ahead`,
     calendar && formatCalendar(calendar),
     offsetMs > 0 && `offset ${formatDuration(offsetMs / 1000)}`,
   ].filter(Boolean);
   return details.length === 0 ? quota : `${quota} (${details.join(", ")})`;
+}
+
+function formatNumber(number: number, source: LimitSource | undefined): string {
+  if (!source) return String(number);
+  return `${formatKey([[source.from]])} (at most ${source.max}, default ${number})`;
 }
 
 /** Formats the time zone of a calendar, and its start if that is not the default. */

@@ -193,10 +193,11 @@ function reportText(clients: readonly ClientReport[], rules: readonly RuleView[]
 
 /** @param ruleOverride the override for all clients of the rule */
 function clientText(report: ClientReport, ruleOverride: Override | undefined): string {
-  const { rule, client, countedBy, quotas, banMs, override } = report;
+  const { rule, client, countedBy, limitSource, quotas, banMs, override } = report;
   const by = countedBy === undefined ? "" : `, counted by ${countedBy}`;
   const lines = [`${styled("bold", printable(rule))}  client ${printable(client)}${printable(by)}`];
   if (banMs > 0) lines.push(styled("red", `  banned for another ${formatDuration(banMs)}`));
+  if (limitSource !== undefined) lines.push(`  own limit: ${printable(limitSource)}`);
   if (override) lines.push(overrideLine("override", override));
   if (ruleOverride) {
     const isReplaced = override !== undefined && "factor" in ruleOverride.effect;

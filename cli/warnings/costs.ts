@@ -84,8 +84,15 @@ function windowBelow(rule: Rule, cost: number): Window | undefined {
   return all.find(
     (each) =>
       // A limit of 0 denies all requests on purpose, so a warning about it would not help.
-      each.limit > 0 && cost > largestShare(each.capacity, shards) + reservableIn(rule, each),
+      (each.limit > 0 || each.from) &&
+      cost > largestShare(highestCapacity(each), shards) + reservableIn(rule, each),
   );
+}
+
+/** Returns the highest capacity that any client can have. */
+function highestCapacity({ limit, capacity, from }: Window): number {
+  if (capacity > limit) return from?.capacity?.max ?? capacity;
+  return from?.limit?.max ?? capacity;
 }
 
 /** Returns the most quota of later windows that a request can reserve. Only programs reserve. */
@@ -119,7 +126,7 @@ function quotaOf(rule: Rule, window: Window): string {
   const share = shards > 1 ? ` in each of ${shards} shards` : "";
   const reservable = reservableIn(rule, window);
   const reserved = reservable > 0 ? ", with reservations" : "";
-  return `${formatLimit(window)} has ${largestShare(window.capacity, shards) + reservable}${share}${reserved}`;
+  return `${formatLimit(window)} has ${window.from ? "at most " : ""}${largestShare(highestCapacity(window), shards) + reservable}${share}${reserved}`;
 }
 
 /** Returns the largest quota that one shard has. */

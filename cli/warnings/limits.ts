@@ -5,6 +5,7 @@ import type { Rule, Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
+import { keyPartName } from "../../src/request/identity.ts";
 import { found, type LocalFinding } from "../finding.ts";
 
 /** Warns of a ban that is over before the client's quota is whole again. */
@@ -37,7 +38,10 @@ export function waitWarnings(
 ): LocalFinding[] {
   if (waitMs === 0) return [];
   return [windows, ...(tiers?.windows.values() ?? [])].flatMap((group) => {
-    if (group.some(({ concurrent }) => concurrent) || group.every(({ limit }) => limit === 0))
+    if (
+      group.some(({ concurrent }) => concurrent) ||
+      group.every(({ limit, from }) => limit === 0 && !from)
+    )
       return [];
     const shortest = shortestOf(group);
     if (shortest.windowMs <= MAX_WAITS_IN_WINDOW * waitMs) return [];
@@ -93,7 +97,9 @@ export function unusedLimitWarnings(
   const groups = [windows, ...(tiers?.windows.values() ?? [])];
   return groups.flatMap((group, index) =>
     group.flatMap((idle) => {
-      const other = group.find((each) => each !== idle && neverBinds(idle, each, spread));
+      // Each client may have other numbers than the defaults.
+      const isConstant = (each: Window) => each !== idle && !each.from && !idle.from;
+      const other = group.find((each) => isConstant(each) && neverBinds(idle, each, spread));
       if (!other || other.limit === 0) return [];
       const where = index === 0 ? `${place}.limits` : `${place}.tiers.limits`;
       return [
@@ -108,9 +114,10 @@ export function unusedLimitWarnings(
   );
 }
 
-/** Formats a limit: `33 per 1m`. */
+/** Formats a limit: `33 per 1m`, or `custom:quota per 1m`. */
 export function formatLimit(window: Window): string {
-  return `${window.limit} per ${formatWindow(window)}`;
+  const source = window.from?.limit?.from;
+  return `${source ? keyPartName(source) : window.limit} per ${formatWindow(window)}`;
 }
 
 function gcd(a: number, b: number): number {
@@ -120,7 +127,7 @@ function gcd(a: number, b: number): number {
 /** Warns of a limit of 0 for everybody. */
 export function zeroLimitWarnings(rule: Rule, place: string): LocalFinding[] {
   const { name, windows, mode, tiers, exempt } = rule;
-  const zero = windows.findIndex(({ limit }) => limit === 0);
+  const zero = windows.findIndex(({ limit, from }) => limit === 0 && !from);
   if (zero === -1 || rule.for === "programs") return [];
   // A rule with tiers or exemptions admits some clients on purpose.
   if (mode !== "enforce" || !matchesEverybody(rule.match) || tiers || exempt) return [];

@@ -17,8 +17,13 @@ import { allWindowsOf } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
+import {
+  type ClientLimits,
+  limitSourceOf,
+  keysOf as valuesOfKey,
+} from "../request/client-limits.ts";
 import { IDENTITY_FORM, isIdentity, keyPartName } from "../request/identity.ts";
-import { identityOfLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
+import { identifyLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { StoreError } from "../stores/store.ts";
 import { unknownRule } from "./admin-problem.ts";
@@ -38,6 +43,8 @@ interface SelectedClient {
   readonly identity: string;
   /** The names of the values by which the client was found; undefined for an identity. */
   readonly countedBy?: string;
+  /** The values of the rule's key, if they are known. */
+  readonly keys: readonly string[] | undefined;
 }
 
 /** The maximum number of values that an operator may name. */
@@ -59,7 +66,7 @@ async function selectClients(
 ): Promise<SelectedClient[]> {
   if ("client" in selector) {
     const { client: identity } = selector;
-    if (isIdentity(identity)) return rules.map((rule) => ({ rule, identity }));
+    if (isIdentity(identity)) return rules.map((rule) => ({ rule, identity, keys: undefined }));
     throw invalidField("client", `must be ${IDENTITY_FORM}.`);
   }
   const known = readKnown(selector.known);
@@ -69,8 +76,10 @@ async function selectClients(
     for (const values of combinationsFor(rule, known)) {
       try {
         const key = values.map(([name, value]): LimitKeyValue => ({ [name]: value }));
-        const identity = await identityOfLimitKey(rule, key, config, keySecret);
-        selected.push({ rule, identity, countedBy: values.map(([name]) => name).join(", ") });
+        const client = await identifyLimitKey(rule, key, config, keySecret);
+        const countedBy = values.map(([name]) => name).join(", ");
+        const keys = valuesOfKey(rule.key, client.values);
+        selected.push({ rule, identity: client.identity, countedBy, keys });
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
         faults.set(error.message, { path: "known", code: "not-allowed", message: error.message });
@@ -185,14 +194,18 @@ function reportOf(
   { rule, identity: client, countedBy }: SelectedClient,
   { quotas, tiers, banMs }: ClientState,
   { byId }: CurrentOverrides,
+  limits: ClientLimits,
 ): ClientReport {
   const override = byId.get(overrideId({ rule: rule.name, client }));
   const ruleOverride = byId.get(overrideId({ rule: rule.name }));
+  const windows = [rule.windows, ...(rule.tiers?.windows.values() ?? [])].flat();
+  const limitSource = limitSourceOf(windows, (each) => limits.answerOf(each, client));
   const isSecret = rule.tiers && areTierNamesSecret(rule.tiers.by);
   return {
     rule: rule.name,
     client,
     ...(countedBy !== undefined && { countedBy }),
+    ...(limitSource !== undefined && { limitSource }),
     quotas,
     ...(tiers.size > 0 && {
       tiers: [...tiers].map(([tier, each], index) => ({
@@ -316,6 +329,9 @@ function ruleViewOf(
       policy: window.policy,
       limit: window.limit,
       window: formatWindow(window),
+      ...(window.from?.limit && {
+        source: { from: keyPartName(window.from.limit.from), max: window.from.limit.max },
+      }),
       ...(window.concurrent && { concurrent: true }),
     })),
     ...(rule.waitMs > 0 && { waitMs: rule.waitMs }),
@@ -354,22 +370,34 @@ interface OperationsContext {
   readonly control: ControlApi | undefined;
   /** This isolate's overrides. */
   readonly overrides: LiveOverrides;
+  /** The numbers of clients that this isolate knows. */
+  readonly limits: ClientLimits;
   /** The second argument of the functions in `custom`. */
   readonly custom: CustomContext;
 }
 
-/** Returns a client under a rule, in the rule's own windows. The client's override changes those of all tiers too. */
-function withOverride(rule: Rule, identity: string, live: LiveOverrides): AppliedRule {
-  const changed = (windows: readonly Window[]) => {
-    const own = { rule, windows, identity };
+/**
+ * Returns a client under a rule, in the rule's own windows, with its numbers. The client's override changes the windows
+ * of all tiers too.
+ */
+async function withOverride(
+  client: SelectedClient,
+  live: LiveOverrides,
+  { limits, custom }: OperationsContext,
+): Promise<AppliedRule> {
+  const rule = live.activeRuleOf(client.rule) ?? client.rule;
+  const changed = async (windows: readonly Window[]) => {
+    const { identity } = client;
+    const own = await limits.withNumbers({ rule, windows, identity }, client, custom);
     return live.clientOf(own) ?? own;
   };
-  const own = changed(rule.windows);
+  const own = await changed(rule.windows);
   if (!rule.tiers) return own;
   const windows = [...rule.tiers.windows].map(
-    ([tier, each]) => [tier, changed(each).windows] as const,
+    async ([tier, each]) => [tier, (await changed(each)).windows] as const,
   );
-  return { ...own, rule: { ...rule, tiers: { ...rule.tiers, windows: new Map(windows) } } };
+  const tiers = { ...rule.tiers, windows: new Map(await Promise.all(windows)) };
+  return { ...own, rule: { ...rule, tiers } };
 }
 
 /** Reads and changes clients, with the current overrides. */
@@ -394,14 +422,14 @@ class ClientOperations {
   }
 
   async read(selected: readonly SelectedClient[], overrides: CurrentOverrides) {
-    const { limiter } = this.#context;
-    const applied = selected.map(({ rule, identity }): AppliedRule => {
-      return withOverride(overrides.live.activeRuleOf(rule) ?? rule, identity, overrides.live);
-    });
+    const { limiter, limits } = this.#context;
+    const applied = await Promise.all(
+      selected.map((client) => withOverride(client, overrides.live, this.#context)),
+    );
     const states = await callStore(() => limiter.clients.read(applied));
     return states.map((state, index) => ({
       isActive: state.isActive,
-      report: reportOf(selected[index] as SelectedClient, state, overrides),
+      report: reportOf(selected[index] as SelectedClient, state, overrides, limits),
     }));
   }
 

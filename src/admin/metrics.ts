@@ -176,7 +176,7 @@ function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metri
   ];
 }
 
-/** Returns the limits of each client. In a rule with tiers, clients can have other limits. */
+/** Returns the limits of each client. In a rule with tiers or a source, clients can have other limits. */
 function limitMetrics(rules: readonly RuleView[]): Metric[] {
   const policies = rules.flatMap(({ name, limits }) =>
     limits.map((each) => ({ ...each, labels: { rule: name, policy: each.policy } })),

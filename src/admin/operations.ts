@@ -29,6 +29,8 @@ export interface RuleView {
     readonly policy: string;
     readonly limit: number;
     readonly window: string;
+    /** Present if clients have numbers of their own, of which none is above `max`. Then `limit` is the default. */
+    readonly source?: { readonly from: string; readonly max: number };
     /** Present if `limit` is the maximum number of open requests. Then `window` is no window. */
     readonly concurrent?: true;
   }[];
@@ -56,6 +58,11 @@ export interface ClientReport {
   readonly client: string;
   /** The alternatives of the key by which the client was found, such as `ip`; undefined for an identity. */
   readonly countedBy?: string | undefined;
+  /**
+   * Where the client's own numbers came from, before overrides, such as `5000 from custom:quota`; undefined if no limit of
+   * the rule or of its tiers has a source.
+   */
+  readonly limitSource?: string;
   /** The quotas of a client without a tier. `violated`: a request that costs 1 is denied. */
   readonly quotas: readonly Quota[];
   /**

@@ -26,6 +26,7 @@ import {
   textMatching,
 } from "./fields.ts";
 import { type KeyExpression, type KeyInput, KeySchema, partsOf } from "./key.ts";
+import { isSource } from "./limit-source.ts";
 import { MAX_ROUTE, type Match, type MatchInput, MatchSchema, splitRoute } from "./match.ts";
 import {
   type CustomDenial,
@@ -566,7 +567,8 @@ function checkShards(rule: Fields, refuse: Refuse): void {
   }
   // A loop, because a call with an argument for each of many tiers would overflow the stack.
   let smallest = Number.POSITIVE_INFINITY;
-  for (const { limit } of limitsIn(rule)) {
+  for (const { limit: given } of limitsIn(rule)) {
+    const limit = isSource(given) ? given.default : given;
     if (typeof limit === "number" && limit >= 0) smallest = Math.min(smallest, limit);
   }
   if (shards <= smallest) return;

@@ -159,9 +159,10 @@ export function checkRules<Output>() {
     if (rules.length > MAX_RULES) return;
     checkNames(rules, refuse);
     for (const placed of rules) {
+      const isForPrograms = isRecord(placed.rule) && placed.rule.for === "programs";
       for (const use of usesIn(placed)) {
         if (use.group !== "jwt") checkFunction(use.group, use, config.custom, refuse);
-        else if (isForPrograms(placed)) refuse("conflict", HAS_NO_TOKEN, ...use.path);
+        else if (isForPrograms) refuse("conflict", HAS_NO_TOKEN, ...use.path);
         else if (config.jwt === undefined) refuse("needs", NEEDS_JWT, ...use.path);
       }
     }
@@ -175,10 +176,6 @@ const NEEDS_JWT = faultText(
 const HAS_NO_TOKEN = faultText(
   "write custom:NAME instead of the claim: a call of a program has no token",
 );
-
-function isForPrograms({ rule }: PlacedRule): boolean {
-  return isRecord(rule) && rule.for === "programs";
-}
 
 function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {
   const seen = new Map<string, PlacedRule["path"]>();

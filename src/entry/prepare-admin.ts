@@ -16,7 +16,7 @@ const MAX_RECORD_MS = 1000;
 
 /** Creates the handler of all paths below `/_weir/`, for one set of bindings. */
 export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
-  const { limiter, overrides } = sharedLimiter(config, env);
+  const { limiter, overrides, limits } = sharedLimiter(config, env);
   const control = controlObject(env);
   const operations = createOperations({
     config,
@@ -24,6 +24,7 @@ export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler
     limiter,
     control,
     overrides,
+    limits,
     custom: createCustomContext(env, undefined),
   });
   const app = createAdminApp();

@@ -7,13 +7,13 @@ import { areTierNamesSecret, type Exempt, printableSecretName } from "../config/
 import { isChargedByResponse } from "../limiter/counters.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { ClientLimits, type LimitFailure } from "../request/client-limits.ts";
+import { ClientLimits, limitSourceOf } from "../request/client-limits.ts";
 import type { CostFailure, CustomFailure } from "../request/custom-calls.ts";
 import { createIdentify, type Identified } from "../request/identify.ts";
 import { keyPartName, type NamedValue } from "../request/identity.ts";
 import type { TestedCondition } from "../request/matcher.ts";
 import type { AppliedRule, ClientTrace } from "../request/rule-applier.ts";
-import type { Claims } from "../request/token.ts";
+import { type Claims, readClaimNumber } from "../request/token.ts";
 import { BODYLESS } from "./described-request.ts";
 import {
   type ExplainContext,
@@ -34,6 +34,7 @@ export interface ExplainedClient {
   readonly key: readonly ExplainedKeyElement[];
   readonly tier: string | undefined;
   readonly costSource: string;
+  readonly limitSource: string | undefined;
 }
 
 /** The facts that were found while a request was identified. */
@@ -43,7 +44,7 @@ export class Findings {
   readonly clients = new Map<Rule, ClientTrace>();
   readonly costFailures = new Map<string, CostFailure>();
   readonly keyFailures = new Map<string, CustomFailure>();
-  readonly limitFailures = new Map<string, LimitFailure>();
+  limits: ClientLimits | undefined;
   claims: Claims | undefined;
   tokenError: unknown;
 }
@@ -61,6 +62,12 @@ export async function identifyDescribed(
   overrides: LiveOverrides,
 ) {
   const found = new Findings();
+  // The functions are asked anew, whatever the isolate knows.
+  found.limits = new ClientLimits(config.custom?.limits, {
+    timeoutMs: config.timeoutMs,
+    background: (task) => custom.ctx.waitUntil(task),
+    onUnreadable: () => {},
+  });
   const identify = createIdentify({
     config: { ...config, rules },
     bindings,
@@ -68,12 +75,7 @@ export async function identifyDescribed(
     background: (task) => custom.ctx.waitUntil(task),
     onKeyFailure: (name, cause) => found.keyFailures.set(name, cause),
     onUnreadableCost: (rule, _source, cause) => found.costFailures.set(rule, cause),
-    // The functions are asked anew, whatever the isolate knows.
-    limits: new ClientLimits(config.custom?.limits, {
-      timeoutMs: config.timeoutMs,
-      background: (task) => custom.ctx.waitUntil(task),
-      onUnreadable: (source, cause) => found.limitFailures.set(source, cause),
-    }),
+    limits: found.limits,
     trace: {
       onCondition({ name }, tested) {
         found.conditions.set(name, [...(found.conditions.get(name) ?? []), tested]);
@@ -114,6 +116,11 @@ export async function explainClients(
         key: explainKey(rule.key, values, (part) => absence(part, found, facts)),
         tier: tierOf(own),
         costSource: costSourceOf(rule, found.costFailures.get(rule.name)),
+        limitSource: limitSourceOf(own.declared ?? own.windows, (source) =>
+          source.from.kind === "jwt"
+            ? found.claims && readClaimNumber(found.claims, source.from)
+            : found.limits?.answerOf(source, own.identity),
+        ),
       };
       return [rule.name, client];
     }),
@@ -131,6 +138,7 @@ const EXEMPT = {
   key: [],
   tier: undefined,
   costSource: "",
+  limitSource: undefined,
 } as const;
 
 /** Whether a description has no body although the request may have one. */

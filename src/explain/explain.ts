@@ -355,6 +355,7 @@ function explainedRule(
     applies: true,
     why: whyApplied(applied),
     ...(client.tier !== undefined && { tier: client.tier }),
+    ...(client.limitSource !== undefined && { limitSource: client.limitSource }),
     cost: applied.cost ?? costBefore(applied.rule.cost),
     costSource: client.costSource,
     ...(waits(applied.rule) && { waitMs: applied.rule.waitMs }),

@@ -49,6 +49,35 @@ function numbersIn({ limit, capacity, from }: Window, numbers: ReadonlyMap<Limit
 /** The reason why a client's number is unknown. */
 export type LimitFailure = "timeout" | "threw" | "missing" | "invalid";
 
+/** The reasons as parts of sentences. */
+const REASONS: Readonly<Record<LimitFailure, string>> = {
+  timeout: "the function took too long",
+  threw: "the function threw an error",
+  missing: "it has none for the client",
+  invalid: "its value is no whole number",
+};
+
+/**
+ * Says where the numbers of a client come from, for operators.
+ *
+ * @param answerOf returns what a source has said; undefined if there is no token, or if the function was not asked
+ * @returns undefined if no window has a source
+ */
+export function limitSourceOf(
+  windows: readonly Window[],
+  answerOf: (source: LimitSource) => number | LimitFailure | undefined,
+): string | undefined {
+  const texts = sourcesIn(windows).map((source) => {
+    const { from, max, default: standard } = source;
+    const answer = answerOf(source);
+    const name = keyPartName(from);
+    if (typeof answer === "number") return `${Math.min(answer, max)} from ${name}`;
+    const nothing = from.kind === "jwt" ? "there is no valid token" : "the function was not asked";
+    return `${standard}, the default of ${name}, because ${answer ? REASONS[answer] : nothing}`;
+  });
+  return texts.length > 0 ? texts.join("; ") : undefined;
+}
+
 /** Reports that a number could not be read. Does not pass the number. @param source such as `custom:quota` */
 export type OnUnreadableLimit = (source: string, cause: LimitFailure) => void;
 
@@ -64,6 +93,8 @@ export interface AskedClient {
 interface Known {
   /** The last number; undefined if the function has returned none. */
   number: number | undefined;
+  /** The reason why the last call has returned none. */
+  failure?: LimitFailure;
   /** When the function is asked again, in milliseconds since the Unix epoch. */
   until: number;
   /** The call that has not ended, and when requests stop waiting for it. */
@@ -131,14 +162,24 @@ export class ClientLimits {
     return this.knownOf(source, client.identity)?.number;
   }
 
-  /** Returns an applied rule with the client's numbers, for a program or an operator. They have no claims. */
+  /** Returns what a function has said about a client; undefined if it was not asked. */
+  answerOf(source: LimitSource, identity: string): number | LimitFailure | undefined {
+    const known = source.from.kind === "custom" && this.#known.get(idOf(source, identity));
+    return known ? (known.number ?? known.failure ?? "timeout") : undefined;
+  }
+
+  /**
+   * Returns an applied rule with the client's numbers, for a program or an operator. They have no claims. Without the
+   * values of the key, the function is not asked.
+   */
   async withNumbers<Applied extends { readonly windows: readonly Window[] }>(
     applied: Applied,
     { identity, keys }: { readonly identity: string; readonly keys: readonly string[] | undefined },
     context: CustomContext,
   ): Promise<Applied> {
     const windows = await windowsOfClient(applied.windows, async (source) => {
-      if (source.from.kind === "jwt" || !keys) return undefined;
+      if (source.from.kind === "jwt") return undefined;
+      if (!keys) return this.knownOf(source, identity)?.number;
       return this.numberFor(source, { identity, keys }, context, this.#options.timeoutMs);
     });
     return windows === applied.windows ? applied : { ...applied, windows };
@@ -160,6 +201,7 @@ export class ClientLimits {
       this.#numberFrom(source, client, context).then((answer) => {
         if (typeof answer === "number") known.number = answer;
         else {
+          known.failure = answer;
           this.onUnreadable(`custom:${source.from.name}`, answer);
           if (answer !== "threw") known.number = undefined;
         }

@@ -37,7 +37,7 @@ import { queryOf, rangeOf } from "./ranges.ts";
 
 /** A client's state under one rule, and an operator's actions for this client. */
 function clientCard(c: DashboardContext, report: ClientReport, now: number): Html {
-  const { rule, client, countedBy, quotas, banMs, override, ruleOverride } = report;
+  const { rule, client, countedBy, quotas, limitSource, banMs, override, ruleOverride } = report;
   return html`<section class="card client-card">
 <h2>${ruleLink(rule)}${banMs > 0 && badge("limited", `banned for ${formatDuration(banMs)}`)}${override && badge("override")}</h2>
 <p class="note">${countedBy !== undefined && html`Counted by ${code(countedBy)} as `}${clientLink(client, rule)}</p>
@@ -49,6 +49,7 @@ ${
   )
 }
 ${quotas.map(quotaBar)}
+${limitSource !== undefined && html`<p class="note">The client's own limit: ${limitSource}.</p>`}
 ${override && overrideCard(c, override, now)}
 ${mayChange(c) && actions(c, report)}
 </section>`;

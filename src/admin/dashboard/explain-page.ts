@@ -193,7 +193,7 @@ function counterTable(rule: string, counters: readonly ExplainedCounter[], now: 
 /** A rule that applies: its conditions, the client's key, and the counters. */
 function appliedRule(explained: ExplainedRule, now: number): Html {
   const { rule, mode, why, exceeds, maxCost, key, client, tier, cost, costSource } = explained;
-  const { counters, waitMs, banMs = 0, newBan } = explained;
+  const { counters, waitMs, banMs = 0, newBan, limitSource } = explained;
   return html`<section class="card">
 <h2>${ruleLink(rule)}${modeBadge(mode)}${exceeds && badge("limited", "over its limit")}${
     banMs > 0 && badge("limited", `banned for ${formatDuration(banMs)}`)
@@ -207,7 +207,9 @@ ${client !== undefined && clientLink(client, rule)}
     maxCost !== undefined && `It never fits: at most ${formatCount(maxCost)} pass at once. `
   }${
     waitMs !== undefined && `Waits up to ${formatDuration(waitMs)} for its turn. `
-  }${tier !== undefined && `The client's tier is ${tier}.`}</p>
+  }${tier !== undefined && `The client's tier is ${tier}. `}${
+    limitSource !== undefined && `The client's own limit: ${limitSource}.`
+  }</p>
 ${overrideNote(explained)}
 ${counters && counterTable(rule, counters, now)}
 ${newBan && banNote(newBan)}

@@ -129,14 +129,20 @@ ${mayChange(c) && ruleOverrideForm(c, rule)}</section></div>`,
   });
 }
 
+/** Returns a limit as a text. If it differs by client: its source, with the highest and the usual number. */
+export function limitText({ limit, source }: RuleView["limits"][number], noun?: string): string {
+  const number = formatCount(limit, noun);
+  return source ? `${source.from}, at most ${formatCount(source.max)}, default ${number}` : number;
+}
+
 function factsOf(rule: RuleView): [string, string][] {
   const extras = [rule.hasTiers && "tiers", rule.hasBan && "a ban"].filter(Boolean).join(" and ");
   const facts: [string, string | false][] = [
     ["Matches", rule.match],
     ["Counts", rule.key],
-    ...rule.limits.map(({ policy, limit, window, concurrent }): [string, string] => [
-      policy,
-      concurrent ? formatCount(limit, "open request") : `${formatCount(limit)} in ${window}`,
+    ...rule.limits.map((each): [string, string] => [
+      each.policy,
+      each.concurrent ? limitText(each, "open request") : `${limitText(each)} in ${each.window}`,
     ]),
     ["Waits", rule.waitMs !== undefined && `up to ${formatDuration(rule.waitMs)}`],
     ["If the store fails", rule.onError],
@@ -153,7 +159,9 @@ function trafficOf(
   now: number,
 ): Html {
   const sums = sumsOf(report, name);
-  const open = limits.filter(({ concurrent }) => concurrent);
+  const open = limits.flatMap((each) =>
+    each.concurrent ? { ...each, limit: each.source?.max ?? each.limit } : [],
+  );
   const charts = ruleCharts(query, report.buckets, report.ruleBuckets ?? [], now);
   const title = `Requests per ${query.resolution}`;
   return html`<p id="lead" data-live><b>${formatCount(sums.requests)}</b> requests, of which

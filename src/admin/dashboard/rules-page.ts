@@ -5,6 +5,7 @@ import { attempt, headingWithRanges, page, unavailable } from "./layout.ts";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
 import {
   isRuleOrder,
+  limitText,
   RULE_COLUMNS,
   type RuleOrder,
   type RuleRow,
@@ -83,9 +84,7 @@ function rulesTable(rows: readonly RuleRow[], { text, range, order: current }: L
         label: "Limits",
         cell: ({ rule }) =>
           rule.limits
-            .map(({ limit, window, concurrent }) =>
-              concurrent ? `${formatCount(limit)} open` : `${formatCount(limit)} / ${window}`,
-            )
+            .map((each) => limitText(each) + (each.concurrent ? " open" : ` / ${each.window}`))
             .join(", "),
       },
       sorted("requests", RULE_COLUMNS.requests),

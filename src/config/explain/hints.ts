@@ -109,17 +109,13 @@ function valueFor(field: string, bare: string, value: unknown): string {
     return length ? `: ${length}` : "";
   }
   const number = typeof value === "string" ? wholeNumberIn(value) : value;
-  const source = LIMITS.test(field) && sourceFor(value);
-  if (source) return `: ${source}`;
   const isTaken = /^(limit|concurrent|cost|shards|maxReserved|timeoutMs)$/.test(field);
   return isTaken && Number.isInteger(number) ? `: ${number}` : "";
 }
 
-/** Matches the fields that can be a number of each client. */
-const LIMITS = /^(limit|capacity|concurrent)$/;
-
 /** Writes the source of a client's number, for a function as in other limiters, or for the name of a source. */
-function sourceFor(given: unknown): string | undefined {
+function sourceFor(field: string, given: unknown): string | undefined {
+  if (!/^(limit|capacity|concurrent)$/.test(field)) return undefined;
   const rest = "max: 1000, default: 100 }";
   if (typeof given === "function") {
     return `{ from: "custom:NAME", ${rest}, and the function as custom.limits.NAME`;
@@ -145,7 +141,7 @@ export function valueHint(
   if (allowed.startsWith(DURATION)) return durationHint(given, allowed.includes("calendar"));
   if (field === "clock" && given === "redis") return 'write "store", the clock of the store';
   if (field === "wait") return durationHint(given, false, MAX_WAIT_SECONDS);
-  const source = LIMITS.test(field) && sourceFor(given);
+  const source = sourceFor(field, given);
   if (source) return `write ${source}`;
   if (typeof given === "number") return wholeNumberHint(given, allowed);
   if (typeof given !== "string") return undefined;

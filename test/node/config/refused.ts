@@ -710,6 +710,7 @@ const sources = [
     { limit: { ...SOURCE, default: 0 }, capacity: 200 },
   ),
   ...rules("maxReserved", "conflict", { limit: { ...SOURCE, default: 0 }, maxReserved: 1 }),
+  ...rules("shards", "conflict", { limit: SOURCE, shards: 11 }),
   ...inputs(
     "rules[0].limit",
     "needs",
