@@ -255,7 +255,7 @@ function keyLines(key: readonly ExplainedKeyElement[], isVerbose: boolean): stri
 
 function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
   const { client, tier, cost, costSource = "", maxCost } = rule;
-  const { limitSource, waitMs, banMs = 0, newBan, override } = rule;
+  const { limitSource = "", waitMs, banMs = 0, newBan, override } = rule;
   const max = isVerbose ? MAX_TEXT : 60;
   const source = /^(?:cost: \d+)?$/.test(costSource) ? "" : ` (${fitted(costSource, max)})`;
   const parts = [
@@ -264,8 +264,8 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
     cost !== undefined && `cost ${formatCount(cost)}${source}`,
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
-  if (limitSource !== undefined) {
-    lines.push(labelled("limit", fitted(limitSource, isVerbose ? MAX_TEXT : 200)));
+  for (const [index, each] of limitSource.split("; ").entries()) {
+    if (each !== "") lines.push(labelled(index === 0 ? "limit" : "", fitted(each, 100)));
   }
   if (maxCost !== undefined) {
     const most = maxCost === 0 ? "the limit is 0" : `at most ${formatCount(maxCost)} pass at once`;

@@ -75,11 +75,15 @@ function exemptionNotes({ name, exempt }: Rule, facts: LogFacts): ReportNote[] {
 }
 
 function assumptionsAbout(rule: Rule, facts: LogFacts): ReportNote[] {
-  const { name, spread, shards } = rule;
+  const { name, spread, shards, readsLimits } = rule;
   const notes: ReportNote[] = [];
   if (hasConcurrent(rule) && !facts.has("duration")) {
     const text = `The rule "${name}" is replayed without concurrent: the log does not state how long requests took. For JSON lines, add --map duration=FIELD.`;
     notes.push({ code: "concurrent-left-out", rule: name, text });
+  }
+  if (readsLimits) {
+    const text = `The rule "${name}" is replayed with the default of each limit that differs by client: no log has the clients' own numbers.`;
+    notes.push({ code: "default-limit", rule: name, text });
   }
   if (spread) {
     const text = `The windows of the rule "${name}" begin as in a Worker without WEIR_KEY_SECRET. With this secret, they begin at other times.`;

@@ -88,6 +88,19 @@ const STATISTICS = {
 };
 
 describe("weir peek", () => {
+  it("shows the client's own limit, and where it came from", async () => {
+    const report = { ...REPORT, limitSource: "5 from custom:quota" };
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [report] },
+    });
+    const run = await api.run("peek", "login", "--ip", "203.0.113.7");
+    expect(run.stdout.split("\n").slice(0, 2)).toEqual([
+      `login  client ${CLIENT}, counted by ip`,
+      "  own limit: 5 from custom:quota",
+    ]);
+  });
+
   it("shows the quota of a client that is known by its address", async () => {
     await using api = await startFakeApi({
       "GET rules": RULES,

@@ -17,7 +17,11 @@ function findings(...rules: Fields[]) {
     ...(fields.limits ? {} : { limit: 5, window: "1m" }),
     ...fields,
   }));
-  const custom = { costs: { depth: () => 1 }, settle: { usage: () => 1 } };
+  const custom = {
+    costs: { depth: () => 1 },
+    settle: { usage: () => 1 },
+    limits: { quota: () => 1 },
+  };
   return configFindings(defineConfig({ rules: named, custom } as ConfigInput));
 }
 
@@ -39,6 +43,45 @@ test("a limit for open requests does not bound the number of requests", () => {
 });
 
 const codes = (...rules: Fields[]) => findings(...rules).map(({ code }) => code);
+
+describe("a limit that differs by client", () => {
+  const source = { from: "custom:quota", max: 100, default: 10 };
+  const limits = (...all: unknown[]) =>
+    all.map((limit, index) => ({ limit, window: ["1m", "1h"][index] }));
+
+  test("is not compared with other limits by its default", () => {
+    expect(codes({ limits: limits(5, 9999) })).toEqual(["limit-never-binds"]);
+    expect(codes({ limits: limits(5, { ...source, max: 99_999, default: 9999 }) })).toEqual([]);
+    expect(codes({ limits: limits({ ...source, default: 5 }, 9999) })).toEqual([]);
+  });
+
+  test("does not deny everybody if its default is 0", () => {
+    expect(codes({ match: {}, limit: 0 })).toContain("denies-everybody");
+    expect(codes({ match: {}, limit: { ...source, default: 0 } })).toEqual([]);
+  });
+
+  test("has requests that never fit only above its max", () => {
+    expect(codes({ limit: source, cost: 100 })).toEqual([]);
+    expect(codes({ limit: { ...source, default: 0 }, cost: 100 })).toEqual([]);
+    const [above] = findings({ limit: source, cost: 101 });
+    expect(above).toMatchObject({
+      code: "cost-above-limit",
+      message:
+        'The rule "r0" denies every request, because a request costs 101, and custom:quota per 1m has at most 100',
+    });
+    const capacity = { ...source, max: 300, default: 30 };
+    expect(codes({ limit: source, capacity, cost: 300 })).toEqual([]);
+    expect(codes({ limit: source, capacity, cost: 301 })).toEqual(["cost-above-limit"]);
+    expect(codes({ limit: source, capacity: 200, cost: 200 })).toEqual([]);
+    expect(codes({ limit: source, capacity: 200, cost: 201 })).toEqual(["cost-above-limit"]);
+  });
+
+  test("is named by its source in a warning", () => {
+    const tiers = { by: "country", limits: { DE: { limit: source, window: "1h" } } };
+    const [warning] = findings({ tiers, wait: "2s" }).filter(({ code }) => code.startsWith("wait"));
+    expect(warning?.message).toContain("For clients with the limit custom:quota per 1h");
+  });
+});
 
 describe("a number of seconds", () => {
   test.each([

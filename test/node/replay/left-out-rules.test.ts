@@ -104,6 +104,22 @@ describe("a rule that needs what the log does not state", () => {
     expect(leftOut.notes[0]).toMatchObject({ code: "concurrent-left-out", rule: "api" });
   });
 
+  it("is replayed with the default of a limit that differs by client", () => {
+    const source = { max: 1000, default: 2 };
+    for (const from of ["custom:quota", "jwt:limit"]) {
+      const config = configOf({ limit: { ...source, from } } as Fields, {
+        ...settings,
+        custom: { limits: { quota: () => 9 } },
+      });
+      const engine = engineOf(config, COMBINED);
+      expect(engine.leftOut).toEqual([]);
+      expect(engine.rules).toMatchObject([{ limits: `${from} (at most 1000, default 2) per 1m` }]);
+      expect(engine.notes).toMatchObject([{ code: "default-limit", rule: "api" }]);
+      const decided = decide(engine, [logged(0), logged(0), logged(0)]);
+      expect(decided.map(({ outcome }) => outcome)).toEqual(["allowed", "allowed", "limited"]);
+    }
+  });
+
   it("is replayed if every request has an earlier alternative", () => {
     const engine = engineOf(configOf({ key: "ip | header:x-api-key" }), COMBINED);
     expect(engine.leftOut).toEqual([]);
