@@ -376,18 +376,15 @@ interface OperationsContext {
   readonly custom: CustomContext;
 }
 
-/**
- * Returns a client under a rule, in the rule's own windows, with its numbers. The client's override changes the windows
- * of all tiers too.
- */
+/** Returns a client in the rule's own windows, with its numbers. Its override changes the windows of all tiers too. */
 async function withOverride(
   client: SelectedClient,
   live: LiveOverrides,
   { limits, custom }: OperationsContext,
 ): Promise<AppliedRule> {
   const rule = live.activeRuleOf(client.rule) ?? client.rule;
+  const { identity } = client;
   const changed = async (windows: readonly Window[]) => {
-    const { identity } = client;
     const own = await limits.withNumbers({ rule, windows, identity }, client, custom);
     return live.clientOf(own) ?? own;
   };

@@ -58,10 +58,7 @@ export interface ClientReport {
   readonly client: string;
   /** The alternatives of the key by which the client was found, such as `ip`; undefined for an identity. */
   readonly countedBy?: string | undefined;
-  /**
-   * Where the client's own numbers came from, before overrides, such as `5000 from custom:quota`; undefined if no limit of
-   * the rule or of its tiers has a source.
-   */
+  /** Where the client's own numbers came from, before overrides, such as `5000 from custom:quota`. */
   readonly limitSource?: string;
   /** The quotas of a client without a tier. `violated`: a request that costs 1 is denied. */
   readonly quotas: readonly Quota[];

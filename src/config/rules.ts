@@ -169,12 +169,9 @@ export function checkRules<Output>() {
   });
 }
 
+const HAS_NO_TOKEN = faultText("write custom:NAME: a call of a program has no token");
 const NEEDS_JWT = faultText(
   'a key or limit that reads a claim needs the top-level field jwt, such as jwt: { jwks: "https://…" }',
-);
-
-const HAS_NO_TOKEN = faultText(
-  "write custom:NAME instead of the claim: a call of a program has no token",
 );
 
 function checkNames(rules: readonly PlacedRule[], refuse: Refuse): void {

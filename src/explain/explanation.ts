@@ -72,10 +72,7 @@ export interface ExplainedRule {
   readonly client?: string;
   /** The tier of the client, if the rule has tiers and the client has one. */
   readonly tier?: string;
-  /**
-   * Where the client's own numbers came from, before overrides, such as `5000 from custom:quota`; undefined if no limit
-   * of the client's windows has a source.
-   */
+  /** Where the client's own numbers came from, before overrides, such as `5000 from custom:quota`. */
   readonly limitSource?: string;
   readonly cost?: number;
   /** The source of the cost, such as `cost: 5` or `the header content-length`. */

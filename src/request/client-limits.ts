@@ -168,10 +168,7 @@ export class ClientLimits {
     return known ? (known.number ?? known.failure ?? "timeout") : undefined;
   }
 
-  /**
-   * Returns an applied rule with the client's numbers, for a program or an operator. They have no claims. Without the
-   * values of the key, the function is not asked.
-   */
+  /** Returns an applied rule with the numbers of a client without claims. Asks no function if `keys` is undefined. */
   async withNumbers<Applied extends { readonly windows: readonly Window[] }>(
     applied: Applied,
     { identity, keys }: { readonly identity: string; readonly keys: readonly string[] | undefined },

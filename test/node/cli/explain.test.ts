@@ -274,3 +274,22 @@ it("prints no character in JSON that a terminal obeys", async () => {
   expect(stdout).not.toMatch(/[\u007f-\u009f\u202a-\u202e]/);
   expect(JSON.parse(stdout).outcome).toBe("unmatched");
 });
+
+it("shows where each of the client's own limits came from, on a line of its own", async () => {
+  await using folder = await temporaryFolder();
+  await folder.write(
+    "weir.config.mjs",
+    `const slots = { from: "jwt:slots", max: 9, default: 2 };
+    const limit = { from: "custom:quota", max: 1000, default: 100 };
+    export default {
+      rules: [{ name: "api", key: "ip", limit, window: "1m", concurrent: slots }],
+      jwt: { secret: "JWT_SECRET" },
+      custom: { limits: { quota: () => 500 } },
+    };`,
+  );
+  const args = ["explain", LOGIN, ...AT, "--config", "weir.config.mjs"];
+  expect((await callWeir(args, folder.path)).stdout).toContain(`
+    limit       500 from custom:quota
+                2, the default of jwt:slots, because there is no valid token
+`);
+});

@@ -149,3 +149,13 @@ describe("a fault", () => {
     expect(text).toContain('value="/login?next=/"');
   });
 });
+
+it("shows where the client's own limit came from", async () => {
+  const explanation = fakeExplanation(NOW);
+  const [first, ...rest] = explanation.rules;
+  const limitSource = "100, the default of custom:quota, because the function threw an error";
+  const explain = async () =>
+    ({ ...explanation, rules: [{ ...first, limitSource }, ...rest] }) as Explanation;
+  const response = await createDashboard({ operations: { explain } }).post("/explain", FIELDS);
+  expect(await response.text()).toContain(`The client&#39;s own limit: ${limitSource}.`);
+});

@@ -388,3 +388,43 @@ it("does not compress for a client without Accept-Encoding, although Cloudflare 
   const response = await createDashboard().app.request(request);
   expect(response.headers.get("content-encoding")).toBeNull();
 });
+
+describe("a limit that differs by client", () => {
+  const source = { from: "custom:quota", max: 100_000 };
+  const limits = [
+    { policy: "login/1m", limit: 100, window: "1m", source },
+    { policy: "login/concurrent", limit: 2, window: "concurrent", concurrent: true, source },
+  ] as const;
+  const fake = new FakeOperations({ rules: 1, clock: () => NOW });
+  const dashboard = createDashboard({
+    operations: {
+      rules: async () => [{ ...((await fake.rules())[0] as RuleView), limits }],
+      statistics: async (query) => {
+        const report = await fake.statistics(query);
+        return { ...report, rules: { login: { ...noRuleSums(), openPeak: 50_000 } } };
+      },
+      peek: async (...asked) => {
+        const [report] = (await fake.peek(...asked)) as [ClientReport];
+        return [{ ...report, limitSource: "500 from custom:<b>quota" }];
+      },
+    },
+  });
+
+  it("is shown with its source, its max and its default in the list of rules", async () => {
+    const html = await dashboard.text("/rules");
+    expect(html).toContain("custom:quota, at most 100,000, default 100 / 1m");
+    expect(html).toContain("custom:quota, at most 100,000, default 2 open");
+  });
+
+  it("is shown so on the page of the rule, whose bar ends at the max", async () => {
+    const html = await dashboard.text("/rules/login");
+    expect(html).toContain("<bdi>custom:quota, at most 100,000, default 100 in 1m</bdi>");
+    expect(html).toContain("<bdi>custom:quota, at most 100,000, default 2 open requests</bdi>");
+    expect(html).toContain("50,000 / 100,000 open requests");
+  });
+
+  it("has its number and its origin on the page of the client", async () => {
+    const html = await dashboard.text(`/clients?client=${"a".repeat(22)}&rule=login`);
+    expect(html).toContain("The client's own limit: 500 from custom:&lt;b&gt;quota.");
+  });
+});
