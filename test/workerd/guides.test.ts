@@ -8,6 +8,7 @@ import llm from "guide:llm";
 import modelServer from "guide:model-server";
 import queue from "guide:queue";
 import denyList from "guide:recipes/deny-lists";
+import readsAndWrites from "guide:recipes/fast-reads-exact-writes";
 import login from "guide:recipes/logins";
 import uploads from "guide:recipes/uploads";
 import webhooks from "guide:recipes/webhooks";
@@ -552,6 +553,42 @@ describe("docs/guides/recipes.md, deny lists", () => {
     expect(await policies("Search Engine Crawler")).toBeNull();
     expect(await policies("AI Crawler")).toEqual(['"site"', '"ai-crawlers"']);
     expect(await policies("")).toEqual(['"site"']);
+  });
+});
+
+describe("docs/guides/recipes.md, fast reads, exact writes", () => {
+  const url = "https://api.example/items";
+
+  it("denies reads after the limit and at most one more", async () => {
+    const { reached, send } = workerWith(readsAndWrites);
+    const first = await send(url);
+    expect(first.headers.get("ratelimit-policy")).toBe('"reads";q=600;w=60');
+    await countStatuses(610, () => send(url));
+    expect([600, 601]).toContain(reached.mock.calls.length);
+    expect((await send(url, { method: "HEAD" })).status).toBe(429);
+  });
+
+  it("denies the first write above the limit, whatever its method", async () => {
+    const { send } = workerWith(readsAndWrites);
+    const methods = ["POST", "PUT", "PATCH", "DELETE"];
+    const write = (index: number) => send(url, { method: methods[index % 4] as string });
+    expect(await countStatuses(61, write)).toEqual({ 200: 60, 429: 1 });
+    expect((await send(url)).status).toBe(200);
+  });
+
+  it("lets a read pass, but no write, while the store is silent", async () => {
+    const { promise: answer, reject: fail } = Promise.withResolvers<never>();
+    const called = vi.fn(() => answer);
+    const silent = new Proxy({}, { get: () => called });
+    const { reached, send } = workerWith(readsAndWrites, {
+      COUNTERS: { getByName: () => silent },
+    });
+    const write = send(url, { method: "POST" });
+    await vi.waitFor(() => expect(called).toHaveBeenCalled(), PATIENCE);
+    expect((await send(url)).status).toBe(200);
+    expect(reached.mock.calls.map(([{ method }]) => method)).toEqual(["GET"]);
+    fail(new Error("The store has failed."));
+    expect((await write).status).toBe(200);
   });
 });
 

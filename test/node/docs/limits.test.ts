@@ -108,6 +108,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
 
   ["leases", count("src/stores/isolate/leases.ts", "MAX_LEASES")],
   ["remembered denials", count("src/stores/isolate/denial-cache.ts", "MAX_COUNTERS")],
+  ["marks of requests that passed ahead (`async`)", count("src/limiter/ahead.ts", "MAX_MARKS")],
   ["age of a remembered denial", seconds("src/stores/isolate/denial-cache.ts", "MAX_AGE_MS")],
   ["age of an unused lease", seconds("src/stores/isolate/lease-book.ts", "IDLE_MS")],
   ["calls to Upstash, or to one object, on their way", count("src/stores/batch.ts", "MAX_CALLS")],
