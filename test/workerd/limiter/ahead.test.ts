@@ -299,13 +299,37 @@ it("charges the response after the answer, within the reserve's rule", async () 
   expect(await usedUnder(limiter, rule, slow)).toBe(25);
 });
 
+it("lets no request of a denied client pass before the store's window ends, if this isolate's clock is ahead", async () => {
+  const { config, clock } = isolateOf([reads]);
+  const [rule] = config.rules;
+  const counter = { key: "a", identity: "a", limit: 2, windowMs: HOUR, offsetMs: 0, cost: 1 };
+  const counters = [{ appliedRule: { rule, identity: "a" }, counter }] as never;
+  const gate = new AheadGate(() => clock.now);
+  clock.now += HOUR - 1;
+  const tallies = [{ count: 2, resetMs: 1000, banMs: 0 }];
+  gate.pass(counters, Promise.resolve({ now: clock.now, admitted: false, tallies }));
+  await turns();
+  clock.now += 999;
+  expect(gate.mayPass([counters])).toBe(false);
+  clock.now += 1;
+  expect(gate.mayPass([counters])).toBe(true);
+});
+
 describe("the bounded table", () => {
   const { config } = isolateOf([{ ...reads, limit: 50 }]);
   const [rule] = config.rules;
 
   function countersOf(identity: string, windowMs = HOUR) {
     const windows = rule?.windows ?? [];
-    const counter = { key: identity, identity, limit: 50, windowMs, offsetMs: 0, cost: 1, ceiling: 50 };
+    const counter = {
+      key: identity,
+      identity,
+      limit: 50,
+      windowMs,
+      offsetMs: 0,
+      cost: 1,
+      ceiling: 50,
+    };
     const appliedRule = { rule, windows, identity };
     return [{ appliedRule, rule, window: windows[0], capacity: 50, counter }] as never;
   }
