@@ -54,6 +54,7 @@ export class AheadGate {
       until: Math.max(...ruleCounters.map((each) => windowAt(now, each.counter).endsAt)),
     };
     this.#marks.set(key, mark);
+    this.#nextEndAt = Math.min(this.#nextEndAt, mark.until);
     answered.then(
       (answer) => {
         this.observe(answer);

@@ -131,6 +131,15 @@ describe("a rule with async", () => {
     expect(await now()).toBe("ahead");
   });
 
+  it("denies a request from memory after a request that has waited was denied", async () => {
+    const { now, slow } = isolateOf([{ ...reads, limit: 1 }]);
+    expect(await now()).toBe("ahead");
+    expect(await now()).toBe("waits");
+    await slow.answer();
+    expect(await now()).toBe("limited");
+    expect(slow.calls).toBe(2);
+  });
+
   it("lets no request pass ahead while the clock is behind a time that it has shown", async () => {
     const { now, clock } = isolateOf([{ ...reads, limit: 50 }]);
     expect(await now()).toBe("ahead");
@@ -290,13 +299,37 @@ it("charges the response after the answer, within the reserve's rule", async () 
   expect(await usedUnder(limiter, rule, slow)).toBe(25);
 });
 
+it("lets no request of a denied client pass before the store's window ends, if this isolate's clock is ahead", async () => {
+  const { config, clock } = isolateOf([reads]);
+  const [rule] = config.rules;
+  const counter = { key: "a", identity: "a", limit: 2, windowMs: HOUR, offsetMs: 0, cost: 1 };
+  const counters = [{ appliedRule: { rule, identity: "a" }, counter }] as never;
+  const gate = new AheadGate(() => clock.now);
+  clock.now += HOUR - 1;
+  const tallies = [{ count: 2, resetMs: 1000, banMs: 0 }];
+  gate.pass(counters, Promise.resolve({ now: clock.now, admitted: false, tallies }));
+  await turns();
+  clock.now += 999;
+  expect(gate.mayPass([counters])).toBe(false);
+  clock.now += 1;
+  expect(gate.mayPass([counters])).toBe(true);
+});
+
 describe("the bounded table", () => {
   const { config } = isolateOf([{ ...reads, limit: 50 }]);
   const [rule] = config.rules;
 
-  function countersOf(identity: string, key = identity) {
+  function countersOf(identity: string, windowMs = HOUR) {
     const windows = rule?.windows ?? [];
-    const counter = { key, identity, limit: 50, windowMs: HOUR, offsetMs: 0, cost: 1, ceiling: 50 };
+    const counter = {
+      key: identity,
+      identity,
+      limit: 50,
+      windowMs,
+      offsetMs: 0,
+      cost: 1,
+      ceiling: 50,
+    };
     const appliedRule = { rule, windows, identity };
     return [{ appliedRule, rule, window: windows[0], capacity: 50, counter }] as never;
   }
@@ -312,5 +345,19 @@ describe("the bounded table", () => {
     expect(gate.mayPass([countersOf("c")])).toBe(false);
     clock.now = HOUR_START + HOUR;
     expect(gate.mayPass([countersOf("c")])).toBe(true);
+  });
+
+  it("lets others pass when a shorter window has ended that began while it was full", async () => {
+    const clock = { now: HOUR_START };
+    const gate = new AheadGate(() => clock.now, 2);
+    const charged = Promise.resolve({ now: HOUR_START, admitted: true, tallies: [] });
+    gate.pass(countersOf("a"), new Promise(() => {}));
+    gate.pass(countersOf("b"), charged);
+    expect(gate.mayPass([countersOf("c")])).toBe(false);
+    await turns();
+    gate.pass(countersOf("c", 1000), new Promise(() => {}));
+    expect(gate.mayPass([countersOf("d")])).toBe(false);
+    clock.now += 1000;
+    expect(gate.mayPass([countersOf("d")])).toBe(true);
   });
 });
