@@ -122,7 +122,7 @@ export class Limiter {
     this.#background = background;
     this.#time = time;
     this.#room = new WaitingRoom(config.timeoutMs, time);
-    this.#aheadGate = new AheadGate(time);
+    this.#aheadGate = new AheadGate(config, time);
     this.#slotOptions = {
       lateMs: LATE_SHARE * config.timeoutMs,
       now: () => this.#now(),

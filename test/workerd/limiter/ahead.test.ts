@@ -17,10 +17,11 @@ class SlowStore {
   readonly #memory = createMemoryStore();
   #open: (() => void)[] = [];
   calls = 0;
+  now: () => number = Date.now;
   fault: "lost" | "refused" | undefined;
 
   readonly store: Store = {
-    decide: (groups, now) => {
+    decide: (groups, now = this.now()) => {
       this.calls += 1;
       const answers = this.fault === "refused" ? [] : this.#memory.decide(groups, now);
       const { fault } = this;
@@ -46,8 +47,12 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve();
 }
 
-function isolateOf(rules: ConfigInput["rules"], slow = new SlowStore()) {
-  const config = defineConfig({ clock: "edge", rules });
+function isolateOf(
+  rules: ConfigInput["rules"],
+  slow = new SlowStore(),
+  { clock: windows = "edge" }: Pick<ConfigInput, "clock"> = {},
+) {
+  const config = defineConfig({ clock: windows, rules });
   const clock = { now: HOUR_START };
   const background = () => {};
   const store = withLeases(withDenialCache(slow.store), { timeoutMs: 1000, background });
@@ -181,6 +186,43 @@ describe("a rule with async", () => {
   });
 });
 
+describe("with the store's clock behind this isolate's", () => {
+  /** An isolate whose clock is 100 ms ahead of the store's, near the end of the store's window. */
+  function aheadOfStore() {
+    const slow = new SlowStore();
+    const isolate = isolateOf([{ ...reads, limit: 1 }], slow, { clock: "store" });
+    slow.now = () => isolate.clock.now - 100;
+    isolate.clock.now = HOUR_START + HOUR - 50;
+    return isolate;
+  }
+
+  it("lets no second request of a window pass ahead before the first one is answered", async () => {
+    const { now, slow, clock } = aheadOfStore();
+    expect(await now()).toBe("ahead");
+    await slow.answer();
+    expect(await now()).toBe("ahead");
+    clock.now += 60;
+    expect(await now()).toBe("waits");
+    await slow.answer();
+    clock.now += 20;
+    expect(await now()).not.toBe("ahead");
+  });
+
+  it("lets no second request of a window pass ahead after a failed answer", async () => {
+    const { now, send, slow, clock } = aheadOfStore();
+    slow.fault = "refused";
+    expect(await now()).toBe("ahead");
+    await slow.answer();
+    slow.fault = undefined;
+    const other = send("other");
+    await turns();
+    await slow.answer();
+    await other;
+    clock.now += 60;
+    expect(await now()).toBe("waits");
+  });
+});
+
 describe("other rules beside one with async", () => {
   it("an enforced rule without async makes the request wait", async () => {
     const { now } = isolateOf([reads, { name: "exact", limit: 9, window: "1h" }]);
@@ -304,7 +346,7 @@ it("lets no request of a denied client pass before the store's window ends, if t
   const [rule] = config.rules;
   const counter = { key: "a", identity: "a", limit: 2, windowMs: HOUR, offsetMs: 0, cost: 1 };
   const counters = [{ appliedRule: { rule, identity: "a" }, counter }] as never;
-  const gate = new AheadGate(() => clock.now);
+  const gate = new AheadGate({ clock: "store" }, () => clock.now);
   clock.now += HOUR - 1;
   const tallies = [{ count: 2, resetMs: 1000, banMs: 0 }];
   gate.pass(counters, Promise.resolve({ now: clock.now, admitted: false, tallies }));
@@ -336,7 +378,7 @@ describe("the bounded table", () => {
 
   it("lets nobody new pass ahead while it is full, and again when windows have ended", () => {
     const clock = { now: HOUR_START };
-    const gate = new AheadGate(() => clock.now, 2);
+    const gate = new AheadGate({ clock: "edge" }, () => clock.now, 2);
     const never = new Promise<Answer>(() => {});
     for (const client of ["a", "b"]) {
       expect(gate.mayPass([countersOf(client)])).toBe(true);
@@ -349,7 +391,7 @@ describe("the bounded table", () => {
 
   it("lets others pass when a shorter window has ended that began while it was full", async () => {
     const clock = { now: HOUR_START };
-    const gate = new AheadGate(() => clock.now, 2);
+    const gate = new AheadGate({ clock: "edge" }, () => clock.now, 2);
     const charged = Promise.resolve({ now: HOUR_START, admitted: true, tallies: [] });
     gate.pass(countersOf("a"), new Promise(() => {}));
     gate.pass(countersOf("b"), charged);
