@@ -23,19 +23,27 @@ import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
 
 // A row of the statistics has the sums of requests and of the store as JSON, and the sums of all rules as 64-bit
 // numbers. With rules as JSON, reading and adding up a year of 200 rules took too long. Only the numbers of open
-// requests are JSON too, because few rules have these numbers.
+// requests and of requests that passed ahead are JSON too, because few rules have these numbers.
+
+/** Numbers by the rules' slots. JSON has null for the slots of rules without a number. */
+type BySlot = (number | null)[];
+
+/** The `openPeak`, the `ahead` and the `over` of each rule. */
+interface FewNumbers {
+  readonly openPeaks: BySlot;
+  readonly aheads: BySlot;
+  readonly overs: BySlot;
+}
 
 /** The sums of one bucket of time. */
-interface SumsRow {
+interface SumsRow extends FewNumbers {
   readonly requests: RequestSums;
   readonly store: StoreSums;
-  /** The `openPeak` of each rule, by the rules' slots. Rows of earlier versions have none. */
-  readonly openPeaks: (number | null)[];
   readonly rules: RuleArray;
 }
 
-/** The column `head` of a row. */
-type Head = Omit<SumsRow, "rules" | "openPeaks"> & Partial<Pick<SumsRow, "openPeaks">>;
+/** The column `head` of a row. Rows of earlier versions lack some of the numbers by slots. */
+type Head = Pick<SumsRow, "requests" | "store"> & Partial<FewNumbers>;
 
 /** The columns of a row. `rules` is empty if no rule applied in the bucket. */
 type StoredSums = { readonly head: string; readonly rules: ArrayBuffer };
@@ -100,7 +108,7 @@ class RuleArray {
     const numbers = this.#numbers.subarray(slot * FIELDS, (slot + 1) * FIELDS);
     if (!numbers.some((number) => number !== 0)) return undefined;
     const fields = RULE_FIELDS.map((field, index) => [field, numbers[index]]);
-    return Object.fromEntries(fields) as RuleSums;
+    return { ...noRuleSums(), ...Object.fromEntries(fields) };
   }
 
   /** Returns the column that stores these sums. */
@@ -110,29 +118,47 @@ class RuleArray {
 }
 
 export function emptyRow(): SumsRow {
-  return { requests: noRequests(), store: noStoreSums(), openPeaks: [], rules: new RuleArray() };
+  return {
+    requests: noRequests(),
+    store: noStoreSums(),
+    ...noFewNumbers(),
+    rules: new RuleArray(),
+  };
+}
+
+function noFewNumbers(): FewNumbers {
+  return { openPeaks: [], aheads: [], overs: [] };
 }
 
 function readRow({ head, rules }: StoredSums): SumsRow {
-  return { openPeaks: [], ...(JSON.parse(head) as Head), rules: new RuleArray(rules) };
+  return { ...noFewNumbers(), ...(JSON.parse(head) as Head), rules: new RuleArray(rules) };
 }
 
-function headOf({ requests, store, openPeaks }: SumsRow): string {
-  return JSON.stringify({ requests, store, openPeaks });
+function headOf({ rules: _, ...head }: SumsRow): string {
+  return JSON.stringify(head);
 }
 
 /** Adds the sums of a row, or of a minute, without the sums of rules. */
-function addHead(to: SumsRow, { requests, store, openPeaks }: Head): void {
-  addRequests(to.requests, requests);
-  addStoreSums(to.store, store);
-  raiseOpenPeaks(to.openPeaks, openPeaks);
+function addHead(to: SumsRow, head: Head): void {
+  addRequests(to.requests, head.requests);
+  addStoreSums(to.store, head.store);
+  addFewNumbers(to, head);
 }
 
-function raiseOpenPeaks(to: SumsRow["openPeaks"], added: SumsRow["openPeaks"] = []): void {
-  // JSON has null for the slots of rules without a number.
-  for (const [slot, open] of added.entries()) {
-    if (typeof open === "number") to[slot] = Math.max(to[slot] ?? 0, open);
+function addFewNumbers(to: FewNumbers, { openPeaks, aheads, overs }: Partial<FewNumbers>): void {
+  addBySlot(to.openPeaks, openPeaks, Math.max);
+  addBySlot(to.aheads, aheads, sumOf);
+  addBySlot(to.overs, overs, sumOf);
+}
+
+function addBySlot(to: BySlot, added: BySlot = [], join: typeof sumOf): void {
+  for (const [slot, number] of added.entries()) {
+    if (number) to[slot] = join(to[slot] ?? 0, number);
   }
+}
+
+function sumOf(one: number, other: number): number {
+  return one + other;
 }
 
 const HOUR_MS = 60 * MINUTE_MS;
@@ -199,13 +225,15 @@ export class BucketTables {
   }
 
   /** Returns the highest number of open requests since a time, by the slots of rules. */
-  openPeaksSince(time: number): SumsRow["openPeaks"] {
-    const openPeaks: SumsRow["openPeaks"] = [];
+  openPeaksSince(time: number): BySlot {
+    const openPeaks: BySlot = [];
     const rows = this.#sql.exec<{ head: string }>(
       "SELECT head FROM minute_sums WHERE at >= ?",
       bucketAt("minute", time),
     );
-    for (const { head } of rows) raiseOpenPeaks(openPeaks, (JSON.parse(head) as Head).openPeaks);
+    for (const { head } of rows) {
+      addBySlot(openPeaks, (JSON.parse(head) as Head).openPeaks, Math.max);
+    }
     return openPeaks;
   }
 
@@ -362,11 +390,13 @@ export function readReport(
     range.from,
     range.until,
   );
-  const highest: SumsRow["openPeaks"] = [];
-  const buckets = rows.toArray().map(({ at, head }): Bucket => {
-    const { openPeaks, ...bucket } = JSON.parse(head) as Head;
-    raiseOpenPeaks(highest, openPeaks);
-    return { at, ...bucket };
+  const few = noFewNumbers();
+  const heads: Head[] = [];
+  const buckets = rows.toArray().map(({ at, head: stored }): Bucket => {
+    const head = JSON.parse(stored) as Head;
+    heads.push(head);
+    addFewNumbers(few, head);
+    return { at, requests: head.requests, store: head.store };
   });
   const sums = new RuleArray();
   for (const { resolution: part, from: start, until: end } of coarsest(range)) {
@@ -377,23 +407,30 @@ export function readReport(
     );
     for (const each of stored) sums.addAll(new RuleArray(each.rules));
   }
-  const rules = Object.entries(readRules(sums, slots, highest));
+  const rules = Object.entries(readRules(sums, slots, few));
   const clientRange = clientRangeOf(range);
   return {
     resolution,
     buckets,
     rules: Object.fromEntries(rules.filter(([name]) => rule === undefined || name === rule)),
-    ...(rule !== undefined && { ruleBuckets: readRuleBuckets(sql, range, slots.find(rule)) }),
+    ...(rule !== undefined && {
+      ruleBuckets: readRuleBuckets(sql, range, slots.find(rule), heads),
+    }),
     clients: readTopClients(sql, clientRange, rule),
     clientsFrom: clientRange.from,
   };
 }
 
-/** Returns the sums of one rule in each bucket. Reads only the rule's part of each row. */
+/**
+ * Returns the sums of one rule in each bucket. Reads only the rule's part of each row.
+ *
+ * @param heads the heads of the same rows
+ */
 function readRuleBuckets(
   sql: SqlStorage,
   { resolution, from, until }: Range,
   slot: number | undefined,
+  heads: readonly Head[],
 ): RuleSums[] {
   const rows = sql.exec<{ rules: ArrayBuffer | null }>(
     `SELECT substr(rules, ?, ?) AS rules FROM ${resolution}_sums WHERE at >= ? AND at < ? ORDER BY at`,
@@ -402,7 +439,10 @@ function readRuleBuckets(
     from,
     until,
   );
-  return rows.toArray().map(({ rules }) => new RuleArray(rules).read(0) ?? noRuleSums());
+  return rows.toArray().map(({ rules }, row) => ({
+    ...(new RuleArray(rules).read(0) ?? noRuleSums()),
+    ...aheadOf(heads[row], slot),
+  }));
 }
 
 /**
@@ -450,16 +490,17 @@ function coarsest({ resolution, from, until }: Range): Range[] {
   ];
 }
 
+function aheadOf({ aheads, overs }: Partial<FewNumbers> = {}, slot = -1) {
+  return { ahead: aheads?.[slot] ?? 0, over: overs?.[slot] ?? 0 };
+}
+
 /** Returns the sums of all rules with sums, by their names. */
-function readRules(
-  sums: RuleArray,
-  slots: RuleSlots,
-  openPeaks: SumsRow["openPeaks"],
-): Record<string, RuleSums> {
+function readRules(sums: RuleArray, slots: RuleSlots, few: FewNumbers): Record<string, RuleSums> {
   const rules = [...slots.all()].flatMap(([name, slot]): [string, RuleSums][] => {
     const ruleSums = sums.read(slot);
-    const openPeak = openPeaks[slot];
-    return ruleSums ? [[name, { ...ruleSums, ...(openPeak && { openPeak }) }]] : [];
+    const openPeak = few.openPeaks[slot];
+    const ofFew = { ...aheadOf(few, slot), ...(openPeak && { openPeak }) };
+    return ruleSums ? [[name, { ...ruleSums, ...ofFew }]] : [];
   });
   // Unlike an assignment, fromEntries also creates a field for the name __proto__.
   return Object.fromEntries(rules);
@@ -521,7 +562,10 @@ export class Statistics {
       since,
       requests: { ...sums.requests },
       store: { ...sums.store, latency: [...sums.store.latency] },
-      rules: readRules(sums.rules, this.#slots, this.#buckets.openPeaksSince(now - RECENT_MS)),
+      rules: readRules(sums.rules, this.#slots, {
+        ...sums,
+        openPeaks: this.#buckets.openPeaksSince(now - RECENT_MS),
+      }),
       ...this.#sources.running(now),
     };
   }
@@ -554,8 +598,10 @@ export class Statistics {
           for (const [name, ruleSums] of Object.entries(rules)) {
             const slot = this.#slots.slotFor(name);
             sums.rules.add(slot, ruleSums);
-            const { openPeak } = ruleSums;
+            const { openPeak, ahead, over } = ruleSums;
             if (openPeak) sums.openPeaks[slot] = Math.max(sums.openPeaks[slot] ?? 0, openPeak);
+            if (ahead) sums.aheads[slot] = (sums.aheads[slot] ?? 0) + ahead;
+            if (over) sums.overs[slot] = (sums.overs[slot] ?? 0) + over;
           }
           this.#buckets.add(minute * MINUTE_MS, sums);
           this.#addToTotals(sums);
