@@ -29,14 +29,10 @@ import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
 type BySlot = (number | null)[];
 
 /** The `openPeak`, the `ahead` and the `over` of each rule. */
-interface FewNumbers {
-  readonly openPeaks: BySlot;
-  readonly aheads: BySlot;
-  readonly overs: BySlot;
-}
+type FewNumbers = Record<"openPeaks" | "aheads" | "overs", BySlot>;
 
 /** The sums of one bucket of time. */
-interface SumsRow extends FewNumbers {
+interface SumsRow extends Readonly<FewNumbers> {
   readonly requests: RequestSums;
   readonly store: StoreSums;
   readonly rules: RuleArray;
@@ -118,20 +114,14 @@ class RuleArray {
 }
 
 export function emptyRow(): SumsRow {
-  return {
-    requests: noRequests(),
-    store: noStoreSums(),
-    ...noFewNumbers(),
-    rules: new RuleArray(),
-  };
-}
-
-function noFewNumbers(): FewNumbers {
-  return { openPeaks: [], aheads: [], overs: [] };
+  const few = { openPeaks: [], aheads: [], overs: [] };
+  return { requests: noRequests(), store: noStoreSums(), ...few, rules: new RuleArray() };
 }
 
 function readRow({ head, rules }: StoredSums): SumsRow {
-  return { ...noFewNumbers(), ...(JSON.parse(head) as Head), rules: new RuleArray(rules) };
+  const row = { ...emptyRow(), rules: new RuleArray(rules) };
+  addHead(row, JSON.parse(head) as Head);
+  return row;
 }
 
 function headOf({ rules: _, ...head }: SumsRow): string {
@@ -139,26 +129,22 @@ function headOf({ rules: _, ...head }: SumsRow): string {
 }
 
 /** Adds the sums of a row, or of a minute, without the sums of rules. */
-function addHead(to: SumsRow, head: Head): void {
-  addRequests(to.requests, head.requests);
-  addStoreSums(to.store, head.store);
-  addFewNumbers(to, head);
+function addHead(to: SumsRow, { requests, store, openPeaks, aheads, overs }: Head): void {
+  addRequests(to.requests, requests);
+  addStoreSums(to.store, store);
+  raiseOpenPeaks(to.openPeaks, openPeaks);
+  addBySlot(to.aheads, aheads);
+  addBySlot(to.overs, overs);
 }
 
-function addFewNumbers(to: FewNumbers, { openPeaks, aheads, overs }: Partial<FewNumbers>): void {
-  addBySlot(to.openPeaks, openPeaks, Math.max);
-  addBySlot(to.aheads, aheads, sumOf);
-  addBySlot(to.overs, overs, sumOf);
+function addBySlot(to: BySlot, added: BySlot = []): void {
+  for (const [slot, number] of added.entries()) if (number) to[slot] = (to[slot] ?? 0) + number;
 }
 
-function addBySlot(to: BySlot, added: BySlot = [], join: typeof sumOf): void {
-  for (const [slot, number] of added.entries()) {
-    if (number) to[slot] = join(to[slot] ?? 0, number);
+function raiseOpenPeaks(to: BySlot, added: BySlot = []): void {
+  for (const [slot, open] of added.entries()) {
+    if (typeof open === "number") to[slot] = Math.max(to[slot] ?? 0, open);
   }
-}
-
-function sumOf(one: number, other: number): number {
-  return one + other;
 }
 
 const HOUR_MS = 60 * MINUTE_MS;
@@ -231,9 +217,7 @@ export class BucketTables {
       "SELECT head FROM minute_sums WHERE at >= ?",
       bucketAt("minute", time),
     );
-    for (const { head } of rows) {
-      addBySlot(openPeaks, (JSON.parse(head) as Head).openPeaks, Math.max);
-    }
+    for (const { head } of rows) raiseOpenPeaks(openPeaks, (JSON.parse(head) as Head).openPeaks);
     return openPeaks;
   }
 
@@ -390,24 +374,21 @@ export function readReport(
     range.from,
     range.until,
   );
-  const few = noFewNumbers();
-  const heads: Head[] = [];
-  const buckets = rows.toArray().map(({ at, head: stored }): Bucket => {
-    const head = JSON.parse(stored) as Head;
-    heads.push(head);
-    addFewNumbers(few, head);
-    return { at, requests: head.requests, store: head.store };
+  const total = emptyRow();
+  const heads = rows.toArray().map(({ at, head }) => ({ at, ...(JSON.parse(head) as Head) }));
+  const buckets = heads.map((head): Bucket => {
+    addHead(total, head);
+    return { at: head.at, requests: head.requests, store: head.store };
   });
-  const sums = new RuleArray();
   for (const { resolution: part, from: start, until: end } of coarsest(range)) {
     const stored = sql.exec<{ rules: ArrayBuffer }>(
       `SELECT rules FROM ${part}_sums WHERE at >= ? AND at < ?`,
       start,
       end,
     );
-    for (const each of stored) sums.addAll(new RuleArray(each.rules));
+    for (const each of stored) total.rules.addAll(new RuleArray(each.rules));
   }
-  const rules = Object.entries(readRules(sums, slots, few));
+  const rules = Object.entries(readRules(total, slots));
   const clientRange = clientRangeOf(range);
   return {
     resolution,
@@ -495,12 +476,12 @@ function aheadOf({ aheads, overs }: Partial<FewNumbers> = {}, slot = -1) {
 }
 
 /** Returns the sums of all rules with sums, by their names. */
-function readRules(sums: RuleArray, slots: RuleSlots, few: FewNumbers): Record<string, RuleSums> {
+function readRules(row: Omit<SumsRow, "requests" | "store">, slots: RuleSlots) {
   const rules = [...slots.all()].flatMap(([name, slot]): [string, RuleSums][] => {
-    const ruleSums = sums.read(slot);
-    const openPeak = few.openPeaks[slot];
-    const ofFew = { ...aheadOf(few, slot), ...(openPeak && { openPeak }) };
-    return ruleSums ? [[name, { ...ruleSums, ...ofFew }]] : [];
+    const ruleSums = row.rules.read(slot);
+    const openPeak = row.openPeaks[slot];
+    const few = { ...aheadOf(row, slot), ...(openPeak && { openPeak }) };
+    return ruleSums ? [[name, { ...ruleSums, ...few }]] : [];
   });
   // Unlike an assignment, fromEntries also creates a field for the name __proto__.
   return Object.fromEntries(rules);
@@ -558,14 +539,12 @@ export class Statistics {
     // The sums are written first, because a sum that was read must not decrease if the object is lost.
     this.#write(now);
     const { since, sums } = this.#totals;
+    const openPeaks = this.#buckets.openPeaksSince(now - RECENT_MS);
     return {
       since,
       requests: { ...sums.requests },
       store: { ...sums.store, latency: [...sums.store.latency] },
-      rules: readRules(sums.rules, this.#slots, {
-        ...sums,
-        openPeaks: this.#buckets.openPeaksSince(now - RECENT_MS),
-      }),
+      rules: readRules({ ...sums, openPeaks }, this.#slots),
       ...this.#sources.running(now),
     };
   }

@@ -134,7 +134,7 @@ describe("the log of a request that passed ahead", () => {
 
   it("has a line for each rule that has denied it later, with the limit and the request", async () => {
     const hourly = { ...exceeded, policy: "login/1h" };
-    const daily = { ...exceeded, policy: "site", retryAfterMs: undefined } as Quota;
+    const daily = { policy: "site", violated: true } as Quota;
     const logged = await logAhead(
       late("login", { quotas: [{ ...hourly, violated: false }, hourly] }),
       late("other", { says: "admitted", quotas: [{ ...hourly, violated: false }] }),

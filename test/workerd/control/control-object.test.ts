@@ -270,12 +270,13 @@ describe("statistics", () => {
     await runInDurableObject(object, (_, { storage }) => {
       for (const table of ["minute_sums", "hour_sums", "day_sums", "total_sums"]) {
         storage.sql.exec(
-          `UPDATE ${table} SET head = json_remove(head, '$.openPeaks', '$.aheads', '$.overs')`,
+          `UPDATE ${table} SET head = json_remove(head, '$.openPeaks', '$.aheads', '$.overs', '$.requests.ahead')`,
         );
       }
     });
     await evictDurableObject(object);
     expect((await object.statistics(all)).rules.search).not.toHaveProperty("openPeak");
+    expect((await object.totals()).requests.ahead).toBe(0);
     await object.upload(uploadOf(2, { minutes: [withOpen(NOW, "search", 2)] }));
     expect((await object.statistics(all)).rules.search).toMatchObject({ requests: 2, openPeak: 2 });
     expect((await object.totals()).rules.search).toMatchObject({ requests: 2, openPeak: 2 });
