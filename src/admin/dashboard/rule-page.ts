@@ -140,7 +140,7 @@ function factsOf(rule: RuleView): [string, string][] {
       concurrent ? formatCount(limit, "open request") : `${formatCount(limit)} in ${window}`,
     ]),
     ["Waits", rule.waitMs !== undefined && `up to ${formatDuration(rule.waitMs)}`],
-    ["Passes ahead", rule.async && "a request may pass before the store has decided"],
+    ["Passes ahead", rule.async && "before the store has decided"],
     ["If the store fails", rule.onError],
     ["Has", extras],
     ["Configured mode", rule.configuredMode !== rule.mode && rule.configuredMode],
