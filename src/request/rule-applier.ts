@@ -300,7 +300,9 @@ export class RuleApplier {
       this.#matches.map(async (match, index) => {
         const limitOf = async (source: LimitSource, client: AskedClient) => {
           const known = this.#shared.limits.knownOf(source, client.identity);
-          if (!known) throw NOT_YET;
+          // Memory would deny a limit of 0 for ever, without asking again.
+          const isOldZero = !known?.isFresh && (known?.number ?? source.default) === 0;
+          if (!known || isOldZero) throw NOT_YET;
           const renew = () => this.#sources.limitOf(source, client);
           if (!known.isFresh) this.#renewals.push({ index, renew });
           return known.number;
