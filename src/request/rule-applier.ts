@@ -205,8 +205,8 @@ interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
  * Applies the rules that match one request: checks exemptions, and computes identities and tiers.
  *
  * Slow work happens at most once for a request: a token is verified once, and a custom function is called once.
- * Later requests reuse an issuer's keys and the hashes of identities. They never reuse
- * claims or results of custom functions.
+ * Later requests reuse an issuer's keys, the hashes of identities, and the clients' own limits. They never reuse
+ * claims or results of other custom functions.
  */
 export class RuleApplier {
   readonly #shared: SharedParts;
