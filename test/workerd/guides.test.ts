@@ -6,6 +6,9 @@ import batches from "guide:functions/costs";
 import denials from "guide:functions/responses";
 import llm from "guide:llm";
 import modelServer from "guide:model-server";
+import contracts from "guide:own-limits/contracts-in-d1";
+import claims from "guide:own-limits/numbers-in-a-token";
+import plansInKv from "guide:own-limits/plans-in-kv";
 import queue from "guide:queue";
 import denyList from "guide:recipes/deny-lists";
 import readsAndWrites from "guide:recipes/fast-reads-exact-writes";
@@ -513,6 +516,51 @@ describe("docs/guides/customers.md, plans", () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const response = await send(worker, "key-of-acme", "203.0.113.10")();
     expect(response.headers.get("ratelimit-policy")).toContain('"api";q=30;w=60');
+  });
+});
+
+describe("docs/guides/own-limits.md", () => {
+  const url = "https://api.example.com/v1/items";
+  const policiesOf = ({ headers }: Response) => headers.get("ratelimit-policy");
+  const bearer = async (payload: Record<string, unknown>) => ({
+    authorization: `Bearer ${await sign(payload, JWT_SECRET, "HS256")}`,
+  });
+
+  it("gives each API key its number in KV, with one lookup, and unknown keys the default", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    // The hash of key-of-acme.
+    const name = "key:689febd264f8b977e29c0fdb75f839eb248ba07d1561b14f2b95f42756943245";
+    const get = vi.fn(async (entry: string) => (entry === name ? { rpm: 600 } : null));
+    const { send } = workerWith(plansInKv, { PLANS: { get } });
+    const ask = (key: string) => send(url, { headers: { "x-api-key": key } });
+    expect(policiesOf(await ask("key-of-acme"))).toContain('"api";q=600;w=60');
+    expect(policiesOf(await ask("key-of-acme"))).toContain('"api";q=600;w=60');
+    expect(policiesOf(await ask("made-up"))).toContain('"api";q=60;w=60');
+    expect(get).toHaveBeenCalledTimes(2);
+    expect(policiesOf(await send(url))).toContain('"api";q=60;w=60');
+    expect(get).toHaveBeenCalledTimes(2);
+  });
+
+  it("looks up only customers with a contract in D1", async () => {
+    const first = vi.fn(async () => 5_000_000);
+    const bind = vi.fn(() => ({ first }));
+    const bindings = { JWT_SECRET, DB: { prepare: () => ({ bind }) } };
+    const { send } = workerWith(contracts, bindings);
+    const ask = async (payload: Record<string, unknown>) =>
+      policiesOf(await send(url, { headers: await bearer(payload) }));
+    expect(await ask({ sub: "ann", plan: "free" })).toContain('"month";q=1000;');
+    expect(bind).not.toHaveBeenCalled();
+    expect(await ask({ sub: "acme", plan: "contract" })).toContain('"month";q=5000000;');
+    expect(bind.mock.calls).toEqual([["acme"]]);
+  });
+
+  it("reads two numbers from a token, and gives anonymous clients the defaults", async () => {
+    const { send } = workerWith(claims, { JWT_SECRET });
+    const limits = { rpm: 600, monthly: 99_000 };
+    const headers = await bearer({ sub: "acme", limits });
+    const own = policiesOf(await send(url, { headers }));
+    expect(own).toMatch(/"api\/1m";q=600;w=60, "api\/month";q=99000;/);
+    expect(policiesOf(await send(url))).toMatch(/"api\/1m";q=60;w=60, "api\/month";q=1000;/);
   });
 });
 
