@@ -57,15 +57,15 @@ export class AheadGate {
   pass(ruleCounters: readonly RuleCounter[], answered: Promise<Answer>): void {
     const now = this.#time();
     const key = keyOf(ruleCounters);
-    const ends = ruleCounters.map(({ counter }) => windowAt(now, counter).endsAt);
-    const mark = { until: Math.max(...ends) + this.#graceMs };
+    const endsAt = Math.max(...ruleCounters.map(({ counter }) => windowAt(now, counter).endsAt));
+    const mark = { until: endsAt + this.#graceMs };
     this.#marks.set(key, mark);
     this.#nextEndAt = Math.min(this.#nextEndAt, mark.until);
     answered.then(
       (answer) => {
         this.observe(answer);
         // After the end of its window, another request may have replaced the mark.
-        if (!answer.admitted) mark.until = this.#endOf(answer) ?? mark.until;
+        if (!answer.admitted) mark.until = Math.max(endsAt, this.#endOf(answer) ?? mark.until);
         else if (this.#marks.get(key) === mark) this.#marks.delete(key);
       },
       () => {
