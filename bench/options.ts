@@ -53,7 +53,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
       new Option(
         "--origin-latency <ms>",
         "how long the origin takes to answer, in ms (default: 0)",
-      ).argParser(numbersOf(0, MAX_REDIS_LATENCY_MS, "20")),
+      ).argParser(numbersOf(0, MAX_REDIS_LATENCY_MS, "20", 1)),
     )
     .addOption(
       new Option(
@@ -106,11 +106,16 @@ export function parseOptions(args: readonly string[]): BenchOptions {
   };
 }
 
-function numbersOf(least: number, most: number, example: string): (text: string) => number[] {
+function numbersOf(
+  least: number,
+  most: number,
+  example: string,
+  maxCount = Number.POSITIVE_INFINITY,
+): (text: string) => number[] {
   return (text) => {
     const values = text.split(",").map((part) => (/^\d+$/.test(part) ? Number(part) : Number.NaN));
     const isAllowed = values.every((value) => value >= least && value <= most);
-    if (!isAllowed || new Set(values).size < values.length) {
+    if (!isAllowed || new Set(values).size < values.length || values.length > maxCount) {
       throw new InvalidArgumentError(
         `Allowed: whole numbers from ${least} to ${most}, each once, such as ${example}.`,
       );
