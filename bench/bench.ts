@@ -27,7 +27,7 @@ async function main(args: string[]): Promise<number> {
   try {
     const options = parseOptions(args);
     const stopRequested = waitForStopRequest();
-    environment = await startEnvironment(options.redisLatenciesMs);
+    environment = await startEnvironment(options);
     const startedAt = Date.now();
     const running = run(environment, options, (text) => {
       const seconds = Math.round((Date.now() - startedAt) / 1000);

@@ -18,6 +18,8 @@ export interface BenchOptions {
   readonly quick: boolean;
   /** The latencies of Redis, in milliseconds. Each workload runs once for each value. */
   readonly redisLatenciesMs: readonly number[];
+  /** The latency of the origin, in milliseconds. */
+  readonly originLatencyMs: number;
   /** The numbers of connections. Each workload except the bursts runs once for each value. */
   readonly connections: readonly number[];
   /** The subjects of the run. The baseline is always one of them. */
@@ -49,6 +51,12 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     )
     .addOption(
       new Option(
+        "--origin-latency <ms>",
+        "how long the origin takes to answer, in ms (default: 0)",
+      ).argParser(numbersOf(0, MAX_REDIS_LATENCY_MS, "20", 1)),
+    )
+    .addOption(
+      new Option(
         "--connections <n,…>",
         `how many connections send requests (default: ${CONNECTIONS})`,
       ).argParser(numbersOf(1, MAX_CONNECTIONS, "4,16,64,256")),
@@ -74,6 +82,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     .opts<{
       quick?: boolean;
       redisLatency?: number[];
+      originLatency?: number[];
       connections?: number[];
       only?: string[];
       workload?: string[];
@@ -81,26 +90,32 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     }>();
 
   const { quick = false, redisLatency = [DEFAULT_REDIS_LATENCY_MS], only, workload, json } = given;
-  const { connections = [CONNECTIONS] } = given;
+  const { connections = [CONNECTIONS], originLatency: [originLatencyMs = 0] = [] } = given;
   return {
     quick,
     redisLatenciesMs: redisLatency,
+    originLatencyMs,
     connections,
     subjects: SUBJECTS.filter(({ name }) => name === BASELINE || !only || only.includes(name)),
     parts: workload ?? PARTS,
     json,
     isWhole:
-      !(quick || only || workload) &&
+      !(quick || only || workload || originLatencyMs) &&
       redisLatency.includes(DEFAULT_REDIS_LATENCY_MS) &&
       connections.includes(CONNECTIONS),
   };
 }
 
-function numbersOf(least: number, most: number, example: string): (text: string) => number[] {
+function numbersOf(
+  least: number,
+  most: number,
+  example: string,
+  maxCount = Number.POSITIVE_INFINITY,
+): (text: string) => number[] {
   return (text) => {
     const values = text.split(",").map((part) => (/^\d+$/.test(part) ? Number(part) : Number.NaN));
     const isAllowed = values.every((value) => value >= least && value <= most);
-    if (!isAllowed || new Set(values).size < values.length) {
+    if (!isAllowed || new Set(values).size < values.length || values.length > maxCount) {
       throw new InvalidArgumentError(
         `Allowed: whole numbers from ${least} to ${most}, each once, such as ${example}.`,
       );

@@ -17,6 +17,8 @@ export const CODES = {
   "denies-everybody": "warning",
   "ban-shorter-than-window": "warning",
   "wait-has-little-effect": "warning",
+  "async-exceeds-limit": "warning",
+  "async-has-no-effect": "warning",
   "cost-above-limit": "fault",
   "max-cost-above-limit": "warning",
   "cost-without-max": "warning",

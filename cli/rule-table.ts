@@ -45,6 +45,7 @@ function otherFields(rule: Rule): string {
     count && "count",
     ban && "ban",
     waitMs > 0 && "wait",
+    rule.async && "async",
     retryJitterMs > 0 && "retryJitter",
     response && "response",
     rule.tellOrigin && "tellOrigin",

@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import { type ListenOptions, listen } from "./loopback.ts";
 import { requestTarget } from "./request-target.ts";
 
@@ -12,11 +13,16 @@ export interface DemoOrigin {
  * Starts an origin that answers every request with 200 and with the method, path and query that it
  * received. So its answers differ from Weir's answers.
  *
+ * @param options `delayMs`: the delay of each answer, in milliseconds; 0 by default
  * @throws if the port is in use
  */
-export async function startDemoOrigin(options: ListenOptions = {}): Promise<DemoOrigin> {
+export async function startDemoOrigin({
+  delayMs = 0,
+  ...options
+}: ListenOptions & { readonly delayMs?: number } = {}): Promise<DemoOrigin> {
   // A server with a timeout could close an idle connection while a request arrives on it.
-  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
+    if (delayMs > 0) await delay(delayMs);
     const { path, query } = requestTarget(request);
     const received = {
       message: "Hello from the demo origin.",

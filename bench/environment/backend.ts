@@ -10,12 +10,13 @@ import type { BackendMessage, BackendRequest } from "./start-backend.ts";
 // Normally, the parent ends this process. If the parent has crashed, this process ends itself.
 process.on("disconnect", () => process.exit());
 
-const { redis, redisLatenciesMs } = JSON.parse(process.argv[2] ?? "{}") as {
+const { redis, redisLatenciesMs, originLatencyMs } = JSON.parse(process.argv[2] ?? "{}") as {
   redis: { host: string; port: number };
   redisLatenciesMs: number[];
+  originLatencyMs: number;
 };
 
-const origin = await startDemoOrigin();
+const origin = await startDemoOrigin({ delayMs: originLatencyMs });
 const rests = await Promise.all(
   redisLatenciesMs.map((delayMs) => startUpstashRest({ redis, token: "bench", delayMs })),
 );

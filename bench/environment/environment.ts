@@ -1,4 +1,5 @@
 import { type LocalRedis, startRedis } from "../../dev/redis.ts";
+import type { BenchOptions } from "../options.ts";
 import { createRedisMeter, type RedisMeter } from "./redis-meter.ts";
 import { type Runtime, type RuntimeOptions, startRuntime } from "./runtime.ts";
 import { createScratch } from "./scratch.ts";
@@ -21,10 +22,12 @@ export interface Environment {
 /**
  * Starts the servers.
  *
- * @param redisLatenciesMs the latencies of Redis, in milliseconds
+ * @param latencies the latencies of Redis and of the origin, in milliseconds
  * @throws {Error} when PATH has no redis-server or a server does not start; then nothing keeps running
  */
-export async function startEnvironment(redisLatenciesMs: readonly number[]): Promise<Environment> {
+export async function startEnvironment(
+  latencies: Pick<BenchOptions, "redisLatenciesMs" | "originLatencyMs">,
+): Promise<Environment> {
   const stops: (() => Promise<void> | void)[] = [];
   async function stop(): Promise<void> {
     // The parts stop in reverse order, so that no part stops before the parts that use it.
@@ -39,7 +42,7 @@ export async function startEnvironment(redisLatenciesMs: readonly number[]): Pro
     stops.push(scratch.remove);
     const redisMeter = createRedisMeter(redis);
     stops.push(redisMeter.stop);
-    const backend = await startBackend({ redis, redisLatenciesMs });
+    const backend = await startBackend({ redis, ...latencies });
     stops.push(backend.stop);
     return {
       redis,

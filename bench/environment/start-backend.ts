@@ -35,12 +35,15 @@ export interface BackendOptions {
    * The delay of each REST server's answers, in milliseconds. One server is started for each value.
    */
   readonly redisLatenciesMs: readonly number[];
+  /** The delay of the origin's answers, in milliseconds. */
+  readonly originLatencyMs: number;
 }
 
 /** @throws {Error} when the child process ends before it is ready; the child has printed the reason */
-export async function startBackend({ redis, redisLatenciesMs }: BackendOptions): Promise<Backend> {
+export async function startBackend({ redis, ...rest }: BackendOptions): Promise<Backend> {
   const { host, port } = redis;
-  const options = JSON.stringify({ redis: { host, port }, redisLatenciesMs });
+  const { redisLatenciesMs } = rest;
+  const options = JSON.stringify({ redis: { host, port }, ...rest });
   const child = await startChild(
     process.execPath,
     [join(import.meta.dirname, "backend.ts"), options],

@@ -9,8 +9,10 @@ export interface Subject {
   readonly name: string;
   readonly title: string;
   readonly billing: Billing;
-  /** Whether the subject is Weir, which must never admit more than the limit. */
+  /** Whether the subject is Weir, which must never admit more than the limit and `mayExceedBy`. */
   readonly isWeir: boolean;
+  /** The requests over its limit that a client may get in one isolate. @default 0 */
+  readonly mayExceedBy?: number;
   /** The length of the subject's windows, in milliseconds; undefined for the baseline. */
   readonly windowMs: number | undefined;
   /**
@@ -28,6 +30,7 @@ export interface WeirOptions {
   readonly store?: "durable-object";
   /** With `false`, Weir calls the store for every decision. */
   readonly lease?: false;
+  readonly async?: true;
   /** Modes of further rules with the same limit, for the same requests. */
   readonly beside?: readonly ("shadow" | "mark")[];
 }
@@ -35,7 +38,7 @@ export interface WeirOptions {
 /** Weir's configuration with one rule that limits the requests of the bench. */
 export function weirConfig(
   limit: number,
-  { clock, store, lease, beside = [] }: WeirOptions = {},
+  { clock, store, lease, async, beside = [] }: WeirOptions = {},
 ): ConfigInput {
   const limited: RuleInput = {
     name: "limited",
@@ -43,7 +46,7 @@ export function weirConfig(
     limit,
     window: "1h",
     // With "open", the bench could not distinguish an undecided request from an admitted request.
-    onError: "closed",
+    ...(async ? { async } : { onError: "closed" }),
     ...(lease === false && { lease }),
   };
   const others = beside.map((mode): RuleInput => {
@@ -60,6 +63,7 @@ function weir(name: string, title: string, options: WeirOptions): Subject {
     title,
     billing: durableObject ? "durable-objects" : "redis",
     isWeir: true,
+    ...(options.async && { mayExceedBy: 1 }),
     windowMs: HOUR_SECONDS * 1000,
     runtimeOptions: (limit) => ({
       worker: durableObject ? "weir-durable-object.ts" : "weir.ts",
@@ -106,6 +110,7 @@ export const SUBJECTS: readonly Subject[] = [
     lease: false,
     clock: "store",
   }),
+  weir("weir-async", "Weir, `async: true`", { async: true }),
   weir("weir-durable-object", "Weir on Durable Objects", { store: "durable-object" }),
   peer("upstash-ratelimit", "@upstash/ratelimit, fixedWindow"),
   peer(

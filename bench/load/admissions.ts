@@ -9,6 +9,8 @@ export interface AdmissionSummary {
   readonly admitted: number;
   /** Requests admitted beyond the limit, summed over all clients. */
   readonly over: number;
+  /** The highest number of requests admitted beyond the limit of one client. */
+  readonly mostOver: number;
   /** Requests denied although the client's limit had quota left, summed over all clients. */
   readonly under: number;
   /** Requests that were neither forwarded nor denied, because the limiter or the bench failed. */
@@ -41,11 +43,12 @@ export function createAdmissions(): Admissions {
     },
 
     summary(limit) {
-      const summary = { offered: 0, admitted: 0, over: 0, under: 0, failed };
+      const summary = { offered: 0, admitted: 0, over: 0, mostOver: 0, under: 0, failed };
       for (const { offered, admitted } of clients.values()) {
         const excess = admitted - Math.min(offered, limit);
         summary.offered += offered;
         summary.admitted += admitted;
+        summary.mostOver = Math.max(summary.mostOver, excess);
         if (excess > 0) summary.over += excess;
         else summary.under -= excess;
       }

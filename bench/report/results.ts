@@ -1,7 +1,7 @@
 import type { Machine } from "../environment/machine.ts";
 import { BASELINE } from "../environment/subjects.ts";
 import type { AddedCpu } from "../experiments/added-cpu.ts";
-import type { IsolatesResult } from "../experiments/isolates.ts";
+import { ISOLATES, type IsolatesResult } from "../experiments/isolates.ts";
 import type { Measurement } from "../experiments/measure.ts";
 import type { SubjectRounds } from "../experiments/rounds.ts";
 import type { Workload } from "../load/workloads.ts";
@@ -57,17 +57,20 @@ export function roundsOf(
   return subjects.find(({ subject }) => subject.name === name)?.rounds;
 }
 
-/** The requests that Weir admitted over a limit, in all parts of the run. It must be 0. */
+/** The requests that Weir admitted over what a limit allows, in all parts of the run. It must be 0. */
 export function excessOfWeir({ workloads, isolates }: Results, isolatesLimit: number): number {
   const excesses = [
     ...workloads.flatMap(({ subjects }) =>
       subjects.flatMap(({ subject, rounds }) =>
-        subject.isWeir ? rounds.map(({ over }) => over) : [],
+        subject.isWeir
+          ? rounds.map(({ over, mostOver }) => (mostOver > (subject.mayExceedBy ?? 0) ? over : 0))
+          : [],
       ),
     ),
-    ...isolates.flatMap(({ subject, admitted }) =>
-      subject.isWeir ? admitted.map((count) => Math.max(0, count - isolatesLimit)) : [],
-    ),
+    ...isolates.flatMap(({ subject, admitted }) => {
+      const allowed = isolatesLimit + ISOLATES * (subject.mayExceedBy ?? 0);
+      return subject.isWeir ? admitted.map((count) => Math.max(0, count - allowed)) : [];
+    }),
   ];
   return excesses.reduce((sum, excess) => sum + excess, 0);
 }

@@ -90,10 +90,14 @@ function coarsest(lastMs: number): Resolution {
 function summary({ buckets, isolates, openBreakers }: StatisticsReport, last: string): string {
   const { requests, store } = sumsOfBuckets(buckets);
   const undecided = requests.undecidedPassed + requests.undecidedDenied;
+  const ahead =
+    requests.ahead > 0
+      ? `, ${formatCount(requests.ahead)} passed ahead of the store (${formatCount(requests.over)} over the limit)`
+      : "";
   const quantiles = [0.5, 0.99].map((share) => quantileText(store.latency, share));
   const latency = store.calls === 0 ? "" : `, half within ${quantiles.join(", 99% within ")}`;
   const lines = [
-    `Last ${last}: ${formatCount(requests.requests)} requests, ${styled("red", `${formatCount(requests.limited)} limited`)} (${formatPercent(requests.limited, requests.requests)}), ${formatCount(undecided)} undecided`,
+    `Last ${last}: ${formatCount(requests.requests)} requests, ${styled("red", `${formatCount(requests.limited)} limited`)} (${formatPercent(requests.limited, requests.requests)}), ${formatCount(undecided)} undecided${ahead}`,
     `Store: ${formatCount(store.calls)} calls, ${formatCount(store.failures)} failed${latency}; ${formatPercent(requests.fromMemory, requests.requests)} of the requests decided from memory`,
     `Isolates: ${formatCount(isolates)}${openBreakers > 0 ? styled("red", `, ${formatCount(openBreakers)} with an open breaker`) : ""}`,
   ];
@@ -107,15 +111,18 @@ function summary({ buckets, isolates, openBreakers }: StatisticsReport, last: st
 function rulesTable({ rules }: StatisticsReport): string {
   const sorted = Object.entries(rules).sort(([, one], [, other]) => other.requests - one.requests);
   if (sorted.length === 0) return "No rule applied to a request.";
-  const rows = sorted.map(([name, sums]) => [name, ...sumCells(sums)]);
-  const text = table(["RULE", ...SUM_HEADINGS], rows);
-  return sorted.some(([, { shadowLimited }]) => shadowLimited > 0)
-    ? `${text}\n\n${styled("dim", SHADOW_MEANING)}`
-    : text;
+  const text = sumsTable("RULE", sorted);
+  const meanings = [
+    sorted.some(([, { shadowLimited }]) => shadowLimited > 0) && SHADOW_MEANING,
+    sorted.some(([, { ahead }]) => ahead > 0) && AHEAD_MEANING,
+  ].filter((meaning) => meaning !== false);
+  return [text, ...meanings.map((meaning) => styled("dim", meaning))].join("\n\n");
 }
 
 const SHADOW_MEANING =
   "SHADOW: requests that a rule in shadow mode would have denied. The rule let them pass.";
+const AHEAD_MEANING =
+  "AHEAD: requests that passed before the store had decided (async). OVER: those that it denied later.";
 
 const SUM_HEADINGS = [
   "REQUESTS",
@@ -126,6 +133,19 @@ const SUM_HEADINGS = [
   "SHADOW",
   "PEAK USE",
 ];
+
+/** Returns a table of the sums of rules. The columns AHEAD and OVER are omitted if all of their numbers are 0. */
+function sumsTable(heading: string, sums: readonly (readonly [name: string, RuleSums])[]): string {
+  const hasAhead = sums.some(([, { ahead }]) => ahead > 0);
+  return table(
+    [heading, ...SUM_HEADINGS, ...(hasAhead ? ["AHEAD", "OVER"] : [])],
+    sums.map(([name, each]) => [
+      name,
+      ...sumCells(each),
+      ...(hasAhead ? [each.ahead, coloured(each.over, "red")] : []),
+    ]),
+  );
+}
 
 function sumCells({
   requests,
@@ -150,11 +170,10 @@ function sumCells({
 
 function bucketTable({ buckets, ruleBuckets }: StatisticsReport): string {
   if (ruleBuckets) {
-    const rows = ruleBuckets.map((sums, index) => [
-      formatTime(buckets[index]?.at ?? 0),
-      ...sumCells(sums),
-    ]);
-    return table(["TIME", ...SUM_HEADINGS], rows);
+    const rows = ruleBuckets.map(
+      (sums, index) => [formatTime(buckets[index]?.at ?? 0), sums] as const,
+    );
+    return sumsTable("TIME", rows);
   }
   const rows = buckets.map(({ at, requests }): Cell[] => [
     formatTime(at),

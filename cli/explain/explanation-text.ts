@@ -253,9 +253,12 @@ function keyLines(key: readonly ExplainedKeyElement[], isVerbose: boolean): stri
   return lines.map((line, index) => labelled(index === 0 ? "key" : "", line));
 }
 
+const PASSES_AHEAD =
+  "may pass before the store has decided: over the limit, once for each isolate and window";
+
 function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
   const { client, tier, cost, costSource = "", maxCost } = rule;
-  const { limitSource = "", waitMs, banMs = 0, newBan, override } = rule;
+  const { limitSource = "", waitMs, async, banMs = 0, newBan, override } = rule;
   const max = isVerbose ? MAX_TEXT : 60;
   const source = /^(?:cost: \d+)?$/.test(costSource) ? "" : ` (${fitted(costSource, max)})`;
   const parts = [
@@ -272,6 +275,7 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
     lines.push(labelled("never fits", styled("red", most)));
   }
   if (waitMs !== undefined) lines.push(labelled("wait", `up to ${formatDuration(waitMs)}`));
+  if (async) lines.push(labelled("async", PASSES_AHEAD));
   if (banMs > 0) {
     lines.push(labelled("ban", styled("red", `banned for another ${formatDuration(banMs)}`)));
   }

@@ -89,6 +89,10 @@ function assumptionsAbout(rule: Rule, facts: LogFacts): ReportNote[] {
     const text = `The windows of the rule "${name}" begin as in a Worker without WEIR_KEY_SECRET. With this secret, they begin at other times.`;
     notes.push({ code: "spread-without-secret", rule: name, text });
   }
+  if (rule.async) {
+    const text = `The rule "${name}" is replayed without async. With it, up to one request more of a client may pass in each isolate and window.`;
+    notes.push({ code: "passes-ahead", rule: name, text });
+  }
   if (shards > 1) {
     const text = `The rule "${name}" chooses between shards at random, so a Worker may decide a few requests differently.`;
     notes.push({ code: "random-shards", rule: name, text });

@@ -5,8 +5,10 @@ import type { Rule, Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
+import { isLeasable, rollsOver } from "../../src/limiter/counters.ts";
 import { keyPartName } from "../../src/request/identity.ts";
 import { found, type LocalFinding } from "../finding.ts";
+import { isCovered } from "./conditions.ts";
 
 /** Warns of a ban that is over before the client's quota is whole again. */
 export function banWarnings({ name, ban, windows }: Rule, place: string) {
@@ -32,12 +34,10 @@ function shortestOf(windows: readonly Window[]): Window {
 const MAX_WAITS_IN_WINDOW = 30;
 
 /** Warns of a `wait` that is too short for hardly any request to reach the next window. */
-export function waitWarnings(
-  { name, waitMs, windows, tiers }: Rule,
-  place: string,
-): LocalFinding[] {
+export function waitWarnings(rule: Rule, place: string): LocalFinding[] {
+  const { name, waitMs, tiers } = rule;
   if (waitMs === 0) return [];
-  return [windows, ...(tiers?.windows.values() ?? [])].flatMap((group) => {
+  return windowsOf(rule).flatMap((group) => {
     if (
       group.some(({ concurrent }) => concurrent) ||
       group.every(({ limit, from }) => limit === 0 && !from)
@@ -53,6 +53,48 @@ export function waitWarnings(
     const cure = "Write a shorter window with a lower limit, or remove wait";
     return [found("wait-has-little-effect", `${place}.wait`, text, cure)];
   });
+}
+
+/** Matches names of rules under which one request more is a guess or a payment more. */
+const EXACT_NAMES = /login|password|token|(?:^|[-_])(?:t?otp|pay(?!load))/;
+/** Below this limit, one request more for each isolate is much. */
+const FEW_REQUESTS = 10;
+
+/** Warns of `async` where one request above the limit matters, and of `async` under which no request can pass ahead. */
+export function asyncWarnings(
+  rule: Rule,
+  place: string,
+  { enforced, caseSensitive }: { enforced: readonly Rule[]; caseSensitive: boolean },
+): LocalFinding[] {
+  const { name } = rule;
+  if (!rule.async) return [];
+  const waiting = enforced.find(
+    (other) => !other.async && needsStore(other) && isCovered(rule, [other], caseSensitive),
+  );
+  if (waiting) {
+    const text = `No request passes ahead under the rule "${name}", because the rule "${waiting.name}" counts all of them too, and waits for the store`;
+    return [found("async-has-no-effect", `${place}.async`, text, "Remove async")];
+  }
+  const isLow = windowsOf(rule)
+    .flat()
+    .some(({ limit, from }) => limit > 0 && limit < FEW_REQUESTS && !from);
+  if (!isLow && !EXACT_NAMES.test(name)) return [];
+  const text = `With async, the rule "${name}" lets one request more for each isolate pass in a window`;
+  const cure = "Remove async, so that every request waits for the store's decision";
+  return [found("async-exceeds-limit", `${place}.async`, text, cure)];
+}
+
+/** Whether every request under a rule waits for the store, because no isolate can have its quota in advance. */
+function needsStore(rule: Rule): boolean {
+  if (rule.exempt) return false;
+  return windowsOf(rule).every((windows) =>
+    windows.some((each) => each.concurrent || !isLeasable(rule, rollsOver(each))),
+  );
+}
+
+/** Returns the windows of a rule, and those of each tier. */
+function windowsOf({ windows, tiers }: Rule): readonly (readonly Window[])[] {
+  return [windows, ...(tiers?.windows.values() ?? [])];
 }
 
 /**
@@ -90,12 +132,9 @@ function shortestWindowMs({ windowMs, calendar }: Window): number {
 const SHORTEST_HOURS = { day: 20, week: 6 * 24, month: 27 * 24, year: 364 * 24 };
 
 /** Warns of each limit that denies no request, because another limit of the rule denies earlier. */
-export function unusedLimitWarnings(
-  { name, windows, tiers, spread }: Rule,
-  place: string,
-): LocalFinding[] {
-  const groups = [windows, ...(tiers?.windows.values() ?? [])];
-  return groups.flatMap((group, index) =>
+export function unusedLimitWarnings(rule: Rule, place: string): LocalFinding[] {
+  const { name, spread } = rule;
+  return windowsOf(rule).flatMap((group, index) =>
     group.flatMap((idle) => {
       // Each client may have other numbers than the defaults.
       const isConstant = (each: Window) => each !== idle && !each.from && !idle.from;

@@ -10,6 +10,7 @@ import { found, type LocalFinding } from "../finding.ts";
 import { clientHeaderIn, conditionWarnings, isCovered } from "./conditions.ts";
 import { costFindings } from "./costs.ts";
 import {
+  asyncWarnings,
   banWarnings,
   millisecondWarnings,
   unusedLimitWarnings,
@@ -263,6 +264,7 @@ const RULE_CHECKS: readonly ((
 ) => Iterable<LocalFinding>)[] = [
   ...[unusedLimitWarnings, banWarnings, costFindings, zeroLimitWarnings].map(ofWindows),
   waitWarnings,
+  asyncWarnings,
   methodWarnings,
   notationWarnings,
   exactPathWarnings,

@@ -335,6 +335,7 @@ function ruleViewOf(
       ...(window.concurrent && { concurrent: true }),
     })),
     ...(rule.waitMs > 0 && { waitMs: rule.waitMs }),
+    ...(rule.async && { async: true }),
     hasTiers: rule.tiers !== undefined,
     hasBan: rule.ban !== undefined,
     match: rule.for === "programs" ? "only calls of programs" : formatMatch(rule.match),

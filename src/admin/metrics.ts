@@ -119,6 +119,16 @@ function requestMetrics({ requests }: Totals): Metric[] {
       requests.countedLocally,
     ),
     counter(
+      "weir_requests_ahead_total",
+      "Requests that passed before the store had decided them.",
+      requests.ahead,
+    ),
+    counter(
+      "weir_requests_ahead_over_total",
+      "Requests that the store denied after they had passed.",
+      requests.over,
+    ),
+    counter(
       "weir_requests_waited_total",
       "Requests that have waited for their turn.",
       requests.waited,
@@ -133,8 +143,6 @@ function requestMetrics({ requests }: Totals): Metric[] {
 
 function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metric[] {
   const modes = new Map(rules.map(({ name, configuredMode }) => [name, configuredMode]));
-  const withSlots = rules.filter(({ limits }) => limits.some(({ concurrent }) => concurrent));
-  const namesWithSlots = new Set(withSlots.map(({ name }) => name));
   const names = [...new Set([...modes.keys(), ...Object.keys(sums)])].sort();
   const sumOf = (rule: string, field: keyof RuleSums) =>
     Object.hasOwn(sums, rule) ? (sums[rule]?.[field] ?? 0) : 0;
@@ -144,6 +152,14 @@ function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metri
     return OUTCOMES.flatMap((outcome) => {
       const value = sumOf(rule, SUM_OF_OUTCOME[outcome]);
       return value > 0 || usual.includes(outcome) ? [{ labels: { rule, outcome }, value }] : [];
+    });
+  };
+  /** Returns the samples of the rules that can have a number, or that have had it. */
+  const ofSome = (field: keyof RuleSums, canHave: (rule: RuleView) => unknown): Sample[] => {
+    const having = new Set(rules.filter(canHave).map(({ name }) => name));
+    return names.flatMap((rule) => {
+      const value = sumOf(rule, field);
+      return value > 0 || having.has(rule) ? [{ labels: { rule }, value }] : [];
     });
   };
   return [
@@ -157,13 +173,20 @@ function ruleMetrics({ rules: sums }: Totals, rules: readonly RuleView[]): Metri
       "Requests to which a rule applied, by the outcome under this rule.",
       names.flatMap(outcomesOf),
     ),
+    counter(
+      "weir_rule_requests_ahead_total",
+      "Requests that passed before the store had decided the rule.",
+      ofSome("ahead", (rule) => rule.async),
+    ),
+    counter(
+      "weir_rule_requests_ahead_over_total",
+      "Requests over the limit of the rule that had passed before the store denied them.",
+      ofSome("over", (rule) => rule.async),
+    ),
     gauge(
       "weir_rule_open_requests_highest",
       "The highest number of open requests of one client in the last five minutes.",
-      names.flatMap((rule) => {
-        const value = sumOf(rule, "openPeak");
-        return value > 0 || namesWithSlots.has(rule) ? [{ labels: { rule }, value }] : [];
-      }),
+      ofSome("openPeak", ({ limits }) => limits.some(({ concurrent }) => concurrent)),
     ),
     gauge(
       "weir_rule_info",

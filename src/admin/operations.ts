@@ -36,6 +36,8 @@ export interface RuleView {
   }[];
   /** The longest time for which a request waits for its turn, in milliseconds; undefined if none waits. */
   readonly waitMs?: number;
+  /** Present if a request may pass before the store has decided it. */
+  readonly async?: true;
   readonly hasTiers: boolean;
   readonly hasBan: boolean;
   /** The methods, hosts and paths of `match` as a short text, such as `POST /login`. */

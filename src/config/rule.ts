@@ -636,38 +636,43 @@ function isChargedBefore({ cost, count }: Fields): boolean {
 /** Checks that a request which passes ahead of the store hides nothing, and that the next ones of its client wait. */
 function checkAsync(rule: Fields, refuse: Refuse): void {
   if (rule.async !== true) return;
-  const conflict = (reason: string, instead: string) =>
-    refuse(
-      "conflict",
-      faultText(() => `remove async, or ${instead}: ${reason}`),
-      "async",
-    );
+  const conflict = (text: string) => refuse("conflict", text, "async");
   if (rule.ban !== undefined) {
     conflict(
-      "in each isolate, a banned client's request would pass",
-      "write the ban into a rule without async",
+      faultText(
+        "remove async, or write the ban into a rule without async: in each isolate, a banned client's request would pass",
+      ),
     );
   }
   if (rule.wait !== undefined) {
-    conflict("a request either passes ahead or waits for its turn", "remove wait");
+    conflict(
+      faultText(
+        "remove async, or remove wait: a request either passes ahead or waits for its turn",
+      ),
+    );
   }
   if (withTiers(rule).some(({ concurrent }) => concurrent !== undefined)) {
     conflict(
-      "a request can hold a slot only after the store has given it one",
-      "write concurrent into a rule without async",
+      faultText(
+        "remove async, or write concurrent into a rule without async: a request can hold a slot only after the store has given it one",
+      ),
     );
   }
   if (rule.onError === "closed") {
-    conflict("requests would pass ahead of a store that fails", 'write onError: "local"');
-  }
-  if (!isChargedBefore(rule)) {
     conflict(
-      "a request that passed ahead over the limit would never be charged",
-      isRecord(rule.cost)
-        ? "write cost: { reserve, settle }"
-        : "write count: { status, reserve: true }",
+      faultText(
+        'remove async, or write onError: "local": requests would pass ahead of a store that fails',
+      ),
     );
   }
+  if (isChargedBefore(rule)) return;
+  const isByCost = isRecord(rule.cost);
+  conflict(
+    faultText(() => {
+      const instead = isByCost ? "cost: { reserve, settle }" : "count: { status, reserve: true }";
+      return `remove async, or write ${instead}: a request that passed ahead over the limit would never be charged`;
+    }),
+  );
 }
 
 /**

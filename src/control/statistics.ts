@@ -23,19 +23,23 @@ import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
 
 // A row of the statistics has the sums of requests and of the store as JSON, and the sums of all rules as 64-bit
 // numbers. With rules as JSON, reading and adding up a year of 200 rules took too long. Only the numbers of open
-// requests are JSON too, because few rules have these numbers.
+// requests and of requests that passed ahead are JSON too, because few rules have these numbers.
+
+/** Numbers by the rules' slots. JSON has null for the slots of rules without a number. */
+type BySlot = (number | null)[];
+
+/** The `openPeak`, the `ahead` and the `over` of each rule. */
+type FewNumbers = Record<"openPeaks" | "aheads" | "overs", BySlot>;
 
 /** The sums of one bucket of time. */
-interface SumsRow {
+interface SumsRow extends Readonly<FewNumbers> {
   readonly requests: RequestSums;
   readonly store: StoreSums;
-  /** The `openPeak` of each rule, by the rules' slots. Rows of earlier versions have none. */
-  readonly openPeaks: (number | null)[];
   readonly rules: RuleArray;
 }
 
-/** The column `head` of a row. */
-type Head = Omit<SumsRow, "rules" | "openPeaks"> & Partial<Pick<SumsRow, "openPeaks">>;
+/** The column `head` of a row. Rows of earlier versions lack some of the numbers by slots. */
+type Head = Pick<SumsRow, "requests" | "store"> & Partial<FewNumbers>;
 
 /** The columns of a row. `rules` is empty if no rule applied in the bucket. */
 type StoredSums = { readonly head: string; readonly rules: ArrayBuffer };
@@ -100,7 +104,7 @@ class RuleArray {
     const numbers = this.#numbers.subarray(slot * FIELDS, (slot + 1) * FIELDS);
     if (!numbers.some((number) => number !== 0)) return undefined;
     const fields = RULE_FIELDS.map((field, index) => [field, numbers[index]]);
-    return Object.fromEntries(fields) as RuleSums;
+    return { ...noRuleSums(), ...Object.fromEntries(fields) };
   }
 
   /** Returns the column that stores these sums. */
@@ -110,26 +114,34 @@ class RuleArray {
 }
 
 export function emptyRow(): SumsRow {
-  return { requests: noRequests(), store: noStoreSums(), openPeaks: [], rules: new RuleArray() };
+  const few = { openPeaks: [], aheads: [], overs: [] };
+  return { requests: noRequests(), store: noStoreSums(), ...few, rules: new RuleArray() };
 }
 
 function readRow({ head, rules }: StoredSums): SumsRow {
-  return { openPeaks: [], ...(JSON.parse(head) as Head), rules: new RuleArray(rules) };
+  const row = { ...emptyRow(), rules: new RuleArray(rules) };
+  addHead(row, JSON.parse(head) as Head);
+  return row;
 }
 
-function headOf({ requests, store, openPeaks }: SumsRow): string {
-  return JSON.stringify({ requests, store, openPeaks });
+function headOf({ rules: _, ...head }: SumsRow): string {
+  return JSON.stringify(head);
 }
 
 /** Adds the sums of a row, or of a minute, without the sums of rules. */
-function addHead(to: SumsRow, { requests, store, openPeaks }: Head): void {
+function addHead(to: SumsRow, { requests, store, openPeaks, aheads, overs }: Head): void {
   addRequests(to.requests, requests);
   addStoreSums(to.store, store);
   raiseOpenPeaks(to.openPeaks, openPeaks);
+  addBySlot(to.aheads, aheads);
+  addBySlot(to.overs, overs);
 }
 
-function raiseOpenPeaks(to: SumsRow["openPeaks"], added: SumsRow["openPeaks"] = []): void {
-  // JSON has null for the slots of rules without a number.
+function addBySlot(to: BySlot, added: BySlot = []): void {
+  for (const [slot, number] of added.entries()) if (number) to[slot] = (to[slot] ?? 0) + number;
+}
+
+function raiseOpenPeaks(to: BySlot, added: BySlot = []): void {
   for (const [slot, open] of added.entries()) {
     if (typeof open === "number") to[slot] = Math.max(to[slot] ?? 0, open);
   }
@@ -199,8 +211,8 @@ export class BucketTables {
   }
 
   /** Returns the highest number of open requests since a time, by the slots of rules. */
-  openPeaksSince(time: number): SumsRow["openPeaks"] {
-    const openPeaks: SumsRow["openPeaks"] = [];
+  openPeaksSince(time: number): BySlot {
+    const openPeaks: BySlot = [];
     const rows = this.#sql.exec<{ head: string }>(
       "SELECT head FROM minute_sums WHERE at >= ?",
       bucketAt("minute", time),
@@ -362,38 +374,44 @@ export function readReport(
     range.from,
     range.until,
   );
-  const highest: SumsRow["openPeaks"] = [];
-  const buckets = rows.toArray().map(({ at, head }): Bucket => {
-    const { openPeaks, ...bucket } = JSON.parse(head) as Head;
-    raiseOpenPeaks(highest, openPeaks);
-    return { at, ...bucket };
+  const total = emptyRow();
+  const heads = rows.toArray().map(({ at, head }) => ({ at, ...(JSON.parse(head) as Head) }));
+  const buckets = heads.map((head): Bucket => {
+    addHead(total, head);
+    return { at: head.at, requests: head.requests, store: head.store };
   });
-  const sums = new RuleArray();
   for (const { resolution: part, from: start, until: end } of coarsest(range)) {
     const stored = sql.exec<{ rules: ArrayBuffer }>(
       `SELECT rules FROM ${part}_sums WHERE at >= ? AND at < ?`,
       start,
       end,
     );
-    for (const each of stored) sums.addAll(new RuleArray(each.rules));
+    for (const each of stored) total.rules.addAll(new RuleArray(each.rules));
   }
-  const rules = Object.entries(readRules(sums, slots, highest));
+  const rules = Object.entries(readRules(total, slots));
   const clientRange = clientRangeOf(range);
   return {
     resolution,
     buckets,
     rules: Object.fromEntries(rules.filter(([name]) => rule === undefined || name === rule)),
-    ...(rule !== undefined && { ruleBuckets: readRuleBuckets(sql, range, slots.find(rule)) }),
+    ...(rule !== undefined && {
+      ruleBuckets: readRuleBuckets(sql, range, slots.find(rule), heads),
+    }),
     clients: readTopClients(sql, clientRange, rule),
     clientsFrom: clientRange.from,
   };
 }
 
-/** Returns the sums of one rule in each bucket. Reads only the rule's part of each row. */
+/**
+ * Returns the sums of one rule in each bucket. Reads only the rule's part of each row.
+ *
+ * @param heads the heads of the same rows
+ */
 function readRuleBuckets(
   sql: SqlStorage,
   { resolution, from, until }: Range,
   slot: number | undefined,
+  heads: readonly Head[],
 ): RuleSums[] {
   const rows = sql.exec<{ rules: ArrayBuffer | null }>(
     `SELECT substr(rules, ?, ?) AS rules FROM ${resolution}_sums WHERE at >= ? AND at < ? ORDER BY at`,
@@ -402,7 +420,10 @@ function readRuleBuckets(
     from,
     until,
   );
-  return rows.toArray().map(({ rules }) => new RuleArray(rules).read(0) ?? noRuleSums());
+  return rows.toArray().map(({ rules }, row) => ({
+    ...(new RuleArray(rules).read(0) ?? noRuleSums()),
+    ...aheadOf(heads[row], slot),
+  }));
 }
 
 /**
@@ -450,16 +471,17 @@ function coarsest({ resolution, from, until }: Range): Range[] {
   ];
 }
 
+function aheadOf({ aheads, overs }: Partial<FewNumbers> = {}, slot = -1) {
+  return { ahead: aheads?.[slot] ?? 0, over: overs?.[slot] ?? 0 };
+}
+
 /** Returns the sums of all rules with sums, by their names. */
-function readRules(
-  sums: RuleArray,
-  slots: RuleSlots,
-  openPeaks: SumsRow["openPeaks"],
-): Record<string, RuleSums> {
+function readRules(row: Omit<SumsRow, "requests" | "store">, slots: RuleSlots) {
   const rules = [...slots.all()].flatMap(([name, slot]): [string, RuleSums][] => {
-    const ruleSums = sums.read(slot);
-    const openPeak = openPeaks[slot];
-    return ruleSums ? [[name, { ...ruleSums, ...(openPeak && { openPeak }) }]] : [];
+    const ruleSums = row.rules.read(slot);
+    const openPeak = row.openPeaks[slot];
+    const few = { ...aheadOf(row, slot), ...(openPeak && { openPeak }) };
+    return ruleSums ? [[name, { ...ruleSums, ...few }]] : [];
   });
   // Unlike an assignment, fromEntries also creates a field for the name __proto__.
   return Object.fromEntries(rules);
@@ -517,11 +539,12 @@ export class Statistics {
     // The sums are written first, because a sum that was read must not decrease if the object is lost.
     this.#write(now);
     const { since, sums } = this.#totals;
+    const openPeaks = this.#buckets.openPeaksSince(now - RECENT_MS);
     return {
       since,
       requests: { ...sums.requests },
       store: { ...sums.store, latency: [...sums.store.latency] },
-      rules: readRules(sums.rules, this.#slots, this.#buckets.openPeaksSince(now - RECENT_MS)),
+      rules: readRules({ ...sums, openPeaks }, this.#slots),
       ...this.#sources.running(now),
     };
   }
@@ -554,8 +577,10 @@ export class Statistics {
           for (const [name, ruleSums] of Object.entries(rules)) {
             const slot = this.#slots.slotFor(name);
             sums.rules.add(slot, ruleSums);
-            const { openPeak } = ruleSums;
+            const { openPeak, ahead, over } = ruleSums;
             if (openPeak) sums.openPeaks[slot] = Math.max(sums.openPeaks[slot] ?? 0, openPeak);
+            if (ahead) sums.aheads[slot] = (sums.aheads[slot] ?? 0) + ahead;
+            if (over) sums.overs[slot] = (sums.overs[slot] ?? 0) + over;
           }
           this.#buckets.add(minute * MINUTE_MS, sums);
           this.#addToTotals(sums);

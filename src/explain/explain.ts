@@ -359,8 +359,15 @@ function explainedRule(
     cost: applied.cost ?? costBefore(applied.rule.cost),
     costSource: client.costSource,
     ...(waits(applied.rule) && { waitMs: applied.rule.waitMs }),
+    ...(mayPassAhead(applied) && { async: true }),
     ...run.fieldsOf(applied),
   };
+}
+
+/** Whether the rule lets a request pass ahead. Without a call, an isolate denies a blocked client, and a limit of 0. */
+function mayPassAhead({ rule, windows, blockedUntil }: AppliedRule): boolean {
+  if (!rule.async || rule.mode !== "enforce" || blockedUntil !== undefined) return false;
+  return windows.every(({ limit }) => limit > 0);
 }
 
 function whyNotApplied(client: ExplainedClient | undefined): string {

@@ -88,6 +88,8 @@ export interface ExplainedRule {
   readonly banMs?: number;
   /** The longest time for which a request waits for its turn, in milliseconds; undefined if none waits. */
   readonly waitMs?: number;
+  /** Present if a request may pass before the store has decided, over the limit once for each isolate and window. */
+  readonly async?: true;
   /** The ban that this request would begin. */
   readonly newBan?: ExplainedBan;
   /** The override that changes the rule for this client, or for all clients. */

@@ -1,9 +1,13 @@
+import type { Config } from "../config/schema.ts";
 import { windowAt } from "../engine/counter.ts";
 import type { Answer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 
 /** The maximum number of clients that an isolate remembers, each under one rule. They take about 1 MB. */
 export const MAX_MARKS = 4096;
+
+/** By how much an isolate's clock may be ahead of the store's, in milliseconds, if the store's determines the windows. */
+const MAX_SKEW_MS = 30_000;
 
 /** No request of a client passes ahead under a rule before this time, in milliseconds since the Unix epoch. */
 interface Mark {
@@ -19,6 +23,7 @@ interface Mark {
  */
 export class AheadGate {
   readonly #time: () => number;
+  readonly #graceMs: number;
   readonly #maxMarks: number;
   readonly #marks = new Map<string, Mark>();
   /** The latest time seen. After a step back of the clock, it is unknown which windows have ended. */
@@ -27,8 +32,10 @@ export class AheadGate {
   #nextEndAt = Number.NEGATIVE_INFINITY;
   #isAnswering = true;
 
-  constructor(time: () => number, maxMarks = MAX_MARKS) {
+  /** @param time returns this isolate's time */
+  constructor({ clock }: Pick<Config, "clock">, time: () => number, maxMarks = MAX_MARKS) {
     this.#time = time;
+    this.#graceMs = clock === "edge" ? 0 : MAX_SKEW_MS;
     this.#maxMarks = maxMarks;
   }
 
@@ -50,24 +57,27 @@ export class AheadGate {
   pass(ruleCounters: readonly RuleCounter[], answered: Promise<Answer>): void {
     const now = this.#time();
     const key = keyOf(ruleCounters);
-    const mark = {
-      until: Math.max(...ruleCounters.map((each) => windowAt(now, each.counter).endsAt)),
-    };
+    const endsAt = Math.max(...ruleCounters.map(({ counter }) => windowAt(now, counter).endsAt));
+    const mark = { until: endsAt + this.#graceMs };
     this.#marks.set(key, mark);
+    this.#nextEndAt = Math.min(this.#nextEndAt, mark.until);
     answered.then(
       (answer) => {
         this.observe(answer);
         // After the end of its window, another request may have replaced the mark.
-        if (answer.admitted && this.#marks.get(key) === mark) this.#marks.delete(key);
-        for (const tally of answer.admitted ? [] : answer.tallies) {
-          // The store's clock may be behind this isolate's.
-          mark.until = Math.max(mark.until, this.#time() + (tally?.resetMs ?? 0));
-        }
+        if (!answer.admitted) mark.until = Math.max(endsAt, this.#endOf(answer) ?? mark.until);
+        else if (this.#marks.get(key) === mark) this.#marks.delete(key);
       },
       () => {
         this.#isAnswering = false;
       },
     );
+  }
+
+  /** Returns when the last window of a denial ends; undefined if the denial does not say so. */
+  #endOf({ tallies }: Answer): number | undefined {
+    if (!tallies.every((tally) => tally)) return undefined;
+    return this.#time() + Math.max(...tallies.map((tally) => tally?.resetMs ?? 0));
   }
 
   /** Notes an answer. After a failure, no request passes ahead until the store has answered again. */

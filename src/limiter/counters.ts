@@ -306,7 +306,7 @@ function labelOf(window: Window): string {
  * the count carries over to later windows, if the rule already spreads its quota over shards, or if the cost depends
  * on the response.
  */
-function isLeasable(rule: Rule, rolls: boolean): boolean {
+export function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, ban, shards } = rule;
   const mayLease = lease && !ban && shards === 1 && !waits(rule);
   return mayLease && !rolls && !dependsOnResponse(rule);

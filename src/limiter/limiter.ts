@@ -122,7 +122,7 @@ export class Limiter {
     this.#background = background;
     this.#time = time;
     this.#room = new WaitingRoom(config.timeoutMs, time);
-    this.#aheadGate = new AheadGate(time);
+    this.#aheadGate = new AheadGate(config, time);
     this.#slotOptions = {
       lateMs: LATE_SHARE * config.timeoutMs,
       now: () => this.#now(),
@@ -172,9 +172,11 @@ export class Limiter {
     waiting: WaitingRequest | undefined,
   ): Promise<Decision> {
     const { groups, blocked, pendingRules } = this.#groupsOf(appliedRules, options);
-    // A denial from memory must be known first: after such a denial, rules in shadow mode have a separate call.
+    // A denial from memory must be known first: such a request does not pass ahead, and rules in shadow mode have a
+    // separate call.
+    const isAhead = options?.ahead && groups.enforced.some(({ rule }) => rule.async);
     const certain =
-      groups.others.length > 0 || pendingRules.length > 0
+      isAhead || groups.others.length > 0 || pendingRules.length > 0
         ? this.#certainDenialOf(groups.enforced, options)
         : certainDenialOf(groups.enforced, this.#time());
     const place = certain ? undefined : waiting && this.#room.enter(groups.enforced, waiting);
@@ -183,7 +185,7 @@ export class Limiter {
       pendingVerdictOf(each, this.#decidePendingRule(each, options, denial ? undefined : slots)),
     );
     if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
-    const ahead = options?.ahead && !place && this.#rulesAhead(groups.enforced);
+    const ahead = isAhead && !place && this.#rulesAhead(groups.enforced);
     if (ahead) return this.#passAhead(ahead, groups.others, [...blocked, ...pending], slots);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
@@ -373,7 +375,6 @@ export class Limiter {
 
   /** Returns the rules of a request that may pass ahead; undefined if it must wait for the store. */
   #rulesAhead(enforced: readonly RuleCounter[]): RuleAhead[] | undefined {
-    if (!enforced.some(({ rule }) => rule.async)) return undefined;
     const rules = byRule(enforced).map((counters): RuleAhead => {
       const known = this.#store.stateOf?.(countersOf(counters), this.#now());
       return { counters, isCovered: false, tallies: [], ...known };

@@ -1,7 +1,7 @@
 import type { Tally, UnusedQuota } from "../engine/counter.ts";
 import { quotaAfterMs } from "../engine/fixed-window.ts";
 import { SLOT_RETRY_MS } from "../engine/slots.ts";
-import { sharedPromise } from "../stores/shared-promise.ts";
+import { sharedPromise } from "../request/shared-promise.ts";
 import type { Answer } from "../stores/store.ts";
 import { type RuleCounter, waits } from "./counters.ts";
 import { exceeds } from "./decision.ts";

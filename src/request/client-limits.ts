@@ -2,9 +2,9 @@ import type { CustomContext, CustomFunctions } from "../config/custom.ts";
 import type { KeyExpression } from "../config/key.ts";
 import type { LimitSource } from "../config/limit-source.ts";
 import type { Window } from "../config/rule.ts";
-import { type SharedPromise, sharedPromise } from "../stores/shared-promise.ts";
 import { keyPartName, type NamedValue } from "./identity.ts";
 import { LruCache } from "./lru-cache.ts";
+import { type SharedPromise, sharedPromise } from "./shared-promise.ts";
 import { withTimeout } from "./timeout.ts";
 
 /** Returns the sources in windows, each once. */

@@ -205,8 +205,8 @@ interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
  * Applies the rules that match one request: checks exemptions, and computes identities and tiers.
  *
  * Slow work happens at most once for a request: a token is verified once, and a custom function is called once.
- * Later requests reuse an issuer's keys and the hashes of identities. They never reuse
- * claims or results of custom functions.
+ * Later requests reuse an issuer's keys, the hashes of identities, and the clients' own limits. They never reuse
+ * claims or results of other custom functions.
  */
 export class RuleApplier {
   readonly #shared: SharedParts;
@@ -300,7 +300,9 @@ export class RuleApplier {
       this.#matches.map(async (match, index) => {
         const limitOf = async (source: LimitSource, client: AskedClient) => {
           const known = this.#shared.limits.knownOf(source, client.identity);
-          if (!known) throw NOT_YET;
+          // Memory would deny a limit of 0 for ever, without asking again.
+          const isOldZero = !known?.isFresh && (known?.number ?? source.default) === 0;
+          if (!known || isOldZero) throw NOT_YET;
           const renew = () => this.#sources.limitOf(source, client);
           if (!known.isFresh) this.#renewals.push({ index, renew });
           return known.number;

@@ -176,7 +176,9 @@ export class Recorder implements StoreMeter {
 
   #recordOver(verdicts: readonly RuleVerdict[]): void {
     if (!verdicts.some(({ says }) => says === "denied")) return;
-    this.#minutes.at(this.#clock()).requests.over += 1;
+    const now = this.#clock();
+    this.#minutes.at(now).requests.over += 1;
+    this.onLateSums(now);
   }
 
   #recordDenial({ deniedBy }: Limited, record: MinuteRecord, now: number): void {

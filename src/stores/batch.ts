@@ -6,8 +6,8 @@ import {
   type Tally,
   type UnusedQuota,
 } from "../engine/counter.ts";
+import { sharedPromise } from "../request/shared-promise.ts";
 import { Deadline, timedOut } from "./deadline.ts";
-import { sharedPromise } from "./shared-promise.ts";
 import { type Answer, type Group, type Store, StoreError } from "./store.ts";
 
 /** A part of a call, independent of the other parts. Its fields are carried out in their order. */

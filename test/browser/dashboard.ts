@@ -30,6 +30,7 @@ const RULES: readonly RuleInput[] = [
       { limit: 1000, window: "1h" },
     ],
   },
+  { name: "reads", match: { paths: ["/reads"] }, limit: 10, window: "52w", async: true },
   { name: "model", match: { paths: ["/model"] }, concurrent: 4 },
   { name: "trial", match: { paths: ["/search"] }, limit: 3, window: "1m", mode: "shadow" },
 ];

@@ -16,6 +16,7 @@ describeInBrowser("every page of the dashboard", () => {
     for (let sent = 0; sent < 8; sent++) {
       await dashboard.request("203.0.113.7", "/login", "POST");
       await dashboard.request("203.0.113.7", "/search?q=tent");
+      await dashboard.request(`203.0.113.${sent}`, "/reads");
     }
     const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
     const api = async (method: string, path: string, body?: object) => {
@@ -49,6 +50,7 @@ describeInBrowser("every page of the dashboard", () => {
       ...PAGES.map(([path]) => path),
       "/_weir/rules/login",
       "/_weir/rules/model",
+      "/_weir/rules/reads",
       "/_weir/rules/no-such-rule",
       `/_weir/clients?client=${clients[0]?.client}&rule=login`,
       "/_weir/login?fault=wrong",
@@ -88,6 +90,16 @@ describeInBrowser("every page of the dashboard", () => {
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     if (width > PHONE.width) wide.push(`explanation: ${width} px`);
     expect(wide).toEqual([]);
+  });
+
+  it("shows how many requests passed ahead of the store", async () => {
+    const page = await dashboard.openLoggedIn();
+    await page.goto("/_weir/");
+    const tile = page.locator("li.tile", { hasText: "Passed ahead of the store" });
+    expect(await tile.locator("b").textContent()).toBe("8");
+    await page.goto("/_weir/rules/reads");
+    const lead = await page.locator("#lead").textContent();
+    expect(lead).toContain("8 passed ahead of the store, which denied 0 of them later.");
   });
 
   it("has a title, a language and one first heading", async () => {

@@ -187,6 +187,15 @@ describe("a limit from a function", () => {
     expect(asked.length).toBe(2);
   });
 
+  it("is asked for again while it is 0", async () => {
+    let number = 0;
+    const { send } = worker(() => number);
+    expect((await send()).status).toBe(429);
+    number = 10;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect((await send()).status).toBe(200);
+  });
+
   it("keeps the used quota when it changes", async () => {
     let number = 10;
     const { send } = worker(() => number);

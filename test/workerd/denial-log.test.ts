@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Rule } from "../../src/config/rule.ts";
 import { logDecision } from "../../src/gateway/log.ts";
-import type { Limited, RuleVerdict } from "../../src/limiter/decision.ts";
+import {
+  type Limited,
+  NO_ENFORCED_RULE,
+  type Quota,
+  type RuleVerdict,
+} from "../../src/limiter/decision.ts";
 
 /** The time of a line, in milliseconds after the start of the test, and its content. */
 type Line = readonly [atMs: number, fields: Record<string, unknown>];
@@ -16,9 +21,11 @@ beforeEach(() => {
   now = start;
   vi.spyOn(Date, "now").mockImplementation(() => now);
   lines = [];
-  vi.spyOn(console, "log").mockImplementation((line) => {
-    lines.push([now - start, JSON.parse(line)]);
-  });
+  for (const level of ["log", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation((line) => {
+      lines.push([now - start, JSON.parse(line)]);
+    });
+  }
   deny(1);
   now += 10_000;
   lines = [];
@@ -99,6 +106,64 @@ describe("the denial log", () => {
     deny(1);
     const events = lines.map(([, { weir }]) => weir);
     expect(events).toEqual(["denied", "denied", "denied-omitted", "denied"]);
+  });
+});
+
+describe("the log of a request that passed ahead", () => {
+  const request = { headers: new Headers({ "cf-ray": "8f1b2c3d4e5f6a7b-FRA" }) };
+
+  /** Logs a request that has passed under these rules, and waits until the verdicts on it have arrived. */
+  async function logAhead(...late: RuleVerdict[]): Promise<Record<string, unknown>[]> {
+    const verdicts = Promise.resolve(late);
+    const pending = late.map(({ appliedRule, cost }): RuleVerdict => {
+      return { appliedRule, says: "undecided", quotas: [], cost, pendingVerdict: verdicts };
+    });
+    const ahead = { policies: () => [], quotas: () => [], verdicts };
+    logDecision({ ...NO_ENFORCED_RULE, verdicts: pending, ahead }, 10, request);
+    expect(lines).toEqual([]);
+    await verdicts;
+    return lines.map(([, fields]) => fields);
+  }
+
+  function late(name: string, fields: Partial<RuleVerdict>): RuleVerdict {
+    return { ...denial(name).deniedBy, ...fields };
+  }
+
+  const exceeded = { violated: true, retryAfterMs: 500 } as Quota;
+  const failure = { cause: "timeout", detail: "no answer" } as const;
+
+  it("has a line for each rule that has denied it later, with the limit and the request", async () => {
+    const hourly = { ...exceeded, policy: "login/1h" };
+    const daily = { policy: "site", violated: true } as Quota;
+    const logged = await logAhead(
+      late("login", { quotas: [{ ...hourly, violated: false }, hourly] }),
+      late("other", { says: "admitted", quotas: [{ ...hourly, violated: false }] }),
+      late("site", { quotas: [daily], cost: 7 }),
+    );
+    const ray = "8f1b2c3d4e5f6a7b-FRA";
+    const { retryAfterMs: _, ...line } = LINE;
+    expect(logged).toEqual([
+      { ...LINE, mode: "ahead", policy: "login/1h", ray },
+      {
+        ...line,
+        mode: "ahead",
+        rule: "site",
+        policy: "site",
+        cost: 7,
+        reason: "exceeds-limit",
+        ray,
+      },
+    ]);
+  });
+
+  it("says that requests pass after a failed answer, once in ten seconds", async () => {
+    const failed = late("login", { says: "undecided", failure });
+    const expected = [{ weir: "undecided", ...failure, requests: "pass" }];
+    expect(await logAhead(failed, failed)).toEqual(expected);
+  });
+
+  it("has no line if the store admits it", async () => {
+    expect(await logAhead(late("login", { says: "admitted" }))).toEqual([]);
   });
 });
 

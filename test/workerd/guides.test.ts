@@ -6,8 +6,12 @@ import batches from "guide:functions/costs";
 import denials from "guide:functions/responses";
 import llm from "guide:llm";
 import modelServer from "guide:model-server";
+import contracts from "guide:own-limits/contracts-in-d1";
+import claims from "guide:own-limits/numbers-in-a-token";
+import plansInKv from "guide:own-limits/plans-in-kv";
 import queue from "guide:queue";
 import denyList from "guide:recipes/deny-lists";
+import readsAndWrites from "guide:recipes/fast-reads-exact-writes";
 import login from "guide:recipes/logins";
 import uploads from "guide:recipes/uploads";
 import webhooks from "guide:recipes/webhooks";
@@ -515,6 +519,51 @@ describe("docs/guides/customers.md, plans", () => {
   });
 });
 
+describe("docs/guides/own-limits.md", () => {
+  const url = "https://api.example.com/v1/items";
+  const policiesOf = ({ headers }: Response) => headers.get("ratelimit-policy");
+  const bearer = async (payload: Record<string, unknown>) => ({
+    authorization: `Bearer ${await sign(payload, JWT_SECRET, "HS256")}`,
+  });
+
+  it("gives each API key its number in KV, with one lookup, and unknown keys the default", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    // The hash of key-of-acme.
+    const name = "key:689febd264f8b977e29c0fdb75f839eb248ba07d1561b14f2b95f42756943245";
+    const get = vi.fn(async (entry: string) => (entry === name ? { rpm: 600 } : null));
+    const { send } = workerWith(plansInKv, { PLANS: { get } });
+    const ask = (key: string) => send(url, { headers: { "x-api-key": key } });
+    expect(policiesOf(await ask("key-of-acme"))).toContain('"api";q=600;w=60');
+    expect(policiesOf(await ask("key-of-acme"))).toContain('"api";q=600;w=60');
+    expect(policiesOf(await ask("made-up"))).toContain('"api";q=60;w=60');
+    expect(get).toHaveBeenCalledTimes(2);
+    expect(policiesOf(await send(url))).toContain('"api";q=60;w=60');
+    expect(get).toHaveBeenCalledTimes(2);
+  });
+
+  it("looks up only customers with a contract in D1", async () => {
+    const first = vi.fn(async () => 5_000_000);
+    const bind = vi.fn(() => ({ first }));
+    const bindings = { JWT_SECRET, DB: { prepare: () => ({ bind }) } };
+    const { send } = workerWith(contracts, bindings);
+    const ask = async (payload: Record<string, unknown>) =>
+      policiesOf(await send(url, { headers: await bearer(payload) }));
+    expect(await ask({ sub: "ann", plan: "free" })).toContain('"month";q=1000;');
+    expect(bind).not.toHaveBeenCalled();
+    expect(await ask({ sub: "acme", plan: "contract" })).toContain('"month";q=5000000;');
+    expect(bind.mock.calls).toEqual([["acme"]]);
+  });
+
+  it("reads two numbers from a token, and gives anonymous clients the defaults", async () => {
+    const { send } = workerWith(claims, { JWT_SECRET });
+    const limits = { rpm: 600, monthly: 99_000 };
+    const headers = await bearer({ sub: "acme", limits });
+    const own = policiesOf(await send(url, { headers }));
+    expect(own).toMatch(/"api\/1m";q=600;w=60, "api\/month";q=99000;/);
+    expect(policiesOf(await send(url))).toMatch(/"api\/1m";q=60;w=60, "api\/month";q=1000;/);
+  });
+});
+
 describe("docs/guides/recipes.md, deny lists", () => {
   const url = "https://shop.example/";
   const facts = { country: "DE", asn: 64499, verifiedBotCategory: "" };
@@ -552,6 +601,42 @@ describe("docs/guides/recipes.md, deny lists", () => {
     expect(await policies("Search Engine Crawler")).toBeNull();
     expect(await policies("AI Crawler")).toEqual(['"site"', '"ai-crawlers"']);
     expect(await policies("")).toEqual(['"site"']);
+  });
+});
+
+describe("docs/guides/recipes.md, fast reads, exact writes", () => {
+  const url = "https://api.example/items";
+
+  it("denies reads after the limit and at most one more", async () => {
+    const { reached, send } = workerWith(readsAndWrites);
+    const first = await send(url);
+    expect(first.headers.get("ratelimit-policy")).toBe('"reads";q=600;w=60');
+    await countStatuses(610, () => send(url));
+    expect([600, 601]).toContain(reached.mock.calls.length);
+    expect((await send(url, { method: "HEAD" })).status).toBe(429);
+  });
+
+  it("denies the first write above the limit, whatever its method", async () => {
+    const { send } = workerWith(readsAndWrites);
+    const methods = ["POST", "PUT", "PATCH", "DELETE"];
+    const write = (index: number) => send(url, { method: methods[index % 4] as string });
+    expect(await countStatuses(61, write)).toEqual({ 200: 60, 429: 1 });
+    expect((await send(url)).status).toBe(200);
+  });
+
+  it("lets a read pass, but no write, while the store is silent", async () => {
+    const { promise: answer, reject: fail } = Promise.withResolvers<never>();
+    const called = vi.fn(() => answer);
+    const silent = new Proxy({}, { get: () => called });
+    const { reached, send } = workerWith(readsAndWrites, {
+      COUNTERS: { getByName: () => silent },
+    });
+    const write = send(url, { method: "POST" });
+    await vi.waitFor(() => expect(called).toHaveBeenCalled(), PATIENCE);
+    expect((await send(url)).status).toBe(200);
+    expect(reached.mock.calls.map(([{ method }]) => method)).toEqual(["GET"]);
+    fail(new Error("The store has failed."));
+    expect((await write).status).toBe(200);
   });
 });
 

@@ -180,7 +180,7 @@ describe("the log in docs/responses.md", () => {
     const logged = lines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       // The documented lines list all causes of these events. They differ from the causes of the store.
-      .filter(({ weir }) => !/^(custom-|cost-)/.test(String(weir)));
+      .filter(({ weir }) => !/^(custom-|cost-|limit-)/.test(String(weir)));
     const valuesOf = (field: string) =>
       [...new Set(logged.map((line) => line[field]).filter((value) => value !== undefined))].sort();
     expect(valuesOf("cause")).toEqual(documentedCauses().sort());

@@ -193,7 +193,7 @@ function counterTable(rule: string, counters: readonly ExplainedCounter[], now: 
 /** A rule that applies: its conditions, the client's key, and the counters. */
 function appliedRule(explained: ExplainedRule, now: number): Html {
   const { rule, mode, why, exceeds, maxCost, key, client, tier, cost, costSource } = explained;
-  const { counters, waitMs, banMs = 0, newBan, limitSource } = explained;
+  const { counters, waitMs, async, banMs = 0, newBan, limitSource } = explained;
   return html`<section class="card">
 <h2>${ruleLink(rule)}${modeBadge(mode)}${exceeds && badge("limited", "over its limit")}${
     banMs > 0 && badge("limited", `banned for ${formatDuration(banMs)}`)
@@ -205,8 +205,9 @@ ${client !== undefined && clientLink(client, rule)}
 <ul class="any">${key.map(keyElement)}</ul>
 <p class="note">${cost !== undefined && `Costs ${formatCount(cost)} (${costSource}). `}${
     maxCost !== undefined && `It never fits: at most ${formatCount(maxCost)} pass at once. `
-  }${
-    waitMs !== undefined && `Waits up to ${formatDuration(waitMs)} for its turn. `
+  }${waitMs !== undefined && `Waits up to ${formatDuration(waitMs)} for its turn. `}${
+    async &&
+    "A request may pass before the store has decided: over the limit, once for each isolate and window. "
   }${tier !== undefined && `The client's tier is ${tier}. `}${
     limitSource !== undefined && `The client's own limit: ${limitSource}.`
   }</p>

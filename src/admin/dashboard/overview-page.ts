@@ -42,6 +42,8 @@ function tilesOf({ report, totals, range, store, now }: Traffic): Tile[] {
   const periodMs = now - Math.max(queryOf(range, now).from, totals?.since ?? 0);
   const cost = storeCost(calls, store);
   const soFar = totals && storeCost(totals.store, store);
+  const over = `${formatCount(requests.over)} over the limit`;
+  const ahead = { label: "Passed ahead of the store", value: requests.ahead, note: over };
   return [
     {
       label: "Requests",
@@ -78,6 +80,7 @@ function tilesOf({ report, totals, range, store, now }: Traffic): Tile[] {
       bad: openBreakers > 0,
       note: `Breaker ${breaker} · ${formatCount(calls.failures, "failure")}`,
     },
+    ...(requests.ahead > 0 ? [ahead] : []),
     cost
       ? {
           label: "Store cost a month, estimated",

@@ -35,12 +35,13 @@ export function sumsOf(
 ): RuleSums {
   // A rule may have the name "constructor", which every object inherits.
   const sums = report && Object.hasOwn(report.rules, name) ? report.rules[name] : undefined;
-  return sums ?? noRuleSums();
+  // During a deploy, the control object may have an older version, which lacks some sums.
+  return { ...noRuleSums(), ...sums };
 }
 
 /** Returns the number of requests over the limit of a rule, denied or not. */
-function exceededCount({ limited, marked, shadowLimited }: RuleSums): number {
-  return limited + marked + shadowLimited;
+function exceededCount({ limited, marked, over, shadowLimited }: RuleSums): number {
+  return limited + marked + over + shadowLimited;
 }
 
 /** Returns the largest used part of the limit of any client of a rule, as a percentage; `–` if unknown or 0. */
@@ -137,7 +138,7 @@ export function limitText({ limit, source }: RuleView["limits"][number], noun?: 
 
 function factsOf(rule: RuleView): [string, string][] {
   const extras = [rule.hasTiers && "tiers", rule.hasBan && "a ban"].filter(Boolean).join(" and ");
-  const facts: [string, string | false][] = [
+  const facts: [string, string | false | undefined][] = [
     ["Matches", rule.match],
     ["Counts", rule.key],
     ...rule.limits.map((each): [string, string] => [
@@ -145,6 +146,7 @@ function factsOf(rule: RuleView): [string, string][] {
       each.concurrent ? limitText(each, "open request") : `${limitText(each)} in ${each.window}`,
     ]),
     ["Waits", rule.waitMs !== undefined && `up to ${formatDuration(rule.waitMs)}`],
+    ["Passes ahead", rule.async && "before the store has decided"],
     ["If the store fails", rule.onError],
     ["Has", extras],
     ["Configured mode", rule.configuredMode !== rule.mode && rule.configuredMode],
@@ -167,6 +169,7 @@ function trafficOf(
   return html`<p id="lead" data-live><b>${formatCount(sums.requests)}</b> requests, of which
 <b>${formatPercent(exceededCount(sums), sums.requests)}</b> were over the limit: ${formatCount(sums.limited)} denied,
 ${formatCount(sums.shadowLimited)} would have been denied in shadow mode, ${formatCount(sums.marked)} marked.
+${sums.ahead > 0 && `${formatCount(sums.ahead)} passed ahead of the store, which denied ${formatCount(sums.over)} of them later.`}
 Peak use of the limit by one client: <b>${peakText(sums)}</b></p>
 ${open.length > 0 && html`<div class="card" id="open" data-live>${open.map((each) => openBar(each, sums.openPeak, "open requests, the highest number of one client"))}</div>`}
 <div class="columns">${chart({ id: "requests", title, data: charts.requests })}

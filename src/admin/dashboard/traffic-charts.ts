@@ -61,6 +61,7 @@ export function ruleCharts(
       limited,
       ["Shadow: would deny", "shadow", ({ shadowLimited }) => shadowLimited],
       ["Marked", "undecided", ({ marked }) => marked],
+      ["Passed ahead, over", "memory", ({ over }) => over],
     ]),
   };
 }

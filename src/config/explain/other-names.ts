@@ -71,6 +71,7 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     lease: "cache ephemeralcache leasing localcache batch",
     maxReserved: "reserved maxreserve maxreservation reservation",
     wait: "maxwait waittime waittimeout queue queuetimeout",
+    async: "asynchronous isasync nonblocking optimistic background",
     'write cost: { reserve: …, settle: "header:NAME" }': "reserve settle",
     "remove it: every rule counts in fixed windows":
       "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",

@@ -6,7 +6,7 @@ import {
   type UnusedQuota,
   windowEndingNear,
 } from "../../engine/counter.ts";
-import { type SharedPromise, sharedPromise } from "../shared-promise.ts";
+import { type SharedPromise, sharedPromise } from "../../request/shared-promise.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 
 /** A counter's state in the store's last answer, and the time for which this isolate may rely on this state. */

@@ -60,6 +60,15 @@ describe("the metrics", () => {
     expect(open({ ...TOTALS, rules: { login } })).toEqual(["rule=login: 2", "rule=stream: 0"]);
   });
 
+  it("have the requests that passed ahead of each rule with async, and of rules that had it", () => {
+    const reads = ruleView("reads", { async: true });
+    const login = { ...(TOTALS.rules.login as RuleSums), ahead: 2, over: 1 };
+    const ofRules = (name: string) =>
+      samples(name, { ...TOTALS, rules: { login } }, [ruleView("login"), ruleView("trial"), reads]);
+    expect(ofRules("weir_rule_requests_ahead")).toEqual(["rule=login: 2", "rule=reads: 0"]);
+    expect(ofRules("weir_rule_requests_ahead_over")).toEqual(["rule=login: 1", "rule=reads: 0"]);
+  });
+
   it("have Weir's version", () => {
     const { version } = JSON.parse(readFileSync("package.json", "utf8"));
     expect(VERSION).toBe(version);

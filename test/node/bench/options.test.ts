@@ -21,6 +21,7 @@ describe("npm run bench", () => {
     ["--workload", "hot"],
     ["--redis-latency", "0"],
     ["--connections", "4"],
+    ["--origin-latency", "20"],
   ])("does not replace the published figures with %s", (...args) => {
     expect(parseOptions(args).isWhole).toBe(false);
   });
@@ -50,6 +51,7 @@ describe("npm run bench", () => {
     [["--redis-latency", "-5"], "whole numbers from 0 to 900"],
     [["--redis-latency", "20,20"], "each once"],
     [["--redis-latency", "901"], "whole numbers from 0 to 900"],
+    [["--origin-latency", "20,30"], "whole numbers from 0 to 900"],
     [["--connections", "0"], "whole numbers from 1 to 1024"],
     [["--fast"], "unknown option '--fast'"],
     [["now"], "too many arguments"],

@@ -421,6 +421,26 @@ describe("weir stats", () => {
     );
   });
 
+  it("shows the requests that passed ahead, and those that were over the limit, if there are any", async () => {
+    const requests = { ...REQUESTS, ahead: 600, over: 2 };
+    const buckets = STATISTICS.buckets.map((bucket) => ({ ...bucket, requests }));
+    const login = { ...LOGIN, ahead: 0, over: 0 };
+    const rules = { login, reads: { ...login, requests: 1100, ahead: 1000, over: 4 } };
+    const report = { ...STATISTICS, buckets, rules };
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": report });
+    const { stdout } = await api.run("stats");
+    const [first = "", , , , ...lines] = stdout.split("\n");
+    expect(first).toMatch(/10 undecided, 1,200 passed ahead of the store \(4 over the limit\)$/);
+    expect(lines.slice(1)).toEqual([
+      "RULE   REQUESTS  ALLOWED  LIMITED  MARKED  UNDECIDED  SHADOW  PEAK USE  AHEAD  OVER",
+      "login     1,200    1,000      195       0          5       0  87.5%         0     0",
+      "reads     1,100    1,000      195       0          5       0  87.5%     1,000     4",
+      "",
+      "AHEAD: requests that passed before the store had decided (async). OVER: those that it denied later.",
+      "",
+    ]);
+  });
+
   it("asks for the last hours of one rule, and shows one line for each of them", async () => {
     const report = { ...STATISTICS, ruleBuckets: [LOGIN, LOGIN] };
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": report });

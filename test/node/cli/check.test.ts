@@ -52,7 +52,7 @@ describe("check of a valid configuration", () => {
       ...{ start: "spread", shards: 4, cost: 2, count: { status: [200, 201], reserve: true } },
       ...{ tiers: { by: "header:plan", limits: { pro: { limit: 5000, window: "1m" } } } },
       exempt: { ips: ["10.0.0.0/8"], headers: { "x-internal": { secret: "INTERNAL" } } },
-      ...{ retryJitter: "10s", response: { status: 503 }, tellOrigin: true },
+      ...{ retryJitter: "10s", response: { status: 503 }, tellOrigin: true, async: true },
     };
     const banning = { ...GOOD.rules[2], ban: 900 };
     const longerBans = { lengths: ["15m", "1h"], forgetAfter: "1d" };

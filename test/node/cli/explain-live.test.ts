@@ -160,6 +160,16 @@ it("shows how long requests may wait", async () => {
   expect(stdout).toMatch(/^ {4}wait +up to 2s$/m);
 });
 
+it("shows that a request may pass ahead of the store", async () => {
+  const [rule] = EXPLANATION.rules as [ExplainedRule];
+  const rules = [{ ...rule, async: true }];
+  await using api = await startFakeApi({ "POST explain": { ...EXPLANATION, rules } });
+  const { stdout } = await against(api.url, "/a");
+  const text =
+    "may pass before the store has decided: over the limit, once for each isolate and window";
+  expect(stdout).toContain(`\n    async       ${text}\n`);
+});
+
 it("shows that a request waits for its turn before it is denied", async () => {
   await using api = await startFakeApi({ "POST explain": { ...EXPLANATION, waitMs: 30_000 } });
   const { stdout } = await against(api.url, "/a");

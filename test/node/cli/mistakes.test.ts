@@ -370,6 +370,25 @@ const RULE_MISTAKES: readonly Mistake[] = [
     "wait-has-little-effect",
   ],
   [
+    "answers ahead of the store for a log-in",
+    { [RULES]: config({}, { limit: 20, async: true, onError: "local" }) },
+    "warning",
+    "async-exceeds-limit",
+  ],
+  [
+    "answers ahead of the store beside a rule that waits for it",
+    {
+      [RULES]: JSON.stringify({
+        rules: [
+          { name: "reads", limit: 600, window: "1m", async: true },
+          { name: "all", limit: 9000, window: "1h", ban: "1h" },
+        ],
+      }),
+    },
+    "warning",
+    "async-has-no-effect",
+  ],
+  [
     "an exempt network of all addresses",
     { [RULES]: config({}, { exempt: { ips: ["0.0.0.0/0"] } }) },
     "fault",

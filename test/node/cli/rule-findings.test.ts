@@ -55,6 +55,11 @@ describe("a limit that differs by client", () => {
     expect(codes({ limits: limits({ ...source, default: 5 }, 9999) })).toEqual([]);
   });
 
+  test("does not count as a low limit of a rule with async if its default is low", () => {
+    expect(codes({ async: true, limit: 5 })).toEqual(["async-exceeds-limit"]);
+    expect(codes({ async: true, limit: { ...source, default: 5 } })).toEqual([]);
+  });
+
   test("does not deny everybody if its default is 0", () => {
     expect(codes({ match: {}, limit: 0 })).toContain("denies-everybody");
     expect(codes({ match: {}, limit: { ...source, default: 0 } })).toEqual([]);
@@ -422,6 +427,12 @@ test.each<[Fields, string[]]>([
   [{ wait: "1m", ...tier({ limit: 9, window: "1h" }) }, ["wait-has-little-effect"]],
   [{ wait: "1m", ...tier({ limit: 0, window: "1h" }) }, []],
   [{ wait: "1m", ...tier({ concurrent: 9 }) }, []],
+  [{ async: true, limit: 10 }, []],
+  [{ async: true, limit: 9 }, ["async-exceeds-limit"]],
+  [{ async: true, limit: 9, mode: "shadow" }, ["nothing-enforced", "async-exceeds-limit"]],
+  [{ async: true, limit: 0 }, []],
+  [{ async: true, limit: 90, ...tier({ limit: 9, window: "1h" }) }, ["async-exceeds-limit"]],
+  [{ async: true, limit: 90, ...tier({ limit: 0, window: "1h" }) }, []],
   [{ exempt: { ips: ["::/0"] } }, ["exempts-everybody"]],
   [{ exempt: { ips: ["10.0.0.0/8", "2001:db8::/32"] } }, []],
   [{ exempt: { ips: ["0.0.0.0/1", "128.0.0.0/1"] } }, ["exempts-many", "exempts-many"]],
@@ -430,6 +441,73 @@ test.each<[Fields, string[]]>([
   [{ match: { paths: ["/a"], except: { methods: ["OPTION"] } } }, ["unknown-method"]],
 ])("the rule %j gives %j", (rule, expected) => {
   expect(codes(rule)).toEqual(expected);
+});
+
+describe("a rule with async", () => {
+  const reads = { name: "reads", limit: 90, async: true };
+
+  test.each([
+    ...["login", "user_logins", "autologin", "reset-password", "otp", "sms-otp", "totp"],
+    ...["token", "api-tokens", "pay", "payments", "card_payment"],
+  ])("gets one warning that it exceeds its limit, also if its name is %s", (name) => {
+    const found = findings({ ...reads, name, limit: 9 });
+    expect(found).toEqual(findings({ ...reads, name }));
+    expect(found).toMatchObject([
+      {
+        code: "async-exceeds-limit",
+        path: "rules[0].async",
+        message: expect.stringContaining("one request more for each isolate"),
+        cure: expect.stringMatching(/^Remove async/),
+      },
+    ]);
+  });
+
+  test.each(["payload", "display", "hotpath", "footprints", "search"])(
+    "gets no warning if its name is %s",
+    (name) => {
+      expect(findings({ ...reads, name })).toEqual([]);
+    },
+  );
+
+  test.each<Fields>([
+    { lease: false },
+    { ban: "1m" },
+    { window: "1s", wait: "1s" },
+    { shards: 2 },
+    { capacity: 9 },
+    { maxReserved: 2 },
+    { count: { status: [401] } },
+    { cost: { reserve: 2, settle: "header:x-cost" } },
+    { concurrent: 4 },
+    ONLY_OPEN,
+    { lease: false, ...tier({ limit: 50, window: "1m" }) },
+    { lease: false, match: {} },
+  ])("gets one warning if all of its requests wait for the rule %j", (fields) => {
+    for (const limit of [90, 9]) {
+      const found = findings({ ...reads, limit }, fields);
+      expect(found).toMatchObject([
+        {
+          code: "async-has-no-effect",
+          path: "rules[0].async",
+          message: expect.stringContaining('because the rule "r1" counts all of them too'),
+        },
+      ]);
+    }
+  });
+
+  test.each<Fields>([
+    {},
+    { lease: false, mode: "shadow" },
+    { lease: false, mode: "mark", onError: undefined },
+    { lease: false, for: "programs", match: undefined },
+    { lease: false, limit: 90, async: true },
+    { lease: false, exempt: { ips: ["10.0.0.0/8"] } },
+    { lease: false, match: { paths: ["/a"], methods: ["POST"] } },
+    { lease: false, match: { paths: ["/b"] } },
+    tier({ concurrent: 9 }),
+  ])("gets no warning if a request can pass ahead beside the rule %j", (fields) => {
+    expect(codes(reads, fields)).toEqual([]);
+  });
 });
 
 describe("a condition on a header with data about the client", () => {

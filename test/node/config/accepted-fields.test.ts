@@ -79,6 +79,19 @@ test.for<[Partial<RuleInput>, object]>([
   [{}, { lease: true }],
   [{ lease: "auto" }, { lease: true }],
   [{ lease: false }, { lease: false }],
+  [{}, { async: false }],
+  [{ async: false, ban: "1m", onError: "closed" }, { async: false }],
+  [{ async: true }, { async: true, onError: "open" }],
+  [
+    { async: true, onError: "local", mode: "shadow" },
+    { async: true, mode: "shadow" },
+  ],
+  [
+    { async: true, lease: false, shards: 5, capacity: 9 },
+    { async: true, shards: 5 },
+  ],
+  [{ async: true, count: { status: [401], reserve: true } }, { async: true }],
+  [{ async: true, cost: { reserve: 2, settle: "header:x-cost" } }, { async: true }],
   // `lease` is accepted even if it has no effect.
   [
     { lease: "auto", ban: "1m" },

@@ -41,6 +41,7 @@ const DEFAULTS = {
   exempt: undefined,
   ban: undefined,
   waitMs: 0,
+  async: false,
   retryJitterMs: 0,
 };
 

@@ -741,6 +741,23 @@ const sources = [
   ...tops("custom.limit", "unknown-field", { custom: { limit: { quota: plan } } }),
 ];
 
+const ahead = [
+  ...inRule("async", "not-allowed", "true", 1, null, {}),
+  ...rules("async", "conflict", { async: true, ban: "1m" }, { async: true, ban: ["1m", "1h"] }),
+  ...rules("async", "conflict", { async: true, wait: "2s" }),
+  ...rules("async", "conflict", { async: true, concurrent: 4 }, { async: true, tiers: four }),
+  ...rules("async", "conflict", { async: true, onError: "closed" }),
+  ...rules("async", "conflict", { async: true, cost: "header:x-cost" }),
+  ...rules("async", "conflict", { async: true, cost: { settle } }),
+  ...rules("async", "conflict", { async: true, count: { status: [401] } }),
+  ...rules("async", "conflict", { async: true, mode: "mark" }),
+  ...rules("async", "conflict", { async: true, for: "programs" }),
+  ...rules("tiers.limits.pro.async", "unknown-field", tiersOf({ pro: { ...pro, async: true } })),
+  ...["optimistic", "nonBlocking", "asynchronous"].flatMap((name) =>
+    rules(name, "unknown-field", { [name]: true }),
+  ),
+];
+
 /** Each field with values that it does not take, and with fields that it contradicts or needs. */
 export const REFUSED: readonly Refused[] = [
   ...config,
@@ -761,4 +778,5 @@ export const REFUSED: readonly Refused[] = [
   ...slots,
   ...waits,
   ...sources,
+  ...ahead,
 ];

@@ -33,11 +33,12 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["windows of a rule or tier", count("src/config/window.ts", "MAX_WINDOWS")],
   [
     "length of a window, a ban, a delay or `maxDuration`",
-    `${matched("src/config/window.ts", /MAX_WINDOW_SECONDS = (\d+) \* SECONDS\.w/)} weeks`,
+    `${matched("src/config/duration.ts", /MAX_WINDOW_SECONDS = (\d+) \* SECONDS\.w/)} weeks`,
   ],
   ["limit, capacity, reservation, cost", count("src/config/window.ts", "MAX_LIMIT")],
   ["shards of a rule", `${count("src/config/rule.ts", "MAX_SHARDS")}, and the smallest limit`],
   ["`concurrent`", count("src/config/window.ts", "MAX_CONCURRENT")],
+  ["`cacheFor`", `${constant("src/config/limit-source.ts", "MAX_CACHE_SECONDS") / 3600} h`],
   ["`wait`", `${count("src/config/rule.ts", "MAX_WAIT_SECONDS")} s`],
   ["lengths of a ban", count("src/config/ban.ts", "MAX_LENGTHS")],
   ["items of a list, such as `match.paths`", count("src/config/fields.ts", "MAX_ITEMS")],
@@ -108,8 +109,13 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
 
   ["leases", count("src/stores/isolate/leases.ts", "MAX_LEASES")],
   ["remembered denials", count("src/stores/isolate/denial-cache.ts", "MAX_COUNTERS")],
+  ["marks of requests that passed ahead (`async`)", count("src/limiter/ahead.ts", "MAX_MARKS")],
   ["age of a remembered denial", seconds("src/stores/isolate/denial-cache.ts", "MAX_AGE_MS")],
   ["age of an unused lease", seconds("src/stores/isolate/lease-book.ts", "IDLE_MS")],
+  [
+    "clients whose own limits an isolate knows, each by one function",
+    count("src/request/client-limits.ts", "MAX_KNOWN"),
+  ],
   ["calls to Upstash, or to one object, on their way", count("src/stores/batch.ts", "MAX_CALLS")],
   ["parts of a call", count("src/stores/batch.ts", "MAX_ENTRIES")],
   ["counters of a call", count("src/stores/batch.ts", "MAX_COUNTERS")],

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, inject, it, vi } from "vitest";
 import { startUpstashRest, type UpstashRest } from "../../../dev/upstash-rest.ts";
 import { startWorkerd, type Workerd, weirModule, workerConfig } from "../../../dev/workerd.ts";
+import { IS_LONG } from "../../suite/runs.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf } from "../support/quota-fields.ts";
 
 const CONNECTIONS = 32;
 /** So many rules make V8 optimize the code for a call's entries after some hundred requests. */
@@ -16,6 +18,14 @@ const SHADOW_RULES = Array.from({ length: 14 }, (_, at) => ({
 const RULES = [
   { name: "calls", match: { paths: ["/calls"] }, limit: 1e6, window: "52w" },
   { name: "slots", match: { paths: ["/slots"] }, concurrent: 8, wait: "60s" },
+  {
+    name: "ahead",
+    match: { paths: ["/ahead"] },
+    limit: 1e6,
+    window: "52w",
+    async: true,
+    lease: false,
+  },
   ...SHADOW_RULES,
 ];
 
@@ -29,7 +39,7 @@ beforeAll(async () => {
   const prefix = `optimized-${Date.now()}`;
   const main = `
     import { defineConfig, weir } from "./weir.mjs";
-    export default weir(defineConfig(${JSON.stringify({ rules: RULES, timeoutMs: 10_000, prefix })}));
+    export default weir(defineConfig(${JSON.stringify({ rules: RULES, timeoutMs: 10_000, prefix, quotaPath: "/quotas" })}));
   `;
   const modules = { "main.mjs": main, "weir.mjs": await weirModule() };
   const text = (value: string) => ({ type: "text", value }) as const;
@@ -74,4 +84,18 @@ it("answers every request that shares calls with others, after V8 has optimized 
 
 it("answers every request that waits for others, after V8 has optimized the code", async () => {
   expect(await sendMany("/slots", 700, 1)).toEqual({ 200: 700 });
+});
+
+it("answers and decides every request that passes ahead of the store, after V8 has optimized the code", async () => {
+  const requests = IS_LONG ? 9000 : 1500;
+  expect(await sendMany("/ahead", requests, 300)).toEqual({ 200: requests });
+  const clients = Array.from({ length: 300 }, (_, at) => at);
+  const used = await Promise.all(
+    clients.map(async (client) => {
+      const headers = { "CF-Connecting-IP": `2001:db8:${client.toString(16)}::1` };
+      const read = await send(workerd.urls[0] as URL, "/quotas?path=/ahead", { headers });
+      return 1e6 - Number(limitsOf(read.headers)[0]?.r);
+    }),
+  );
+  expect(used).toEqual(clients.map(() => requests / 300));
 });

@@ -79,6 +79,17 @@ describe("a rule that needs what the log does not state", () => {
     }
   });
 
+  it("is replayed as without async, with a note that more requests may pass", () => {
+    const requests = [0, 1, 2, 3, 4, 5, 61_000].map((at) => logged(at));
+    const engine = engineOf(configOf({ async: true, limit: 3 } as Fields), COMBINED);
+    const without = engineOf(configOf({ limit: 3 } as Fields), COMBINED);
+    expect(decide(engine, requests)).toEqual(decide(without, requests));
+    expect(without.notes).toEqual([]);
+    expect(engine.notes).toMatchObject([
+      { code: "passes-ahead", rule: "api", text: expect.stringContaining("one request more") },
+    ]);
+  });
+
   it("is replayed without a limit for open requests if the log has no durations", () => {
     const facts: LogFacts = new Set([...COMBINED, "country"]);
     const limits = { DE: { concurrent: 1 } };

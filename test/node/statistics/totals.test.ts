@@ -136,7 +136,8 @@ describe.each([1, 8])("with %d isolates, the totals", (count) => {
       undecidedDenied: total,
       countedLocally: total,
     });
-    const none = { allowed: 0, limited: 0, marked: 0, undecided: 0, shadowLimited: 0, peak: 0 };
+    const nothing = { allowed: 0, limited: 0, marked: 0, ahead: 0, over: 0, undecided: 0 };
+    const none = { ...nothing, shadowLimited: 0, peak: 0 };
     expect(totals.rules).toEqual({
       api: {
         ...none,

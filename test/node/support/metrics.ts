@@ -58,6 +58,7 @@ export const TOTALS: Totals = {
   rules: {
     login: { ...NO_OUTCOMES, requests: 50, allowed: 41, limited: 9 },
     trial: { ...NO_OUTCOMES, requests: 30, shadowLimited: 6 },
+    reads: { ...NO_OUTCOMES, requests: 22, allowed: 21, ahead: 15, over: 6 },
     plan: { ...NO_OUTCOMES, requests: 25, allowed: 20, marked: 5 },
     stream: { ...NO_OUTCOMES, requests: 14, allowed: 13, openPeak: 11 },
     removed: { ...NO_OUTCOMES, requests: 8, allowed: 7, undecided: 1 },
@@ -78,6 +79,7 @@ export const RULES: readonly RuleView[] = [
   }),
   ruleView("trial", { mode: "enforce", configuredMode: "shadow", key: "global" }),
   ruleView("plan", { mode: "mark", configuredMode: "mark" }),
+  ruleView("reads", { async: true }),
   ruleView("stream", {
     limits: [{ policy: "stream", limit: 16, window: "concurrent", concurrent: true }],
   }),

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:test";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
-import type { ConfigInput } from "../../../src/config/index.ts";
+import type { ConfigInput, RuleInput } from "../../../src/config/index.ts";
 import type { Entry } from "../../../src/stores/batch.ts";
 import { FakeControl } from "./fake-control.ts";
 import { createWorker, READ_TOKEN, TOKEN } from "./support.ts";
@@ -110,6 +110,15 @@ describe("rules", () => {
     });
     expect(rules[2]).toMatchObject({ mode: "off", configuredMode: "enforce" });
     expect(rules[3].match).toBe("only calls of programs");
+  });
+
+  it("show under which rules a request may pass ahead", async () => {
+    const [rule] = RULES;
+    const { ban: _, ...fields } = rule as RuleInput;
+    const reads = { ...fields, name: "reads", async: true };
+    const { call } = createApi("memory", undefined, { rules: [fields, reads] as RuleInput[] });
+    const { rules } = await call("GET", "rules");
+    expect(rules.map(({ async }: RuleInput) => async)).toEqual([undefined, true]);
   });
 });
 

@@ -28,6 +28,17 @@ function withOpen(time: number, rule: string, openPeak: number): MinuteSums {
   const sums = minuteAt(time, 1, rule);
   return { ...sums, rules: { [rule]: { ...noRuleSums(), requests: 1, openPeak } } };
 }
+/** The sums of one minute with requests of a rule that have passed ahead, of which some were over its limit. */
+function withAhead(time: number, rule: string, ahead: number, over: number): MinuteSums {
+  const sums = minuteAt(time, ahead, rule, 1);
+  const { requests, rules } = sums;
+  const both = { ahead, over };
+  return {
+    ...sums,
+    requests: { ...requests, ...both },
+    rules: { [rule]: { ...noRuleSums(), ...rules[rule], ...both } },
+  };
+}
 const all: StatisticsQuery = { resolution: "minute", from: NOW - DAY, until: NOW + DAY };
 
 describe("totals", () => {
@@ -222,20 +233,57 @@ describe("statistics", () => {
     expect((await object.totals()).rules.search).not.toHaveProperty("openPeak");
   });
 
-  it("add open requests to a row that an earlier version has stored", async () => {
+  it("add up the requests that passed ahead and were over, of all requests and of each rule", async () => {
+    const object = globalObject();
+    at(NOW);
+    const minutes = [withAhead(NOON, "search", 5, 2), withAhead(NOW, "search", 3, 0)];
+    await object.upload(uploadOf(1, { minutes }));
+    await object.upload(uploadOf(2, { minutes: [withAhead(NOW, "constructor", 7, 1)] }));
+    await object.upload(uploadOf(3, { minutes: [minuteAt(NOW, 1, "other")] }));
+    await evictDurableObject(object);
+    const expected = {
+      search: { ahead: 8, over: 2 },
+      constructor: { ahead: 7, over: 1 },
+      other: { ahead: 0, over: 0 },
+    };
+    for (const resolution of ["minute", "hour", "day"] as const) {
+      const { rules, buckets } = await object.statistics({ ...all, resolution });
+      expect(rules).toMatchObject(expected);
+      expect(Object.keys(buckets[0] ?? {})).toEqual(["at", "requests", "store"]);
+    }
+    const { requests, rules } = await object.totals();
+    expect(requests).toMatchObject({ ahead: 15, over: 3 });
+    expect(rules).toMatchObject(expected);
+    const one = await object.statistics({ ...all, rule: "search" });
+    expect(one.ruleBuckets).toMatchObject([
+      { allowed: 5, ahead: 5, over: 2 },
+      { allowed: 3, ahead: 3, over: 0 },
+    ]);
+    const none = await object.statistics({ ...all, rule: "none" });
+    expect(none.ruleBuckets).toMatchObject([{ ahead: 0 }, { ahead: 0 }]);
+  });
+
+  it("add open requests and requests that passed ahead to a row that an earlier version has stored", async () => {
     const object = globalObject();
     at(NOW);
     await object.upload(uploadOf(1, { minutes: [minuteAt(NOW, 1)] }));
     await runInDurableObject(object, (_, { storage }) => {
       for (const table of ["minute_sums", "hour_sums", "day_sums", "total_sums"]) {
-        storage.sql.exec(`UPDATE ${table} SET head = json_remove(head, '$.openPeaks')`);
+        storage.sql.exec(
+          `UPDATE ${table} SET head = json_remove(head, '$.openPeaks', '$.aheads', '$.overs', '$.requests.ahead')`,
+        );
       }
     });
     await evictDurableObject(object);
     expect((await object.statistics(all)).rules.search).not.toHaveProperty("openPeak");
+    expect((await object.totals()).requests.ahead).toBe(0);
     await object.upload(uploadOf(2, { minutes: [withOpen(NOW, "search", 2)] }));
     expect((await object.statistics(all)).rules.search).toMatchObject({ requests: 2, openPeak: 2 });
     expect((await object.totals()).rules.search).toMatchObject({ requests: 2, openPeak: 2 });
+    await object.upload(uploadOf(3, { minutes: [withAhead(NOW, "search", 4, 1)] }));
+    const added = { requests: 6, openPeak: 2, ahead: 4, over: 1 };
+    expect((await object.statistics(all)).rules.search).toMatchObject(added);
+    expect((await object.totals()).rules.search).toMatchObject(added);
   });
 
   it("list the clients most limited in the asked time", async () => {

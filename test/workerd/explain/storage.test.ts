@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import { explain } from "../../../src/explain/explain.ts";
+import type { ExplainedRule } from "../../../src/explain/explanation.ts";
 import { readClients } from "../../../src/limiter/clients.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
@@ -208,6 +209,26 @@ describe("a rule with wait", () => {
   );
 });
 
+describe("a rule with async", () => {
+  it.each([0, 3])("decides as without it after %i requests, and says so", async (used) => {
+    const { rule, explanation } = await explainAfter(used, { async: true });
+    const same = await explainAfter(used, {});
+    expect(rule).toHaveProperty("async", true);
+    expect(same.rule).not.toHaveProperty("async");
+    const { async: _, ...others } = rule as ExplainedRule;
+    expect({ ...explanation, rules: [others] }).toEqual(same.explanation);
+  });
+
+  it.each<Partial<RuleInput>>([{ mode: "shadow" }, { limits: [{ limit: 0, window: "1m" }] }])(
+    "says nothing if no request passes ahead: %j",
+    async (fields) => {
+      const { rule } = await explainAfter(0, { async: true, ...fields });
+      expect(rule?.applies).toBe(true);
+      expect(rule).not.toHaveProperty("async");
+    },
+  );
+});
+
 describe("a ban", () => {
   it("that the request would begin is shown, and begins with none", async () => {
     const { rule, client, explanation } = await explainAfter(3, { ban: "5m" });
@@ -260,7 +281,7 @@ describe("an override", () => {
   it("that blocks or exempts the client is named", async () => {
     const { client = "" } = await explainAfter(0, {});
     const blocked = { ...fields, client, effect: { kind: "blocked" } } as const;
-    const { rule, explanation } = await explainAfter(0, {}, [blocked]);
+    const { rule, explanation } = await explainAfter(0, { async: true }, [blocked]);
     expect(explanation.outcome).toBe("limited");
     expect(rule?.why).toBe("It matches. An override blocks the client.");
     const unlimited = { ...fields, client, effect: { kind: "unlimited" } } as const;

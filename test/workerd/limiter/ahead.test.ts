@@ -17,10 +17,11 @@ class SlowStore {
   readonly #memory = createMemoryStore();
   #open: (() => void)[] = [];
   calls = 0;
+  now: () => number = Date.now;
   fault: "lost" | "refused" | undefined;
 
   readonly store: Store = {
-    decide: (groups, now) => {
+    decide: (groups, now = this.now()) => {
       this.calls += 1;
       const answers = this.fault === "refused" ? [] : this.#memory.decide(groups, now);
       const { fault } = this;
@@ -46,8 +47,12 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve();
 }
 
-function isolateOf(rules: ConfigInput["rules"], slow = new SlowStore()) {
-  const config = defineConfig({ clock: "edge", rules });
+function isolateOf(
+  rules: ConfigInput["rules"],
+  slow = new SlowStore(),
+  { clock: windows = "edge" }: Pick<ConfigInput, "clock"> = {},
+) {
+  const config = defineConfig({ clock: windows, rules });
   const clock = { now: HOUR_START };
   const background = () => {};
   const store = withLeases(withDenialCache(slow.store), { timeoutMs: 1000, background });
@@ -131,6 +136,15 @@ describe("a rule with async", () => {
     expect(await now()).toBe("ahead");
   });
 
+  it("denies a request from memory after a request that has waited was denied", async () => {
+    const { now, slow } = isolateOf([{ ...reads, limit: 1 }]);
+    expect(await now()).toBe("ahead");
+    expect(await now()).toBe("waits");
+    await slow.answer();
+    expect(await now()).toBe("limited");
+    expect(slow.calls).toBe(2);
+  });
+
   it("lets no request pass ahead while the clock is behind a time that it has shown", async () => {
     const { now, clock } = isolateOf([{ ...reads, limit: 50 }]);
     expect(await now()).toBe("ahead");
@@ -169,6 +183,43 @@ describe("a rule with async", () => {
     const { calls } = slow;
     expect(await now()).toBe("allowed");
     expect(slow.calls - calls).toBeLessThanOrEqual(1);
+  });
+});
+
+describe("with the store's clock behind this isolate's", () => {
+  /** An isolate whose clock is 100 ms ahead of the store's, near the end of the store's window. */
+  function aheadOfStore() {
+    const slow = new SlowStore();
+    const isolate = isolateOf([{ ...reads, limit: 1 }], slow, { clock: "store" });
+    slow.now = () => isolate.clock.now - 100;
+    isolate.clock.now = HOUR_START + HOUR - 50;
+    return isolate;
+  }
+
+  it("lets no second request of a window pass ahead before the first one is answered", async () => {
+    const { now, slow, clock } = aheadOfStore();
+    expect(await now()).toBe("ahead");
+    await slow.answer();
+    expect(await now()).toBe("ahead");
+    clock.now += 60;
+    expect(await now()).toBe("waits");
+    await slow.answer();
+    clock.now += 20;
+    expect(await now()).not.toBe("ahead");
+  });
+
+  it("lets no second request of a window pass ahead after a failed answer", async () => {
+    const { now, send, slow, clock } = aheadOfStore();
+    slow.fault = "refused";
+    expect(await now()).toBe("ahead");
+    await slow.answer();
+    slow.fault = undefined;
+    const other = send("other");
+    await turns();
+    await slow.answer();
+    await other;
+    clock.now += 60;
+    expect(await now()).toBe("waits");
   });
 });
 
@@ -290,20 +341,44 @@ it("charges the response after the answer, within the reserve's rule", async () 
   expect(await usedUnder(limiter, rule, slow)).toBe(25);
 });
 
+it("lets no request of a denied client pass before the store's window ends, if this isolate's clock is ahead", async () => {
+  const { config, clock } = isolateOf([reads]);
+  const [rule] = config.rules;
+  const counter = { key: "a", identity: "a", limit: 2, windowMs: HOUR, offsetMs: 0, cost: 1 };
+  const counters = [{ appliedRule: { rule, identity: "a" }, counter }] as never;
+  const gate = new AheadGate({ clock: "store" }, () => clock.now);
+  clock.now += HOUR - 1;
+  const tallies = [{ count: 2, resetMs: 1000, banMs: 0 }];
+  gate.pass(counters, Promise.resolve({ now: clock.now, admitted: false, tallies }));
+  await turns();
+  clock.now += 999;
+  expect(gate.mayPass([counters])).toBe(false);
+  clock.now += 1;
+  expect(gate.mayPass([counters])).toBe(true);
+});
+
 describe("the bounded table", () => {
   const { config } = isolateOf([{ ...reads, limit: 50 }]);
   const [rule] = config.rules;
 
-  function countersOf(identity: string, key = identity) {
+  function countersOf(identity: string, windowMs = HOUR) {
     const windows = rule?.windows ?? [];
-    const counter = { key, identity, limit: 50, windowMs: HOUR, offsetMs: 0, cost: 1, ceiling: 50 };
+    const counter = {
+      key: identity,
+      identity,
+      limit: 50,
+      windowMs,
+      offsetMs: 0,
+      cost: 1,
+      ceiling: 50,
+    };
     const appliedRule = { rule, windows, identity };
     return [{ appliedRule, rule, window: windows[0], capacity: 50, counter }] as never;
   }
 
   it("lets nobody new pass ahead while it is full, and again when windows have ended", () => {
     const clock = { now: HOUR_START };
-    const gate = new AheadGate(() => clock.now, 2);
+    const gate = new AheadGate({ clock: "edge" }, () => clock.now, 2);
     const never = new Promise<Answer>(() => {});
     for (const client of ["a", "b"]) {
       expect(gate.mayPass([countersOf(client)])).toBe(true);
@@ -312,5 +387,19 @@ describe("the bounded table", () => {
     expect(gate.mayPass([countersOf("c")])).toBe(false);
     clock.now = HOUR_START + HOUR;
     expect(gate.mayPass([countersOf("c")])).toBe(true);
+  });
+
+  it("lets others pass when a shorter window has ended that began while it was full", async () => {
+    const clock = { now: HOUR_START };
+    const gate = new AheadGate({ clock: "edge" }, () => clock.now, 2);
+    const charged = Promise.resolve({ now: HOUR_START, admitted: true, tallies: [] });
+    gate.pass(countersOf("a"), new Promise(() => {}));
+    gate.pass(countersOf("b"), charged);
+    expect(gate.mayPass([countersOf("c")])).toBe(false);
+    await turns();
+    gate.pass(countersOf("c", 1000), new Promise(() => {}));
+    expect(gate.mayPass([countersOf("d")])).toBe(false);
+    clock.now += 1000;
+    expect(gate.mayPass([countersOf("d")])).toBe(true);
   });
 });

@@ -1,9 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
-import { type Decision, isViolated } from "../../../src/limiter/decision.ts";
+import { type Decision, isViolated, type RuleVerdict } from "../../../src/limiter/decision.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
 import { MAX_LIMITED_CLIENTS, MAX_MINUTES, Recorder } from "../../../src/statistics/recorder.ts";
 import {
   MINUTE_MS,
+  MinuteRecord,
+  type MinuteSums,
   noRequests,
   noRuleSums,
   type RequestSums,
@@ -189,6 +191,56 @@ describe("the sums of a minute", () => {
     recorder.record([{ ...shadow, windows: [], pendingRules }], undecided(true));
     await settle();
     expect(recorder.take().minutes[0]?.rules).toEqual({});
+  });
+
+  describe("of a request that passes ahead", () => {
+    const reads = applied({ name: "reads", async: true });
+    const exact = applied({ name: "exact" });
+    const covered = verdictOn(exact, "admitted");
+
+    /** Passes a request ahead of the verdict on `reads`, and returns the sums before and after it. */
+    async function sumsOf(late: RuleVerdict) {
+      const { recorder, advance, settle } = setUp();
+      const uploaded: MinuteSums[] = [];
+      recorder.onLateSums = () => void uploaded.push(...recorder.take().minutes);
+      const verdicts = Promise.resolve([late]);
+      const pending = verdictOn(reads, "undecided", { pendingVerdict: verdicts });
+      const ahead = { policies: () => [], quotas: () => [], verdicts };
+      recorder.record([reads, exact], allowed({ verdicts: [covered, pending], ahead }));
+      const { minutes } = recorder.take();
+      advance(MINUTE_MS);
+      await settle();
+      expect(recorder.isEmpty, "sums that wait for the next request").toBe(true);
+      return { before: minutes, after: uploaded };
+    }
+
+    it.each<[string, RuleVerdict, Partial<RequestSums>, Partial<RuleSums>]>([
+      ["the store admits it", verdictOn(reads, "admitted"), {}, { allowed: 1 }],
+      [
+        "the store denies it",
+        verdictOn(reads, "denied", { quotas: [quota("reads", true)] }),
+        { over: 1 },
+        { over: 1, peak: 1 },
+      ],
+      ["the store cannot decide it", verdictOn(reads, "undecided"), {}, { undecided: 1 }],
+    ])("count it at once, and its outcome when %s", async (_, late, wanted, ofRule) => {
+      const { before, after } = await sumsOf(late);
+      expect(before).toMatchObject([
+        {
+          requests: requests({ requests: 1, allowed: 1, ahead: 1 }),
+          rules: {
+            reads: ruleSums({ requests: 1, ahead: 1 }),
+            exact: ruleSums({ requests: 1, allowed: 1 }),
+          },
+        },
+      ]);
+      const total = new MinuteRecord(0);
+      for (const each of after) total.add(each);
+      expect(total.toSums()).toMatchObject({
+        requests: requests(wanted),
+        rules: { reads: ruleSums(ofRule) },
+      });
+    });
   });
 
   it("count calls to the store by their duration", () => {

@@ -16,6 +16,7 @@ describe("admissions", () => {
       offered: 5,
       admitted: 3,
       over: 0,
+      mostOver: 0,
       under: 0,
       failed: 0,
     });
@@ -23,7 +24,7 @@ describe("admissions", () => {
 
   it("do not offset one client's excess against another client's denials", () => {
     const admissions = admissionsOf({ excessive: [200, 200, 200], denied: [200, 429, 429] });
-    expect(admissions.summary(2)).toMatchObject({ over: 1, under: 1 });
+    expect(admissions.summary(2)).toMatchObject({ over: 1, mostOver: 1, under: 1 });
   });
 
   it("have an under of 0 if a client sends fewer requests than its limit", () => {

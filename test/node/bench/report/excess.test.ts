@@ -24,4 +24,9 @@ describe("Weir's excess", () => {
     ];
     expect(excessOfWeir(results({ isolates }), 1000)).toBe(2);
   });
+
+  it("allows one request more for each isolate with async", () => {
+    const isolates = [{ subject: subject("weir-async"), admitted: [1008, 1009], failed: 0 }];
+    expect(excessOfWeir(results({ isolates }), 1000)).toBe(1);
+  });
 });

@@ -8,6 +8,7 @@ function measured(p50: number, rest: Partial<Measurement> = {}): Measurement {
     offered: 100,
     admitted: 100,
     over: 0,
+    mostOver: 0,
     under: 0,
     failed: 0,
     latency: { p50, p95: 2 * p50, p99: 3 * p50 },

@@ -71,6 +71,7 @@ export function fakeExplanation(now: number): Explanation {
           },
         ],
         waitMs: 2000,
+        async: true,
         banMs: 0,
         newBan: { storedKey: "weir:login:1m:AAAA:ban", until: now + 300_000, isAtLeast: true },
         override: {

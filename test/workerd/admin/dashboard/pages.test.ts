@@ -9,7 +9,7 @@ import {
   type RuleView,
 } from "../../../../src/admin/operations.ts";
 import type { Quota } from "../../../../src/config/custom.ts";
-import { noRuleSums } from "../../../../src/statistics/sums.ts";
+import { noRequests, noRuleSums, noStoreSums } from "../../../../src/statistics/sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 import { FakeOperations } from "./fake-operations.ts";
 
@@ -308,6 +308,48 @@ describe("the open requests of a rule with concurrent", () => {
 
   it("are no window in the list of rules", async () => {
     expect(await page("/rules")).toContain("5 / 1m, 4 open");
+  });
+});
+
+describe("the requests that passed ahead of the store", () => {
+  const pagesOf = (ahead: number, over: number, async?: true) => {
+    const sums = { ...noRuleSums(), requests: 400, allowed: 397, ahead, over };
+    const bucket = { at: NOW, store: noStoreSums() };
+    const [view] = new FakeOperations({ rules: 1, clock: () => NOW }).views as [RuleView];
+    return createDashboard({
+      operations: {
+        rules: async () => [{ ...view, ...(async && { async }) }],
+        statistics: async ({ resolution }) => ({
+          resolution,
+          buckets: [{ ...bucket, requests: { ...noRequests(), requests: 400, ahead, over } }],
+          rules: { login: sums },
+          ruleBuckets: [sums],
+          clients: [],
+          isolates: 1,
+          openBreakers: 0,
+        }),
+      },
+    });
+  };
+
+  it("are on the overview, with those over the limit", async () => {
+    const page = await pagesOf(1234, 3, true).text("/");
+    expect(page).toMatch(/Passed ahead of the store.*?<b[^>]*>1,234<\/b>.*?3 over the limit/s);
+    expect(page).toMatch(/\/rules\/login".*?>0\.75%</s);
+  });
+
+  it("are on the page of the rule, with those over the limit", async () => {
+    const page = await pagesOf(1234, 3, true).text("/rules/login");
+    expect(page).toContain("<b>0.75%</b> were over the limit: 0 denied");
+    expect(page).toContain("1,234 passed ahead of the store, which denied 3 of them later.");
+    expect(page).toMatch(/Passes ahead.*before the store has decided/s);
+    expect(page).toContain("Passed ahead, over");
+  });
+
+  it("are left out if there are none", async () => {
+    const dashboard = pagesOf(0, 0);
+    expect(await dashboard.text("/")).not.toMatch(/ahead/);
+    expect(await dashboard.text("/rules/login")).not.toMatch(/ahead/);
   });
 });
 
