@@ -12,16 +12,13 @@ import type { Actor, AuditEntry, ControlApi } from "../control/protocol.ts";
 import { DescriptionError } from "../explain/described-request.ts";
 import { explain } from "../explain/explain.ts";
 import type { ExplainContext } from "../explain/explanation.ts";
+import { limitSourceOf } from "../explain/limit-source.ts";
 import type { ClientState } from "../limiter/clients.ts";
 import { allWindowsOf } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
-import {
-  type ClientLimits,
-  limitSourceOf,
-  keysOf as valuesOfKey,
-} from "../request/client-limits.ts";
+import { type ClientLimits, keysOf as valuesOfKey } from "../request/client-limits.ts";
 import { IDENTITY_FORM, isIdentity, keyPartName } from "../request/identity.ts";
 import { identifyLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";

@@ -281,6 +281,8 @@ export interface Window {
    * `windowMs` the time after which a slot that nobody gives back expires.
    */
   readonly concurrent?: true;
+  /** Present if unused quota rolls over for other clients. The client then has the same kind of counter. */
+  readonly rollsOver?: true;
   /** The sources of the numbers that differ by client. `limit` and `capacity` are then the defaults. */
   readonly from?: WindowSources;
 }

@@ -7,7 +7,7 @@ import { areTierNamesSecret, type Exempt, printableSecretName } from "../config/
 import { isChargedByResponse } from "../limiter/counters.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
-import { ClientLimits, limitSourceOf } from "../request/client-limits.ts";
+import { ClientLimits } from "../request/client-limits.ts";
 import type { CostFailure, CustomFailure } from "../request/custom-calls.ts";
 import { createIdentify, type Identified } from "../request/identify.ts";
 import { keyPartName, type NamedValue } from "../request/identity.ts";
@@ -21,6 +21,7 @@ import {
   type ExplainedKeyElement,
   shownValue,
 } from "./explanation.ts";
+import { limitSourceOf } from "./limit-source.ts";
 import { shownAddress, shownNetworks } from "./matching.ts";
 
 /** A client under a matching rule, or the exemption because of which the rule does not apply. */

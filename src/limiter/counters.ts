@@ -313,8 +313,9 @@ export function isLeasable(rule: Rule, rolls: boolean): boolean {
 }
 
 /** Whether unused quota or reservations carry over to later windows. */
-export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
-  return capacity > limit || maxReserved > 0;
+export function rollsOver(window: Window): boolean {
+  const { limit, capacity, maxReserved } = window;
+  return capacity > limit || maxReserved > 0 || window.rollsOver === true;
 }
 
 /** The counters of a request, in groups that a store decides. */

@@ -23,7 +23,7 @@ export async function windowsOfClient(
   windows: readonly Window[],
   numberOf: (source: LimitSource) => Promise<number | undefined>,
 ): Promise<readonly Window[]> {
-  const numbers = new Map<LimitSource, number>();
+  const numbers = new Map<LimitSource | undefined, number>();
   await Promise.all(
     sourcesIn(windows).map(async (source) => {
       const number = (await numberOf(source)) ?? source.default;
@@ -32,51 +32,16 @@ export async function windowsOfClient(
   );
   if (numbers.size === 0) return windows;
   return windows.map((window) => {
-    const { limit, capacity } = numbersIn(window, numbers);
+    const limit = numbers.get(window.from?.limit) ?? window.limit;
     if (limit === 0) return { ...window, limit, capacity: 0, maxReserved: 0 };
-    const rollsOver = window.capacity > window.limit;
-    return { ...window, limit, capacity: rollsOver ? Math.max(limit + 1, capacity) : limit };
+    const capacity = numbers.get(window.from?.capacity) ?? window.capacity;
+    if (window.capacity === window.limit) return { ...window, limit, capacity: limit };
+    return { ...window, limit, capacity: Math.max(limit, capacity), rollsOver: true };
   });
-}
-
-function numbersIn({ limit, capacity, from }: Window, numbers: ReadonlyMap<LimitSource, number>) {
-  return {
-    limit: (from?.limit && numbers.get(from.limit)) ?? limit,
-    capacity: (from?.capacity && numbers.get(from.capacity)) ?? capacity,
-  };
 }
 
 /** The reason why a client's number is unknown. */
 export type LimitFailure = "timeout" | "threw" | "missing" | "invalid";
-
-/** The reasons as parts of sentences. */
-const REASONS: Readonly<Record<LimitFailure, string>> = {
-  timeout: "the function took too long",
-  threw: "the function threw an error",
-  missing: "it has none for the client",
-  invalid: "its value is no whole number",
-};
-
-/**
- * Says where the numbers of a client come from, for operators.
- *
- * @param answerOf returns what a source has said; undefined if there is no token, or if the function was not asked
- * @returns undefined if no window has a source
- */
-export function limitSourceOf(
-  windows: readonly Window[],
-  answerOf: (source: LimitSource) => number | LimitFailure | undefined,
-): string | undefined {
-  const texts = sourcesIn(windows).map((source) => {
-    const { from, max, default: standard } = source;
-    const answer = answerOf(source);
-    const name = keyPartName(from);
-    if (typeof answer === "number") return `${Math.min(answer, max)} from ${name}`;
-    const nothing = from.kind === "jwt" ? "there is no valid token" : "the function was not asked";
-    return `${standard}, the default of ${name}, because ${answer ? REASONS[answer] : nothing}`;
-  });
-  return texts.length > 0 ? texts.join("; ") : undefined;
-}
 
 /** Reports that a number could not be read. Does not pass the number. @param source such as `custom:quota` */
 export type OnUnreadableLimit = (source: string, cause: LimitFailure) => void;

@@ -460,6 +460,6 @@ describe("a service", () => {
     const { reserved } = (await service.limit("api", { key })) as LimitGranted;
     const settled = await service.settle("api", { key, reserved: reserved as never, used: 2 });
     expect(settled).toMatchObject({ ok: true, quotas: [{ limit: 50 }] });
-    expect(await service.getValue("api", { key })).toMatchObject([{ limit: 50, remaining: 49 }]);
+    expect(await service.getValue("api", { key })).toMatchObject([{ limit: 50, remaining: 48 }]);
   });
 });

@@ -256,6 +256,48 @@ describe("a limit from a function", () => {
     expect(asked.length).toBe(1);
   });
 
+  it.each([
+    [7, 7],
+    [5, 7],
+    [20, 20],
+  ])(
+    "with a capacity of %i beside a limit of 7, lets %i requests pass at once",
+    async (capacity, passed) => {
+      const rule: RuleInput = {
+        ...RULE,
+        limit: 7,
+        capacity: { from: "custom:quota", max: 50, default: 10 },
+      };
+      const { send } = worker(() => capacity, [rule]);
+      const statuses = [];
+      for (let request = 0; request < 21; request++) statuses.push((await send()).status);
+      expect(statuses.filter((status) => status === 200).length).toBe(passed);
+      await vi.advanceTimersByTimeAsync(3_600_000);
+      expect((await send()).status).toBe(200);
+    },
+  );
+
+  it("is looked up at most once for each client, isolate and minute, and not for denied requests", async () => {
+    const keys = Array.from({ length: 10 }, (_, index) => `client-${index}`);
+    const prefix = crypto.randomUUID();
+    const isolates = Array.from({ length: 3 }, () =>
+      worker(() => 20, [{ ...RULE, window: "1m", lease: false }], {
+        store: "durable-object",
+        prefix,
+      }),
+    );
+    const statuses = { 200: 0, 429: 0 };
+    for (let request = 0; request < 600; request++) {
+      const { send } = isolates[request % 3] as (typeof isolates)[0];
+      const { status } = await send({ "x-api-key": keys[(request * 7) % 10] as string });
+      statuses[status as 200] += 1;
+      await vi.advanceTimersByTimeAsync(200);
+    }
+    const lookups = isolates.flatMap(({ asked }) => asked).length;
+    expect(lookups).toBeLessThanOrEqual(60);
+    expect(statuses[429]).toBeGreaterThan(0);
+  });
+
   it("works in a tier", async () => {
     const tiers = {
       by: "header:x-plan",
