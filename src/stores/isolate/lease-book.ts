@@ -6,7 +6,7 @@ import {
   type UnusedQuota,
   windowEndingNear,
 } from "../../engine/counter.ts";
-import { type SharedPromise, sharedPromise } from "../../request/shared-promise.ts";
+import { sharedPromise } from "../../request/shared-promise.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 
 /** A counter's state in the store's last answer, and the time for which this isolate may rely on this state. */
@@ -105,8 +105,8 @@ export interface Lease extends Frequency {
   incoming: number;
   /** The time until which `incoming` is expected, because the call of a killed invocation never ends. */
   incomingUntil: number;
-  /** Settles when one of these calls has ended; undefined if no request waits for it. */
-  arrival: SharedPromise<void> | undefined;
+  /** Wakes the requests that wait for one of these calls to end. */
+  waiting: (() => void)[];
   /** The moving average of the quota that a request takes. */
   meanCost: number;
   /** The duration of the last call to the store, in milliseconds; 0 before the first call. */
@@ -133,7 +133,7 @@ function openLease(counter: Demand, now: number): Lease {
     refillPendingUntil: 0,
     incoming: 0,
     incomingUntil: 0,
-    arrival: undefined,
+    waiting: [],
     meanCost: counter.cost,
     roundTripMs: 0,
     openedAt: now,
@@ -165,14 +165,15 @@ export function expectIncoming(lease: Lease, quota: number, until: number, now: 
 export function settleIncoming(lease: Lease, quota: number): void {
   if (quota === 0) return;
   lease.incoming = Math.max(0, lease.incoming - quota);
-  lease.arrival?.resolve();
-  lease.arrival = undefined;
+  for (const wake of lease.waiting.splice(0)) wake();
 }
 
 /** Resolves when the next call that may bring quota to a lease has ended. */
 export function arrivalOf(lease: Lease): Promise<void> {
-  lease.arrival ??= sharedPromise();
-  return lease.arrival.promise;
+  // Each request has a promise of its own: with the request that has made a promise, all that wait for it would end.
+  const { promise, resolve } = sharedPromise<void>();
+  lease.waiting.push(resolve);
+  return promise;
 }
 
 /** Whether a lease should be returned, because it was not used for {@link IDLE_MS}. */

@@ -389,6 +389,22 @@ describe("the bounded table", () => {
     expect(gate.mayPass([countersOf("c")])).toBe(true);
   });
 
+  it("lets others pass when the windows of denied clients have ended by the store's clock", async () => {
+    const clock = { now: HOUR_START };
+    const gate = new AheadGate({ clock: "store" }, () => clock.now, 2);
+    for (const window of ["first", "second", "third"]) {
+      for (const client of ["a", "b"]) {
+        const counters = countersOf(`${window} ${client}`);
+        expect(gate.mayPass([counters])).toBe(true);
+        const tallies = [{ count: 50, resetMs: HOUR, banMs: 0 }];
+        gate.pass(counters, Promise.resolve({ now: clock.now, admitted: false, tallies }));
+        await turns();
+      }
+      expect(gate.mayPass([countersOf("c")])).toBe(false);
+      clock.now += HOUR;
+    }
+  });
+
   it("lets others pass when a shorter window has ended that began while it was full", async () => {
     const clock = { now: HOUR_START };
     const gate = new AheadGate({ clock: "edge" }, () => clock.now, 2);
