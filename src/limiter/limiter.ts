@@ -407,7 +407,7 @@ export class Limiter {
       verdict.pendingVerdict?.then(([decided]) => {
         if (decided?.quotas.length) quotas[at] = decided.quotas;
       });
-      return quotasOf(counters, { admitted: true, tallies: withCosts(counters, tallies), now });
+      return quotasOf(counters, { admitted: true, tallies, now });
     });
     const lateVerdicts = settledVerdictsOf(late);
     this.#background(lateVerdicts);
@@ -582,17 +582,6 @@ function byRule(ruleCounters: readonly RuleCounter[]): RuleCounter[][] {
     else rules.set(each.appliedRule, [each]);
   }
   return [...rules.values()];
-}
-
-/** Adds the cost of the request to the states before it. */
-function withCosts(
-  ruleCounters: readonly RuleCounter[],
-  tallies: KnownState["tallies"],
-): KnownState["tallies"] {
-  return ruleCounters.map(({ counter }, at) => {
-    const tally = tallies[at];
-    return tally && { ...tally, count: tally.count + counter.cost };
-  });
 }
 
 function mayTakeSlot({ rule, windows, pendingRules }: AppliedRule): boolean {

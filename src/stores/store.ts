@@ -79,7 +79,7 @@ export interface Answer extends Omit<GroupVerdict, "tallies"> {
 export interface KnownState {
   /** Whether `decide` would admit the group without a call. */
   readonly isCovered: boolean;
-  /** The state of each counter; undefined if it is unknown. Other isolates may have used quota since. */
+  /** The state of each counter after the group; undefined if it is unknown. Other isolates may have used quota since. */
   readonly tallies: readonly (Tally | undefined)[];
 }
 

@@ -353,7 +353,8 @@ class LeaseStore implements Store {
         const lease = leases[at];
         if (!lease?.snapshot || !isValidAt(lease.snapshot, time)) return undefined;
         const storeNow = time + lease.snapshot.clockOffsetMs;
-        return clientTally({ counter, lease }, undefined, true, storeNow);
+        const tally = clientTally({ counter, lease }, undefined, true, storeNow);
+        return { ...tally, count: tally.count + counter.cost };
       }),
     };
   }
