@@ -17,12 +17,18 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { ControlLink } from "../control/control-link.ts";
 import { type ControlApi, GLOBAL_OBJECT, type StatisticsUpload } from "../control/protocol.ts";
-import { createClientLimits, Gateway } from "../gateway/gateway.ts";
-import { logBreaker, logControlFailed, logMisconfigured, logMode } from "../gateway/log.ts";
+import { Gateway } from "../gateway/gateway.ts";
+import {
+  logBreaker,
+  logControlFailed,
+  logMisconfigured,
+  logMode,
+  logUnreadableLimit,
+} from "../gateway/log.ts";
 import { faultyConfigResponse } from "../http/responses.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
-import type { ClientLimits } from "../request/client-limits.ts";
+import { ClientLimits } from "../request/client-limits.ts";
 import { Recorder } from "../statistics/recorder.ts";
 import type { BreakerScope, BreakerState } from "../stores/breaker.ts";
 import { createStore } from "../stores/create-store.ts";
@@ -43,6 +49,12 @@ function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undef
   };
   const overrides = new LiveOverrides(readDeploymentMode(env));
   return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
+}
+
+/** Creates the numbers of clients that all gateways and services of an isolate share. */
+export function createClientLimits({ custom, timeoutMs }: Config): ClientLimits {
+  const options = { timeoutMs, background: waitUntil, onUnreadable: logUnreadableLimit };
+  return new ClientLimits(custom?.limits, options);
 }
 
 /** Returns the global control object, for all requests of the isolate; undefined if the Worker lacks the binding. */
@@ -170,7 +182,7 @@ export function prepareGateway(
   const bindings = resolveBindings(ownConfig, env);
   const faults = [...(appRules ? [] : originFaults(bindings)), ...bindings.requestFaults];
   for (const fault of faults) logMisconfigured(fault);
-  return new Gateway(ownConfig, bindings, limiter, control, limits);
+  return new Gateway(ownConfig, bindings, limiter, limits, control);
 }
 
 /** Creates the second argument of the functions in `custom`. */

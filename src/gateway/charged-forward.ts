@@ -21,6 +21,7 @@ import {
 } from "../limiter/cost.ts";
 import {
   type Allowed,
+  knownQuotas,
   mayBeCharged,
   type Quota,
   reservedBy,
@@ -174,7 +175,7 @@ export class ChargedForward {
     const isChargedNow = charged.some((rule) => !settleFunctionOf(rule, response.status));
     const quotas = isChargedNow
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
-      : (decision.ahead?.quotas() ?? decision.quotas);
+      : knownQuotas(decision);
     const policies = decision.ahead?.policies();
     const answer = withQuotaHeaders(request, response, quotas, this.#config.headers, policies);
     return this.#settleByBody(admitted, { response: answer, isOwn }, final, use);
@@ -270,7 +271,7 @@ export class ChargedForward {
     // the charge delay the response by at most one deadline.
     waitUntil(charge);
     // A request that has passed ahead waits for no answer and for no charge.
-    if (decision.ahead) return decision.ahead.quotas();
+    if (decision.ahead) return knownQuotas(decision);
     const { quotas } = decision;
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
     const updatedQuotas = await withTimeout(charge, restMs, (): Quota[] => []);

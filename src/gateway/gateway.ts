@@ -12,6 +12,7 @@ import { badRequestResponse, pathTooLongResponse, undecidedResponse } from "../h
 import { waits } from "../limiter/counters.ts";
 import {
   type Decision,
+  knownQuotas,
   type Limited,
   mayBeCharged,
   type Quota,
@@ -20,7 +21,7 @@ import {
 import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { namesPlace } from "../request/canonical-request.ts";
-import { ClientLimits } from "../request/client-limits.ts";
+import type { ClientLimits } from "../request/client-limits.ts";
 import { createIdentify, type Identified, type Identify } from "../request/identify.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
@@ -29,15 +30,8 @@ import {
   logCustomResponseFailed,
   logDecision,
   logUnreadableCost,
-  logUnreadableLimit,
 } from "./log.ts";
 import { CHECK, checkedMatches, QuotaPage } from "./quota-page.ts";
-
-/** Creates the numbers of clients that all gateways and services of an isolate share. */
-export function createClientLimits({ custom, timeoutMs }: Config): ClientLimits {
-  const options = { timeoutMs, background: waitUntil, onUnreadable: logUnreadableLimit };
-  return new ClientLimits(custom?.limits, options);
-}
 
 const NO_QUOTAS: readonly Quota[] = [];
 
@@ -79,8 +73,8 @@ export class Gateway {
     config: Config,
     bindings: ResolvedBindings,
     limiter: Limiter,
+    limits: ClientLimits,
     control?: ControlLink,
-    limits = createClientLimits(config),
   ) {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
@@ -233,13 +227,8 @@ export class Gateway {
         if (!decision.slots && !decision.verdicts.some(mayBeCharged)) {
           const { response } = await forward(request, quotas);
           const { headers } = this.#config;
-          return withQuotaHeaders(
-            request,
-            response,
-            ahead?.quotas() ?? quotas,
-            headers,
-            ahead?.policies(),
-          );
+          const known = knownQuotas(decision);
+          return withQuotaHeaders(request, response, known, headers, ahead?.policies());
         }
         const admitted = {
           request,

@@ -64,11 +64,13 @@ export class AheadGate {
     answered.then(
       (answer) => {
         this.observe(answer);
-        // After the end of its window, another request may have replaced the mark.
         if (!answer.admitted) {
           mark.until = Math.max(endsAt, this.#endOf(answer) ?? mark.until);
           this.#nextEndAt = Math.min(this.#nextEndAt, mark.until);
-        } else if (this.#marks.get(key) === mark) this.#marks.delete(key);
+        } else if (this.#marks.get(key) === mark) {
+          // After the end of its window, another request may have replaced the mark.
+          this.#marks.delete(key);
+        }
       },
       () => {
         this.#isAnswering = false;

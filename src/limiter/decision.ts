@@ -221,6 +221,11 @@ export interface Allowed extends DecidedFields {
   readonly slots?: HeldSlots;
 }
 
+/** Returns the quotas of an allowed request that are known by now. */
+export function knownQuotas({ quotas, ahead }: Allowed): readonly Quota[] {
+  return ahead?.quotas() ?? quotas;
+}
+
 /** The reason of a denial that no retry can change: the cost is above what a limit can ever grant. */
 export const EXCEEDS_LIMIT = "exceeds-limit" as const;
 

@@ -186,7 +186,7 @@ export class Limiter {
     );
     if (denial) return this.#withShadow(denial, groups, [...blocked, ...pending]);
     const ahead = isAhead && !place && this.#rulesAhead(groups.enforced);
-    if (ahead) return this.#passAhead(ahead, groups.others, [...blocked, ...pending], slots);
+    if (ahead) return this.#passAhead(ahead, groups, [...blocked, ...pending], slots);
     try {
       const restMs = this.#restMs(appliedRules, spentMs);
       return await this.#decideGroups(groups, blocked, pending, restMs, slots, place);
@@ -390,11 +390,11 @@ export class Limiter {
    */
   async #passAhead(
     rules: readonly RuleAhead[],
-    otherGroups: readonly RuleCounter[][],
-    others: readonly RuleVerdict[],
+    { enforced, others }: CounterGroups,
+    otherVerdicts: readonly RuleVerdict[],
     slots: HeldSlots,
   ): Promise<Allowed> {
-    const groups = [...rules.map(({ counters }) => counters), ...otherGroups];
+    const groups = [...rules.map(({ counters }) => counters), ...others];
     const answers = this.#decideInStore(groups.map(countersOf), slots);
     const verdicts = groups.map((each, at) => otherVerdictOf(each, answers[at] as Promise<Answer>));
     const late: RuleVerdict[] = [];
@@ -415,13 +415,9 @@ export class Limiter {
     return {
       ...NO_ENFORCED_RULE,
       quotas: decided.flatMap((each) => each.quotas),
-      verdicts: [...decided, ...late, ...verdicts.slice(rules.length), ...others],
+      verdicts: [...decided, ...late, ...verdicts.slice(rules.length), ...otherVerdicts],
       ahead: {
-        policies: () =>
-          policiesOf(
-            rules.flatMap(({ counters }) => counters),
-            now,
-          ),
+        policies: () => policiesOf(enforced, now),
         quotas: () => quotas.flat(),
         verdicts: lateVerdicts,
       },

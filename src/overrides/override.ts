@@ -40,7 +40,10 @@ export function emptyWindows(windows: readonly Window[]): readonly Window[] {
  * would have another counter in the store, without the quota that the client has used.
  */
 function withLimit(window: Window, given: number): Window {
-  if (given === 0) return { ...window, limit: 0, capacity: 0, maxReserved: 0 };
+  if (given === 0) {
+    const { rollsOver: _, ...fields } = window;
+    return { ...fields, limit: 0, capacity: 0, maxReserved: 0 };
+  }
   const { capacity, maxReserved } = window;
   const rollsOver = capacity > window.limit;
   const max = window.concurrent ? MAX_CONCURRENT : MAX_LIMIT;

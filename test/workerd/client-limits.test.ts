@@ -5,7 +5,7 @@ import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ConfigInput, LimitClient, RuleInput } from "../../src/config/index.ts";
 import { rateLimit, weir } from "../../src/index.ts";
-import { MAX_KNOWN } from "../../src/request/client-limits.ts";
+import { ClientLimits, MAX_KNOWN } from "../../src/request/client-limits.ts";
 
 const SOURCE = { from: "custom:quota", max: 1000, default: 5 } as const;
 const RULE: RuleInput = { name: "api", key: "header:x-api-key", limit: SOURCE, window: "1h" };
@@ -355,6 +355,22 @@ describe("a limit from a claim", () => {
   });
 });
 
-it("remembers a bounded number of clients", () => {
-  expect(MAX_KNOWN).toBe(4096);
+it("forgets clients when it knows too many, and asks for them again", async () => {
+  const quota = () => 50;
+  const background = () => {};
+  const options = { timeoutMs: 500, background, onUnreadable: () => {} };
+  const limits = new ClientLimits(new Map([["quota", quota]]), options);
+  const source = { ...SOURCE, from: { kind: "custom", name: "quota" }, cacheMs: 60_000 } as const;
+  const identities = Array.from({ length: 2 * MAX_KNOWN }, (_, index) => `client-${index}`);
+  const context = { env: {} as never, ctx: { waitUntil() {} } };
+  for (const identity of identities) {
+    await limits.ask(source, { identity, keys: [identity] }, context);
+  }
+  const known = identities.filter((identity) => limits.answerOf(source, identity) !== undefined);
+  expect(known.length).toBeLessThanOrEqual(MAX_KNOWN);
+  expect(known.length).toBeGreaterThanOrEqual(MAX_KNOWN / 2);
+  expect(known.at(-1)).toBe(identities.at(-1));
+  const [first = ""] = identities;
+  expect(limits.knownOf(source, first)).toBeUndefined();
+  expect(await limits.numberFor(source, { identity: first, keys: [first] }, context, 500)).toBe(50);
 });

@@ -2,6 +2,7 @@ import { expect, vi } from "vitest";
 import { type DeploymentMode, resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { ControlLink } from "../../../src/control/control-link.ts";
+import { createClientLimits } from "../../../src/entry/isolate.ts";
 import { explain } from "../../../src/explain/explain.ts";
 import type { DescribedRequest, Explanation } from "../../../src/explain/explanation.ts";
 import { Gateway } from "../../../src/gateway/gateway.ts";
@@ -72,7 +73,8 @@ function deploy(input: ConfigInput, { storeName = "", mode, overrides = [] }: De
     .filter(() => mode !== "off")
     .map((rule) => (mode === "shadow" ? { ...rule, mode, tellOrigin: false } : rule));
   const control = link as unknown as ControlLink;
-  const gateway = new Gateway({ ...config, rules }, bindings, limiter, control);
+  const limits = createClientLimits(config);
+  const gateway = new Gateway({ ...config, rules }, bindings, limiter, limits, control);
   const custom = { env: {} as never, ctx: { waitUntil() {} } };
   const read = (applied: readonly AppliedRule[]) => limiter.clients.read(applied);
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
+import { rollsOver } from "../../../src/limiter/counters.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import type {
   ClientEffect,
@@ -288,5 +289,20 @@ describe("an update", () => {
     overrides.update({ version: 2, all: [ruleOverride({ factor: 2 }), blocked] });
     overrides.update({ version: 1, all: [blocked] }, 2);
     expect([overrides.version, overrides.size]).toEqual([1, 1]);
+  });
+});
+
+describe("a client whose own capacity is its limit", () => {
+  const windows = PLAIN.windows.map((window) => ({ ...window, rollsOver: true as const }));
+  const counterIn = (effect: ClientEffect) => {
+    const overrides = overridesWith(clientOverride(effect));
+    return overrides.clientOf(appliedTo(PLAIN, windows), NOW)?.windows.map(rollsOver);
+  };
+
+  it("keeps its counter under another limit, and has none under a limit of 0", () => {
+    expect(counterIn({ kind: "factor", factor: 2 })).toEqual([true]);
+    expect(counterIn({ kind: "limits", limits: { api: 5 } })).toEqual([true]);
+    expect(counterIn({ kind: "factor", factor: 0 })).toEqual([false]);
+    expect(counterIn({ kind: "blocked" })).toEqual([false]);
   });
 });

@@ -1,7 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, type CustomKeys, defineConfig } from "../../../src/config/index.ts";
-import { createClientLimits } from "../../../src/gateway/gateway.ts";
+import { createClientLimits } from "../../../src/entry/isolate.ts";
 import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
 import { createIdentify } from "../../../src/request/identify.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
