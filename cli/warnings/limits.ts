@@ -5,7 +5,7 @@ import type { Rule, Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
-import { isLeasable, rollsOver } from "../../src/limiter/counters.ts";
+import { isLeasable } from "../../src/limiter/counters.ts";
 import { keyPartName } from "../../src/request/identity.ts";
 import { found, type LocalFinding } from "../finding.ts";
 import { isCovered } from "./conditions.ts";
@@ -88,7 +88,7 @@ export function asyncWarnings(
 function needsStore(rule: Rule): boolean {
   if (rule.exempt) return false;
   return windowsOf(rule).every((windows) =>
-    windows.some((each) => each.concurrent || !isLeasable(rule, rollsOver(each))),
+    windows.some((each) => each.concurrent || !isLeasable(rule, each)),
   );
 }
 

@@ -86,7 +86,8 @@ function checkBounds(tally: Tally | undefined, counter: Demand | undefined, time
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");
   const { cost, block, windowMs, ban } = counter;
-  const { isUncertain, ...numbers } = tally;
+  const { isUncertain, ring, ...numbers } = tally;
+  if (ring) throw new Error("counts of sub-windows that nobody asked for");
   if (isUncertain) throw new Error("a count of Redis is certain");
   const bounds: Record<keyof typeof numbers, readonly [min: number, max: number]> = {
     count: [0, MAX_COUNT],

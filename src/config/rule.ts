@@ -343,6 +343,7 @@ export const RuleSchema = v.pipe(
   checkOf(checkCalendar),
   checkOf(checkParams),
   checkOf(checkShards),
+  checkOf(checkSliding),
   checkOf(checkConcurrent),
   checkOf(checkWait),
   checkOf(checkAsync),
@@ -580,6 +581,22 @@ function checkShards(rule: Fields, refuse: Refuse): void {
     ),
     "shards",
   );
+}
+
+/** Checks the fields that a rule with `sliding` cannot have. */
+function checkSliding(rule: Fields, refuse: Refuse): void {
+  if (!limitsIn(rule).some(({ sliding }) => typeof sliding === "number")) return;
+  const { shards, start } = rule;
+  if (typeof shards === "number" && shards > 1) {
+    const text = faultText(
+      "a rule with sliding can have no shards, because each shard would limit only its own requests",
+    );
+    refuse("conflict", text, "shards");
+  }
+  if (isRecord(start) && start.spread === true) {
+    const text = faultText('remove "spread": a sliding window has no start at which clients retry');
+    refuse("conflict", text, "start");
+  }
 }
 
 /** Checks `maxDuration`, and the fields that a rule with `concurrent` cannot have. */

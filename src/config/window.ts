@@ -72,6 +72,16 @@ interface LimitExtras {
    * @default 0
    */
   readonly maxReserved?: number | undefined;
+  /**
+   * Whether the limit holds for every interval of the window's length, whenever the interval begins: a *sliding window*.
+   * A number sets how many sub-windows are counted, from 2 to 60. A client that sends evenly gets at least
+   * `sliding / (sliding + 1)` of its limit. The number must divide the window into whole milliseconds. Cannot be set
+   * together with a window of the calendar, `capacity`, `maxReserved`, `shards` or `start: "spread"`.
+   *
+   * @default false: the limit holds for each window from its start to its end
+   * @example limit: 5, window: "1m", sliding: true // 10 sub-windows
+   */
+  readonly sliding?: boolean | number | undefined;
 }
 
 /** One element of `limits`. */
@@ -111,7 +121,7 @@ export interface LimitFields extends LimitExtras {
   readonly window?: WindowInput | undefined;
   /**
    * Several limits, 1 to 8, each with a different window. A request passes only if every window has enough quota
-   * left. With this field, `capacity` and `maxReserved` belong in its elements.
+   * left. With this field, `capacity`, `maxReserved` and `sliding` belong in its elements.
    *
    * @example [{ limit: 60, window: "1m" }, { limit: 1000, window: "1h" }]
    */
@@ -127,9 +137,25 @@ export interface LimitFields extends LimitExtras {
   readonly concurrent?: number | LimitSourceInput | undefined;
 }
 
+const DEFAULT_SUB_WINDOWS = 10;
+
+/** The maximum of `sliding`. Each decision reads a count for each sub-window. */
+const MAX_SUB_WINDOWS = 60;
+
+function isSubWindows(value: unknown): value is number | false {
+  const isNumber = Number.isInteger(value) && (value as number) >= 2;
+  return value === false || (isNumber && (value as number) <= MAX_SUB_WINDOWS);
+}
+
 const limitExtras = {
   capacity: v.optional(numberOrSource(0, MAX_LIMIT)),
   maxReserved: v.optional(integer(0, MAX_LIMIT)),
+  sliding: v.optional(
+    parsed<boolean | number, number | false>(
+      (value) => (value === true ? DEFAULT_SUB_WINDOWS : isSubWindows(value) ? value : undefined),
+      faultText(() => `true, false, or a whole number of sub-windows from 2 to ${MAX_SUB_WINDOWS}`),
+    ),
+  ),
 };
 
 const Limit = fields({
@@ -213,7 +239,22 @@ export function checkLimitFields<Output>() {
  * the capacity must be above the limit, because then quota rolls over for all clients.
  */
 export function checkLimitExtras<Output>() {
-  return checkOf<Output>(({ limit, capacity, maxReserved }, refuse) => {
+  return checkOf<Output>(({ limit, window, capacity, maxReserved, sliding }, refuse) => {
+    if (typeof sliding === "number") {
+      if (isCalendarUnit(window)) {
+        const text = 'remove sliding, or write a fixed length such as "1d": days differ in length';
+        refuse("conflict", faultText(text), "sliding");
+      } else if (typeof window === "number" && (window * 1000) % sliding !== 0) {
+        const text = faultText(
+          () =>
+            `${sliding} does not divide ${formatDuration(window)} into whole milliseconds; ${DEFAULT_SUB_WINDOWS} divides every window`,
+        );
+        refuse("conflict", text, "sliding");
+      }
+      const text = faultText("with sliding, no quota rolls over or is reserved");
+      if (capacity !== undefined) refuse("conflict", text, "capacity");
+      if (Number(maxReserved) > 0) refuse("conflict", text, "maxReserved");
+    }
     const [least, most] = boundsOf(limit);
     const [leastCapacity, mostCapacity] = boundsOf(capacity);
     const differs = isSource(limit) || isSource(capacity);
@@ -274,6 +315,8 @@ export interface Window {
    * `windowMs`. 0 for a calendar window.
    */
   readonly offsetMs: number;
+  /** The number of sub-windows, if the limit holds for every interval of `windowMs`: see engine/sub-windows.ts. */
+  readonly sliding?: number;
   /** The calendar of the window, if its length is a unit of the calendar. */
   readonly calendar?: Calendar;
   /**
@@ -304,14 +347,17 @@ export function windowsOf(
   // Without `limits`, the schema has checked that `limit` and `window` are set, or else `concurrent`.
   const all = fields.limits ?? (fields.limit === undefined ? [] : [fields as ParsedLimit]);
   const isSingle = all.length + Number(fields.concurrent !== undefined) === 1;
-  const windows: Window[] = all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
-    policy: isSingle ? name : `${name}/${labelOf(window)}`,
-    ...numbersOf(limit, capacity),
-    maxReserved,
-    ...(typeof window === "number"
-      ? { windowMs: window * 1000, offsetMs: floorMod(start.startMs, window * 1000) }
-      : calendarWindowOf(window, start)),
-  }));
+  const windows: Window[] = all.map(
+    ({ limit, window, capacity = limit, maxReserved = 0, sliding }) => ({
+      policy: isSingle ? name : `${name}/${labelOf(window)}`,
+      ...numbersOf(limit, capacity),
+      maxReserved,
+      ...(sliding && { sliding }),
+      ...(typeof window === "number"
+        ? { windowMs: window * 1000, offsetMs: floorMod(start.startMs, window * 1000) }
+        : calendarWindowOf(window, start)),
+    }),
+  );
   if (fields.concurrent === undefined) return windows;
   const policy = isOnly ? name : `${name}/${CONCURRENT}`;
   const slots = { maxReserved: 0, windowMs: maxDurationMs, offsetMs: 0, concurrent: true } as const;

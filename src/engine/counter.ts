@@ -31,6 +31,11 @@ export interface Counter {
    * the clocks.
    */
   readonly windowMs: number;
+  /**
+   * Present if the limit holds for every interval of this number of windows: see sub-windows.ts. Then `windowMs` is the
+   * length of a sub-window.
+   */
+  readonly subWindows?: number;
   /** Windows begin at whole multiples of `windowMs` since the Unix epoch, plus this offset. */
   readonly offsetMs: number;
   /** The calendar of the windows, if they begin with a unit of the calendar. */
@@ -97,12 +102,22 @@ export interface Removal extends Counter {
   readonly keepsCount?: boolean;
 }
 
+/** The counts of a sub-window and of those before it, the newest first. */
+export interface Ring {
+  /** The number of the newest sub-window. It is charged. */
+  readonly window: number;
+  readonly counts: readonly number[];
+}
+
 /** A counter's state after a decision. */
 export interface Tally {
   /** Quota used in the current window, including this request's cost if it was charged. */
   readonly count: number;
+  /** The counts of which `count` is the sum. Present if the counter has sub-windows. */
+  readonly ring?: Ring;
   /**
-   * Milliseconds until the current window ends, always more than 0. A counter with rollover cannot return to a window
+   * Milliseconds until the current window ends, or until the first counted sub-window does not count any more. Always
+   * more than 0. A counter with rollover cannot return to a window
    * before its last charge. So if a clock has stepped back, or the start of the windows was changed, its current
    * window can be later than the window at the clock's time.
    */
@@ -159,6 +174,8 @@ export interface Row {
   readonly count: number;
   /** The time at which the row expires, in milliseconds since the Unix epoch. */
   readonly expiresAt: number;
+  /** The counts of `window` and of the sub-windows before it, the newest first. `count` is their sum. */
+  readonly counts?: readonly number[];
   /** The open slots, if the counter counts open requests. `count` is their number. */
   readonly slots?: readonly Slot[];
 }
@@ -212,6 +229,11 @@ export function windowEndingNear(time: number, windows: Windows): WindowBounds {
   return isBefore ? calendarWindowAt(calendar, window.startsAt - 1) : window;
 }
 
+/** Returns the time until which a charge that is made now counts. */
+export function countsUntil(now: number, counter: Counter): number {
+  return windowStart(counter, windowAt(now, counter).index + 1 + (counter.subWindows ?? 0));
+}
+
 /** Returns the longest length that a counter's windows can have. Clocks are changed by at most a day. */
 export function longestWindowMs({ windowMs, calendar }: Windows): number {
   return calendar ? windowMs + DAY_MS : windowMs;
@@ -219,10 +241,10 @@ export function longestWindowMs({ windowMs, calendar }: Windows): number {
 
 /**
  * Returns the key of a counter's row: `prefix:rule:window:identity:W`. W is the number of the
- * window. If quota rolls over, or if the counter counts open requests, the key has no W.
+ * window. If quota rolls over, or if the counter has sub-windows or counts open requests, the key has no W.
  */
 export function storedKey(counter: Counter, now: number): string {
-  return counter.rollsOver || counter.slot !== undefined
+  return counter.rollsOver || (counter.slot ?? counter.subWindows) !== undefined
     ? counter.key
     : windowKey(counter.key, windowAt(now, counter).index);
 }

@@ -7,6 +7,7 @@ import {
   MAX_COUNT,
   type ReadRow,
   type Removal,
+  type Ring,
   type Row,
   storedKey,
   type Tally,
@@ -17,6 +18,7 @@ import {
   windowStart,
 } from "./counter.ts";
 import { countsSlots, freeSlot, openSlots, renewSlot, SLOT_RETRY_MS, takeSlot } from "./slots.ts";
+import { countedIn, countsSubWindows, freeAt, ringAt, withCharge } from "./sub-windows.ts";
 
 /** The state of a counter at the time `now`. */
 interface CounterState {
@@ -27,6 +29,8 @@ interface CounterState {
   /** Milliseconds until `window` ends. */
   readonly resetMs: number;
   readonly banMs: number;
+  /** The counts of which `count` is the sum, if the counter has sub-windows. */
+  readonly ring?: Ring;
   /** The stored row; undefined if there is none. */
   readonly row: Row | undefined;
 }
@@ -42,6 +46,10 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const ban = counter.ban ? read(banKey(counter)) : undefined;
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
+  if (countsSubWindows(counter)) {
+    const ring = ringAt(counter, row, Math.max(index, row?.window ?? index));
+    return { ...countedIn(counter, ring, now), window: ring.window, banMs, row };
+  }
   if (!row) return { count: 0, window: index, resetMs: endsAt - now, banMs, row };
   // The window never goes back. Otherwise a clock that is set back would grant a window's quota twice.
   const window = Math.max(index, row.window);
@@ -49,6 +57,26 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const windowEndsAt = window === index ? endsAt : windowStart(counter, window + 1);
   const resetMs = Math.min(MAX_COUNT, windowEndsAt - now);
   return { count: Math.max(0, row.count - granted), window, resetMs, banMs, row };
+}
+
+/** Returns the state after a charge: see {@link Adjustment}. */
+function chargedBy(
+  cost: number,
+  counter: Counter,
+  state: CounterState,
+  now: number,
+  chargedIn?: number,
+): CounterState {
+  const { ring, count, window } = state;
+  if (ring && countsSubWindows(counter)) {
+    return { ...state, ...countedIn(counter, withCharge(ring, cost, chargedIn), now) };
+  }
+  if ((chargedIn ?? window) !== window) return state;
+  return { ...state, count: Math.min(MAX_COUNT, Math.max(0, count + cost)) };
+}
+
+function talliedIn({ count, ring, resetMs, banMs }: CounterState): Tally {
+  return { count, ...(ring && { ring }), resetMs, banMs };
 }
 
 // The fixed-window algorithm, as pure functions without a clock, I/O or `this`. Callers pass in `now` and the stored
@@ -91,12 +119,13 @@ export function chargeOf(counter: Demand, count: number): number {
  */
 export function quotaAfterMs(
   counter: Demand,
-  { count, resetMs }: Tally,
+  { count, resetMs, ring }: Tally,
   capacity: number,
   now: number,
 ): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
+  if (ring && countsSubWindows(counter)) return freeAt(counter, ring, missing) - now;
   const { limit, rollsOver } = counter;
   const windows = rollsOver && limit > 0 ? Math.ceil(missing / limit) : 1;
   if (!counter.calendar) return resetMs + Math.max(0, windows - 1) * counter.windowMs;
@@ -115,17 +144,17 @@ export function decideGroup(
   now: number,
   read: ReadRow,
 ): { verdict: GroupVerdict; writes: Writes } {
-  const states = counters.map((counter) => ({ counter, ...stateOf(counter, now, read) }));
+  const states = counters.map((counter) => ({ counter, state: stateOf(counter, now, read) }));
   const admitted = states.every(
-    ({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count),
+    ({ counter, state: { count, banMs } }) => banMs === 0 && hasQuota(counter, count),
   );
   const writes = new Map<string, Row | undefined>();
-  const tallies = states.map(({ counter, count, window, resetMs, banMs, row }): Tally => {
+  const tallies = states.map(({ counter, state }): Tally => {
+    const { count, banMs, row } = state;
     const charge = admitted ? chargeOf(counter, count) : 0;
+    const after = chargedBy(charge, counter, state, now);
     if (charge > 0) {
-      const charged = countsSlots(counter)
-        ? takeSlot(counter, row, now)
-        : rowOf(counter, count + charge, window);
+      const charged = countsSlots(counter) ? takeSlot(counter, row, now) : rowOf(counter, after);
       writes.set(storedKey(counter, now), charged);
     } else keepDebt(counter, row, writes);
     let remainingBanMs = banMs;
@@ -136,8 +165,7 @@ export function decideGroup(
     }
     const charged = counter.block === undefined ? {} : { charged: charge };
     return {
-      count: Math.min(MAX_COUNT, count + charge),
-      resetMs,
+      ...talliedIn(after),
       banMs: remainingBanMs,
       ...charged,
       ...(countsSlots(counter) && UNCERTAIN),
@@ -178,16 +206,16 @@ export function adjustGroup(
 ): { tallies: Tally[]; writes: Writes } {
   const writes = new Map<string, Row | undefined>();
   const tallies = counters.map((counter): Tally => {
-    const { count: before, window, resetMs, banMs, row } = stateOf(counter, now, read);
+    const before = stateOf(counter, now, read);
+    const { row } = before;
     if (countsSlots(counter)) {
       const changed = (counter.cost < 0 ? freeSlot : renewSlot)(counter, row, now);
       if (changed !== row) writes.set(counter.key, changed);
-      return { count: openSlots(changed, now).length, resetMs, banMs, ...UNCERTAIN };
+      return { ...talliedIn(before), count: openSlots(changed, now).length, ...UNCERTAIN };
     }
-    const cost = (counter.chargedIn ?? window) === window ? counter.cost : 0;
-    const count = Math.min(MAX_COUNT, Math.max(0, before + cost));
-    if (count !== before) writes.set(storedKey(counter, now), rowOf(counter, count, window));
-    return { count, resetMs, banMs };
+    const after = chargedBy(counter.cost, counter, before, now, counter.chargedIn);
+    if (after.count !== before.count) writes.set(storedKey(counter, now), rowOf(counter, after));
+    return talliedIn(after);
   });
   return { tallies, writes };
 }
@@ -228,14 +256,15 @@ export function resetGroup(counters: readonly Removal[], now: number): Writes {
 }
 
 /**
- * Returns the row to store for a count. The row expires after its window, or after the window that repays the whole
- * count if the counter rolls over.
+ * Returns the row to store for a state. The row expires after its window, after the window that repays the whole count
+ * if the counter rolls over, or when its last sub-window does not count any more.
  */
-function rowOf(counter: Counter, count: number, window: number): Row {
-  const { limit, rollsOver } = counter;
-  const windows = rollsOver && limit > 0 ? Math.max(1, Math.ceil(count / limit)) : 1;
+function rowOf(counter: Counter, { count, window, ring }: Omit<CounterState, "row">): Row {
+  const { limit, rollsOver, subWindows = 0 } = counter;
+  const windows = rollsOver && limit > 0 ? Math.max(1, Math.ceil(count / limit)) : 1 + subWindows;
   const expiresAt = windowStart(counter, window + windows) + EXPIRY_GRACE_MS;
-  return { window, count, expiresAt: Math.min(expiresAt, MAX_COUNT) };
+  const row = { window, count, expiresAt: Math.min(expiresAt, MAX_COUNT) };
+  return ring ? { ...row, counts: ring.counts } : row;
 }
 
 /**
@@ -245,6 +274,6 @@ function rowOf(counter: Counter, count: number, window: number): Row {
  */
 function keepDebt(counter: Demand, row: Row | undefined, writes: Map<string, Row | undefined>) {
   if (!row || !counter.rollsOver || counter.cost === 0) return;
-  const needed = rowOf(counter, row.count, row.window);
+  const needed = rowOf(counter, { ...row, resetMs: 0, banMs: 0 });
   if (needed.expiresAt > row.expiresAt) writes.set(counter.key, needed);
 }

@@ -201,7 +201,7 @@ class ReadOnlyStore implements Store {
   constructor(states: readonly CounterTally[], now: number) {
     this.now = storeTimeOf(states, now);
     for (const { counter, tally } of states) {
-      const { count, banMs } = tally;
+      const { count, ring, banMs } = tally;
       const window = windowEndingNear(this.now + tally.resetMs, counter).index;
       const key = storedKey(counter, this.now);
       if (countsSlots(counter)) {
@@ -209,7 +209,9 @@ class ReadOnlyStore implements Store {
         const expiresAt = this.now + counter.windowMs;
         const slots = Array.from({ length: count }, (_, index): Slot => [-1 - index, expiresAt]);
         this.#rows.set(key, { window: 0, count, expiresAt, slots });
-      } else if (count > 0) this.#rows.set(key, { window, count, expiresAt: MAX_COUNT });
+      } else if (count > 0) {
+        this.#rows.set(key, { ...(ring ?? { window }), count, expiresAt: MAX_COUNT });
+      }
       if (banMs > 0) {
         this.#rows.set(banKey(counter), { window: 0, count: 1, expiresAt: this.now + banMs });
       }

@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { windowAt } from "../engine/counter.ts";
+import { countsUntil } from "../engine/counter.ts";
 import type { Answer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 
@@ -57,7 +57,7 @@ export class AheadGate {
   pass(ruleCounters: readonly RuleCounter[], answered: Promise<Answer>): void {
     const now = this.#time();
     const key = keyOf(ruleCounters);
-    const endsAt = Math.max(...ruleCounters.map(({ counter }) => windowAt(now, counter).endsAt));
+    const endsAt = Math.max(...ruleCounters.map(({ counter }) => countsUntil(now, counter)));
     const mark = { until: endsAt + this.#graceMs };
     this.#marks.set(key, mark);
     this.#nextEndAt = Math.min(this.#nextEndAt, mark.until);

@@ -103,6 +103,8 @@ function stateOf(
 
 /** Returns the state of all shards together. */
 function sumOf(tallies: readonly Tally[]): Tally {
+  const [first] = tallies;
+  if (first && tallies.length === 1) return first;
   const maxOf = (field: "resetMs" | "banMs") => Math.max(0, ...tallies.map((each) => each[field]));
   return {
     count: tallies.reduce((sum, { count }) => sum + count, 0),

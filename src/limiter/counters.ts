@@ -170,7 +170,12 @@ export function allWindowsOf({ windows, tiers }: Pick<Rule, "windows" | "tiers">
 
 /** Returns a name that is unique among the counters of a rule. */
 export function counterNameOf(window: Window): string {
-  return formatWindow(window) + (rollsOver(window) ? "+" : "");
+  return withSubWindows(formatWindow(window), window) + (rollsOver(window) ? "+" : "");
+}
+
+/** Each number of sub-windows has counters of its own, because their counts differ. */
+function withSubWindows(label: string, { sliding }: Window): string {
+  return sliding === undefined ? label : `${label}/${sliding}`;
 }
 
 /** Returns all counters of a client under a rule, one for each window and each shard. */
@@ -199,7 +204,8 @@ export function ruleCounterOf(
   const counted = shard === undefined ? identity : `${identity}#${shard}`;
   const share = (quota: number) =>
     shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
-  const { windowMs } = window;
+  const { sliding = 1 } = window;
+  const windowMs = window.windowMs / sliding;
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
   const rolls = rollsOver(window);
   const counter: Writable<Demand> = {
@@ -207,7 +213,7 @@ export function ruleCounterOf(
     identity: counted,
     limit,
     windowMs,
-    offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
+    offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs % windowMs,
     cost: options.cost ?? cost ?? costBefore(rule.cost),
     ceiling: capacity,
   };
@@ -217,7 +223,8 @@ export function ruleCounterOf(
   if (reach !== undefined) counter.reach = reach;
   if (shard !== undefined) counter.shard = { client: identity, number: shard };
   if (window.calendar) counter.calendar = window.calendar;
-  if (isLeasable(rule, rolls)) counter.leasable = true;
+  if (isLeasable(rule, window)) counter.leasable = true;
+  if (window.sliding !== undefined) counter.subWindows = sliding;
   if (rolls) counter.rollsOver = true;
   if (rule.mode === "shadow") counter.shadow = true;
   if (rule.mode === "mark") counter.marks = true;
@@ -294,22 +301,23 @@ const labels = new Map<number, string>();
 function labelOf(window: Window): string {
   const { windowMs, calendar } = window;
   if (calendar) return calendar.unit;
-  const cached = labels.get(windowMs);
-  if (cached !== undefined) return cached;
-  const label = formatWindow(window);
-  labels.set(windowMs, label);
-  return label;
+  let label = labels.get(windowMs);
+  if (label === undefined) {
+    label = formatWindow(window);
+    labels.set(windowMs, label);
+  }
+  return withSubWindows(label, window);
 }
 
 /**
  * Whether isolates may take quota of a rule in blocks. They must not if a ban must apply in all isolates at once, if
- * the count carries over to later windows, if the rule already spreads its quota over shards, or if the cost depends
- * on the response.
+ * the count carries over to later windows or sub-windows, if the rule already spreads its quota over shards, or if the
+ * cost depends on the response.
  */
-export function isLeasable(rule: Rule, rolls: boolean): boolean {
+export function isLeasable(rule: Rule, window: Window): boolean {
   const { lease, ban, shards } = rule;
-  const mayLease = lease && !ban && shards === 1 && !waits(rule);
-  return mayLease && !rolls && !dependsOnResponse(rule);
+  const mayLease = lease && !ban && shards === 1 && !waits(rule) && window.sliding === undefined;
+  return mayLease && !rollsOver(window) && !dependsOnResponse(rule);
 }
 
 /** Whether unused quota or reservations carry over to later windows. */

@@ -146,7 +146,8 @@ function verdictOf(
 }
 
 /** Returns the number of the window in which an admitted request was charged. */
-export function chargedWindowOf(counter: Demand, { resetMs, chargedIn }: Tally, now: number) {
+export function chargedWindowOf(counter: Demand, tally: Tally, now: number) {
+  const { resetMs, ring, chargedIn = ring?.window } = tally;
   if (chargedIn !== undefined) return chargedIn;
   // If quota rolls over, the window of the charge can be later than the window at `now`.
   const window = counter.rollsOver

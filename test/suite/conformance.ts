@@ -3,6 +3,7 @@ import type { Store } from "../../src/stores/store.ts";
 import { calendarSuite } from "./calendar-suite.ts";
 import type { ExpiryOptions } from "./driver.ts";
 import { type ModelSuiteOptions, modelSuite } from "./model-suite.ts";
+import { slidingSuite } from "./sliding-suite.ts";
 import { slotSuite } from "./slot-suite.ts";
 import { storeSuite } from "./store-suite.ts";
 import { vectorSuite } from "./vector-suite.ts";
@@ -28,5 +29,6 @@ export function conformance(
     vectorSuite(createStore, { ageKeys });
     modelSuite(createStore, model);
     slotSuite(createStore, model.sequences);
+    slidingSuite(createStore, model.sequences);
   });
 }

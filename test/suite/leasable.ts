@@ -6,8 +6,8 @@ import type { Store } from "../../src/stores/store.ts";
  */
 export function leasable(store: Store): Store {
   const mark = <Each extends Counter>(counter: Each): Each => {
-    const { rollsOver, ban } = counter;
-    return rollsOver || ban ? counter : { ...counter, leasable: true };
+    const { rollsOver, ban, subWindows } = counter;
+    return rollsOver || ban || subWindows ? counter : { ...counter, leasable: true };
   };
   return {
     decide: (groups, now, unused) =>

@@ -22,6 +22,7 @@ import {
   returnUnused,
 } from "../../engine/fixed-window.ts";
 import { countsSlots, hasSlot, type SlotCounter } from "../../engine/slots.ts";
+import { totalOf } from "../../engine/sub-windows.ts";
 import type { Entry, Part } from "../batch.ts";
 import { Holds, returnsOf } from "./holds.ts";
 
@@ -54,8 +55,10 @@ export class CounterTable {
     if (!row) return undefined;
     const { window, count, expires_at: expiresAt } = row;
     if (typeof count === "number") return { window, count, expiresAt };
-    const slots: Slot[] = JSON.parse(count);
-    return { window, count: slots.length, expiresAt, slots };
+    const parts: readonly Slot[] | readonly number[] = JSON.parse(count);
+    return isCounts(parts)
+      ? { window, count: totalOf({ window, counts: parts }), expiresAt, counts: parts }
+      : { window, count: parts.length, expiresAt, slots: parts };
   }
 
   write(writes: Writes, now: number): void {
@@ -98,9 +101,10 @@ export class CounterTable {
 
   /** Inserts or updates a row. */
   #put(key: string, row: Row, now: number): void {
-    const { window, slots, expiresAt } = row;
-    // SQLite stores a text in any column, so tables of earlier versions need no new column for slots.
-    const count = slots ? JSON.stringify(slots) : row.count;
+    const { window, slots, counts, expiresAt } = row;
+    // SQLite stores a text in any column, so tables of earlier versions need no new column for slots and sub-windows.
+    const parts = slots ?? counts;
+    const count = parts ? JSON.stringify(parts) : row.count;
     if (this.#exists()) {
       const [updated] = this.#query(
         "UPDATE rows SET window = ?, count = ?, expires_at = ? WHERE key = ? RETURNING key",
@@ -147,6 +151,11 @@ export class CounterTable {
   #query(sql: string, ...bindings: SqlStorageValue[]): Record<string, SqlStorageValue>[] {
     return this.#storage.sql.exec(sql, ...bindings).toArray();
   }
+}
+
+/** Whether these are the counts of sub-windows. A client without slots has no row. */
+function isCounts(parts: readonly Slot[] | readonly number[]): parts is readonly number[] {
+  return typeof parts[0] === "number";
 }
 
 /** A group's verdict, and the time at which the object decided. */

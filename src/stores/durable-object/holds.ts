@@ -14,6 +14,8 @@ interface HeldCharge {
   readonly counter: Demand;
   readonly key: string;
   readonly quota: number;
+  /** The charged sub-window, if the counter has sub-windows. */
+  readonly chargedIn: number | undefined;
 }
 
 /** The charges of one decision, which can still be released. */
@@ -58,9 +60,10 @@ export class Holds {
     now: number,
   ): void {
     const charges = counters.flatMap((counter, index) => {
-      const { charged = counter.cost } = tallies[index] ?? {};
+      const { charged = counter.cost, ring } = tallies[index] ?? {};
       const quota = counter.checkOnly ? 0 : charged;
-      return quota > 0 ? [{ counter, key: storedKey(counter, now), quota }] : [];
+      const key = storedKey(counter, now);
+      return quota > 0 ? [{ counter, key, quota, chargedIn: ring?.window }] : [];
     });
     const hold = { charges, now, openedAt: Date.now() };
     addBounded(isFinal ? this.#final : this.#open, id, hold, ({ openedAt }) => openedAt);
@@ -114,7 +117,10 @@ export function returnsOf({ charges, now }: Hold, read: ReadRow): Adjustment[] {
       const row = counter.rollsOver ? read(key) : undefined;
       return !row || row.window <= windowAt(now, counter).index;
     })
-    .map(({ counter, quota }) => withCost(counter, -quota));
+    .map(({ counter, quota, chargedIn }) => ({
+      ...withCost(counter, -quota),
+      ...(chargedIn !== undefined && { chargedIn }),
+    }));
 }
 
 /** Whether a hold is too old to be ended. The clock may have stepped back. */

@@ -2,6 +2,7 @@ import {
   type Counter,
   counterId,
   type Demand,
+  type Ring,
   type Tally,
   type UnusedQuota,
   windowEndingNear,
@@ -12,6 +13,8 @@ import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 /** A counter's state in the store's last answer, and the time for which this isolate may rely on this state. */
 export interface CounterSnapshot {
   readonly count: number;
+  /** The counts of its sub-windows, if the counter has any. */
+  readonly ring: Ring | undefined;
   /** When the store decided, by the store's clock. */
   readonly decidedAt: number;
   /** The number of the window that `count` belongs to. */
@@ -55,12 +58,13 @@ export interface StoreCall {
  */
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
-  const { count, resetMs, banMs } = tally;
+  const { count, ring, resetMs, banMs } = tally;
   // The nearest end is chosen, because `decidedAt` and `resetMs` may come from the clocks of two
   // objects, one of which may already be in the next window.
   const { index, startsAt, endsAt } = windowEndingNear(decidedAt + resetMs, counter);
   return {
     count,
+    ring,
     decidedAt,
     window: index,
     endsAt,
@@ -81,8 +85,10 @@ export function isValidAt({ validFrom, validUntil }: CounterSnapshot, now: numbe
 
 /** @param storeNow the time of the clock that determines the windows */
 export function tallyOf(snapshot: CounterSnapshot, storeNow: number): Tally {
+  const { count, ring } = snapshot;
   return {
-    count: snapshot.count,
+    count,
+    ...(ring && { ring }),
     resetMs: Math.max(1, snapshot.endsAt - storeNow),
     banMs: Math.max(0, snapshot.bannedUntil - storeNow),
   };

@@ -19,6 +19,7 @@
 -- back before the script ends, and nobody sees it. All other rows are read, decided and written:
 -- - A counter that rolls over is a text, `W:count:limit`. `W` is the number of the window in which it was last written,
 --   and `count` its count at that time. `limit` determined the expiry of its key.
+-- - A counter of sub-windows is a text, `W:count,count,…`: the counts of the sub-window `W` and of those before it.
 -- - The slots of a client are a hash: the id of each slot, and the time in ms when it expires. So a return only removes
 --   a field, which Redis allows even if it is full.
 -- - A ban is a key that expires when the ban ends, so the clock of Redis ends it. Strikes are an integer.
@@ -75,10 +76,13 @@ end
 local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
     ceiling = nextArg(), lengthsMs = {} }
-  -- 1 if it rolls over, 2 if it counts slots; 1 if it is only checked; its block, or the id of its slot.
+  -- 1 if it rolls over, 2 if it counts slots, 3 if it has sub-windows; 1 if it is only checked; its block, the id of
+  -- its slot, or the number of its sub-windows.
   local kind, isChecked = nextArg(), nextArg() == 1
   c.rollsOver, c.unit, c.block = kind == 1, isChecked and 0 or math.max(0, c.cost), nextArg()
   if kind == 2 then c.slot, c.block = digits(c.block), 0 end
+  if kind == 3 then c.subWindows, c.block = c.block, 0 end
+  c.isPlain = kind == 0
   -- The number of the lengths of its bans; 1 if it never bans; the lengths in ms, and when strikes are forgotten.
   local lengths = nextArg()
   c.neverBans = nextArg() == 1
@@ -92,7 +96,7 @@ local function readCounter()
     c.window = math.floor((now - c.offsetMs) / c.windowMs)
     c.resetMs = (c.window + 1) * c.windowMs + c.offsetMs - now
   end
-  c.key = nextKey((c.rollsOver or c.slot) and '' or ':' .. digits(c.window))
+  c.key = nextKey(c.isPlain and ':' .. digits(c.window) or '')
   c.banKey = lengths > 0 and nextKey('') or nil
   c.strikesKey = lengths > 1 and nextKey('') or nil
   return c
@@ -131,6 +135,24 @@ local function readRolling(c)
   return math.max(0, c.row.count - (c.window - c.row.window) * c.limit)
 end
 
+-- Sets `counts`, of the current sub-window and of those before it, and returns their sum.
+local function readSubWindows(c)
+  local stored, age, sum = call('GET', c.key), 0, 0
+  c.counts = {}
+  if stored then
+    local window, counts = string.match(stored, '^(-?%d+):(%d[%d,]*)$')
+    if not window then foreignValue() end
+    if tonumber(window) > c.window then enterWindow(c, tonumber(window)) end
+    age = c.window - window
+    for count in string.gmatch(counts, '%d+') do
+      if age <= c.subWindows then c.counts[age + 1], sum = tonumber(count), sum + count end
+      age = age + 1
+    end
+  end
+  for at = 1, c.subWindows + 1 do c.counts[at] = c.counts[at] or 0 end
+  return math.min(MAX_COUNT, sum)
+end
+
 -- Many slots of a client can be taken and returned in one call, so they are read once. `ends` has the time of each
 -- slot's end, and `returned` the ids of slots to remove.
 local slotsByKey = {}
@@ -160,7 +182,8 @@ end
 
 -- Sets `count`, the quota used without this request.
 local function readCount(c)
-  c.count = c.slot and readSlots(c) or c.rollsOver and readRolling(c) or readInteger(c.key)
+  c.count = c.slot and readSlots(c) or c.rollsOver and readRolling(c)
+    or c.subWindows and readSubWindows(c) or readInteger(c.key)
 end
 
 -- Returns the ms until the client's ban ends; 0 if there is no ban.
@@ -205,6 +228,17 @@ local function writeRolling(c, left, window, count)
   local ttlMs = c.resetMs + (windows - 1) * c.windowMs + EXPIRY_GRACE_MS
   call('SET', c.key, digits(window) .. ':' .. digits(count) .. ':' .. digits(c.limit),
     'PX', digits(math.min(ttlMs, MAX_COUNT)))
+end
+
+-- Stores the counts of sub-windows up to the oldest that is not 0. The key expires when none of them counts any more.
+local function writeSubWindows(c)
+  local texts, last = {}, 1
+  for at, count in ipairs(c.counts) do
+    texts[at] = digits(count)
+    if count > 0 then last = at end
+  end
+  call('SET', c.key, digits(c.window) .. ':' .. table.concat(texts, ',', 1, last),
+    'PX', digits(math.min(c.resetMs + c.subWindows * c.windowMs + EXPIRY_GRACE_MS, MAX_COUNT)))
 end
 
 -- Extends the expiry of a debt if the limit was lowered: see `keepDebt` in fixed-window.ts.
@@ -268,6 +302,12 @@ local function answer(...)
   for _, value in ipairs({ ... }) do reply[#reply + 1] = value end
 end
 
+-- Answers with a counter's state. The end of a sub-window follows from its number.
+local function answerState(c, count, banMs)
+  answer(count, c.resetMs, banMs)
+  if c.subWindows then answer(c.window, unpack(c.counts)) end
+end
+
 -- Runs a piece of work for the counters of an entry: all of its writes or none. A command fails if its key stores a
 -- value of the wrong type, or if Redis is full. Then the charges are taken back, and the message replaces the answer.
 -- An error is a table since Redis 7, and a string before.
@@ -296,7 +336,7 @@ end
 local function fittingIn(c, requests)
   local most = c.unit > 0 and math.min(requests, math.floor(c.ceiling / c.unit)) or 0
   c.banMs = readBanMs(c)
-  if most > 0 and c.banMs == 0 and not (c.rollsOver or c.slot) then
+  if most > 0 and c.banMs == 0 and c.isPlain then
     charge(c, chargeOf(c, 0, most))
   else
     readCount(c)
@@ -320,6 +360,9 @@ local function write(c)
     keepDebt(c)
   elseif c.slot then
     takeSlot(c)
+  elseif c.subWindows then
+    c.counts[1] = c.counts[1] + c.taken
+    writeSubWindows(c)
   else
     writeRolling(c, c.count + c.taken, c.window, c.count + c.taken)
   end
@@ -337,12 +380,29 @@ local function decide(counters, times)
   for _, c in ipairs(counters) do write(c) end
   if fitting > 0 then
     answer(fitting)
-    for _, c in ipairs(counters) do answer(c.count + c.taken, c.resetMs, 0, c.taken) end
+    for _, c in ipairs(counters) do
+      answerState(c, c.count + c.taken, 0)
+      answer(c.taken)
+    end
   end
   if fitting < times then
     answer(0)
     for _, c in ipairs(counters) do
-      answer(math.min(MAX_COUNT, c.count + c.taken), c.resetMs, c.newBanMs or c.banMs, 0)
+      answerState(c, math.min(MAX_COUNT, c.count + c.taken), c.newBanMs or c.banMs)
+      answer(0)
+    end
+  end
+end
+
+-- Adds the cost of a counter to the sub-window that was charged, if it still counts. Takes a refund without such a
+-- sub-window from the newest counts. See `withCharge` in sub-windows.ts.
+local function planSubWindows(c)
+  local left, age = math.min(c.cost, MAX_COUNT - c.count), c.chargedIn and c.window - c.chargedIn
+  c.after = c.count
+  for at, count in ipairs(c.counts) do
+    if age and at == age + 1 or not age and (c.cost < 0 or at == 1) then
+      local change = math.max(-count, left)
+      c.counts[at], c.after, left = count + change, c.after + change, left - change
     end
   end
 end
@@ -350,11 +410,12 @@ end
 -- Adds the cost of a counter, even if no quota is left, unless it was charged in another window. Renews a slot, or
 -- gives it back if the cost is negative. `after` is the count then.
 local function planChange(c)
-  if c.slot or c.rollsOver or c.cost == 0 or (c.chargedIn or c.window) ~= c.window then
+  if not c.isPlain or c.cost == 0 or (c.chargedIn or c.window) ~= c.window then
     readCount(c)
   else
     charge(c, c.cost)
   end
+  if c.subWindows then return planSubWindows(c) end
   local isDue = (c.chargedIn or c.window) == c.window
   if c.slot then c.cost, isDue = c.cost < 0 and 0 or 1, c.isOpen end
   c.after = math.min(MAX_COUNT, math.max(0, c.count + (isDue and c.cost or 0)))
@@ -365,6 +426,8 @@ local function writeChange(c)
     setCharge(c, c.after - c.count)
   elseif c.slot and c.isOpen then
     (c.cost == 0 and returnSlot or takeSlot)(c)
+  elseif c.subWindows and c.after ~= c.count then
+    writeSubWindows(c)
   elseif c.rollsOver and c.after ~= c.count then
     writeRolling(c, c.after, c.window, c.after)
   end
@@ -378,7 +441,7 @@ local function adjust(counters)
   end
   for _, c in ipairs(counters) do writeChange(c) end
   answer(1)
-  for _, c in ipairs(counters) do answer(c.after, c.resetMs, c.banMs) end
+  for _, c in ipairs(counters) do answerState(c, c.after, c.banMs) end
 end
 
 -- Removes the counters' bans, strikes and counts, except counts with `keepsCount`. A DEL of many keys is billed as one

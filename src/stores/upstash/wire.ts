@@ -12,6 +12,7 @@ import {
   windowStart,
 } from "../../engine/counter.ts";
 import { countsSlots } from "../../engine/slots.ts";
+import { countedIn, countsSubWindows, type SlidingCounter } from "../../engine/sub-windows.ts";
 import { answersOf, type Entry, type EntryAnswer, type Part } from "../batch.ts";
 import { Deadline } from "../deadline.ts";
 import { type Answer, type Group, StoreError } from "../store.ts";
@@ -29,14 +30,26 @@ export function argumentsOf(counter: MaybeDemand, now: number): number[] {
   const { limit, windowMs, offsetMs, cost = 0, ceiling = limit, block = 0 } = counter;
   const flag = (set = false) => Number(set);
   const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
-  const kind = countsSlots(counter)
-    ? [2, flag(counter.checkOnly), counter.slot]
-    : [flag(counter.rollsOver), flag(counter.checkOnly), block];
+  const [kind, more] = countsSlots(counter)
+    ? [2, counter.slot]
+    : countsSubWindows(counter)
+      ? [3, counter.subWindows]
+      : [flag(counter.rollsOver), block];
   const { lengthsMs = [], forgetAfterMs = 0 } = counter.ban ?? {};
   const ban = [lengthsMs.length, flag(counter.neverBans), ...lengthsMs];
   if (counter.ban) ban.push(forgetAfterMs);
   const calendar = counter.calendar ? calendarArguments(counter, now) : [];
-  return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar];
+  return [
+    limit,
+    ...windows,
+    cost,
+    ceiling,
+    kind,
+    flag(counter.checkOnly),
+    more,
+    ...ban,
+    ...calendar,
+  ];
 }
 
 /** Returns the number of the previous window, and the starts of that window and of the next three windows. */
@@ -75,7 +88,7 @@ export function readAnswers(
   const answers = entries.map((entry): EntryAnswer[] => {
     const { adjusted: counters, removed, group, times } = entry;
     const now = clock === "edge" ? (entry.now ?? storeNow) : storeNow;
-    const adjusted = counters.length > 0 ? readAdjusted(counters, values) : undefined;
+    const adjusted = counters.length > 0 ? readAdjusted(counters, values, now) : undefined;
     const removal = removed.length > 0 ? values.nextOrError(1, 1) : undefined;
     const decided = group && readParts(group, times, now, values);
     return Array.from({ length: times }, (_, index) => ({
@@ -89,11 +102,15 @@ export function readAnswers(
   return { answers, commands };
 }
 
-function readAdjusted(counters: readonly Counter[], values: ReplyReader): Tally[] | StoreError {
+function readAdjusted(
+  counters: readonly Counter[],
+  values: ReplyReader,
+  now: number,
+): Tally[] | StoreError {
   const verdict = values.nextOrError(1, 1);
   return verdict instanceof StoreError
     ? verdict
-    : counters.map((counter) => readTally(counter, values));
+    : counters.map((counter) => readTally(counter, values, now));
 }
 
 function readParts(
@@ -110,7 +127,7 @@ function readParts(
       parts.push({ requests: left, answer: admitted });
       break;
     }
-    const tallies = counters.map((counter) => readChargedTally(counter, admitted, values));
+    const tallies = counters.map((counter) => readChargedTally(counter, admitted, values, now));
     const requests = admitted || left;
     parts.push({ requests, answer: { now, admitted: admitted > 0, tallies } });
     left -= requests;
@@ -118,9 +135,14 @@ function readParts(
   return answersOf(counters, parts);
 }
 
-function readChargedTally(counter: Demand, admitted: number, integers: ReplyReader): Tally {
+function readChargedTally(
+  counter: Demand,
+  admitted: number,
+  integers: ReplyReader,
+  now: number,
+): Tally {
   const { cost, block, checkOnly } = counter;
-  const tally = readTally(counter, integers);
+  const tally = readTally(counter, integers, now);
   if (!admitted || checkOnly) {
     const charged = integers.next(0, 0);
     return block === undefined ? tally : { ...tally, charged };
@@ -131,16 +153,24 @@ function readChargedTally(counter: Demand, admitted: number, integers: ReplyRead
   return block === undefined ? tally : { ...tally, charged };
 }
 
-function readTally(counter: Counter, integers: ReplyReader): Tally {
+function readTally(counter: Counter, integers: ReplyReader, now: number): Tally {
   // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
   const longestBanMs = counter.ban ? MAX_COUNT : 0;
-  // If a counter rolls over, its reset can be the end of a window after the current one.
+  // The reset of a counter whose key has no window can be the end of a window after the current one.
+  const mayBeLater = counter.rollsOver || countsSubWindows(counter);
   const tally = {
     count: integers.next(0, MAX_COUNT),
-    resetMs: integers.next(1, counter.rollsOver ? MAX_COUNT : longestWindowMs(counter)),
+    resetMs: integers.next(1, mayBeLater ? MAX_COUNT : longestWindowMs(counter)),
     banMs: integers.next(0, longestBanMs),
   };
+  if (countsSubWindows(counter)) return { ...tally, ...readRing(counter, integers, now) };
   return countsSlots(counter) ? { ...tally, isUncertain: true } : tally;
+}
+
+function readRing(counter: SlidingCounter, integers: ReplyReader, now: number) {
+  const window = integers.next(Number.MIN_SAFE_INTEGER, MAX_COUNT);
+  const counts = Array.from({ length: counter.subWindows + 1 }, () => integers.next(0, MAX_COUNT));
+  return countedIn(counter, { window, counts }, now);
 }
 
 class ReplyReader {
