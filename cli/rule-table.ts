@@ -5,7 +5,8 @@ import type { LimitSource } from "../src/config/limit-source.ts";
 import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
 import type { Rule, Tiers, Window } from "../src/config/rule.ts";
 import { areTierNamesSecret, printableSecretName } from "../src/config/tiers.ts";
-import { formatWindow } from "../src/config/window.ts";
+import { formatPer } from "../src/config/window.ts";
+import { evenQuota } from "../src/engine/sub-windows.ts";
 import { table } from "./print/text.ts";
 import type { FiledRule } from "./warnings/rules.ts";
 
@@ -70,11 +71,12 @@ export function formatKey(key: KeyExpression): string {
 
 /** Formats a quota, such as `10 per 1m`, `4 at once` or `custom:quota (at most 100, default 10) per 1m`. */
 export function formatQuota(window: Window): string {
-  const { capacity, maxReserved, offsetMs, calendar, concurrent, from } = window;
+  const { capacity, maxReserved, offsetMs, calendar, concurrent, from, sliding } = window;
   const limit = formatNumber(window.limit, from?.limit);
   if (concurrent) return `${limit} at once`;
-  const quota = `${limit} per ${formatWindow(window)}`;
+  const quota = `${limit} ${formatPer(window)}`;
   const details = [
+    sliding && !from?.limit && `${evenQuota(window.limit, sliding)} if sent evenly`,
     capacity !== window.limit && `up to ${formatNumber(capacity, from?.capacity)}`,
     maxReserved > 0 && `${maxReserved} ahead`,
     calendar && formatCalendar(calendar),

@@ -222,12 +222,21 @@ function overrideLine(name: string, { effect, expiresAt, reason, by }: Override)
   return `  ${name}: ${printable(formatEffect(effect))}, until ${formatTime(expiresAt)}, by ${printable(by)}: ${printable(reason)}`;
 }
 
-function row({ policy, limit, remaining, windowMs, calendar, concurrent, resetMs }: Quota): Cell[] {
+function row({
+  policy,
+  limit,
+  remaining,
+  windowMs,
+  calendar,
+  concurrent,
+  sliding,
+  resetMs,
+}: Quota): Cell[] {
   const style = remaining === 0 ? "red" : "green";
   const first = [policy, limit, { text: remaining, style } as const];
   if (concurrent) return [...first, "", "", { text: openText(limit - remaining, limit), style }];
   const window = calendar ?? formatWindow({ windowMs: 1000 * Math.round(windowMs / 1000) });
-  return [...first, window, formatDuration(resetMs), ""];
+  return [...first, sliding ? `any ${window}` : window, formatDuration(resetMs), ""];
 }
 
 const BAR_WIDTH = 20;

@@ -3,6 +3,7 @@ import { formatWindow } from "../../src/config/window.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { cureText, type ReportNote, type UnmetNeed, unmetNeedsOf } from "../logs/needs.ts";
 import type { LogRules } from "../replay/log-rules.ts";
+import { isForCredentials } from "../warnings/settings.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
 
@@ -22,6 +23,7 @@ export function notesAbout(
     ...clientNotes(suggestion),
     ...statusNotes(suggestion, facts),
     ...lengthNotes(requested, suggestion),
+    ...slidingNotes(requested, suggestion),
   ];
 }
 
@@ -61,6 +63,15 @@ function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReportNot
   const names = uncovered.map(formatWindow).join(", ");
   const text = `The log covers ${formatDuration(lengthMs)}, which is less than a window of ${names}. A whole window may have more requests.`;
   return [{ code: "short-log", text }];
+}
+
+/** Around the start of a window, somebody who guesses passwords gets twice the limit. */
+function slidingNotes({ rule, windows }: RequestedRule, { requests }: Suggestion): ReportNote[] {
+  const isFixed = windows.every(({ calendar }) => !calendar);
+  if (requests === 0 || !isFixed || !isForCredentials(rule)) return [];
+  const text =
+    "Clients send credentials with these requests. Write sliding: true beside each limit, so that it holds for every interval of its length. weir replay then shows what it would deny.";
+  return [{ code: "credentials", text }];
 }
 
 /** Whether a log suffices for a rule. */

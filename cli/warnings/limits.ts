@@ -3,7 +3,7 @@ import { pathOf } from "../../src/config/faults.ts";
 import type { Match } from "../../src/config/match.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
 import { placedRules } from "../../src/config/rules.ts";
-import { formatWindow } from "../../src/config/window.ts";
+import { formatPer, formatWindow } from "../../src/config/window.ts";
 import { longestWindowMs } from "../../src/engine/counter.ts";
 import { isLeasable } from "../../src/limiter/counters.ts";
 import { keyPartName } from "../../src/request/identity.ts";
@@ -107,10 +107,13 @@ function windowsOf({ windows, tiers }: Rule): readonly (readonly Window[])[] {
 export function neverBinds(idle: Window, other: Window, spread: boolean): boolean {
   // Reservations in the idle limit may use up quota of a window before it begins.
   if (idle.maxReserved > 0) return false;
-  const [length, otherLength] = [longestWindowMs(idle), shortestWindowMs(other)];
+  // An interval of a sliding window may begin at any time, and counts its oldest sub-window whole.
+  const oldestMs = idle.sliding === undefined ? 0 : idle.windowMs / idle.sliding;
+  const [length, otherLength] = [longestWindowMs(idle) + oldestMs, shortestWindowMs(other)];
   // The starts of the two windows differ by a multiple of the greatest common divisor of their lengths. With spread or
   // calendar windows, the starts can differ by any number of milliseconds.
-  const step = spread || idle.calendar || other.calendar ? 1 : gcd(length, otherLength);
+  const isAligned = !spread && !idle.calendar && !other.calendar && oldestMs === 0;
+  const step = isAligned ? gcd(length, otherLength) : 1;
   const isSame = idle.calendar !== undefined && idle.calendar.id === other.calendar?.id;
   const overlapping = isSame ? 1 : Math.ceil((length + otherLength - step) / otherLength);
   // The first overlapping window may begin with saved quota, and the last one may have reservations.
@@ -156,7 +159,7 @@ export function unusedLimitWarnings(rule: Rule, place: string): LocalFinding[] {
 /** Formats a limit: `33 per 1m`, or `custom:quota per 1m`. */
 export function formatLimit(window: Window): string {
   const source = window.from?.limit?.from;
-  return `${source ? keyPartName(source) : window.limit} per ${formatWindow(window)}`;
+  return `${source ? keyPartName(source) : window.limit} ${formatPer(window)}`;
 }
 
 function gcd(a: number, b: number): number {

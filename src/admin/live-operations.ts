@@ -325,7 +325,7 @@ function ruleViewOf(
     limits: windows.map((window) => ({
       policy: window.policy,
       limit: window.limit,
-      window: formatWindow(window),
+      window: (window.sliding === undefined ? "" : "any ") + formatWindow(window),
       ...(window.from?.limit && {
         source: { from: keyPartName(window.from.limit.from), max: window.from.limit.max },
       }),

@@ -22,6 +22,11 @@ export interface Quota {
    * number of open requests, and `windowMs` the time after which a slot that nobody gives back expires.
    */
   readonly concurrent?: true;
+  /**
+   * The number of sub-windows, if the limit holds for every interval of `windowMs` (`sliding`). The times of this quota
+   * are then those at which the first counted sub-window does not count any more.
+   */
+  readonly sliding?: number;
   /** Quota left in the current window, including quota that rolled over; never below 0. */
   readonly remaining: number;
   /** Milliseconds until the current window ends; more than 0. */

@@ -396,6 +396,13 @@ export function formatWindow({
   return concurrent ? CONCURRENT : (calendar?.unit ?? formatDuration(windowMs / 1000));
 }
 
+/** Formats the time for which a limit holds: `per 1m`, or `in any 1m` for a sliding window. */
+export function formatPer(
+  window: Pick<Window, "windowMs" | "calendar"> & { readonly sliding?: number | undefined },
+): string {
+  return `${window.sliding === undefined ? "per" : "in any"} ${formatWindow(window)}`;
+}
+
 /** Returns a remainder that is never negative, even for starts before 1970. */
 function floorMod(value: number, divisor: number): number {
   return ((value % divisor) + divisor) % divisor;

@@ -12,6 +12,7 @@ import {
   storedKey,
   type UnusedQuota,
   windowEndingNear,
+  windowStart,
 } from "../engine/counter.ts";
 import { decideGroup } from "../engine/fixed-window.ts";
 import { countsSlots } from "../engine/slots.ts";
@@ -159,7 +160,9 @@ function countersOf(
       count: tally.count,
       cost: window.concurrent ? 1 : cost,
       ...(window.concurrent && { concurrent: true }),
-      windowStart: startsAt,
+      windowStart: tally.ring
+        ? windowStart(counter, tally.ring.window - (counter.subWindows ?? 0))
+        : startsAt,
       windowEnd: endsAt,
       storedKey: key,
       ...(write && { countAfter: write.count, expiresAt: write.expiresAt }),

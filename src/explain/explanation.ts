@@ -157,7 +157,8 @@ export interface ExplainedCounter {
   readonly concurrent?: true;
   /**
    * Start and end of the window, in milliseconds since the Unix epoch. For open requests, the present time and the time
-   * of a retry.
+   * of a retry. For a sliding window, the start of the oldest sub-window that counts, and the time at which the first
+   * one with a count does not count any more.
    */
   readonly windowStart: number;
   readonly windowEnd: number;

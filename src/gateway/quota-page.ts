@@ -176,8 +176,8 @@ export function checkedMatches(
     .map((match) => ({ ...match, rule: { ...match.rule, cost: costBefore(match.rule.cost) } }));
 }
 
-function limitOf({ policy, limit, remaining, concurrent, ...quota }: Quota) {
-  const state = { policy, limit, remaining };
+function limitOf({ policy, limit, remaining, concurrent, sliding, ...quota }: Quota) {
+  const state = { policy, limit, remaining, ...(sliding !== undefined && { sliding: true }) };
   if (concurrent) return { ...state, concurrent };
   const { windowMs, resetMs, violated, retryAfterMs } = quota;
   const times = { window: toSeconds(windowMs), reset: toSeconds(resetMs) };

@@ -1,4 +1,5 @@
 import type { Config } from "../config/schema.ts";
+import { evenQuota } from "../engine/sub-windows.ts";
 import type { Policy, Quota } from "../limiter/decision.ts";
 
 export type HeaderStyle = Config["headers"];
@@ -75,8 +76,13 @@ function appendItems(headers: Headers, name: string, items: readonly string[]): 
 // Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /, so it needs no escaping. A policy for
 // open requests has no window, and the quota unit of section 3.1.2.
 
-function policyItem({ policy, limit, windowMs, concurrent }: Policy): string {
-  return `"${policy}";q=${limit};${concurrent ? 'qu="concurrent-requests"' : `w=${windowMs / 1000}`}`;
+// With a sliding window, `weir-even` is the quota that an even sender gets at least in each window.
+
+function policyItem({ policy, limit, windowMs, concurrent, sliding }: Policy): string {
+  const item = `"${policy}";q=${limit}`;
+  if (concurrent) return `${item};qu="concurrent-requests"`;
+  const even = sliding === undefined ? "" : `;weir-even=${evenQuota(limit, sliding)}`;
+  return `${item};w=${windowMs / 1000}${even}`;
 }
 
 export function limitItem(quota: Quota): string {

@@ -1,7 +1,6 @@
-import { formatDuration } from "../config/duration.ts";
 import type { Fault } from "../config/faults.ts";
 import type { DenialResponse } from "../config/response.ts";
-import { formatWindow } from "../config/window.ts";
+import { formatPer } from "../config/window.ts";
 import type { Misfit } from "../limiter/counters.ts";
 import { isViolated, type Limited, type Quota } from "../limiter/decision.ts";
 import {
@@ -137,17 +136,25 @@ function misfitsOf({ verdicts }: Limited): readonly Misfit[] {
 function describeMisfit({ window, cost, maxCost }: Misfit): string {
   const { policy, limit, concurrent } = window;
   if (concurrent) return `"${policy}" allows no open requests`;
-  const quota = `quota "${policy}" of ${limit} per ${formatWindow(window)}`;
+  const quota = `quota "${policy}" of ${limit} ${formatPer(window)}`;
   return maxCost === 0
     ? `The ${quota} admits no request`
     : `The request does not fit: it costs ${cost}, and the ${quota} admits at most ${maxCost} at once`;
 }
 
-function describe({ policy, limit, windowMs, calendar, concurrent, remaining }: Quota): string {
+function describe({
+  policy,
+  limit,
+  windowMs,
+  calendar,
+  concurrent,
+  sliding,
+  remaining,
+}: Quota): string {
   if (concurrent) return `"${policy}" allows ${limit} open at once, and all are taken`;
   const state = remaining === 0 ? "is used up" : `has only ${remaining} left`;
-  const window = calendar ?? formatDuration(windowMs / 1000);
-  return `The quota "${policy}" of ${limit} per ${window} ${state}`;
+  const per = calendar ? `per ${calendar}` : formatPer({ windowMs, sliding });
+  return `The quota "${policy}" of ${limit} ${per} ${state}`;
 }
 
 function customResponse(

@@ -194,7 +194,7 @@ interface DecidedFields extends Waited {
 }
 
 /** The part of a quota that does not depend on its use. */
-export type Policy = Pick<Quota, "policy" | "limit" | "windowMs" | "concurrent">;
+export type Policy = Pick<Quota, "policy" | "limit" | "windowMs" | "concurrent" | "sliding">;
 
 /** The decision on a request that passes ahead. */
 export interface Ahead {
@@ -299,6 +299,7 @@ export function quotasOf(
       windowMs: calendar ? endsAt - startsAt : window.windowMs,
       ...(calendar && { calendar: calendar.unit }),
       ...(window.concurrent && { concurrent: true }),
+      ...(window.sliding !== undefined && { sliding: window.sliding }),
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: endsAt,

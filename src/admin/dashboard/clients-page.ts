@@ -56,14 +56,14 @@ ${mayChange(c) && actions(c, report)}
 }
 
 function quotaBar(quota: Quota): Html {
-  const { policy, limit, remaining, resetMs } = quota;
+  const { policy, limit, remaining, resetMs, sliding } = quota;
   const used = Math.max(0, limit - remaining);
   if (quota.concurrent) return openBar(quota, used, "requests are open now");
   const isExhausted = remaining === 0;
   const left = isExhausted ? badge("limited", "exhausted") : `${formatCount(remaining)} left`;
   return html`<div><div class="row"><b>${foreign(policy)}</b>
 <span>${formatCount(used)} of ${formatCount(limit)} used (${formatPercent(used, limit)})</span>
-<span class="grow">${left}</span><span class="note">resets in ${formatDuration(resetMs)}</span></div>
+<span class="grow">${left}</span><span class="note">${sliding ? "more" : "resets"} in ${formatDuration(resetMs)}</span></div>
 ${bar(limit > 0 ? used / limit : 1, isExhausted ? "limited" : "allowed")}</div>`;
 }
 

@@ -63,8 +63,9 @@ describe("check of a valid configuration", () => {
     ];
     const calendar = { name: "plan", limits, timeZone: "Europe/Berlin", start: "15 09:00" };
     const plain = { name: "plain", limit: 5, window: "month", concurrent: 4, wait: "2s" };
+    const sliding = { name: "code", limit: 5, window: "1m", sliding: 6 };
     const texts: string[] = [];
-    for (const rules of [GOOD.rules, [rare, escalating, banning], [calendar, plain], []]) {
+    for (const rules of [GOOD.rules, [rare, escalating, banning], [calendar, plain, sliding], []]) {
       const { code, stdout, stderr } = await check("rules.json", { rules });
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       texts.push(stdout);

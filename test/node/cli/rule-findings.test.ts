@@ -220,6 +220,17 @@ describe("a limit beside another one", () => {
     ["33 a day admit less than 1089 in a month", limits([33, "day"], [1353, "month"]), 1],
     ["a limit of 0 denies on purpose", limits([0, "1m"], [5, "1h"]), 0],
     [
+      "an interval of 1.1 hours can be in 67 minutes",
+      limits([10, "1m"], [669, "1h", { sliding: true }]),
+      0,
+    ],
+    ["67 minutes admit at most 670", limits([10, "1m"], [670, "1h", { sliding: true }]), 1],
+    [
+      "a sliding minute admits at most 600 in an hour",
+      limits([10, "1m", { sliding: true }], [600, "1h"]),
+      1,
+    ],
+    [
       "the largest limits are compared exactly",
       limits([999_999_999_999_998, "1s"], [999_999_999_999_999, "1d"]),
       0,

@@ -77,6 +77,25 @@ describe("a counter", () => {
     ]);
   });
 
+  it("of a sliding window shows since when it counts, and when there is more", async () => {
+    const { rule, client } = await explainAfter(2, { sliding: true });
+    const current = NOW - (NOW % 6000);
+    expect(rule?.counters).toEqual([
+      {
+        policy: "api",
+        limit: 3,
+        capacity: 3,
+        count: 2,
+        cost: 1,
+        windowStart: current - MINUTE,
+        windowEnd: current + MINUTE + 6000,
+        storedKey: `p:api:1m/10:${client}`,
+        countAfter: 3,
+        expiresAt: current + MINUTE + 7000,
+      },
+    ]);
+  });
+
   it("of a calendar month shows the month", async () => {
     const { rule, client } = await explainAfter(0, { window: "month", timeZone: "Europe/Berlin" });
     expect(rule?.counters).toMatchObject([
