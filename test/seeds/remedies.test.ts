@@ -12,6 +12,7 @@ onEveryStore("five requests at 00:58 and five at 01:02", (open) => {
 
   it.each([
     ["all ten pass 5 a minute", [fivePerMinute], [5, 5]],
+    ["five pass 5 in any minute", [{ ...fivePerMinute, sliding: true }], [5, 0]],
     [
       "four pass with a second window of 2 in 10 s",
       [fivePerMinute, { limit: 2, window: "10s" }],
@@ -21,6 +22,14 @@ onEveryStore("five requests at 00:58 and five at 01:02", (open) => {
   ])("%s", async (_, limits, passed) => {
     const system = open([{ ...login, limits }]);
     expect([await system.admitted(58, 5), await system.admitted(62, 5)]).toEqual(passed);
+  });
+
+  it("a sliding window denies at 01:02 with the time until the next request passes", async () => {
+    const system = open([{ ...login, ...fivePerMinute, sliding: true }]);
+    await system.admitted(58, 5);
+    expect(await system.decide(62)).toMatchObject({ outcome: "limited", retryAfterMs: 58_000 });
+    expect(await system.admitted(119.999, 1)).toBe(0);
+    expect(await system.admitted(120, 1)).toBe(1);
   });
 
   it("a capacity of 8 admits thirteen: 8 before the new window, and the limit of 5 in it", async () => {
