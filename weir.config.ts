@@ -8,6 +8,7 @@ export default defineConfig({
       key: "ip",
       limit: 5,
       window: "1m",
+      sliding: true,
       onError: "closed",
     },
     {

@@ -663,6 +663,15 @@ describe("docs/guides/recipes.md, logins", () => {
     expect(await countStatuses(6, guess)).toEqual({ 401: 5, 429: 1 });
   });
 
+  it("denies the sixth guess also around the end of 15 minutes", async () => {
+    const { attempt } = createLogin();
+    const guess = () => attempt("ann@example.com", "guess", "203.0.113.1");
+    vi.setSystemTime(Date.now() + 898_000);
+    expect(await countStatuses(5, guess)).toEqual({ 401: 5 });
+    vi.setSystemTime(Date.now() + 4000);
+    expect(await countStatuses(5, guess)).toEqual({ 429: 5 });
+  });
+
   it("lets the owner of the account log in from another address", async () => {
     const { attempt } = createLogin();
     const guess = () => attempt("ann@example.com", "guess", "203.0.113.1");

@@ -3,13 +3,14 @@ import { defineConfig } from "edge-weir/config";
 export default defineConfig({
   rules: [
     {
-      // At most five logins a minute for each address. While the store fails, logins get 503, because
-      // unlimited logins would let attackers guess passwords.
+      // At most five logins of each address in any minute, whenever it begins. While the store fails,
+      // logins get 503, because unlimited logins would let attackers guess passwords.
       name: "login",
       match: { methods: ["POST"], paths: ["/login"] },
       key: "ip",
       limit: 5,
       window: "1m",
+      sliding: true,
       onError: "closed",
     },
     {

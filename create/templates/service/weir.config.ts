@@ -5,13 +5,14 @@ export default defineConfig({
   origin: { binding: "API" },
   rules: [
     {
-      // At most five logins a minute for each address. While the store fails, logins get 503, because
-      // unlimited logins would let attackers guess passwords.
+      // At most five logins of each address in any minute, whenever it begins. While the store fails,
+      // logins get 503, because unlimited logins would let attackers guess passwords.
       name: "login",
       match: { methods: ["POST"], paths: ["/login"] },
       key: "ip",
       limit: 5,
       window: "1m",
+      sliding: true,
       onError: "closed",
     },
     {

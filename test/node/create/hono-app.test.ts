@@ -76,8 +76,6 @@ describe("a fresh Hono app with Weir", () => {
       import { createTestHarness } from "wrangler";
       const server = createTestHarness({ workers: [{ configPath: "wrangler.jsonc" }] });
       await server.listen();
-      // All six requests must be in one window.
-      while (new Date().getSeconds() > 40) await new Promise((done) => setTimeout(done, 500));
       for (let count = 0; count < 6; count++) {
         const response = await server.fetch("http://app.example/login", { method: "POST" });
         console.log(String(response.status));

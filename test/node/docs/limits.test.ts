@@ -37,6 +37,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ],
   ["limit, capacity, reservation, cost", count("src/config/window.ts", "MAX_LIMIT")],
   ["shards of a rule", `${count("src/config/rule.ts", "MAX_SHARDS")}, and the smallest limit`],
+  [
+    "sub-windows of `sliding`",
+    `${count("src/config/window.ts", "MAX_SUB_WINDOWS")}, and at least ${matched("src/config/window.ts", /whole number of sub-windows from (\d+) to/)}`,
+  ],
   ["`concurrent`", count("src/config/window.ts", "MAX_CONCURRENT")],
   ["`cacheFor`", `${constant("src/config/limit-source.ts", "MAX_CACHE_SECONDS") / 3600} h`],
   ["`wait`", `${count("src/config/rule.ts", "MAX_WAIT_SECONDS")} s`],
