@@ -2,7 +2,7 @@ import { pathToFileURL } from "node:url";
 import { markdownTable } from "markdown-table";
 import { startRedis } from "../../dev/redis.ts";
 import { startUpstashRest } from "../../dev/upstash-rest.ts";
-import { type Demand, windowAt } from "../../src/engine/counter.ts";
+import { type Adjustment, type Demand, windowAt } from "../../src/engine/counter.ts";
 import { type Entry, NOTHING } from "../../src/stores/batch.ts";
 import { createUpstashEntries } from "../../src/stores/upstash/upstash-store.ts";
 
@@ -33,7 +33,7 @@ function counter(fields: Fields = {}): Demand {
 }
 
 const decide = (...group: Demand[]): Work => ({ group });
-const adjust = (...adjusted: Demand[]): Work => ({ adjusted });
+const adjust = (...adjusted: Adjustment[]): Work => ({ adjusted });
 const giveBack = (each: Demand, quota: number): Work => ({
   unused: [
     { counter: each, quota, window: each.slot === undefined ? windowAt(NOW, WINDOWS).index : 0 },
