@@ -31,6 +31,7 @@ export interface WeirOptions {
   /** With `false`, Weir calls the store for every decision. */
   readonly lease?: false;
   readonly async?: true;
+  readonly sliding?: true;
   /** Modes of further rules with the same limit, for the same requests. */
   readonly beside?: readonly ("shadow" | "mark")[];
 }
@@ -38,7 +39,7 @@ export interface WeirOptions {
 /** Weir's configuration with one rule that limits the requests of the bench. */
 export function weirConfig(
   limit: number,
-  { clock, store, lease, async, beside = [] }: WeirOptions = {},
+  { clock, store, lease, async, sliding, beside = [] }: WeirOptions = {},
 ): ConfigInput {
   const limited: RuleInput = {
     name: "limited",
@@ -48,6 +49,7 @@ export function weirConfig(
     // With "open", the bench could not distinguish an undecided request from an admitted request.
     ...(async ? { async } : { onError: "closed" }),
     ...(lease === false && { lease }),
+    ...(sliding && { sliding }),
   };
   const others = beside.map((mode): RuleInput => {
     const { onError: _, ...rest } = limited;
@@ -111,6 +113,7 @@ export const SUBJECTS: readonly Subject[] = [
     clock: "store",
   }),
   weir("weir-async", "Weir, `async: true`", { async: true }),
+  weir("weir-sliding", "Weir, `sliding: true`", { sliding: true }),
   weir("weir-durable-object", "Weir on Durable Objects", { store: "durable-object" }),
   peer("upstash-ratelimit", "@upstash/ratelimit, fixedWindow"),
   peer(

@@ -75,7 +75,7 @@ end
 -- longest length of its windows as the offset.
 local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
-    ceiling = nextArg(), lengthsMs = {} }
+    ceiling = nextArg() }
   -- 1 if it rolls over, 2 if it counts slots, 3 if it has sub-windows; 1 if it is only checked; its block, the id of
   -- its slot, or the number of its sub-windows.
   local kind, isChecked = nextArg(), nextArg() == 1
@@ -83,11 +83,14 @@ local function readCounter()
   if kind == 2 then c.slot, c.block = digits(c.block), 0 end
   if kind == 3 then c.subWindows, c.block = c.block, 0 end
   c.isPlain = kind == 0
-  -- The number of the lengths of its bans; 1 if it never bans; the lengths in ms, and when strikes are forgotten.
-  local lengths = nextArg()
-  c.neverBans = nextArg() == 1
-  for at = 1, lengths do c.lengthsMs[at] = nextArg() end
-  c.forgetAfterMs = lengths > 0 and nextArg() or nil
+  -- The number of the lengths of its bans; 1 if it never bans; the lengths in ms, and when strikes are forgotten. Lua
+  -- takes longer for a table with more than 16 fields, even if they are nil, so only a counter with bans has these.
+  local lengths, neverBans = nextArg(), nextArg() == 1
+  if lengths > 0 then
+    c.neverBans, c.lengthsMs = neverBans, {}
+    for at = 1, lengths do c.lengthsMs[at] = nextArg() end
+    c.forgetAfterMs = nextArg()
+  end
   if c.slot then
     c.window, c.resetMs = 0, SLOT_RETRY_MS
   elseif c.windowMs == 0 then
@@ -97,8 +100,8 @@ local function readCounter()
     c.resetMs = (c.window + 1) * c.windowMs + c.offsetMs - now
   end
   c.key = nextKey(c.isPlain and ':' .. digits(c.window) or '')
-  c.banKey = lengths > 0 and nextKey('') or nil
-  c.strikesKey = lengths > 1 and nextKey('') or nil
+  if lengths > 0 then c.banKey = nextKey('') end
+  if lengths > 1 then c.strikesKey = nextKey('') end
   return c
 end
 

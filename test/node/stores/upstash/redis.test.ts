@@ -334,6 +334,24 @@ describe("a flood of made-up keys", () => {
   });
 });
 
+describe("a sliding window of 60 sub-windows", () => {
+  it.each([
+    ["a limit of 60", 60, 140, 320],
+    ["a limit of a million", 1_000_000, 400, 550],
+    ["the highest counts", Number.MAX_SAFE_INTEGER, 1000, 1200],
+  ])("takes few bytes with %s", async (_, quota, valueBytes, allBytes) => {
+    const store = storeWith("edge");
+    const each = counter({ subWindows: 60, windowMs: 1000, cost: Math.ceil(quota / 61) });
+    const start = Math.ceil(Date.now() / HOUR) * HOUR;
+    for (let second = 0; second < 61; second++) await store.adjust([each], start + 1000 * second);
+    expect((await redis.get(each.key))?.split(",")).toHaveLength(61);
+    expect(await redis.strlen(each.key)).toBeLessThanOrEqual(valueBytes);
+    if (server.kind !== "redis-server") return;
+    // With the key, and with the space that Redis leaves free behind a text.
+    expect(await redis.memory("USAGE", each.key)).toBeLessThanOrEqual(allBytes);
+  });
+});
+
 describe.each(["store", "edge"] as const)("the scripts with the clock %s", (clock) => {
   const store = storeWith(clock);
   // With the clock of isolates, the key must outlive the window of an isolate whose clock is behind.
