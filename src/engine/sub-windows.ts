@@ -20,7 +20,11 @@ export function evenQuota(limit: number, subWindows: number): number {
 }
 
 /** Returns the counts of a sub-window and of those before it that still count, from a stored row. */
-export function ringAt({ subWindows }: SlidingCounter, row: Row | undefined, window: number): Ring {
+export function ringAt(
+  { subWindows }: SlidingCounter,
+  row: Pick<Row, "window" | "counts"> | undefined,
+  window: number,
+): Ring {
   const passed = row ? window - row.window : 0;
   const counts = Array.from(
     { length: subWindows + 1 },

@@ -6,8 +6,10 @@ import {
   type Removal,
   type Tally,
   type UnusedQuota,
+  windowAt,
 } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
+import { countedIn, countsSubWindows, ringAt, withCharge } from "../../engine/sub-windows.ts";
 import { type Answer, type Group, mayBeCarriedOut, type Store } from "../store.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
 import {
@@ -72,7 +74,7 @@ class DenialCache {
       const snapshot = this.#snapshotOf(counter, now);
       denial.push(snapshot);
       if (!snapshot) continue;
-      const status = statusOf(counter, tallyOf(snapshot, now + snapshot.clockOffsetMs));
+      const status = statusOf(counter, tallyAt(counter, snapshot, now + snapshot.clockOffsetMs));
       if (status === "available") continue;
       // Only the store can start the ban of a client that exceeds the limit.
       const startsBan = counter.ban && !counter.neverBans && status !== "banned";
@@ -236,15 +238,34 @@ class CachingStore implements Store {
   /** @param isStoreAway whether the store has failed: see `DenialCache` */
   #denialAt(group: Group, time: number, isStoreAway = false): Answer | undefined {
     const denial = this.#cache.denialOf(group, time, isStoreAway);
-    return denial && answerOf(denial, time);
+    return denial && answerOf(group, denial, time);
   }
 }
 
-function answerOf(denial: Denial, time: number): Answer {
+function answerOf(group: Group, denial: Denial, time: number): Answer {
   // The store's clock minus this isolate's clock, from the first cached counter.
   const now = time + (denial.find(Boolean)?.clockOffsetMs ?? 0);
   const tallies = denial.map(
-    (snapshot) => snapshot && { ...tallyOf(snapshot, now), isUncertain: true as const },
+    (snapshot, index) =>
+      snapshot && {
+        ...tallyAt(group[index] as Demand, snapshot, now),
+        isUncertain: true as const,
+      },
   );
   return { now, admitted: false, tallies, fromMemory: true };
+}
+
+/**
+ * Returns the state of a counter, as far as this isolate knows. If sub-windows have some quota left, but not enough for
+ * this request, others may have used it since. So it counts as used now: a client must not retry too early.
+ */
+function tallyAt(counter: Demand, snapshot: CounterSnapshot, storeNow: number): Tally {
+  const tally = tallyOf(snapshot, storeNow);
+  if (!snapshot.ring || !countsSubWindows(counter)) return tally;
+  const { index } = windowAt(storeNow, counter);
+  const ring = ringAt(counter, snapshot.ring, Math.max(index, snapshot.ring.window));
+  const known = countedIn(counter, ring, storeNow);
+  if (hasQuota(counter, known.count)) return { ...tally, ...known };
+  const left = Math.max(0, counter.ceiling - known.count);
+  return { ...tally, ...countedIn(counter, withCharge(ring, left), storeNow) };
 }

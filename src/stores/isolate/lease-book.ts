@@ -6,6 +6,7 @@ import {
   type Tally,
   type UnusedQuota,
   windowEndingNear,
+  windowStart,
 } from "../../engine/counter.ts";
 import { sharedPromise } from "../../request/shared-promise.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
@@ -62,6 +63,8 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
   // The nearest end is chosen, because `decidedAt` and `resetMs` may come from the clocks of two
   // objects, one of which may already be in the next window.
   const { index, startsAt, endsAt } = windowEndingNear(decidedAt + resetMs, counter);
+  // The counts of sub-windows are known until the last of them does not count any more.
+  const knownUntil = ring ? windowStart(counter, ring.window + ring.counts.length) : endsAt;
   return {
     count,
     ring,
@@ -73,7 +76,7 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
     // If the caller passed the time, the window's start and end are exact. A window of a counter with rollover can
     // begin after the passed time.
     validFrom: isGiven ? Math.min(startsAt, decidedAt) : sentAt,
-    validUntil: isGiven ? endsAt : sentAt + resetMs,
+    validUntil: isGiven ? knownUntil : sentAt + resetMs + knownUntil - endsAt,
     clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,
   };
 }

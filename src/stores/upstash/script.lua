@@ -109,10 +109,16 @@ end
 
 local function foreignValue() error('a key has a value that is not a counter', 0) end
 
+-- Returns a stored integer. No answer can have a larger one, and a call answers for many clients.
+local function integer(text)
+  local number = tonumber(text)
+  return math.abs(number) <= MAX_COUNT and number or foreignValue()
+end
+
 -- Returns the integer under a key; 0 if there is none.
 local function readInteger(key)
   local stored = call('GET', key) or '0'
-  return string.match(stored, '^%d+$') and tonumber(stored) or foreignValue()
+  return string.match(stored, '^%d+$') and integer(stored) or foreignValue()
 end
 
 -- Enters the window of the last charge if it is later than the window that the clock shows, because a clock has stepped
@@ -133,7 +139,7 @@ local function readRolling(c)
   if not stored then return 0 end
   local window, count, limit = string.match(stored, '^(-?%d+):(%d+):(%d+)$')
   if not window then foreignValue() end
-  c.row = { window = tonumber(window), count = tonumber(count), limit = tonumber(limit) }
+  c.row = { window = integer(window), count = integer(count), limit = integer(limit) }
   if c.row.window > c.window then enterWindow(c, c.row.window) end
   return math.max(0, c.row.count - (c.window - c.row.window) * c.limit)
 end
@@ -145,10 +151,10 @@ local function readSubWindows(c)
   if stored then
     local window, counts = string.match(stored, '^(-?%d+):(%d[%d,]*)$')
     if not window then foreignValue() end
-    if tonumber(window) > c.window then enterWindow(c, tonumber(window)) end
+    if integer(window) > c.window then enterWindow(c, integer(window)) end
     age = c.window - window
     for count in string.gmatch(counts, '%d+') do
-      if age <= c.subWindows then c.counts[age + 1], sum = tonumber(count), sum + count end
+      if age <= c.subWindows then c.counts[age + 1], sum = integer(count), sum + count end
       age = age + 1
     end
   end
@@ -206,7 +212,7 @@ local function charge(c, amount)
   c.count, c.charge = sum - amount, amount
   charged[#charged + 1] = c
   if sum > MAX_COUNT then c.count, c.charge = call('DECRBY', c.key, digits(amount)), 0 end
-  if c.count < 0 then foreignValue() end
+  if c.count < 0 or c.count > MAX_COUNT then foreignValue() end
 end
 
 -- Changes the charge of a plain counter. A counter at 0 has no key, and its first charge determines the key's expiry.

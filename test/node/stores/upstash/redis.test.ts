@@ -445,6 +445,7 @@ describe.each(["store", "edge"] as const)("a key of another type, with the clock
   const plain = (fields: Partial<Demand> = {}) => counter({ windowMs: hour, ...fields });
   const rolling = (fields: Partial<Demand> = {}) =>
     plain({ limit: 5, ceiling: 20, rollsOver: true, ...fields });
+  const sliding = () => plain({ subWindows: 10 });
 
   /** Stores a list under the counter's key. */
   async function occupy({ key, rollsOver }: Demand): Promise<void> {
@@ -513,7 +514,8 @@ describe.each(["store", "edge"] as const)("a key of another type, with the clock
     );
   });
 
-  it.each<[string, () => Demand, (demand: Demand) => Promise<unknown>]>([
+  type ForeignValue = [string, () => Demand, (demand: Demand) => Promise<unknown>];
+  it.each<ForeignValue>([
     ["a list under a count", plain, (each) => occupy(each)],
     ["a list under a count that rolls over", rolling, (each) => occupy(each)],
     [
@@ -522,6 +524,15 @@ describe.each(["store", "edge"] as const)("a key of another type, with the clock
       ({ key }) => redis.hset(`${key}:${Math.floor(Date.now() / hour)}`, "a", 1),
     ],
     ["another text under a count that rolls over", rolling, ({ key }) => redis.set(key, "text")],
+    ...["9".repeat(20), "9".repeat(400)].flatMap((large): ForeignValue[] => [
+      [`a count of ${large.length} digits`, rolling, ({ key }) => redis.set(key, `0:${large}:5`)],
+      [`a window of ${large.length} digits`, sliding, ({ key }) => redis.set(key, `${large}:3`)],
+      [
+        `a count of ${large.length} digits in a sub-window`,
+        sliding,
+        ({ key }) => redis.set(key, `${Math.floor(Date.now() / hour)}:0,${large}`),
+      ],
+    ]),
     ["a text under slots", () => plain({ slot: 1 }), ({ key }) => redis.set(key, "text")],
     [
       "a list under a ban",
