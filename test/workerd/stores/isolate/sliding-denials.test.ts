@@ -28,7 +28,7 @@ function isolates() {
         .decide(groups, now, unused)
         .map(async (each) => ({ ...(await each), fromMemory: false })),
   };
-  return [1, 2].map(() => {
+  const isolate = (): Decide => {
     const store = withDenialCache(inner);
     return async (...group: Demand[]) => {
       const answer = await (store.decide([group])[0] as Promise<Answer>);
@@ -38,7 +38,8 @@ function isolates() {
       });
       return { admitted: answer.admitted, fromMemory: answer.fromMemory === true, waits };
     };
-  }) as [Decide, Decide];
+  };
+  return [isolate(), isolate()] as const;
 }
 
 type Decide = (...group: Demand[]) => Promise<{
