@@ -359,6 +359,44 @@ describe.each(Object.keys(STORES) as StoreName[])("a rule with sliding, over %s"
     ]);
   });
 
+  it("begins its sub-windows at the start of the rule", async () => {
+    const start = new Date(NOW + 2000).toISOString() as "2026-01-01T00:00:02Z";
+    const send = workerOf(store, [{ ...FIVE, limit: 2, start }]);
+    at(1000);
+    expect((await send()).quota).toBe('"r0";r=1;t=61');
+    at(2000);
+    expect((await send()).quota).toBe('"r0";r=0;t=60');
+    at(62_000);
+    expect(await statuses(send, 2)).toEqual([200, 429]);
+    expect(await send()).toMatchObject({ retryAfter: 6 });
+  });
+
+  it("adds the jitter of the rule to Retry-After", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5);
+    const send = workerOf(store, [{ ...FIVE, limit: 1, retryJitter: "10s" }]);
+    at(1000);
+    expect(await statuses(send, 1)).toEqual([200]);
+    expect((await send()).retryAfter).toBe(70);
+  });
+
+  it("limits open requests too, and tells the origin both quotas", async () => {
+    const told: (string | null)[] = [];
+    const send = workerOf(
+      store,
+      [{ ...FIVE, limit: 2, concurrent: 1, tellOrigin: true }],
+      ({ headers }) => {
+        told.push(headers.get("weir-remaining"));
+        return new Response();
+      },
+    );
+    at(1000);
+    expect(await statuses(send, 3)).toEqual([200, 200, 429]);
+    expect(told).toEqual([
+      '"r0/1m";r=1;t=65, "r0/concurrent";r=0',
+      '"r0/1m";r=0;t=65, "r0/concurrent";r=0',
+    ]);
+  });
+
   it("counts no exempt client", async () => {
     const send = workerOf(store, [{ ...FIVE, limit: 1, exempt: { headers: { "x-in": "yes" } } }]);
     expect(await statuses(send, 3, { "x-in": "yes" })).toEqual([200, 200, 200]);

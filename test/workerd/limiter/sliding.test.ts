@@ -159,6 +159,35 @@ describe.each(Object.keys(EVERY_STORE))("a limiter over %s", (name) => {
     expect((await limiter.clients.read(applied))[0]).toMatchObject({ isActive: false });
   });
 
+  it("charges a client nothing for a request that a limit of many clients denies", async () => {
+    let storeNow = NOW + 1000;
+    const prefix = crypto.randomUUID();
+    const store = withClock(EVERY_STORE[name]?.(prefix) as Store, () => storeNow);
+    const limiter = new Limiter({ clock: "store", prefix, timeoutMs: 10_000 }, store);
+    const applied = (identity: string) => {
+      const [own, all] = appliedTo([MINUTE, { ...MINUTE, name: "all", limit: 3 }]);
+      return [
+        { ...own, identity },
+        { ...all, identity: "all", reach: 9 },
+      ] as AppliedRule[];
+    };
+    const decide = (identity: string) => limiter.decide(applied(identity));
+    for (const ms of [1000, 20_000, 40_000]) {
+      storeNow = NOW + ms;
+      expect((await decide("first")).outcome).toBe("allowed");
+    }
+    const denied = { outcome: "limited", retryAfterMs: 26_000 };
+    for (const identity of ["first", "second", "first"]) {
+      expect(await decide(identity)).toMatchObject(denied);
+    }
+    const [own] = applied("first");
+    const [state] = await limiter.clients.read([own as AppliedRule]);
+    expect(state?.quotas).toMatchObject([{ remaining: 2, resetMs: 26_000 }]);
+    storeNow = NOW + 66_000;
+    expect(await decide("second")).toMatchObject({ outcome: "allowed" });
+    expect(await decide("first")).toMatchObject({ outcome: "limited", retryAfterMs: 18_000 });
+  });
+
   it("tells after a settlement what is free, by the clock of the store", async () => {
     let storeNow = NOW;
     const cost = { reserve: 4, settle: "header:x-cost" } as const;
