@@ -589,7 +589,7 @@ function checkSliding(rule: Fields, refuse: Refuse): void {
   const { shards, start } = rule;
   if (typeof shards === "number" && shards > 1) {
     const text = faultText(
-      "a rule with sliding can have no shards, because each shard would limit only its own requests",
+      "remove shards: with sliding, each shard would limit only its own requests in an interval",
     );
     refuse("conflict", text, "shards");
   }

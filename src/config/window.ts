@@ -251,9 +251,10 @@ export function checkLimitExtras<Output>() {
         );
         refuse("conflict", text, "sliding");
       }
-      const text = faultText("with sliding, no quota rolls over or is reserved");
-      if (capacity !== undefined) refuse("conflict", text, "capacity");
-      if (Number(maxReserved) > 0) refuse("conflict", text, "maxReserved");
+      const text = (field: string) =>
+        faultText(() => `remove ${field}: with sliding, no quota rolls over or is reserved`);
+      if (capacity !== undefined) refuse("conflict", text("capacity"), "capacity");
+      if (Number(maxReserved) > 0) refuse("conflict", text("maxReserved"), "maxReserved");
     }
     const [least, most] = boundsOf(limit);
     const [leastCapacity, mostCapacity] = boundsOf(capacity);

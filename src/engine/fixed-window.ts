@@ -47,7 +47,7 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
   if (countsSubWindows(counter)) {
-    const ring = ringAt(counter, row, Math.max(index, row?.window ?? index));
+    const ring = ringAt(counter, row, now);
     return { ...countedIn(counter, ring, now), window: ring.window, banMs, row };
   }
   if (!row) return { count: 0, window: index, resetMs: endsAt - now, banMs, row };
@@ -125,7 +125,10 @@ export function quotaAfterMs(
 ): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
-  if (ring && countsSubWindows(counter)) return freeAt(counter, ring, missing) - now;
+  if (ring && countsSubWindows(counter)) {
+    // `now` may be the time of another clock, so the times of two sub-windows are compared.
+    return resetMs + freeAt(counter, ring, missing) - freeAt(counter, ring, 1);
+  }
   const { limit, rollsOver } = counter;
   const windows = rollsOver && limit > 0 ? Math.ceil(missing / limit) : 1;
   if (!counter.calendar) return resetMs + Math.max(0, windows - 1) * counter.windowMs;

@@ -1,4 +1,4 @@
-import { type Counter, MAX_COUNT, type Ring, type Row, windowStart } from "./counter.ts";
+import { type Counter, MAX_COUNT, type Ring, type Row, windowAt, windowStart } from "./counter.ts";
 
 // Sliding windows: a limit for every interval of a length, whenever it begins. The length is divided into `n`
 // sub-windows, and each is counted like a fixed window. An interval that ends now lies in the current sub-window and in
@@ -19,15 +19,14 @@ export function evenQuota(limit: number, subWindows: number): number {
   return limit - Math.ceil(limit / (subWindows + 1));
 }
 
-/** Returns the counts of a sub-window and of those before it that still count, from a stored row. */
-export function ringAt(
-  { subWindows }: SlidingCounter,
-  row: Pick<Row, "window" | "counts"> | undefined,
-  window: number,
-): Ring {
+/** Returns the counts that still count at a time, from a stored row or from earlier counts. */
+export function ringAt(counter: SlidingCounter, row: Ring | Row | undefined, now: number): Ring {
+  const { index } = windowAt(now, counter);
+  // The window never goes back. Otherwise a clock that is set back would grant a window's quota twice.
+  const window = Math.max(index, row?.window ?? index);
   const passed = row ? window - row.window : 0;
   const counts = Array.from(
-    { length: subWindows + 1 },
+    { length: counter.subWindows + 1 },
     (_, age) => (age < passed ? undefined : row?.counts?.[age - passed]) ?? 0,
   );
   return { window, counts };
@@ -73,6 +72,16 @@ export function freeAt(counter: SlidingCounter, { window, counts }: Ring, quota:
     free += counts[age] as number;
   }
   return windowStart(counter, window + counts.length - age);
+}
+
+/** Returns the quota that requests get until a time if they take all of it as soon as it is free. */
+export function quotaUntil(counter: SlidingCounter, ring: Ring, time: number): number {
+  const { window, counts } = ring;
+  const passed = Math.max(0, windowAt(time, counter).index - window);
+  // What is taken now is free again when as many sub-windows have passed as are counted.
+  const times = 1 + Math.floor(passed / counts.length);
+  const left = counts.slice(0, counts.length - (passed % counts.length));
+  return times * counter.limit - totalOf({ window, counts: left });
 }
 
 /** Returns the fields of a tally for these counts. */

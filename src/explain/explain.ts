@@ -16,6 +16,7 @@ import {
 } from "../engine/counter.ts";
 import { decideGroup } from "../engine/fixed-window.ts";
 import { countsSlots } from "../engine/slots.ts";
+import { countsSubWindows, freeAt } from "../engine/sub-windows.ts";
 import { denialResponse } from "../http/custom-denial.ts";
 import { withOriginHeaders } from "../http/forward.ts";
 import { withQuotaHeaders, withServerTiming } from "../http/response-headers.ts";
@@ -255,7 +256,9 @@ function storeTimeOf(states: readonly CounterTally[], now: number): number {
   }
   if (!longest) return now;
   const { counter, tally } = longest;
-  return windowEndingNear(now + tally.resetMs, counter).endsAt - tally.resetMs;
+  const { ring, resetMs } = tally;
+  if (ring && countsSubWindows(counter)) return freeAt(counter, ring, 1) - resetMs;
+  return windowEndingNear(now + resetMs, counter).endsAt - resetMs;
 }
 
 /**

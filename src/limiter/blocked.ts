@@ -1,4 +1,4 @@
-import { type Tally, windowAt, withCost } from "../engine/counter.ts";
+import { countsUntil, type Tally, withCost } from "../engine/counter.ts";
 import { SLOT_RETRY_MS } from "../engine/slots.ts";
 import type { RuleCounter } from "./counters.ts";
 import { decisionOf, type Limited, type RuleVerdict, verdictsOf } from "./decision.ts";
@@ -83,7 +83,7 @@ function blockedTally(ruleCounter: RuleCounter, now: number): Tally {
 }
 
 function resetMsOf({ window, counter }: RuleCounter, now: number): number {
-  return window.concurrent ? SLOT_RETRY_MS : windowAt(now, counter).endsAt - now;
+  return window.concurrent ? SLOT_RETRY_MS : countsUntil(now, counter) - now;
 }
 
 /** Returns the counter with a cost of 0. With a cost, the time until a retry could be longer. */

@@ -1,6 +1,7 @@
-import type { Tally, UnusedQuota } from "../engine/counter.ts";
+import type { Counter, Tally, UnusedQuota } from "../engine/counter.ts";
 import { quotaAfterMs } from "../engine/fixed-window.ts";
 import { SLOT_RETRY_MS } from "../engine/slots.ts";
+import { countedIn, countsSubWindows, quotaUntil, ringAt } from "../engine/sub-windows.ts";
 import { sharedPromise } from "../request/shared-promise.ts";
 import type { Answer } from "../stores/store.ts";
 import { type RuleCounter, waits } from "./counters.ts";
@@ -60,6 +61,8 @@ interface Line {
   admitted: number;
   /** What the isolate was admitted in the last window; infinite if that window began before the line. */
   share: number;
+  /** When this window began, for `admitted`. */
+  sharedAt: number;
   /** The number of open slots, as far as it is known. */
   openSlots: number;
   /** The last decision on a request of the line. */
@@ -294,10 +297,12 @@ export class WaitingRoom {
     // Of several answers about a window, the nearest end is the most exact: others have arrived later.
     line.nextAt = line.nextAt > at ? Math.min(line.nextAt, nextAt) : nextAt;
     if (!isNewWindow) return;
+    line.chunk = (counter.limit * FIRST_SHARE * counter.windowMs) / periodOf(counter);
+    for (const place of line.places) if (leftMsOf(place) <= 0) place.wake?.();
+    if (nextAt - line.sharedAt < periodOf(counter) - counter.windowMs / 2) return;
     if (!isFirst) line.share = Math.max(1, line.admitted);
     line.admitted = 0;
-    line.chunk = counter.limit * FIRST_SHARE;
-    for (const place of line.places) if (leftMsOf(place) <= 0) place.wake?.();
+    line.sharedAt = nextAt;
   }
 
   /** Whether a request that begins to wait can pass, as far as the isolate knows. */
@@ -312,7 +317,10 @@ export class WaitingRoom {
     const opensInMs = untilMs(line.nextAt, place, now);
     const windows = Math.floor((leftMsOf(place) - opensInMs) / windowMs) + 1;
     const used = opensInMs > 0 ? 0 : line.admitted;
-    const quota = Math.max(0, windows) * Math.min(limit, line.share) - used;
+    const share = Math.min(limit, line.share);
+    const sliding = slidingQuota(place, awaited, now);
+    const quota =
+      sliding === undefined ? Math.max(0, windows) * share - used : (sliding * share) / limit;
     const needed = costBefore(place) + cost;
     return needed <= quota && hasOtherQuota(place, needed, now);
   }
@@ -379,14 +387,14 @@ export class WaitingRoom {
     const at = this.#time();
     const known = last ?? line.last;
     const passedMs = known ? Math.max(0, at - known.at) : 0;
+    const now = known ? known.answer.now + passedMs : at;
     const tallies = counters.map((each) => {
       const tally = known && tallyIn(known, each);
-      if (each.counter.key === awaited.counter.key) return deniedTally(each, tally, passedMs);
+      if (each.counter.key === awaited.counter.key) return deniedTally(each, passedMs, now, tally);
       if (!tally || isSlot(each)) return tally;
       const resetMs = tally.resetMs - passedMs;
       return resetMs > 0 ? { ...tally, resetMs } : undefined;
     });
-    const now = known ? known.answer.now + passedMs : at;
     return {
       counters,
       answer: { admitted: false, now, tallies, ...(!last && { fromMemory: true }) },
@@ -430,6 +438,7 @@ export class WaitingRoom {
       places: new Set<Place>(),
       asleep: 0,
       called: 0,
+      sharedAt: 0,
       openSlots: 0,
       last: undefined,
       ...quota,
@@ -491,8 +500,8 @@ function untilTurnMs(place: Place, now: number): number {
   const ms = Math.max(untilMs(line.nextAt, place, now), untilMs(readyAt, place, now));
   if (ms > 0) return ms;
   // It is not among the first of this window.
-  const { windowMs } = awaited.counter;
-  return windowMs - ((now - line.nextAt) % windowMs);
+  const periodMs = periodOf(awaited.counter);
+  return periodMs - ((now - line.nextAt) % periodMs);
 }
 
 /** Returns the cost of the requests that come before a request. */
@@ -516,6 +525,8 @@ function hasOtherQuota(place: Place, needed: number, now: number): boolean {
     const tally = tallyIn(known, each);
     const isOther = counter.key !== awaited.counter.key && !isSlot(each) && counter.cost > 0;
     if (!tally || !isOther || !waits(each.rule)) return true;
+    const sliding = slidingQuota(place, each, now);
+    if (sliding !== undefined) return needed <= sliding;
     // Windows that begin before the request may ask are of no use to it.
     const untilResetMs = tally.resetMs - (now - known.at);
     const left = untilResetMs > untilTurn ? Math.max(0, counter.ceiling - tally.count) : 0;
@@ -523,6 +534,21 @@ function hasOtherQuota(place: Place, needed: number, now: number): boolean {
     const windows = Math.floor((leftMsOf(place) - untilFirstMs) / counter.windowMs) + 1;
     return needed <= left + Math.max(0, windows) * counter.limit;
   });
+}
+
+/** Returns the time in which a counter grants its whole limit again. */
+function periodOf({ windowMs, subWindows = 0 }: Counter): number {
+  return windowMs * (subWindows + 1);
+}
+
+/** Returns the quota of sub-windows from a request's turn until its wait ends; undefined if it is unknown. */
+function slidingQuota(place: Place, each: RuleCounter, now: number) {
+  const { last: known, nextAt } = place.line;
+  const ring = known && tallyIn(known, each)?.ring;
+  if (!ring || !countsSubWindows(each.counter)) return undefined;
+  const storeNow = known.answer.now + now - known.at;
+  const turnAt = storeNow + Math.max(0, untilMs(nextAt, place, now));
+  return quotaUntil(each.counter, ringAt(each.counter, ring, turnAt), storeNow + leftMsOf(place));
 }
 
 /**
@@ -559,12 +585,18 @@ function tallyIn({ counters, answer }: Known, { counter }: RuleCounter): Tally |
 }
 
 /** Returns the state of a counter for which others wait: it has no quota for a newcomer. */
-function deniedTally(each: RuleCounter, known: Tally | undefined, passedMs: number): Tally {
-  const { ceiling, cost, windowMs } = each.counter;
+function deniedTally(each: RuleCounter, passedMs: number, now: number, known?: Tally): Tally {
+  const { counter } = each;
+  const { ceiling, cost, windowMs } = counter;
   if (isSlot(each) || !known) return { count: ceiling, resetMs: SLOT_RETRY_MS, banMs: 0 };
+  const least = ceiling - cost + 1;
+  if (known.ring && countsSubWindows(counter)) {
+    const state = countedIn(counter, ringAt(counter, known.ring, now), now);
+    return { ...state, count: Math.max(state.count, least), banMs: 0 };
+  }
   const leftMs = known.resetMs - passedMs;
   const isSameWindow = leftMs > 0;
-  const count = Math.max(isSameWindow ? known.count : 0, ceiling - cost + 1);
+  const count = Math.max(isSameWindow ? known.count : 0, least);
   return { count, resetMs: isSameWindow ? leftMs : windowMs + (leftMs % windowMs), banMs: 0 };
 }
 

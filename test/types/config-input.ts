@@ -51,6 +51,8 @@ export const constant = defineConfig({
       key: ["header:x-api-key | ip", "path"],
       limits: [
         { limit: 33, window: "1m", capacity: 40 },
+        { limit: 90, window: "5m", sliding: true },
+        { limit: 900, window: "30m", sliding: 60 },
         { limit: 2000, window: 3600 },
       ],
       count: { status: [200, 201] },

@@ -73,8 +73,9 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     wait: "maxwait waittime waittimeout queue queuetimeout",
     async: "asynchronous isasync nonblocking optimistic background",
     'write cost: { reserve: …, settle: "header:NAME" }': "reserve settle",
-    "remove it: every rule counts in fixed windows":
-      "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",
+    sliding: "slidingwindow slidingwindowlog slidingwindowcounter rolling rollingwindow",
+    "remove it: rules count in fixed windows, or in sliding windows with sliding: true":
+      "algorithm type strategy limiter fixedwindow tokenbucket leakybucket",
     "remove it: Weir sends Retry-After with every denial": "retryafter sendretryafter",
     "write it as a comment: // …": "description comment note notes",
     'write the offset of your zone in start, such as start: "2026-01-01T00:00:00+01:00"':
@@ -92,6 +93,7 @@ export const FIELDS_OF_OTHERS: Readonly<Record<Place, Readonly<Record<string, st
     "write capacity for quota of earlier windows: it includes the limit":
       "burst maxtokens bucketsize",
     maxReserved: "reserve reserved maxreserve",
+    sliding: "slidingwindow rolling",
   },
   match: {
     paths: "path url urls uri uris pathname route routes pattern patterns endpoint endpoints",

@@ -309,8 +309,9 @@ export class CounterObject extends DurableObject<unknown> {
     now: number,
   ): HeldQuota[] {
     return counters.map((counter, index) => {
-      const quota = this.#holds.openQuota(storedKey(counter, now));
-      const { count } = tallies[index] as Tally;
+      const { count, ring } = tallies[index] as Tally;
+      const oldest = ring && ring.window - ring.counts.length + 1;
+      const quota = this.#holds.openQuota(storedKey(counter, now), oldest);
       const isMissing = !admitted && !hasQuota(counter, count) && hasQuota(counter, count - quota);
       return { quota, isMissing };
     });

@@ -86,13 +86,15 @@ export class Holds {
     return id !== undefined && this.#releasedEarly.has(id);
   }
 
-  /** Returns the quota of a stored key that open holds may release. */
-  openQuota(key: string): number {
+  /** Returns the quota of a stored key that open holds may release. @param oldest the first sub-window that counts */
+  openQuota(key: string, oldest = Number.NEGATIVE_INFINITY): number {
     const time = Date.now();
     let quota = 0;
     for (const { charges, openedAt } of this.#open.values()) {
       if (isTooOld(openedAt, time)) continue;
-      for (const charge of charges) if (charge.key === key) quota += charge.quota;
+      for (const charge of charges) {
+        if (charge.key === key && (charge.chargedIn ?? oldest) >= oldest) quota += charge.quota;
+      }
     }
     return quota;
   }

@@ -261,7 +261,8 @@ function withWindow(tally: Tally, counter: Demand, decidedAt: number, groupNow: 
   if (decidedAt === groupNow || tally.chargedIn !== undefined) return tally;
   const { index: chargedIn } = windowAt(decidedAt, counter);
   const moved = { ...tally, resetMs: Math.max(1, tally.resetMs + decidedAt - groupNow) };
-  return chargedIn === windowAt(groupNow, counter).index ? moved : { ...moved, chargedIn };
+  const isKnown = tally.ring || chargedIn === windowAt(groupNow, counter).index;
+  return isKnown ? moved : { ...moved, chargedIn };
 }
 
 function timeoutError(wasBusy: boolean): StoreError {

@@ -6,7 +6,6 @@ import {
   type Removal,
   type Tally,
   type UnusedQuota,
-  windowAt,
 } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
 import { countedIn, countsSubWindows, ringAt, withCharge } from "../../engine/sub-windows.ts";
@@ -262,8 +261,7 @@ function answerOf(group: Group, denial: Denial, time: number): Answer {
 function tallyAt(counter: Demand, snapshot: CounterSnapshot, storeNow: number): Tally {
   const tally = tallyOf(snapshot, storeNow);
   if (!snapshot.ring || !countsSubWindows(counter)) return tally;
-  const { index } = windowAt(storeNow, counter);
-  const ring = ringAt(counter, snapshot.ring, Math.max(index, snapshot.ring.window));
+  const ring = ringAt(counter, snapshot.ring, storeNow);
   const known = countedIn(counter, ring, storeNow);
   if (hasQuota(counter, known.count)) return { ...tally, ...known };
   const left = Math.max(0, counter.ceiling - known.count);

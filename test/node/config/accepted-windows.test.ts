@@ -73,6 +73,56 @@ describe("concurrent", () => {
   });
 });
 
+describe("sliding", () => {
+  test.for<[object, object]>([
+    [{ sliding: true }, { sliding: 10 }],
+    [{ sliding: 2 }, { sliding: 2 }],
+    [{ sliding: 60 }, { sliding: 60 }],
+    [{ sliding: 7, window: 7 }, { sliding: 7 }],
+    [
+      { sliding: true, window: "1s", limit: 0 },
+      { sliding: 10, windowMs: 1000 },
+    ],
+    [{ sliding: true, window: "52w", limit: 999_999_999_999_999 }, { sliding: 10 }],
+    [
+      { sliding: true, start: "2026-01-01T00:00:07Z" },
+      { sliding: 10, offsetMs: 7000 },
+    ],
+    [{ sliding: true, maxReserved: 0, shards: 1, lease: "auto" }, { sliding: 10 }],
+    [{ sliding: true, ban: "1h", cost: 2, count: { status: [401] } }, { sliding: 10 }],
+    [{ sliding: true, wait: "2s", mode: "enforce" }, { sliding: 10 }],
+    [{ sliding: true, limit: { from: "custom:quota", max: 9, default: 0 } }, { sliding: 10 }],
+  ])("of %o is a number of sub-windows", ([fields, window]) => {
+    const custom = { limits: { quota: () => 5 } };
+    const { rules } = defineConfig({ ...withRule(fields), custom } as ConfigInput);
+    expect(rules[0]?.windows).toMatchObject([window]);
+  });
+
+  test("may differ between the limits of a rule and its tiers", () => {
+    const second = { limit: 5, window: "1s" };
+    const limits = [{ limit: 50, window: "1m", sliding: 6 }, second];
+    const tiers = {
+      by: "header:plan",
+      limits: { a: { limits }, b: { ...second, sliding: true }, c: second },
+    };
+    const { windows, tiers: defined } = definedRule({ limits, tiers });
+    const of = (each: readonly { sliding?: number }[] = []) => each.map(({ sliding }) => sliding);
+    expect(of(windows)).toEqual([6, undefined]);
+    expect([..."abc"].map((tier) => of(defined?.windows.get(tier)))).toEqual([
+      [6, undefined],
+      [10],
+      [undefined],
+    ]);
+  });
+
+  test.for([false, undefined])("of %o is as if it were absent", (sliding) => {
+    const others = { capacity: 9, maxReserved: 2, start: "spread" };
+    expect(definedRule({ ...others, sliding })).toEqual(definedRule(others));
+    expect(definedRule({ window: "month", sliding })).toEqual(definedRule({ window: "month" }));
+    expect(definedRule({ shards: 5, sliding })).toEqual(definedRule({ shards: 5 }));
+  });
+});
+
 test.for([0, 1, 999_999_999_999_999])("a limit may be %i", (limit) => {
   expect(definedRule({ limit }).windows).toMatchObject([{ limit }]);
 });

@@ -56,6 +56,8 @@ const LONG = "a".repeat(65);
 const unset = undefined;
 const noNumber = [Number.NaN, Number.POSITIVE_INFINITY];
 const plan = (): string => "pro";
+const SECOND = { limit: 5, window: "1s" } as const;
+const SOURCE = { from: "custom:quota", max: 100, default: 10 } as const;
 
 const config = [
   ...inputs("", "not-allowed", null, 5, "rules", true, () => ({}), []),
@@ -289,6 +291,60 @@ const limits = [
   ...bare("limits[0].maxReserved", "conflict", {
     limits: [{ limit: 0, window: "1m", maxReserved: 1 }],
   }),
+  ...inRule("sliding", "not-allowed", 0, 1, 61, 2.5, -10, "10", "true", null, {}, ...noNumber),
+  ...inRule("sliding", "conflict", 7, 11, 59),
+  ...rules(
+    "sliding",
+    "conflict",
+    ...(["day", "week", "month", "year"] as const).map((window) => ({ window, sliding: true })),
+    { window: "1s", sliding: 3 },
+    { limits: [{ limit: 5, window: "1m" }], sliding: true },
+    { limits: [{ limit: 5, window: "1m" }], sliding: 10 },
+  ),
+  ...rules(
+    "capacity",
+    "conflict",
+    { capacity: 5, sliding: true },
+    { capacity: 9, sliding: 2 },
+    { limit: SOURCE, capacity: { ...SOURCE, max: 200 }, sliding: true },
+  ),
+  ...rules("maxReserved", "conflict", { maxReserved: 1, sliding: true }),
+  ...rules(
+    "shards",
+    "conflict",
+    { shards: 2, sliding: true },
+    { limits: [{ limit: 5, window: "1m", sliding: 6 }], shards: 5 },
+    { tiers: { by: "header:plan", limits: { a: { ...SECOND, sliding: true } } }, shards: 2 },
+  ),
+  ...rules(
+    "start",
+    "conflict",
+    { start: "spread", sliding: true },
+    { limits: [{ ...SECOND, sliding: true }], start: "spread" },
+    { tiers: { by: "header:plan", limits: { a: { ...SECOND, sliding: 2 } } }, start: "spread" },
+  ),
+  ...bare("limits[0].sliding", "not-allowed", { limits: [{ ...SECOND, sliding: 1 }] }),
+  ...bare("limits[1].sliding", "conflict", {
+    limits: [SECOND, { limit: 9, window: "1m", sliding: 7 }],
+  }),
+  ...bare("limits[0].sliding", "conflict", {
+    limits: [{ limit: 9, window: "day", sliding: true }],
+  }),
+  ...bare("limits[0].capacity", "conflict", { limits: [{ ...SECOND, capacity: 9, sliding: 5 }] }),
+  ...bare("limits[1].window", "duplicate", { limits: [SECOND, { ...SECOND, sliding: true }] }),
+  ...rules(
+    "tiers.limits.a.sliding",
+    "not-allowed",
+    { tiers: { by: "header:plan", limits: { a: { ...SECOND, sliding: "10" } } } },
+    { tiers: { by: "header:plan", limits: { a: { ...SECOND, sliding: 61 } } } },
+  ),
+  ...rules(
+    "tiers.limits.a.sliding",
+    "conflict",
+    { tiers: { by: "header:plan", limits: { a: { ...SECOND, sliding: 7 } } } },
+    { tiers: { by: "header:plan", limits: { a: { limits: [SECOND], sliding: true } } } },
+  ),
+  ...bare("sliding", "needs", { concurrent: 4, sliding: true }),
   ...bare("window", "missing", { limit: 5 }, { limit: 5, window: unset }),
   ...bare("limit", "missing", {}, { window: "1m" }, { limit: unset, window: "1m" }),
   ...rules("limit", "conflict", { limits: [{ limit: 5, window: "1m" }], limit: 5 }),
@@ -671,7 +727,6 @@ const waits = [
   }),
 ];
 
-const SOURCE = { from: "custom:quota", max: 100, default: 10 } as const;
 const CLAIM = { ...SOURCE, from: "jwt:/limits/rpm" } as const;
 const withFunctions = (custom: unknown) => withCustom(custom, { limit: SOURCE });
 const sources = [

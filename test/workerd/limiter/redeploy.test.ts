@@ -34,6 +34,12 @@ const changes: Change[] = [
   // With a start at 0:45, the current window gets the number of the previous window.
   ["a start that keeps the window's number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
   ["a start that changes the window's number", {}, { start: "1970-01-01T00:45:00Z" }, 5],
+  ["sliding that is added", {}, { sliding: true }, 5],
+  ["sliding that is removed", { sliding: true }, {}, 5],
+  ["another number of sub-windows", { sliding: true }, { sliding: 6 }, 5],
+  ["a limit of sub-windows that is raised", { sliding: 6 }, { sliding: 6, limit: 9 }, 6],
+  ["a limit of sub-windows that is lowered", { sliding: true }, { sliding: true, limit: 2 }, 0],
+  ["a start of sub-windows", { sliding: true }, { sliding: true, start: "1970-01-01T00:07Z" }, 2],
   ["a month in place of 30 days", { window: "30d" }, { window: "month" }, 5],
   ["a week in place of a month", { window: "month" }, { window: "week" }, 5],
   ["a limit of a month that is raised", { window: "month" }, { window: "month", limit: 9 }, 6],

@@ -22,6 +22,7 @@ function callsOf(object: CounterObject) {
   return {
     quotaOf: (fields: Partial<Demand>) => counter({ windowMs: day, ...fields }),
     decide,
+    decideAt: (now: number, ...group: Demand[]) => runIn(object, group, { now }),
     hold: (id: string, ...group: Demand[]) =>
       runIn(object, group, { hold: { id, isFinal: false } }),
     /** Decides as the object that decides last. */
@@ -240,6 +241,65 @@ describe("a hold that is released", () => {
       await reset(quota, true);
       await release("first");
       expect(await usedOf(quota)).toBe(0);
+    }));
+});
+
+/** A counter of a limit in any second. A minute after its start, nothing of it counts any more. */
+const sliding = (fields: Partial<Demand> = {}) =>
+  counter({ windowMs: 100, subWindows: 10, ...fields });
+
+describe("a hold in a sub-window", () => {
+  it("returns its quota to this sub-window, although later ones were charged since", () =>
+    inObject(async ({ hold, decide, release }) => {
+      const quota = sliding({ limit: 3 });
+      await decide(quota);
+      await pass(100);
+      await hold("first", quota);
+      await pass(500);
+      await decide(quota);
+      expect((await decide(quota)).tallies[0]).toMatchObject({ retryMs: 1000 });
+      await release("first");
+      const { tallies, now } = await decide({ ...quota, cost: 0 });
+      expect(tallies[0]?.ring?.counts).toEqual([1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+      // The first charge counts for a whole second after the end of its sub-window.
+      expect([tallies[0]?.count, (now + (tallies[0]?.resetMs ?? 0)) % 1000]).toEqual([2, 100]);
+    }));
+
+  it("returns nothing when the sub-window counts no longer", () =>
+    inObject(async ({ hold, decide, release, usedOf }) => {
+      const quota = sliding({ limit: 2 });
+      await hold("first", quota);
+      await pass(1100);
+      await decide(quota);
+      await decide(quota);
+      await release("first");
+      expect(await usedOf(quota)).toBe(2);
+    }));
+
+  it("returns its quota if the row was ahead of the clock", () =>
+    inObject(async ({ hold, decide, release, usedOf, decideAt }) => {
+      const quota = sliding({ limit: 3 });
+      const ahead = Date.now() + 350;
+      await decideAt(ahead, quota);
+      await hold("first", quota);
+      await decide(quota);
+      expect(await usedOf(quota)).toBe(3);
+      await release("first");
+      const { ring } = (await decide({ ...quota, cost: 0 })).tallies[0] ?? {};
+      expect(ring).toMatchObject({ window: Math.floor(ahead / 100) });
+      expect(ring?.counts.slice(0, 4)).toEqual([2, 0, 0, 0]);
+    }));
+
+  it("excuses no client any more when the sub-window counts no longer", () =>
+    inObject(async ({ hold, decide }) => {
+      const quota = sliding({ limit: 1, ban: bans(60_000) });
+      await hold("first", quota);
+      expect(await decide(quota)).toMatchObject(HELD);
+      await pass(1100);
+      expect(await decide(quota)).toMatchObject({ admitted: true });
+      const denied = await decide(quota);
+      expect(denied).toMatchObject({ admitted: false, tallies: [{ banMs: 60_000 }] });
+      expect(denied.tallies[0]).not.toHaveProperty("retryMs");
     }));
 });
 

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Demand } from "../../../../src/engine/counter.ts";
+import type { Demand, Tally } from "../../../../src/engine/counter.ts";
+import { chargedWindowOf } from "../../../../src/limiter/decision.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
-import type { Store } from "../../../../src/stores/store.ts";
+import type { Answer, Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { drawn } from "../../../suite/runs.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
@@ -287,5 +288,32 @@ describe("the tallies of a decision over two objects", () => {
       const decided = honestStore({ getByName } as unknown as Namespace).decide([counters])[0];
       const { now, tallies } = await passTime(10, decided as NonNullable<typeof decided>);
       expect(tallies.map((tally) => (now + (tally?.resetMs ?? 0)) % 60_000)).toEqual([0, 0]);
+    }));
+
+  it("tells which sub-window was charged, although it is ahead of the clock of the object", () =>
+    withObjects(async (objects) => {
+      const [first, second] = ["a", "b"].map((identity) =>
+        counter({ identity, windowMs: 1000, subWindows: 10 }),
+      ) as [Demand, Demand];
+      const store = honestStore({
+        getByName: (name: string) => {
+          const object = objects.getByName(name);
+          return {
+            run: async (...args: Parameters<typeof object.run>) => {
+              const results = await object.run(...args);
+              await wait(1000);
+              return results;
+            },
+            endHold: (...args: Parameters<typeof object.endHold>) => object.endHold(...args),
+          };
+        },
+      } as unknown as Namespace);
+      const ahead = Date.now() + 8000;
+      await passTime(10, Promise.all(store.decide([[second]], ahead)));
+      const decided = store.decide([[first, second]])[0] as Promise<Answer>;
+      const { now, tallies } = await passTime(10, decided);
+      const window = Math.floor(ahead / 1000);
+      expect(tallies[1]).toMatchObject({ count: 2, ring: { window } });
+      expect(chargedWindowOf(second, tallies[1] as Tally, now)).toBe(window);
     }));
 });
