@@ -1,6 +1,6 @@
 import { type ConfigInput, defineConfig } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
-import { definedRule, faultsOf, withRule } from "./fixtures.ts";
+import { definedRule, faultsOf, rule, withRule } from "./fixtures.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -94,7 +94,7 @@ describe("sliding", () => {
     [{ sliding: true, limit: { from: "custom:quota", max: 9, default: 0 } }, { sliding: 10 }],
   ])("of %o is a number of sub-windows", ([fields, window]) => {
     const custom = { limits: { quota: () => 5 } };
-    const { rules } = defineConfig({ ...withRule(fields), custom } as ConfigInput);
+    const { rules } = defineConfig({ rules: [rule(fields)], custom } as ConfigInput);
     expect(rules[0]?.windows).toMatchObject([window]);
   });
 
