@@ -13,17 +13,23 @@ function sliding(fields: Partial<Demand> = {}, subWindows = 10): Demand {
 }
 
 /** A charge, as somebody would count it who knows nothing of rings. */
-interface Charge {
+export interface Charge {
   readonly at: number;
-  cost: number;
+  readonly cost: number;
 }
 
-/** Returns the largest sum of charges in an interval of this length, found by brute force. */
+/**
+ * Returns the largest sum of charges in any interval of this length, including both of its ends.
+ *
+ * @param charges in the order of their times
+ */
 export function mostInAnyInterval(charges: readonly Charge[], lengthMs: number): number {
-  let most = 0;
-  for (const { at: end } of charges) {
-    let sum = 0;
-    for (const { at, cost } of charges) if (at > end - lengthMs && at <= end) sum += cost;
+  let [most, sum, first] = [0, 0, 0];
+  for (const { at: end, cost } of charges) {
+    sum += cost;
+    for (let each = charges[first]; each && each.at < end - lengthMs; each = charges[++first]) {
+      sum -= each.cost;
+    }
     most = Math.max(most, sum);
   }
   return most;
