@@ -112,7 +112,8 @@ function settingOf(random: Random, clocks: readonly Clock[]) {
     lost: oneOf([0, 0, 5, 50]),
     late: oneOf([0, 0, 10]),
     slowMs: oneOf([5, 150, 900]),
-    outageAt: oneOf([0, START + 30_000]),
+    hasOutage: oneOf([false, true]),
+    outageAt: 0,
   };
 }
 
@@ -204,6 +205,7 @@ class Run {
       for (let each = 0; each < together; each++) time.plan(at, undefined, () => this.#send());
       count += together;
     }
+    if (this.setting.hasOutage) this.setting.outageAt = time.now + random(at);
     if (restart) for (let each = 0; each < 3; each++) time.plan(random(at), undefined, restart);
     const step = () => {
       time.stepMs += random(stepMs);

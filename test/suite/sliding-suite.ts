@@ -140,6 +140,44 @@ export function slidingSuite(createStore: () => Store, sequences: number): void 
       }
     });
 
+    // So an interval that is shorter by the difference of two clocks never holds more than the limit, and no longer one
+    // can be promised.
+    it("count in one counter by two clocks, of which one is two seconds ahead", async () => {
+      const each = sliding();
+      // The last millisecond of a sub-window, by the slower clock.
+      expect(await admitted([each], 6, NOW + each.windowMs - 1)).toBe(5);
+      const shorterMs = 60_000 - 2000;
+      const at = NOW + each.windowMs - 1 + shorterMs;
+      expect(await admitted([each], 1, at + 2000)).toBe(0);
+      expect(await admitted([each], 6, at + 1 + 2000)).toBe(5);
+      // By the slower clock, the first charges still count, but the counter has left their sub-window.
+      expect(await used([each], at + 1)).toEqual([5]);
+    });
+
+    it("charge a call that comes late in the sub-window of the calls before it", async () => {
+      const each = sliding();
+      expect(await admitted([each], 1, NOW + 60_000)).toBe(1);
+      expect(await admitted([each], 5, NOW)).toBe(4);
+      const freeAt = NOW + 60_000 + 11 * each.windowMs;
+      expect(await used([each], freeAt - 1)).toEqual([5]);
+      expect(await used([each], freeAt)).toEqual([0]);
+    });
+
+    it("give quota back in the sub-window of a reserve, or else the quota charged last", async () => {
+      for (const [chargedIn, total] of [
+        [NOW / 6000, 1],
+        [undefined, 0],
+      ] as const) {
+        const each = sliding();
+        expect(await admitted([each], 4)).toBe(4);
+        expect(await admitted([each], 1, NOW + 54_000)).toBe(1);
+        const refund = { ...each, cost: -1, ...(chargedIn !== undefined && { chargedIn }) };
+        expect((await store.adjust([refund], NOW + 54_000))[0]?.count).toBe(4);
+        expect(await used([each], NOW + 65_999)).toEqual([4]);
+        expect(await used([each], NOW + 66_000)).toEqual([total]);
+      }
+    });
+
     it("charge a group as a whole, beside fixed windows", async () => {
       const identity = crypto.randomUUID();
       const group = [sliding({ identity }), counter({ identity, limit: 3 })];
