@@ -53,9 +53,11 @@ function cases(): Case[] {
   const once = { lengthsMs: [HOUR], forgetAfterMs: HOUR };
   const longer = { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR };
   const rolling = { rollsOver: true, ceiling: 20 };
+  const sliding = { subWindows: 10, windowMs: HOUR / 10 };
   const [full, fullToo, fresh] = [counter({ limit: 1 }), counter({ limit: 1 }), counter()];
   const reserved = counter({ cost: 5 });
   const reservedRolling = counter({ cost: 5, ...rolling });
+  const reservedSliding = counter({ cost: 5, ...sliding });
   const reservedBan = counter({ cost: 5, ban: once });
   const debt = counter({ ...rolling, cost: 20 });
   const slots = counter({ limit: 1, slot: 1 });
@@ -84,6 +86,8 @@ function cases(): Case[] {
       before: [decide(debt)],
       measured: decide({ ...debt, limit: 4 }),
     },
+    after(1, "`sliding`, admitted", counter(sliding)),
+    after(1, "`sliding`, denied", counter({ limit: 1, ...sliding })),
     after(1, "`ban`, admitted", counter({ ban: once })),
     after(1, "`ban`, a denial that begins the ban", counter({ limit: 1, ban: once })),
     after(
@@ -111,6 +115,11 @@ function cases(): Case[] {
       decision: "… with `capacity` or `maxReserved`",
       before: [decide(reservedRolling)],
       measured: adjust({ ...reservedRolling, cost: -1 }),
+    },
+    {
+      decision: "… with `sliding`",
+      before: [decide(reservedSliding)],
+      measured: adjust({ ...reservedSliding, cost: -1 }),
     },
     {
       decision: "… with a `ban`",
