@@ -13,17 +13,23 @@ function sliding(fields: Partial<Demand> = {}, subWindows = 10): Demand {
 }
 
 /** A charge, as somebody would count it who knows nothing of rings. */
-interface Charge {
+export interface Charge {
   readonly at: number;
-  cost: number;
+  readonly cost: number;
 }
 
-/** Returns the largest sum of charges in an interval of this length, found by brute force. */
+/**
+ * Returns the largest sum of charges in any interval of this length, including both of its ends.
+ *
+ * @param charges in the order of their times
+ */
 export function mostInAnyInterval(charges: readonly Charge[], lengthMs: number): number {
-  let most = 0;
-  for (const { at: end } of charges) {
-    let sum = 0;
-    for (const { at, cost } of charges) if (at > end - lengthMs && at <= end) sum += cost;
+  let [most, sum, first] = [0, 0, 0];
+  for (const { at: end, cost } of charges) {
+    sum += cost;
+    for (let each = charges[first]; each && each.at < end - lengthMs; each = charges[++first]) {
+      sum -= each.cost;
+    }
     most = Math.max(most, sum);
   }
   return most;
@@ -131,6 +137,44 @@ export function slidingSuite(createStore: () => Store, sequences: number): void 
       const each = sliding({ limit: 60 });
       for (let at = 0; at < 180_000; at += 1100) {
         expect((await decide([each], NOW + at)).admitted, `after ${at} ms`).toBe(true);
+      }
+    });
+
+    // So an interval that is shorter by the difference of two clocks never holds more than the limit, and no longer one
+    // can be promised.
+    it("count in one counter by two clocks, of which one is two seconds ahead", async () => {
+      const each = sliding();
+      // The last millisecond of a sub-window, by the slower clock.
+      expect(await admitted([each], 6, NOW + each.windowMs - 1)).toBe(5);
+      const shorterMs = 60_000 - 2000;
+      const at = NOW + each.windowMs - 1 + shorterMs;
+      expect(await admitted([each], 1, at + 2000)).toBe(0);
+      expect(await admitted([each], 6, at + 1 + 2000)).toBe(5);
+      // By the slower clock, the first charges still count, but the counter has left their sub-window.
+      expect(await used([each], at + 1)).toEqual([5]);
+    });
+
+    it("charge a call that comes late in the sub-window of the calls before it", async () => {
+      const each = sliding();
+      expect(await admitted([each], 1, NOW + 60_000)).toBe(1);
+      expect(await admitted([each], 5, NOW)).toBe(4);
+      const freeAt = NOW + 60_000 + 11 * each.windowMs;
+      expect(await used([each], freeAt - 1)).toEqual([5]);
+      expect(await used([each], freeAt)).toEqual([0]);
+    });
+
+    it("give quota back in the sub-window of a reserve, or else the quota charged last", async () => {
+      for (const [chargedIn, total] of [
+        [NOW / 6000, 1],
+        [undefined, 0],
+      ] as const) {
+        const each = sliding();
+        expect(await admitted([each], 4)).toBe(4);
+        expect(await admitted([each], 1, NOW + 54_000)).toBe(1);
+        const refund = { ...each, cost: -1, ...(chargedIn !== undefined && { chargedIn }) };
+        expect((await store.adjust([refund], NOW + 54_000))[0]?.count).toBe(4);
+        expect(await used([each], NOW + 65_999)).toEqual([4]);
+        expect(await used([each], NOW + 66_000)).toEqual([total]);
       }
     });
 

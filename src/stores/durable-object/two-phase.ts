@@ -121,6 +121,8 @@ async function runToEnd(
   const verdicts: PartVerdict[] = [];
   const timeout = startTimer(deadline.timeLeftMs);
   const late = timeout.promise.then((wasBusy) => Promise.reject(timeoutError(wasBusy)));
+  // If the deadline has passed before the first call, no call waits for it.
+  late.catch(() => {});
   const inTime = async <Result>(call: () => Promise<Result>): Promise<Result> => {
     if (timeout.timeLeftMs() <= 0) throw timeoutError(false);
     return await Promise.race([call(), late]);

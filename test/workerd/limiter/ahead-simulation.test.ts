@@ -4,13 +4,13 @@ import { type Demand, windowAt } from "../../../src/engine/counter.ts";
 import type { Decision } from "../../../src/limiter/decision.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { inTime } from "../../../src/stores/deadline.ts";
-import { Heap } from "../../../src/stores/heap.ts";
 import { withDenialCache } from "../../../src/stores/isolate/denial-cache.ts";
 import { withLeases } from "../../../src/stores/isolate/leases.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../../src/stores/store.ts";
 import { randomOf } from "../../suite/random.ts";
 import { IS_LONG, SEED } from "../../suite/runs.ts";
+import { type VirtualIsolate, VirtualTime } from "../../suite/virtual-time.ts";
 
 // Isolates decide requests under rules with `async`, over one store. Answers are late or get lost, requests are killed,
 // isolates end, and clocks step. All time is virtual, and each isolate has a clock of its own.
@@ -18,67 +18,19 @@ import { IS_LONG, SEED } from "../../suite/runs.ts";
 const TIMEOUT_MS = 1000;
 const OUTAGE_MS = 5000;
 const HOUR_START = 1_700_002_800_000;
-/** More microtasks than a decision takes. */
-const TURNS = 60;
-
-interface Isolate {
+interface Isolate extends VirtualIsolate {
   readonly id: number;
   readonly limiter: Limiter;
-  isAlive: boolean;
-  /** The time on its clock minus the true time, in milliseconds. */
-  offsetMs: number;
 }
 
-interface Event {
-  readonly at: number;
-  readonly order: number;
-  /** Undefined for the store and the clients. */
-  readonly isolate: Isolate | undefined;
-  /** Undefined after the event was cancelled. */
-  task: (() => void) | undefined;
-}
-
-const isBefore = (one: Event, other: Event) =>
-  one.at < other.at || (one.at === other.at && one.order < other.order);
-const queue = new Heap<Event>(isBefore);
-let now = HOUR_START;
-let planned = 0;
-/** The isolate whose code runs. */
-let current: Isolate | undefined;
-
-function plan(ms: number, isolate: Isolate | undefined, task: () => void): Event {
-  const event = { at: now + ms, order: planned++, isolate, task };
-  queue.add(event);
-  return event;
-}
-
-/** Runs all events, except those of isolates that have ended. */
-async function runAll(): Promise<void> {
-  for (let event = queue.first; event; event = queue.first) {
-    queue.removeFirst();
-    if (!event.task || event.isolate?.isAlive === false) continue;
-    now = event.at;
-    current = event.isolate;
-    event.task();
-    for (let turn = 0; turn < TURNS; turn++) await undefined;
-  }
-}
-
-const real = { now: Date.now, setTimeout, clearTimeout };
+const time = new VirtualTime<Isolate>();
+let restore = () => {};
 
 beforeAll(() => {
-  Date.now = () => now + (current?.offsetMs ?? 0);
-  const start = (task: () => void, ms = 0) => plan(ms, current, task);
-  const stop = (event: Event | undefined) => {
-    if (event) event.task = undefined;
-  };
-  Object.assign(globalThis, { setTimeout: start, clearTimeout: stop });
+  restore = time.install();
 });
 
-afterAll(() => {
-  Date.now = real.now;
-  Object.assign(globalThis, { setTimeout: real.setTimeout, clearTimeout: real.clearTimeout });
-});
+afterAll(() => restore());
 
 const one = { name: "one", window: "10s", async: true, lease: false } as const;
 const RULES: readonly ((limit: number) => ConfigInput["rules"])[] = [
@@ -143,7 +95,7 @@ function settingOf(random: (below: number) => number) {
 async function simulate(seed: number) {
   const random = randomOf(seed);
   for (let warm = 0; warm < 8; warm++) random(2);
-  now = HOUR_START + random(20_000);
+  time.now = HOUR_START + random(20_000);
   const setting = settingOf(random);
   const { clock, places, stepMs, skewMs } = setting;
   const happens = (oneIn: number) => oneIn > 0 && random(oneIn) === 0;
@@ -158,21 +110,21 @@ async function simulate(seed: number) {
       ...memory,
       decide(groups, given, unused) {
         const [isLost, isKilled] = [happens(setting.lost), happens(setting.killed)];
-        const isOut = setting.outageAt <= now && now < setting.outageAt + OUTAGE_MS;
+        const isOut = setting.outageAt <= time.now && time.now < setting.outageAt + OUTAGE_MS;
         const isAnswered = !(isLost || isKilled || isOut);
         const [arrivesIn, answersIn] = [1 + random(setting.slowMs), 1 + random(setting.slowMs)];
         const answers = new Promise<readonly Answer[]>((resolve, reject) => {
           if (isAnswered || (!isOut && happens(2))) {
-            plan(arrivesIn, undefined, async () => {
-              const decided = await Promise.all(memory.decide(groups, given ?? now, unused));
+            time.plan(arrivesIn, undefined, async () => {
+              const decided = await Promise.all(memory.decide(groups, given ?? time.now, unused));
               for (const [at, group] of groups.entries()) {
                 for (const counter of decided[at]?.admitted ? group : []) charged.add(counter);
               }
-              if (isAnswered) plan(answersIn, isolate(), () => resolve(decided));
+              if (isAnswered) time.plan(answersIn, isolate(), () => resolve(decided));
             });
           }
           const refuse = () => reject(new StoreError("unreachable", "no answer"));
-          if (isOut || (isLost && happens(2))) plan(1 + random(50), isolate(), refuse);
+          if (isOut || (isLost && happens(2))) time.plan(1 + random(50), isolate(), refuse);
         });
         // When a request is killed, its deadline goes with it.
         const timed = isKilled ? answers : inTime(() => answers, TIMEOUT_MS);
@@ -227,14 +179,14 @@ async function simulate(seed: number) {
       isolate = startIsolate();
       isolates.set(place, isolate);
     }
-    current = isolate;
+    time.current = isolate;
     if (stepMs > 0 && happens(20)) isolate.offsetMs += random(2 * stepMs) - stepMs;
     const client = `client${random(setting.clients)}`;
     const cost = 1 + random(setting.maxCost);
     const applied = config.rules.map((rule) => {
       return { rule, windows: rule.windows, identity: rule.name === "all" ? "all" : client, cost };
     });
-    const request: Sent = { isolate, at: now, ownAt: Date.now(), entries: [] };
+    const request: Sent = { isolate, at: time.now, ownAt: Date.now(), entries: [] };
     sent.push(request);
     const draw = random(1000) / 1000;
     active = request;
@@ -248,10 +200,10 @@ async function simulate(seed: number) {
   const requests = places > 40 ? 1500 : 500;
   for (let [at, count] = [0, 0]; count < requests; at += random(120)) {
     const together = happens(15) ? random(60) : 1;
-    for (let each = 0; each < together; each++) plan(at, undefined, send);
+    for (let each = 0; each < together; each++) time.plan(at, undefined, send);
     count += together;
   }
-  await runAll();
+  await time.runAll();
   return { setting, sent, charged };
 }
 

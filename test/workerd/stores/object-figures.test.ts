@@ -9,6 +9,7 @@ import { createStore } from "../../../src/stores/create-store.ts";
 import type { CounterObject } from "../../../src/stores/durable-object/counter-object.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { counter } from "../../suite/counters.ts";
+import { HOUR } from "../../suite/driver.ts";
 import { verdictOf } from "../../suite/verdict.ts";
 
 type Method = (...args: unknown[]) => Promise<unknown>;
@@ -66,6 +67,16 @@ describe("the figures of Durable Objects", () => {
     const store64 = sums();
     expect(store64.calls).toBe(called.length);
     expect(storeCost(store64, "durable-object")?.count).toBe(called.length);
+  });
+
+  it("count a few calls for a thousand requests of a client under a sliding window", async () => {
+    const { store, called, sums } = isolate();
+    const each = counter({ limit: 50, subWindows: 10, windowMs: HOUR });
+    const all = Array.from({ length: 1000 }, () => decide(store, each));
+    const admitted = (await Promise.all(all)).filter(({ groups }) => groups[0]?.admitted);
+    expect(admitted).toHaveLength(50);
+    expect(called.length).toBeLessThanOrEqual(5);
+    expect(sums().calls).toBe(called.length);
   });
 
   it("count charges, refunds, returns and resets", async () => {

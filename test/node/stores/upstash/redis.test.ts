@@ -11,6 +11,8 @@ import {
   windowAt,
 } from "../../../../src/engine/counter.ts";
 import { type Entry, withBatches } from "../../../../src/stores/batch.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/leases.ts";
 import { createUpstashEntries } from "../../../../src/stores/upstash/upstash-store.ts";
 import { bans, counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
@@ -104,6 +106,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   // The commands that Redis runs for a decision with each feature, except EVALSHA. Earlier
   // decisions have already charged the same window. docs/cost.md has the same figures.
   const rolling = { ceiling: 8, rollsOver: true };
+  const sliding = { subWindows: 10 };
   const full = { limit: 1 };
   const banned = { ban: bans(60_000) };
   it.each<[string, Partial<Demand>[], Record<string, number>]>([
@@ -115,6 +118,18 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     ["a denial by the first of two counters", [full, {}], { incrby: 1, get: 1, decrby: 1 }],
     ["a denial by the second of two counters", [{}, full], { incrby: 2, decrby: 2 }],
     ["a denial by a counter that rolls over", [{ limit: 1, rollsOver: true }], { get: 1 }],
+    ["a counter with sub-windows", [sliding], { get: 1, set: 1 }],
+    ["a denial by a counter with sub-windows", [{ limit: 1, ...sliding }], { get: 1 }],
+    [
+      "a counter with sub-windows that is only checked",
+      [{ checkOnly: true, ...sliding }],
+      { get: 1 },
+    ],
+    [
+      "a counter with sub-windows and a ban",
+      [{ ...sliding, ...banned }],
+      { get: 1, set: 1, pttl: 1 },
+    ],
     ["two counters that roll over", [rolling, rolling], { get: 2, set: 2 }],
     ["two counters with a ban", [banned, banned], { pttl: 2, incrby: 2 }],
   ])("for %s", async (_, fields, expected) => {
@@ -127,6 +142,30 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       evalsha: 1,
       ...expected,
     });
+  });
+
+  it("for a thousand requests of a client in one isolate: few, under a sliding window", async () => {
+    const options = { timeoutMs: 10_000, background: () => {} };
+    const store = withLeases(withDenialCache(storeWith("edge")), options);
+    const each = counter({ limit: 50, subWindows: 10, windowMs: HOUR });
+    const before = rest.calls();
+    const verdicts: ReturnType<typeof verdictOf>[] = [];
+    const send = async () => {
+      for (let request = 0; request < 1000; request++) {
+        // The requests come in fifty turns of the event loop.
+        if (request % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+        verdicts.push(verdictOf(store.decide([[each]], Date.now())));
+      }
+      await Promise.all(verdicts);
+    };
+    const commands = await commandsOf(send);
+    const decided = await Promise.all(verdicts);
+    expect(decided.filter(({ groups }) => groups[0]?.admitted)).toHaveLength(50);
+    const calls = rest.calls() - before;
+    expect(calls).toBeLessThanOrEqual(10);
+    expect(Object.values(commands).reduce((sum, count) => sum + count)).toBeLessThanOrEqual(
+      3 * calls + 1,
+    );
   });
 
   it("for the first request after the limit of a counter that rolls over was lowered", async () => {
@@ -149,6 +188,12 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     ["the whole count", { cost: -2 }, { incrby: 1, del: 1 }],
     ["a part, in a window that has ended", { cost: -1, chargedIn: 7 }, { get: 1 }],
     ["a part, for a counter that rolls over", { cost: -1, ...rolling }, { get: 1, set: 1 }],
+    ["a part, for a counter with sub-windows", { cost: -1, ...sliding }, { get: 1, set: 1 }],
+    [
+      "a part, in a sub-window that does not count any more",
+      { cost: -1, chargedIn: 7, ...sliding },
+      { get: 1 },
+    ],
     ["a part, for a counter with a ban", { cost: -1, ...banned }, { incrby: 1, pttl: 1 }],
   ])("for a settlement that charges or gives back %s", async (_, fields, expected) => {
     const store = storeWith("edge");

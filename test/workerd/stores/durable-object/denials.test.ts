@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Demand } from "../../../../src/engine/counter.ts";
 import type { Entry } from "../../../../src/stores/batch.ts";
+import type { MakeCall } from "../../../../src/stores/calls.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { verdictOf } from "../../../suite/verdict.ts";
 import {
@@ -32,6 +34,7 @@ type Meet = (method: Method, name: string, call: number) => Promise<void> | void
 function inStore<Result>(
   meet: Meet,
   task: (store: ReturnType<typeof createDurableObjectStore>, calls: Method[]) => Promise<Result>,
+  makeCall?: MakeCall,
 ): Promise<Result> {
   return withObjects((objects) => {
     const calls: Method[] = [];
@@ -54,6 +57,7 @@ function inStore<Result>(
       prefix: "denials",
       timeoutMs: TIMEOUT_MS,
       background: () => {},
+      ...(makeCall && { makeCall }),
     });
     return passTime(10, task(store, calls));
   });
@@ -121,4 +125,21 @@ describe("a denial by one of several objects", () => {
       expect(verdict.groups.map(({ tallies }) => tallies[0]?.count)).toEqual([0, 0, 0]);
     });
   });
+});
+
+it("a decision leaves no rejection unhandled if its deadline has passed before its first call", async () => {
+  const unhandled = vi.fn();
+  addEventListener("unhandledrejection", unhandled);
+  const meet: Meet = (method) => (method === "endHold" ? wait(100) : undefined);
+  const afterDeadline: MakeCall = (_, call) => wait(2 * TIMEOUT_MS).then(call);
+  const decide = async (store: Store) => {
+    const failed = expect(verdictOf(store.decide([inOrder({}, {})]))).rejects;
+    await failed.toMatchObject({ failure: "timeout" });
+    await wait(TIMEOUT_MS);
+  };
+  await inStore(meet, decide, afterDeadline);
+  vi.useRealTimers();
+  await scheduler.wait(0);
+  removeEventListener("unhandledrejection", unhandled);
+  expect(unhandled).not.toHaveBeenCalled();
 });
