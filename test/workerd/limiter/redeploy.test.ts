@@ -34,6 +34,22 @@ const changes: Change[] = [
   // With a start at 0:45, the current window gets the number of the previous window.
   ["a start that keeps the window's number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
   ["a start that changes the window's number", {}, { start: "1970-01-01T00:45:00Z" }, 5],
+  ["sliding that is added", {}, { sliding: 10 }, 5],
+  ["another number of sub-windows", { sliding: 10 }, { sliding: 12 }, 5],
+  ["a limit that is raised, with sliding", { sliding: 10 }, { sliding: 10, limit: 9 }, 6],
+  // Each sub-window lasts six minutes.
+  [
+    "another start, with sliding",
+    { sliding: 10 },
+    { sliding: 10, start: "1970-01-01T00:45:00Z" },
+    2,
+  ],
+  [
+    "a start that is removed, with sliding",
+    { sliding: 10, start: "1970-01-01T00:45:00Z" },
+    { sliding: 10 },
+    2,
+  ],
   ["a month in place of 30 days", { window: "30d" }, { window: "month" }, 5],
   ["a week in place of a month", { window: "month" }, { window: "week" }, 5],
   ["a limit of a month that is raised", { window: "month" }, { window: "month", limit: 9 }, 6],
