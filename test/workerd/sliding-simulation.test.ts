@@ -24,6 +24,8 @@ function objectWorld(objects: Namespace): World {
   type Methods = Record<string, (...args: unknown[]) => Promise<unknown>>;
   return {
     clocks: ["store", "edge"],
+    // An object removes a row a second after its end, by the clock of any isolate.
+    skewMs: 500,
     restart: () => objects.restart(),
     createStore(net, options) {
       const getByName = (name: string) =>
@@ -59,6 +61,7 @@ function engineWorld(): World {
   }
   return {
     clocks: ["store", "edge"],
+    skewMs: 1000,
     createStore(net, { timeoutMs }) {
       const breaker = new Breaker({ timeoutMs });
       const options = { timeoutMs, keepAlive: () => {}, background: () => {} };

@@ -113,6 +113,7 @@ function withTime(body: string): string {
 
 const world: World = {
   clocks: ["edge", "store"],
+  skewMs: 1000,
   async begin() {
     passedUntil = 0;
     await redis.run([["FLUSHALL"]]);
