@@ -34,8 +34,6 @@ interface Isolate extends VirtualIsolate {
 export interface World {
   /** The clocks that can determine the windows. */
   readonly clocks: readonly Clock[];
-  /** The maximum difference of an isolate's clock to the true time, in milliseconds. */
-  readonly skewMs: number;
   /** Creates the store of an isolate, whose calls pass through the network. */
   readonly createStore: (net: Network, options: StoreOptions) => Store;
   /** Called before each seed. */
@@ -96,7 +94,7 @@ export class Network {
 type Setting = ReturnType<typeof settingOf>;
 
 /** The circumstances of a seed. Of calls, one in `lost` gets no answer, and one in `late` is late. */
-function settingOf(random: Random, { clocks, skewMs }: World) {
+function settingOf(random: Random, { clocks }: World) {
   const oneOf = <Value>(values: readonly Value[]) => values[random(values.length)] as Value;
   return {
     clock: oneOf(clocks),
@@ -106,7 +104,8 @@ function settingOf(random: Random, { clocks, skewMs }: World) {
     sliding: oneOf([2, 4, 5, 10, 50]),
     places: oneOf([1, 1, 2, 8]),
     clients: 1 + random(4),
-    skewMs: oneOf([0, 0, skewMs]),
+    /** The maximum difference of an isolate's clock to the true time. */
+    skewMs: oneOf([0, 0, 1000]),
     /** One request in this number comes after its isolate has ended. */
     restarts: oneOf([0, 0, 40]),
     stepMs: oneOf([0, 0, 15_000]),

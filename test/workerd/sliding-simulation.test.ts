@@ -23,9 +23,8 @@ afterAll(() => restore());
 function objectWorld(objects: Namespace): World {
   type Methods = Record<string, (...args: unknown[]) => Promise<unknown>>;
   return {
-    clocks: ["store", "edge"],
-    // An object removes a row a second after its end, by the clock of any isolate.
-    skewMs: 500,
+    // By the isolates' clocks, objects would remove rows a second after their end by any of these clocks.
+    clocks: ["store"],
     restart: () => objects.restart(),
     createStore(net, options) {
       const getByName = (name: string) =>
@@ -61,7 +60,6 @@ function engineWorld(): World {
   }
   return {
     clocks: ["store", "edge"],
-    skewMs: 1000,
     createStore(net, { timeoutMs }) {
       const breaker = new Breaker({ timeoutMs });
       const options = { timeoutMs, keepAlive: () => {}, background: () => {} };
