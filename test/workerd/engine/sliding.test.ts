@@ -123,6 +123,12 @@ describe("a sliding window", () => {
     }
   });
 
+  it("is stored until its last charge does not count any more, and a second longer", () => {
+    const each = counter({ subWindows: 10, windowMs: 6000 });
+    const { writes } = decideGroup([each], NOW + 1, () => undefined);
+    expect([...writes]).toMatchObject([[each.key, { expiresAt: NOW + 66_000 + 1000 }]]);
+  });
+
   it("admits a denied request at the time of its retry, and no millisecond earlier", () => {
     const random = randomOf(SEED);
     let denials = 0;

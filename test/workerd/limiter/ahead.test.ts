@@ -174,6 +174,23 @@ describe("a rule with async", () => {
     expect(await now()).toBe("waits");
   });
 
+  it("waits until a sliding window has wholly passed", async () => {
+    const { now, slow, clock } = isolateOf([{ ...reads, sliding: 6 }]);
+    slow.fault = "lost";
+    expect(await now()).toBe("ahead");
+    await slow.answer();
+    slow.fault = undefined;
+    // No request passes ahead until the store has answered again.
+    expect(await now("other")).toBe("waits");
+    await slow.answer();
+    // The request has been charged in a sub-window of ten minutes, which counts for an hour after its end.
+    clock.now = HOUR_START + HOUR + HOUR / 6 - 1;
+    expect(await now()).toBe("waits");
+    await slow.answer();
+    clock.now += 1;
+    expect(await now()).toBe("ahead");
+  });
+
   it("decides from leases if they cover the request", async () => {
     const { now, slow } = isolateOf([{ name: "reads", limit: 10_000, window: "1h", async: true }]);
     for (let request = 0; request < 40; request++) {

@@ -38,6 +38,11 @@ describe("quota can be taken in blocks", () => {
       { limits: [{ ...minute, capacity: 200 }, hour] },
       [false, true],
     ],
+    [
+      "of the window that does not slide",
+      { limits: [{ ...minute, sliding: true }, hour] },
+      [false, true],
+    ],
   ])("%s", (_, fields, expected) => {
     expect(leasableOf(fields)).toEqual(expected);
   });
@@ -50,6 +55,7 @@ describe("quota is never taken in blocks", () => {
     ["if a ban must apply everywhere", { ban: "10m" }, [false]],
     ["if it rolls over", { capacity: 150 }, [false]],
     ["if it can be reserved", { maxReserved: 1 }, [false]],
+    ["under a sliding window", { sliding: true }, [false]],
     ["if it is spread over shards", { shards: 2 }, [false]],
     ["if the response determines the cost", { cost: "header:X-Cost" }, [false]],
     ["if only some responses are counted", { count: { status: [401] } }, [false]],

@@ -443,6 +443,23 @@ describe.each(["store", "edge"] as const)("the scripts with the clock %s", (cloc
     }
   });
 
+  it("keeps the counts of sub-windows until the last of them does not count any more", async () => {
+    const each = counter({ limit: 9, subWindows: 10, windowMs: HOUR });
+    const { groups } = await verdictOf(store.decide([[{ ...each, cost: 2 }]]));
+    const tally = groups[0]?.tallies[0];
+    const lastsMs = tally?.resetMs as number;
+    expect(lastsMs).toBeGreaterThan(10 * HOUR);
+    const ttl = await redis.pttl(each.key);
+    expect(ttl).toBeLessThanOrEqual(lastsMs + graceMs);
+    expect(ttl).toBeGreaterThan(lastsMs + graceMs - 10_000);
+    expect(await redis.get(each.key)).toBe(`${tally?.ring?.window}:2`);
+    // Counts after the oldest one are stored, and those before it are not.
+    const window = (tally?.ring?.window as number) - 3;
+    await redis.set(each.key, `${window}:1,0,4,0`);
+    await verdictOf(store.decide([[each]]));
+    expect(await redis.get(each.key)).toBe(`${window + 3}:1,0,0,1,0,4`);
+  });
+
   it("keeps a counter that rolls over until later windows have repaid it", async () => {
     const windowMs = 3_600_000;
     const hourly = counter({ limit: 10, ceiling: 40, cost: 25, rollsOver: true, windowMs });

@@ -66,6 +66,18 @@ describe("a request that lacks only quota that others hold", () => {
       expect(tallies[0]).not.toHaveProperty("retryMs");
     }));
 
+  it("is told when quota of a sliding window is free, as soon as a release gives back its sub-window", () =>
+    inObject(async ({ quotaOf, hold, decide, release, usedOf }) => {
+      const quota = quotaOf({ limit: 3, subWindows: 2, windowMs: 10_000 });
+      await hold("first", quota);
+      await pass(10_000);
+      await decide({ ...quota, cost: 2 });
+      expect(await release("first")).toBe(true);
+      await pass(20_000);
+      // The first sub-window does not count any more, and the second one has lost nothing.
+      expect(await usedOf(quota)).toBe(2);
+    }));
+
   it("counts the quota of several holds", () =>
     inObject(async ({ quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 3 });
