@@ -24,6 +24,7 @@ export const CODES = {
   "cost-without-max": "warning",
   "dotted-claim": "warning",
   "tier-by-client": "warning",
+  "tier-without-sliding": "warning",
   "exempt-by-text": "warning",
   "exempts-everybody": "fault",
   "exempts-many": "warning",

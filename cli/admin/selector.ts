@@ -208,9 +208,7 @@ function clientText(report: ClientReport, ruleOverride: Override | undefined): s
   }
   if (quotas.length > 0) {
     lines.push(
-      indent(
-        table(["POLICY", "LIMIT", "LEFT", "WINDOW", "NEW WINDOW IN", "OPEN NOW"], quotas.map(row)),
-      ),
+      indent(table(["POLICY", "LIMIT", "LEFT", "WINDOW", "MORE IN", "OPEN NOW"], quotas.map(row))),
     );
   } else if (override === undefined) {
     lines.push("  no quota of this client is counted");

@@ -295,7 +295,7 @@ function clientLines(rule: ExplainedRule, isVerbose: boolean): string[] {
 
 function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now: number): string[] {
   if (counters.length === 0) return [];
-  const headings = ["POLICY", "SHARD", "LIMIT", "COUNT", "COST", "LEFT AFTER", "WINDOW ENDS", "IN"];
+  const headings = ["POLICY", "SHARD", "LIMIT", "COUNT", "COST", "LEFT AFTER", "MORE FROM", "IN"];
   const rows = counters.map((each): Cell[] => {
     const { policy, shard, limit, capacity, count: before, cost, countAfter, windowEnd } = each;
     const { concurrent } = each;

@@ -70,7 +70,7 @@ function slidingNotes({ rule, windows }: RequestedRule, { requests }: Suggestion
   const isFixed = windows.every(({ calendar }) => !calendar);
   if (requests === 0 || !isFixed || !isForCredentials(rule)) return [];
   const text =
-    "Clients send credentials with these requests. Write sliding: true beside each limit, so that it holds for every interval of its length. weir replay then shows what it would deny.";
+    "Clients send credentials with these requests. Add sliding: true to each limit, so that nobody gets twice as much around the start of a window. These numbers count fixed windows: let weir replay show what the limits then deny.";
   return [{ code: "credentials", text }];
 }
 

@@ -252,6 +252,22 @@ function tierWarnings({ name, tiers }: Rule, place: string): LocalFinding[] {
   ];
 }
 
+/** A tier does not inherit `sliding`, so its clients may send twice the limit around the start of a window. */
+function fixedTierWarnings({ name, windows, tiers }: Rule, place: string): LocalFinding[] {
+  const sliding = windows.filter((each) => each.sliding !== undefined);
+  return [...(tiers?.windows ?? [])].flatMap(([tier, own]) => {
+    const isFixed = own.some(
+      (each) => !each.sliding && sliding.some(({ windowMs }) => windowMs === each.windowMs),
+    );
+    if (!isFixed) return [];
+    const text = `In the rule "${name}", a tier has a fixed window of the length of the rule's sliding window`;
+    const cure = "Write sliding into the tier too, or into neither";
+    return [
+      found("tier-without-sliding", `${place}.tiers.limits[${JSON.stringify(tier)}]`, text, cure),
+    ];
+  });
+}
+
 function isChosenByClient(key: KeyExpression): boolean {
   return key.flat().some(({ kind }) => CHOSEN_BY_CLIENT.has(kind));
 }
@@ -262,7 +278,10 @@ const RULE_CHECKS: readonly ((
   place: string,
   remedies: Remedies,
 ) => Iterable<LocalFinding>)[] = [
-  ...[unusedLimitWarnings, banWarnings, costFindings, zeroLimitWarnings].map(ofWindows),
+  ...[
+    ...[unusedLimitWarnings, banWarnings, costFindings, zeroLimitWarnings],
+    fixedTierWarnings,
+  ].map(ofWindows),
   waitWarnings,
   asyncWarnings,
   methodWarnings,

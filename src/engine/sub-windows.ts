@@ -14,9 +14,13 @@ export function countsSubWindows<Each extends Counter>(
   return counter.subWindows !== undefined;
 }
 
-/** Returns the quota that an even sender gets at least in each interval. */
+/**
+ * Returns the quota for each interval up to which a client that sends evenly is never denied, rounded down: below 100, to
+ * a tenth.
+ */
 export function evenQuota(limit: number, subWindows: number): number {
-  return limit - Math.ceil(limit / (subWindows + 1));
+  const unit = limit < 100 ? 10 : 1;
+  return (limit * unit - Math.ceil((limit * unit) / (subWindows + 1))) / unit;
 }
 
 /** Returns the counts that still count at a time, from a stored row or from earlier counts. */

@@ -76,7 +76,7 @@ function appendItems(headers: Headers, name: string, items: readonly string[]): 
 // Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /, so it needs no escaping. A policy for
 // open requests has no window, and the quota unit of section 3.1.2.
 
-// With a sliding window, `weir-even` is the quota that an even sender gets at least in each window.
+// With a sliding window, `weir-even` is a Decimal: up to this quota for each window, even senders are never denied.
 
 function policyItem({ policy, limit, windowMs, concurrent, sliding }: Policy): string {
   const item = `"${policy}";q=${limit}`;

@@ -30,7 +30,7 @@ describe("a sliding window", () => {
   it("shows both numbers in its policy, what is left, and when there is more", async () => {
     const send = worker(LOGIN);
     const first = await send();
-    expect(first.headers.get("ratelimit-policy")).toBe('"login";q=5;w=60;weir-even=4');
+    expect(first.headers.get("ratelimit-policy")).toBe('"login";q=5;w=60;weir-even=4.5');
     // The oldest sub-window that counts began at 22:15:54, and does not count from 22:17:00 on.
     expect(first.headers.get("ratelimit")).toBe('"login";r=4;t=63');
     vi.setSystemTime(NOW + 5000);

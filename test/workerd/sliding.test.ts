@@ -417,7 +417,7 @@ describe.each(Object.keys(STORES) as StoreName[])("a rule with sliding, over %s"
     // An isolate remembers a denial, with the number of that time, for ten seconds.
     at(69_000);
     const more = await send();
-    expect([more.policy, more.quota]).toEqual(['"r0";q=4;w=60;weir-even=3', '"r0";r=1;t=51']);
+    expect([more.policy, more.quota]).toEqual(['"r0";q=4;w=60;weir-even=3.6', '"r0";r=1;t=51']);
     // Of three charges, so many must count no longer. Two of them are in one sub-window.
     for (const [quota, ms, retryAfter] of [
       [3, 70_000, 50],

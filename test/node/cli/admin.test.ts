@@ -111,7 +111,7 @@ describe("weir peek", () => {
     expect(run.stdout).toBe(
       [
         `login  client ${CLIENT}, counted by ip`,
-        "  POLICY  LIMIT  LEFT  WINDOW  NEW WINDOW IN",
+        "  POLICY  LIMIT  LEFT  WINDOW  MORE IN",
         "  login       5     0  1m      42s",
         "",
       ].join("\n"),
@@ -136,7 +136,7 @@ describe("weir peek", () => {
     });
     const { stdout } = await api.run("peek", "login", "--ip", "203.0.113.7");
     expect(stdout.split("\n").slice(1, -1)).toEqual([
-      "  POLICY            LIMIT  LEFT  WINDOW  NEW WINDOW IN  OPEN NOW",
+      "  POLICY            LIMIT  LEFT  WINDOW  MORE IN  OPEN NOW",
       "  login                 5     0  1m      42s",
       "  login/concurrent      4     1                         ███████████████░░░░░ 3 / 4",
     ]);

@@ -21,7 +21,7 @@ Client   203.0.113.7
     ✓ match.paths  /login (expected: /login)
     key         ip = 203.0.113.7, from the header cf-connecting-ip
     client      MMXuBUwSU35Th2hdK_MvhQ, cost 1
-    POLICY  LIMIT  COUNT  COST  LEFT AFTER  WINDOW ENDS              IN
+    POLICY  LIMIT  COUNT  COST  LEFT AFTER  MORE FROM                IN
     login       5      0     1           4  2026-11-23 08:01:00 UTC  45s
     stored key  weir:login:1m:MMXuBUwSU35Th2hdK_MvhQ:29923680 → 1, expires 2026-11-23 08:01:01 UTC
 

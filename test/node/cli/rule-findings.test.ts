@@ -169,6 +169,16 @@ const limits = (...all: [limit: number, window: string, extras?: object][]) => (
   limits: all.map(([limit, window, extras]) => ({ limit, window, ...extras })),
 });
 
+test.each<[string, Fields, string[]]>([
+  ["the rule's length", { limit: 50, window: "1m" }, ["tier-without-sliding"]],
+  ["another length", { limit: 50, window: "1h" }, []],
+  ["the rule's length, and slides", { limit: 50, window: "1m", sliding: 6 }, []],
+])("a tier beside a sliding window has %s", (_, pro, expected) => {
+  const tiers = { by: "country", limits: { AT: pro } };
+  const found = codes({ limit: 5, window: "1m", sliding: true, tiers });
+  expect(found.filter((code) => code === "tier-without-sliding")).toEqual(expected);
+});
+
 describe("a limit beside another one", () => {
   test.each<[string, Fields, number]>([
     ["33 a minute admit 1980 an hour", limits([33, "1m"], [1980, "1h"]), 1],
