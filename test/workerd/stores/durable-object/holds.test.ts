@@ -66,7 +66,7 @@ describe("a request that lacks only quota that others hold", () => {
       expect(tallies[0]).not.toHaveProperty("retryMs");
     }));
 
-  it("is told when quota of a sliding window is free, as soon as a release gives back its sub-window", () =>
+  it("finds released quota of a sliding window back in the sub-window that was charged", () =>
     inObject(async ({ quotaOf, hold, decide, release, usedOf }) => {
       const quota = quotaOf({ limit: 3, subWindows: 2, windowMs: 10_000 });
       await hold("first", quota);
