@@ -11,12 +11,15 @@ import {
   type RuleSums,
   type StoreSums,
 } from "../statistics/sums.ts";
+import { DenialTable } from "./denial-table.ts";
 import type {
   Bucket,
+  DenialsQuery,
   Resolution,
   StatisticsQuery,
   StatisticsReport,
   StatisticsUpload,
+  StoredDenials,
   Totals,
 } from "./protocol.ts";
 import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
@@ -501,6 +504,7 @@ export class Statistics {
   #slots: RuleSlots;
   readonly #sources: Sources;
   #totals: TotalsRow;
+  #denials: DenialTable;
   readonly #gathered = new GatheredSums();
   #writtenAt = Number.NEGATIVE_INFINITY;
   #prunedAt = Number.NEGATIVE_INFINITY;
@@ -512,6 +516,7 @@ export class Statistics {
     this.#buckets = new BucketTables(storage.sql);
     this.#slots = new RuleSlots(storage.sql);
     this.#totals = new TotalsRow(storage.sql, now);
+    this.#denials = new DenialTable(storage.sql);
     this.#sources = new Sources(this.#totals.sources);
   }
 
@@ -523,7 +528,7 @@ export class Statistics {
    */
   async add(upload: StatisticsUpload, now: number): Promise<void> {
     const isNew = this.#sources.see(upload, now);
-    if (isNew) this.#gathered.add(upload.minutes, upload.clients, now);
+    if (isNew) this.#gathered.add(upload, now);
     // A call without sums only loads the overrides for a request, so it must not wait for the next write.
     const hasSums = upload.minutes.length > 0 || upload.clients.length > 0;
     if (hasSums && !this.#gathered.isEmpty) await this.#writeSoon(now);
@@ -533,6 +538,11 @@ export class Statistics {
     this.#write(now);
     const report = readReport(this.#storage.sql, this.#slots, query, now);
     return { ...report, ...this.#sources.running(now) };
+  }
+
+  denials(query: DenialsQuery, now: number): StoredDenials[] {
+    this.#write(now);
+    return this.#denials.read(query, now);
   }
 
   totals(now: number): Omit<Totals, "overrides"> {
@@ -568,36 +578,40 @@ export class Statistics {
   #write(now: number): void {
     if (this.#gathered.isEmpty) return;
     this.#writtenAt = now;
-    const { minutes, clients } = this.#gathered.take();
+    const sums = this.#gathered.take();
+    const { minutes, clients, denials } = sums;
     try {
       this.#storage.transactionSync(() => {
         for (const { minute, rules, ...head } of minutes) {
-          const sums = emptyRow();
-          addHead(sums, head);
+          const row = emptyRow();
+          addHead(row, head);
           for (const [name, ruleSums] of Object.entries(rules)) {
             const slot = this.#slots.slotFor(name);
-            sums.rules.add(slot, ruleSums);
+            row.rules.add(slot, ruleSums);
             const { openPeak, ahead, over } = ruleSums;
-            if (openPeak) sums.openPeaks[slot] = Math.max(sums.openPeaks[slot] ?? 0, openPeak);
-            if (ahead) sums.aheads[slot] = (sums.aheads[slot] ?? 0) + ahead;
-            if (over) sums.overs[slot] = (sums.overs[slot] ?? 0) + over;
+            if (openPeak) row.openPeaks[slot] = Math.max(row.openPeaks[slot] ?? 0, openPeak);
+            if (ahead) row.aheads[slot] = (row.aheads[slot] ?? 0) + ahead;
+            if (over) row.overs[slot] = (row.overs[slot] ?? 0) + over;
           }
-          this.#buckets.add(minute * MINUTE_MS, sums);
-          this.#addToTotals(sums);
+          this.#buckets.add(minute * MINUTE_MS, row);
+          this.#addToTotals(row);
         }
         this.#buckets.addClients(clients);
+        this.#denials.add(denials, now);
         this.#totals.write(this.#sources.toStored());
       });
     } catch (error) {
       // The transaction has changed nothing, so the sums wait for the next write.
       this.#totals = new TotalsRow(this.#storage.sql, now);
       this.#slots = new RuleSlots(this.#storage.sql);
-      this.#gathered.add(minutes, clients, now);
+      this.#denials = new DenialTable(this.#storage.sql);
+      this.#gathered.add(sums, now);
       throw error;
     }
     if (now - this.#prunedAt > PRUNE_INTERVAL_MS) {
       this.#prunedAt = now;
       this.#buckets.prune(now);
+      this.#denials.prune(now);
     }
   }
 
