@@ -187,28 +187,26 @@ export class BucketTables {
     }
   }
 
-  /** Adds sums to the bucket that contains a time, in each of the three tables. */
-  add(at: number, sums: SumsRow): void {
-    for (const resolution of RESOLUTIONS) this.addTo(resolution, at, sums);
-  }
-
-  /** Adds clients to the hours and days in which they were last limited. */
-  addClients(clients: readonly LimitedClient[]): void {
-    for (const resolution of ["hour", "day"] as const) {
-      const groups = Map.groupBy(clients, ({ lastAt }) => bucketAt(resolution, lastAt));
-      for (const [at, group] of groups) {
-        const [row] = this.#sql.exec<{ clients: string | null }>(
-          `SELECT clients FROM ${resolution}_sums WHERE at = ?`,
+  /**
+   * Adds the sums of minutes to their minutes, hours and days, and clients to the hours and days in which they were
+   * last limited. Writes each bucket once, because every written row is billed.
+   */
+  add(
+    minutes: readonly { readonly at: number; readonly sums: SumsRow }[],
+    clients: readonly LimitedClient[],
+  ): void {
+    for (const resolution of RESOLUTIONS) {
+      const named = resolution === "minute" ? [] : clients;
+      const sums = Map.groupBy(minutes, ({ at }) => bucketAt(resolution, at));
+      const limited = Map.groupBy(named, ({ lastAt }) => bucketAt(resolution, lastAt));
+      for (const at of new Set([...sums.keys(), ...limited.keys()])) {
+        const added = sums.get(at) ?? [];
+        this.addTo(
+          resolution,
           at,
+          added.map((each) => each.sums),
+          limited.get(at),
         );
-        const sketch = new ClientSketch(readClients(row?.clients ?? null));
-        for (const client of group) sketch.add(client);
-        const stored = JSON.stringify(sketch.top());
-        if (row) {
-          this.#sql.exec(`UPDATE ${resolution}_sums SET clients = ? WHERE at = ?`, stored, at);
-        } else {
-          this.#put(resolution, at, emptyRow(), stored);
-        }
       }
     }
   }
@@ -231,31 +229,31 @@ export class BucketTables {
     }
   }
 
-  /** Adds sums to the bucket that contains a time, in one table. */
-  addTo(resolution: Resolution, time: number, sums: SumsRow): void {
+  /** Adds sums and clients to the bucket that contains a time, in one table. */
+  addTo(
+    resolution: Resolution,
+    time: number,
+    added: readonly SumsRow[],
+    limited: readonly LimitedClient[] = [],
+  ): void {
     const at = bucketAt(resolution, time);
-    const [stored] = this.#sql.exec<StoredSums>(
-      `SELECT head, rules FROM ${resolution}_sums WHERE at = ?`,
+    const [stored] = this.#sql.exec<StoredSums & { readonly clients: string | null }>(
+      `SELECT head, rules, clients FROM ${resolution}_sums WHERE at = ?`,
       at,
     );
     const row = stored ? readRow(stored) : emptyRow();
-    addHead(row, sums);
-    row.rules.addAll(sums.rules);
-    if (!stored) {
-      this.#put(resolution, at, row, null);
-      return;
+    for (const sums of added) {
+      addHead(row, sums);
+      row.rules.addAll(sums.rules);
+    }
+    let clients = stored?.clients ?? null;
+    if (limited.length > 0) {
+      const sketch = new ClientSketch(readClients(clients));
+      for (const client of limited) sketch.add(client);
+      clients = JSON.stringify(sketch.top());
     }
     this.#sql.exec(
-      `UPDATE ${resolution}_sums SET head = ?, rules = ? WHERE at = ?`,
-      headOf(row),
-      row.rules.toStored(),
-      at,
-    );
-  }
-
-  #put(resolution: Resolution, at: number, row: SumsRow, clients: string | null): void {
-    this.#sql.exec(
-      `INSERT INTO ${resolution}_sums VALUES (?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO ${resolution}_sums VALUES (?, ?, ?, ?)`,
       at,
       headOf(row),
       row.rules.toStored(),
@@ -582,6 +580,7 @@ export class Statistics {
     const { minutes, clients, denials } = sums;
     try {
       this.#storage.transactionSync(() => {
+        const rows: { readonly at: number; readonly sums: SumsRow }[] = [];
         for (const { minute, rules, ...head } of minutes) {
           const row = emptyRow();
           addHead(row, head);
@@ -593,10 +592,10 @@ export class Statistics {
             if (ahead) row.aheads[slot] = (row.aheads[slot] ?? 0) + ahead;
             if (over) row.overs[slot] = (row.overs[slot] ?? 0) + over;
           }
-          this.#buckets.add(minute * MINUTE_MS, row);
           this.#addToTotals(row);
+          rows.push({ at: minute * MINUTE_MS, sums: row });
         }
-        this.#buckets.addClients(clients);
+        this.#buckets.add(rows, clients);
         this.#denials.add(denials, now);
         this.#totals.write(this.#sources.toStored());
       });
