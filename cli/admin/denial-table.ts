@@ -1,4 +1,4 @@
-import { formatDenialMode, formatDuration, formatTime } from "../../src/admin/format.ts";
+import { DENIAL_MODES, formatDuration, formatTime } from "../../src/admin/format.ts";
 import type { ClientSelector } from "../../src/admin/operations.ts";
 import type { StoredDenials } from "../../src/control/protocol.ts";
 import { type Cell, table } from "../print/text.ts";
@@ -31,7 +31,7 @@ export function denialTable(denials: readonly StoredDenials[]): string {
         rule,
         policy,
         client,
-        formatDenialMode(mode),
+        DENIAL_MODES[mode] ?? mode,
         colo,
         retryAfterMs === undefined ? "never" : formatDuration(retryAfterMs),
       ],

@@ -124,17 +124,13 @@ export function formatShortDate(at: number): string {
   return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
 }
 
-const DENIAL_MODES = {
+/** What happened to denied requests, by the mode of the denial. */
+export const DENIAL_MODES = {
   enforce: "denied",
   local: "denied: the store failed",
   shadow: "shadow: passed",
   ahead: "passed ahead",
 } as const satisfies Record<Denials["mode"], string>;
-
-/** Describes what happened to denied requests. */
-export function formatDenialMode(mode: Denials["mode"]): string {
-  return DENIAL_MODES[mode] ?? mode;
-}
 
 const MODES = {
   enforce: "enforced",

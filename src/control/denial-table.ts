@@ -62,17 +62,13 @@ export class DenialTable {
     );
     const found: StoredDenials[] = [];
     for (const { minute, entries } of rows) {
-      const stored = (JSON.parse(entries) as Denials[]).map((each, index) => ({
-        ...each,
-        id: minute * IDS_OF_MINUTE + index,
-      }));
-      const chosen = stored.filter(
-        (each) =>
-          each.id < before &&
-          (rule === undefined || each.rule === rule) &&
-          (clients === undefined || clients.includes(each.client)),
-      );
-      found.push(...chosen.reverse());
+      const stored = (JSON.parse(entries) as Denials[]).flatMap((each, index): StoredDenials[] => {
+        const id = minute * IDS_OF_MINUTE + index;
+        const isChosen =
+          (rule ?? each.rule) === each.rule && clients?.includes(each.client) !== false;
+        return isChosen && id < before ? [{ ...each, id }] : [];
+      });
+      found.push(...stored.reverse());
       if (found.length >= limit) break;
     }
     return found.slice(0, limit);

@@ -21,9 +21,9 @@ export interface Denials {
   readonly firstAt: number;
   readonly lastAt: number;
   /** The time after the last denial when the request may pass, in milliseconds; missing if it can never pass. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   /** The data centre that received the last denied request; missing for a call of a program. */
-  readonly colo?: string;
+  readonly colo?: string | undefined;
 }
 
 /** The minute of denials, since the Unix epoch. */

@@ -121,11 +121,8 @@ export class Recorder implements StoreMeter {
 
   /** Returns all sums, and starts again from 0. */
   take(): RecordedSums {
-    return {
-      minutes: this.#minutes.take(),
-      clients: this.#clients.take(),
-      denials: this.#denials.take(),
-    };
+    const [clients, denials] = [this.#clients.take(), this.#denials.take()];
+    return { minutes: this.#minutes.take(), clients, denials };
   }
 
   /** Counts a request to which no rule applied. */
@@ -202,51 +199,40 @@ export class Recorder implements StoreMeter {
     this.onLateSums(now);
   }
 
-  #recordOver(verdicts: readonly RuleVerdict[], colo: string | undefined): void {
+  #recordOver(verdicts: readonly RuleVerdict[], colo?: string): void {
     const denied = verdicts.filter(({ says }) => says === "denied");
     if (denied.length === 0) return;
     const now = this.#clock();
     this.#minutes.at(now).requests.over += 1;
     for (const { appliedRule, quotas } of denied) {
       const exceeded = quotas.find(isViolated);
-      if (exceeded) this.#addDenial("ahead", appliedRule, exceeded, now, colo);
+      if (exceeded) this.#addDenied("ahead", appliedRule, exceeded, now, colo);
     }
     this.onLateSums(now);
   }
 
-  #recordDenial(
-    { deniedBy, quotas, retryAfterMs, storeFailure }: Limited,
-    record: MinuteRecord,
-    now: number,
-    colo: string | undefined,
-  ): void {
-    const { rule, identity } = deniedBy.appliedRule;
-    const sums = record.ruleSums(rule.name);
+  #recordDenial(denial: Limited, record: MinuteRecord, now: number, colo?: string): void {
+    const { deniedBy, quotas, retryAfterMs, storeFailure } = denial;
+    const { name } = deniedBy.appliedRule.rule;
+    const sums = record.ruleSums(name);
     sums.limited += 1;
     sums.peak = 1;
-    this.#addClient(rule.name, identity, false, now);
-    const policy = quotas.find(isViolated)?.policy ?? rule.name;
-    const denial = { policy, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-    this.#addDenial(storeFailure ? "local" : "enforce", deniedBy.appliedRule, denial, now, colo);
+    const policy = quotas.find(isViolated)?.policy ?? name;
+    const mode = storeFailure ? "local" : "enforce";
+    this.#addDenied(mode, deniedBy.appliedRule, { policy, retryAfterMs }, now, colo);
   }
 
-  #addDenial(
+  #addDenied(
     mode: Denials["mode"],
-    { rule, identity: client }: AppliedRule,
-    { policy, retryAfterMs }: Pick<Quota, "policy" | "retryAfterMs">,
+    { rule: { name: rule }, identity: client }: AppliedRule,
+    { policy, retryAfterMs }: Pick<Denials, "policy" | "retryAfterMs">,
     now: number,
-    colo: string | undefined,
+    colo?: string,
   ): void {
-    this.#denials.add({
-      ...{ rule: rule.name, policy, client, mode, count: 1, firstAt: now, lastAt: now },
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-      ...(colo !== undefined && { colo }),
-    });
-  }
-
-  /** @param shadow whether the rule is in shadow mode, so that the client was not denied */
-  #addClient(rule: string, client: string, shadow: boolean, now: number): void {
-    this.#clients.add({ rule, client, count: 1, error: 0, lastAt: now, shadow });
+    const shadow = mode === "shadow";
+    const of = { rule, client, count: 1, lastAt: now };
+    if (mode !== "ahead") this.#clients.add({ ...of, error: 0, shadow });
+    this.#denials.add({ ...of, policy, mode, firstAt: now, retryAfterMs, colo });
   }
 
   #recordUndecided(applied: AppliedRule, record: MinuteRecord): void {
@@ -288,9 +274,9 @@ export class Recorder implements StoreMeter {
     decision: Allowed | Limited | undefined,
     record: MinuteRecord,
     now: number,
-    colo: string | undefined,
+    colo?: string,
   ): void {
-    const { rule, identity, blockedUntil } = appliedRule;
+    const { rule, blockedUntil } = appliedRule;
     if (pendingVerdict) {
       if (rule.mode === "enforce") record.ruleSums(rule.name).ahead += 1;
       this.#background(pendingVerdict.then((late) => this.#recordLate(late, decision, colo)));
@@ -314,9 +300,8 @@ export class Recorder implements StoreMeter {
     } else if (says === "denied") {
       sums.shadowLimited += 1;
       sums.peak = 1;
-      this.#addClient(rule.name, identity, true, now);
       const exceeded = quotas.find(isViolated) ?? { policy: rule.name };
-      this.#addDenial("shadow", appliedRule, exceeded, now, colo);
+      this.#addDenied("shadow", appliedRule, exceeded, now, colo);
     }
   }
 
@@ -324,7 +309,7 @@ export class Recorder implements StoreMeter {
   #recordLate(
     verdicts: readonly RuleVerdict[],
     decision: Allowed | Limited | undefined,
-    colo: string | undefined,
+    colo?: string,
   ): void {
     const isQuiet = ({ appliedRule: { rule }, says, quotas }: RuleVerdict) =>
       rule.mode === "shadow" && says === "admitted" && !quotas.some(({ concurrent }) => concurrent);

@@ -1,18 +1,8 @@
-import type { AuditEntry, StoredDenials } from "../../control/protocol.ts";
 import { formatCount } from "../format.ts";
 import type { ClientSelector } from "../operations.ts";
 import { ACTIONS } from "./audit-page.ts";
 import { chart } from "./chart.ts";
-import {
-  type Content,
-  denialsPath,
-  exactTime,
-  foreign,
-  type Html,
-  html,
-  ruleLink,
-  table,
-} from "./components.ts";
+import { denialsPath, exactTime, foreign, type Html, html, ruleLink, table } from "./components.ts";
 import { modeOf, retryOf } from "./denials-page.ts";
 import type { DashboardContext } from "./forms.ts";
 import { attempt, unavailable } from "./layout.ts";
@@ -31,14 +21,6 @@ const MAX_CHANGES = 500;
 /** The maximum number of lines. */
 const MAX_LINES = 50;
 const MAX_AGE_MS = 7 * 86_400_000;
-
-/** A line of a client's history. */
-interface Line {
-  readonly at: number;
-  readonly rule: string | undefined;
-  readonly what: Content;
-  readonly details: Content;
-}
 
 /** Reads the kept denials of a client, and the newest changes of operators. Never rejects. */
 export async function readHistory(c: DashboardContext, selector: ClientSelector, rule?: string) {
@@ -66,46 +48,34 @@ export function clientHistory(
     const isOfRule = rule === undefined || change.rule === rule;
     return client !== undefined && own.has(client) && isOfRule && now - at < MAX_AGE_MS;
   });
-  const lines = [...denials.value.map((each) => denialLine(each, now)), ...made.map(changeLine)];
-  const shown = lines.sort((one, other) => other.at - one.at).slice(0, MAX_LINES);
-  const charts = CHARTS.map(({ title, ...range }) => {
-    const data = denialChart(queryOf(range, now), denials.value, now);
-    return chart({ title, data });
-  });
-  const [only] = own.size === 1 ? own : [];
-  return html`${denials.value.length > 0 && html`<div class="columns">${charts}</div>`}
-<section class="card" id="history"><h2>Last 7 days${
-    only !== undefined &&
-    html` <a class="note" href="${denialsPath({ client: only, rule })}">All denials</a>`
-  }</h2>${
-    shown.length === 0
-      ? html`<p class="note">No denials, and no changes.</p>`
-      : historyTable(shown, now)
-  }<p class="note">At most the newest ${MAX_LINES} entries. Of all clients together, 2,000 denials are kept.</p></section>`;
-}
-
-function historyTable(lines: readonly Line[], now: number): Html {
-  return table<Line>({
+  const denied = denials.value.map((each) => ({
+    ...{ at: each.lastAt, rule: each.rule, what: modeOf(each.mode) },
+    details: html`${formatCount(each.count, "request")} by ${foreign(each.policy)}; may retry: ${retryOf(each, now)}`,
+  }));
+  const changed = made.map(({ at, rule: of, action, by, why = "" }) => ({
+    ...{ at, rule: of, what: ACTIONS[action] ?? action },
+    details: html`${foreign(by)}: ${foreign(why)}`,
+  }));
+  const lines = [...denied, ...changed].sort((one, other) => other.at - one.at);
+  const list = table<(typeof lines)[number]>({
     caption: "What happened to the client, the newest first",
     cards: true,
-    rows: lines,
+    rows: lines.slice(0, MAX_LINES),
     columns: [
       { label: "Time", cell: ({ at }) => exactTime(at, now) },
       { label: "What", class: "nowrap", cell: ({ what }) => what },
-      { label: "Rule", cell: ({ rule }) => rule !== undefined && ruleLink(rule) },
+      { label: "Rule", cell: (line) => line.rule !== undefined && ruleLink(line.rule) },
       { label: "Details", class: "any", cell: ({ details }) => details },
     ],
   });
-}
-
-function denialLine(denials: StoredDenials, now: number): Line {
-  const { lastAt, rule, policy, count, mode, colo } = denials;
-  const place = colo === undefined ? "" : html` in ${foreign(colo)}`;
-  const details = html`${formatCount(count, "request")} by ${foreign(policy)}${place}; may retry: ${retryOf(denials, now)}`;
-  return { at: lastAt, rule, what: modeOf(mode), details };
-}
-
-function changeLine({ at, rule, action, by, why }: AuditEntry): Line {
-  const reason = why === undefined ? "" : html`: ${foreign(why)}`;
-  return { at, rule, what: ACTIONS[action] ?? action, details: html`${foreign(by)}${reason}` };
+  const charts = CHARTS.map(({ title, ...range }) =>
+    chart({ title, data: denialChart(queryOf(range, now), denials.value, now) }),
+  );
+  const [only] = own.size === 1 ? own : [];
+  const all =
+    only !== undefined &&
+    html` <a class="note" href="${denialsPath({ client: only, rule })}">All denials</a>`;
+  return html`${denials.value.length > 0 && html`<div class="columns">${charts}</div>`}
+<section class="card" id="history"><h2>Last 7 days${all}</h2>${lines.length > 0 ? list : html`<p class="note">No denials, and no changes.</p>`}
+<p class="note">At most the newest ${MAX_LINES} entries. Of all clients together, 2,000 denials are kept.</p></section>`;
 }

@@ -1,5 +1,5 @@
 import type { StoredDenials } from "../../control/protocol.ts";
-import { formatCount, formatDenialMode } from "../format.ts";
+import { DENIAL_MODES, formatCount } from "../format.ts";
 import { beforeOf } from "./audit-page.ts";
 import {
   badge,
@@ -35,7 +35,6 @@ export async function denialsPage(c: DashboardContext) {
   const shown = value?.slice(0, PAGE_SIZE) ?? [];
   const last = shown.at(-1);
   const hasMore = (value?.length ?? 0) > PAGE_SIZE;
-  const kept = html`<p>The newest 2,000 entries of 7 days are kept.</p>`;
   const now = Date.now();
   return page(c, {
     title: "Denials",
@@ -44,7 +43,7 @@ export async function denialsPage(c: DashboardContext) {
     content: html`<h1>Denials</h1>
 <div class="card">${filterForm(c, filter)}</div>
 ${fault !== undefined && unavailable("The denials", fault)}
-<div id="denials" data-live>${value?.length === 0 && empty("No denials", kept)}
+<div id="denials" data-live>${value?.length === 0 && empty("No denials", "")}
 ${shown.length > 0 && html`<div class="card">${denialTable(shown, now)}</div>`}</div>
 <p class="note">An entry has the denials of a client in one minute, by one policy. The newest 2,000 of 7 days are kept.
 Isolates upload them every 5 to 25 seconds.</p>
@@ -62,12 +61,11 @@ function filterForm(
     client = "",
   }: { readonly rule?: string | undefined; readonly client?: string | undefined },
 ): Html {
-  const names = c.var.config.rules.map(({ name }) => name);
   // A rule that was removed from the configuration may still have denials.
-  const listed = rule === undefined || names.includes(rule) ? names : [rule, ...names];
-  const options = listed.map((name) => {
-    return html`<option value="${name}"${name === rule && " selected"}>${name}</option>`;
-  });
+  const names = new Set([...(rule ? [rule] : []), ...c.var.config.rules.map(({ name }) => name)]);
+  const options = [...names].map(
+    (name) => html`<option value="${name}"${name === rule && " selected"}>${name}</option>`,
+  );
   const select = html`<select name="rule"><option value="">all rules</option>${options}</select>`;
   const identity = textField({
     ...{ label: "Client's identity", name: "client", value: client, maxlength: 22 },
@@ -99,7 +97,7 @@ function denialTable(denials: readonly StoredDenials[], now: number): Html {
 /** What happened to denied requests. */
 export function modeOf(mode: StoredDenials["mode"]): Html {
   const kind = mode === "enforce" || mode === "local" ? "limited" : "shadow";
-  return badge(kind, formatDenialMode(mode));
+  return badge(kind, DENIAL_MODES[mode] ?? mode);
 }
 
 /** The time from which the client may try again. */

@@ -74,17 +74,16 @@ export function denialChart(
   now: number,
 ): ChartData {
   const step = STEP_MS[query.resolution];
-  const groups = [...Map.groupBy(denials, ({ lastAt }) => Math.floor(lastAt / step) * step)];
-  const buckets = groups.map(([at]) => ({ at }));
-  const sums = groups.map(([, group]) => group);
+  const grouped = Map.groupBy(denials, ({ lastAt }) => Math.floor(lastAt / step) * step);
+  const groups = [...grouped].map(([at, group]) => ({ at, group }));
   const countOf =
     (...modes: Denials["mode"][]) =>
-    (group: readonly Denials[]) =>
+    ({ group }: (typeof groups)[number]) =>
       group.reduce((sum, { mode, count }) => sum + (modes.includes(mode) ? count : 0), 0);
   return chartsOf(
     query,
-    buckets,
-    sums,
+    groups,
+    groups,
     now,
   )({ unit: "count", stacked: false }, [
     ["Limited", "limited", countOf("enforce", "local")],
