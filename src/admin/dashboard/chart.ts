@@ -85,7 +85,7 @@ function drawing(data: ChartData): Html {
   return html`<svg aria-hidden="true">${values.map(({ y, text }) => html`<text x="46" y="${y + 4}" text-anchor="end">${text}</text>`)}</svg><svg data-chart="${JSON.stringify(data)}" aria-hidden="true">
 ${values.map(({ y }) => html`<line class="grid" x2="100%" y1="${y}" y2="${y}"/>`)}${times.map(
   ({ x, text }) =>
-    html`<line class="grid" x1="${x}%" x2="${x}%" y2="${HEIGHT}"/><text x="${x}%" y="${HEIGHT + 16}" text-anchor="${x > 96 ? "end" : "middle"}">${text}</text>`,
+    html`<line class="grid" x1="${x}%" x2="${x}%" y2="${HEIGHT}"/><text x="${x}%" y="${HEIGHT + 16}" text-anchor="${x > 98 ? "end" : "middle"}">${text}</text>`,
 )}
 <svg viewBox="0 0 ${width} ${HEIGHT}" height="${HEIGHT}" preserveAspectRatio="none">${unfinished}${paths.map(
     ({ fill, stroke, dash, path }) =>
