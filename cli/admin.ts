@@ -4,6 +4,8 @@ import { withoutNodeEnv } from "./process.ts";
 
 /** The maximum number of clients in a report of the control object. */
 const MAX_CLIENTS = 100;
+/** The maximum number of denials in an answer of the API. */
+const MAX_DENIALS = 1000;
 
 const HELP = `
 Exit codes:
@@ -31,6 +33,7 @@ export function addAdminCommands(program: Command): void {
   addOverrides(program);
   addStatistics(program);
   addTop(program);
+  addDenials(program);
 }
 
 function addPeek(program: Command): void {
@@ -115,9 +118,23 @@ function addStatistics(program: Command): void {
 function addTop(program: Command): void {
   withTime(adminCommand(program, "top"))
     .description("Shows the clients that were limited most.")
-    .option("--count <n>", `how many clients, at most ${MAX_CLIENTS}`, clientCount, 20)
+    .option("--count <n>", `how many clients, at most ${MAX_CLIENTS}`, upTo(MAX_CLIENTS), 20)
     .addHelpText("after", helpWith("top", "top --rule login --last 15m"))
     .action(runs("runTop"));
+}
+
+function addDenials(program: Command): void {
+  withClient(adminCommand(program, "denials"))
+    .description("Shows when clients were denied, and by which policy: the newest 2,000 of 7 days.")
+    .option("--rule <name>", "only this rule")
+    .option("--since <time>", "when the time begins: 2h ago, 12:00 (UTC), or a time with its zone")
+    .option("--until <time>", "when the time ends")
+    .option("--limit <n>", `how many lines, at most ${MAX_DENIALS}`, upTo(MAX_DENIALS), 20)
+    .addHelpText(
+      "after",
+      helpWith("denials --rule login", "denials --ip 203.0.113.7 --since 12:00 --until 12:30"),
+    )
+    .action(runs("runDenials"));
 }
 
 function adminCommand(program: Command, name: string): Command {
@@ -164,10 +181,12 @@ function wholeNumber(text: string): number {
   throw new InvalidArgumentError("Allowed: a whole number.");
 }
 
-function clientCount(text: string): number {
-  const value = Number(text);
-  if (/^\d{1,3}$/.test(text) && value >= 1 && value <= MAX_CLIENTS) return value;
-  throw new InvalidArgumentError(`Allowed: a whole number from 1 to ${MAX_CLIENTS}.`);
+function upTo(max: number) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (/^\d{1,4}$/.test(text) && value >= 1 && value <= max) return value;
+    throw new InvalidArgumentError(`Allowed: a whole number from 1 to ${max}.`);
+  };
 }
 
 function positiveNumber(text: string): number {

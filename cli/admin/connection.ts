@@ -230,7 +230,7 @@ export interface ConnectionOptions extends CredentialOptions {
 }
 
 /** Calls that change nothing, although their method is POST. */
-const READING = new Set(["peek", "explain"]);
+const READING = new Set(["peek", "explain", "denials"]);
 
 /** The maximum size of an answer. Statistics of a year are smaller. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
@@ -250,7 +250,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     place: base.origin,
     async call(method, path, field, body) {
       const url = new URL(`/_weir/api/${path}`, base);
-      const changes = method !== "GET" && !READING.has(path);
+      const changes = method !== "GET" && !READING.has(path.split("?")[0] as string);
       const call = { place: base.origin, method, token, body, changes, atOption };
       return readAnswer(await send(url, call), field);
     },

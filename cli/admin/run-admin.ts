@@ -1,5 +1,6 @@
 import { jsonText } from "../print/text.ts";
 import { otherForm, type Printed } from "./connection.ts";
+import { denials } from "./denials.ts";
 import { listOverrides, override } from "./override.ts";
 import { peek, reset } from "./selector.ts";
 import { statistics, top } from "./statistics.ts";
@@ -10,6 +11,7 @@ export const runOverride = printing(override, "change");
 export const runOverrides = printing(listOverrides);
 export const runStatistics = printing(statistics);
 export const runTop = printing(top);
+export const runDenials = printing(denials);
 
 /**
  * Turns a command into a function that prints its result. With `--json` it prints one JSON document.

@@ -7,6 +7,7 @@ import { parseAddress } from "../../src/config/address.ts";
 import type { Quota } from "../../src/config/custom.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { formatWindow } from "../../src/config/window.ts";
+import type { StoredDenials } from "../../src/control/protocol.ts";
 import type { Override } from "../../src/overrides/override.ts";
 import { IDENTITY_FORM, isIdentity } from "../../src/request/identity.ts";
 import { CommandFailure } from "../command-failure.ts";
@@ -19,6 +20,7 @@ import {
   type Printed,
   wrongOptions,
 } from "./connection.ts";
+import { type DenialsAnswer, denialTable, fetchDenials } from "./denial-table.ts";
 
 /** The options that name a client. */
 export interface SelectorOptions {
@@ -165,7 +167,19 @@ export async function peek({ rule, ...options }: PeekOptions): Promise<Printed> 
       "No rule counts clients by these values. The name before = must be an alternative of a rule's key; weir check prints the keys.",
     );
   }
-  return { json, text: reportText(json.clients, rules) };
+  const { denials } = await latestDenials(api, selector, rule);
+  const text = reportText(json.clients, rules, denials);
+  return { json: { ...json, ...(denials.length > 0 && { denials }) }, text };
+}
+
+/** Returns none if there is no control object, or if the Worker has an older version. */
+async function latestDenials(
+  api: Connection,
+  selector: ClientSelector,
+  rule: string | undefined,
+): Promise<DenialsAnswer> {
+  const query = new URLSearchParams({ limit: "1000", ...(rule !== undefined && { rule }) });
+  return await fetchDenials(api, query, selector).catch(() => ({ denials: [] }));
 }
 
 /** Gives a client its quota back, or only lifts its ban. */
@@ -186,9 +200,22 @@ export async function reset({ rule, reason, banOnly, ...options }: ResetOptions)
   return { json, text: `${done} ${caveat}\n\n${reportText(json.clients, rules)}` };
 }
 
-function reportText(clients: readonly ClientReport[], rules: readonly RuleView[]): string {
+/** The maximum number of denials that are shown below the quotas of a client. */
+const SHOWN_DENIALS = 5;
+
+/** @param denials of all clients, the newest first */
+function reportText(
+  clients: readonly ClientReport[],
+  rules: readonly RuleView[],
+  denials: readonly StoredDenials[] = [],
+): string {
   const overrides = new Map(rules.map(({ name, override }) => [name, override]));
-  return clients.map((each) => clientText(each, overrides.get(each.rule))).join("\n\n");
+  const texts = clients.map((each) => {
+    const own = denials.filter(({ rule, client }) => rule === each.rule && client === each.client);
+    const last = own.length > 0 ? `\n${indent(denialTable(own.slice(0, SHOWN_DENIALS)))}` : "";
+    return clientText(each, overrides.get(each.rule)) + last;
+  });
+  return texts.join("\n\n");
 }
 
 /** @param ruleOverride the override for all clients of the rule */

@@ -55,7 +55,7 @@ export async function top(options: TopOptions): Promise<Printed> {
   const text = table(["RULE", "CLIENT", "LIMITED", "ERROR", "LAST", ""], rows);
   return {
     json,
-    text: `${text}\n\nCounted ${since}. ${styled("dim", "weir peek RULE --client CLIENT shows one of them.")}`,
+    text: `${text}\n\nCounted ${since}. Isolates upload their counts every 5 to 25 seconds. ${styled("dim", "weir peek RULE --client CLIENT shows one of them.")}`,
   };
 }
 

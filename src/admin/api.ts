@@ -1,4 +1,4 @@
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import * as v from "valibot";
 import { parseIsoTime } from "../config/calendar.ts";
 import type { Resolution, StatisticsQuery } from "../control/protocol.ts";
@@ -7,12 +7,15 @@ import { MAX_REASON } from "../overrides/override.ts";
 import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity.ts";
 import { type AdminEnv, noOverride, problemOf, unknownRule } from "./admin-problem.ts";
 import { check, invalidField, queryOf, readJson, selectorOf, setOverrides } from "./input.ts";
+import type { ClientSelector } from "./operations.ts";
 
 // The schemas of programs' input for the API. Each message continues a sentence that begins with the name of the
 // field.
 
 /** The maximum number of entries of the audit list in one answer. */
 const MAX_ENTRIES = 500;
+/** The maximum number of denials in one answer. */
+const MAX_DENIALS = 1000;
 /** The maximum number of headers in a described request. */
 const MAX_FIELDS = 128;
 
@@ -121,6 +124,17 @@ const AuditParameters = strict({
   before: v.optional(count(Number.MAX_SAFE_INTEGER)),
 });
 
+const DenialParameters = strict({
+  rule: v.optional(RuleName),
+  client: clientFields.client,
+  since: v.optional(Time),
+  until: v.optional(Time),
+  limit: v.optional(count(MAX_DENIALS), "100"),
+  before: v.optional(count(Number.MAX_SAFE_INTEGER)),
+});
+
+const SelectorBody = v.pipe(strict(clientFields), oneSelector());
+
 /** The API for programs, below `/_weir/api/`. */
 export const apiRoutes = new Hono<AdminEnv>();
 
@@ -161,6 +175,25 @@ apiRoutes.get("/statistics", async (c) => {
   // A rule that was removed from the configuration may still have sums.
   if (!Object.hasOwn(report.rules, rule)) throw unknownRule(config);
   return c.json(report);
+});
+
+/** @param selector undefined for the client of the query, or for all clients */
+async function answerDenials(c: Context<AdminEnv>, selector?: ClientSelector) {
+  const { client, ...query } = check(DenialParameters, queryOf(c));
+  const { operations, config } = c.var;
+  const selected = selector ?? (client === undefined ? undefined : { client });
+  const denials = await operations.denials(query, selected);
+  const isKnown = config.rules.some(({ name }) => name === query.rule);
+  // A rule that was removed from the configuration may still have denials.
+  if (query.rule !== undefined && !isKnown && denials.length === 0) throw unknownRule(config);
+  return c.json({ denials });
+}
+
+apiRoutes.get("/denials", (c) => answerDenials(c));
+
+// A client's values must be in no URL, so they come in the body.
+apiRoutes.post("/denials", async (c) => {
+  return answerDenials(c, selectorOf(check(SelectorBody, await readJson(c))));
 });
 
 apiRoutes.post("/peek", async (c) => {

@@ -1,4 +1,5 @@
 import type { ClientEffect, RuleEffect } from "../overrides/override.ts";
+import type { Denials } from "../statistics/denials.ts";
 
 // Formats numbers and times for people: in the dashboard, in the HTML reports and on the terminal. The notation is
 // `12,345`, `4.1%`, `1h 52m`, `7.5 ms`, `$12.50`, `2026-11-22 17:04:20 UTC`.
@@ -122,6 +123,14 @@ export function formatShortDate(at: number): string {
   const date = new Date(at);
   return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
 }
+
+/** What happened to denied requests, by the mode of the denial. */
+export const DENIAL_MODES = {
+  enforce: "denied",
+  local: "denied: the store failed",
+  shadow: "shadow: passed",
+  ahead: "passed ahead",
+} as const satisfies Record<Denials["mode"], string>;
 
 const MODES = {
   enforce: "enforced",

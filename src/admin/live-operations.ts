@@ -416,6 +416,13 @@ class ClientOperations {
     return selectClients(selector, rules, config, bindings.keySecret);
   }
 
+  /** Returns a given identity unchanged, because a rule that was removed may have denied this client. */
+  async identities(selector: ClientSelector, ruleName: string | undefined): Promise<string[]> {
+    if ("client" in selector && isIdentity(selector.client)) return [selector.client];
+    const selected = await this.select(selector, ruleName);
+    return [...new Set(selected.map(({ identity }) => identity))];
+  }
+
   async read(selected: readonly SelectedClient[], overrides: CurrentOverrides) {
     const { limiter, limits } = this.#context;
     const applied = await Promise.all(
@@ -469,6 +476,10 @@ export function createOperations(context: OperationsContext): AdminOperations {
     },
     statistics: (query) => callControl(control, (object) => object.statistics(query)),
     totals: () => callControl(control, (object) => object.totals()),
+    async denials(query, selector) {
+      const selected = selector && (await clients.identities(selector, query.rule));
+      return callControl(control, (object) => object.denials({ ...query, clients: selected }));
+    },
     async identify(selector, rule) {
       return (await clients.select(selector, rule)).map(({ identity }) => ({ client: identity }));
     },

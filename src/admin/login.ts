@@ -288,6 +288,7 @@ export function readOnly(operations: AdminOperations): AdminOperations {
     rules: () => operations.rules(),
     statistics: (query) => operations.statistics(query),
     totals: () => operations.totals(),
+    denials: (query, selector) => operations.denials(query, selector),
     identify: (selector, rule) => operations.identify(selector, rule),
     peek: (selector, rule) => operations.peek(selector, rule),
     reset: refuse,

@@ -4,9 +4,11 @@ import type {
   Actor,
   AuditEntry,
   ChangeResult,
+  DenialsQuery,
   OverrideChange,
   StatisticsQuery,
   StatisticsReport,
+  StoredDenials,
   Totals,
 } from "../control/protocol.ts";
 import type { DescribedRequest, Explanation } from "../explain/explanation.ts";
@@ -90,6 +92,11 @@ export interface AdminOperations {
   rules(): Promise<readonly RuleView[]>;
   statistics(query: StatisticsQuery): Promise<StatisticsReport>;
   totals(): Promise<Totals>;
+  /** Returns the kept denials, the newest first. @param selector undefined for the denials of all clients */
+  denials(
+    query: Omit<DenialsQuery, "clients">,
+    selector?: ClientSelector,
+  ): Promise<readonly StoredDenials[]>;
   /** Returns the identities that a client can have under a rule. Reads no counters. */
   identify(selector: ClientSelector, rule: string): Promise<readonly { readonly client: string }[]>;
   /** Reads a client under one rule, or under each rule that can count it. Takes no quota. */

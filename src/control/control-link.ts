@@ -14,7 +14,7 @@ import {
 export type ControlTask = "upload" | "load-overrides";
 
 /** Sums that an isolate uploads. */
-type Batch = Pick<StatisticsUpload, "sequence" | "minutes" | "clients">;
+type Batch = Pick<StatisticsUpload, "sequence" | "minutes" | "clients" | "denials">;
 
 /** The batch of a call that only loads the overrides. */
 const NO_SUMS: Batch = { sequence: 0, minutes: [], clients: [] };
@@ -132,10 +132,16 @@ export class ControlLink {
    * Counts a decided request, and each rule that applied to it.
    *
    * @param decision undefined if no rule applied
+   * @param colo the data centre that received the request; undefined for a call of a program
    */
-  record(appliedRules: readonly AppliedRule[], decision: Decision | undefined, now: number): void {
+  record(
+    appliedRules: readonly AppliedRule[],
+    decision: Decision | undefined,
+    now: number,
+    colo?: string,
+  ): void {
     withoutFailing(() => {
-      if (decision) this.recorder.record(appliedRules, decision, now);
+      if (decision) this.recorder.record(appliedRules, decision, now, colo);
       else this.recorder.recordUnmatched(now);
       this.#planUpload(now);
     });

@@ -12,10 +12,12 @@ import type {
   AuditEntry,
   ChangeResult,
   ControlApi,
+  DenialsQuery,
   OverrideChange,
   StatisticsQuery,
   StatisticsReport,
   StatisticsUpload,
+  StoredDenials,
   Totals,
   UploadAnswer,
 } from "./protocol.ts";
@@ -171,6 +173,10 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
   async totals(): Promise<Totals> {
     const now = Date.now();
     return { ...this.#statistics.totals(now), overrides: this.#overrides.all(now).length };
+  }
+
+  async denials(query: DenialsQuery): Promise<readonly StoredDenials[]> {
+    return this.#statistics.denials(query, Date.now());
   }
 
   async overrides(): Promise<readonly Override[]> {

@@ -1,4 +1,5 @@
 import type { Override, OverrideUpdate } from "../overrides/override.ts";
+import type { Denials } from "../statistics/denials.ts";
 import type {
   LimitedClient,
   MinuteSums,
@@ -22,6 +23,8 @@ export interface StatisticsUpload {
   readonly sequence: number;
   readonly minutes: readonly MinuteSums[];
   readonly clients: readonly LimitedClient[];
+  /** The denials of clients by the minute. Missing in uploads of an older version. */
+  readonly denials?: readonly Denials[];
   /** Whether the source's breaker is open, so that the source does not call the store. */
   readonly breakerOpen: boolean;
   /** The version of the overrides that the source has; 0 if it has none. */
@@ -87,6 +90,24 @@ export interface StatisticsReport {
   readonly openBreakers: number;
 }
 
+/** The selection of denials to read. All fields are optional. */
+export interface DenialsQuery {
+  readonly rule?: string | undefined;
+  /** The identities of one client. */
+  readonly clients?: readonly string[] | undefined;
+  /** The start of the time, in milliseconds since the Unix epoch. Whole minutes are read. */
+  readonly since?: number | undefined;
+  /** The end of the time. */
+  readonly until?: number | undefined;
+  /** Only entries with a smaller id. */
+  readonly before?: number | undefined;
+  /** The maximum number of entries. @default all */
+  readonly limit?: number | undefined;
+}
+
+/** Denials that the control object has stored. The id orders all of them, and grows with the time. */
+export type StoredDenials = Denials & { readonly id: number };
+
 /** The sums since the control object was created. They never decrease, as metrics require. */
 export interface Totals {
   readonly since: number;
@@ -143,6 +164,8 @@ export interface ControlApi {
   upload(upload: StatisticsUpload): Promise<UploadAnswer>;
   statistics(query: StatisticsQuery): Promise<StatisticsReport>;
   totals(): Promise<Totals>;
+  /** Returns the kept denials, the newest first. */
+  denials(query: DenialsQuery): Promise<readonly StoredDenials[]>;
   /** Returns all overrides that have not ended, the newest first. */
   overrides(): Promise<readonly Override[]>;
   setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult>;

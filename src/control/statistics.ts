@@ -11,12 +11,15 @@ import {
   type RuleSums,
   type StoreSums,
 } from "../statistics/sums.ts";
+import { DenialTable } from "./denial-table.ts";
 import type {
   Bucket,
+  DenialsQuery,
   Resolution,
   StatisticsQuery,
   StatisticsReport,
   StatisticsUpload,
+  StoredDenials,
   Totals,
 } from "./protocol.ts";
 import { GatheredSums, Sources, type StoredSource } from "./uploads.ts";
@@ -184,28 +187,26 @@ export class BucketTables {
     }
   }
 
-  /** Adds sums to the bucket that contains a time, in each of the three tables. */
-  add(at: number, sums: SumsRow): void {
-    for (const resolution of RESOLUTIONS) this.addTo(resolution, at, sums);
-  }
-
-  /** Adds clients to the hours and days in which they were last limited. */
-  addClients(clients: readonly LimitedClient[]): void {
-    for (const resolution of ["hour", "day"] as const) {
-      const groups = Map.groupBy(clients, ({ lastAt }) => bucketAt(resolution, lastAt));
-      for (const [at, group] of groups) {
-        const [row] = this.#sql.exec<{ clients: string | null }>(
-          `SELECT clients FROM ${resolution}_sums WHERE at = ?`,
+  /**
+   * Adds the sums of minutes to their minutes, hours and days, and clients to the hours and days in which they were
+   * last limited. Writes each bucket once, because every written row is billed.
+   */
+  add(
+    minutes: readonly { readonly at: number; readonly sums: SumsRow }[],
+    clients: readonly LimitedClient[],
+  ): void {
+    for (const resolution of RESOLUTIONS) {
+      const named = resolution === "minute" ? [] : clients;
+      const sums = Map.groupBy(minutes, ({ at }) => bucketAt(resolution, at));
+      const limited = Map.groupBy(named, ({ lastAt }) => bucketAt(resolution, lastAt));
+      for (const at of new Set([...sums.keys(), ...limited.keys()])) {
+        const added = sums.get(at) ?? [];
+        this.addTo(
+          resolution,
           at,
+          added.map((each) => each.sums),
+          limited.get(at),
         );
-        const sketch = new ClientSketch(readClients(row?.clients ?? null));
-        for (const client of group) sketch.add(client);
-        const stored = JSON.stringify(sketch.top());
-        if (row) {
-          this.#sql.exec(`UPDATE ${resolution}_sums SET clients = ? WHERE at = ?`, stored, at);
-        } else {
-          this.#put(resolution, at, emptyRow(), stored);
-        }
       }
     }
   }
@@ -228,31 +229,31 @@ export class BucketTables {
     }
   }
 
-  /** Adds sums to the bucket that contains a time, in one table. */
-  addTo(resolution: Resolution, time: number, sums: SumsRow): void {
+  /** Adds sums and clients to the bucket that contains a time, in one table. */
+  addTo(
+    resolution: Resolution,
+    time: number,
+    added: readonly SumsRow[],
+    limited: readonly LimitedClient[] = [],
+  ): void {
     const at = bucketAt(resolution, time);
-    const [stored] = this.#sql.exec<StoredSums>(
-      `SELECT head, rules FROM ${resolution}_sums WHERE at = ?`,
+    const [stored] = this.#sql.exec<StoredSums & { readonly clients: string | null }>(
+      `SELECT head, rules, clients FROM ${resolution}_sums WHERE at = ?`,
       at,
     );
     const row = stored ? readRow(stored) : emptyRow();
-    addHead(row, sums);
-    row.rules.addAll(sums.rules);
-    if (!stored) {
-      this.#put(resolution, at, row, null);
-      return;
+    for (const sums of added) {
+      addHead(row, sums);
+      row.rules.addAll(sums.rules);
+    }
+    let clients = stored?.clients ?? null;
+    if (limited.length > 0) {
+      const sketch = new ClientSketch(readClients(clients));
+      for (const client of limited) sketch.add(client);
+      clients = JSON.stringify(sketch.top());
     }
     this.#sql.exec(
-      `UPDATE ${resolution}_sums SET head = ?, rules = ? WHERE at = ?`,
-      headOf(row),
-      row.rules.toStored(),
-      at,
-    );
-  }
-
-  #put(resolution: Resolution, at: number, row: SumsRow, clients: string | null): void {
-    this.#sql.exec(
-      `INSERT INTO ${resolution}_sums VALUES (?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO ${resolution}_sums VALUES (?, ?, ?, ?)`,
       at,
       headOf(row),
       row.rules.toStored(),
@@ -501,6 +502,7 @@ export class Statistics {
   #slots: RuleSlots;
   readonly #sources: Sources;
   #totals: TotalsRow;
+  #denials: DenialTable;
   readonly #gathered = new GatheredSums();
   #writtenAt = Number.NEGATIVE_INFINITY;
   #prunedAt = Number.NEGATIVE_INFINITY;
@@ -512,6 +514,7 @@ export class Statistics {
     this.#buckets = new BucketTables(storage.sql);
     this.#slots = new RuleSlots(storage.sql);
     this.#totals = new TotalsRow(storage.sql, now);
+    this.#denials = new DenialTable(storage.sql);
     this.#sources = new Sources(this.#totals.sources);
   }
 
@@ -523,7 +526,7 @@ export class Statistics {
    */
   async add(upload: StatisticsUpload, now: number): Promise<void> {
     const isNew = this.#sources.see(upload, now);
-    if (isNew) this.#gathered.add(upload.minutes, upload.clients, now);
+    if (isNew) this.#gathered.add(upload, now);
     // A call without sums only loads the overrides for a request, so it must not wait for the next write.
     const hasSums = upload.minutes.length > 0 || upload.clients.length > 0;
     if (hasSums && !this.#gathered.isEmpty) await this.#writeSoon(now);
@@ -533,6 +536,11 @@ export class Statistics {
     this.#write(now);
     const report = readReport(this.#storage.sql, this.#slots, query, now);
     return { ...report, ...this.#sources.running(now) };
+  }
+
+  denials(query: DenialsQuery, now: number): StoredDenials[] {
+    this.#write(now);
+    return this.#denials.read(query, now);
   }
 
   totals(now: number): Omit<Totals, "overrides"> {
@@ -568,36 +576,41 @@ export class Statistics {
   #write(now: number): void {
     if (this.#gathered.isEmpty) return;
     this.#writtenAt = now;
-    const { minutes, clients } = this.#gathered.take();
+    const sums = this.#gathered.take();
+    const { minutes, clients, denials } = sums;
     try {
       this.#storage.transactionSync(() => {
+        const rows: { readonly at: number; readonly sums: SumsRow }[] = [];
         for (const { minute, rules, ...head } of minutes) {
-          const sums = emptyRow();
-          addHead(sums, head);
+          const row = emptyRow();
+          addHead(row, head);
           for (const [name, ruleSums] of Object.entries(rules)) {
             const slot = this.#slots.slotFor(name);
-            sums.rules.add(slot, ruleSums);
+            row.rules.add(slot, ruleSums);
             const { openPeak, ahead, over } = ruleSums;
-            if (openPeak) sums.openPeaks[slot] = Math.max(sums.openPeaks[slot] ?? 0, openPeak);
-            if (ahead) sums.aheads[slot] = (sums.aheads[slot] ?? 0) + ahead;
-            if (over) sums.overs[slot] = (sums.overs[slot] ?? 0) + over;
+            if (openPeak) row.openPeaks[slot] = Math.max(row.openPeaks[slot] ?? 0, openPeak);
+            if (ahead) row.aheads[slot] = (row.aheads[slot] ?? 0) + ahead;
+            if (over) row.overs[slot] = (row.overs[slot] ?? 0) + over;
           }
-          this.#buckets.add(minute * MINUTE_MS, sums);
-          this.#addToTotals(sums);
+          this.#addToTotals(row);
+          rows.push({ at: minute * MINUTE_MS, sums: row });
         }
-        this.#buckets.addClients(clients);
+        this.#buckets.add(rows, clients);
+        this.#denials.add(denials, now);
         this.#totals.write(this.#sources.toStored());
       });
     } catch (error) {
       // The transaction has changed nothing, so the sums wait for the next write.
       this.#totals = new TotalsRow(this.#storage.sql, now);
       this.#slots = new RuleSlots(this.#storage.sql);
-      this.#gathered.add(minutes, clients, now);
+      this.#denials = new DenialTable(this.#storage.sql);
+      this.#gathered.add(sums, now);
       throw error;
     }
     if (now - this.#prunedAt > PRUNE_INTERVAL_MS) {
       this.#prunedAt = now;
       this.#buckets.prune(now);
+      this.#denials.prune(now);
     }
   }
 

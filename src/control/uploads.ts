@@ -1,10 +1,7 @@
+import { isIdentity } from "../request/identity.ts";
 import { ClientSketch } from "../statistics/client-sketch.ts";
-import {
-  type LimitedClient,
-  MINUTE_MS,
-  MinuteRecord,
-  type MinuteSums,
-} from "../statistics/sums.ts";
+import { DenialList } from "../statistics/denials.ts";
+import { MINUTE_MS, MinuteRecord, type MinuteSums } from "../statistics/sums.ts";
 import { MAX_UPLOAD_INTERVAL_MS, type StatisticsUpload, UPLOAD_INTERVAL_MS } from "./protocol.ts";
 
 // The uploads of isolates in the memory of the control object. All isolates call this one object, and each answer
@@ -110,16 +107,23 @@ const MAX_AGE_MS = 24 * 60 * MINUTE_MS;
 /** The maximum time by which a minute is ahead, by a fast clock. Later sums are added to the last accepted minute. */
 const MAX_AHEAD_MS = MINUTE_MS;
 
+/** The maximum number of entries about denials in the control object: of one minute, and of all minutes. */
+export const MAX_KEPT_DENIALS = 2000;
+
+/** The sums of an upload. */
+type Sums = Pick<StatisticsUpload, "minutes" | "clients" | "denials">;
+
 /** Sums that the control object has received but not yet stored. */
 export class GatheredSums {
   readonly #minutes = new Map<number, MinuteRecord>();
   readonly #clients = new ClientSketch();
+  readonly #denials = new DenialList(MAX_KEPT_DENIALS);
 
   get isEmpty(): boolean {
     return this.#minutes.size === 0 && this.#clients.isEmpty;
   }
 
-  add(minutes: readonly MinuteSums[], clients: readonly LimitedClient[], now: number): void {
+  add({ minutes, clients, denials = [] }: Sums, now: number): void {
     const first = Math.floor((now - MAX_AGE_MS) / MINUTE_MS);
     const last = Math.floor((now + MAX_AHEAD_MS) / MINUTE_MS);
     for (const each of minutes) {
@@ -129,13 +133,19 @@ export class GatheredSums {
       const lastAt = Math.min(Math.max(each.lastAt, now - MAX_AGE_MS), now + MAX_AHEAD_MS);
       this.#clients.add({ ...each, lastAt });
     }
+    for (const each of denials) {
+      // No address and no key of a client is stored, even if a caller has not checked this.
+      if (!isIdentity(each.client)) continue;
+      const lastAt = Math.min(Math.max(each.lastAt, now - MAX_AGE_MS), now + MAX_AHEAD_MS);
+      this.#denials.add({ ...each, lastAt, firstAt: Math.min(each.firstAt, lastAt) });
+    }
   }
 
   /** Returns all sums, and removes them from this object. */
-  take(): { readonly minutes: MinuteSums[]; readonly clients: readonly LimitedClient[] } {
+  take(): Required<Sums> {
     const minutes = [...this.#minutes.values()].map((record) => record.toSums());
     this.#minutes.clear();
-    return { minutes, clients: this.#clients.take() };
+    return { minutes, clients: this.#clients.take(), denials: this.#denials.take() };
   }
 
   #addMinute(minute: number, sums: MinuteSums): void {

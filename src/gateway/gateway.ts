@@ -22,6 +22,7 @@ import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { namesPlace } from "../request/canonical-request.ts";
 import type { ClientLimits } from "../request/client-limits.ts";
+import { coloOf } from "../request/colo.ts";
 import { createIdentify, type Identified, type Identify } from "../request/identify.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
@@ -262,6 +263,6 @@ export class Gateway {
     const isDenied = decision?.outcome === "limited";
     if (isDenied && decision.waitedMs !== undefined && request.signal.aborted) return;
     if (decision) logDecision(decision, this.#config.denialLog, request);
-    this.#control?.record(appliedRules, decision, Date.now());
+    this.#control?.record(appliedRules, decision, Date.now(), coloOf(request.cf));
   }
 }

@@ -12,6 +12,7 @@ import {
   type Undecided,
 } from "../limiter/decision.ts";
 import type { LimitFailure } from "../request/client-limits.ts";
+import { coloOf } from "../request/colo.ts";
 import type { CustomFailure } from "../request/custom-calls.ts";
 import type { BreakerScope, BreakerState } from "../stores/breaker.ts";
 
@@ -124,11 +125,10 @@ interface RequestPlace {
 }
 
 /**
- * Match the form that Cloudflare gives to `cf-ray` and `cf.colo`. Without Cloudflare in front, a client can send any
- * `cf-ray`, so the log omits other texts.
+ * Matches the form that Cloudflare gives to `cf-ray`. Without Cloudflare in front, a client can send any `cf-ray`, so
+ * the log omits other texts.
  */
 const RAY = /^[0-9a-f]{8,32}(-[A-Z]{3})?$/i;
-const COLO = /^[A-Z0-9]{1,8}$/i;
 
 /** The time of the last denial, in seconds since the Unix epoch, for all configurations of an isolate. */
 let denialSecond = 0;
@@ -172,9 +172,9 @@ function logDenial(
 
 function fieldsOf({ headers, cf }: RequestPlace): { colo?: string; ray?: string } {
   const ray = headers.get("cf-ray");
-  const colo = (cf as { colo?: unknown } | null | undefined)?.colo;
+  const colo = coloOf(cf);
   return {
-    ...(typeof colo === "string" && COLO.test(colo) && { colo }),
+    ...(colo !== undefined && { colo }),
     ...(ray && RAY.test(ray) && { ray }),
   };
 }

@@ -1,7 +1,15 @@
-import type { Allowed, Decision, Limited, Quota, RuleVerdict } from "../limiter/decision.ts";
+import {
+  type Allowed,
+  type Decision,
+  isViolated,
+  type Limited,
+  type Quota,
+  type RuleVerdict,
+} from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
 import type { StoreCall, StoreMeter } from "../stores/calls.ts";
 import { ClientSketch } from "./client-sketch.ts";
+import { DenialList, type Denials } from "./denials.ts";
 import {
   LATENCY_BOUNDS_MS,
   type LimitedClient,
@@ -56,6 +64,9 @@ export class MinuteRecords {
 /** The maximum number of clients that are uploaded at once. */
 export const MAX_LIMITED_CLIENTS = 64;
 
+/** The maximum number of entries about denials that are uploaded at once. */
+export const MAX_DENIALS = 200;
+
 /**
  * Returns the used part of a limit, from 0 to 1. Quota that rolled over comes on top of the limit. While any of this
  * quota is left, no part of the limit is used.
@@ -79,13 +90,14 @@ interface RecorderOptions {
 interface RecordedSums {
   readonly minutes: readonly MinuteSums[];
   readonly clients: readonly LimitedClient[];
+  readonly denials: readonly Denials[];
 }
 
 /**
  * Adds up the sums of this isolate until they are uploaded. No method throws.
  *
- * Memory is bounded: the recorder keeps the sums of each configured rule for a few minutes, and the most limited
- * clients.
+ * Memory is bounded: the recorder keeps the sums of each configured rule for a few minutes, the most limited clients,
+ * and a list of denials.
  */
 export class Recorder implements StoreMeter {
   /** Whether the breaker of the store is open, so that this isolate does not call the store. */
@@ -96,6 +108,7 @@ export class Recorder implements StoreMeter {
   readonly #clock: () => number;
   readonly #minutes = new MinuteRecords();
   readonly #clients = new ClientSketch([], MAX_LIMITED_CLIENTS);
+  readonly #denials = new DenialList(MAX_DENIALS);
 
   constructor({ background, clock = Date.now }: RecorderOptions) {
     this.#background = background;
@@ -108,7 +121,8 @@ export class Recorder implements StoreMeter {
 
   /** Returns all sums, and starts again from 0. */
   take(): RecordedSums {
-    return { minutes: this.#minutes.take(), clients: this.#clients.take() };
+    const [clients, denials] = [this.#clients.take(), this.#denials.take()];
+    return { minutes: this.#minutes.take(), clients, denials };
   }
 
   /** Counts a request to which no rule applied. */
@@ -125,8 +139,17 @@ export class Recorder implements StoreMeter {
     requests.refused += 1;
   }
 
-  /** Counts a decided request, and each rule that applied to it. */
-  record(appliedRules: readonly AppliedRule[], decision: Decision, now = this.#clock()): void {
+  /**
+   * Counts a decided request, and each rule that applied to it.
+   *
+   * @param colo the data centre that received the request; undefined for a call of a program
+   */
+  record(
+    appliedRules: readonly AppliedRule[],
+    decision: Decision,
+    now = this.#clock(),
+    colo?: string,
+  ): void {
     const record = this.#minutes.at(now);
     const { requests } = record;
     requests.requests += 1;
@@ -152,12 +175,14 @@ export class Recorder implements StoreMeter {
         record.ruleSums(applied.rule.name).requests += 1;
       }
     }
-    for (const verdict of decision.verdicts) this.#recordVerdict(verdict, decision, record, now);
+    for (const verdict of decision.verdicts) {
+      this.#recordVerdict(verdict, decision, record, now, colo);
+    }
     if (decision.outcome === "allowed" && decision.ahead) {
       requests.ahead += 1;
-      this.#background(decision.ahead.verdicts.then((late) => this.#recordOver(late)));
+      this.#background(decision.ahead.verdicts.then((late) => this.#recordOver(late, colo)));
     }
-    if (decision.outcome === "limited") this.#recordDenial(decision, record, now);
+    if (decision.outcome === "limited") this.#recordDenial(decision, record, now, colo);
   }
 
   /** Counts a call to the store. */
@@ -174,24 +199,40 @@ export class Recorder implements StoreMeter {
     this.onLateSums(now);
   }
 
-  #recordOver(verdicts: readonly RuleVerdict[]): void {
-    if (!verdicts.some(({ says }) => says === "denied")) return;
+  #recordOver(verdicts: readonly RuleVerdict[], colo?: string): void {
+    const denied = verdicts.filter(({ says }) => says === "denied");
+    if (denied.length === 0) return;
     const now = this.#clock();
     this.#minutes.at(now).requests.over += 1;
+    for (const { appliedRule, quotas } of denied) {
+      const exceeded = quotas.find(isViolated);
+      if (exceeded) this.#addDenied("ahead", appliedRule, exceeded, now, colo);
+    }
     this.onLateSums(now);
   }
 
-  #recordDenial({ deniedBy }: Limited, record: MinuteRecord, now: number): void {
-    const { rule, identity } = deniedBy.appliedRule;
-    const sums = record.ruleSums(rule.name);
+  #recordDenial(denial: Limited, record: MinuteRecord, now: number, colo?: string): void {
+    const { deniedBy, quotas, retryAfterMs, storeFailure } = denial;
+    const { name } = deniedBy.appliedRule.rule;
+    const sums = record.ruleSums(name);
     sums.limited += 1;
     sums.peak = 1;
-    this.#addClient(rule.name, identity, false, now);
+    const policy = quotas.find(isViolated)?.policy ?? name;
+    const mode = storeFailure ? "local" : "enforce";
+    this.#addDenied(mode, deniedBy.appliedRule, { policy, retryAfterMs }, now, colo);
   }
 
-  /** @param shadow whether the rule is in shadow mode, so that the client was not denied */
-  #addClient(rule: string, client: string, shadow: boolean, now: number): void {
-    this.#clients.add({ rule, client, count: 1, error: 0, lastAt: now, shadow });
+  #addDenied(
+    mode: Denials["mode"],
+    { rule: { name: rule }, identity: client }: AppliedRule,
+    { policy, retryAfterMs }: Pick<Denials, "policy" | "retryAfterMs">,
+    now: number,
+    colo?: string,
+  ): void {
+    const shadow = mode === "shadow";
+    const of = { rule, client, count: 1, lastAt: now };
+    if (mode !== "ahead") this.#clients.add({ ...of, error: 0, shadow });
+    this.#denials.add({ ...of, policy, mode, firstAt: now, retryAfterMs, colo });
   }
 
   #recordUndecided(applied: AppliedRule, record: MinuteRecord): void {
@@ -233,11 +274,12 @@ export class Recorder implements StoreMeter {
     decision: Allowed | Limited | undefined,
     record: MinuteRecord,
     now: number,
+    colo?: string,
   ): void {
-    const { rule, identity, blockedUntil } = appliedRule;
+    const { rule, blockedUntil } = appliedRule;
     if (pendingVerdict) {
       if (rule.mode === "enforce") record.ruleSums(rule.name).ahead += 1;
-      this.#background(pendingVerdict.then((late) => this.#recordLate(late, decision)));
+      this.#background(pendingVerdict.then((late) => this.#recordLate(late, decision, colo)));
       return;
     }
     const sums = record.ruleSums(rule.name);
@@ -258,18 +300,23 @@ export class Recorder implements StoreMeter {
     } else if (says === "denied") {
       sums.shadowLimited += 1;
       sums.peak = 1;
-      this.#addClient(rule.name, identity, true, now);
+      const exceeded = quotas.find(isViolated) ?? { policy: rule.name };
+      this.#addDenied("shadow", appliedRule, exceeded, now, colo);
     }
   }
 
   /** Counts the verdicts of rules for which the request has not waited. */
-  #recordLate(verdicts: readonly RuleVerdict[], decision: Allowed | Limited | undefined): void {
+  #recordLate(
+    verdicts: readonly RuleVerdict[],
+    decision: Allowed | Limited | undefined,
+    colo?: string,
+  ): void {
     const isQuiet = ({ appliedRule: { rule }, says, quotas }: RuleVerdict) =>
       rule.mode === "shadow" && says === "admitted" && !quotas.some(({ concurrent }) => concurrent);
     if (verdicts.every(isQuiet)) return;
     const now = this.#clock();
     const record = this.#minutes.at(now);
-    for (const verdict of verdicts) this.#recordVerdict(verdict, decision, record, now);
+    for (const verdict of verdicts) this.#recordVerdict(verdict, decision, record, now, colo);
     this.onLateSums(now);
   }
 }

@@ -14,6 +14,7 @@ export const PAGES = [
   ["/_weir/", "Overview"],
   ["/_weir/rules", "Rules"],
   ["/_weir/clients", "Clients"],
+  ["/_weir/denials", "Denials"],
   ["/_weir/explain", "Explain"],
   ["/_weir/overrides", "Overrides"],
   ["/_weir/audit", "Audit"],

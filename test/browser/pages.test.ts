@@ -53,6 +53,7 @@ describeInBrowser("every page of the dashboard", () => {
       "/_weir/rules/reads",
       "/_weir/rules/no-such-rule",
       `/_weir/clients?client=${clients[0]?.client}&rule=login`,
+      `/_weir/denials?rule=login&client=${clients[0]?.client}`,
       "/_weir/login?fault=wrong",
     ];
     await vi.waitFor(async () => {
@@ -100,6 +101,32 @@ describeInBrowser("every page of the dashboard", () => {
     await page.goto("/_weir/rules/reads");
     const lead = await page.locator("#lead").textContent();
     expect(lead).toContain("8 passed ahead of the store, which denied 0 of them later.");
+  });
+
+  it("shows a denial within 6 seconds, and the client's page two clicks from the overview", async () => {
+    const page = await dashboard.openLoggedIn();
+    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+    const url = new URL("/_weir/api/peek", dashboard.url);
+    const body = JSON.stringify({ known: { ip: "203.0.113.99" }, rule: "login" });
+    const answer = await fetch(url, { method: "POST", headers, body });
+    const { clients } = (await answer.json()) as { clients: { client: string }[] };
+    for (let sent = 0; sent < 9; sent++) {
+      await dashboard.request("203.0.113.99", "/login", "POST");
+    }
+    const deniedAt = Date.now();
+    await page.goto("/_weir/");
+    await page.getByRole("navigation", { name: "Pages", exact: true }).getByText("Denials").click();
+    const link = page.locator("#denials a.client", { hasText: clients[0]?.client ?? "" });
+    await vi.waitFor(async () => {
+      await page.reload();
+      expect(await link.count()).toBe(1);
+    }, PATIENCE);
+    const shownMs = Date.now() - deniedAt;
+    console.log(`A denial is on the page after ${shownMs} ms.`);
+    expect(shownMs).toBeLessThan(6000);
+    await link.click();
+    await page.getByRole("heading", { name: "Last 7 days" }).waitFor();
+    expect(await page.locator("#history").textContent()).toContain("4 requests by login");
   });
 
   it("has a title, a language and one first heading", async () => {

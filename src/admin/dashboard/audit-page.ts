@@ -6,7 +6,8 @@ import { attempt, page, unavailable } from "./layout.ts";
 /** The number of entries on a page. */
 const PAGE_SIZE = 50;
 
-const ACTIONS: Readonly<Record<AuditEntry["action"], string>> = {
+/** The actions of entries in words. */
+export const ACTIONS: Readonly<Record<AuditEntry["action"], string>> = {
   override: "set override",
   "remove-override": "removed override",
   reset: "reset counts",
@@ -70,7 +71,8 @@ function jsonText(value: unknown): string {
   return value === undefined ? "nothing" : JSON.stringify(value, undefined, 2);
 }
 
-function beforeOf(text: string | undefined): number | undefined {
+/** Reads the parameter `before` of a page: an id; undefined for the first page. */
+export function beforeOf(text: string | undefined): number | undefined {
   const before = Number(text);
   return text !== undefined && Number.isSafeInteger(before) && before > 0 ? before : undefined;
 }

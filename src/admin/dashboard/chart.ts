@@ -85,7 +85,7 @@ function drawing(data: ChartData): Html {
   return html`<svg aria-hidden="true">${values.map(({ y, text }) => html`<text x="46" y="${y + 4}" text-anchor="end">${text}</text>`)}</svg><svg data-chart="${JSON.stringify(data)}" aria-hidden="true">
 ${values.map(({ y }) => html`<line class="grid" x2="100%" y1="${y}" y2="${y}"/>`)}${times.map(
   ({ x, text }) =>
-    html`<line class="grid" x1="${x}%" x2="${x}%" y2="${HEIGHT}"/><text x="${x}%" y="${HEIGHT + 16}" text-anchor="middle">${text}</text>`,
+    html`<line class="grid" x1="${x}%" x2="${x}%" y2="${HEIGHT}"/><text x="${x}%" y="${HEIGHT + 16}" text-anchor="${x > 98 ? "end" : "middle"}">${text}</text>`,
 )}
 <svg viewBox="0 0 ${width} ${HEIGHT}" height="${HEIGHT}" preserveAspectRatio="none">${unfinished}${paths.map(
     ({ fill, stroke, dash, path }) =>
@@ -106,7 +106,7 @@ function valueTicks(data: ChartData): number[] {
 const MINUTE_MS = 60_000;
 const DAY_MS = 1440 * MINUTE_MS;
 const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
-const TICK_DAYS = [1, 2, 5, 7, 14, 30, 60, 120, 365, 1000];
+const TICK_DAYS = [2, 5, 7, 14, 30, 60, 120, 365, 1000];
 const TICKS_MS = [
   ...TICK_MINUTES.map((minutes) => minutes * MINUTE_MS),
   ...TICK_DAYS.map((days) => days * DAY_MS),

@@ -3,6 +3,7 @@ import type { Config } from "../../config/schema.ts";
 import { keyPartName } from "../../request/identity.ts";
 import { formatCount, formatDuration, formatPercent } from "../format.ts";
 import type { ClientReport, ClientSelector } from "../operations.ts";
+import { clientHistory, readHistory } from "./client-history.ts";
 import {
   badge,
   bar,
@@ -135,15 +136,18 @@ export async function lookUpPage(c: DashboardContext) {
 
 async function lookedUpPage(c: DashboardContext, selector: ClientSelector, rule?: string) {
   const isEmpty = "known" in selector && Object.keys(selector.known).length === 0;
-  const found: Attempt<readonly ClientReport[]> = isEmpty
-    ? { fault: "Enter a value, such as the client's address." }
-    : await attempt(() => c.var.operations.peek(selector, rule));
+  const reports: Promise<Attempt<readonly ClientReport[]>> = isEmpty
+    ? Promise.resolve({ fault: "Enter a value, such as the client's address." })
+    : attempt(() => c.var.operations.peek(selector, rule));
+  const [found, history] = await Promise.all([reports, !isEmpty && readHistory(c, selector, rule)]);
+  const identities = found.value?.map((report) => report.client) ?? [];
   const client = "client" in selector && html` <bdi class="client">${selector.client}</bdi>`;
   return page(c, {
     title: "Client",
     section: "/_weir/clients",
     content: html`<h1>Client${client}</h1>
 ${found.value ? clientCards(c, found.value) : notice("bad", found.fault, "alert")}
+${found.value && history && clientHistory(history, identities)}
 ${lookUpForm(c)}`,
   });
 }

@@ -115,6 +115,14 @@ export function clientPath(client: string, rule?: string): string {
   return `/_weir/clients?${query}`;
 }
 
+/** Returns the address of the list of denials, or of those of a rule or a client. */
+export function denialsPath(filter: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(filter).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value]],
+  );
+  return `/_weir/denials${given.length > 0 ? `?${new URLSearchParams(given)}` : ""}`;
+}
+
 export function ruleLink(rule: string): Html {
   return html`<a href="${rulePath(rule)}">${foreign(rule)}</a>`;
 }

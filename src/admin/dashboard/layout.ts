@@ -10,6 +10,7 @@ const PAGES = [
   { path: "/_weir/", label: "Overview" },
   { path: "/_weir/rules", label: "Rules" },
   { path: "/_weir/clients", label: "Clients" },
+  { path: "/_weir/denials", label: "Denials" },
   { path: "/_weir/explain", label: "Explain" },
   { path: "/_weir/overrides", label: "Overrides" },
   { path: "/_weir/audit", label: "Audit" },

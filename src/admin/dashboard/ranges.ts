@@ -36,7 +36,11 @@ export function rangeOf(id: string | undefined): Range {
 }
 
 /** Returns the query for the buckets of a range. The last bucket contains `now`. */
-export function queryOf(range: Range, now: number, rule?: string): StatisticsQuery {
+export function queryOf(
+  range: Pick<Range, "resolution" | "count">,
+  now: number,
+  rule?: string,
+): StatisticsQuery {
   const step = STEP_MS[range.resolution];
   const until = (Math.floor(now / step) + 1) * step;
   const from = until - range.count * step;

@@ -7,6 +7,7 @@ import {
   badge,
   bar,
   type Column,
+  denialsPath,
   facts,
   foreign,
   type Html,
@@ -116,7 +117,8 @@ export async function rulePage(c: DashboardContext) {
     section: "/_weir/rules",
     refresh: `${rulePath(name)}?range=${range.id}`,
     content: html`${headingWithRanges(heading, rulePath(name), range)}
-<p class="note">Why does it apply to a request, or not? <a href="/_weir/explain">Explain a request</a></p>
+<p class="note">Why does it apply to a request, or not? <a href="/_weir/explain">Explain a request</a>.
+Which clients did it deny? <a href="${denialsPath({ rule: name })}">Denials</a></p>
 <div class="card">${facts(factsOf(rule))}</div>
 ${report.value ? trafficOf(rule, report.value, query, now) : unavailable("The traffic", report.fault)}
 <div class="columns">${report.value && limitedClients(report.value, now, true)}

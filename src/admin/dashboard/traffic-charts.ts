@@ -1,4 +1,5 @@
 import type { Bucket, StatisticsQuery } from "../../control/protocol.ts";
+import type { Denials } from "../../statistics/denials.ts";
 import type { RuleSums } from "../../statistics/sums.ts";
 import { latencyQuantile } from "../traffic.ts";
 import type { ChartData, Series } from "./chart.ts";
@@ -66,10 +67,35 @@ export function ruleCharts(
   };
 }
 
+/** Returns the chart of denials, by what happened to the requests. */
+export function denialChart(
+  query: StatisticsQuery,
+  denials: readonly Denials[],
+  now: number,
+): ChartData {
+  const step = STEP_MS[query.resolution];
+  const grouped = Map.groupBy(denials, ({ lastAt }) => Math.floor(lastAt / step) * step);
+  const groups = [...grouped].map(([at, group]) => ({ at, group }));
+  const countOf =
+    (...modes: Denials["mode"][]) =>
+    ({ group }: (typeof groups)[number]) =>
+      group.reduce((sum, { mode, count }) => sum + (modes.includes(mode) ? count : 0), 0);
+  return chartsOf(
+    query,
+    groups,
+    groups,
+    now,
+  )({ unit: "count", stacked: false }, [
+    ["Limited", "limited", countOf("enforce", "local")],
+    ["Shadow: would deny", "shadow", countOf("shadow")],
+    ["Passed ahead, over", "memory", countOf("ahead")],
+  ]);
+}
+
 /** Returns a function that draws lines from the sums of buckets. Reports omit buckets without requests. */
 function chartsOf<Sums>(
   { resolution, from, until }: StatisticsQuery,
-  buckets: readonly Bucket[],
+  buckets: readonly Pick<Bucket, "at">[],
   sums: readonly Sums[],
   now: number,
 ) {

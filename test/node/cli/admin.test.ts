@@ -124,6 +124,7 @@ describe("weir peek", () => {
         authorization: `Bearer ${TOKEN}`,
         body: { known: { ip: "203.0.113.7" }, rule: "login" },
       },
+      { method: "POST", path: "denials?limit=1000&rule=login" },
     ]);
   });
 
@@ -472,7 +473,9 @@ describe("weir top", () => {
     const answer = { ...STATISTICS, clientsFrom };
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": answer });
     const shown = await api.run("top", "--last", "1m");
-    expect(shown.stdout).toContain("Counted since 2026-11-22 18:00:00 UTC.");
+    expect(shown.stdout).toContain(
+      "Counted since 2026-11-22 18:00:00 UTC. Isolates upload their counts every",
+    );
     const { stdout } = await api.run("top", "--last", "1m", "--json");
     expect(JSON.parse(stdout)).toMatchObject({ clientsFrom });
   });
@@ -489,6 +492,103 @@ describe("weir top", () => {
     expect(run).toMatchObject({ code: 1, stdout: "" });
     expect(run.stderr).toContain("Allowed: a whole number from 1 to 100.");
     expect(api.sent).toEqual([]);
+  });
+});
+
+const DENIAL = {
+  ...{ id: 7, rule: "login", policy: "login", client: CLIENT, mode: "enforce", count: 1234 },
+  ...{ firstAt: NOW - 9000, lastAt: Date.UTC(2026, 10, 22, 12, 0, 5), retryAfterMs: 41_500 },
+  colo: "FRA",
+};
+
+describe("weir denials", () => {
+  const answers = { "GET rules": RULES, "GET denials": { denials: [DENIAL] } };
+
+  it("shows the newest denials of all clients", async () => {
+    await using api = await startFakeApi({
+      ...answers,
+      "GET denials": {
+        denials: [DENIAL, { ...DENIAL, mode: "shadow", retryAfterMs: undefined, colo: undefined }],
+      },
+    });
+    const [heading, first, second, , note] = (await api.run("denials")).stdout.split("\n");
+    expect(heading).toMatch(/^LAST +TIMES +RULE +POLICY +CLIENT +PLACE +RETRY AFTER$/);
+    const row = `^2026-11-22 12:00:05 UTC +1,234 +login +login +${CLIENT}`;
+    expect(first).toMatch(new RegExp(`${row} +denied +FRA +42s$`));
+    expect(second).toMatch(new RegExp(`${row} +shadow: passed +never$`));
+    expect(note).toBe("All that are kept. Isolates upload them every 5 to 25 seconds.");
+    expect(api.sent.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      "GET denials?limit=20",
+    ]);
+  });
+
+  it("asks for a client by values in the body, never in a URL", async () => {
+    await using api = await startFakeApi({ "POST denials": { denials: [] } });
+    const run = await api.run("denials", "--ip", "203.0.113.7", "--since", "2026-11-22T12:00:00Z");
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.stdout).toContain("No denials since 2026-11-22 12:00:00 UTC.");
+    const [{ path, body } = { path: "", body: {} }] = api.sent;
+    expect(path).toBe(`denials?limit=20&since=${Date.UTC(2026, 10, 22, 12)}`);
+    expect(body).toEqual({ known: { ip: "203.0.113.7" } });
+  });
+
+  it("reads times of day in UTC: the last such time, and the next one after it", async () => {
+    await using api = await startFakeApi(answers);
+    await api.run("denials", "--since", "12:00", "--until", "12:30", "--limit", "5");
+    const query = new URLSearchParams(api.sent[0]?.path.split("?")[1]);
+    const since = Number(query.get("since"));
+    expect(new Date(since).toISOString()).toMatch(/T12:00:00.000Z$/);
+    expect(Date.now() - since).toBeGreaterThanOrEqual(0);
+    expect(Date.now() - since).toBeLessThan(86_400_000);
+    expect(Number(query.get("until")) - since).toBe(1_800_000);
+    expect(query.get("limit")).toBe("5");
+  });
+
+  it("reads how long ago, and only one rule", async () => {
+    await using api = await startFakeApi(answers);
+    const run = await api.run("denials", "--since", "2h", "--rule", "login", "--json");
+    expect(JSON.parse(run.stdout)).toEqual({ denials: [DENIAL] });
+    const query = new URLSearchParams(api.sent.at(-1)?.path.split("?")[1]);
+    expect(Math.abs(Date.now() - Number(query.get("since")) - 7_200_000)).toBeLessThan(60_000);
+    expect(query.get("rule")).toBe("login");
+  });
+
+  it.each([
+    ["--since", "noon", "a time of day in UTC, such as 12:00"],
+    ["--until", "25:00", "a time of day in UTC, such as 12:00"],
+    ["--since", "2026-02-30T12:00:00Z", "a time with its zone"],
+    ["--limit", "1001", "Allowed: a whole number from 1 to 1000."],
+    ["--client", "203.0.113.7", "--client must be an identity"],
+  ])("refuses %s %s", async (option, given, message) => {
+    await using api = await startFakeApi({});
+    const run = await api.run("denials", option, given);
+    expect(run).toMatchObject({ code: 1, stdout: "" });
+    expect(run.stderr).toContain(message);
+    expect(api.sent).toEqual([]);
+  });
+
+  it("are below the quotas of weir peek, the last five of each rule", async () => {
+    const others = Array.from({ length: 9 }, () => DENIAL);
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [REPORT] },
+      "POST denials": { denials: [...others, { ...DENIAL, rule: "search" }] },
+    });
+    const { stdout } = await api.run("peek", "--ip", "203.0.113.7");
+    expect(stdout.match(/^ {2}2026-11-22 12:00:05 UTC +1,234 +login .* 42s$/gm)).toHaveLength(5);
+    const { stdout: json } = await api.run("peek", "--ip", "203.0.113.7", "--json");
+    expect(JSON.parse(json).denials).toHaveLength(10);
+  });
+
+  it("are left out of weir peek if the Worker has none", async () => {
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [REPORT] },
+      "POST denials": problem(503, "The Worker has no control object."),
+    });
+    const { code, stdout } = await api.run("peek", "--ip", "203.0.113.7");
+    expect(code).toBe(0);
+    expect(stdout).not.toContain("PLACE");
   });
 });
 
@@ -543,6 +643,8 @@ describe("a Worker that sends codes for a terminal", () => {
     },
     "GET overrides": { overrides: [evil(OVERRIDE)] },
     "POST peek": { clients: [{ ...(evil(REPORT) as object), override: evil(OVERRIDE) }] },
+    "GET denials": { denials: [evil(DENIAL)] },
+    "POST denials": { denials: [evil(DENIAL)] },
     "POST reset": { clients: [evil(REPORT)] },
     "PUT overrides": { override: evil(OVERRIDE) },
   };
@@ -551,6 +653,7 @@ describe("a Worker that sends codes for a terminal", () => {
     ["stats"],
     ["stats", "--by", "hour"],
     ["top"],
+    ["denials"],
     ["overrides"],
     ["peek", "login", "--ip", "203.0.113.7"],
     ["reset", "login", "--ip", "203.0.113.7", "--reason", "why"],

@@ -150,6 +150,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     seconds("src/stores/durable-object/holds.ts", "MAX_HOLD_MS"),
   ],
   ["holds of a Durable Object", count("src/stores/durable-object/holds.ts", "MAX_HOLDS")],
+  ["entries about denials between two uploads", count("src/statistics/recorder.ts", "MAX_DENIALS")],
 
   ["overrides", count("src/overrides/override.ts", "MAX_OVERRIDES")],
   ["factor of an override", count("src/overrides/override.ts", "MAX_FACTOR")],
@@ -178,6 +179,15 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ],
   ["limited clients of an hour or a day", count("src/statistics/client-sketch.ts", "SKETCH_SIZE")],
   ["limited clients in a report", count("src/control/statistics.ts", "MAX_CLIENTS")],
+  [
+    "kept denials: entries by minute, client and policy",
+    count("src/control/uploads.ts", "MAX_KEPT_DENIALS"),
+  ],
+  [
+    "age of a kept denial",
+    `${matched("src/control/denial-table.ts", /RETENTION_MS = (\d+) \* 24 \* 60/)} days`,
+  ],
+  ["denials in one answer", count("src/admin/api.ts", "MAX_DENIALS")],
   ["body of a request to the API", kib("src/admin/admin-app.ts", "MAX_BODY")],
   [
     "URL of a request to explain, in characters",

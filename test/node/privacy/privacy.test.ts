@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { type FaultyRest, type RestFault, startFaultyRest } from "../../../dev/faulty-rest.ts";
 import type {} from "../../../dev/provided.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { type RunningWorker, startWorker, startWorkers } from "../support/worker.ts";
@@ -204,6 +205,24 @@ async function filesIn(folder: string): Promise<Record<string, Buffer>> {
   return Object.fromEntries(await Promise.all(read));
 }
 
+const ADMIN_TOKEN = "admin-token-of-the-privacy-tests-40-letters";
+
+/** Waits for the denials of all rules in the control object. Returns the answers of the API, and the pages, with them. */
+async function pagesOfDenials(worker: RunningWorker): Promise<Record<string, string>> {
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+  const read = async (path: string) => `${(await send(worker.url, path, { headers })).body}`;
+  const api = "/_weir/api/denials?limit=1000";
+  type Answer = { denials: { rule: string; client: string; mode: string }[] };
+  const denials = async () => (JSON.parse(await read(api)) as Answer).denials;
+  const isShadow = ({ mode }: { mode: string }) => mode === "shadow";
+  await expect.poll(async () => (await denials()).some(isShadow), PATIENCE).toBe(true);
+  const { rule, client } = (await denials()).find((each) => each.rule === "ip") ?? {};
+  const paths = [api, "/_weir/denials", `/_weir/clients?client=${client}&rule=${rule}`];
+  const pages = await Promise.all(paths.map(async (path) => [path, await read(path)] as const));
+  for (const [, text] of pages) expect(text).toContain(client);
+  return Object.fromEntries(pages);
+}
+
 describe("responses, log and store contain no address, key or secret", () => {
   it.each(["store", "edge"] as const)("in Redis, with the clock %s", async (clock) => {
     const { worker, prefix } = caseOf(clock);
@@ -225,8 +244,10 @@ describe("responses, log and store contain no address, key or secret", () => {
     const folder = await mkdtemp(join(tmpdir(), "weir-privacy-"));
     try {
       const config = configOf({ store: "durable-object" });
-      const worker = await startWorker(privacyWorker(config, { ORIGIN_URL: origin.url }), folder);
+      const vars = { ORIGIN_URL: origin.url, WEIR_ADMIN_TOKEN: ADMIN_TOKEN };
+      const worker = await startWorker(privacyWorker(config, vars), folder);
       const { responses, statuses } = await sendAll(worker, ROUNDS);
+      const pages = await pagesOfDenials(worker);
       const logs = logOf(worker);
       await worker.stop();
       const files = await filesIn(folder);
@@ -234,7 +255,9 @@ describe("responses, log and store contain no address, key or secret", () => {
       expect(statuses).toEqual(new Set([200, 401, 429]));
       const rows = Object.values(files).filter((content) => content.includes("weir:header:52w:"));
       expect(rows.length).toBeGreaterThan(0);
-      expect(leaksIn({ "the log": logs, responses, ...files }, MARKERS)).toEqual([]);
+      const stored = Object.values(files).filter((content) => content.includes('"policy":"ip"'));
+      expect(stored.length).toBeGreaterThan(0);
+      expect(leaksIn({ "the log": logs, responses, ...pages, ...files }, MARKERS)).toEqual([]);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

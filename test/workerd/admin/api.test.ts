@@ -1,6 +1,7 @@
 import { env } from "cloudflare:test";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import type { ConfigInput, RuleInput } from "../../../src/config/index.ts";
+import type { StoredDenials } from "../../../src/control/protocol.ts";
 import type { Entry } from "../../../src/stores/batch.ts";
 import { FakeControl } from "./fake-control.ts";
 import { createWorker, READ_TOKEN, TOKEN } from "./support.ts";
@@ -74,6 +75,49 @@ function createApi(store = "memory", control?: FakeControl, config: Partial<Conf
   }
   return { send, call };
 }
+
+describe("denials", () => {
+  const denial = {
+    ...{ id: 7, rule: "all", policy: "all", client: "x".repeat(22), mode: "enforce" },
+    ...{ count: 3, firstAt: 1, lastAt: 2, retryAfterMs: 900, colo: "FRA" },
+  } as StoredDenials;
+
+  it("are those of all clients, or of a client by its identity or by values in the body", async () => {
+    const control = new FakeControl();
+    control.denied.push(denial);
+    const { call } = createApi("memory", control);
+    expect(await call("GET", "denials")).toMatchObject({ status: 200, denials: [denial] });
+    expect(control.asked).toEqual({ clients: undefined, limit: 100 });
+    const query = "since=2026-01-01T00:00:00Z&until=1767225660000&limit=5&before=9&rule=all";
+    await call("GET", `denials?${query}&client=${denial.client}`, undefined, READ_TOKEN);
+    const times = { since: 1_767_225_600_000, until: 1_767_225_660_000 };
+    const asked = { ...times, rule: "all", limit: 5, before: 9 };
+    expect(control.asked).toEqual({ ...asked, clients: [denial.client] });
+    const known = { "header:x-client": "someone" };
+    const { clients } = await call("POST", "peek", { known, rule: "all" });
+    await call("POST", "denials?rule=all", { known });
+    expect(control.asked?.clients).toEqual([clients[0].client]);
+    // Each rule may have an identity of its own for the client.
+    await call("POST", "denials", { known });
+    expect(control.asked?.clients).toContain(clients[0].client);
+  });
+
+  it("of a rule that does not exist get 404, unless it was removed", async () => {
+    const control = new FakeControl();
+    const { call } = createApi("memory", control);
+    expect(await call("GET", "denials?rule=former")).toMatchObject({ status: 404 });
+    control.denied.push({ ...denial, rule: "former" });
+    expect(await call("GET", "denials?rule=former")).toMatchObject({ status: 200 });
+  });
+
+  it.each([{}, { client: "203.0.113.7" }, { known: { ip: "x" }, client: "y" }, { rule: "all" }])(
+    "of a faulty selector get 400: %j",
+    async (body) => {
+      const { call } = createApi("memory", new FakeControl());
+      expect(await call("POST", "denials", body)).toMatchObject({ status: 400 });
+    },
+  );
+});
 
 describe("rules", () => {
   it("show limits, keys and matches, with the override of each rule", async () => {
@@ -424,6 +468,11 @@ describe("faulty input", () => {
     ["statistics?from=2026-02-30T00:00:00Z", "from must be a time with its zone"],
     ["statistics?from=20&until=10", "from must be before until"],
     ["statistics?colour=red", "colour must be left out"],
+    ["denials?limit=1001", "limit must be a whole number from 1 to 1000"],
+    ["denials?before=0", "before must be"],
+    ["denials?since=12:00", "since must be a time with its zone"],
+    ["denials?client=203.0.113.7", "client must be an identity"],
+    ["denials?ip=203.0.113.7", "ip must be left out"],
     ["audit?limit=501", "limit must be a whole number from 1 to 500"],
     ["audit?limit=-1", "limit must be"],
     ["audit?before=x", "before must be"],
@@ -472,7 +521,7 @@ describe("faulty input", () => {
 });
 
 describe("without a control object", () => {
-  it.each(["statistics", "totals", "overrides", "audit"])(
+  it.each(["statistics", "totals", "denials", "overrides", "audit"])(
     "the answer says what to add: %s",
     async (path) => {
       expect(await createApi().call("GET", path)).toMatchObject({
@@ -486,7 +535,7 @@ describe("without a control object", () => {
     const control = new FakeControl();
     control.isDead = true;
     const { call } = createApi("memory", control);
-    for (const path of ["statistics", "totals", "overrides", "audit"]) {
+    for (const path of ["statistics", "totals", "denials", "overrides", "audit"]) {
       const answer = await call("GET", path);
       expect(answer).toMatchObject({
         status: 503,

@@ -1,4 +1,9 @@
-import type { AuditEntry, ControlApi } from "../../../src/control/protocol.ts";
+import type {
+  AuditEntry,
+  ControlApi,
+  DenialsQuery,
+  StoredDenials,
+} from "../../../src/control/protocol.ts";
 import { type Override, overrideId } from "../../../src/overrides/override.ts";
 
 /** A control object in memory. With `isDead`, every call fails. */
@@ -6,6 +11,9 @@ export class FakeControl implements ControlApi {
   isDead = false;
   readonly entries: AuditEntry[] = [];
   readonly byId = new Map<string, Override>();
+  /** The denials that the object answers with, and the newest query for denials. */
+  readonly denied: StoredDenials[] = [];
+  asked: DenialsQuery | undefined;
 
   /** The binding WEIR_CONTROL. */
   get binding() {
@@ -26,6 +34,12 @@ export class FakeControl implements ControlApi {
   async totals(): ReturnType<ControlApi["totals"]> {
     this.#live();
     throw new Error("not a part of these tests");
+  }
+
+  async denials(query: DenialsQuery): Promise<readonly StoredDenials[]> {
+    this.#live();
+    this.asked = query;
+    return this.denied;
   }
 
   async overrides() {

@@ -39,12 +39,13 @@ it("reads a day of minutes, a month of hours and a year of days with 200 rules",
       for (const [resolution, count] of Object.entries({ minute: 1440, hour: 720, day: 366 })) {
         for (let i = 0; i < count; i++) {
           const at = NOW - i * BUCKET_MS[resolution as Resolution];
-          tables.addTo(resolution as Resolution, at, row);
+          tables.addTo(resolution as Resolution, at, [row]);
         }
       }
       for (let day = 0; day < 366; day++) {
         const at = NOW - day * BUCKET_MS.day;
-        tables.addClients(
+        tables.add(
+          [],
           Array.from({ length: 256 }, (__, i) => clientOf(identity(i + day), i + 1, at)),
         );
       }

@@ -1,4 +1,5 @@
 import type { StatisticsUpload } from "../../../src/control/protocol.ts";
+import type { Denials } from "../../../src/statistics/denials.ts";
 import {
   type LimitedClient,
   MINUTE_MS,
@@ -32,4 +33,17 @@ export function uploadOf(sequence: number, more: Partial<StatisticsUpload> = {})
 
 export function clientOf(client: string, count: number, lastAt: number): LimitedClient {
   return { rule: "search", client, count, error: 0, lastAt, shadow: false };
+}
+
+/** Returns an identity that ends with a name. */
+export const identity = (name: number | string) => `${name}`.padStart(22, "x");
+
+/** A denial of a client by the rule `login`. */
+export function denialsOf(
+  client: number | string,
+  lastAt: number,
+  more: Partial<Denials> = {},
+): Denials {
+  const denials = { rule: "login", policy: "login/1m", mode: "enforce", count: 1 } as const;
+  return { ...denials, client: identity(client), firstAt: lastAt, lastAt, ...more };
 }

@@ -1,7 +1,17 @@
 import { describe, expect, it, vi } from "vitest";
-import { type Decision, isViolated, type RuleVerdict } from "../../../src/limiter/decision.ts";
+import {
+  type Decision,
+  isViolated,
+  type Limited,
+  type RuleVerdict,
+} from "../../../src/limiter/decision.ts";
 import type { AppliedRule } from "../../../src/request/rule-applier.ts";
-import { MAX_LIMITED_CLIENTS, MAX_MINUTES, Recorder } from "../../../src/statistics/recorder.ts";
+import {
+  MAX_DENIALS,
+  MAX_LIMITED_CLIENTS,
+  MAX_MINUTES,
+  Recorder,
+} from "../../../src/statistics/recorder.ts";
 import {
   MINUTE_MS,
   MinuteRecord,
@@ -491,5 +501,72 @@ describe("the clients most limited", () => {
     };
     expect(count).toBeGreaterThanOrEqual(500);
     expect(count - error).toBeLessThanOrEqual(500);
+  });
+});
+
+describe("the denials of clients", () => {
+  const login = applied({ name: "login" });
+  const denied = (fields: Partial<Limited> = {}) =>
+    limited(login, { quotas: [quota("login/1m", false), quota("login/1h", true)], ...fields });
+  const of = { rule: "login", policy: "login/1h", client: "client" };
+
+  it("are one entry for the denials of a client by a policy in a minute", () => {
+    const { recorder, advance } = setUp();
+    recorder.record([login], denied(), undefined, "FRA");
+    advance(2000);
+    recorder.record([login], denied({ retryAfterMs: 700 }), undefined, "SIN");
+    advance(MINUTE_MS);
+    const never: Limited = { ...denied() };
+    Reflect.deleteProperty(never, "retryAfterMs");
+    recorder.record([login], never);
+    const last = NOW + 2000 + MINUTE_MS;
+    expect(recorder.take().denials).toEqual([
+      {
+        ...of,
+        mode: "enforce",
+        count: 2,
+        firstAt: NOW,
+        lastAt: NOW + 2000,
+        retryAfterMs: 700,
+        colo: "SIN",
+      },
+      { ...of, mode: "enforce", count: 1, firstAt: last, lastAt: last },
+    ]);
+    expect(recorder.take().denials).toEqual([]);
+  });
+
+  it("say if the isolate counted alone, if the rule is in shadow mode, and if they came too late", async () => {
+    const { recorder, settle } = setUp();
+    const trial = applied({ name: "trial", mode: "shadow" });
+    const reads = applied({ name: "reads", async: true });
+    const storeFailure = undecided(true);
+    recorder.record([login], denied({ storeFailure }));
+    const pendingVerdict = Promise.resolve([shadowDenial(trial)]);
+    const pending = verdictOn(trial, "undecided", { pendingVerdict });
+    recorder.record([trial], allowed({ verdicts: [pending] }), undefined, "FRA");
+    const late = verdictOn(reads, "denied", { quotas: [quota("reads", true)] });
+    const verdicts = Promise.resolve([late]);
+    const ahead = { policies: () => [], quotas: () => [], verdicts };
+    recorder.record([reads], allowed({ verdicts: [], ahead }), undefined, "FRA");
+    await settle();
+    expect(recorder.take().denials).toMatchObject([
+      { rule: "login", policy: "login/1h", mode: "local" },
+      { rule: "trial", policy: "trial", mode: "shadow", colo: "FRA" },
+      { rule: "reads", policy: "reads", mode: "ahead", colo: "FRA" },
+    ]);
+  });
+
+  it("are at most 200, with those of clients that are denied often, and the newest of the others", () => {
+    const { recorder, advance } = setUp();
+    for (let sent = 0; sent < 10_000; sent++) {
+      const other = { ...login, identity: `other-${sent}` };
+      recorder.record([other], limited(other));
+      if (sent % 100 === 0) recorder.record([login], denied());
+      advance(1);
+    }
+    const { denials } = recorder.take();
+    expect(denials).toHaveLength(MAX_DENIALS);
+    expect(denials.find(({ client }) => client === "client")).toMatchObject({ count: 100 });
+    expect(denials.at(-1)?.client).toBe("other-9999");
   });
 });

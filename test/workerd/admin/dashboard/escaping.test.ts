@@ -20,6 +20,7 @@ const PATHS = [
   "/rules",
   "/clients",
   "/clients?client=X&rule=R",
+  "/denials",
   "/overrides",
   "/audit",
   "/rules/R",
@@ -46,6 +47,12 @@ function hostileDashboard(text: string) {
         ...(await dashboard.fake.statistics(query)),
         clients: [{ rule: text, client: text, count: 3, error: 1, lastAt: NOW, shadow: true }],
       }),
+      denials: async () => [
+        {
+          ...{ id: 1, rule: text, policy: text, client: text, colo: text, count: 3 },
+          ...{ firstAt: NOW, lastAt: NOW, mode: text as "enforce" },
+        },
+      ],
       overrides: async () => [override],
       explain: async () => withTexts(fakeExplanation(NOW), text),
       audit: async () => [
@@ -175,6 +182,9 @@ describe.each(HOSTILE)("the text %s", (text) => {
         structureOf(await dashboard.request(`/?done=${encoded}&range=${encoded}`)),
         structureOf(await dashboard.request(`/login?fault=${encoded}`)),
         structureOf(await dashboard.request(`/audit?before=${encoded}`)),
+        structureOf(
+          await dashboard.request(`/denials?before=${encoded}&rule=${encoded}&client=${encoded}`),
+        ),
         structureOf(await dashboard.request(`/clients?client=${encoded}&rule=login`)),
         structureOf(await dashboard.post("/clients", { by0: value, value0: value })),
         structureOf(await dashboard.post("/overrides", fields)),

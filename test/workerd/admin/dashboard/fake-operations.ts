@@ -10,6 +10,7 @@ import type {
   Bucket,
   StatisticsQuery,
   StatisticsReport,
+  StoredDenials,
   Totals,
 } from "../../../../src/control/protocol.ts";
 import { type Override, overrideId } from "../../../../src/overrides/override.ts";
@@ -98,6 +99,20 @@ export class FakeOperations implements AdminOperations {
     return { since, requests, store, rules: {}, isolates: 37, openBreakers: 0, overrides };
   }
 
+  async denials(
+    {
+      rule,
+      before = Number.POSITIVE_INFINITY,
+      limit = 2000,
+    }: Parameters<AdminOperations["denials"]>[0],
+    selector?: ClientSelector,
+  ) {
+    return Array.from({ length: 2000 }, (_, index) => this.#denials(index))
+      .filter((each) => each.id < before && each.rule === (rule ?? each.rule))
+      .filter(({ client }) => !selector || client === identity(4))
+      .slice(0, limit);
+  }
+
   async identify(selector: ClientSelector): Promise<readonly { readonly client: string }[]> {
     if (!("client" in selector)) return [{ client: identity(4) }];
     if (isIdentity(selector.client)) return [{ client: selector.client }];
@@ -160,6 +175,24 @@ export class FakeOperations implements AdminOperations {
       lastAt: this.#clock() - index * 41_000 - 3000,
       shadow: mode === "shadow",
     }));
+  }
+
+  /** @param index 0 for the newest entry */
+  #denials(index: number): StoredDenials {
+    const { name: rule, limits, mode } = this.views[index % this.views.length] as RuleView;
+    const lastAt = this.#clock() - 4000 - index * 150_000;
+    return {
+      id: 10_000 - index,
+      rule,
+      policy: limits[0]?.policy ?? rule,
+      client: identity(index % 7),
+      mode: mode === "shadow" ? "shadow" : "enforce",
+      count: 1 + ((index * 37) % 900),
+      firstAt: lastAt - 3000,
+      lastAt,
+      retryAfterMs: 34_000,
+      colo: index % 5 === 0 ? "SIN" : "FRA",
+    };
   }
 
   #report(rule: string, client: string): ClientReport {

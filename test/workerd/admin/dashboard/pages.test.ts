@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NO_CONTROL } from "../../../../src/admin/control-client.ts";
-import { overviewCharts } from "../../../../src/admin/dashboard/traffic-charts.ts";
+import { denialChart, overviewCharts } from "../../../../src/admin/dashboard/traffic-charts.ts";
 import { formatRelativeTime } from "../../../../src/admin/format.ts";
 import {
   type AdminOperations,
@@ -9,6 +9,7 @@ import {
   type RuleView,
 } from "../../../../src/admin/operations.ts";
 import type { Quota } from "../../../../src/config/custom.ts";
+import type { StoredDenials } from "../../../../src/control/protocol.ts";
 import { noRequests, noRuleSums, noStoreSums } from "../../../../src/statistics/sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 import { FakeOperations } from "./fake-operations.ts";
@@ -21,7 +22,7 @@ afterEach(() => {
 });
 
 /** The pages that show data of the control object. */
-const PATHS = ["/", "/rules", "/rules/search", "/clients", "/overrides", "/audit"];
+const PATHS = ["/", "/rules", "/rules/search", "/clients", "/denials", "/overrides", "/audit"];
 const CHANGES = ["/clients?client=A&rule=login", ...PATHS];
 
 describe.each([...PATHS, "/explain"])("GET /_weir%s", (path) => {
@@ -45,7 +46,13 @@ describe.each(PATHS)("GET /_weir%s", (path) => {
     const fails = async () => {
       throw new OperationError("unavailable", "The Worker has no binding WEIR_CONTROL.");
     };
-    const operations = { statistics: fails, totals: fails, overrides: fails, audit: fails };
+    const operations = {
+      statistics: fails,
+      totals: fails,
+      overrides: fails,
+      denials: fails,
+      audit: fails,
+    };
     const response = await createDashboard({ operations }).request(path);
     expect(response.status).toBe(200);
     const page = await response.text();
@@ -56,7 +63,13 @@ describe.each(PATHS)("GET /_weir%s", (path) => {
 
   it("answers within three seconds if the control object does not answer", async () => {
     const hangs = () => new Promise<never>(() => {});
-    const operations = { statistics: hangs, totals: hangs, overrides: hangs, audit: hangs };
+    const operations = {
+      statistics: hangs,
+      totals: hangs,
+      overrides: hangs,
+      denials: hangs,
+      audit: hangs,
+    };
     const response = createDashboard({ operations }).request(path);
     await vi.advanceTimersByTimeAsync(3000);
     expect((await response).status).toBe(200);
@@ -67,7 +80,13 @@ describe.each(PATHS)("GET /_weir%s", (path) => {
     const fails = async () => {
       throw new Error("secret detail");
     };
-    const operations = { statistics: fails, totals: fails, overrides: fails, audit: fails };
+    const operations = {
+      statistics: fails,
+      totals: fails,
+      overrides: fails,
+      denials: fails,
+      audit: fails,
+    };
     const page = await createDashboard({ operations, rules: 3 }).text(path);
     expect(page).not.toContain("secret detail");
   });
@@ -159,7 +178,7 @@ it("shows no forms for changes to a read-only operator", async () => {
   const dashboard = createDashboard({ role: "read" });
   for (const path of CHANGES) {
     const actions = [...(await dashboard.text(path)).matchAll(/action="([^"]*)"/g)];
-    const allowed = ["/_weir/logout", "/_weir/clients", "/_weir/rules"];
+    const allowed = ["/_weir/logout", "/_weir/clients", "/_weir/denials", "/_weir/rules"];
     expect(actions.filter(([, action = ""]) => !allowed.includes(action))).toEqual([]);
   }
 });
@@ -469,4 +488,104 @@ describe("a limit that differs by client", () => {
     const html = await dashboard.text(`/clients?client=${"a".repeat(22)}&rule=login`);
     expect(html).toContain("The client's own limit: 500 from custom:&lt;b&gt;quota.");
   });
+});
+
+describe("the denials", () => {
+  it("are listed a hundred at a time, the newest first, with links to client and rule", async () => {
+    const dashboard = createDashboard();
+    const page = await dashboard.text("/denials");
+    expect(page.match(/<th scope="row">/g)).toHaveLength(100);
+    const [, client, rule] =
+      /href="\/_weir\/clients\?client=([\w-]{22})&amp;rule=(\w+)" class="client"/.exec(page) ?? [];
+    expect([client?.length, rule]).toEqual([22, "login"]);
+    expect(page).toContain('<a href="/_weir/rules/login">');
+    expect(page).toContain('<a href="/_weir/denials?before=9901">Older</a>');
+    expect(page).toContain('data-refresh="/_weir/denials"');
+    const older = await dashboard.text("/denials?before=9901");
+    expect(older).toContain('<a href="/_weir/denials">Newest</a>');
+    expect(older).not.toContain("data-refresh");
+    expect(await dashboard.text("/denials?before=8101")).not.toContain("Older");
+  });
+
+  it("are filtered by rule and client, and say what happened and when to retry", async () => {
+    const asked: unknown[] = [];
+    const fields = { rule: "former", policy: "former/1h", client: "x".repeat(22), count: 1234 };
+    const denials = (more: Partial<StoredDenials>): StoredDenials => ({
+      ...{ id: 7, mode: "enforce", firstAt: NOW, lastAt: NOW, ...fields, ...more },
+    });
+    const operations: Partial<AdminOperations> = {
+      denials: async (...given) => {
+        asked.push(given);
+        return [
+          denials({ retryAfterMs: 34_000, colo: "FRA" }),
+          denials({ mode: "shadow" }),
+          denials({ mode: "local" }),
+          denials({ mode: "ahead" }),
+        ];
+      },
+    };
+    const path = `/denials?rule=former&client=${"x".repeat(22)}`;
+    const page = await createDashboard({ operations }).text(path);
+    expect(asked).toEqual([
+      [{ rule: "former", before: undefined, limit: 101 }, { client: "x".repeat(22) }],
+    ]);
+    expect(page).toContain('<option value="former" selected>former</option>');
+    for (const text of ["denied", "shadow: passed", "denied: the store failed", "passed ahead"]) {
+      expect(page).toContain(`>${text}</span>`);
+    }
+    expect(page).toMatch(/1,234<.*FRA.*in 34s.*>never</s);
+  });
+
+  it("have a faulty identity: the page says so", async () => {
+    const denials = async () => {
+      throw new OperationError("invalid", "client must be an identity.");
+    };
+    const page = await createDashboard({ operations: { denials } }).text("/denials?client=x");
+    expect(page).toContain("client must be an identity.");
+  });
+
+  it("of a client are on its page as charts, in one line of time with the changes of operators", async () => {
+    const dashboard = createDashboard();
+    const fake = await dashboard.fake.peek({}, "login");
+    const client = fake[0]?.client ?? "";
+    await dashboard.post("/clients/reset", { client, rule: "login", why: "ticket 4711" });
+    const page = await dashboard.text(`/clients?client=${client}&rule=login`);
+    for (const title of ["per minute, 1 hour", "per hour, 1 day", "per day, 7 days"]) {
+      expect(page).toContain(`Denials ${title}`);
+    }
+    const history = page.slice(page.indexOf('id="history"'));
+    expect(history).toMatch(/reset counts.*ticket 4711.*requests? by .*may retry/s);
+    expect(history).toContain(`/_weir/denials?client=${client}&amp;rule=login`);
+    const other = await dashboard.text(`/clients?client=${client}&rule=search`);
+    expect(other).not.toContain("ticket 4711");
+  });
+
+  it("have none on the page of a client without any, and the page of a rule links to them", async () => {
+    const denials = async () => [];
+    const dashboard = createDashboard({ operations: { denials } });
+    const page = await dashboard.text(`/clients?client=${"a".repeat(22)}&rule=login`);
+    expect(page).toContain("No denials, and no changes.");
+    expect(page).not.toContain("Denials per minute");
+    expect(await dashboard.text("/denials")).toContain("No denials");
+    expect(await dashboard.text("/rules/login")).toContain("/_weir/denials?rule=login");
+  });
+});
+
+it("counts a client's denials in the chart by what happened to the requests", () => {
+  const of = { rule: "login", policy: "login", client: "x", firstAt: NOW } as const;
+  const query = { resolution: "minute", from: NOW - 150_000, until: NOW + 30_000 } as const;
+  const { series } = denialChart(
+    query,
+    [
+      { ...of, mode: "enforce", count: 3, lastAt: NOW },
+      { ...of, mode: "local", count: 4, lastAt: NOW - 1 },
+      { ...of, mode: "shadow", count: 5, lastAt: NOW - 60_000 },
+      { ...of, mode: "shadow", count: 9, lastAt: NOW - 600_000 },
+    ],
+    NOW,
+  );
+  expect(series.map(({ label, values }) => [label, values])).toEqual([
+    ["Limited", [0, 0, 7]],
+    ["Shadow: would deny", [0, 5, 0]],
+  ]);
 });
