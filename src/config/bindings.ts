@@ -42,7 +42,7 @@ export const ACCESS_ROLE = "WEIR_ACCESS_ROLE";
 
 /** Returns the names of all bindings, secrets and vars that Weir reads for a configuration. */
 export function bindingNames(config: Config): string[] {
-  const { nativeLimiter } = config;
+  const { nativeLimiter, usage } = config;
   return [
     "UPSTASH_REDIS_REST_URL",
     "UPSTASH_REDIS_REST_TOKEN",
@@ -59,6 +59,7 @@ export function bindingNames(config: Config): string[] {
     ACCESS_ROLE,
     ...originBindings(config),
     ...(nativeLimiter ? [nativeLimiter.binding] : []),
+    ...(usage ? [usage.binding] : []),
     ...secretEffects(config).keys(),
   ];
 }
@@ -226,12 +227,14 @@ export interface ResolvedBindings {
   readonly origins: ReadonlyMap<string, OriginBinding>;
   /** Cloudflare's own limiter, if it is configured and bound. */
   readonly nativeLimiter?: RateLimit;
+  /** The data set of the use by client, if it is configured and bound. */
+  readonly usage?: AnalyticsEngineDataset;
   /** The secret with which identities are computed; undefined if {@link KEY_SECRET} is not set. */
   readonly keySecret?: string;
   /** The values of the configured secrets that are set, by the secrets' names. */
   readonly secrets: ReadonlyMap<string, string>;
   /**
-   * Faults of the store, the native limiter and the mode, which also affect a `WeirService`. The texts contain no
+   * Faults of the store, the native limiter, the data set and the mode, which also affect a `WeirService`. The texts contain no
    * secret.
    */
   readonly limiterFaults: readonly string[];
@@ -267,6 +270,8 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   if (config.nativeLimiter && !nativeLimiter) {
     limiterFaults.push(noNativeLimiter(config.nativeLimiter.binding));
   }
+  const usage = readUsage(config, env);
+  if (config.usage && !usage) limiterFaults.push(noUsage(config.usage.binding));
   const mode = readDeploymentMode(env);
   if (!mode) limiterFaults.push(`${MODE_VAR} is not enforce, shadow or off, so rules are enforced`);
   const origin = readOrigin(config, env);
@@ -284,6 +289,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     limiterFaults,
     requestFaults,
     ...(nativeLimiter && { nativeLimiter }),
+    ...(usage && { usage }),
     ...(typeof keySecret === "string" && { keySecret }),
   };
 }
@@ -313,6 +319,17 @@ function readNativeLimiter({ nativeLimiter }: Config, env: Env): RateLimit | und
 
 function noNativeLimiter(binding: string): string {
   return `no rate limiter is bound as ${binding}: while the store fails, isolates count alone; add it to wrangler.toml`;
+}
+
+function readUsage({ usage }: Config, env: Env): AnalyticsEngineDataset | undefined {
+  const binding = usage && env[usage.binding];
+  return isObject(binding) && "writeDataPoint" in binding
+    ? (binding as AnalyticsEngineDataset)
+    : undefined;
+}
+
+function noUsage(binding: string): string {
+  return `no data set of Analytics Engine is bound as ${binding}, so Weir writes no use by client: add it to wrangler.toml`;
 }
 
 function readOrigin({ origin }: Config, env: Env): OriginBinding {

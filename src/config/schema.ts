@@ -8,7 +8,10 @@ import { type Rule, tellsOrigin } from "./rule.ts";
 import { checkRules, flatRules, type RulesInput, RulesSchema } from "./rules.ts";
 
 const BINDING = faultText("the name of a ratelimits binding in wrangler.toml");
-const NATIVE_LIMITER = faultText('{ binding: "NAME" }');
+const USAGE_BINDING = faultText(
+  "the name of an analytics_engine_datasets binding in wrangler.toml",
+);
+const NAMED_BINDING = faultText('{ binding: "NAME" }');
 
 /** Cloudflare's own rate limiter, which rules with `onError: "local"` also call while the store fails. */
 export interface NativeLimiterInput {
@@ -20,7 +23,19 @@ export interface NativeLimiterInput {
   readonly binding: string;
 }
 
-const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NATIVE_LIMITER);
+const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NAMED_BINDING);
+
+/** The data set of Workers Analytics Engine to which Weir writes the use by client. */
+export interface UsageInput {
+  /**
+   * The name of an `analytics_engine_datasets` binding in wrangler.toml.
+   *
+   * @example "USAGE"
+   */
+  readonly binding: string;
+}
+
+const UsageSchema = fields({ binding: bindingName(USAGE_BINDING) }, NAMED_BINDING);
 
 /**
  * The argument of `defineConfig`.
@@ -143,6 +158,13 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly nativeLimiter?: NativeLimiterInput | undefined;
   /**
+   * The data set of Workers Analytics Engine to which Weir writes a data point for each rule that counts a request.
+   *
+   * @default none
+   * @example { binding: "USAGE" }
+   */
+  readonly usage?: UsageInput | undefined;
+  /**
    * Your own functions: `keys` for each key `custom:NAME` of the rules, `costs` for each cost `custom:NAME`, `settle`
    * for each `settle: "custom:NAME"`, and `responses` for each `response: "custom:NAME"`. No other field of a
    * configuration may be a function.
@@ -211,6 +233,7 @@ export const configFields = {
   denialLog: v.optional(integer(0, 1000), 10),
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
+  usage: v.optional(UsageSchema),
   custom: v.optional(CustomSchema),
 } satisfies { [Field in keyof ConfigInput]-?: v.GenericSchema<ConfigInput[Field], unknown> };
 

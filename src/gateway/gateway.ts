@@ -24,6 +24,7 @@ import { namesPlace } from "../request/canonical-request.ts";
 import type { ClientLimits } from "../request/client-limits.ts";
 import { createIdentify, type Identified, type Identify } from "../request/identify.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
+import { writeUsage } from "../statistics/usage.ts";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import {
   logCustomKeyFailed,
@@ -57,6 +58,7 @@ const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 export class Gateway {
   readonly #config: Config;
   readonly #control: ControlLink | undefined;
+  readonly #usage: ResolvedBindings["usage"];
   readonly #limiter: Limiter;
   readonly #identify: Identify;
   readonly #overrides: LiveOverrides;
@@ -79,6 +81,7 @@ export class Gateway {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
     this.#control = control;
+    this.#usage = bindings.usage;
     this.#limiter = limiter;
     this.#overrides = control?.overrides ?? new LiveOverrides();
     this.#identify = createIdentify({
@@ -263,5 +266,6 @@ export class Gateway {
     if (isDenied && decision.waitedMs !== undefined && request.signal.aborted) return;
     if (decision) logDecision(decision, this.#config.denialLog, request);
     this.#control?.record(appliedRules, decision, Date.now());
+    if (decision && this.#usage) writeUsage(this.#usage, appliedRules, decision, waitUntil);
   }
 }

@@ -84,6 +84,11 @@ interface LimiterOptions {
   readonly background?: (task: Promise<unknown>) => void;
   /** Returns this isolate's time, in milliseconds since the Unix epoch. @default Date.now */
   readonly time?: () => number;
+  /**
+   * Called with each charge after a decision, before the store is called: the rest of a cost that the response or a
+   * program determines, or a refund, which is negative. Must not throw.
+   */
+  readonly onLateCharge?: ((appliedRule: AppliedRule, cost: number) => void) | undefined;
 }
 
 /**
@@ -98,6 +103,7 @@ export class Limiter {
   readonly #fallback: Fallback;
   readonly #background: (task: Promise<unknown>) => void;
   readonly #time: () => number;
+  readonly #onLateCharge: LimiterOptions["onLateCharge"];
   /** The number of the period that `#shadowCalls` counts. */
   #shadowPeriod = 0;
   #shadowCalls = 0;
@@ -113,7 +119,12 @@ export class Limiter {
   constructor(
     config: LimiterConfig,
     store: Store,
-    { nativeLimiter, background = () => {}, time = () => Date.now() }: LimiterOptions = {},
+    {
+      nativeLimiter,
+      background = () => {},
+      time = () => Date.now(),
+      onLateCharge,
+    }: LimiterOptions = {},
   ) {
     this.clients = new Clients(config, store);
     this.#config = config;
@@ -121,6 +132,7 @@ export class Limiter {
     this.#fallback = createFallback(config, nativeLimiter);
     this.#background = background;
     this.#time = time;
+    this.#onLateCharge = onLateCharge;
     this.#room = new WaitingRoom(config.timeoutMs, time);
     this.#aheadGate = new AheadGate(config, time);
     this.#slotOptions = {
@@ -251,6 +263,7 @@ export class Limiter {
     const charges = responseChargesOf(decided, costOf);
     if (charges.length === 0) return [];
     if (storeFailure) {
+      this.#reportCharges(charges);
       await this.#fallback.charge(charges);
       return [];
     }
@@ -275,6 +288,7 @@ export class Limiter {
 
   /** Gives quota back, at most as much as was used. Throws like `chargeResponse`. */
   refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
+    this.#onLateCharge?.(appliedRule, -quota);
     return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
   }
 
@@ -539,7 +553,12 @@ export class Limiter {
     if (charges.length > 0) await this.#charge(charges);
   }
 
+  #reportCharges(charges: readonly ResponseCharge[]): void {
+    for (const { verdict, cost } of charges) this.#onLateCharge?.(verdict.appliedRule, cost);
+  }
+
   #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
+    this.#reportCharges(charges);
     return this.#adjust(charges.flatMap((each) => chargedCountersOf(each, this.#config.prefix)));
   }
 
