@@ -256,7 +256,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const requestFaults = [...names]
     .filter(([name]) => !secrets.has(name))
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
-  const nativeLimiter = readNativeLimiter(config, env);
+  const nativeLimiter = readBinding<RateLimit>(config.nativeLimiter, env, "limit");
   // With a faulty key secret, Weir decides no request, because the operator wants no plain hashes.
   const keySecret = readKeySecret(env);
   // With a faulty prefix, Weir decides no request, because another prefix could select the counters of another
@@ -270,8 +270,12 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   if (config.nativeLimiter && !nativeLimiter) {
     limiterFaults.push(noNativeLimiter(config.nativeLimiter.binding));
   }
-  const usage = readUsage(config, env);
-  if (config.usage && !usage) limiterFaults.push(noUsage(config.usage.binding));
+  const usage = readBinding<AnalyticsEngineDataset>(config.usage, env, "writeDataPoint");
+  if (config.usage && !usage) {
+    limiterFaults.push(
+      `no data set of Analytics Engine is bound as ${config.usage.binding}, so Weir writes no use by client: add it to wrangler.toml`,
+    );
+  }
   const mode = readDeploymentMode(env);
   if (!mode) limiterFaults.push(`${MODE_VAR} is not enforce, shadow or off, so rules are enforced`);
   const origin = readOrigin(config, env);
@@ -312,24 +316,18 @@ function readKeySecret(env: Env): string | Misconfigured | undefined {
   );
 }
 
-function readNativeLimiter({ nativeLimiter }: Config, env: Env): RateLimit | undefined {
-  const binding = nativeLimiter && env[nativeLimiter.binding];
-  return isObject(binding) && "limit" in binding ? (binding as RateLimit) : undefined;
+/** Returns the binding that a field names, if it has a method of this name. */
+function readBinding<Bound>(
+  field: { readonly binding: string } | undefined,
+  env: Env,
+  method: keyof Bound,
+): Bound | undefined {
+  const binding = field && env[field.binding];
+  return isObject(binding) && method in binding ? (binding as Bound) : undefined;
 }
 
 function noNativeLimiter(binding: string): string {
   return `no rate limiter is bound as ${binding}: while the store fails, isolates count alone; add it to wrangler.toml`;
-}
-
-function readUsage({ usage }: Config, env: Env): AnalyticsEngineDataset | undefined {
-  const binding = usage && env[usage.binding];
-  return isObject(binding) && "writeDataPoint" in binding
-    ? (binding as AnalyticsEngineDataset)
-    : undefined;
-}
-
-function noUsage(binding: string): string {
-  return `no data set of Analytics Engine is bound as ${binding}, so Weir writes no use by client: add it to wrangler.toml`;
 }
 
 function readOrigin({ origin }: Config, env: Env): OriginBinding {

@@ -51,6 +51,6 @@ export type { OriginInput, OriginsInput } from "./origin.ts";
 export type { CustomResponseInput, ResponseInput } from "./response.ts";
 export type { Mode, RuleInput } from "./rule.ts";
 export { defineRules, type RuleFilesInput, type RulesInput } from "./rules.ts";
-export type { Config, ConfigInput, NativeLimiterInput, RuleNameOf, UsageInput } from "./schema.ts";
+export type { Config, ConfigInput, NativeLimiterInput, RuleNameOf } from "./schema.ts";
 export type { ExemptInput, ExpectedValue, TiersInput } from "./tiers.ts";
 export type { LimitFields, LimitInput, WindowInput } from "./window.ts";

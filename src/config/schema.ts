@@ -24,17 +24,6 @@ export interface NativeLimiterInput {
 }
 
 const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NAMED_BINDING);
-
-/** The data set of Workers Analytics Engine to which Weir writes the use by client. */
-export interface UsageInput {
-  /**
-   * The name of an `analytics_engine_datasets` binding in wrangler.toml.
-   *
-   * @example "USAGE"
-   */
-  readonly binding: string;
-}
-
 const UsageSchema = fields({ binding: bindingName(USAGE_BINDING) }, NAMED_BINDING);
 
 /**
@@ -158,12 +147,12 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly nativeLimiter?: NativeLimiterInput | undefined;
   /**
-   * The data set of Workers Analytics Engine to which Weir writes a data point for each rule that counts a request.
+   * The `analytics_engine_datasets` binding in wrangler.toml to which Weir writes each decision of a rule.
    *
    * @default none
    * @example { binding: "USAGE" }
    */
-  readonly usage?: UsageInput | undefined;
+  readonly usage?: { readonly binding: string } | undefined;
   /**
    * Your own functions: `keys` for each key `custom:NAME` of the rules, `costs` for each cost `custom:NAME`, `settle`
    * for each `settle: "custom:NAME"`, and `responses` for each `response: "custom:NAME"`. No other field of a

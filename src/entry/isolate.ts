@@ -146,15 +146,15 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     logBreaker(state, scope);
     if (recorder && scope === "store") recorder.breakerOpen = state === "open";
   };
-  const options = { ...config, clock, prefix, onBreaker, meter: recorder };
+  const onLateCharge = usage && writeLateCharge.bind(undefined, usage);
+  const options = { ...config, clock, prefix, onBreaker, onLateCharge, meter: recorder };
   const limiter = new Limiter(options, createStore(store, options), {
     nativeLimiter,
     background: waitUntil,
-    onLateCharge: usage && ((...charge) => writeLateCharge(usage, ...charge)),
   });
   const overrides = control?.overrides ?? new LiveOverrides(mode);
   const limits = createClientLimits(config);
-  return { limiter, mode, prefix, usage, keySecret, control, overrides, limits };
+  return { limiter, mode, prefix, keySecret, control, overrides, limits, usage };
 }
 
 /** Answers requests: a gateway, or its substitute while the configuration has faults. */

@@ -75,7 +75,10 @@ const MAX_RETURNED_SLOTS = 32;
  */
 const LATE_SHARE = 3;
 
-type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
+interface LimiterConfig extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
+  /** Called with each charge after a decision, which is negative if quota is given back. Must not throw. */
+  readonly onLateCharge?: ((appliedRule: AppliedRule, cost: number) => void) | undefined;
+}
 
 interface LimiterOptions {
   /** Called for rules with `onError: "local"` if the store fails. */
@@ -84,11 +87,6 @@ interface LimiterOptions {
   readonly background?: (task: Promise<unknown>) => void;
   /** Returns this isolate's time, in milliseconds since the Unix epoch. @default Date.now */
   readonly time?: () => number;
-  /**
-   * Called with each charge after a decision, before the store is called: the rest of a cost that the response or a
-   * program determines, or a refund, which is negative. Must not throw.
-   */
-  readonly onLateCharge?: ((appliedRule: AppliedRule, cost: number) => void) | undefined;
 }
 
 /**
@@ -103,7 +101,6 @@ export class Limiter {
   readonly #fallback: Fallback;
   readonly #background: (task: Promise<unknown>) => void;
   readonly #time: () => number;
-  readonly #onLateCharge: LimiterOptions["onLateCharge"];
   /** The number of the period that `#shadowCalls` counts. */
   #shadowPeriod = 0;
   #shadowCalls = 0;
@@ -119,12 +116,7 @@ export class Limiter {
   constructor(
     config: LimiterConfig,
     store: Store,
-    {
-      nativeLimiter,
-      background = () => {},
-      time = () => Date.now(),
-      onLateCharge,
-    }: LimiterOptions = {},
+    { nativeLimiter, background = () => {}, time = () => Date.now() }: LimiterOptions = {},
   ) {
     this.clients = new Clients(config, store);
     this.#config = config;
@@ -132,7 +124,6 @@ export class Limiter {
     this.#fallback = createFallback(config, nativeLimiter);
     this.#background = background;
     this.#time = time;
-    this.#onLateCharge = onLateCharge;
     this.#room = new WaitingRoom(config.timeoutMs, time);
     this.#aheadGate = new AheadGate(config, time);
     this.#slotOptions = {
@@ -288,7 +279,7 @@ export class Limiter {
 
   /** Gives quota back, at most as much as was used. Throws like `chargeResponse`. */
   refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
-    this.#onLateCharge?.(appliedRule, -quota);
+    this.#config.onLateCharge?.(appliedRule, -quota);
     return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
   }
 
@@ -554,7 +545,8 @@ export class Limiter {
   }
 
   #reportCharges(charges: readonly ResponseCharge[]): void {
-    for (const { verdict, cost } of charges) this.#onLateCharge?.(verdict.appliedRule, cost);
+    const { onLateCharge } = this.#config;
+    for (const { verdict, cost } of charges) onLateCharge?.(verdict.appliedRule, cost);
   }
 
   #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {

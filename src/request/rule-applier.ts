@@ -117,12 +117,9 @@ export async function tierFor(
 }
 
 /** Returns a tier of a rule and its quotas, or only the rule's own quotas if the rule lacks this tier. */
-export function tierNamed(
-  rule: Rule,
-  tier: string | undefined,
-): Pick<AppliedRule, "windows" | "tier"> {
-  const windows = tier === undefined ? undefined : rule.tiers?.windows.get(tier);
-  return windows && tier !== undefined ? { windows, tier } : { windows: rule.windows };
+export function tierNamed(rule: Rule, tier = ""): Pick<AppliedRule, "windows" | "tier"> {
+  const windows = rule.tiers?.windows.get(tier);
+  return windows ? { windows, tier } : { windows: rule.windows };
 }
 
 /**
