@@ -36,7 +36,8 @@ it.each(queries)("uses only clauses, functions and columns of the dialect: %s", 
   const unknown = names.filter(([, name = "", call]) => !isKnown(name, call !== undefined));
   expect(unknown.map(([text]) => text)).toEqual([]);
   // The dialect allows one table, and the clauses in this order.
-  const clauses = code.match(/\b(SELECT|FROM|WHERE|GROUP BY|ORDER BY|LIMIT)\b/g) ?? [];
+  const clauses: readonly string[] =
+    code.match(/\b(SELECT|FROM|WHERE|GROUP BY|ORDER BY|LIMIT)\b/g) ?? [];
   const order = ["SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT"];
   expect(clauses).toEqual(order.filter((each) => clauses.includes(each)));
   // Sums without the weight of a row are too low.
