@@ -46,6 +46,7 @@ export const CODES = {
   "compatibility-date": "fault",
   "hang-ups-unseen": "warning",
   "native-limiter-unbound": "fault",
+  "usage-unbound": "warning",
   "counters-unbound": "fault",
   "control-unbound": "warning",
   "migration-without-sqlite": "fault",

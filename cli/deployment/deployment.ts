@@ -57,6 +57,8 @@ export interface Deployment {
   readonly services: readonly { readonly name: string; readonly service: string | undefined }[];
   /** The names of the bindings of Cloudflare's own rate limiters. */
   readonly rateLimits: readonly string[];
+  /** The names of the bindings of data sets of Analytics Engine. */
+  readonly dataSets: readonly string[];
   readonly objects: readonly ObjectBinding[];
   /** The names of the top level's bindings of Durable Objects. Environments do not inherit them. */
   readonly topLevelObjects: readonly string[];
@@ -170,6 +172,7 @@ async function deploymentOf(
     rateLimits: [...tablesOf(own.ratelimits), ...olderRateLimits].map(
       ({ name }) => textOf(name) ?? "",
     ),
+    dataSets: tablesOf(own.analytics_engine_datasets).map(({ binding }) => textOf(binding) ?? ""),
     objects: objectsOf(own),
     topLevelObjects: objectsOf(top).map(({ name }) => name),
     sqliteClasses: migrations.flatMap((step) => textsOf(step.new_sqlite_classes)),

@@ -28,10 +28,10 @@ export const MIN_DATE = "2024-10-14";
 /** The compatibility flag with which a Worker sees that a client hangs up. */
 const SIGNAL_FLAG = "enable_request_signal";
 
-/** Findings about the compatibility date and flags, and Cloudflare's own rate limiter. */
+/** Findings about the compatibility date and flags, Cloudflare's own rate limiter, and the data set of the use. */
 export function* workerFindings(
-  { nativeLimiter, rules }: Config,
-  { file, compatibilityDate: date, compatibilityFlags: flags, rateLimits }: Deployment,
+  { nativeLimiter, rules, usage }: Config,
+  { file, compatibilityDate: date, compatibilityFlags: flags, rateLimits, dataSets }: Deployment,
 ): Iterable<LocalFinding> {
   // The dates have the form of ISO 8601, so the order of the texts is the order of the dates.
   if (date !== undefined && date < MIN_DATE) {
@@ -60,6 +60,14 @@ export function* workerFindings(
       "ratelimits",
       `nativeLimiter names the binding ${nativeLimiter.binding}, but no rate limiter has this name`,
       `Add ${valueIn(file, { name: nativeLimiter.binding, ...example })} to ratelimits`,
+    );
+  }
+  if (usage && !dataSets.includes(usage.binding)) {
+    yield found(
+      "usage-unbound",
+      "analytics_engine_datasets",
+      `usage names the binding ${usage.binding}, but no data set has this name, so Weir writes no use by client`,
+      `Add ${valueIn(file, { binding: usage.binding, dataset: "weir_usage" })} to analytics_engine_datasets`,
     );
   }
 }

@@ -132,7 +132,7 @@ function bindingsOf(
 ): { bindings: ResolvedBindings; notes: string[] } {
   const names = [PREFIX_VAR, MODE_VAR, KEY_SECRET, ...secretEffects(config).keys()];
   const env = Object.fromEntries(names.map((name) => [name, settings.raw(name)?.value]));
-  const { nativeLimiter: _, ...others } = config;
+  const { nativeLimiter: _, usage: _usage, ...others } = config;
   const bindings = resolveBindings({ ...others, store: "memory" }, env);
   if (bindings.store.kind === "misconfigured") {
     throw new CommandFailure(

@@ -113,6 +113,7 @@ export const config = fc
         ),
         custom: some<unknown>({ keys: {} }, {}, { keys: { tenant: "a" } }, { keys: null }, []),
         nativeLimiter: some({ binding: "NATIVE" }, { binding: "" }),
+        usage: some({ binding: "USAGE" }, { binding: "" }),
       },
       { requiredKeys: [] },
     ),

@@ -42,7 +42,7 @@ export const ACCESS_ROLE = "WEIR_ACCESS_ROLE";
 
 /** Returns the names of all bindings, secrets and vars that Weir reads for a configuration. */
 export function bindingNames(config: Config): string[] {
-  const { nativeLimiter } = config;
+  const { nativeLimiter, usage } = config;
   return [
     "UPSTASH_REDIS_REST_URL",
     "UPSTASH_REDIS_REST_TOKEN",
@@ -59,6 +59,7 @@ export function bindingNames(config: Config): string[] {
     ACCESS_ROLE,
     ...originBindings(config),
     ...(nativeLimiter ? [nativeLimiter.binding] : []),
+    ...(usage ? [usage.binding] : []),
     ...secretEffects(config).keys(),
   ];
 }
@@ -226,12 +227,14 @@ export interface ResolvedBindings {
   readonly origins: ReadonlyMap<string, OriginBinding>;
   /** Cloudflare's own limiter, if it is configured and bound. */
   readonly nativeLimiter?: RateLimit;
+  /** The data set of the use by client, if it is configured and bound. */
+  readonly usage?: AnalyticsEngineDataset;
   /** The secret with which identities are computed; undefined if {@link KEY_SECRET} is not set. */
   readonly keySecret?: string;
   /** The values of the configured secrets that are set, by the secrets' names. */
   readonly secrets: ReadonlyMap<string, string>;
   /**
-   * Faults of the store, the native limiter and the mode, which also affect a `WeirService`. The texts contain no
+   * Faults of the store, the native limiter, the data set and the mode, which also affect a `WeirService`. The texts contain no
    * secret.
    */
   readonly limiterFaults: readonly string[];
@@ -253,7 +256,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const requestFaults = [...names]
     .filter(([name]) => !secrets.has(name))
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
-  const nativeLimiter = readNativeLimiter(config, env);
+  const nativeLimiter = readBinding<RateLimit>(config.nativeLimiter, env, "limit");
   // With a faulty key secret, Weir decides no request, because the operator wants no plain hashes.
   const keySecret = readKeySecret(env);
   // With a faulty prefix, Weir decides no request, because another prefix could select the counters of another
@@ -266,6 +269,12 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   if (unused !== undefined) limiterFaults.push(unused);
   if (config.nativeLimiter && !nativeLimiter) {
     limiterFaults.push(noNativeLimiter(config.nativeLimiter.binding));
+  }
+  const usage = readBinding<AnalyticsEngineDataset>(config.usage, env, "writeDataPoint");
+  if (config.usage && !usage) {
+    limiterFaults.push(
+      `no data set of Analytics Engine is bound as ${config.usage.binding}, so Weir writes no use by client: add it to wrangler.toml`,
+    );
   }
   const mode = readDeploymentMode(env);
   if (!mode) limiterFaults.push(`${MODE_VAR} is not enforce, shadow or off, so rules are enforced`);
@@ -284,6 +293,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     limiterFaults,
     requestFaults,
     ...(nativeLimiter && { nativeLimiter }),
+    ...(usage && { usage }),
     ...(typeof keySecret === "string" && { keySecret }),
   };
 }
@@ -306,9 +316,14 @@ function readKeySecret(env: Env): string | Misconfigured | undefined {
   );
 }
 
-function readNativeLimiter({ nativeLimiter }: Config, env: Env): RateLimit | undefined {
-  const binding = nativeLimiter && env[nativeLimiter.binding];
-  return isObject(binding) && "limit" in binding ? (binding as RateLimit) : undefined;
+/** Returns the binding that a field names, if it has a method of this name. */
+function readBinding<Bound>(
+  field: { readonly binding: string } | undefined,
+  env: Env,
+  method: keyof Bound,
+): Bound | undefined {
+  const binding = field && env[field.binding];
+  return isObject(binding) && method in binding ? (binding as Bound) : undefined;
 }
 
 function noNativeLimiter(binding: string): string {

@@ -8,7 +8,10 @@ import { type Rule, tellsOrigin } from "./rule.ts";
 import { checkRules, flatRules, type RulesInput, RulesSchema } from "./rules.ts";
 
 const BINDING = faultText("the name of a ratelimits binding in wrangler.toml");
-const NATIVE_LIMITER = faultText('{ binding: "NAME" }');
+const USAGE_BINDING = faultText(
+  "the name of an analytics_engine_datasets binding in wrangler.toml",
+);
+const NAMED_BINDING = faultText('{ binding: "NAME" }');
 
 /** Cloudflare's own rate limiter, which rules with `onError: "local"` also call while the store fails. */
 export interface NativeLimiterInput {
@@ -20,7 +23,8 @@ export interface NativeLimiterInput {
   readonly binding: string;
 }
 
-const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NATIVE_LIMITER);
+const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NAMED_BINDING);
+const UsageSchema = fields({ binding: bindingName(USAGE_BINDING) }, NAMED_BINDING);
 
 /**
  * The argument of `defineConfig`.
@@ -143,6 +147,13 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly nativeLimiter?: NativeLimiterInput | undefined;
   /**
+   * The `analytics_engine_datasets` binding in wrangler.toml to which Weir writes each decision of a rule.
+   *
+   * @default none
+   * @example { binding: "USAGE" }
+   */
+  readonly usage?: { readonly binding: string } | undefined;
+  /**
    * Your own functions: `keys` for each key `custom:NAME` of the rules, `costs` for each cost `custom:NAME`, `settle`
    * for each `settle: "custom:NAME"`, and `responses` for each `response: "custom:NAME"`. No other field of a
    * configuration may be a function.
@@ -211,6 +222,7 @@ export const configFields = {
   denialLog: v.optional(integer(0, 1000), 10),
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
+  usage: v.optional(UsageSchema),
   custom: v.optional(CustomSchema),
 } satisfies { [Field in keyof ConfigInput]-?: v.GenericSchema<ConfigInput[Field], unknown> };
 

@@ -30,6 +30,7 @@ import { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { ClientLimits } from "../request/client-limits.ts";
 import { Recorder } from "../statistics/recorder.ts";
+import { writeLateCharge } from "../statistics/usage.ts";
 import type { BreakerScope, BreakerState } from "../stores/breaker.ts";
 import { createStore } from "../stores/create-store.ts";
 
@@ -104,6 +105,7 @@ export function perBindings<Value>(
 
 /** A configuration's limiter in this isolate. */
 interface SharedLimiter extends Pick<ResolvedBindings, "mode" | "prefix"> {
+  readonly usage: ResolvedBindings["usage"];
   readonly keySecret: string | undefined;
   readonly limiter: Limiter;
   /** Without a control object, there are no overrides. */
@@ -135,7 +137,7 @@ export function sharedLimiter(config: Config, env: Env): SharedLimiter {
 
 function createLimiter(config: Config, env: Env): SharedLimiter {
   const bindings = resolveBindings(config, env);
-  const { store, clock, prefix, mode, nativeLimiter, keySecret, limiterFaults } = bindings;
+  const { store, clock, prefix, mode, nativeLimiter, usage, keySecret, limiterFaults } = bindings;
   for (const fault of limiterFaults) logMisconfigured(fault);
   if (mode !== "enforce") logMode(mode);
   const control = createControlLink(config, env);
@@ -144,14 +146,15 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     logBreaker(state, scope);
     if (recorder && scope === "store") recorder.breakerOpen = state === "open";
   };
-  const options = { ...config, clock, prefix, onBreaker, meter: recorder };
+  const onLateCharge = usage && writeLateCharge.bind(undefined, usage);
+  const options = { ...config, clock, prefix, onBreaker, onLateCharge, meter: recorder };
   const limiter = new Limiter(options, createStore(store, options), {
     nativeLimiter,
     background: waitUntil,
   });
   const overrides = control?.overrides ?? new LiveOverrides(mode);
   const limits = createClientLimits(config);
-  return { limiter, mode, prefix, keySecret, control, overrides, limits };
+  return { limiter, mode, prefix, keySecret, control, overrides, limits, usage };
 }
 
 /** Answers requests: a gateway, or its substitute while the configuration has faults. */

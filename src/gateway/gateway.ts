@@ -25,6 +25,7 @@ import type { ClientLimits } from "../request/client-limits.ts";
 import { coloOf } from "../request/colo.ts";
 import { createIdentify, type Identified, type Identify } from "../request/identify.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
+import { writeUsage } from "../statistics/usage.ts";
 import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import {
   logCustomKeyFailed,
@@ -58,6 +59,7 @@ const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 export class Gateway {
   readonly #config: Config;
   readonly #control: ControlLink | undefined;
+  readonly #usage: ResolvedBindings["usage"];
   readonly #limiter: Limiter;
   readonly #identify: Identify;
   readonly #overrides: LiveOverrides;
@@ -80,6 +82,7 @@ export class Gateway {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
     this.#control = control;
+    this.#usage = bindings.usage;
     this.#limiter = limiter;
     this.#overrides = control?.overrides ?? new LiveOverrides();
     this.#identify = createIdentify({
@@ -264,5 +267,6 @@ export class Gateway {
     if (isDenied && decision.waitedMs !== undefined && request.signal.aborted) return;
     if (decision) logDecision(decision, this.#config.denialLog, request);
     this.#control?.record(appliedRules, decision, Date.now(), coloOf(request.cf));
+    if (decision && this.#usage) writeUsage(this.#usage, appliedRules, decision, waitUntil);
   }
 }

@@ -75,7 +75,10 @@ const MAX_RETURNED_SLOTS = 32;
  */
 const LATE_SHARE = 3;
 
-type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
+interface LimiterConfig extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
+  /** Called with each charge after a decision, which is negative if quota is given back. Must not throw. */
+  readonly onLateCharge?: ((appliedRule: AppliedRule, cost: number) => void) | undefined;
+}
 
 interface LimiterOptions {
   /** Called for rules with `onError: "local"` if the store fails. */
@@ -251,6 +254,7 @@ export class Limiter {
     const charges = responseChargesOf(decided, costOf);
     if (charges.length === 0) return [];
     if (storeFailure) {
+      this.#reportCharges(charges);
       await this.#fallback.charge(charges);
       return [];
     }
@@ -275,6 +279,7 @@ export class Limiter {
 
   /** Gives quota back, at most as much as was used. Throws like `chargeResponse`. */
   refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
+    this.#config.onLateCharge?.(appliedRule, -quota);
     return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
   }
 
@@ -539,7 +544,13 @@ export class Limiter {
     if (charges.length > 0) await this.#charge(charges);
   }
 
+  #reportCharges(charges: readonly ResponseCharge[]): void {
+    const { onLateCharge } = this.#config;
+    for (const { verdict, cost } of charges) onLateCharge?.(verdict.appliedRule, cost);
+  }
+
   #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
+    this.#reportCharges(charges);
     return this.#adjust(charges.flatMap((each) => chargedCountersOf(each, this.#config.prefix)));
   }
 

@@ -46,6 +46,8 @@ export interface AppliedRule {
   readonly declared?: readonly Window[];
   /** How widely the identity is shared: see `Counter.reach`. */
   readonly reach?: number;
+  /** The name of the client's tier; undefined if the rule has no tier for the client. */
+  readonly tier?: string;
   /**
    * The cost that a value of the request determines; undefined if the rule's cost is constant or depends on the
    * response only.
@@ -94,22 +96,30 @@ async function exemptionOf(
 }
 
 /**
- * Returns the quotas of the client's tier, or the rule's own quotas if the rule lacks this tier. The tier's name is
- * the value of the first alternative of `tiers.by` that the request has.
+ * Returns the client's tier and its quotas, or only the rule's own quotas if the rule lacks this tier. The tier's name
+ * is the value of the first alternative of `tiers.by` that the request has.
  */
-export async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
-  if (!rule.tiers) return rule.windows;
-  const { by, windows } = rule.tiers;
+export async function tierFor(
+  rule: Rule,
+  context: KeyContext,
+): Promise<Pick<AppliedRule, "windows" | "tier">> {
+  const { by = [], windows } = rule.tiers ?? {};
   for (const part of by[0] ?? []) {
     const present = await readPart(part, context);
-    if (present) return windows.get(present.value) ?? rule.windows;
+    if (present) return tierNamed(rule, present.value);
     if (part.kind !== "jwt") continue;
     const names = new Set(readClaimList(await context.readClaims(), part));
     if (names.size === 0) continue;
-    for (const [name, tier] of windows) if (names.has(name)) return tier;
-    return rule.windows;
+    for (const name of windows?.keys() ?? []) if (names.has(name)) return tierNamed(rule, name);
+    break;
   }
-  return rule.windows;
+  return { windows: rule.windows };
+}
+
+/** Returns a tier of a rule and its quotas, or only the rule's own quotas if the rule lacks this tier. */
+export function tierNamed(rule: Rule, tier = ""): Pick<AppliedRule, "windows" | "tier"> {
+  const windows = rule.tiers?.windows.get(tier);
+  return windows ? { windows, tier } : { windows: rule.windows };
 }
 
 /**
@@ -334,7 +344,8 @@ export class RuleApplier {
     const identified = known ?? (await identityOf(rule.key, context));
     if ("values" in identified) trace?.(rule, { values: identified.values });
     const { identity, reach = 0 } = identified;
-    const declared = known?.declared ?? known?.windows ?? (await windowsFor(rule, context));
+    const tiered = known ?? (await tierFor(rule, context));
+    const declared = known?.declared ?? tiered.windows;
     const windows =
       "values" in identified && rule.readsLimits
         ? await this.#windowsOf(rule, declared, identified, sources)
@@ -343,7 +354,9 @@ export class RuleApplier {
       ? await customCost
       : bodyCostOf(rule, windows, request, onUnreadableCost);
     const applied = appliedRuleOf(rule, windows, { identity, reach }, cost);
-    return [windows === declared ? applied : { ...applied, declared }];
+    const { tier } = tiered;
+    const own = tier === undefined ? applied : { ...applied, tier };
+    return [windows === declared ? own : { ...own, declared }];
   }
 
   /** Returns the windows with the numbers of a client. */

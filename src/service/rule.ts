@@ -13,7 +13,7 @@ import type { Limiter } from "../limiter/limiter.ts";
 import { listNames } from "../overrides/override-input.ts";
 import { keysOf } from "../request/client-limits.ts";
 import { identifyLimitKey } from "../request/limit-key.ts";
-import type { AppliedRule } from "../request/rule-applier.ts";
+import { type AppliedRule, tierNamed } from "../request/rule-applier.ts";
 import { CLIENT_OPTIONS, type ClientOptions, checkCost } from "./options.ts";
 
 /**
@@ -30,6 +30,8 @@ export interface ServiceRule {
   readonly limiter: Limiter;
   /** The statistics and the overrides; undefined if the Worker has no control object. */
   readonly control: ControlLink | undefined;
+  /** The data set of the use by client; undefined without the field `usage`. */
+  readonly usage: AnalyticsEngineDataset | undefined;
   /** The option `tier` of the call. */
   readonly tier: string | undefined;
   /** The first part of the counters' keys. */
@@ -52,13 +54,13 @@ export async function findServiceRule(
 ): Promise<ServiceRule> {
   const rule = findRule(config, name);
   const shared = sharedLimiter(config, env);
-  const { limiter, mode, prefix, keySecret, control, overrides, limits } = shared;
+  const { limiter, mode, prefix, keySecret, control, overrides, limits, usage } = shared;
   const loading = control?.loadIfStale(Date.now());
   if (loading) await loading;
   const { identity, values } = await identifyLimitKey(rule, key, config, keySecret);
   const apply = (each: Rule): AppliedRule => ({
     rule: withoutHttp(each),
-    windows: (tier !== undefined && each.tiers?.windows.get(tier)) || each.windows,
+    ...tierNamed(each, tier),
     identity,
   });
   const active = overrides.activeRuleOf(rule);
@@ -72,6 +74,7 @@ export async function findServiceRule(
     limiting,
     limiter,
     control,
+    usage,
     tier,
     prefix,
     denialLog,

@@ -7,6 +7,7 @@ import type { DecideOptions } from "../limiter/counters.ts";
 import { allWindowsOf } from "../limiter/counters.ts";
 import { type Quota, settledVerdictsOf, toUndecided } from "../limiter/decision.ts";
 import type { Override } from "../overrides/override.ts";
+import { writeUsage } from "../statistics/usage.ts";
 import {
   CHARGED_OPTIONS,
   type CheckOptions,
@@ -52,7 +53,7 @@ async function decideCall(
   { cost, reserve = false, throws = false }: CheckOptions,
   checkOnly: boolean,
 ): Promise<LimitResult> {
-  const { limiting, limiter, denialLog, control } = serviceRule;
+  const { limiting, limiter, denialLog, control, usage } = serviceRule;
   if (!limiting) {
     if (!checkOnly) control?.record([], undefined, Date.now());
     return GRANTED;
@@ -60,7 +61,10 @@ async function decideCall(
   const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
   const decision = await limiter.decide([limiting], options);
   logDecision(decision, denialLog);
-  if (!checkOnly) control?.record([limiting], decision, Date.now());
+  if (!checkOnly) {
+    control?.record([limiting], decision, Date.now());
+    if (usage) writeUsage(usage, [limiting], decision, waitUntil);
+  }
   const slots = decision.outcome === "allowed" ? decision.slots : undefined;
   const slot = slots && { slot: new CallSlot(slots) };
   const verdicts = "verdicts" in decision ? await settledVerdictsOf(decision.verdicts) : [];

@@ -89,6 +89,7 @@ describe("perBindings", () => {
       {
         origin: { binding: "APP" },
         nativeLimiter: { binding: "NATIVE" },
+        usage: { binding: "USAGE" },
         jwt: { secret: "JWT_SECRET" },
       },
     ],

@@ -17,6 +17,8 @@ required = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"]
 const NATIVE = { nativeLimiter: { binding: "NATIVE" } };
 const RATE_LIMIT = (name: string) =>
   `[[ratelimits]]\nname = "${name}"\nnamespace_id = "1"\nsimple = { limit = 5, period = 60 }\n`;
+const DATA_SET = (name: string) =>
+  `[[analytics_engine_datasets]]\nbinding = "${name}"\ndataset = "weir_usage"\n`;
 const vars = (text: string) => `[vars]\n${text}\n`;
 
 /** A mistake, the files with it, and the severity and the code of its finding. */
@@ -121,6 +123,15 @@ const DEPLOYMENT: readonly Mistake[] = [
     { [RULES]: config(NATIVE), ...wrangler(HEAD, ROUTE, COUNTERS, RATE_LIMIT("OTHER")) },
     "fault",
     "native-limiter-unbound",
+  ],
+  [
+    "a data set that is not bound",
+    {
+      [RULES]: config({ usage: { binding: "USAGE" } }),
+      ...wrangler(HEAD, ROUTE, COUNTERS, DATA_SET("OTHER")),
+    },
+    "warning",
+    "usage-unbound",
   ],
   ["a custom domain without an origin", wrangler(HEAD, DOMAIN, COUNTERS), "fault", "no-origin"],
   ["no route and no origin", wrangler(HOST, COUNTERS), "fault", "no-origin"],
@@ -531,6 +542,11 @@ test.each([
     "no missing rate limiter if an unsafe binding is one",
     `${ROUTE}[[unsafe.bindings]]\nname = "NATIVE"\ntype = "ratelimit"\nnamespace_id = "1"\nsimple = { limit = 5, period = 60 }\n`,
     config(NATIVE, { onError: "local" }),
+  ],
+  [
+    "no missing data set if one is bound",
+    `${ROUTE}${DATA_SET("USAGE")}`,
+    config({ usage: { binding: "USAGE" } }),
   ],
 ])("check reports %s", async (_, text, rules) => {
   const files = {

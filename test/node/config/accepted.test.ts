@@ -138,6 +138,7 @@ describe("a top-level field", () => {
     [{ denialLog: 1000 }],
     [{ origin: { binding: "ORIGIN" } }],
     [{ nativeLimiter: { binding: "NATIVE_2" } }],
+    [{ usage: { binding: "USAGE_2" } }],
     [{ origin: { url: "https://origin.example.com" } }],
   ])("is accepted unchanged: %o", ([fields]) => {
     expect(defineConfig({ rules: [], ...fields })).toMatchObject(fields);

@@ -10,7 +10,7 @@ const RULE_FIELDS = [
   .join(" ")
   .split(" ");
 const TOP_FIELDS =
-  "rules origin store clock prefix timeoutMs headers ipv6Prefix caseSensitivePaths quotaPath denialLog jwt nativeLimiter custom keys".split(
+  "rules origin store clock prefix timeoutMs headers ipv6Prefix caseSensitivePaths quotaPath denialLog jwt nativeLimiter usage custom keys".split(
     " ",
   );
 const NESTED = [

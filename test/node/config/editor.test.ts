@@ -47,6 +47,7 @@ const config = defineConfig({
   denialLog: 10,
   jwt: { secret: "JWT", alg: "HS256", issuer: "me", audience: "api" },
   nativeLimiter: { binding: "NATIVE" },
+  usage: { binding: "USAGE" },
   custom: { keys: { plan: (request, { env }) => env.PLANS.get(request.url) } },
 });
 

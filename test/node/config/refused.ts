@@ -127,6 +127,9 @@ const config = [
   ...values("nativeLimiter", "not-allowed", "NATIVE", null, [], plan),
   ...values("nativeLimiter.binding", "not-allowed", "", "my limiter", "2nd", 5),
   ...tops("nativeLimiter.binding", "missing", { nativeLimiter: {} }),
+  ...values("usage", "not-allowed", "USAGE"),
+  ...values("usage.binding", "not-allowed", "my usage"),
+  ...tops("usage.binding", "missing", { usage: {} }),
   ...tops("nativeLimiter.limit", "unknown-field", { nativeLimiter: { binding: "A", limit: 5 } }),
 ];
 

@@ -263,6 +263,29 @@ describe("responses, log and store contain no address, key or secret", () => {
     }
   });
 
+  it("in the data points of Analytics Engine, which the log shows", async () => {
+    const config = configOf({ store: "memory", usage: { binding: "USAGE" }, timeoutMs: 10_000 });
+    const options = privacyWorker(config, { ORIGIN_URL: origin.url });
+    const main = `
+      import { CounterObject, defineConfig, weir } from "./weir.mjs";
+      export { CounterObject };
+      const USAGE = { writeDataPoint: (point) => console.log("point " + JSON.stringify(point)) };
+      const handler = weir(defineConfig({ custom: ${options.custom}, ...${JSON.stringify(config)} }));
+      export default {
+        fetch: (request, env, ctx) => handler.fetch(request, { ...env, USAGE }, ctx),
+      };
+    `;
+    const worker = await startWorker({ ...options, main });
+    await sendAll(worker, ROUNDS);
+    await expect.poll(() => logOf(worker)).toContain('"settled"');
+    const logs = logOf(worker);
+    await worker.stop();
+    for (const outcome of ["allowed", "limited", "shadow-limited", "settled"]) {
+      expect(logs).toMatch(new RegExp(`point .*"${outcome}"`));
+    }
+    expect(leaksIn({ "the log": logs }, MARKERS)).toEqual([]);
+  });
+
   it("except a secret that is the name of a rule: the search finds it everywhere", async () => {
     const { worker, prefix } = caseOf("named");
     const { responses } = await sendAll(worker, 1);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import type { KeyContext } from "../../../src/request/identity.ts";
-import { windowsFor } from "../../../src/request/rule-applier.ts";
+import { tierFor } from "../../../src/request/rule-applier.ts";
 
 const MANY = 700;
 /** The shortest time of several rounds is compared, because other programs delay some rounds. */
@@ -26,7 +26,7 @@ function reader(tiers: number, roles: number): () => Promise<number | undefined>
   const rule = ruleWith(tiers);
   const list = [...Array.from({ length: roles - 1 }, (_, index) => `${index}`), `t${tiers - 1}`];
   const context = { readClaims: async () => ({ roles: list }) } as unknown as KeyContext;
-  return async () => (await windowsFor(rule, context))[0]?.limit;
+  return async () => (await tierFor(rule, context)).windows[0]?.limit;
 }
 
 it("a client's tier is found in time linear in the numbers of tiers and of roles", async () => {

@@ -259,3 +259,16 @@ describe("the native limiter", () => {
     expect(limiterFaults).toEqual([expect.stringContaining("no rate limiter is bound as NATIVE")]);
   });
 });
+
+describe("the data set of the use by client", () => {
+  const usage = { binding: "USAGE" };
+  const dataset = { writeDataPoint: () => {} };
+
+  it("is the bound data set that the configuration names", () => {
+    expect(settings({ usage }, { ...objects, USAGE: dataset })).toMatchObject({
+      usage: dataset,
+      limiterFaults: [],
+    });
+    expect(settings({}, { USAGE: dataset }).usage).toBeUndefined();
+  });
+});
