@@ -178,9 +178,14 @@ describe("a store that tells the use of shares", () => {
     expect(await decide([{ ...counter, cost: 20 }])).toEqual([true, [0.8, 1]]);
   });
 
-  it("tells the share that a block reaches", async () => {
-    const { decide } = telling();
-    await decide([counterOf(100, { cost: 45 })]);
-    expect(await decide([counterOf(100, { block: 6 })])).toEqual([true, [0.5]]);
+  it("tells the share that a block reaches, and again after the block was given back", async () => {
+    const { decide, store, told } = telling();
+    const counter = counterOf(100);
+    await decide([{ ...counter, cost: 45 }]);
+    expect(await decide([{ ...counter, block: 6 }])).toEqual([true, [0.5]]);
+    const { index: window } = windowAt(NOW, counter);
+    await store.adjust([], NOW, [{ counter, quota: 5, window }]);
+    expect(await told()).toEqual([]);
+    expect(await decide([{ ...counter, cost: 5 }])).toEqual([true, [0.5]]);
   });
 });
