@@ -36,11 +36,11 @@ const RULE = { key: "header:x-api-key", limit: 5, window: "1h", notify: [0.8, 1]
 type Events = (event: QuotaEvent, context: { env: unknown }) => unknown;
 
 /** Creates a Worker in front of an origin. Each has a rule of its own name, and so counters of its own. */
-function workerWith(fields: Partial<RuleInput>, events?: Events) {
+function workerWith(fields: Partial<RuleInput>, events?: Events, limits = {}) {
   const name = `r-${crypto.randomUUID()}`;
   const config = {
     rules: [{ name, ...RULE, ...fields } as RuleInput],
-    ...(events && { custom: { events: events as () => void } }),
+    custom: { limits, ...(events && { events: events as () => void }) },
     timeoutMs: 10_000,
   };
   const { fetch } = weir(config);
@@ -130,6 +130,16 @@ describe("a rule with notify", () => {
     expect(linesOf("quota-used").slice(1)).toMatchObject([
       { policy: `${name}/1d`, used: 5, limit: 10 },
       { policy: `${name}/1m`, used: 2, limit: 4 },
+    ]);
+  });
+
+  it("tells the shares of the client's own limit", async () => {
+    const limit = { from: "custom:quota", max: 100, default: 50 } as const;
+    const { send } = workerWith({ limit, notify: [0.5, 1] }, undefined, { quota: () => 4 });
+    await send(5);
+    expect(linesOf("quota-used")).toMatchObject([
+      { share: 0.5, used: 2, limit: 4 },
+      { share: 1, used: 4, limit: 4 },
     ]);
   });
 

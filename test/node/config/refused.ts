@@ -194,6 +194,7 @@ const custom = [
   ...values("custom.costs", "not-allowed", null),
   ...values("custom.costs.depth", "not-allowed", 5, Promise.resolve(1)),
   ...names("custom.costs", "not-allowed", plan, "a-b"),
+  ...values("custom.events", "not-allowed", {}, "send", null),
   ...values("custom.settle", "not-allowed", []),
   ...values("custom.settle.usage", "not-allowed", "a"),
   ...inputs(
