@@ -721,23 +721,18 @@ function checkAsync(rule: Fields, refuse: Refuse): void {
   );
 }
 
-/** The length of the shortest window with `notify`, in seconds. Nobody can act on a share of a shorter window. */
-const SHORTEST_TOLD_SECONDS = 60;
-
 /** Checks that the windows are long enough for `notify`, and that one counter has the whole use of a client. */
 function checkNotify(rule: Fields, refuse: Refuse): void {
-  const { notify, shards } = rule;
-  if (notify === undefined) return;
+  if (rule.notify === undefined) return;
   const windows = limitsIn(rule).flatMap(({ window }) => window ?? []);
-  if (windows.some((each) => typeof each === "number" && each < SHORTEST_TOLD_SECONDS)) {
+  if (windows.some((each) => typeof each === "number" && each < 60)) {
     const text = "remove notify, or write windows of at least a minute, also in tiers";
     refuse("conflict", faultText(text), "notify");
-  }
-  if (windows.length === 0 && withTiers(rule).some(({ concurrent }) => concurrent !== undefined)) {
+  } else if (windows.length === 0) {
     const text = "remove notify, or write limit and window: a slot is no used quota";
     refuse("needs", faultText(text), "notify");
   }
-  if (typeof shards === "number" && shards > 1) {
+  if (Number(rule.shards) > 1) {
     const text = "remove shards: with notify, one counter must have the whole use of a client";
     refuse("conflict", faultText(text), "shards");
   }

@@ -24,41 +24,38 @@ export function withCrossings(
   onCrossing: OnCrossing,
   background: (task: Promise<unknown>) => void = waitUntil,
 ): Store {
-  function tellLater<Result>(result: Promise<Result>, eventsOf: (result: Result) => QuotaEvent[]) {
-    const told = result.then((each) => Promise.all(eventsOf(each).map(onCrossing)));
+  async function tell(counters: readonly Told[], result: Promise<Result>): Promise<void> {
+    await Promise.all(eventsOf(counters, await result).map(onCrossing));
+  }
+  function tellLater(counters: readonly Told[], result: () => Promise<Result>): void {
+    if (!counters.some(({ notify, cost }) => notify && cost > 0)) return;
     // The caller handles the failure.
-    background(told.catch(() => {}));
-    return result;
+    background(tell(counters, result()).catch(() => {}));
   }
   return {
     ...(store.denialOf && { denialOf: store.denialOf }),
     reset: (counters, now) => store.reset(counters, now),
 
     decide(groups, now, unused) {
-      const answers = store.decide(
-        groups.map((group) => group.map(withoutNotify)),
-        now,
-        unused,
-      );
-      return answers.map((answer, at) => {
-        const group = groups[at] ?? [];
-        return group.some(isTold)
-          ? tellLater(answer, (each) => decidedEvents(group, each))
-          : answer;
-      });
+      const plain = groups.map((group) => group.map(withoutNotify));
+      const answers = store.decide(plain, now, unused);
+      for (const [at, group] of groups.entries()) {
+        tellLater(group, () => answers[at] as Promise<Answer>);
+      }
+      return answers;
     },
 
     adjust(counters, now, unused) {
       const adjusted = store.adjust(counters.map(withoutNotify), now, unused);
-      if (!counters.some(isTold)) return adjusted;
-      return tellLater(adjusted, (tallies) => adjustedEvents(counters, tallies, now ?? Date.now()));
+      tellLater(counters, async () => ({ tallies: await adjusted, now: now ?? Date.now() }));
+      return adjusted;
     },
   };
 }
 
-function isTold({ notify, cost }: Adjustment): boolean {
-  return notify !== undefined && cost > 0;
-}
+/** A counter of a decision, or of a charge or refund afterwards. */
+type Told = Adjustment & Pick<Demand, "checkOnly">;
+type Result = Pick<Answer, "tallies" | "now"> & { readonly admitted?: boolean };
 
 /** Stores do not need the field, and Durable Objects would get it with each call. */
 function withoutNotify<Each extends Counter>(counter: Each): Each {
@@ -67,51 +64,30 @@ function withoutNotify<Each extends Counter>(counter: Each): Each {
   return rest as Each;
 }
 
-function decidedEvents(group: readonly Demand[], { admitted, tallies, now }: Answer): QuotaEvent[] {
+/** Returns an event for each share that a charge has reached, in ascending order. */
+function eventsOf(counters: readonly Told[], { admitted = true, tallies, now }: Result) {
   if (!admitted) return [];
-  return group.flatMap((counter, at) => {
+  return counters.flatMap((counter, at): QuotaEvent[] => {
+    const { notify, identity: client, shadow, marks } = counter;
     const tally = tallies[at];
-    if (!tally || counter.checkOnly) return [];
-    return eventsOf(counter, tally, tally.charged ?? counter.cost, now);
+    if (!notify || !tally || counter.checkOnly || !isCharged(counter, tally, now)) return [];
+    const { rule, policy, shares, capacity: limit } = notify;
+    const used = tally.count;
+    const before = used - (tally.charged ?? counter.cost);
+    const mode = shadow ? "shadow" : marks ? "mark" : "enforce";
+    const resetAt = now + tally.resetMs;
+    return shares
+      .filter((share) => before < quotaOf(share, limit) && quotaOf(share, limit) <= used)
+      .map((share) => ({ mode, rule, policy, client, share, used, limit, resetAt }));
   });
 }
 
-function adjustedEvents(
-  counters: readonly Adjustment[],
-  tallies: readonly Tally[],
-  now: number,
-): QuotaEvent[] {
-  return counters.flatMap((counter, at) => {
-    const tally = tallies[at];
-    return tally && isCharged(counter, tally, now)
-      ? eventsOf(counter, tally, counter.cost, now)
-      : [];
-  });
-}
-
-/** Whether an adjustment has changed the count: not if it belongs to a window that is not counted any more. */
+/** Whether a charge has changed the count: not if it belongs to a window that is not counted any more. */
 function isCharged(counter: Adjustment, { ring, resetMs }: Tally, now: number): boolean {
   const { chargedIn } = counter;
   if (chargedIn === undefined) return true;
   if (!ring) return chargedIn === windowEndingNear(now + resetMs, counter).index;
   return chargedIn <= ring.window && chargedIn > ring.window - ring.counts.length;
-}
-
-/** Returns an event for each share that a charge has reached, in ascending order. */
-function eventsOf(counter: Counter, tally: Tally, charged: number, now: number): QuotaEvent[] {
-  const { notify, identity: client, shadow, marks } = counter;
-  if (!notify) return [];
-  const { rule, policy, shares, capacity: limit } = notify;
-  const { count: used, resetMs } = tally;
-  const isReached = (share: number) => {
-    const least = quotaOf(share, limit);
-    return used - charged < least && least <= used;
-  };
-  const mode = shadow ? "shadow" : marks ? "mark" : "enforce";
-  const resetAt = now + resetMs;
-  return shares
-    .filter(isReached)
-    .map((share) => ({ mode, rule, policy, client, share, used, limit, resetAt }));
 }
 
 /**

@@ -3,7 +3,7 @@ import type { QuotaEvent } from "../../../src/config/index.ts";
 import { type Demand, windowAt } from "../../../src/engine/counter.ts";
 import { quotaOf, withCrossings } from "../../../src/stores/crossings.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import type { Group } from "../../../src/stores/store.ts";
+import { type Group, StoreError } from "../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
 
 /** Returns a counter with the shares 0.5, 0.8 and 1 of a limit. */
@@ -115,6 +115,19 @@ describe("a store that tells the use of shares", () => {
     expect(await decide([counterOf(10, { cost: 0 })])).toEqual([true, []]);
     expect(await adjust(counterOf(10, { cost: 0 }))).toEqual([]);
     expect(await adjust(counterOf(10, { cost: -1 }))).toEqual([]);
+  });
+
+  it("leaves the failures of the store to the caller", async () => {
+    const failure = new StoreError("timeout", "no answer");
+    const fail = () => Promise.reject(failure);
+    const failing = { decide: () => [fail()], adjust: fail, reset: fail };
+    const tasks: Promise<unknown>[] = [];
+    const store = withCrossings(failing, fail, (task) => void tasks.push(task));
+    for (const counter of [counterOf(10), counterOf(10, { cost: -1 })]) {
+      await expect(store.adjust([counter], NOW)).rejects.toBe(failure);
+      await expect(store.decide([[counter]], NOW)[0]).rejects.toBe(failure);
+    }
+    expect(await Promise.all(tasks)).toEqual([undefined, undefined]);
   });
 
   it("tells nothing of a group that another counter denies", async () => {
