@@ -74,6 +74,7 @@ const extras = fc.record(
     tellOrigin: some<unknown>(true, false, "yes"),
     onError: some("open", "closed", "local", "throw"),
     localShare: fc.double({ min: 0, max: 1 }),
+    notify: fc.array(fc.double({ min: 0, max: 1 }), { maxLength: 5 }),
     lease: some<unknown>("auto", false, true),
     retryJitter: window,
     response: fc.record(

@@ -240,6 +240,34 @@ export interface DenialContext<Bindings = WorkerBindings> extends CustomContext<
  */
 export type CustomResponse = CustomFunction<DenialContext, Response, Denial>;
 
+/** A client has used a share of its quota: the first argument of `custom.events`. */
+export interface QuotaEvent {
+  /** The mode of the rule. */
+  readonly mode: "enforce" | "shadow" | "mark";
+  /** The name of the rule. */
+  readonly rule: string;
+  /** The name of the quota, as in the RateLimit headers: the name of the rule, or such as `search/1h`. */
+  readonly policy: string;
+  /** The hash of the client's key. Operators see the same text, for example in `weir peek`. */
+  readonly client: string;
+  /** The share of the rule's `notify` that was reached. */
+  readonly share: number;
+  /** The quota used, in the unit of `cost`. */
+  readonly used: number;
+  /** The quota of which `share` is a share: the client's limit, or its `capacity`. */
+  readonly limit: number;
+  /** When the window ends, in milliseconds since the Unix epoch. */
+  readonly resetAt: number;
+}
+
+/**
+ * Receives the events of all rules with `notify`, after the decision and in the background. If the function fails, the
+ * event is not repeated, but its log line remains.
+ *
+ * @example (event, { env }) => env.EVENTS.send(event)
+ */
+export type CustomEvents = CustomFunction<CustomContext, void, QuotaEvent>;
+
 /**
  * The type of a function in `custom`. Its arguments have the types `Subject` and `Context`. It returns a `Result`, or
  * a promise of a `Result`.
@@ -324,6 +352,13 @@ export interface CustomInput {
    * @example { page: ({ retryAfterSeconds }) => new Response("Slow down.", { status: 429 }) }
    */
   readonly responses?: CustomResponses | undefined;
+  /**
+   * The function for the events of rules with `notify`. It gets a {@link QuotaEvent} and a {@link CustomContext}.
+   *
+   * @default none: events are only logged
+   * @example (event, { env }) => env.EVENTS.send(event)
+   */
+  readonly events?: CustomEvents | undefined;
 }
 
 const NAME = faultText("the NAME in custom:NAME: one or more of A-Z, a-z, 0-9 and _");
@@ -357,6 +392,12 @@ export const CustomSchema = fields(
     responses: functionsSchema<CustomResponse>(
       faultText("page"),
       faultText('() => new Response("Slow down.", { status: 429 })'),
+    ),
+    events: v.optional(
+      v.custom<CustomEvents>(
+        (value) => typeof value === "function",
+        faultText("a function, such as (event, { env }) => env.EVENTS.send(event)"),
+      ),
     ),
   },
   faultText("{ keys: { plan: (request) => … } }"),

@@ -14,6 +14,7 @@ export type {
   CustomCost,
   CustomCosts,
   CustomCostValue,
+  CustomEvents,
   CustomInput,
   CustomKey,
   CustomKeys,
@@ -31,6 +32,7 @@ export type {
   LimitClient,
   PartialCost,
   Quota,
+  QuotaEvent,
   SettleContext,
   WorkerBindings,
 } from "./custom.ts";

@@ -270,6 +270,15 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly response?: ResponseInput | CustomResponseInput | undefined;
   /**
+   * The shares of each limit at which a client's use is told: 1 to 4 different numbers above 0, at most 1. When a
+   * request's charge reaches a share, Weir writes the log line `quota-used` and calls your function `custom.events`, in
+   * the background: once in a window, unless quota is given back. Every window must be at least a minute long.
+   *
+   * @default none
+   * @example [0.8, 1]
+   */
+  readonly notify?: readonly number[] | undefined;
+  /**
    * `"auto"`: a busy isolate takes quota in blocks and decides without a call to the store. `false`: every
    * admitted request takes a call to the store.
    *
@@ -287,6 +296,17 @@ const NAME = faultText("1 to 64 characters of a-z, 0-9, - and _, the first a let
 const DEFAULT_LOCAL_SHARE = 0.25;
 
 const DEFAULT_MAX_DURATION_SECONDS = 300;
+
+/** The maximum number of shares in `notify`. */
+const MAX_SHARES = 4;
+
+/** Returns the shares of `notify` in ascending order. */
+function sharesOf(value: unknown): readonly number[] | undefined {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_SHARES) return undefined;
+  const isShare = (each: unknown) => typeof each === "number" && each > 0 && each <= 1;
+  if (!value.every(isShare) || new Set(value).size < value.length) return undefined;
+  return value.toSorted((one, other) => one - other);
+}
 
 /** The maximum of `wait`, in seconds. Most clients and proxies give up soon after this time. */
 export const MAX_WAIT_SECONDS = 60;
@@ -324,6 +344,12 @@ export const ruleFields = {
   ),
   retryJitter: v.optional(Duration),
   response: v.optional(ResponseSchema),
+  notify: v.optional(
+    parsed<readonly number[], readonly number[]>(
+      sharesOf,
+      faultText("a list of 1 to 4 different numbers above 0, at most 1"),
+    ),
+  ),
   lease: v.optional(
     v.custom<"auto" | false>(
       (value) => value === "auto" || value === false,
@@ -347,6 +373,7 @@ export const RuleSchema = v.pipe(
   checkOf(checkConcurrent),
   checkOf(checkWait),
   checkOf(checkAsync),
+  checkOf(checkNotify),
   checkOf(checkCost),
   checkOf(checkEffects),
   v.transform(toRule),
@@ -442,6 +469,8 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     onError: fields.onError,
     /** The part of each limit that one isolate admits with `onError: "local"`. */
     localShare: fields.localShare ?? DEFAULT_LOCAL_SHARE,
+    /** The shares of each limit that are told, in ascending order. */
+    notify: fields.notify,
     /** Whether an isolate may take quota in blocks and decide without a call to the store. */
     lease: fields.lease === "auto",
     /** The longest time for which a request waits for its turn, in milliseconds; 0 if no request waits. */
@@ -690,6 +719,23 @@ function checkAsync(rule: Fields, refuse: Refuse): void {
       return `remove async, or write ${instead}: a request that passed ahead over the limit would never be charged`;
     }),
   );
+}
+
+/** Checks that the windows are long enough for `notify`, and that one counter has the whole use of a client. */
+function checkNotify(rule: Fields, refuse: Refuse): void {
+  if (rule.notify === undefined) return;
+  const windows = limitsIn(rule).flatMap(({ window }) => window ?? []);
+  if (windows.some((each) => typeof each === "number" && each < 60)) {
+    const text = "remove notify, or write windows of at least a minute, also in tiers";
+    refuse("conflict", faultText(text), "notify");
+  } else if (windows.length === 0) {
+    const text = "remove notify, or write limit and window: a slot is no used quota";
+    refuse("needs", faultText(text), "notify");
+  }
+  if (Number(rule.shards) > 1) {
+    const text = "remove shards: with notify, one counter must have the whole use of a client";
+    refuse("conflict", faultText(text), "shards");
+  }
 }
 
 /**

@@ -50,11 +50,22 @@ export interface Counter {
   readonly marks?: boolean;
   /** Present if a client is banned after exceeding the limit. */
   readonly ban?: Ban;
+  /** Present if shares of this quota are told when they are used. Stores ignore this field: see stores/crossings.ts. */
+  readonly notify?: Notify;
   /**
    * Present if the counter counts open requests: see slots.ts. Then `limit` is the maximum number of slots, and
    * `windowMs` is the time after which a slot expires. The cost is 1, or 0 for a read.
    */
   readonly slot?: number;
+}
+
+/** The shares of a quota that are told, in ascending order, and what their events contain. */
+export interface Notify {
+  readonly rule: string;
+  readonly policy: string;
+  readonly shares: readonly number[];
+  /** The quota of which they are shares: the maximum count without reservations. */
+  readonly capacity: number;
 }
 
 /** A counter, and the quota that one request takes. */

@@ -10,7 +10,7 @@ import {
   resolveBindings,
   rulesInMode,
 } from "../config/bindings.ts";
-import type { CustomContext, WorkerBindings } from "../config/custom.ts";
+import type { CustomContext, QuotaEvent, WorkerBindings } from "../config/custom.ts";
 import { faultsOfFaultyConfig } from "../config/define.ts";
 import type { NodeGlobals } from "../config/faults.ts";
 import type { Rule } from "../config/rule.ts";
@@ -21,8 +21,10 @@ import { Gateway } from "../gateway/gateway.ts";
 import {
   logBreaker,
   logControlFailed,
+  logEventFailed,
   logMisconfigured,
   logMode,
+  logQuotaUsed,
   logUnreadableLimit,
 } from "../gateway/log.ts";
 import { faultyConfigResponse } from "../http/responses.ts";
@@ -147,7 +149,9 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
     if (recorder && scope === "store") recorder.breakerOpen = state === "open";
   };
   const onLateCharge = usage && writeLateCharge.bind(undefined, usage);
-  const options = { ...config, clock, prefix, onBreaker, onLateCharge, meter: recorder };
+  const onCrossing = createTeller(config, env);
+  const callbacks = { onBreaker, onLateCharge, onCrossing };
+  const options = { ...config, clock, prefix, ...callbacks, meter: recorder };
   const limiter = new Limiter(options, createStore(store, options), {
     nativeLimiter,
     background: waitUntil,
@@ -155,6 +159,19 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
   const overrides = control?.overrides ?? new LiveOverrides(mode);
   const limits = createClientLimits(config);
   return { limiter, mode, prefix, keySecret, control, overrides, limits, usage };
+}
+
+/** Returns a function that logs an event and passes it to `custom.events`; undefined if no rule has `notify`. */
+function createTeller({ rules, custom }: Config, env: Env) {
+  if (!rules.some(({ notify }) => notify)) return undefined;
+  return async (event: QuotaEvent): Promise<void> => {
+    logQuotaUsed(event);
+    try {
+      await custom?.events?.(event, createCustomContext(env, undefined));
+    } catch {
+      logEventFailed();
+    }
+  };
 }
 
 /** Answers requests: a gateway, or its substitute while the configuration has faults. */

@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { DeploymentMode } from "../config/bindings.ts";
+import type { QuotaEvent } from "../config/custom.ts";
 import type { ControlTask } from "../control/control-link.ts";
 import type { CustomResponseFailure } from "../http/custom-denial.ts";
 import type { UnknownCost } from "../limiter/cost.ts";
@@ -229,4 +230,13 @@ export function logUnreadableCost(rule: string, source: string, cause: UnknownCo
 export function logUnreadableLimit(source: string, cause: LimitFailure): void {
   if (isDue(`limit ${source}`, FAILURE_INTERVAL_MS))
     logLine("error", "limit-unreadable", { source, cause });
+}
+
+/** Logs that a client has used a share of its quota. Each such event has its line, so that operators can count them. */
+export function logQuotaUsed(event: QuotaEvent): void {
+  logLine("log", "quota-used", { ...event });
+}
+
+export function logEventFailed(): void {
+  if (isDue("event", FAILURE_INTERVAL_MS)) logLine("error", "event-failed", {});
 }

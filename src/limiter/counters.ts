@@ -230,6 +230,9 @@ export function ruleCounterOf(
   if (rule.mode === "mark") counter.marks = true;
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   if (rule.ban) counter.ban = rule.ban;
+  if (rule.notify) {
+    counter.notify = { rule: rule.name, policy: window.policy, shares: rule.notify, capacity };
+  }
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
   const ruleCounter: Writable<RuleCounter> = { appliedRule, rule, window, capacity, counter };

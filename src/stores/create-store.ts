@@ -4,6 +4,7 @@ import type { Config } from "../config/schema.ts";
 import { type Entry, withBatches } from "./batch.ts";
 import { Breaker, type BreakerScope, type BreakerState } from "./breaker.ts";
 import { callMaker, objectMeter, type StoreMeter, withKeepAlive } from "./calls.ts";
+import { type OnCrossing, withCrossings } from "./crossings.ts";
 import type { CounterObject } from "./durable-object/counter-object.ts";
 import { createDurableObjectStore } from "./durable-object/durable-object-store.ts";
 import { withDenialCache } from "./isolate/denial-cache.ts";
@@ -15,6 +16,8 @@ import { createUpstashEntries } from "./upstash/upstash-store.ts";
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
   /** Called when the breaker stops or resumes the calls to the store or to one of its objects. */
   readonly onBreaker?: (state: BreakerState, scope: BreakerScope) => void;
+  /** Tells that a client has used a share of its quota; undefined if no rule has `notify`. */
+  readonly onCrossing?: OnCrossing | undefined;
   /** Records the calls to the store; undefined if nothing is measured. */
   readonly meter?: StoreMeter | undefined;
 }
@@ -30,7 +33,7 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
     case "durable-object":
       return withMemory(createObjectStore(binding.namespace, options), options);
     case "memory":
-      return createMemoryStore();
+      return withEvents(createMemoryStore(), options);
     case "misconfigured": {
       const fail = () => Promise.reject(new StoreError("misconfigured", binding.fault));
       return { decide: (groups) => groups.map(fail), adjust: fail, reset: fail };
@@ -84,6 +87,14 @@ function createObjectStore(
 }
 
 /** Wraps a store with leases and the denial cache, which decide most requests without a call. */
-function withMemory(store: Store, { timeoutMs }: StoreOptions): Store {
-  return withLeases(withDenialCache(store), { timeoutMs, background: waitUntil });
+function withMemory(store: Store, options: StoreOptions): Store {
+  const { timeoutMs } = options;
+  return withLeases(withDenialCache(withEvents(store, options)), {
+    timeoutMs,
+    background: waitUntil,
+  });
+}
+
+function withEvents(store: Store, { onCrossing }: StoreOptions): Store {
+  return onCrossing ? withCrossings(store, onCrossing) : store;
 }

@@ -16,10 +16,18 @@ import login from "guide:recipes/logins";
 import uploads from "guide:recipes/uploads";
 import webhooks from "guide:recipes/webhooks";
 import tried from "guide:replay";
+import warnings from "guide:webhooks";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import webhookWorker from "../../docs/guides/webhooks.md/worker.ts";
 import { inputOf } from "../../src/config/define.ts";
-import type { Config, ConfigInput } from "../../src/config/index.ts";
+import {
+  type Config,
+  type ConfigInput,
+  defineConfig,
+  type QuotaEvent,
+  type RuleInput,
+} from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
 import { PATIENCE } from "../patience.ts";
 
@@ -861,5 +869,64 @@ describe("docs/replay.md", () => {
     expect(await countStatuses(12, login)).toEqual({ 200: 10, 429: 2 });
     const search = () => send("https://shop.example/search?q=shoes");
     expect(await countStatuses(35, search)).toEqual({ 200: 35 });
+  });
+});
+
+describe("docs/guides/webhooks.md", () => {
+  const known = { headers: { "x-api-key": "a-customer" } };
+  const secret = "the secret of the webhook";
+
+  /** Lets a customer use 80 % of a smaller quota. @returns the events in the queue */
+  async function eventsOfUse() {
+    const send = vi.fn();
+    const [plan, address] = (inputOf(warnings) as ConfigInput).rules as RuleInput[];
+    const rules = [{ ...plan, limit: 5 }, address] as RuleInput[];
+    const config = defineConfig({ ...(inputOf(warnings) as ConfigInput), rules });
+    const worker = workerWith(config, { EVENTS: { send } });
+    await countStatuses(4, () => worker.send("https://api.example/", known));
+    await vi.waitFor(() => expect(send).toHaveBeenCalled());
+    return {
+      events: send.mock.calls.map(([event]) => event as QuotaEvent),
+      reached: worker.reached,
+    };
+  }
+
+  it("queues an event, and posts it with a signature that the server can check", async () => {
+    const { events, reached } = await eventsOfUse();
+    expect(events).toMatchObject([{ policy: "plan", share: 0.8, used: 4, limit: 5 }]);
+    reached.mockClear();
+    const [ack, retry] = [vi.fn(), vi.fn()];
+    const message = { body: events[0] as QuotaEvent, attempts: 1, ack, retry };
+    const secrets = { WEBHOOK_URL: "https://own.example/hook", WEBHOOK_SECRET: secret };
+    await webhookWorker.queue({ messages: [message] }, secrets);
+    expect([ack.mock.calls, retry.mock.calls]).toEqual([[[]], []]);
+    const posted = reached.mock.calls[0]?.[0] as Request;
+    const [id, time] = ["webhook-id", "webhook-timestamp"].map((name) => posted.headers.get(name));
+    const body = await posted.text();
+    expect(JSON.parse(body)).toEqual(events[0]);
+    expect(id).toBe(`plan:${events[0]?.client}:0.8:${events[0]?.resetAt}`);
+    const bytes = (text: string) => new TextEncoder().encode(text);
+    const hmac = { name: "HMAC", hash: "SHA-256" };
+    const key = await crypto.subtle.importKey("raw", bytes(secret), hmac, false, ["verify"]);
+    const signature = atob(posted.headers.get("webhook-signature")?.replace("v1,", "") ?? "");
+    const mac = Uint8Array.from(signature, (character) => character.charCodeAt(0));
+    const signed = bytes(`${id}.${time}.${body}`);
+    expect(await crypto.subtle.verify("HMAC", key, mac, signed)).toBe(true);
+  });
+
+  it.each([
+    ["answers 500", () => new Response("", { status: 500 })],
+    ["answers a redirect", () => Response.redirect("https://other.example/")],
+    ["is away", () => Promise.reject(new Error("no connection"))],
+  ])("repeats a webhook later if the server %s", async (_, answer) => {
+    const { events, reached } = await eventsOfUse();
+    reached.mockImplementation(answer);
+    const [ack, retry] = [vi.fn(), vi.fn()];
+    const of = (attempts: number) => ({ body: events[0] as QuotaEvent, attempts, ack, retry });
+    const secrets = { WEBHOOK_URL: "https://own.example/hook", WEBHOOK_SECRET: secret };
+    await webhookWorker.queue({ messages: [of(1), of(12)] }, secrets);
+    expect(ack).not.toHaveBeenCalled();
+    const waits = [{ delaySeconds: 120 }, { delaySeconds: 43_200 }];
+    expect(retry.mock.calls.flat()).toEqual(waits);
   });
 });

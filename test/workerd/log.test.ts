@@ -30,7 +30,7 @@ function patternOf(line: string): RegExp {
     part.replace(/[{}]/g, "\\$&").replace(/"[^"]*"(\|"[^"]*")+/g, (choice) => `(${choice})`),
   );
   // A value is a text, a number, or an object with numbers.
-  return new RegExp(`^${alternatives.join('("[^"]*"|\\d+|\\{[^{}]*\\})')}$`);
+  return new RegExp(`^${alternatives.join('("[^"]*"|[\\d.]+|\\{[^{}]*\\})')}$`);
 }
 
 const IDENTITY = "A1b2C3d4E5f6G7h8I9j0-_";
@@ -136,6 +136,14 @@ const calls: Record<LogFunction, () => void> = {
     ] as const) {
       log.logUnreadableCost("api", "body:bytes", cause);
     }
+  },
+  logQuotaUsed() {
+    const names = { rule: "plan", policy: "plan/month", client: IDENTITY } as const;
+    const event = { ...names, share: 0.8, used: 80, limit: 100, resetAt: now };
+    for (const mode of ["enforce", "shadow", "mark"] as const) log.logQuotaUsed({ mode, ...event });
+  },
+  logEventFailed() {
+    log.logEventFailed();
   },
   logCustomResponseFailed() {
     for (const cause of ["timeout", "threw", "invalid", "body-failed", "too-long"] as const) {

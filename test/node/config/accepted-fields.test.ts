@@ -111,6 +111,8 @@ test.for<[Partial<RuleInput>, object]>([
   ],
   [{ tellOrigin: true }, { mode: "enforce", tellOrigin: true }],
   [{ mode: "shadow", tellOrigin: false }, { mode: "shadow" }],
+  [{ notify: [1, 0.8] }, { notify: [0.8, 1] }],
+  [{ notify: [0.001], concurrent: 4, mode: "mark" }, { notify: [0.001] }],
   [{ onError: "local" }, { onError: "local", localShare: 0.25 }],
   [{ onError: "local", localShare: 1 }, { localShare: 1 }],
   [{ onError: "local", localShare: 0.001 }, { localShare: 0.001 }],

@@ -5,7 +5,7 @@ import { propertyRuns } from "../../suite/runs.ts";
 
 const RULE_FIELDS = [
   "name match key limit window limits capacity maxReserved start shards cost count tiers exempt ban",
-  "mode tellOrigin onError localShare lease retryJitter response for max windowMs path keys except rate minute",
+  "mode tellOrigin onError localShare notify lease retryJitter response for max windowMs path keys except rate minute",
 ]
   .join(" ")
   .split(" ");

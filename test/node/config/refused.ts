@@ -197,6 +197,7 @@ const custom = [
   ...values("custom.costs", "not-allowed", null),
   ...values("custom.costs.depth", "not-allowed", 5, Promise.resolve(1)),
   ...names("custom.costs", "not-allowed", plan, "a-b"),
+  ...values("custom.events", "not-allowed", {}, "send", null),
   ...values("custom.settle", "not-allowed", []),
   ...values("custom.settle.usage", "not-allowed", "a"),
   ...inputs(
@@ -618,6 +619,20 @@ const modes = [
   ),
   ...rules("localShare", "conflict", { localShare: 0.5 }, { localShare: 0.5, onError: "open" }),
   ...rules("localShare", "conflict", { localShare: 0.5, onError: "closed" }),
+  ...inRule("notify", "not-allowed", 0.8, [], [0], [1.1], [0.8, 0.8], ["80%"], [NaN], null, true),
+  ...inRule("notify", "not-allowed", [0.1, 0.2, 0.3, 0.4, 0.5]),
+  ...rules("notify", "conflict", { notify: [1], window: "59s" }),
+  ...rules(
+    "notify",
+    "conflict",
+    { notify: [1], window: undefined, limit: undefined, limits: [{ limit: 1, window: "1s" }] },
+    {
+      notify: [1],
+      tiers: { by: "header:x-plan", limits: { pro: { limit: 9, window: "30s" } } },
+    },
+  ),
+  ...rules("notify", "needs", { notify: [1], limit: undefined, window: undefined, concurrent: 4 }),
+  ...rules("shards", "conflict", { notify: [1], limit: 9, shards: 2 }),
   ...inRule("for", "not-allowed", "program", "http", plan),
   ...rules("tellOrigin", "conflict", { for: "programs", tellOrigin: true }),
   ...rules("match", "conflict", { for: "programs", match: { paths: ["/a"] } }),
