@@ -11,8 +11,10 @@ import { guideConfigs } from "./dev/vitest-guides.ts";
 const ALONE = [
   "test/workerd/deployment-mode.test.ts",
   "test/workerd/control/control-object.test.ts",
+  "test/workerd/request/custom-key-calls.test.ts",
+  "test/workerd/stores/breaker.test.ts",
   "test/workerd/stores/deadline.test.ts",
-  "test/workerd/stores/durable-object/open-holds.test.ts",
+  "test/workerd/stores/upstash/upstash-store.test.ts",
 ];
 
 /** Tests that measure time or memory. Each has a process of its own, because other tests would change its figures. */

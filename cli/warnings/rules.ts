@@ -254,18 +254,13 @@ function tierWarnings({ name, tiers }: Rule, place: string): LocalFinding[] {
 
 /** A tier does not inherit `sliding`, so its clients may send twice the limit around the start of a window. */
 function fixedTierWarnings({ name, windows, tiers }: Rule, place: string): LocalFinding[] {
-  const sliding = windows.filter((each) => each.sliding !== undefined);
-  return [...(tiers?.windows ?? [])].flatMap(([tier, own]) => {
-    const isFixed = own.some(
-      (each) => !each.sliding && sliding.some(({ windowMs }) => windowMs === each.windowMs),
-    );
-    if (!isFixed) return [];
-    const text = `In the rule "${name}", a tier has a fixed window of the length of the rule's sliding window`;
-    const cure = "Write sliding into the tier too, or into neither";
-    return [
-      found("tier-without-sliding", `${place}.tiers.limits[${JSON.stringify(tier)}]`, text, cure),
-    ];
-  });
+  const lengths = windows.flatMap(({ sliding, windowMs }) => (sliding ? windowMs : []));
+  const ofTiers = [...(tiers?.windows.values() ?? [])].flat();
+  if (!ofTiers.some(({ sliding, windowMs }) => !sliding && lengths.includes(windowMs))) return [];
+  const text = `In the rule "${name}", a tier has a fixed window of the length of the rule's sliding window`;
+  const cure = "Write sliding into the tier too, or into neither";
+  // The name of a tier may be a secret.
+  return [found("tier-without-sliding", `${place}.tiers.limits`, text, cure)];
 }
 
 function isChosenByClient(key: KeyExpression): boolean {
@@ -278,10 +273,9 @@ const RULE_CHECKS: readonly ((
   place: string,
   remedies: Remedies,
 ) => Iterable<LocalFinding>)[] = [
-  ...[
-    ...[unusedLimitWarnings, banWarnings, costFindings, zeroLimitWarnings],
-    fixedTierWarnings,
-  ].map(ofWindows),
+  ...[unusedLimitWarnings, banWarnings, costFindings, zeroLimitWarnings, fixedTierWarnings].map(
+    ofWindows,
+  ),
   waitWarnings,
   asyncWarnings,
   methodWarnings,

@@ -74,9 +74,9 @@ interface LimitExtras {
   readonly maxReserved?: number | undefined;
   /**
    * Whether the limit holds for every interval of the window's length, whenever the interval begins: a *sliding window*.
-   * A number sets how many sub-windows are counted, from 2 to 60. A client that sends evenly gets at least
+   * A number sets how many sub-windows are counted, from 2 to 60. A client that sends evenly is never denied up to
    * `sliding / (sliding + 1)` of its limit. The number must divide the window into whole milliseconds. Cannot be set
-   * together with a window of the calendar, `capacity`, `maxReserved`, `shards` or `start: "spread"`.
+   * together with a window of the calendar, `capacity`, `maxReserved`, `shards` above 1 or `start: "spread"`.
    *
    * @default false: the limit holds for each window from its start to its end
    * @example limit: 5, window: "1m", sliding: true // 10 sub-windows

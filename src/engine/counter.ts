@@ -127,10 +127,10 @@ export interface Tally {
   /** The counts of which `count` is the sum. Present if the counter has sub-windows. */
   readonly ring?: Ring;
   /**
-   * Milliseconds until the current window ends, or until the first counted sub-window does not count any more. Always
-   * more than 0. A counter with rollover cannot return to a window
-   * before its last charge. So if a clock has stepped back, or the start of the windows was changed, its current
-   * window can be later than the window at the clock's time.
+   * Milliseconds until the current window ends, or until the first sub-window with a count does not count any more;
+   * always more than 0. A counter with rollover or sub-windows cannot return to a window before its last charge. So if a
+   * clock has stepped back, or the start of the windows was changed, its current window can be later than the window at
+   * the clock's time.
    */
   readonly resetMs: number;
   /** Milliseconds until the client's ban ends; 0 if there is no ban. */

@@ -3,7 +3,7 @@ import { type Counter, MAX_COUNT, type Ring, type Row, windowAt, windowStart } f
 // Sliding windows: a limit for every interval of a length, whenever it begins. The length is divided into `n`
 // sub-windows, and each is counted like a fixed window. An interval that ends now lies in the current sub-window and in
 // the `n` before it. So a request is admitted only if the counts of all `n + 1`, the oldest one whole, leave quota for
-// its cost. A client that sends evenly gets at least `n / (n + 1)` of its limit.
+// its cost. A client that sends evenly is never denied up to `n / (n + 1)` of its limit.
 
 /** A counter of sub-windows. `windowMs` is the length of one of them. */
 export type SlidingCounter = Counter & { readonly subWindows: number };

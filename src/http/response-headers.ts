@@ -74,9 +74,8 @@ function appendItems(headers: Headers, name: string, items: readonly string[]): 
 
 // In draft-ietf-httpapi-ratelimit-headers-11, both headers are lists of Strings (RFC 9651) with Integer parameters.
 // Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /, so it needs no escaping. A policy for
-// open requests has no window, and the quota unit of section 3.1.2.
-
-// With a sliding window, `weir-even` is a Decimal: up to this quota for each window, even senders are never denied.
+// open requests has no window, and the quota unit of section 3.1.2. `weir-even` of a sliding window is an Integer or a
+// Decimal: the quota for each window up to which even senders are never denied.
 
 function policyItem({ policy, limit, windowMs, concurrent, sliding }: Policy): string {
   const item = `"${policy}";q=${limit}`;

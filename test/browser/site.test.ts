@@ -102,9 +102,10 @@ describeInBrowser("the website", () => {
     const page = await open();
     await page.goto("/");
     await expect.poll(() => summaryOf(page).textContent()).toBe("8 requests: 5 passed, 3 denied.");
+    const policy = '"login";q=5;w=60;weir-even=4.5';
     expect(await rowsOf(page)).toEqual([
-      ...[4, 3, 2, 1, 0].map((left) => `200 "login";q=5;w=60 "login";r=${left};t=60 `),
-      ...Array(3).fill('429 "login";q=5;w=60 "login";r=0;t=60 60'),
+      ...[4, 3, 2, 1, 0].map((left) => `200 ${policy} "login";r=${left};t=66 `),
+      ...Array(3).fill(`429 ${policy} "login";r=0;t=66 66`),
     ]);
   });
 

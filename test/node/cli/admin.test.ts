@@ -139,7 +139,7 @@ describe("weir peek", () => {
     expect(stdout.split("\n").slice(1, -1)).toEqual([
       "  POLICY            LIMIT  LEFT  WINDOW  MORE IN  OPEN NOW",
       "  login                 5     0  1m      42s",
-      "  login/concurrent      4     1                         ███████████████░░░░░ 3 / 4",
+      "  login/concurrent      4     1                   ███████████████░░░░░ 3 / 4",
     ]);
   });
 

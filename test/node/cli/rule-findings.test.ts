@@ -170,13 +170,15 @@ const limits = (...all: [limit: number, window: string, extras?: object][]) => (
 });
 
 test.each<[string, Fields, string[]]>([
-  ["the rule's length", { limit: 50, window: "1m" }, ["tier-without-sliding"]],
+  ["the rule's length", { limit: 50, window: "1m" }, ["rules[0].tiers.limits"]],
   ["another length", { limit: 50, window: "1h" }, []],
   ["the rule's length, and slides", { limit: 50, window: "1m", sliding: 6 }, []],
 ])("a tier beside a sliding window has %s", (_, pro, expected) => {
   const tiers = { by: "country", limits: { AT: pro } };
-  const found = codes({ limit: 5, window: "1m", sliding: true, tiers });
-  expect(found.filter((code) => code === "tier-without-sliding")).toEqual(expected);
+  const found = findings({ limit: 5, window: "1m", sliding: true, tiers });
+  const own = found.filter(({ code }) => code === "tier-without-sliding");
+  // The name of a tier may be a secret.
+  expect(own.map(({ path }) => path)).toEqual(expected);
 });
 
 describe("a limit beside another one", () => {
