@@ -6,7 +6,6 @@ import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key.t
 import type { Match } from "../config/match.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { areTierNamesSecret } from "../config/tiers.ts";
 import { formatWindow } from "../config/window.ts";
 import type { Actor, AuditEntry, ControlApi } from "../control/protocol.ts";
 import { DescriptionError } from "../explain/described-request.ts";
@@ -197,7 +196,6 @@ function reportOf(
   const ruleOverride = byId.get(overrideId({ rule: rule.name }));
   const windows = [rule.windows, ...(rule.tiers?.windows.values() ?? [])].flat();
   const limitSource = limitSourceOf(windows, (each) => limits.answerOf(each, client));
-  const isSecret = rule.tiers && areTierNamesSecret(rule.tiers.by);
   return {
     rule: rule.name,
     client,
@@ -205,8 +203,8 @@ function reportOf(
     ...(limitSource !== undefined && { limitSource }),
     quotas,
     ...(tiers.size > 0 && {
-      tiers: [...tiers].map(([tier, each], index) => ({
-        tier: isSecret ? `#${index + 1}` : tier,
+      tiers: [...tiers].map(([tier, each]) => ({
+        tier: rule.tiers?.labels.get(tier) ?? tier,
         quotas: each,
       })),
     }),

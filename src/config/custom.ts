@@ -250,6 +250,8 @@ export interface QuotaEvent {
   readonly policy: string;
   /** The hash of the client's key. Operators see the same text, for example in `weir peek`. */
   readonly client: string;
+  /** The client's tier; missing without one. If tiers' names may be credentials, it is `#1`, `#2` and so on. */
+  readonly tier?: string;
   /** The share of the rule's `notify` that was reached. */
   readonly share: number;
   /** The quota used, in the unit of `cost`. */
@@ -266,7 +268,7 @@ export interface QuotaEvent {
  *
  * @example (event, { env }) => env.EVENTS.send(event)
  */
-export type CustomEvents = CustomFunction<CustomContext, void, QuotaEvent>;
+export type CustomEvents = CustomFunction<CustomContext, unknown, QuotaEvent>;
 
 /**
  * The type of a function in `custom`. Its arguments have the types `Subject` and `Context`. It returns a `Result`, or

@@ -35,7 +35,7 @@ import {
   type ResponseInput,
   ResponseSchema,
 } from "./response.ts";
-import { type ExemptInput, ExemptSchema, type TiersInput, TiersSchema } from "./tiers.ts";
+import { type ExemptInput, ExemptSchema, labelsOf, type TiersInput, TiersSchema } from "./tiers.ts";
 import {
   checkLimitExtras,
   checkLimitFields,
@@ -272,7 +272,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   /**
    * The shares of each limit at which a client's use is told: 1 to 4 different numbers above 0, at most 1. When a
    * request's charge reaches a share, Weir writes the log line `quota-used` and calls your function `custom.events`, in
-   * the background: once in a window, unless quota is given back. Every window must be at least a minute long.
+   * the background: once in a window. Every window must be at least a minute long.
    *
    * @default none
    * @example [0.8, 1]
@@ -394,6 +394,8 @@ export type Rule<Name extends string = string> = Readonly<
 export interface Tiers {
   readonly by: KeyExpression;
   readonly windows: ReadonlyMap<string, readonly Window[]>;
+  /** What Weir shows and logs as the tiers' names: `#1`, `#2` and so on, if the names may be credentials. */
+  readonly labels: ReadonlyMap<string, string>;
 }
 
 /** Whether a rule or one of its tiers limits open requests. */
@@ -434,6 +436,7 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
   const ofTiers: Tiers | undefined = tiers && {
     by: tiers.by,
     windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
+    labels: labelsOf(tiers),
   };
   const windows: readonly Window[] = toWindows(fields);
   const all = [...windows, ...[...(ofTiers?.windows.values() ?? [])].flat()];

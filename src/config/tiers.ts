@@ -112,6 +112,12 @@ export function areTierNamesSecret(by: KeyExpression): boolean {
   return by.flat().some(mayBeCredential);
 }
 
+/** Returns what Weir shows and logs as the names of tiers. */
+export function labelsOf({ by, limits }: v.InferOutput<typeof TiersSchema>): Map<string, string> {
+  const isSecret = areTierNamesSecret(by);
+  return new Map([...limits.keys()].map((tier, at) => [tier, isSecret ? `#${at + 1}` : tier]));
+}
+
 /** Whether the value of a part of a key may be a client's credential. */
 export function mayBeCredential(part: KeyPart): boolean {
   return (

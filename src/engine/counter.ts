@@ -63,6 +63,7 @@ export interface Counter {
 export interface Notify {
   readonly rule: string;
   readonly policy: string;
+  readonly tier?: string | undefined;
   readonly shares: readonly number[];
   /** The quota of which they are shares: the maximum count without reservations. */
   readonly capacity: number;

@@ -3,7 +3,7 @@ import type { Cost } from "../config/cost.ts";
 import type { JwtConfig } from "../config/jwt.ts";
 import type { KeyExpression, KeyPart } from "../config/key.ts";
 import type { Rule } from "../config/rule.ts";
-import { areTierNamesSecret, type Exempt, printableSecretName } from "../config/tiers.ts";
+import { type Exempt, printableSecretName } from "../config/tiers.ts";
 import { isChargedByResponse } from "../limiter/counters.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
@@ -115,7 +115,7 @@ export async function explainClients(
         applied: limited.find((each) => each.rule === rule),
         identity: own.identity,
         key: explainKey(rule.key, values, (part) => absence(part, found, facts)),
-        tier: tierOf(own),
+        tier: own.tier,
         costSource: costSourceOf(rule, found.costFailures.get(rule.name)),
         limitSource: limitSourceOf(own.declared ?? own.windows, (source) =>
           source.from.kind === "jwt"
@@ -328,15 +328,6 @@ function keyFault(token: string, algs: readonly string[]): string {
   } catch {
     return "the header has no JWT";
   }
-}
-
-/** Returns the name of the client's tier, or its number if the name may be a credential. */
-function tierOf({ rule: { tiers }, windows, declared }: AppliedRule): string | undefined {
-  if (!tiers) return undefined;
-  const names = [...tiers.windows];
-  const index = names.findIndex(([, each]) => each === (declared ?? windows));
-  if (index === -1) return undefined;
-  return areTierNamesSecret(tiers.by) ? `#${index + 1}` : names[index]?.[0];
 }
 
 /** The reasons why a cost is unknown, as parts of sentences. */

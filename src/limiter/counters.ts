@@ -231,7 +231,14 @@ export function ruleCounterOf(
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   if (rule.ban) counter.ban = rule.ban;
   if (rule.notify) {
-    counter.notify = { rule: rule.name, policy: window.policy, shares: rule.notify, capacity };
+    const { tier } = appliedRule;
+    counter.notify = {
+      rule: rule.name,
+      policy: window.policy,
+      tier,
+      shares: rule.notify,
+      capacity,
+    };
   }
   // A request that takes no quota exceeds no limit.
   if (options.checkOnly || counter.cost === 0) counter.neverBans = true;

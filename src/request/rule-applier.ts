@@ -46,7 +46,7 @@ export interface AppliedRule {
   readonly declared?: readonly Window[];
   /** How widely the identity is shared: see `Counter.reach`. */
   readonly reach?: number;
-  /** The name of the client's tier; undefined if the rule has no tier for the client. */
+  /** The client's tier as Weir shows and logs it; undefined if the rule has no tier for the client. */
   readonly tier?: string;
   /**
    * The cost that a value of the request determines; undefined if the rule's cost is constant or depends on the
@@ -119,7 +119,8 @@ export async function tierFor(
 /** Returns a tier of a rule and its quotas, or only the rule's own quotas if the rule lacks this tier. */
 export function tierNamed(rule: Rule, tier = ""): Pick<AppliedRule, "windows" | "tier"> {
   const windows = rule.tiers?.windows.get(tier);
-  return windows ? { windows, tier } : { windows: rule.windows };
+  const label = rule.tiers?.labels.get(tier);
+  return windows && label !== undefined ? { windows, tier: label } : { windows: rule.windows };
 }
 
 /**

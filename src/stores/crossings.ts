@@ -13,9 +13,11 @@ import type { Answer, Store } from "./store.ts";
 export type OnCrossing = (event: QuotaEvent) => Promise<void>;
 
 /**
- * Wraps a store so that `onCrossing` learns of each charge with which a count reaches a share of `Counter.notify`. The
- * store charges one request after the other, so exactly one of them finds the count below the share before it, and not
- * below after it. This wrapper must be below the leases and remembered denials, because it needs the store's counts.
+ * Wraps a store so that `onCrossing` learns of each charge with which a count first reaches a share of `Counter.notify`
+ * in a window. The store charges one request after the other, so exactly one of them finds the count below the share
+ * before it, and not below after it. If quota is given back, another one may find the same. So the store also counts
+ * what was told, with a limit of one in a window. This wrapper must be below the leases and remembered denials, because
+ * it needs the store's counts.
  *
  * @param background keeps the Worker alive until a task has ended
  */
@@ -25,7 +27,19 @@ export function withCrossings(
   background: (task: Promise<unknown>) => void = waitUntil,
 ): Store {
   async function tell(counters: readonly Told[], result: Promise<Result>): Promise<void> {
-    await Promise.all(eventsOf(counters, await result).map(onCrossing));
+    const { now, ...rest } = await result;
+    const crossings = crossingsOf(counters, { now, ...rest });
+    const markers = crossings.map(({ marker }) => [marker]);
+    const answers = markers.length > 0 ? store.decide(markers, now) : [];
+    const tasks = answers.map(async (answer, at) => {
+      // If the store fails here, a share may be told twice, but none is lost.
+      const isFirst = await answer.then(
+        ({ admitted }) => admitted,
+        () => true,
+      );
+      if (isFirst) await onCrossing((crossings[at] as Crossing).event);
+    });
+    await Promise.all(tasks);
   }
   function tellLater(counters: readonly Told[], result: () => Promise<Result>): void {
     if (!counters.some(({ notify, cost }) => notify && cost > 0)) return;
@@ -64,22 +78,51 @@ function withoutNotify<Each extends Counter>(counter: Each): Each {
   return rest as Each;
 }
 
-/** Returns an event for each share that a charge has reached, in ascending order. */
-function eventsOf(counters: readonly Told[], { admitted = true, tallies, now }: Result) {
+/** An event, and the counter that admits it once in a window. */
+interface Crossing {
+  readonly event: QuotaEvent;
+  readonly marker: Demand;
+}
+
+/** Returns the shares that a charge has reached, in ascending order. */
+function crossingsOf(
+  counters: readonly Told[],
+  { admitted = true, tallies, now }: Result,
+): Crossing[] {
   if (!admitted) return [];
-  return counters.flatMap((counter, at): QuotaEvent[] => {
+  return counters.flatMap((counter, at): Crossing[] => {
     const { notify, identity: client, shadow, marks } = counter;
     const tally = tallies[at];
     if (!notify || !tally || counter.checkOnly || !isCharged(counter, tally, now)) return [];
-    const { rule, policy, shares, capacity: limit } = notify;
+    const { rule, policy, tier, shares, capacity: limit } = notify;
     const used = tally.count;
     const before = used - (tally.charged ?? counter.cost);
     const mode = shadow ? "shadow" : marks ? "mark" : "enforce";
     const resetAt = now + tally.resetMs;
+    const window = tally.ring ? "" : windowEndingNear(resetAt, counter).index;
+    const about = { mode, rule, policy, client, ...(tier !== undefined && { tier }) } as const;
     return shares
       .filter((share) => before < quotaOf(share, limit) && quotaOf(share, limit) <= used)
-      .map((share) => ({ mode, rule, policy, client, share, used, limit, resetAt }));
+      .map((share) => ({
+        event: { ...about, share, used, limit, resetAt },
+        marker: markerOf(counter, `${share}/${limit}/${window}`),
+      }));
   });
+}
+
+/**
+ * @param name names the share of a limit, and the window. By another clock, the marker may be counted in the next
+ * window, where it must not hide what that window reaches
+ */
+function markerOf(counter: Counter, name: string): Demand {
+  const { identity, reach, windowMs, offsetMs, calendar, subWindows } = counter;
+  return {
+    ...{ key: `${counter.key}/${name}`, identity, windowMs, offsetMs },
+    ...{ limit: 1, ceiling: 1, cost: 1 },
+    ...(reach !== undefined && { reach }),
+    ...(calendar && { calendar }),
+    ...(subWindows !== undefined && { subWindows }),
+  };
 }
 
 /** Whether a charge has changed the count: not if it belongs to a window that is not counted any more. */

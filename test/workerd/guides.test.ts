@@ -19,7 +19,7 @@ import tried from "guide:replay";
 import warnings from "guide:webhooks";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import webhookWorker from "../../docs/guides/webhooks.md/worker.ts";
+import webhookWorker from "../../examples/quota-events/worker.ts";
 import { inputOf } from "../../src/config/define.ts";
 import {
   type Config,
@@ -876,6 +876,11 @@ describe("docs/guides/webhooks.md", () => {
   const known = { headers: { "x-api-key": "a-customer" } };
   const secret = "the secret of the webhook";
 
+  const messageOf = (body: QuotaEvent, fields: object) =>
+    ({ body, attempts: 1, ...fields }) as unknown as Message<QuotaEvent>;
+  const batchOf = (...messages: Message<QuotaEvent>[]) =>
+    ({ messages }) as unknown as MessageBatch<QuotaEvent>;
+
   /** Lets a customer use 80 % of a smaller quota. @returns the events in the queue */
   async function eventsOfUse() {
     const send = vi.fn();
@@ -896,9 +901,9 @@ describe("docs/guides/webhooks.md", () => {
     expect(events).toMatchObject([{ policy: "plan", share: 0.8, used: 4, limit: 5 }]);
     reached.mockClear();
     const [ack, retry] = [vi.fn(), vi.fn()];
-    const message = { body: events[0] as QuotaEvent, attempts: 1, ack, retry };
+    const message = messageOf(events[0] as QuotaEvent, { ack, retry });
     const secrets = { WEBHOOK_URL: "https://own.example/hook", WEBHOOK_SECRET: secret };
-    await webhookWorker.queue({ messages: [message] }, secrets);
+    await webhookWorker.queue(batchOf(message), secrets);
     expect([ack.mock.calls, retry.mock.calls]).toEqual([[[]], []]);
     const posted = reached.mock.calls[0]?.[0] as Request;
     const [id, time] = ["webhook-id", "webhook-timestamp"].map((name) => posted.headers.get(name));
@@ -922,9 +927,9 @@ describe("docs/guides/webhooks.md", () => {
     const { events, reached } = await eventsOfUse();
     reached.mockImplementation(answer);
     const [ack, retry] = [vi.fn(), vi.fn()];
-    const of = (attempts: number) => ({ body: events[0] as QuotaEvent, attempts, ack, retry });
+    const of = (attempts: number) => messageOf(events[0] as QuotaEvent, { attempts, ack, retry });
     const secrets = { WEBHOOK_URL: "https://own.example/hook", WEBHOOK_SECRET: secret };
-    await webhookWorker.queue({ messages: [of(1), of(12)] }, secrets);
+    await webhookWorker.queue(batchOf(of(1), of(12)), secrets);
     expect(ack).not.toHaveBeenCalled();
     const waits = [{ delaySeconds: 120 }, { delaySeconds: 43_200 }];
     expect(retry.mock.calls.flat()).toEqual(waits);

@@ -4,6 +4,7 @@ import { formatCount, formatDollars, formatPercent, formatShortCount } from "../
 import { quantileText, sumsOfBuckets } from "../traffic.ts";
 import { chart } from "./chart.ts";
 import {
+  denialsPath,
   empty,
   type Html,
   html,
@@ -55,7 +56,7 @@ function tilesOf({ report, totals, range, store, now }: Traffic): Tile[] {
       label: "Limited",
       tone: "limited",
       value: requests.limited,
-      note: `${formatPercent(requests.limited, requests.requests)} of all requests`,
+      note: html`${formatPercent(requests.limited, requests.requests)} of all requests · <a href="${denialsPath({})}">Denials</a>`,
     },
     {
       label: "Undecided",

@@ -7,8 +7,8 @@ const configs = globSync("examples/**/weir.config.ts", {
   exclude: (path) => path.endsWith("node_modules"),
 });
 
-test("there are nine examples", () => {
-  expect(configs).toHaveLength(9);
+test("there are ten examples", () => {
+  expect(configs).toHaveLength(10);
 });
 
 test.each(configs)("%s passes weir check --strict", async (config) => {

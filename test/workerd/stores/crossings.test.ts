@@ -3,7 +3,7 @@ import type { QuotaEvent } from "../../../src/config/index.ts";
 import { type Demand, windowAt } from "../../../src/engine/counter.ts";
 import { quotaOf, withCrossings } from "../../../src/stores/crossings.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import { type Group, StoreError } from "../../../src/stores/store.ts";
+import { type Group, type Store, StoreError } from "../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
 
 /** Returns a counter with the shares 0.5, 0.8 and 1 of a limit. */
@@ -137,14 +137,67 @@ describe("a store that tells the use of shares", () => {
     expect(await decide([counterOf(10, { cost: 9 })])).toEqual([true, [0.5, 0.8]]);
   });
 
-  it("tells a share again after a refund below it, after a reset, and in the next window", async () => {
+  it("tells a share once in a window, also after a refund below it and after a reset", async () => {
     const { decide, adjust, store } = telling();
-    await decide([counterOf(10, { cost: 5 })]);
-    await adjust(counterOf(10, { cost: -1 }));
-    expect(await decide([counterOf(10)])).toEqual([true, [0.5]]);
-    await store.reset([counterOf(10)], NOW);
     expect(await decide([counterOf(10, { cost: 5 })])).toEqual([true, [0.5]]);
+    await adjust(counterOf(10, { cost: -1 }));
+    expect(await decide([counterOf(10)])).toEqual([true, []]);
+    await store.reset([counterOf(10)], NOW);
+    expect(await decide([counterOf(10, { cost: 8 })])).toEqual([true, [0.8]]);
     expect(await decide([counterOf(10, { cost: 5 })], NOW + HOUR)).toEqual([true, [0.5]]);
+  });
+
+  it("tells a share of a higher limit", async () => {
+    const { decide } = telling();
+    expect(await decide([counterOf(10, { cost: 6 })])).toEqual([true, [0.5]]);
+    expect(await decide([counterOf(20, { cost: 4 })])).toEqual([true, [0.5]]);
+  });
+
+  it("tells a share of the next window, although the last window's was counted by a later clock", async () => {
+    const events: QuotaEvent[] = [];
+    const tasks: Promise<unknown>[] = [];
+    const memory = createMemoryStore();
+    const { endsAt } = windowAt(NOW, counterOf(10));
+    // As with the store's clock, what was told is counted a moment later than the charge.
+    const store: Store = {
+      ...memory,
+      decide: (groups, now = NOW) =>
+        memory.decide(
+          groups,
+          groups.some(([counter]) => counter?.key.includes("/")) ? now + 2 : now,
+        ),
+    };
+    const telling = withCrossings(
+      store,
+      async (event) => void events.push(event),
+      (task) => void tasks.push(task),
+    );
+    for (const now of [endsAt - 1, endsAt]) {
+      await telling.decide([[counterOf(10, { cost: 5 })]], now)[0];
+      await Promise.all(tasks);
+    }
+    expect(events.map(({ resetAt }) => resetAt)).toEqual([endsAt, endsAt + HOUR]);
+  });
+
+  it("tells a share if the store cannot count what was told", async () => {
+    const events: QuotaEvent[] = [];
+    const tasks: Promise<unknown>[] = [];
+    const store = createMemoryStore();
+    const failing: Store = {
+      ...store,
+      decide: (groups, now) =>
+        groups.some(([counter]) => counter?.key.includes("/"))
+          ? groups.map(() => Promise.reject(new StoreError("timeout", "no answer")))
+          : store.decide(groups, now),
+    };
+    const telling = withCrossings(
+      failing,
+      async (event) => void events.push(event),
+      (task) => void tasks.push(task),
+    );
+    await telling.decide([[counterOf(10, { cost: 8 })]], NOW)[0];
+    await Promise.all(tasks);
+    expect(events.map(({ share }) => share)).toEqual([0.5, 0.8]);
   });
 
   it("tells a charge after the response, also above the limit", async () => {
@@ -170,17 +223,19 @@ describe("a store that tells the use of shares", () => {
     ]);
   });
 
-  it("tells a sliding window's share again after its use has fallen below it", async () => {
+  it("tells a sliding window's share once in each interval of its length", async () => {
     const { decide } = telling();
     const sliding = { windowMs: HOUR / 10, subWindows: 10 };
-    await decide([counterOf(10, { ...sliding, cost: 3 })]);
-    expect(await decide([counterOf(10, { ...sliding, cost: 3 })], NOW + HOUR / 2)).toEqual([
-      true,
-      [0.5],
-    ]);
-    const later = NOW + HOUR + HOUR / 10;
-    expect(await decide([counterOf(10, sliding)], later)).toEqual([true, []]);
-    expect(await decide([counterOf(10, sliding)], later)).toEqual([true, [0.5]]);
+    const told = [];
+    // The client uses 6 of 10 in each window, so it is above a half again and again.
+    for (let at = 0; at < 40; at++) {
+      const [, shares] = await decide(
+        [counterOf(10, { ...sliding, cost: at % 2 ? 1 : 2 })],
+        NOW + at * 2 * sliding.windowMs,
+      );
+      if ((shares as number[]).length > 0) told.push(at);
+    }
+    expect(told).toEqual([]);
   });
 
   it("tells shares of the capacity if quota rolls over or is reserved", async () => {
@@ -191,7 +246,7 @@ describe("a store that tells the use of shares", () => {
     expect(await decide([{ ...counter, cost: 20 }])).toEqual([true, [0.8, 1]]);
   });
 
-  it("tells the share that a block reaches, and again after the block was given back", async () => {
+  it("tells the share that a block reaches, and not again after the block was given back", async () => {
     const { decide, store, told } = telling();
     const counter = counterOf(100);
     await decide([{ ...counter, cost: 45 }]);
@@ -199,6 +254,6 @@ describe("a store that tells the use of shares", () => {
     const { index: window } = windowAt(NOW, counter);
     await store.adjust([], NOW, [{ counter, quota: 5, window }]);
     expect(await told()).toEqual([]);
-    expect(await decide([{ ...counter, cost: 5 }])).toEqual([true, [0.5]]);
+    expect(await decide([{ ...counter, cost: 5 }])).toEqual([true, []]);
   });
 });
