@@ -168,7 +168,7 @@ describe("a rule with notify", () => {
     await service.check(name, { key, cost: 5 });
     expect(await shares()).toEqual([0.8]);
     await service.limit(name, { key, cost: 5 });
-    expect(await shares()).toEqual([0.8, 0.8, 1]);
+    expect(await shares()).toEqual([0.8, 1]);
   });
 });
 

@@ -226,16 +226,14 @@ describe("a store that tells the use of shares", () => {
   it("tells a sliding window's share once in each interval of its length", async () => {
     const { decide } = telling();
     const sliding = { windowMs: HOUR / 10, subWindows: 10 };
-    const told = [];
-    // The client uses 6 of 10 in each window, so it is above a half again and again.
-    for (let at = 0; at < 40; at++) {
-      const [, shares] = await decide(
-        [counterOf(10, { ...sliding, cost: at % 2 ? 1 : 2 })],
-        NOW + at * 2 * sliding.windowMs,
-      );
-      if ((shares as number[]).length > 0) told.push(at);
+    const told: number[] = [];
+    // The use of the client rises above a half and falls below it again and again.
+    for (let at = 0; at <= 42; at += 6) {
+      const counter = counterOf(10, { ...sliding, cost: at % 12 === 0 ? 4 : 3 });
+      const [, shares] = await decide([counter], NOW + at * sliding.windowMs);
+      if ((shares as number[]).includes(0.5)) told.push(at);
     }
-    expect(told).toEqual([]);
+    expect(told).toEqual([6, 18, 30, 42]);
   });
 
   it("tells shares of the capacity if quota rolls over or is reserved", async () => {
