@@ -4,7 +4,7 @@ import type { KeyExpression } from "../src/config/key.ts";
 import type { LimitSource } from "../src/config/limit-source.ts";
 import type { Conditions, Match, NamedCondition } from "../src/config/match.ts";
 import type { Rule, Tiers, Window } from "../src/config/rule.ts";
-import { areTierNamesSecret, printableSecretName } from "../src/config/tiers.ts";
+import { printableSecretName } from "../src/config/tiers.ts";
 import { formatPer } from "../src/config/window.ts";
 import { evenQuota } from "../src/engine/sub-windows.ts";
 import { table } from "./print/text.ts";
@@ -156,7 +156,7 @@ export function withoutSecrets({ match, exempt, tiers, ...rule }: Rule): object 
         })),
       },
     }),
-    ...(tiers && { tiers: { ...tiers, windows: printableTiers(tiers) } }),
+    ...(tiers && { tiers: printableTiers(tiers) }),
   };
 }
 
@@ -172,10 +172,9 @@ function withoutValues({ headers, query, ...others }: Conditions): object {
   };
 }
 
-/**
- * Returns the windows of tiers. If the tiers' names may be credentials, numbers replace the names.
- */
-function printableTiers({ by, windows }: Tiers): Tiers["windows"] {
-  if (!areTierNamesSecret(by)) return windows;
-  return new Map([...windows.values()].map((each, index) => [`(tier ${index + 1})`, each]));
+function printableTiers({ by, windows, labels }: Tiers): Omit<Tiers, "labels"> {
+  return {
+    by,
+    windows: new Map([...windows].map(([tier, each]) => [labels.get(tier) ?? "", each])),
+  };
 }

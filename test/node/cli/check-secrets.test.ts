@@ -50,7 +50,7 @@ describe("check prints no secret", () => {
     const tiers = { by, limits: { [SECRET]: { limit: 900, window: "1m" } } };
     const rules = [{ name: "api", ...QUOTA, tiers, match: { paths: ["/:secret"] } }];
     const text = await printed("rules.json", { rules, jwt: { secret: "NAME" } });
-    expect(text).toContain('"(tier 1)"');
+    expect(text).toContain('"#1"');
     expect(text).not.toContain(SECRET);
   });
 
