@@ -7,6 +7,7 @@ import type { Browser, Page } from "playwright-core";
 import { findChromium, launchChromium } from "../dev/chromium.ts";
 import { inventHistory } from "../dev/traffic/history.ts";
 import { startWorkerd, weirModule, workerConfig } from "../dev/workerd.ts";
+import type { Denials } from "../src/statistics/denials.ts";
 import type { LimitedClient } from "../src/statistics/sums.ts";
 
 const SEED = 4711;
@@ -126,6 +127,7 @@ async function addTraffic(url: URL): Promise<string> {
     sequence: 1,
     minutes: inventHistory(SEED, 24 * 60, NOW),
     clients: limitedClients(attacker),
+    denials: denialsOf(limitedClients(attacker)),
     breakerOpen: false,
     overridesVersion: 0,
   });
@@ -170,6 +172,24 @@ function limitedClients(attacker: string): LimitedClient[] {
     lastAt: NOW - index * index * 23_000 - 4000,
     shadow,
   }));
+}
+
+/** Returns the denials of clients by the minute. The busiest ones began earlier, and have paused. */
+function denialsOf(clients: readonly LimitedClient[]): Denials[] {
+  return clients.flatMap(({ rule, client, count, lastAt, shadow }) => {
+    const minutes = Math.ceil(Math.sqrt(count));
+    return Array.from({ length: minutes }, (_, index) => index)
+      .filter((index) => index % 9 < 6)
+      .map((index) => ({
+        ...{ rule, policy: rule === "search" ? "search/1m" : rule, client },
+        mode: shadow ? ("shadow" as const) : ("enforce" as const),
+        count: Math.ceil((count / minutes) * (1.2 - 0.1 * (index % 5))),
+        firstAt: lastAt - index * 60_000 - 20_000,
+        lastAt: lastAt - index * 60_000,
+        retryAfterMs: 41_000 - 1000 * (index % 30),
+        colo: index % 4 === 0 ? "AMS" : "FRA",
+      }));
+  });
 }
 
 async function send(url: URL, method: string, body: object): Promise<Record<string, unknown>> {

@@ -23,6 +23,8 @@ export interface ChartData {
   readonly unit: "count" | "ms";
   /** Whether the values are parts of a whole, stacked on top of each other with the first one at the bottom. */
   readonly stacked: boolean;
+  /** Whether each bucket is a bar, for rare events: a line would show a rise where nothing happened. */
+  readonly bars?: boolean;
   readonly series: readonly Series[];
   /** Whether the last bucket is still in progress, so that its values grow. */
   readonly unfinished: boolean;
@@ -113,8 +115,9 @@ const TICKS_MS = [
 ];
 
 /** Returns at most eight round times, with their places as percentages of the width. */
-function timeTicks({ start, step, series }: ChartData): { x: number; text: string }[] {
-  const length = step * ((series[0]?.values.length ?? 0) - 1);
+function timeTicks(data: ChartData): { x: number; text: string }[] {
+  const { start, step } = data;
+  const length = step * spanOf(data);
   const tick = TICKS_MS.find((each) => length / each <= 7);
   if (tick === undefined || length <= 0) return [];
   return multiplesOf(tick, start, start + length).map((at) => {
@@ -148,6 +151,11 @@ interface Drawing {
   }[];
 }
 
+/** The width of a chart in buckets. A line ends at the middles of the first and the last bucket, bars do not. */
+export function spanOf({ series, bars }: ChartData): number {
+  return (series[0]?.values.length ?? 0) - (bars ? 0 : 1);
+}
+
 /** The dashes of the lines, so that lines differ without colours. */
 const DASHES = ["none", "6 4", "2 3"];
 
@@ -157,19 +165,19 @@ function maxOf(data: ChartData): number {
 }
 
 export function drawingOf(data: ChartData): Drawing {
-  const width = Math.max(1, (data.series[0]?.values.length ?? 0) - 1);
+  const width = Math.max(1, spanOf(data));
   const max = maxOf(data);
   const scale = max > 0 ? (HEIGHT - 8) / max : 0;
   const tops = topsOf(data);
   const paths = data.series.map(({ tone }, index) => {
-    const line = lineOf(tops[index] ?? [], scale);
+    const line = data.bars ? barsOf(tops[index] ?? [], scale) : lineOf(tops[index] ?? [], scale);
     const stroke = `var(--${tone})`;
     if (!data.stacked) return { fill: "none", stroke, dash: DASHES[index] ?? "none", path: line };
     const fill = STRIPED.includes(tone)
       ? `url(#stripes-${tone})`
       : `color-mix(in srgb, ${stroke} 50%, var(--card))`;
     // The areas lie behind each other: the whole behind its parts.
-    return { fill, stroke, dash: "none", path: `${line}V${HEIGHT}H0z` };
+    return { fill, stroke, dash: "none", path: data.bars ? line : `${line}V${HEIGHT}H0z` };
   });
   return { width, scale, paths: paths.reverse() };
 }
@@ -182,6 +190,14 @@ function topsOf({ series, stacked }: ChartData): number[][] {
     below = tops;
     return tops;
   });
+}
+
+function barsOf(values: readonly number[], scale: number): string {
+  const bars = values.map((value, index) => {
+    const height = Math.round(value * scale);
+    return height > 0 ? `M${index + 0.1} ${HEIGHT}v-${height}h.8v${height}z` : "";
+  });
+  return bars.join("");
 }
 
 /** Returns a short line through all values, in relative steps, with one step for equal values. */

@@ -85,7 +85,7 @@ export function denialChart(
     groups,
     groups,
     now,
-  )({ unit: "count", stacked: false }, [
+  )({ unit: "count", stacked: true, bars: true }, [
     ["Limited", "limited", countOf("enforce", "local")],
     ["Shadow: would deny", "shadow", countOf("shadow")],
     ["Passed ahead, over", "memory", countOf("ahead")],
@@ -106,7 +106,7 @@ function chartsOf<Sums>(
     if (slot >= 0 && slot < slots.length) slots[slot] = sums[index];
   }
   const time = { start: from, step, unfinished: until > now };
-  return (kind: Pick<ChartData, "unit" | "stacked">, lines: Line<Sums>[]): ChartData => {
+  return (kind: Pick<ChartData, "unit" | "stacked" | "bars">, lines: Line<Sums>[]): ChartData => {
     const missing = kind.unit === "count" ? 0 : null;
     const series = lines.map(([label, tone, read]): Series => {
       return { label, tone, values: slots.map((each) => (each && read(each)) ?? missing) };

@@ -1,5 +1,5 @@
 import { formatTime } from "../../format.ts";
-import { type ChartData, formatValue } from "../chart.ts";
+import { type ChartData, formatValue, spanOf } from "../chart.ts";
 
 /** Shows the values of a chart below the pointer. Screen readers use the table beside the chart. */
 export function showValues(root: Document): void {
@@ -14,9 +14,11 @@ export function showValues(root: Document): void {
     if (!drawing) return;
     const data: ChartData = JSON.parse(drawing.dataset.chart ?? "");
     const { left, top, width } = drawing.getBoundingClientRect();
-    const last = (data.series[0]?.values.length ?? 0) - 1;
-    const index = Math.min(last, Math.max(0, Math.round(((clientX - left) / width) * last)));
-    const x = left + (index / Math.max(1, last)) * width;
+    const span = Math.max(1, spanOf(data));
+    const middle = data.bars ? 0.5 : 0;
+    const nearest = Math.round(((clientX - left) / width) * span - middle);
+    const index = Math.min(span - 2 * middle, Math.max(0, nearest));
+    const x = left + ((index + middle) / span) * width;
     tip.replaceChildren(valuesAt(data, index));
     tip.classList.toggle("left", clientX > left + width / 2);
     tip.style.translate = `${x + scrollX}px ${top + scrollY}px`;
