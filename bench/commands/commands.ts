@@ -146,7 +146,7 @@ function cases(): Case[] {
       before: [decide(slots)],
       measured: giveBack(slots, 1),
     },
-    after(1, "a [block](how-it-counts.md#leases)", block),
+    after(1, "a [block](from-memory.md#leases)", block),
     {
       decision: "a block that must be smaller than requested",
       before: [decide({ ...block, cost: 600 })],
