@@ -93,6 +93,21 @@ describe("the figures of Durable Objects", () => {
     expect(sums()).toMatchObject({ calls: 6, failures: 0 });
   });
 
+  const ofBurst = (one: Demand): Record<string, (store: Store) => Promise<unknown>> => ({
+    "charges after responses": (store) => store.adjust([{ ...one, cost: 2 }]),
+    "renewals of slots": (store) => store.adjust([{ ...one, slot: 1, cost: 0 }]),
+    returns: (store) => store.adjust([], undefined, [{ counter: one, quota: 1, window: 0 }]),
+    resets: (store) => store.reset([one]),
+  });
+
+  it.each(Object.keys(ofBurst(counter())))("count few calls for a burst of %s", async (work) => {
+    const { store, called, sums } = isolate();
+    const run = ofBurst(counter({ limit: 100 }))[work] as (store: Store) => Promise<unknown>;
+    await Promise.all(Array.from({ length: 64 }, () => run(store)));
+    expect(called.length).toBeLessThanOrEqual(9);
+    expect(sums().calls).toBe(called.length);
+  });
+
   it("have the failure of each call, and none for calls that the breaker stops", async () => {
     const lost = () => Promise.reject(new Error("Network connection lost."));
     const { store, called, sums } = isolate(lost);
