@@ -59,6 +59,14 @@ describe("the figures of Durable Objects", () => {
     expect(latency.reduce((sum, each) => sum + each)).toBe(6);
   });
 
+  it("count each of the three calls of a decision on an address and a shared key", async () => {
+    const { store, called, sums } = isolate();
+    await decide(store, counter(), counter({ reach: SHARED_REACH }));
+    await vi.waitUntil(() => sums().calls >= 3);
+    expect([...called].sort()).toEqual(["endHold", "run", "run"]);
+    expect(sums()).toMatchObject({ calls: 3, failures: 0 });
+  });
+
   it("count a call once that decides many requests of a burst", async () => {
     const { store, called, sums } = isolate();
     const quota = counter({ limit: 100 });
