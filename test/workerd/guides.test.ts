@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import agency from "guide:customers/many-sites-in-one-worker";
 import saas from "guide:customers/plans-by-api-key";
 import batches from "guide:functions/costs";
+import tools from "guide:functions/mcp-servers";
 import denials from "guide:functions/responses";
 import llm from "guide:llm";
 import modelServer from "guide:model-server";
@@ -909,6 +910,48 @@ describe("docs/llm.md", () => {
     }
     return new Limits(createExecutionContext(), { ...env });
   }
+});
+
+describe("docs/functions.md, MCP servers", () => {
+  /** Returns what is left of the limits of a tool after a call that names it in this spelling. */
+  function callsWith({ send }: ReturnType<typeof workerWith>) {
+    return async (name?: string, ip = "203.0.113.1") => {
+      const headers = {
+        "mcp-method": "tools/call",
+        ...(name !== undefined && { "mcp-name": name }),
+      };
+      const { headers: fields } = await send("https://mcp.example/mcp", {
+        method: "POST",
+        body: "{}",
+        headers,
+        ip,
+      });
+      return /"tool";r=(\d+)/.exec(fields.get("ratelimit") ?? "")?.[1];
+    };
+  }
+
+  it("counts a name in base64 and in plain text as one tool", async () => {
+    const call = callsWith(workerWith(tools));
+    expect(await call("search")).toBe("19");
+    expect(await call("=?base64?c2VhcmNo?=")).toBe("18");
+    expect(await call("run_report")).toBe("19");
+    expect(await call("=?base64?Z3LDtsOfZV9tZXNzZW4=?=")).toBe("19");
+    expect(await call("=?base64?Z3LDtsOfZV9tZXNzZW4=?=")).toBe("18");
+  });
+
+  it.each([
+    ["names no tool", undefined],
+    ["names an unknown tool", "search2"],
+    ["names a tool in another case", "Search"],
+    ["writes the markers in another case", "=?BASE64?c2VhcmNo?="],
+    ["has base64 that cannot be read", "=?base64?%%%?="],
+    ["names two tools", "search, run_report"],
+  ])("counts a call that %s together with all other unknown ones", async (_, name) => {
+    const call = callsWith(workerWith(tools));
+    await call("unknown");
+    expect(await call(name)).toBe("18");
+    expect(await call("search")).toBe("19");
+  });
 });
 
 describe("docs/functions.md, responses", () => {

@@ -39,6 +39,21 @@ describe("the complete files on the pages of docs/", () => {
     expect(await run(compiler, ["-p", "."], projects.path)).toEqual({ code: 0, output: "" });
   });
 
+  it("pass the checks of the workflow: docs/deploying.md", async () => {
+    const deploying = guide("docs/deploying.md");
+    const folder = projects.folderOf(deploying);
+    const workflow = deploying.blocks.find(({ language }) => language === "yaml")?.code ?? "";
+    const commands = [...workflow.matchAll(/run: npx (weir|wrangler) (.*)/g)];
+    const argsOf = ([, , args = ""]: RegExpMatchArray) => args.split(" ");
+    const [check, dryRun, deploy] = commands.map(argsOf) as [string[], string[], string[]];
+    expect(await callWeir(check, folder)).toMatchObject({ code: 0, stderr: "" });
+    expect(deploy).toEqual(dryRun.filter((arg) => arg !== "--dry-run"));
+    const wrangler = join(projects.path, "node_modules/wrangler/bin/wrangler.js");
+    const { code, output } = await run(process.execPath, [wrangler, ...dryRun], folder);
+    expect(output).toContain("--dry-run: exiting now.");
+    expect(code).toBe(0);
+  });
+
   it("pass their own tests: docs/development.md", async () => {
     const vitest = join(projects.path, "node_modules/vitest/vitest.mjs");
     const folder = projects.folderOf(guide("docs/development.md"));
