@@ -15,6 +15,5 @@ export function llmsText(index: string, description: string, url: string): strin
     .map((list) =>
       list.replace(/\]\(([^)]+)\)/g, (_, link) => `](${url}/${posix.join("docs", link)})`),
     );
-  const skill = `- [SKILL.md](${url}/SKILL.md): begin here to write a configuration; rules, mistakes, and commands that check`;
-  return [`# Weir`, `> ${description}`, skill, ...lists].join("\n\n").concat("\n");
+  return [`# Weir`, `> ${description}`, ...lists].join("\n\n").concat("\n");
 }
