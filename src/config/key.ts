@@ -30,7 +30,7 @@ function parseClaimPointer(text: string): readonly string[] | undefined {
 /** Kinds of key that have no name. */
 const UNNAMED = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"] as const;
 /** Kinds of key that need the name of the value that they read, as in `header:x-api-key`. */
-const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
+export const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
 
 /**
  * One value that distinguishes clients, or alternatives (`"a | b"`). The comment of `RuleInput.key` lists all values.
