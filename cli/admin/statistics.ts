@@ -32,7 +32,8 @@ export async function statistics(options: StatisticsOptions): Promise<Printed> {
   return { json: report, text: parts.filter(Boolean).join("\n\n") };
 }
 
-const AGE = "The counts are up to 25 seconds old: each isolate uploads its own every 5 to 25 seconds.";
+const AGE =
+  "The counts are up to 25 seconds old: each isolate uploads its own every 5 to 25 seconds.";
 
 /** Shows the clients that were limited most, and how old their counts are. */
 export async function top(options: TopOptions): Promise<Printed> {
