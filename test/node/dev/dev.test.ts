@@ -80,6 +80,25 @@ it.each([
   START_TIMEOUT_MS,
 );
 
+it(
+  "says where the first run listens, and shares no statistics with it",
+  async () => {
+    const first = runDev("--port", `${await getPort({ host: "127.0.0.1" })}`);
+    const url = /Weir answers at (\S+)/.exec(await first.printed)?.[1] as string;
+    const port = await getPort({ host: "127.0.0.1" });
+    const text = await runDev("--port", `${port}`).printed;
+    expect(text).toMatch(/npm run dev already runs in this folder, at http:\/\/127\.0\.0\.1:\d+\./);
+    expect(text).toContain(`.wrangler/state-${port}`);
+    const token = /token: (\S{32})/.exec(text)?.[1];
+    await fetch(`${url}/login`, { method: "POST" });
+    const overview = await fetch(`http://127.0.0.1:${port}/_weir/api/statistics`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(overview.status).toBe(200);
+  },
+  2 * START_TIMEOUT_MS,
+);
+
 it("exits with 1 and prints why if the port is in use", async () => {
   const { port, stop } = await listen(createServer());
   const { code, output } = await runDev("--port", `${port}`).ended;
