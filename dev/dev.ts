@@ -52,10 +52,10 @@ async function run(options: DevOptions, started: Started): Promise<number> {
   started.push(proxy);
   const registration = await register(proxy.url);
   started.push(registration);
-  const state = registration.other && `.wrangler/state-${port}`;
-  if (state) {
+  const { other } = registration;
+  if (other) {
     console.log(
-      `npm run dev already runs in this folder, at ${registration.other}. This run has counters, statistics and overrides of its own, in ${state}. For only one, stop one of them with Ctrl-C.`,
+      `npm run dev already runs in this folder, at ${other.url}. Until it ends, this run has counters, statistics and overrides of its own. If you do not need two, stop one with Ctrl-C.`,
     );
   }
   const origin = await startOrigin(options.origin);
@@ -67,7 +67,7 @@ async function run(options: DevOptions, started: Started): Promise<number> {
     port: target.port,
     vars: { ...origin.vars, ...store.vars, ...token.vars },
     quiet: options.traffic,
-    state,
+    state: other?.ownState,
   });
   started.push(wrangler);
 

@@ -6,9 +6,12 @@ const ROOT = join(import.meta.dirname, "..");
 
 /** The place of one run of `npm run dev` among the runs in the same folder. */
 export interface Registration {
-  /** The URL of the run that uses the folder's state; undefined if it is this run. */
-  readonly other?: string;
-  /** Frees the folder's state for the next run. */
+  /** Another run that uses the folder's state; undefined if this run may use it. */
+  readonly other?: {
+    readonly url: string;
+    /** The path of the state for this run. It is deleted when this run stops. */
+    readonly ownState: string;
+  };
   stop(): Promise<void>;
 }
 
@@ -24,7 +27,7 @@ export async function register(url: string, folder: string = ROOT): Promise<Regi
   mkdirSync(dirname(file), { recursive: true });
   const other = urlIn(file);
   if (other !== undefined && other !== url) {
-    if (await listens(new URL(other))) return { other, stop: async () => {} };
+    if (await listens(new URL(other))) return beside(other, url, folder);
     // That run has been killed.
     rmSync(file, { force: true });
   }
@@ -33,9 +36,17 @@ export async function register(url: string, folder: string = ROOT): Promise<Regi
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     // Another run has started at the same time.
-    return { other: urlIn(file) ?? "another port", stop: async () => {} };
+    return beside(urlIn(file) ?? "another port", url, folder);
   }
   return { stop: async () => rmSync(file, { force: true }) };
+}
+
+function beside(other: string, url: string, folder: string): Registration {
+  const ownState = join(folder, `.wrangler/state-${new URL(url).port}`);
+  return {
+    other: { url: other, ownState },
+    stop: async () => rmSync(ownState, { recursive: true, force: true }),
+  };
 }
 
 function urlIn(file: string): string | undefined {

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { fileURLToPath, URL } from "node:url";
 import getPort from "get-port";
@@ -81,20 +82,17 @@ it.each([
 );
 
 it(
-  "says where the first run listens, and shares no statistics with it",
+  "says where the first run in the folder listens, and has a state of its own until it ends",
   async () => {
-    const first = runDev("--port", `${await getPort({ host: "127.0.0.1" })}`);
-    const url = /Weir answers at (\S+)/.exec(await first.printed)?.[1] as string;
+    await runDev("--port", `${await getPort({ host: "127.0.0.1" })}`).printed;
     const port = await getPort({ host: "127.0.0.1" });
-    const text = await runDev("--port", `${port}`).printed;
-    expect(text).toMatch(/npm run dev already runs in this folder, at http:\/\/127\.0\.0\.1:\d+\./);
-    expect(text).toContain(`.wrangler/state-${port}`);
-    const token = /token: (\S{32})/.exec(text)?.[1];
-    await fetch(`${url}/login`, { method: "POST" });
-    const overview = await fetch(`http://127.0.0.1:${port}/_weir/api/statistics`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
-    expect(overview.status).toBe(200);
+    const { child, printed, ended } = runDev("--port", `${port}`);
+    expect(await printed).toMatch(/already runs in this folder, at http:\/\/127\.0\.0\.1:\d+\. /);
+    const state = fileURLToPath(new URL(`../../../.wrangler/state-${port}`, import.meta.url));
+    expect(existsSync(state)).toBe(true);
+    child.kill("SIGINT");
+    expect(await ended).toMatchObject({ code: 0 });
+    expect(existsSync(state)).toBe(false);
   },
   2 * START_TIMEOUT_MS,
 );

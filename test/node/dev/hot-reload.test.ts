@@ -1,7 +1,5 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { configProblem } from "../../../dev/config-problem.ts";
-import { startDevProxy } from "../../../dev/dev-proxy.ts";
 import { PATIENCE } from "../../patience.ts";
 import { startWranglerProject, type WranglerProject, withBinding } from "./wrangler-project.ts";
 
@@ -214,22 +212,7 @@ it("answers requests again after a syntax error has been corrected", async () =>
     expect(builds()).toBeGreaterThan(before);
     expect(project.output()).toContain("Build failed");
   }, PATIENCE);
-  // wrangler holds requests now. The proxy of `npm run dev` answers them.
-  const { hostname: host, port } = new URL(project.url);
-  const proxy = await startDevProxy(
-    { host, port: Number(port) },
-    { whyHeld: () => configProblem(project.path) },
-  );
-  await vi.waitFor(async () => {
-    const refused = await fetch(proxy.url);
-    expect(refused.status).toBe(503);
-    expect((await refused.json()).detail).toMatch(/SyntaxError.*weir\.config\.ts:1/s);
-  }, PATIENCE);
-  await rm(config());
-  expect((await (await fetch(proxy.url)).json()).detail).toContain("is missing");
   await writeFile(config(), configWith(300));
-  expect((await fetch(proxy.url)).headers.get("ratelimit-policy")).toContain("q=300;");
-  await proxy.stop();
   await untilLimitIs(300);
 });
 

@@ -16,10 +16,10 @@ it("tells a second run in the same folder where the first listens", async () => 
   const registered = await register(first.url, folder.path);
   expect(registered.other).toBeUndefined();
   const refused = await register(second.url, folder.path);
-  expect(refused.other).toBe(first.url);
+  expect(refused.other?.url).toBe(first.url);
   // The end of the second run does not end the registration of the first.
   await refused.stop();
-  expect((await register(second.url, folder.path)).other).toBe(first.url);
+  expect((await register(second.url, folder.path)).other?.url).toBe(first.url);
   await registered.stop();
   expect((await register(second.url, folder.path)).other).toBeUndefined();
   await Promise.all([first.stop(), second.stop()]);
