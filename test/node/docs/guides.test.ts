@@ -93,7 +93,7 @@ describe("docs/deploying.md", () => {
   );
 
   it("lists the fields of wrangler.toml that an environment inherits and repeats", async () => {
-    expect(inherited).toEqual(expect.arrayContaining(["main", "routes", "migrations", "build"]));
+    expect(inherited).toEqual(expect.arrayContaining(["main", "routes", "exports", "build"]));
     expect(repeated).toEqual(expect.arrayContaining(["vars", "secrets", "durable_objects"]));
     await using folder = await temporaryFolder();
     await folder.write("wrangler.toml", WRANGLER);
@@ -125,7 +125,7 @@ workers_dev = false
 preview_urls = false
 routes = [{ pattern = "api.example.com/*", zone_name = "example.com" }]
 build.command = "npx weir check"
-migrations = [{ tag = "v1", new_sqlite_classes = ["CounterObject"] }]
+exports.CounterObject = { type = "durable-object", storage = "sqlite" }
 observability.enabled = true
 vars.ORIGIN_URL = "https://origin.example.com"
 secrets.required = ["TOKEN"]

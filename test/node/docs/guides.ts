@@ -80,9 +80,8 @@ const WRANGLER_END = `
 name = "COUNTERS"
 class_name = "CounterObject"
 
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["CounterObject"]
+[exports]
+CounterObject = { type = "durable-object", storage = "sqlite" }
 `;
 
 /** The lines that the environment of a guide needs in addition to those on the page. */

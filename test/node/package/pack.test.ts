@@ -82,7 +82,7 @@ const WRANGLER = `
   compatibility_date = "2026-11-01"
   workers_dev = false
   durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]
-  migrations = [{ tag = "v1", new_sqlite_classes = ["CounterObject"] }]
+  exports.CounterObject = { type = "durable-object", storage = "sqlite" }
 `;
 
 const TSCONFIG = {
