@@ -127,7 +127,10 @@ function addDenials(program: Command): void {
   withClient(adminCommand(program, "denials"))
     .description("Shows when clients were denied, and by which policy: the newest 2,000 of 7 days.")
     .option("--rule <name>", "only this rule")
-    .option("--since <time>", "when the time begins: 2h ago, 12:00 (UTC), or a time with its zone")
+    .option(
+      "--since <time>",
+      "when the time begins: how long ago (2h), 12:00 (UTC), or a time with its zone",
+    )
     .option("--until <time>", "when the time ends")
     .option("--limit <n>", `how many lines, at most ${MAX_DENIALS}`, upTo(MAX_DENIALS), 20)
     .addHelpText(

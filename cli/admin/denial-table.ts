@@ -18,7 +18,7 @@ export function fetchDenials(
   return api.call(selector ? "POST" : "GET", `denials?${query}`, "denials", selector);
 }
 
-const HEADINGS = ["LAST", "TIMES", "RULE", "POLICY", "CLIENT", "", "PLACE", "RETRY AFTER"];
+const HEADINGS = ["LAST", "TIMES", "RULE", "POLICY", "CLIENT", "WHAT", "PLACE", "RETRY AFTER"];
 
 /** Returns a table of denials, the newest first. */
 export function denialTable(denials: readonly StoredDenials[]): string {

@@ -20,6 +20,9 @@ export async function denials(options: DenialsOptions): Promise<Printed> {
   const { rule, limit } = options;
   const since = options.since === undefined ? undefined : timeOf("--since", options.since);
   const until = options.until === undefined ? undefined : timeOf("--until", options.until, since);
+  if (since !== undefined && until !== undefined && until < since) {
+    throw wrongOptions(`--until, ${formatTime(until)}, is before --since, ${formatTime(since)}.`);
+  }
   const selector = await readSelector(options);
   const api = await connect(options);
   if (rule !== undefined) await findRule(api, rule);
@@ -31,11 +34,18 @@ export async function denials(options: DenialsOptions): Promise<Printed> {
   });
   const json = await fetchDenials(api, query, selector);
   const found = json.denials;
-  const start = since === undefined ? "" : ` since ${formatTime(since)}`;
+  const start = since === undefined ? "" : ` from ${formatTime(since)}`;
+  const end = until === undefined ? "" : ` until ${formatTime(until)}`;
   const all =
-    found.length < limit ? `All that are kept${start}.` : "There may be older ones: see --limit.";
-  const note = `${all} Isolates upload them every 5 to 25 seconds.`;
-  if (found.length === 0) return { json, text: `No denials${start}. ${styled("dim", note)}` };
+    found.length < limit
+      ? `All that are kept${start}${end}.`
+      : "There may be older ones: see --limit.";
+  const others =
+    selector && "known" in selector
+      ? `Only denials of rules that counted the client by ${Object.keys(selector.known).join(", ")}. `
+      : "";
+  const note = `${others}${all} Isolates upload them every 5 to 25 seconds.`;
+  if (found.length === 0) return { json, text: `No denials${start}${end}. ${styled("dim", note)}` };
   return { json, text: `${denialTable(found)}\n\n${styled("dim", note)}` };
 }
 
@@ -55,8 +65,10 @@ function timeOf(option: string, text: string, after?: number): number {
     const at = Math.floor(from / DAY_MS) * DAY_MS + (Number(hour) * 60 + Number(minute)) * 60_000;
     return at > from ? at : at + DAY_MS;
   }
-  const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/.test(text);
-  const at = isTime ? parseIsoTime(text) : Number.NaN;
+  // Weir prints times as 2026-12-01 12:00:00 UTC.
+  const iso = text.replace(/^([\d-]{10}) ([\d:]{5,8})( UTC)?$/, "$1T$2Z");
+  const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/.test(iso);
+  const at = isTime ? parseIsoTime(iso) : Number.NaN;
   if (!Number.isNaN(at)) return at;
   throw wrongOptions(
     `${option} is "${text}". Allowed: how long ago, such as 15m or 2h, a time of day in UTC, such as 12:00, or a time with its zone, such as 2026-12-01T12:00:00Z.`,

@@ -4,13 +4,18 @@ import config from "./weir.config.ts";
 
 export { ControlObject, CounterObject } from "edge-weir";
 
-/** Posts an event with its signature. Returns whether the server has accepted it. */
+/**
+ * Posts an event with its signature, as Standard Webhooks describes it. Returns whether the server has accepted it.
+ *
+ * @param secret `whsec_` and at least 24 bytes in base64
+ */
 async function deliver(event: QuotaEvent, url: string, secret: string): Promise<boolean> {
   const id = `${event.policy}:${event.client}:${event.share}:${event.resetAt}`;
   const [body, time] = [JSON.stringify(event), String(Math.floor(Date.now() / 1000))];
   const bytes = (text: string) => new TextEncoder().encode(text);
   const hmac = { name: "HMAC", hash: "SHA-256" };
-  const key = await crypto.subtle.importKey("raw", bytes(secret), hmac, false, ["sign"]);
+  const secretBytes = Uint8Array.from(atob(secret.replace("whsec_", "")), (each) => each.charCodeAt(0));
+  const key = await crypto.subtle.importKey("raw", secretBytes, hmac, false, ["sign"]);
   const mac = await crypto.subtle.sign("HMAC", key, bytes(`${id}.${time}.${body}`));
   const signature = `v1,${btoa(String.fromCharCode(...new Uint8Array(mac)))}`;
   const signed = { "webhook-id": id, "webhook-timestamp": time, "webhook-signature": signature };

@@ -9,8 +9,8 @@ const RETENTION_MS = 7 * 24 * 60 * MINUTE_MS;
 /** The minimum number of entries that are removed at once, so that few rows are written to remove them. */
 const REMOVED_AT_ONCE = 100;
 
-/** The difference between the ids of the first entries of two minutes. A minute has fewer entries. */
-const IDS_OF_MINUTE = 4096;
+/** The difference between the ids of the first entries of two minutes. A minute gets fewer entries. */
+const IDS_OF_MINUTE = 2 ** 22;
 
 /**
  * The latest denials in SQLite. A row has all entries of a minute as JSON, because every written row is billed: one row
@@ -33,8 +33,16 @@ export class DenialTable {
   /** Adds denials to their minutes. The oldest entries are removed if there are too many. */
   add(denials: readonly Denials[], now: number): void {
     for (const [minute, added] of Map.groupBy(denials, minuteOf)) {
-      const list = new DenialList(MAX_KEPT_DENIALS, [...this.#entriesOf(minute), ...added]);
-      this.#write(minute, list.take());
+      const stored = this.#entriesOf(minute);
+      const list = new DenialList(MAX_KEPT_DENIALS, [...stored, ...added]);
+      let id = stored.at(-1)?.id ?? minute * IDS_OF_MINUTE;
+      // New entries follow the stored ones, so that readers of pages see each entry once.
+      const entries: readonly (Denials & { readonly id?: number })[] = list.take();
+      const numbered = entries.map((each) => ({ ...each, id: each.id ?? ++id }));
+      this.#write(
+        minute,
+        numbered.sort((one, other) => one.id - other.id),
+      );
     }
     if (denials.length > 0) this.prune(now);
   }
@@ -55,18 +63,17 @@ export class DenialTable {
   read(query: DenialsQuery, now: number): StoredDenials[] {
     const { rule, clients, since = 0, until = now + RETENTION_MS } = query;
     const { before = Number.MAX_SAFE_INTEGER, limit = MAX_KEPT_DENIALS } = query;
-    const rows = this.#sql.exec<{ minute: number; entries: string }>(
-      "SELECT minute, entries FROM denials WHERE minute BETWEEN ? AND ? ORDER BY minute DESC",
+    const rows = this.#sql.exec<{ entries: string }>(
+      "SELECT entries FROM denials WHERE minute BETWEEN ? AND ? ORDER BY minute DESC",
       Math.floor(Math.max(since, now - RETENTION_MS) / MINUTE_MS),
       Math.floor(Math.min(until / MINUTE_MS, before / IDS_OF_MINUTE)),
     );
     const found: StoredDenials[] = [];
-    for (const { minute, entries } of rows) {
-      const stored = (JSON.parse(entries) as Denials[]).flatMap((each, index): StoredDenials[] => {
-        const id = minute * IDS_OF_MINUTE + index;
+    for (const { entries } of rows) {
+      const stored = (JSON.parse(entries) as StoredDenials[]).filter((each) => {
         const isChosen =
           (rule ?? each.rule) === each.rule && clients?.includes(each.client) !== false;
-        return isChosen && id < before ? [{ ...each, id }] : [];
+        return isChosen && each.id < before && each.lastAt >= since && each.firstAt <= until;
       });
       found.push(...stored.reverse());
       if (found.length >= limit) break;
@@ -74,15 +81,15 @@ export class DenialTable {
     return found.slice(0, limit);
   }
 
-  #entriesOf(minute: number): Denials[] {
+  #entriesOf(minute: number): StoredDenials[] {
     const rows = this.#sql.exec<{ entries: string }>(
       "SELECT entries FROM denials WHERE minute = ?",
       minute,
     );
-    return rows.toArray().flatMap(({ entries }) => JSON.parse(entries) as Denials[]);
+    return rows.toArray().flatMap(({ entries }) => JSON.parse(entries) as StoredDenials[]);
   }
 
-  #write(minute: number, entries: readonly Denials[]): void {
+  #write(minute: number, entries: readonly StoredDenials[]): void {
     const { length } = entries;
     if (length > 0) {
       const text = JSON.stringify(entries);

@@ -95,7 +95,7 @@ export interface DenialsQuery {
   readonly rule?: string | undefined;
   /** The identities of one client. */
   readonly clients?: readonly string[] | undefined;
-  /** The start of the time, in milliseconds since the Unix epoch. Whole minutes are read. */
+  /** The start of the time, in milliseconds since the Unix epoch. Entries are read that overlap with the time. */
   readonly since?: number | undefined;
   /** The end of the time. */
   readonly until?: number | undefined;

@@ -135,9 +135,11 @@ export class GatheredSums {
     }
     for (const each of denials) {
       // No address and no key of a client is stored, even if a caller has not checked this.
-      if (!isIdentity(each.client)) continue;
+      if (!isIdentity(each.client) || !Number.isFinite(each.lastAt)) continue;
       const lastAt = Math.min(Math.max(each.lastAt, now - MAX_AGE_MS), now + MAX_AHEAD_MS);
-      this.#denials.add({ ...each, lastAt, firstAt: Math.min(each.firstAt, lastAt) });
+      const startsAt = lastAt - (lastAt % MINUTE_MS);
+      const firstAt = Math.min(Math.max(each.firstAt, startsAt), lastAt);
+      this.#denials.add({ ...each, lastAt, firstAt });
     }
   }
 

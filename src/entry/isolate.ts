@@ -169,7 +169,7 @@ function createTeller({ rules, custom }: Config, env: Env) {
     try {
       await custom?.events?.(event, createCustomContext(env, undefined));
     } catch {
-      logEventFailed();
+      logEventFailed(event.rule);
     }
   };
 }

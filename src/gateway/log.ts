@@ -237,6 +237,6 @@ export function logQuotaUsed(event: QuotaEvent): void {
   logLine("log", "quota-used", { ...event });
 }
 
-export function logEventFailed(): void {
-  if (isDue("event", FAILURE_INTERVAL_MS)) logLine("error", "event-failed", {});
+export function logEventFailed(rule: string): void {
+  if (isDue(`event ${rule}`, FAILURE_INTERVAL_MS)) logLine("error", "event-failed", { rule });
 }

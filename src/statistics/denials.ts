@@ -54,7 +54,9 @@ export class DenialList {
     const key = `${minuteOf(added)}\n${client}\n${mode}\n${rule}\n${policy}`;
     const known = this.#entries.get(key);
     const newer = known && known.lastAt > added.lastAt ? known : added;
+    // Stored entries also have an id, which stays.
     this.#entries.set(key, {
+      ...known,
       ...newer,
       count: added.count + (known?.count ?? 0),
       firstAt: Math.min(added.firstAt, known?.firstAt ?? added.firstAt),

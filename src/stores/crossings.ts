@@ -26,7 +26,7 @@ export function withCrossings(
   onCrossing: OnCrossing,
   background: (task: Promise<unknown>) => void = waitUntil,
 ): Store {
-  async function tell(counters: readonly Told[], result: Promise<Result>): Promise<void> {
+  async function tell(counters: readonly Adjustment[], result: Promise<Result>): Promise<void> {
     const { now, ...rest } = await result;
     const crossings = crossingsOf(counters, { now, ...rest });
     const markers = crossings.map(({ marker }) => [marker]);
@@ -41,7 +41,7 @@ export function withCrossings(
     });
     await Promise.all(tasks);
   }
-  function tellLater(counters: readonly Told[], result: () => Promise<Result>): void {
+  function tellLater(counters: readonly Adjustment[], result: () => Promise<Result>): void {
     if (!counters.some(({ notify, cost }) => notify && cost > 0)) return;
     // The caller handles the failure.
     background(tell(counters, result()).catch(() => {}));
@@ -54,7 +54,8 @@ export function withCrossings(
       const plain = groups.map((group) => group.map(withoutNotify));
       const answers = store.decide(plain, now, unused);
       for (const [at, group] of groups.entries()) {
-        tellLater(group, () => answers[at] as Promise<Answer>);
+        const told = group.map((each) => (each.checkOnly ? { ...each, cost: 0 } : each));
+        tellLater(told, () => answers[at] as Promise<Answer>);
       }
       return answers;
     },
@@ -67,8 +68,6 @@ export function withCrossings(
   };
 }
 
-/** A counter of a decision, or of a charge or refund afterwards. */
-type Told = Adjustment & Pick<Demand, "checkOnly">;
 type Result = Pick<Answer, "tallies" | "now"> & { readonly admitted?: boolean };
 
 /** Stores do not need the field, and Durable Objects would get it with each call. */
@@ -86,14 +85,14 @@ interface Crossing {
 
 /** Returns the shares that a charge has reached, in ascending order. */
 function crossingsOf(
-  counters: readonly Told[],
+  counters: readonly Adjustment[],
   { admitted = true, tallies, now }: Result,
 ): Crossing[] {
   if (!admitted) return [];
   return counters.flatMap((counter, at): Crossing[] => {
     const { notify, identity: client, shadow, marks } = counter;
     const tally = tallies[at];
-    if (!notify || !tally || counter.checkOnly || !isCharged(counter, tally, now)) return [];
+    if (!notify || !tally || !isCharged(counter, tally, now)) return [];
     const { rule, policy, tier, shares, capacity: limit } = notify;
     const used = tally.count;
     const before = used - (tally.charged ?? counter.cost);
@@ -115,13 +114,16 @@ function crossingsOf(
  * window, where it must not hide what that window reaches
  */
 function markerOf(counter: Counter, name: string): Demand {
-  const { identity, reach, windowMs, offsetMs, calendar, subWindows } = counter;
+  const { identity, reach, windowMs, offsetMs, calendar, subWindows, shadow, marks } = counter;
   return {
     ...{ key: `${counter.key}/${name}`, identity, windowMs, offsetMs },
     ...{ limit: 1, ceiling: 1, cost: 1 },
     ...(reach !== undefined && { reach }),
     ...(calendar && { calendar }),
     ...(subWindows !== undefined && { subWindows }),
+    // If such a call fails, the rules that are enforced do not suffer.
+    ...(shadow && { shadow }),
+    ...(marks && { marks }),
   };
 }
 

@@ -89,6 +89,15 @@ describe("a rule with notify", () => {
     expect(context).toHaveProperty("ctx.waitUntil");
   });
 
+  it.each([
+    ["count", { count: { status: [200] } }],
+    ["cost", { cost: { settle: "header:x-cost", default: 1 } }],
+  ] as const)("tells a charge after the response: %s", async (_, fields) => {
+    const { send } = workerWith(fields as Partial<RuleInput>);
+    expect(await send(6)).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(linesOf("quota-used")).toMatchObject([{ share: 0.8 }, { share: 1 }]);
+  });
+
   it.each(["shadow", "mark"] as const)("tells its mode: %s", async (mode) => {
     const { send } = workerWith({ mode });
     expect(await send(6)).toEqual(Array(6).fill(200));
@@ -101,11 +110,11 @@ describe("a rule with notify", () => {
   it("does not wait for custom.events, and survives its failure", async () => {
     const never = workerWith({}, () => new Promise(() => {}));
     expect(await never.send(6)).toEqual([200, 200, 200, 200, 200, 429]);
-    const { send } = workerWith({}, () => {
+    const { name, send } = workerWith({}, () => {
       throw new Error(SECRET_KEY);
     });
     expect(await send(6)).toEqual([200, 200, 200, 200, 200, 429]);
-    expect(linesOf("event-failed")).toEqual([{ weir: "event-failed" }]);
+    expect(linesOf("event-failed")).toEqual([{ weir: "event-failed", rule: name }]);
     expect(linesOf("quota-used")).toHaveLength(4);
     expect(JSON.stringify(lines)).not.toContain(SECRET_KEY);
   });

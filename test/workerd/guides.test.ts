@@ -874,7 +874,8 @@ describe("docs/replay.md", () => {
 
 describe("docs/guides/webhooks.md", () => {
   const known = { headers: { "x-api-key": "a-customer" } };
-  const secret = "the secret of the webhook";
+  const secretBytes = crypto.getRandomValues(new Uint8Array(32));
+  const secret = `whsec_${btoa(String.fromCharCode(...secretBytes))}`;
 
   const messageOf = (body: QuotaEvent, fields: object) =>
     ({ body, attempts: 1, ...fields }) as unknown as Message<QuotaEvent>;
@@ -912,7 +913,7 @@ describe("docs/guides/webhooks.md", () => {
     expect(id).toBe(`plan:${events[0]?.client}:0.8:${events[0]?.resetAt}`);
     const bytes = (text: string) => new TextEncoder().encode(text);
     const hmac = { name: "HMAC", hash: "SHA-256" };
-    const key = await crypto.subtle.importKey("raw", bytes(secret), hmac, false, ["verify"]);
+    const key = await crypto.subtle.importKey("raw", secretBytes, hmac, false, ["verify"]);
     const signature = atob(posted.headers.get("webhook-signature")?.replace("v1,", "") ?? "");
     const mac = Uint8Array.from(signature, (character) => character.charCodeAt(0));
     const signed = bytes(`${id}.${time}.${body}`);

@@ -138,12 +138,12 @@ const calls: Record<LogFunction, () => void> = {
     }
   },
   logQuotaUsed() {
-    const names = { rule: "plan", policy: "plan/month", client: IDENTITY } as const;
+    const names = { rule: "plan", policy: "plan/month", client: IDENTITY, tier: "pro" };
     const event = { ...names, share: 0.8, used: 80, limit: 100, resetAt: now };
     for (const mode of ["enforce", "shadow", "mark"] as const) log.logQuotaUsed({ mode, ...event });
   },
   logEventFailed() {
-    log.logEventFailed();
+    log.logEventFailed("plan");
   },
   logCustomResponseFailed() {
     for (const cause of ["timeout", "threw", "invalid", "body-failed", "too-long"] as const) {

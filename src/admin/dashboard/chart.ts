@@ -1,5 +1,6 @@
 import {
   formatCount,
+  formatDuration,
   formatMilliseconds,
   formatShortCount,
   formatShortDate,
@@ -57,7 +58,10 @@ export function chart({ id, title, context, data }: ChartProps): Html {
 <details><summary>As a table</summary>${table({
     caption: `${context === undefined ? title : `${title} ${context}`}, as a table`,
     columns: [
-      { label: "From (UTC)", cell: ({ start }) => formatUtcTime(start) },
+      {
+        label: `${formatDuration(data.step * bucketsPerRow(data))} from (UTC)`,
+        cell: ({ start }) => formatUtcTime(start),
+      },
       ...data.series.map(({ label }, index) => ({
         label,
         number: true,
@@ -236,14 +240,18 @@ interface TableRow {
 /** The maximum number of rows of a chart's table. */
 const TABLE_ROWS = 12;
 
+function bucketsPerRow({ series }: ChartData): number {
+  return Math.ceil((series[0]?.values.length ?? 0) / TABLE_ROWS);
+}
+
 /** Returns the rows of a chart's table. */
 function tableRows(data: ChartData): TableRow[] {
   const rows: TableRow[] = [];
   const count = data.series[0]?.values.length ?? 0;
-  const bucketsPerRow = Math.ceil(count / TABLE_ROWS);
-  for (let start = 0; start < count; start += bucketsPerRow) {
+  const step = bucketsPerRow(data);
+  for (let start = 0; start < count; start += step) {
     const values = data.series.map(({ values }) =>
-      rowText(data, values.slice(start, start + bucketsPerRow)),
+      rowText(data, values.slice(start, start + step)),
     );
     rows.push({ start: data.start + start * data.step, values });
   }

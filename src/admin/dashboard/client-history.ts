@@ -77,5 +77,6 @@ export function clientHistory(
     html` <a class="note" href="${denialsPath({ client: only, rule })}">All denials</a>`;
   return html`${denials.value.length > 0 && html`<div class="columns">${charts}</div>`}
 <section class="card" id="history"><h2>Last 7 days${all}</h2>${lines.length > 0 ? list : html`<p class="note">No denials, and no changes.</p>`}
-<p class="note">At most the newest ${MAX_LINES} entries. Of all clients together, 2,000 denials are kept.</p></section>`;
+<p class="note">At most the newest ${MAX_LINES} entries. Of all clients together, 2,000 denials are kept. Isolates upload them every 5 to
+25 seconds. Only denials of rules that counted the client by this value are shown.</p></section>`;
 }

@@ -195,7 +195,7 @@ function trafficOf(traffic: Traffic): Html {
 ${chart({ id: "requests", title: `Requests per ${range.resolution}`, data: charts.requests })}
 <div class="columns">${chart({ id: "denials", title: `Denials per ${range.resolution}`, data: charts.denials })}
 ${chart({ id: "latency", title: "Latency of the store", data: charts.latency })}</div>
-<p class="note updated" id="updated" data-live>Counted until ${relativeTime(now, now)}. Isolates upload their counts every 5
+<p class="note updated" id="updated" data-live>Counted until ${relativeTime(now, now)}. Isolates upload their counts every 5 to 25
 seconds.</p>`;
 }
 

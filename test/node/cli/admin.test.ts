@@ -512,7 +512,7 @@ describe("weir denials", () => {
       },
     });
     const [heading, first, second, , note] = (await api.run("denials")).stdout.split("\n");
-    expect(heading).toMatch(/^LAST +TIMES +RULE +POLICY +CLIENT +PLACE +RETRY AFTER$/);
+    expect(heading).toMatch(/^LAST +TIMES +RULE +POLICY +CLIENT +WHAT +PLACE +RETRY AFTER$/);
     const row = `^2026-11-22 12:00:05 UTC +1,234 +login +login +${CLIENT}`;
     expect(first).toMatch(new RegExp(`${row} +denied +FRA +42s$`));
     expect(second).toMatch(new RegExp(`${row} +shadow: passed +never$`));
@@ -526,7 +526,7 @@ describe("weir denials", () => {
     await using api = await startFakeApi({ "POST denials": { denials: [] } });
     const run = await api.run("denials", "--ip", "203.0.113.7", "--since", "2026-11-22T12:00:00Z");
     expect(run).toMatchObject({ code: 0 });
-    expect(run.stdout).toContain("No denials since 2026-11-22 12:00:00 UTC.");
+    expect(run.stdout).toContain("No denials from 2026-11-22 12:00:00 UTC.");
     const [{ path, body } = { path: "", body: {} }] = api.sent;
     expect(path).toBe(`denials?limit=20&since=${Date.UTC(2026, 10, 22, 12)}`);
     expect(body).toEqual({ known: { ip: "203.0.113.7" } });
