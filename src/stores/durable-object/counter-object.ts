@@ -77,12 +77,10 @@ export class CounterTable {
     this.#alarmAt = undefined;
     if (!this.#exists()) return;
     this.#query("DELETE FROM rows WHERE expires_at <= ?", now);
-    const [{ earliest, latest }] = this.#query(
-      "SELECT min(expires_at) AS earliest, max(expires_at) AS latest FROM rows",
-    ) as [{ earliest: number | null; latest: number | null }];
-    if (earliest !== null && latest !== null) {
-      return this.#setAlarm(Math.min(Math.max(earliest, now + HOUR_MS), latest), now);
-    }
+    const [{ earliest }] = this.#query("SELECT min(expires_at) AS earliest FROM rows") as [
+      { earliest: number | null },
+    ];
+    if (earliest !== null) return this.#setAlarm(Math.max(earliest, now + HOUR_MS), now);
     await this.#empty();
   }
 
@@ -127,12 +125,10 @@ export class CounterTable {
 
   /**
    * Makes sure that an alarm removes a written row, at most an hour after its expiry, which a refund may have brought
-   * forward. An alarm costs a call and a written row. A busy object needs no alarm, because it removes expired rows
-   * anyway. So an existing alarm is moved only if it is later than the row's expiry and more than an hour ahead.
+   * forward. An alarm costs a call and a written row, so it rings at most once an hour.
    */
   #ensureAlarm(expiresAt: number, now: number): void {
-    const isSet = this.#alarmAt !== undefined;
-    const latestAlarm = isSet ? Math.max(expiresAt, now + HOUR_MS) : expiresAt;
+    const latestAlarm = Math.max(expiresAt, now + HOUR_MS);
     if (this.#alarmAt === undefined || this.#alarmAt > latestAlarm)
       this.#setAlarm(latestAlarm, now);
   }

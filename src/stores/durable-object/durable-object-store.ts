@@ -25,7 +25,7 @@ export interface DurableObjectOptions {
    * @default calls without a deadline and without a breaker
    */
   readonly makeCall?: MakeCall;
-  /** Measures each call to an object, except waits for slots. @default nothing is measured */
+  /** Measures each call to an object. @default nothing is measured */
   readonly measure?: MeasureCall;
 }
 

@@ -85,6 +85,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     "answers of `quotaPath` for one address in a minute, in each isolate",
     count("src/gateway/quota-page.ts", "MAX_READS"),
   ],
+  [
+    "addresses whose reads of `quotaPath` an isolate counts",
+    count("src/gateway/quota-page.ts", "MAX_ADDRESSES"),
+  ],
 
   ["body that a settle function has not read yet", mib("src/http/body-tee.ts", "MAX_LAG_BYTES")],
   ["body of a response from a function", mib("src/http/custom-denial.ts", "MAX_BODY")],
@@ -110,6 +114,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
     count("src/llm/body-text.ts", "MAX_EVENT_LENGTH"),
   ],
   ["tokens of a count", count("src/llm/token-counts.ts", "MAX_TOKENS")],
+  ["a weight of `llmUsage` or `llmReserve`", count("src/llm/token-counts.ts", "MAX_WEIGHT")],
 
   ["leases", count("src/stores/isolate/leases.ts", "MAX_LEASES")],
   ["remembered denials", count("src/stores/isolate/denial-cache.ts", "MAX_COUNTERS")],
@@ -124,6 +129,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["parts of a call", count("src/stores/batch.ts", "MAX_ENTRIES")],
   ["counters of a call", count("src/stores/batch.ts", "MAX_COUNTERS")],
   ["failures in a row", count("src/stores/breaker.ts", "FAILURES_TO_OPEN")],
+  [
+    "Durable Objects whose failures an isolate remembers",
+    count("src/stores/breaker.ts", "MAX_OBJECTS"),
+  ],
   [
     'counters of `onError: "local"` and `store: "memory"`',
     count("src/stores/memory-store.ts", "MAX_COUNTERS"),
@@ -156,7 +165,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["factor of an override", count("src/overrides/override.ts", "MAX_FACTOR")],
   [
     "time until an override ends",
-    `${constant("src/overrides/override-input.ts", "MAX_EXPIRY_SECONDS") / 86_400} days`,
+    `${constant("src/overrides/override-input.ts", "MAX_EXPIRY_SECONDS") / 86_400} days, and at least ${matched("src/overrides/override-input.ts", /at least (\d+) second and at most/)} s`,
   ],
   ["characters of a reason", count("src/overrides/override.ts", "MAX_REASON")],
   ["entries of the audit list", count("src/control/control-object.ts", "MAX_AUDIT_ENTRIES")],
@@ -174,6 +183,10 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["a query by hour", `${matched("src/admin/api.ts", /hour: \{ maxMs: (\d+) \* DAY_MS/)} days`],
   ["a query by day", `${matched("src/admin/api.ts", /day: \{ maxMs: (\d+) \* DAY_MS/)} days`],
   [
+    "isolates whose uploads the control object tells apart",
+    count("src/control/uploads.ts", "MAX_SOURCES"),
+  ],
+  [
     "names of rules with statistics of their own, also of removed rules",
     count("src/control/statistics.ts", "MAX_RULES"),
   ],
@@ -189,10 +202,13 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ],
   ["denials in one answer", count("src/admin/api.ts", "MAX_DENIALS")],
   ["body of a request to the API", kib("src/admin/admin-app.ts", "MAX_BODY")],
+  ["form of the log-in page", kib("src/admin/admin-app.ts", "MAX_FORM")],
+  ["values of a client in `known`", count("src/admin/live-operations.ts", "MAX_KNOWN")],
   [
     "URL of a request to explain, in characters",
     count("src/explain/described-request.ts", "MAX_URL"),
   ],
+  ["header fields of a request to explain", count("src/admin/api.ts", "MAX_FIELDS")],
   ["failed log-ins of an address in a minute", count("src/admin/gate.ts", "MAX_FAILED")],
 ];
 

@@ -59,6 +59,14 @@ describe("the figures of Durable Objects", () => {
     expect(latency.reduce((sum, each) => sum + each)).toBe(6);
   });
 
+  it("count each of the three calls of a decision on an address and a shared key", async () => {
+    const { store, called, sums } = isolate();
+    await decide(store, counter(), counter({ reach: SHARED_REACH }));
+    await vi.waitUntil(() => sums().calls >= 3);
+    expect([...called].sort()).toEqual(["endHold", "run", "run"]);
+    expect(sums()).toMatchObject({ calls: 3, failures: 0 });
+  });
+
   it("count a call once that decides many requests of a burst", async () => {
     const { store, called, sums } = isolate();
     const quota = counter({ limit: 100 });
@@ -91,6 +99,21 @@ describe("the figures of Durable Objects", () => {
     await store.reset([one, other]);
     expect(called).toEqual(Array(6).fill("run"));
     expect(sums()).toMatchObject({ calls: 6, failures: 0 });
+  });
+
+  const ofBurst = (one: Demand): Record<string, (store: Store) => Promise<unknown>> => ({
+    "charges after responses": (store) => store.adjust([{ ...one, cost: 2 }]),
+    "renewals of slots": (store) => store.adjust([{ ...one, slot: 1, cost: 0 }]),
+    returns: (store) => store.adjust([], undefined, [{ counter: one, quota: 1, window: 0 }]),
+    resets: (store) => store.reset([one]),
+  });
+
+  it.each(Object.keys(ofBurst(counter())))("count few calls for a burst of %s", async (work) => {
+    const { store, called, sums } = isolate();
+    const run = ofBurst(counter({ limit: 100 }))[work] as (store: Store) => Promise<unknown>;
+    await Promise.all(Array.from({ length: 64 }, () => run(store)));
+    expect(called.length).toBeLessThanOrEqual(9);
+    expect(sums().calls).toBe(called.length);
   });
 
   it("have the failure of each call, and none for calls that the breaker stops", async () => {

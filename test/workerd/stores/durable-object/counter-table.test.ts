@@ -90,11 +90,12 @@ describe("alarms of a Durable Object", () => {
   /**
    * Makes a request at each of these minutes after midnight, and runs the alarms that are due.
    *
+   * @param lengths the lengths of the client's windows, in milliseconds
    * @returns the minutes at which alarms rang
    */
-  function alarmsOf(minutes: readonly number[]): Promise<number[]> {
+  function alarmsOf(minutes: readonly number[], lengths: readonly number[]): Promise<number[]> {
     const stub = env.COUNTERS.getByName(crypto.randomUUID());
-    const [minute, day] = [counter({ limit: 99 }), counter({ limit: 9999, windowMs: 24 * HOUR })];
+    const counters = lengths.map((windowMs) => counter({ limit: 9999, windowMs }));
     return runInDurableObject(stub, async (_, { storage }) => {
       const rang: number[] = [];
       let alarmAt = Number.POSITIVE_INFINITY;
@@ -128,22 +129,44 @@ describe("alarms of a Durable Object", () => {
       for (const past of minutes) {
         const now = start + past * 60_000;
         await until(now);
-        rows.write(decideGroup([day, minute], now, (key) => rows.read(key, now)).writes, now);
+        rows.write(decideGroup(counters, now, (key) => rows.read(key, now)).writes, now);
       }
       await until(Number.MAX_SAFE_INTEGER);
       return rang;
     });
   }
 
-  it("ring at most once an hour while requests arrive, and twice for a single request", async () => {
-    const second = 1 / 60;
-    expect(await alarmsOf([0])).toEqual([1 + second, 24 * 60 + second]);
-    const busy = await alarmsOf(Array.from({ length: 24 * 60 }, (_, minute) => minute));
-    expect(busy.length).toBeLessThanOrEqual(26);
+  const everyMinute = (minutes: number) => Array.from({ length: minutes }, (_, minute) => minute);
+  const [aMinute, aDay] = [60_000, 24 * HOUR];
+
+  it.each([
+    { windows: "a minute", lengths: [aMinute], step: 1 },
+    { windows: "a minute", lengths: [aMinute], step: 2 },
+    { windows: "ten minutes", lengths: [10 * aMinute], step: 1 },
+    { windows: "an hour", lengths: [HOUR], step: 1 },
+    { windows: "a minute and a day", lengths: [aMinute, aDay], step: 1 },
+  ])(
+    "ring at most once an hour with a window of $windows and a request each $step min",
+    async ({ lengths, step }) => {
+      const rang = await alarmsOf(
+        everyMinute(3 * 60).filter((minute) => minute % step === 0),
+        lengths,
+      );
+      const gaps = rang.slice(1).map((minute, index) => minute - (rang[index] as number));
+      expect(rang[0]).toBeGreaterThanOrEqual(60);
+      expect(gaps.filter((gap) => gap < 60)).toEqual([]);
+      expect(rang.length).toBeLessThanOrEqual(5);
+    },
+  );
+
+  it("ring once a day with a window of a day", async () => {
+    expect(await alarmsOf(everyMinute(3 * 24 * 60), [aDay])).toHaveLength(3);
   });
 
-  it("remove a minute's row within an hour of its end, and a single day's row at its end", async () => {
-    expect(await alarmsOf([0, 300])).toEqual([1 + 1 / 60, 360, 24 * 60 + 1 / 60]);
+  it("ring once for a client that sends one request, within an hour of the end of its window", async () => {
+    expect(await alarmsOf([0], [aMinute])).toEqual([60]);
+    expect(await alarmsOf([0], [aDay])).toEqual([24 * 60 + 1 / 60]);
+    expect(await alarmsOf([0], [aMinute, aDay])).toEqual([60, 24 * 60 + 1 / 60]);
   });
 });
 
