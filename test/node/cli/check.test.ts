@@ -73,6 +73,23 @@ describe("check of a valid configuration", () => {
     await expect(texts.join("\n")).toMatchFileSnapshot("check.txt");
   });
 
+  test.for([
+    [80, {}],
+    [80 - "[custom build] ".length, { WRANGLER_COMMAND: "deploy" }],
+  ] as const)("prints a table of at most %i columns to a pipe: %j", async ([width, env]) => {
+    await using folder = await temporaryFolder();
+    const long = `/${"a".repeat(90)}`;
+    const rules = [...GOOD.rules, { ...GOOD.rules[0], name: "long", match: { paths: [long] } }];
+    await folder.write("rules.json", JSON.stringify({ rules }));
+    const { stdout } = await callWeir(["check", "--config", "rules.json"], folder.path, env);
+    const [, rows = ""] = stdout.split("\n\n");
+    expect(Math.max(...rows.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width);
+    // Nothing is cut.
+    expect(rows.match(/a/g)?.length).toBeGreaterThan(90);
+    for (const word of ["login", "search", "all", "shadow", "OPTIONS"])
+      expect(rows).toContain(word);
+  });
+
   test("with --json prints tiers by name, and exempt networks", async () => {
     const tiers = { by: "header:plan", limits: { pro: { limit: 50, window: "1m" } } };
     const exempt = { ips: ["10.0.0.0/8", "::1"] };
@@ -160,8 +177,8 @@ describe("check of a project with wrangler's configuration", () => {
     const date = { compatibility_date: "2026-11-01" };
     const start = { name: "a", main: "worker.js", workers_dev: false, ...date };
     const bindings = [{ name: "COUNTERS", class_name: "CounterObject" }];
-    const migrations = [{ tag: "v1", new_sqlite_classes: ["CounterObject"] }];
-    const other = { ...start, migrations, env: { good: { durable_objects: { bindings } } } };
+    const exports = { CounterObject: { type: "durable-object", storage: "sqlite" } };
+    const other = { ...start, exports, env: { good: { durable_objects: { bindings } } } };
     await folder.write("other.jsonc", JSON.stringify(other));
     const run = (...args: string[]) =>
       callWeir(["check", "--config", "rules.json", "--json", ...args], folder.path);

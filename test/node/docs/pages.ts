@@ -7,6 +7,7 @@ export const PAGES = [
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "SECURITY.md",
+  "SKILL.md",
   ...globSync(["docs/*.md", "docs/guides/*.md", "bench/README.md", "test/*/README.md"]).sort(),
 ];
 

@@ -34,7 +34,7 @@ const COPIED = [
   "scripts",
   "package.json",
   "tsconfig.json",
-].concat(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"]);
+].concat(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "SKILL.md", "LICENSE"]);
 
 const CONFIG = `
   import { type Config, defineConfig } from "edge-weir/config";
@@ -82,7 +82,7 @@ const WRANGLER = `
   compatibility_date = "2026-11-01"
   workers_dev = false
   durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]
-  migrations = [{ tag = "v1", new_sqlite_classes = ["CounterObject"] }]
+  exports.CounterObject = { type = "durable-object", storage = "sqlite" }
 `;
 
 const TSCONFIG = {
@@ -151,7 +151,9 @@ afterAll(async () => {
 
 describe("the packed package", () => {
   it("contains JavaScript, types, documentation and examples, but no tests, sources or secrets", () => {
-    expect(files).toEqual(expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md"]));
+    expect(files).toEqual(
+      expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md", "SKILL.md"]),
+    );
     expect(files).toContain("src/index.js");
     expect(files).toContain("src/index.d.ts");
     expect(files.filter((path) => /(^|\/)(test|dev|scripts|\..*)(\/|$)/.test(path))).toEqual([]);
