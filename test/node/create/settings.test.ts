@@ -90,7 +90,7 @@ describe("the versions of a new project", () => {
     expect(written).toEqual(tested);
     const wrangler = readFileSync("wrangler.toml", "utf8");
     expect(wrangler).toContain(`compatibility_date = "${CURRENT.compatibilityDate}"`);
-    expect(HONO).toBe(manifest.peerDependencies.hono);
+    expect(HONO).toBe(manifest.dependencies.hono);
   });
 
   it.each([
