@@ -10,7 +10,7 @@ export interface Toolchain {
   readonly compatibilityDate: string;
 }
 
-/** The range of hono that Weir accepts. */
+/** The range of hono that Weir accepts, and installs if an app has none in it. */
 export const HONO = "^4.13.0";
 
 /**
@@ -25,6 +25,8 @@ export const CURRENT: Toolchain = {
     "@cloudflare/vitest-plugin": "1.5.0",
     "@cloudflare/workers-types": "^5.20261107.1",
     typescript: "^7.0.2",
+    // vitest 5 expects vite from the project. npm and pnpm install it by themselves, but yarn does not.
+    vite: "^8.3.8",
     vitest: "~5.0.5",
     wrangler: "4.156.2",
   },
