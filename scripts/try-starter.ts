@@ -103,7 +103,9 @@ async function environmentOf(node: string, npm: string): Promise<NodeJS.ProcessE
   // The other npm must not get the variables and the settings of this repository.
   const inherited = Object.entries(process.env).filter(
     ([name]) =>
-      !/^(npm_(lifecycle|package|command|execpath|node|config_(local|strict))|INIT_CWD)/.test(name),
+      !/^(npm_(lifecycle|package|command|execpath|node|config_(local|strict|loglevel))|INIT_CWD)/.test(
+        name,
+      ),
   );
   return {
     ...Object.fromEntries(inherited),
@@ -141,7 +143,9 @@ async function tryIn({ folder, name, template, manager, env }: Trial): Promise<v
 
   async function install(command: string, args: readonly string[], cwd: string): Promise<void> {
     const printed = await runIn(cwd, command, args);
-    if (/EBADENGINE|\bwarn(ing)?\b/i.test(printed)) throw new Error(`${name}: ${printed}`);
+    // npm also warns about settings of the machine.
+    const own = printed.replaceAll(/^npm warn Unknown (env|user) config .*$/gim, "");
+    if (/EBADENGINE|\bwarn(ing)?\b/i.test(own)) throw new Error(`${name}: ${printed}`);
   }
 
   async function runIn(cwd: string, command: string, args: readonly string[]): Promise<string> {
