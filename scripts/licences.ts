@@ -13,7 +13,6 @@ interface Locked {
   readonly dev?: true;
   readonly devOptional?: true;
   readonly optional?: true;
-  readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
 /** A locked package and its licence. */
@@ -27,12 +26,11 @@ export interface Package {
 
 /** Returns the locked packages, sorted by name and version. */
 export function packagesOf({ packages }: Lock): Package[] {
-  const provided = Object.keys(packages[""]?.peerDependencies ?? {});
   return Object.entries(packages)
     .filter(([path]) => path !== "")
     .map(([path, { version = "", license = "none", dev, devOptional, optional }]) => {
       const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
-      const isRuntime = provided.includes(name) || !(dev || devOptional || optional);
+      const isRuntime = !(dev || devOptional || optional);
       return { name, version, licence: license, isRuntime };
     })
     .sort((a, b) => compare(a.name, b.name) || compare(a.version, b.version));

@@ -13,6 +13,7 @@ import { jsonError, textError } from "../load-error.ts";
 import { jsonText, printable, printableLines, tableWidth } from "../print/text.ts";
 import { ruleTable, withoutSecrets } from "../rule-table.ts";
 import { configFindings, type FiledRule, filedRules } from "../warnings/rules.ts";
+import { isRepeated } from "./repeated.ts";
 
 /** The files and the environment that the check reads. */
 export interface CheckOptions {
@@ -213,7 +214,9 @@ export async function runCheck({ json, strict, ...options }: RunOptions): Promis
     console.log(jsonReport(file, rules, findings));
   } else {
     const hasFaults = findings.some(({ severity }) => severity === "fault");
-    console[hasFaults ? "error" : "log"](textReport(file, rules, findings, note));
+    const report = textReport(file, rules, findings, note);
+    const text = isRepeated(report, process.env) ? `${file}: the same result as before.` : report;
+    console[hasFaults ? "error" : "log"](text);
   }
   const hasFailed = isFatal || (strict && findings.length > 0);
   if (hasFailed && dev && !json) console.error(dev.notice);

@@ -221,10 +221,12 @@ export function* controlFindings(_config: Config, deployment: Deployment): Itera
 }
 
 /** Warnings about settings that let requests or responses bypass Weir or the zone's firewall. */
-export function* exposureWarnings(_config: Config, deployment: Deployment): Iterable<LocalFinding> {
+export function* exposureWarnings(config: Config, deployment: Deployment): Iterable<LocalFinding> {
   const { file, routes, workersDev, previewUrls, cache, compatibilityFlags, isPages } = deployment;
   // By default, workers_dev is on if there is no route, and preview_urls has the value of workers_dev.
-  if (workersDev ?? (routes.length === 0 && !isPages)) {
+  const isOnlyHost = routes.length === 0 && !isPages;
+  const isMeant = workersDev && isOnlyHost && config.rules.every(({ match }) => !match.hosts);
+  if ((workersDev ?? isOnlyHost) && !isMeant) {
     const previews =
       previewUrls === undefined ? ", and on a URL for each version that was uploaded" : "";
     const why = workersDev === undefined ? ", because neither workers_dev nor a route is set" : "";
@@ -232,7 +234,7 @@ export function* exposureWarnings(_config: Config, deployment: Deployment): Iter
       "workers-dev",
       "workers_dev",
       `Weir also answers on workers.dev${previews}${why}: the zone's firewall and rules with hosts do not apply there`,
-      `Write ${settingIn(file, "workers_dev", false)}`,
+      `Write ${settingIn(file, "workers_dev", false)}${workersDev === undefined ? `, or ${settingIn(file, "workers_dev", true)} if the Worker has no other host` : ""}`,
     );
   }
   if (previewUrls === true) {

@@ -1,16 +1,17 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { type EdgeWeir, tarballFiles, toRegistry } from "./edge-weir.ts";
 import { Failure, fileFailure } from "./failure.ts";
 import type { NewTemplate, StoreName, Texts } from "./fields.ts";
 import type { PackageManager } from "./package-manager.ts";
-import { HONO, type Toolchain } from "./versions.ts";
+import type { Toolchain } from "./versions.ts";
 
 /** The settings of a new project, all valid. */
 export interface ProjectOptions {
   readonly template: NewTemplate;
   readonly texts: Texts;
   readonly store: StoreName;
-  readonly edgeWeir: string;
+  readonly edgeWeir: EdgeWeir;
   readonly toolchain: Toolchain;
   readonly packageManager: PackageManager;
 }
@@ -31,14 +32,14 @@ function projectManifest(options: ProjectOptions): Record<string, string> {
     scripts: {
       dev:
         template === "service"
-          ? "wrangler dev -c wrangler.toml -c dev/wrangler.toml"
+          ? "node dev/start.mjs -c wrangler.toml -c dev/wrangler.toml"
           : "node dev/start.mjs",
       test: "vitest run",
       check: "weir check --strict && tsc",
       deploy: "wrangler deploy --env production",
       "deploy:staging": "wrangler deploy --env staging",
     },
-    dependencies: { "edge-weir": edgeWeir, hono: HONO },
+    dependencies: { "edge-weir": edgeWeir.spec },
     devDependencies: toolchain.devDependencies,
     ...(packageManager === "npm" && { allowScripts: INSTALL_SCRIPTS }),
   };
@@ -55,8 +56,8 @@ function pnpmSettings(): string {
 
 /** The folders of `templates/` that each template copies. A file of a later folder replaces one of an earlier folder. */
 const FOLDERS: Readonly<Record<NewTemplate, readonly string[]>> = {
-  route: ["common", "url-origin", "route"],
-  "custom-domain": ["common", "url-origin", "custom-domain"],
+  route: ["common", "route"],
+  "custom-domain": ["common", "custom-domain"],
   service: ["common", "service"],
 };
 
@@ -102,9 +103,11 @@ export async function demandEmpty(folder: string): Promise<void> {
   );
 }
 
-/** Returns the files of a project: each path, with `/`, and its content. */
-export async function projectFiles(options: ProjectOptions): Promise<Map<string, string>> {
-  const files = new Map<string, string>();
+/** The files of a project: each path, with `/`, and its content. */
+export type Files = Map<string, string | Buffer>;
+
+export async function projectFiles(options: ProjectOptions): Promise<Files> {
+  const files: Files = new Map(tarballFiles(options.edgeWeir));
   for (const folder of FOLDERS[options.template]) {
     const root = join(TEMPLATES, folder);
     for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
@@ -123,7 +126,8 @@ export async function projectFiles(options: ProjectOptions): Promise<Map<string,
  * Replaces the example values of a template by the project's values. The templates contain valid
  * example values, so that tools can check the templates themselves.
  */
-function adapt(path: string, text: string, { texts, toolchain, store }: ProjectOptions): string {
+function adapt(path: string, text: string, options: ProjectOptions): string {
+  const { texts, toolchain, store, edgeWeir } = options;
   const staging = texts.host === texts.zone ? `staging.${texts.host}` : `staging-${texts.host}`;
   const values: Readonly<Record<string, string>> = {
     "@cloudflare/vitest-plugin": toolchain.testPlugin,
@@ -141,6 +145,8 @@ function adapt(path: string, text: string, { texts, toolchain, store }: ProjectO
   const names = Object.keys(values).sort((one, other) => other.length - one.length);
   const pattern = new RegExp(names.map((name) => name.replace(/[.]/g, "\\.")).join("|"), "g");
   const adapted = text.replace(pattern, (name) => values[name] as string);
+  if (path === "README.md" && edgeWeir.tarball)
+    return `${adapted}\n${toRegistry(edgeWeir.tarball)}`;
   if (path !== "wrangler.toml") return adapted;
   const toml = toolchain.hasExports ? adapted : withMigration(adapted);
   return store === "upstash" ? withRequiredSecrets(toml) : toml;
@@ -164,7 +170,7 @@ function withRequiredSecrets(toml: string): string {
  *
  * @throws {Failure} for an error of the file system
  */
-export async function writeFiles(folder: string, files: ReadonlyMap<string, string>) {
+export async function writeFiles(folder: string, files: Files) {
   /** The new files, and the topmost new folders. */
   const created: string[] = [];
   try {

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { cancel, isCancel, select, text } from "@clack/prompts";
 import { Command, Option } from "commander";
+import { type EdgeWeir, readEdgeWeir } from "./edge-weir.ts";
 import { Failure } from "./failure.ts";
 import {
   FIELDS,
@@ -132,7 +133,7 @@ function readFlags(args: readonly string[], version: string): Flags {
         PACKAGE_MANAGERS,
       ),
     )
-    .option("--edge-weir <spec>", "a version, a .tgz file or a git URL of the package edge-weir")
+    .option("--edge-weir <spec>", "a version, a .tgz file to copy, or a git URL of edge-weir")
     .option("--no-install", "do not install the packages")
     .version(version)
     .addHelpText("after", EXAMPLES)
@@ -247,22 +248,26 @@ function nextSteps(options: {
   readonly folder: string;
   readonly packageManager: PackageManager;
   readonly isInstalled: boolean;
-  readonly url: string;
-  /** Whether the app answers /login only if its own code has this route. */
-  readonly isOwnApp: boolean;
+  /** The URL of an app in development. In a new project, `dev` prints the URL, and what to try. */
+  readonly appUrl?: string;
 }): string {
-  const { folder, packageManager, isInstalled, url, isOwnApp } = options;
+  const { folder, packageManager, isInstalled, appUrl } = options;
   const path = relative(process.cwd(), folder);
   const enter = path === "" ? [] : [`cd ${/\s/.test(path) ? JSON.stringify(path) : path}`];
   const start = `${packageManager} run dev`;
+  const commands = [...enter, ...(isInstalled ? [] : [`${packageManager} install`]), start];
+  const next =
+    appUrl === undefined
+      ? "It prints six logins to send, and the address of the dashboard with its token."
+      : `Then send six logins to the address that it prints, such as ${appUrl}. The sixth gets 429, the others 404 if the app has no /login:
+
+  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST ${appUrl}/login; done`;
   return `
 Start Weir. This needs no account:
 
-  ${[...enter, ...(isInstalled ? [] : [`${packageManager} install`]), start].join("\n  ")}
+  ${commands.join("\n  ")}
 
-Then send six logins. The sixth gets 429${isOwnApp ? ", the others 404 if the app has no /login" : ""}:
-
-  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST ${url}/login; done
+${next}
 `;
 }
 
@@ -277,28 +282,12 @@ function beforeDeploy(template: NewTemplate, texts: Texts, packageManager: Packa
   return `\`${packageManager} run deploy\` puts Weir on ${host}, ${target}. To change this, edit wrangler.toml.`;
 }
 
-/**
- * Returns the text by which a project's package.json names the package edge-weir.
- *
- * @param spec the flag `--edge-weir`. The path of a file is relative to the current folder
- * @param version the version of this starter, which is also the version of edge-weir
- * @throws {Failure} if the file does not exist
- */
-function packageSpec(spec: string | undefined, version: string): string {
-  if (spec === undefined) return `^${version}`;
-  if (!spec.startsWith("file:") && !/\.(tgz|tar\.gz)$/.test(spec)) return spec;
-  if (/^(https?|git)\b/.test(spec)) return spec;
-  const path = resolve(spec.replace(/^file:/, ""));
-  if (!existsSync(path)) throw new Failure(`--edge-weir: there is no file ${path}.`);
-  return `file:${path}`;
-}
-
 /** The settings of a run that both kinds of projects use. */
 interface Run {
   readonly flags: Flags;
   readonly folder: string;
   readonly prompts: Prompts;
-  readonly edgeWeir: string;
+  readonly edgeWeir: EdgeWeir;
   readonly packageManager: PackageManager;
 }
 
@@ -314,7 +303,7 @@ interface Run {
 export async function run(args: readonly string[]): Promise<number> {
   const version = await ownVersion();
   const flags = readFlags(args, version);
-  const edgeWeir = packageSpec(flags.edgeWeir, version);
+  const edgeWeir = await readEdgeWeir(flags.edgeWeir, version);
   const packageManager =
     flags.packageManager ?? runningPackageManager(process.env.npm_config_user_agent);
   const isInteractive = !flags.yes && process.stdin.isTTY && process.stdout.isTTY;
@@ -336,8 +325,7 @@ async function createProject(template: NewTemplate, common: Run): Promise<number
   await writeFiles(folder, files);
   console.log(`Wrote ${files.size} files to ${relative(process.cwd(), folder) || "this folder"}.`);
   const isInstalled = await install(common);
-  const url = "http://localhost:8787";
-  console.log(nextSteps({ folder, packageManager, isInstalled, url, isOwnApp: false }));
+  console.log(nextSteps({ folder, packageManager, isInstalled }));
   console.log(beforeDeploy(template, texts, packageManager));
   return flags.install && !isInstalled ? 1 : 0;
 }
@@ -350,8 +338,7 @@ async function addToApp(common: Run): Promise<number> {
   if (!hasChanged && hasPackage(folder)) return needsHand ? 1 : 0;
   if (!hasChanged) console.log(`The package edge-weir is not installed in ${folder}.`);
   const isInstalled = await install(common);
-  const steps = { folder, packageManager, isInstalled, url: devUrl, isOwnApp: true };
-  if (!needsHand) console.log(nextSteps(steps));
+  if (!needsHand) console.log(nextSteps({ folder, packageManager, isInstalled, appUrl: devUrl }));
   return needsHand || (flags.install && !isInstalled) ? 1 : 0;
 }
 

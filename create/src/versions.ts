@@ -12,14 +12,16 @@ export interface Toolchain {
   readonly compatibilityDate: string;
 }
 
-/** The range of hono that Weir accepts. */
+/** The range of hono that Weir accepts, and installs if an app has none in it. */
 export const HONO = "^4.13.0";
 
 /**
  * The tools for Node 22.12 and newer. wrangler and the test plugin have exact versions, because
  * each version of the plugin installs one version of wrangler. With any other wrangler, the project
  * would have two copies of workerd, with 100 MB each. vitest has no newer minor version than the one
- * with which Weir is tested, because vitest 5.1 prints warnings with this plugin.
+ * with which Weir is tested, because vitest 5.1 prints warnings with this plugin. The same holds for vite: after npm 11
+ * has locked vite 8.4, `npm ci` may fail, because an optional package of it is not in every registry. vitest 5 expects
+ * vite from the project: npm and pnpm install it by themselves, but yarn does not.
  */
 export const CURRENT: Toolchain = {
   testPlugin: "@cloudflare/vitest-plugin",
@@ -27,6 +29,7 @@ export const CURRENT: Toolchain = {
     "@cloudflare/vitest-plugin": "1.5.0",
     "@cloudflare/workers-types": "^5.20261107.1",
     typescript: "^7.0.2",
+    vite: "~8.3.8",
     vitest: "~5.0.5",
     wrangler: "4.156.2",
   },
@@ -44,6 +47,7 @@ export const NODE_20: Toolchain = {
     "@cloudflare/vitest-pool-workers": "0.15.1",
     "@cloudflare/workers-types": "^4.20260426.1",
     typescript: "^7.0.2",
+    vite: "~8.3.8",
     vitest: "~4.1.12",
     wrangler: "4.86.0",
   },

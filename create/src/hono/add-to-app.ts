@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
+import { type EdgeWeir, tarballFiles } from "../edge-weir.ts";
 import { fileFailure } from "../failure.ts";
-import { templateConfig } from "../new-project.ts";
+import { templateConfig, writeFiles } from "../new-project.ts";
 import { type AppFile, type Edit, type HonoApp, readHonoApp, readText } from "./app-files.ts";
 import { editEntry } from "./entry.ts";
 import { editManifest, editWrangler } from "./settings.ts";
@@ -15,12 +17,11 @@ const CONFIG = "weir.config.ts";
  * Adds Weir to a Hono app: the package, the rules, the middleware, and the Durable Objects with the counters and with
  * the statistics. A second call changes nothing. If a file cannot be written, all files keep their old texts.
  *
- * @param edgeWeir the text by which package.json names the package edge-weir
  * @throws {Failure} if the folder has no such app, or if its settings contradict Weir's
  * @returns the changes with the steps that are left to the user; whether Weir needs these steps before it limits
  *   requests; and the URL of the app in development
  */
-export async function addToHonoApp(folder: string, edgeWeir: string) {
+export async function addToHonoApp(folder: string, edgeWeir: EdgeWeir) {
   const app = await readHonoApp(folder);
   const usesVite = app.manifest.text.includes('"@cloudflare/vite-plugin"');
   const edits: [AppFile, Edit][] = [
@@ -37,13 +38,31 @@ export async function addToHonoApp(folder: string, edgeWeir: string) {
       { text, changes, byHand: [], advice: [] },
     ]);
   }
-  await replaceFiles(folder, edits);
+  const tarball = await addTarball(folder, edgeWeir, edits);
+  await replaceFiles(folder, edits).catch(async (error) => {
+    await tarball.remove();
+    throw error;
+  });
   const all = edits.map(([, edit]) => edit);
   return {
     report: reportOf(edits),
     hasChanged: all.some(({ changes }) => changes.length > 0),
     needsHand: all.some(({ byHand }) => byHand.length > 0),
     devUrl: usesVite ? "http://localhost:5173" : "http://localhost:8787",
+  };
+}
+
+/** Copies the package into an app that does not list it yet. A file of the same name stays. */
+async function addTarball(folder: string, edgeWeir: EdgeWeir, edits: Edits) {
+  const isListed = edits.every(
+    ([{ path }, { changes, byHand }]) =>
+      path !== "package.json" || changes.length + byHand.length === 0,
+  );
+  const files = isListed ? [] : tarballFiles(edgeWeir);
+  const added = files.filter(([path]) => !existsSync(join(folder, path)));
+  await writeFiles(folder, new Map(added));
+  return {
+    remove: () => Promise.all(added.map(([path]) => rm(join(folder, path), { force: true }))),
   };
 }
 

@@ -34,7 +34,7 @@ export interface HonoApp {
 
 /**
  * Whether a folder has a Hono app, as far as package.json and wrangler's configuration show it. A project that this
- * starter created is no such app, although it lists hono.
+ * starter created is no such app, even if it lists hono.
  */
 export async function isHonoApp(folder: string): Promise<boolean> {
   try {

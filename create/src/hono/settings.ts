@@ -1,4 +1,5 @@
 import { applyEdits, modify } from "jsonc-parser";
+import type { EdgeWeir } from "../edge-weir.ts";
 import { Failure } from "../failure.ts";
 import { HONO, isAtLeast } from "../versions.ts";
 import { type AppFile, type Edit, parseSettings } from "./app-files.ts";
@@ -10,7 +11,7 @@ type Settings = Readonly<Record<string, unknown>>;
 interface Addition {
   readonly kind: "append" | "set";
   readonly path: readonly string[];
-  readonly value: Settings | string;
+  readonly value: Settings | string | true;
   readonly change: string;
 }
 
@@ -23,7 +24,14 @@ interface Addition {
 export function editWrangler(file: AppFile): Edit {
   const edit = withAdditions(file, (settings) => {
     const environments = Object.keys(recordAt(settings, "env")).map((name) => ["env", name]);
-    const additions = [[], ...environments].flatMap((scope) => missingObjects(settings, scope));
+    const scopes = [[], ...environments];
+    const additions = scopes.flatMap((scope) => missingObjects(settings, scope));
+    const owners = scopes.map((scope) => scope.reduce<Settings>(recordAt, settings));
+    // The check asks whether requests may come by workers.dev too. An app without a route has no other host.
+    if (!owners.some((owner) => ["workers_dev", "route", "routes"].some((name) => name in owner))) {
+      const change = "workers_dev: as before, the app answers on workers.dev";
+      additions.push({ kind: "set", path: ["workers_dev"], value: true, change });
+    }
     if ("observability" in settings) return additions;
     const value = { enabled: true, head_sampling_rate: 1 };
     const change = "observability: Cloudflare keeps Weir's log lines for a few days";
@@ -79,8 +87,8 @@ function missingDeclarations(owner: Settings, scope: readonly string[], where: s
 }
 
 /** Adds the package edge-weir to package.json. @throws {Failure} for a hono that Weir does not support */
-export function editManifest(file: AppFile, edgeWeir: string): Edit {
-  return withAdditions(file, (manifest) => {
+export function editManifest(file: AppFile, { spec, tarball }: EdgeWeir): Edit {
+  const edit = withAdditions(file, (manifest) => {
     const packages: Settings = {
       ...recordAt(manifest, "devDependencies"),
       ...recordAt(manifest, "dependencies"),
@@ -93,9 +101,11 @@ export function editManifest(file: AppFile, edgeWeir: string): Edit {
       );
     }
     const path = ["dependencies", "edge-weir"];
-    const change = `edge-weir: ${edgeWeir}`;
-    return "edge-weir" in packages ? [] : [{ kind: "set", path, value: edgeWeir, change }];
+    const change = `edge-weir: ${spec}`;
+    return "edge-weir" in packages ? [] : [{ kind: "set", path, value: spec, change }];
   });
+  const advice = `commit ${tarball?.path}, which is the package itself. When npm's registry has it, run npm install edge-weir@latest, and delete the file`;
+  return { ...edit, advice: tarball && edit.changes.length > 0 ? [advice] : [] };
 }
 
 /**
@@ -118,7 +128,8 @@ function withAdditions(file: AppFile, missingIn: (settings: Settings) => Additio
       changes.push(change);
     } catch {
       // The file has two such keys, or an inline table in TOML, to which no table can be added.
-      const shown = isToml ? `{ ${tomlFields(value).join(", ")} }` : JSON.stringify(value);
+      const isTable = isToml && typeof value === "object";
+      const shown = isTable ? `{ ${tomlFields(value).join(", ")} }` : JSON.stringify(value);
       const step = `${kind === "set" ? "set" : "add to the list"} ${place.join(".")}: ${shown}`;
       byHand.push(`${path}: ${change}:\n${step}`);
     }
@@ -140,6 +151,8 @@ function inJson(text: string, { kind, path, value }: Addition): string {
 /** Appends a table. No maintained TOML editor for JavaScript keeps comments. */
 function inToml(text: string, { kind, path, value }: Addition): string {
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  // A value of the top level stands before all tables.
+  if (value === true) return text.replace(/^main[ \t]*=.*$/m, `$&${eol}${path} = true`);
   const name = path.map((each) => (/^[\w-]+$/.test(each) ? each : JSON.stringify(each))).join(".");
   const head = kind === "append" ? `[[${name}]]` : `[${name}]`;
   return `${text}${text.endsWith("\n") ? eol : eol + eol}${[head, ...tomlFields(value)].join(eol)}${eol}`;

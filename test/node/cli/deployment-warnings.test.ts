@@ -25,7 +25,8 @@ const routes = (...patterns: string[]) => `routes = ${JSON.stringify(patterns)}\
 
 describe("wrangler's configuration", () => {
   test.each([
-    ["workers_dev = true\n", ["workers-dev"]],
+    // The Worker has no other host.
+    ["workers_dev = true\n", []],
     ["workers_dev = false\n", []],
     // By default, wrangler turns workers.dev on if there is no route.
     ["", ["workers-dev"]],
@@ -141,7 +142,9 @@ describe("wrangler's configuration", () => {
   });
 
   test("is checked in each environment", async () => {
-    const found = await warnings("workers_dev = false\n[env.staging]\nworkers_dev = true\n");
+    const top = `${OFF}${routes("api.example.com/*")}`;
+    const staging = `[env.staging]\nworkers_dev = true\n${routes("staging.example.com/*")}`;
+    const found = await warnings(top + staging);
     expect(found).toMatchObject([
       { code: "workers-dev", environment: "staging", path: "workers_dev" },
     ]);
@@ -157,6 +160,11 @@ describe("wrangler's configuration", () => {
   ])("answers on workers.dev if there is no route: %j gives %j", async (wrangler, expected) => {
     const found = (await warnings(wrangler)).filter(({ code }) => code === "workers-dev");
     expect(found.map(({ environment }) => environment)).toEqual(expected);
+  });
+
+  test("answers on workers.dev, to which rules with hosts do not apply, also if it is the only host", async () => {
+    const match = { hosts: ["api.example.com"] };
+    expect(await codes("workers_dev = true\n", match)).toContain("workers-dev");
   });
 
   test("names preview URLs in the warning about workers.dev if they are on too", async () => {

@@ -40,7 +40,7 @@ describe("create-edge-weir without a terminal", () => {
 
   it("takes all settings from flags", async () => {
     await using folder = await emptyFolder();
-    await writeFile(join(folder.path, "edge-weir.tgz"), "");
+    await writeFile(join(folder.path, "edge-weir.tgz"), "package");
     const flags = ["--template", "custom-domain", "--name", "edge", "--host", "api.shop.example"];
     flags.push("--origin", "https://server.shop.example/v1/", "--store", "upstash");
     flags.push("--edge-weir", "./edge-weir.tgz", "--package-manager", "pnpm");
@@ -50,7 +50,9 @@ describe("create-edge-weir without a terminal", () => {
     expect(toml).toContain('name = "edge"');
     expect(toml).toContain('ORIGIN_URL = "https://server.shop.example/v1"');
     const manifest = await readJson(join(folder.path, "limits/package.json"));
-    expect(manifest.dependencies["edge-weir"]).toBe(`file:${join(folder.path, "edge-weir.tgz")}`);
+    expect(manifest.dependencies["edge-weir"]).toBe("file:vendor/edge-weir.tgz");
+    const copy = join(folder.path, "limits/vendor/edge-weir.tgz");
+    expect(await readFile(copy, "utf8")).toBe("package");
     expect(await readdir(join(folder.path, "limits"))).toContain("pnpm-workspace.yaml");
   });
 

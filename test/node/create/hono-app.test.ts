@@ -1,11 +1,13 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { addToHonoApp } from "../../../create/src/hono/add-to-app.ts";
 import { isHonoApp } from "../../../create/src/hono/app-files.ts";
+import { callWeir } from "../cli/run-weir.ts";
 import { emptyFolder, linkPackages, ROOT, runIn } from "./project.ts";
 
-const EDGE_WEIR = "^0.1.0";
+const EDGE_WEIR = { spec: "^0.1.0" };
 
 /** The files of a new Hono app for Cloudflare Workers, as `npm create hono` writes them. */
 const FRESH: Readonly<Record<string, string>> = {
@@ -84,6 +86,31 @@ describe("a fresh Hono app with Weir", () => {
     `;
     const { output } = await runIn(folder.path, "node", ["--input-type=module", "-e", script]);
     expect(output.match(/^\d{3}$/gm)).toEqual(["404", "404", "404", "404", "404", "429"]);
+  });
+
+  it("passes weir check --strict", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    await addToHonoApp(folder.path, EDGE_WEIR);
+    await linkPackages(folder.path);
+    const { code, stdout, stderr } = await callWeir(["check", "--strict"], folder.path);
+    expect(stdout + stderr).toContain("weir.config.ts is ok: 2 rules.");
+    expect(code).toBe(0);
+  });
+
+  it("keeps the package if it is a file, once, and says how to change to the registry", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    const path = "vendor/edge-weir-0.1.0.tgz";
+    const edgeWeir = { spec: `file:${path}`, tarball: { path, content: Buffer.from("package") } };
+    const { report, needsHand } = await addToHonoApp(folder.path, edgeWeir);
+    expect(await readFile(join(folder.path, path), "utf8")).toBe("package");
+    expect(report).toContain(`package.json\n  edge-weir: file:${path}\n`);
+    expect(report).toContain("run npm install edge-weir@latest, and delete the file");
+    expect(needsHand).toBe(false);
+    await rm(join(folder.path, "vendor"), { recursive: true });
+    await addToHonoApp(folder.path, edgeWeir);
+    expect(await readdir(folder.path)).not.toContain("vendor");
   });
 
   it("does not change when the command runs again", async () => {
@@ -219,7 +246,10 @@ describe("adding Weir to a Hono app", () => {
     await appIn(folder.path);
     // A folder stands where the configuration would be written.
     await mkdir(join(folder.path, "weir.config.ts"));
-    await expect(addToHonoApp(folder.path, EDGE_WEIR)).rejects.toThrow("old contents");
+    const tarball = { path: "vendor/edge-weir.tgz", content: Buffer.from("package") };
+    const edgeWeir = { spec: `file:${tarball.path}`, tarball };
+    await expect(addToHonoApp(folder.path, edgeWeir)).rejects.toThrow("old contents");
+    expect(existsSync(join(folder.path, tarball.path))).toBe(false);
     for (const [path, text] of Object.entries(FRESH)) {
       expect(await readFile(join(folder.path, path), "utf8")).toBe(text);
     }

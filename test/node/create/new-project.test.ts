@@ -7,7 +7,7 @@ import { STORES } from "../../../create/src/fields.ts";
 import { type ProjectOptions, projectFiles, writeFiles } from "../../../create/src/new-project.ts";
 import { CURRENT, NODE_20, type Toolchain } from "../../../create/src/versions.ts";
 import { callWeir } from "../cli/run-weir.ts";
-import { buildPackage, emptyFolder, linkPackages, runIn } from "./project.ts";
+import { buildPackage, emptyFolder, linkPackages, ROOT, runIn } from "./project.ts";
 
 const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
   texts: {
@@ -17,7 +17,7 @@ const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
     origin: "https://server.shop.example/v1",
     service: "shop-api",
   },
-  edgeWeir: "^0.1.0",
+  edgeWeir: { spec: "^0.1.0" },
   toolchain: CURRENT,
   packageManager: "npm",
 };
@@ -130,6 +130,41 @@ describe.each(TEMPLATES)("the classes of a project: %s", (template) => {
   });
 });
 
+describe("a project with the package as a file", () => {
+  const tarball = { path: "vendor/edge-weir-0.1.0.tgz", content: Buffer.from("package") };
+  const edgeWeir = { spec: "file:vendor/edge-weir-0.1.0.tgz", tarball };
+
+  it.each(TEMPLATES)(
+    "keeps the file, and says how to change to the registry: %s",
+    async (template) => {
+      const store = "durable-object";
+      const files = await projectFiles({ ...OPTIONS, template, store, edgeWeir });
+      expect(files.get(tarball.path)).toBe(tarball.content);
+      const { dependencies } = JSON.parse(String(files.get("package.json")));
+      expect(dependencies).toEqual({ "edge-weir": edgeWeir.spec });
+      expect(files.get("README.md")).toContain(
+        "`npm install edge-weir@latest` takes it from there",
+      );
+      const published = await projectFiles({ ...OPTIONS, template, store });
+      expect(published.get("README.md")).not.toContain("vendor");
+    },
+  );
+});
+
+describe("the documentation of a new project", () => {
+  it("names the dashboard and its token, and the rules that the documentation shows", async () => {
+    const files = await projectFiles({ ...OPTIONS, template: "route", store: "durable-object" });
+    expect(files.get("README.md")).toMatch(/dashboard.*WEIR_ADMIN_TOKEN/s);
+    expect(files.get(".dev.vars.example")).toMatch(/dashboard.*# WEIR_ADMIN_TOKEN=/s);
+    const page = await readFile(join(ROOT, "docs/getting-started.md"), "utf8");
+    expect(page).toContain('{ name: "all", limit: 300, window: "1m", mode: "shadow" }');
+    for (const template of TEMPLATES) {
+      const project = await projectFiles({ ...OPTIONS, template, store: "durable-object" });
+      expect(project.get("weir.config.ts")).toMatch(/name: "all".*mode: "shadow"/s);
+    }
+  });
+});
+
 describe("a project that cannot be written", () => {
   it("leaves no file and no folder", async () => {
     await using folder = await emptyFolder();
@@ -169,15 +204,85 @@ describe("a project that cannot be written", () => {
   });
 });
 
+/** A wrangler that tells the port that it has chosen, prints its vars, and ends. */
+const WRANGLER = `
+  const { argv, env } = process;
+  console.log(argv.slice(2).join(" "), "keeps", env.WEIR_CHECK_PRINTED);
+  process.send(JSON.stringify({ event: "DEV_SERVER_READY", ip: "localhost", port: 8790 }), () => process.exit());
+`;
+
 describe("npm run dev", () => {
-  it("prints the port that it is given", async () => {
+  /** Starts the command of a template's project with a wrangler that ends at once. */
+  async function dev(folder: string, template: ProjectOptions["template"], ...args: string[]) {
+    const files = await projectFiles({ ...OPTIONS, template, store: "durable-object" });
+    await mkdir(join(folder, "node_modules/wrangler/bin"), { recursive: true });
+    await writeFile(join(folder, "node_modules/wrangler/package.json"), "{}");
+    await writeFile(join(folder, "node_modules/wrangler/bin/wrangler.js"), WRANGLER);
+    await writeFile(join(folder, "start.mjs"), files.get("dev/start.mjs") as string);
+    const { scripts } = JSON.parse(String(files.get("package.json")));
+    const [, ...given] = scripts.dev.split(" ").slice(1);
+    return (await runIn(folder, "node", ["start.mjs", ...given, ...args])).output;
+  }
+
+  it.each(TEMPLATES)(
+    "prints the port in use, the dashboard and its token: %s",
+    async (template) => {
+      await using folder = await emptyFolder();
+      const output = await dev(folder.path, template, "--inspector-port", "9300");
+      expect(output).toContain("-X POST http://localhost:8790/login");
+      expect(output).toContain("  http://localhost:8790/_weir/login\n  token: ");
+      const [, token = ""] = /WEIR_ADMIN_TOKEN:(\S+)/.exec(output) ?? [];
+      expect(token.length).toBeGreaterThanOrEqual(32);
+      expect(output).toContain(
+        `WEIR_ADMIN_TOKEN=${token} npx weir top --at http://localhost:8790\n`,
+      );
+      expect(output).toContain("--inspector-port 9300");
+      // Browsers stay logged in after a new start.
+      expect(await dev(folder.path, template)).toContain(token);
+    },
+  );
+
+  it("uses the token that the user has set in the file that wrangler reads", async () => {
     await using folder = await emptyFolder();
-    const files = await projectFiles({ ...OPTIONS, template: "route", store: "durable-object" });
-    await mkdir(join(folder.path, "node_modules/wrangler/bin"), { recursive: true });
-    await writeFile(join(folder.path, "node_modules/wrangler/package.json"), "{}");
-    await writeFile(join(folder.path, "node_modules/wrangler/bin/wrangler.js"), "");
-    await writeFile(join(folder.path, "start.mjs"), files.get("dev/start.mjs") as string);
-    const { output } = await runIn(folder.path, "node", ["start.mjs", "--port", "9020"]);
-    expect(output).toContain("-X POST http://localhost:9020/login");
+    const line = `WEIR_ADMIN_TOKEN="${"x".repeat(32)}"\n`;
+    await writeFile(join(folder.path, ".dev.vars.staging"), line);
+    const staging = await dev(folder.path, "route", "--env", "staging");
+    expect(staging).toContain("token: WEIR_ADMIN_TOKEN of .dev.vars.staging\n\n  npx weir top");
+    expect(staging).not.toContain("--var WEIR_ADMIN_TOKEN");
+    expect(await dev(folder.path, "route")).toContain("--var WEIR_ADMIN_TOKEN");
+    // wrangler reads no .env beside .dev.vars.
+    await writeFile(join(folder.path, ".env"), line);
+    expect(await dev(folder.path, "route")).toContain("token: WEIR_ADMIN_TOKEN of .env\n");
+    await writeFile(join(folder.path, ".dev.vars"), "# WEIR_ADMIN_TOKEN=\n");
+    expect(await dev(folder.path, "route")).toContain("--var WEIR_ADMIN_TOKEN");
+  });
+
+  it("starts a demo origin, unless it is given another or the origin is a Worker", async () => {
+    await using folder = await emptyFolder();
+    expect(await dev(folder.path, "route")).toMatch(
+      /ORIGIN_URL:http:\/\/127.0.0.1:\d+ .*, a demo/s,
+    );
+    const own = await dev(folder.path, "route", "--origin", "http://localhost:3000");
+    expect(own).toMatch(
+      /--var ORIGIN_URL:http:\/\/localhost:3000 .*origin: http:\/\/localhost:3000\n/s,
+    );
+    const service = await dev(folder.path, "service");
+    expect(service).toContain("-c wrangler.toml -c dev/wrangler.toml");
+    expect(service).not.toContain("ORIGIN_URL");
+  });
+
+  it("has the check print each report once, although wrangler 4.86 runs it several times", async () => {
+    await using folder = await emptyFolder();
+    const output = await dev(folder.path, "route");
+    const [, printed = ""] = / keeps (\S+)/.exec(output) ?? [];
+    const rules = JSON.stringify({ rules: [{ name: "all", limit: 5, window: "1m" }] });
+    await writeFile(join(folder.path, "weir.json"), rules);
+    const args = ["check", "--config", "weir.json"];
+    const check = () => callWeir(args, folder.path, { WEIR_CHECK_PRINTED: printed });
+    expect((await check()).stdout).toContain("RULE ");
+    expect((await check()).stdout).toBe("weir.json: the same result as before.\n");
+    // A new start prints the report again.
+    await dev(folder.path, "route");
+    expect((await check()).stdout).toContain("RULE ");
   });
 });

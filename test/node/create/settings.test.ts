@@ -6,6 +6,7 @@ import { chooseTexts, type Flags, type Prompts } from "../../../create/src/run.t
 import { CURRENT, HONO, NODE_20, toolchainFor } from "../../../create/src/versions.ts";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));
+const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
 
 /** Answers the prompts from a list, and takes the default for all others. */
 function answers(given: Readonly<Record<string, string>>) {
@@ -81,7 +82,7 @@ describe("the versions of a new project", () => {
   it("are those that Weir itself is tested with", () => {
     const tested = Object.keys(CURRENT.devDependencies).map((name) => [
       name,
-      manifest.devDependencies[name],
+      lock.packages[`node_modules/${name}`].version,
     ]);
     const written = Object.entries(CURRENT.devDependencies).map(([name, range]) => [
       name,
@@ -90,7 +91,7 @@ describe("the versions of a new project", () => {
     expect(written).toEqual(tested);
     const wrangler = readFileSync("wrangler.toml", "utf8");
     expect(wrangler).toContain(`compatibility_date = "${CURRENT.compatibilityDate}"`);
-    expect(HONO).toBe(manifest.peerDependencies.hono);
+    expect(HONO).toBe(manifest.dependencies.hono);
   });
 
   it.each([

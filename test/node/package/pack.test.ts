@@ -106,7 +106,7 @@ let manifest: {
   readonly engines: { readonly node: string };
   readonly exports: Record<string, string | Record<string, string>>;
   readonly types: string;
-} & Record<"dependencies" | "peerDependencies" | "bin", Record<string, string>>;
+} & Record<"dependencies" | "bin", Record<string, string>>;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "weir-pack-"));
@@ -125,8 +125,7 @@ beforeAll(async () => {
   files = await readdir(installed, { recursive: true });
 
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
-  const needed = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
-  for (const name of [...needed, "@cloudflare/workers-types"]) {
+  for (const name of [...Object.keys(manifest.dependencies), "@cloudflare/workers-types"]) {
     const link = join(project, "node_modules", name);
     await mkdir(dirname(link), { recursive: true });
     await symlink(join(MODULES, name), link);

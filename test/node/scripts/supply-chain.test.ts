@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { HONO } from "../../../create/src/versions.ts";
 import { licencesPage, packagesOf } from "../../../scripts/licences.ts";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));
@@ -41,12 +42,12 @@ const entries: [string, Entry][] = Object.entries<Entry>(lock.packages).filter((
 
 describe("the dependencies of Weir", () => {
   it.each(["dependencies", "devDependencies", "optionalDependencies"])(
-    "are pinned to one version: %s",
+    "are pinned to one version, except the hono that an app shares with Weir: %s",
     (kind) => {
       const loose = Object.entries<string>(manifest[kind]).filter(
         ([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version),
       );
-      expect(loose).toEqual([]);
+      expect(loose).toEqual(kind === "dependencies" ? [["hono", HONO]] : []);
     },
   );
 
@@ -55,8 +56,8 @@ describe("the dependencies of Weir", () => {
     expect(runtime).toEqual(RUNTIME);
   });
 
-  it("let users choose the version of hono", () => {
-    expect(Object.keys(manifest.peerDependencies)).toEqual(["hono"]);
+  it("come with the package, so that no package manager warns about one that is missing", () => {
+    expect(manifest).not.toHaveProperty("peerDependencies");
   });
 
   it("are locked by content, independently of the registry", () => {
