@@ -34,6 +34,8 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   addSuggestCommand(program);
   addAdminCommands(program);
   try {
+    // Commander prints the help as an error if there is no command.
+    if (args.length === 0) return program.outputHelp();
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
     const isFailure = error instanceof CommandFailure;

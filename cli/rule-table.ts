@@ -10,34 +10,32 @@ import { evenQuota } from "../src/engine/sub-windows.ts";
 import { table } from "./print/text.ts";
 import type { FiledRule } from "./warnings/rules.ts";
 
-const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
+const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ALSO", "FILE"];
 /** How many items of a long list are printed, so that a rule with fifty paths stays readable. */
 const LISTED = 3;
 
-/** Returns a table with one line for each rule. */
-export function ruleTable(rules: readonly FiledRule[]): string {
-  return table(HEADINGS, rules.map(cellsOf));
+/**
+ * Returns a table with a row for each rule.
+ *
+ * @param width the maximum width, in columns
+ */
+export function ruleTable(rules: readonly FiledRule[], width: number): string {
+  return table(HEADINGS, rules.map(cellsOf), width);
 }
 
 function cellsOf(rule: FiledRule): string[] {
-  const { name, key, windows, match, onError, mode, file = "" } = rule;
+  const { name, key, windows, match, file = "" } = rule;
   const requests = rule.for === "programs" ? "none, only calls of programs" : formatMatch(match);
-  return [
-    name,
-    formatKey(key),
-    windows.map(formatQuota).join(", "),
-    requests,
-    onError,
-    mode,
-    otherFields(rule),
-    file,
-  ];
+  const quotas = windows.map(formatQuota).join(", ");
+  return [name, formatKey(key), quotas, requests, otherFields(rule), file];
 }
 
-/** Returns the names of the fields that few rules have. */
+/** Returns the fields that few rules have, with the values of those that are one word. */
 function otherFields(rule: Rule): string {
   const { exempt, tiers, spread, shards, cost, count, ban, waitMs, retryJitterMs, response } = rule;
   return [
+    rule.mode !== "enforce" && `mode: ${rule.mode}`,
+    rule.onError !== "open" && `onError: ${rule.onError}`,
     exempt && "exempt",
     tiers && "tiers",
     spread && "start",

@@ -4,9 +4,9 @@
  * https://upstash.com/pricing/redis (pay as you go)
  * https://developers.cloudflare.com/durable-objects/platform/pricing/
  */
-const PER_REDIS_COMMAND = 0.2 / 100_000;
-const PER_OBJECT_CALL = 0.15 / 1_000_000;
-const PER_ROW_WRITTEN = 1 / 1_000_000;
+export const PER_REDIS_COMMAND = 0.2 / 100_000;
+export const PER_OBJECT_CALL = 0.15 / 1_000_000;
+export const PER_ROW_WRITTEN = 1 / 1_000_000;
 
 /** The calls, commands and rows that a limiter needed for a number of requests. */
 export interface Usage {

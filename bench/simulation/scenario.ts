@@ -15,6 +15,8 @@ export interface Scenario extends FleetOptions, NetworkOptions {
   /** How many requests each client sends, relative to its limit, such as "5 ×". */
   readonly demand: string;
   readonly traffic: (random: Random) => Traffic | Promise<Traffic>;
+  /** Whether isolates take leases. @default true */
+  readonly leases?: boolean;
   /** The number of runs, each with a seed of its own. */
   readonly runs: number;
 }

@@ -4,7 +4,7 @@ import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { type Answer, type Store, StoreError } from "../../src/stores/store.ts";
 import { Fleet } from "./fleet.ts";
 import { Ledger } from "./ledger.ts";
-import { Network } from "./network.ts";
+import { Network, type NetworkRecorder } from "./network.ts";
 import { Random, seedOf } from "./random.ts";
 import { type Request, withRequest } from "./request.ts";
 import { audit, emptyResult, type RunResult } from "./run-result.ts";
@@ -17,14 +17,23 @@ const STARTS_AT = Date.UTC(2026, 0, 1);
 
 const BATCHES = { timeoutMs: 1000, keepAlive: () => {} };
 
-/** Runs a scenario once. The same seed gives the same result. */
-export async function simulate(scenario: Scenario, seed: number): Promise<RunResult> {
+/**
+ * Runs a scenario once. The same seed gives the same result.
+ *
+ * @param meter also gets the events in the network
+ */
+export async function simulate(
+  scenario: Scenario,
+  seed: number,
+  meter?: NetworkRecorder,
+): Promise<RunResult> {
   const time = new VirtualTime(STARTS_AT);
   const random = (purpose: string) => new Random(seed, purpose);
   const result = emptyResult();
   const ledger = new Ledger(counterOf(scenario, 0));
   const store = createMemoryStore(Number.POSITIVE_INFINITY);
-  const network = new Network(time, store, ledger, random("network"), scenario);
+  const recorder = meter ? bothOf(ledger, meter) : ledger;
+  const network = new Network(time, store, recorder, random("network"), scenario);
   const fleet = new Fleet(time, random("fleet"), scenario, (isolate) =>
     withBatches(entriesOver(network.connect(isolate)), BATCHES),
   );
@@ -96,7 +105,25 @@ export async function simulateRuns(scenario: Scenario, seed: number): Promise<Ru
   return results;
 }
 
-function counterOf({ limit, windowMs }: Scenario, client: number): Demand {
+function bothOf(one: NetworkRecorder, other: NetworkRecorder): NetworkRecorder {
+  return {
+    recordCall(unused) {
+      one.recordCall(unused);
+      other.recordCall(unused);
+    },
+    recordCharges(...event) {
+      one.recordCharges(...event);
+      other.recordCharges(...event);
+    },
+    recordAnswer: (...event) => one.recordAnswer?.(...event),
+    recordAdjustment(...event) {
+      one.recordAdjustment?.(...event);
+      other.recordAdjustment?.(...event);
+    },
+  };
+}
+
+export function counterOf({ limit, windowMs, leases = true }: Scenario, client: number): Demand {
   return {
     key: `weir:simulated:${windowMs}:${client}`,
     identity: `${client}`,
@@ -105,7 +132,7 @@ function counterOf({ limit, windowMs }: Scenario, client: number): Demand {
     offsetMs: 0,
     cost: 1,
     ceiling: limit,
-    leasable: true,
+    leasable: leases,
   };
 }
 

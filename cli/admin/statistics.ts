@@ -32,6 +32,10 @@ export async function statistics(options: StatisticsOptions): Promise<Printed> {
   return { json: report, text: parts.filter(Boolean).join("\n\n") };
 }
 
+const AGE =
+  "The counts are up to 25 seconds old: each isolate uploads its own every 5 to 25 seconds.";
+
+/** Shows the clients that were limited most, and how old their counts are. */
 export async function top(options: TopOptions): Promise<Printed> {
   const report = await fetchReport(options, undefined);
   const clients = report.clients.slice(0, options.count);
@@ -41,7 +45,7 @@ export async function top(options: TopOptions): Promise<Printed> {
   const since =
     clientsFrom === undefined ? `in the last ${options.last}` : `since ${formatTime(clientsFrom)}`;
   if (clients.length === 0) {
-    return { json, text: `No client was limited ${since}.` };
+    return { json, text: `No client was limited ${since}. ${AGE}` };
   }
   const now = Date.now();
   const rows = clients.map(({ rule, client, count: times, error, lastAt, shadow }): Cell[] => [
@@ -55,7 +59,7 @@ export async function top(options: TopOptions): Promise<Printed> {
   const text = table(["RULE", "CLIENT", "LIMITED", "ERROR", "LAST", ""], rows);
   return {
     json,
-    text: `${text}\n\nCounted ${since}. Isolates upload their counts every 5 to 25 seconds. ${styled("dim", "weir peek RULE --client CLIENT shows one of them.")}`,
+    text: `${text}\n\nCounted ${since}. ${AGE} ${styled("dim", "weir peek RULE --client CLIENT shows one of them.")}`,
   };
 }
 

@@ -10,7 +10,7 @@ import {
 import { type CheckFinding, CODES_PAGE, found } from "../finding.ts";
 import { type LoadedConfig, loadConfig } from "../load-config.ts";
 import { jsonError, textError } from "../load-error.ts";
-import { jsonText, printable, printableLines } from "../print/text.ts";
+import { jsonText, printable, printableLines, tableWidth } from "../print/text.ts";
 import { ruleTable, withoutSecrets } from "../rule-table.ts";
 import { configFindings, type FiledRule, filedRules } from "../warnings/rules.ts";
 
@@ -145,7 +145,8 @@ export function textReport(
   note?: string,
 ): string {
   const hasFaults = findings.some(({ severity }) => severity === "fault");
-  const table = rules && rules.length > 0 && !hasFaults ? [ruleTable(rules)] : [];
+  const table =
+    rules && rules.length > 0 && !hasFaults ? [ruleTable(rules, tableWidth(process.env))] : [];
   const headline = printable(headlineOf(file, rules, findings));
   const sections = sectionsOf(findings).map(printableLines);
   const more = findings.some(({ code }) => code !== "config") ? [`Each code: ${CODES_PAGE}`] : [];

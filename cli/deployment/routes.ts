@@ -45,10 +45,9 @@ export function* routeFindings(
     }
   }
   if (routes.length === 0) return;
-  const cure = "Add a route for the whole host, such as api.example.com/*";
   if (quotaPath !== undefined && missedRequest({ paths: [quotaPath] }, patterns) !== undefined) {
     const message = `Requests for quotaPath, ${quotaPath}, reach the origin without Weir`;
-    yield found("route-misses-rule", "routes", message, cure);
+    yield found("route-misses-rule", "routes", message, routeCure(undefined, routes));
   }
   for (const { name, match, for: audience } of rules) {
     const missed = audience === "programs" ? undefined : missedRequest(match, patterns);
@@ -56,20 +55,43 @@ export function* routeFindings(
     yield found(
       "route-misses-rule",
       "routes",
-      `The rule "${name}" matches requests that reach the origin without Weir, such as ${missed}`,
-      cure,
+      `The rule "${name}" matches requests that reach the origin without Weir, such as ${missed.request}`,
+      routeCure(missed.host, routes),
     );
   }
 }
 
-/** Returns a host and a path that the conditions allow but no route matches; undefined if there are none. */
-function missedRequest(match: Conditions, patterns: readonly Pattern[]): string | undefined {
-  const hosts = match.hosts?.map((host) => host.replace(/^\*/, "any")) ?? [undefined];
+/**
+ * Says which route is missing.
+ *
+ * @param host the host of a rule that no route covers; undefined if the routes cover only some paths of their hosts
+ */
+function routeCure(host: string | undefined, routes: readonly Route[]): string {
+  const hosts = new Set(routes.map((route) => patternOf(route).host));
+  if (host === undefined || hosts.has(host)) {
+    const whole = host === undefined ? [...hosts] : [host];
+    return `Route the whole host: ${whole.map((each) => `${each}/*`).join(", ")}`;
+  }
+  return routes.every(({ customDomain }) => customDomain) && !host.startsWith("*")
+    ? `Add ${host} as a custom domain`
+    : `Add the route ${host}/*`;
+}
+
+/** A request that no route matches, and the host of the rule that allows it; undefined if the rule names no host. */
+interface Missed {
+  readonly request: string;
+  readonly host: string | undefined;
+}
+
+/** Returns a request that the conditions allow but no route matches; undefined if there is none. */
+function missedRequest(match: Conditions, patterns: readonly Pattern[]): Missed | undefined {
   const paths = match.paths?.flatMap(samplePaths) ?? [undefined];
-  for (const host of hosts) {
-    const path = paths.find((each) => !patterns.some((pattern) => covers(pattern, host, each)));
-    const isMissed = path !== undefined || !patterns.some((each) => covers(each, host, undefined));
-    if (isMissed) return `${host ?? ""}${path ?? ""}`;
+  for (const host of match.hosts ?? [undefined]) {
+    const sample = host?.replace(/^\*/, "any");
+    const path = paths.find((each) => !patterns.some((pattern) => covers(pattern, sample, each)));
+    const isMissed =
+      path !== undefined || !patterns.some((each) => covers(each, sample, undefined));
+    if (isMissed) return { request: `${sample ?? ""}${path ?? ""}`, host };
   }
   return undefined;
 }

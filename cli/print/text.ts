@@ -66,6 +66,20 @@ export const WIDTH = process.stdout.isTTY
   ? Math.min(120, Math.max(60, process.stdout.columns))
   : 120;
 
+/** The columns that wrangler prints before each line of the command in `[build]`. */
+const WRANGLER_PREFIX = "[custom build] ".length;
+
+/**
+ * Returns the width of tables in columns: that of the terminal, or 80 if the output goes to a pipe. Wrangler starts its
+ * build with a pipe.
+ *
+ * @param variables the environment variables, with which wrangler names its command
+ */
+export function tableWidth({ WRANGLER_COMMAND }: NodeJS.ProcessEnv): number {
+  if (process.stdout.isTTY) return WIDTH;
+  return WRANGLER_COMMAND === undefined ? 80 : 80 - WRANGLER_PREFIX;
+}
+
 /** From this code point on, a character may need two columns, such as Chinese and most emoji. */
 const FIRST_WIDE = 0x1100;
 
@@ -111,6 +125,21 @@ export function wrapped(text: string, width: number): string[] {
   return [...lines, line];
 }
 
+/** Breaks a text into lines at its spaces, before slashes, and after colons and hyphens. Cuts nothing. */
+function broken(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  const pieces = text.split(/(?<=[\s:-])|(?=\/)/);
+  for (const piece of pieces.flatMap((each) => (widthOf(each) > width ? [...each] : each))) {
+    if (widthOf((line + piece).trimEnd()) > width) {
+      lines.push(line.trimEnd());
+      line = "";
+    }
+    line += piece;
+  }
+  return [...lines, line.trimEnd()];
+}
+
 function columnsOf(character: string): number {
   // The block characters of charts and common punctuation are narrow.
   const point = character.codePointAt(0) ?? 0;
@@ -132,30 +161,56 @@ export type Cell = string | number | { readonly text: string | number; readonly 
 /**
  * Returns an aligned table. Columns that are empty in all rows are left out. Texts of clients and
  * operators cannot move the cursor or change colours.
+ *
+ * @param maxWidth the width of the table, in columns: the widest cells are broken into several lines
  */
-export function table(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+export function table(
+  headings: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  maxWidth = Number.POSITIVE_INFINITY,
+): string {
   const texts = rows.map((row) => row.map(textOf));
-  const columns = headings.flatMap((heading, column) => {
+  const all = headings.flatMap((heading, column) => {
     const cells = texts.map((row) => row[column] ?? "");
     if (cells.every((cell) => cell === "")) return [];
     const isNumber = rows.every((row) => isNumeric(row[column]));
     const width = Math.max(heading.length, ...cells.map(widthOf));
-    return [{ column, isNumber, width, heading }];
+    return [{ column, isNumber, width }];
   });
-  const align = (text: string, { isNumber, width }: { isNumber: boolean; width: number }) =>
-    padded(text, width, isNumber ? "left" : "right");
-  const heading = columns.map((each) => align(each.heading, each)).join("  ");
-  const lines = rows.map((row, index) =>
-    columns
-      .map((each) => {
-        const cell = row[each.column];
-        const text = align(texts[index]?.[each.column] ?? "", each);
-        return typeof cell === "object" ? styled(cell.style, text) : text;
-      })
-      .join("  ")
-      .trimEnd(),
-  );
-  return [styled("dim", heading.trimEnd()), ...lines].join("\n");
+  const widths = all.map(({ width }) => width);
+  const widest = widestCell(widths, maxWidth - GAP.length * (all.length - 1));
+  const columns = all.map((each) => ({ ...each, width: Math.min(each.width, widest) }));
+  const linesOf = (cells: readonly string[], row: readonly Cell[] = []) => {
+    const broke = columns.map(({ column, width }) => broken(cells[column] ?? "", width));
+    return Array.from({ length: Math.max(...broke.map((each) => each.length)) }, (_, line) =>
+      columns
+        .map(({ column, isNumber, width }, at) => {
+          const text = padded(broke[at]?.[line] ?? "", width, isNumber ? "left" : "right");
+          const cell = row[column];
+          return typeof cell === "object" ? styled(cell.style, text) : text;
+        })
+        .join(GAP)
+        .trimEnd(),
+    );
+  };
+  return [
+    ...linesOf(headings).map((line) => styled("dim", line)),
+    ...rows.flatMap((row, index) => linesOf(texts[index] ?? [], row)),
+  ].join("\n");
+}
+
+/** The space between two columns of a table. */
+const GAP = "  ";
+
+/** The narrowest cell that is broken into lines, in columns of the terminal. */
+const NARROWEST_CELL = 6;
+
+/** Returns the width to which cells are narrowed, so that all columns together need at most `maxWidth`. */
+function widestCell(widths: readonly number[], maxWidth: number): number {
+  let widest = Math.max(NARROWEST_CELL, ...widths);
+  const needed = () => widths.reduce((sum, width) => sum + Math.min(width, widest), 0);
+  while (widest > NARROWEST_CELL && needed() > maxWidth) widest--;
+  return widest;
 }
 
 function textOf(cell: Cell): string {

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { faultText } from "./faults.ts";
-import { isRecord, type LiteralUnion, placeIn } from "./fields.ts";
+import { isRecord, type PatternUnion, placeIn } from "./fields.ts";
 
 /** The maximum length of a pointer in UTF-16 code units, and the maximum number of names in a pointer. */
 const MAX_LENGTH = 256;
@@ -30,14 +30,15 @@ function parseClaimPointer(text: string): readonly string[] | undefined {
 /** Kinds of key that have no name. */
 const UNNAMED = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"] as const;
 /** Kinds of key that need the name of the value that they read, as in `header:x-api-key`. */
-const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
+export const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
 
 /**
  * One value that distinguishes clients, or alternatives (`"a | b"`). The comment of `RuleInput.key` lists all values.
+ * The compiler refuses an unknown kind of key at the start. The check finds all other faults.
  *
  * @example "header:x-api-key | ip"
  */
-export type KeyInput = LiteralUnion<
+export type KeyInput = PatternUnion<
   | (typeof UNNAMED)[number]
   | "header:x-api-key"
   | "header:x-api-key | ip"
@@ -46,7 +47,8 @@ export type KeyInput = LiteralUnion<
   | "param:id"
   | "jwt:sub"
   | "jwt:/app_metadata/tenant"
-  | "custom:tenant"
+  | "custom:tenant",
+  `${(typeof NAMED)[number]}:${string}` | `${(typeof UNNAMED)[number]}${"|" | " |"}${string}`
 >;
 
 /** A claim of a verified token. */
@@ -146,8 +148,8 @@ const KEY = faultText(
 
 /** The schema of a rule's `key`. */
 export const KeySchema = v.pipe(
-  v.custom<string | string[]>(isKeyShape, KEY),
-  v.rawTransform<string | string[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
+  v.custom<KeyInput | KeyInput[]>(isKeyShape, KEY),
+  v.rawTransform<KeyInput | KeyInput[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
     const { value } = dataset;
     const elements = [value].flat().map(parseAlternatives);
     if (elements.length > 0 && elements.every((element) => element !== undefined)) return elements;

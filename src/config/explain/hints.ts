@@ -1,14 +1,15 @@
 import type * as v from "valibot";
 import { TIME_ZONE } from "../calendar.ts";
 import { DURATION, formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../duration.ts";
-import { ALLOWED_KEYS, parseAlternatives } from "../key.ts";
+import { ALLOWED_KEYS, NAMED, parseAlternatives } from "../key.ts";
+import { parseHost, parseMethod, parseRoute } from "../match.ts";
 import { MAX_WAIT_SECONDS, ruleFields } from "../rule.ts";
 import { configFields } from "../schema.ts";
 import { bareName, nearestName } from "./nearest-name.ts";
 import { FIELDS_OF_OTHERS, type Place } from "./other-names.ts";
 
-// Cures for unknown fields, for misspelt words, and for other limiters' notations of time and rates. All other faults
-// show only the allowed values.
+// Cures for unknown fields, for misspelt words, for a text in place of a list, and for other limiters' notations of
+// keys, paths, time and rates. All other faults show only the allowed values.
 
 /** A suggestion for a field that Weir does not have. */
 interface FieldHint {
@@ -146,6 +147,11 @@ export function valueHint(
   if (typeof given === "number") return wholeNumberHint(given, allowed);
   if (typeof given !== "string") return undefined;
   if (allowed.startsWith(ALLOWED_KEYS)) return keyHint(given);
+  const element = ELEMENTS[field]?.(given);
+  const isList = keys.at(-1) === field;
+  if (element !== undefined && (isList || element !== given)) {
+    return `write ${JSON.stringify(isList ? [element] : element)}`;
+  }
   return wordHint(given, allowed) ?? numberHint(field, given, allowed);
 }
 
@@ -174,6 +180,19 @@ function timeZones(): readonly string[] {
   return Intl.supportedValuesOf?.("timeZone") ?? [];
 }
 
+/** For each list of texts in `match`: returns an element of the list for a text; undefined if there is none. */
+const ELEMENTS: Readonly<Record<string, (text: string) => string | undefined>> = {
+  hosts: parseHost,
+  methods: parseMethod,
+  paths: pathFor,
+};
+
+/** Returns a path for a text such as `/api/**`, `/api*`, `*` and `login`. */
+function pathFor(text: string): string | undefined {
+  if (!/^(\/(?!\/)|[\w-]+(\/|$)|\*+$)/.test(text)) return undefined;
+  return parseRoute(text.replace(/^(?!\/)/, "/").replace(/\/?\*+$/, "/*"));
+}
+
 /** Suggests a key in Weir's notation, such as `"header:x-api-key | ip"`. */
 function keyHint(given: string): string | undefined {
   const key = given
@@ -181,14 +200,28 @@ function keyHint(given: string): string | undefined {
     .filter(Boolean)
     .map(keyFor)
     .join(" | ");
-  return parseAlternatives(key) && `write ${JSON.stringify(key)}`;
+  if (parseAlternatives(key)) return `write ${JSON.stringify(key)}`;
+  if (!/^\w{1,40}$/.test(given) || NAMED.some((kind) => kind === given)) return undefined;
+  const keys = NAMED.map((kind) => `"${kind}:${kind === "header" ? given.toLowerCase() : given}"`);
+  return `write ${keys.slice(0, -1).join(", ")} or ${keys.at(-1)}, by the place of the value`;
 }
+
+/** The keys that users mean by one word, in lower case and without separators. */
+const KEYS_BY_WORD: Readonly<Record<string, string>> = {
+  apikey: "header:x-api-key",
+  authorization: "header:authorization",
+  useragent: "header:user-agent",
+  ipaddress: "ip",
+  clientip: "ip",
+};
 
 /** Returns a valid key for a text such as `IP`, `:id` and `X-Api-Key`; an empty text if there is none. */
 function keyFor(text: string): string {
   if (parseAlternatives(text)) return text;
   const [, parameter] = /^\/?:(\w+)$/.exec(text) ?? [];
   if (parameter) return `param:${parameter}`;
+  const known = /^\w+$/.test(text) && KEYS_BY_WORD[bareName(text)];
+  if (known) return known;
   // A text with a hyphen is the name of a header.
   if (/^[a-z][a-z0-9]*(-[a-z0-9]+)+$/i.test(text) && text.length <= 40) {
     return `header:${text.toLowerCase()}`;

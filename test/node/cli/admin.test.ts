@@ -474,10 +474,18 @@ describe("weir top", () => {
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": answer });
     const shown = await api.run("top", "--last", "1m");
     expect(shown.stdout).toContain(
-      "Counted since 2026-11-22 18:00:00 UTC. Isolates upload their counts every",
+      "Counted since 2026-11-22 18:00:00 UTC. The counts are up to 25 seconds old",
     );
     const { stdout } = await api.run("top", "--last", "1m", "--json");
     expect(JSON.parse(stdout)).toMatchObject({ clientsFrom });
+  });
+
+  it("says how old its counts are if it shows no client, because a denial may be newer", async () => {
+    const answer = { ...STATISTICS, clients: [] };
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": answer });
+    expect((await api.run("top")).stdout).toMatch(
+      /^No client was limited in the last 1h\. The counts are up to 25 seconds old/,
+    );
   });
 
   it("shows as many as asked for", async () => {

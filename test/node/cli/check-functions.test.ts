@@ -52,8 +52,6 @@ test("check shows that a rule for programs counts no HTTP request", async () => 
     "custom:account",
     "9 per 1d",
     "none, only calls of programs",
-    "open",
-    "enforce",
   ]);
   expect(code).toBe(0);
 });

@@ -73,6 +73,23 @@ describe("check of a valid configuration", () => {
     await expect(texts.join("\n")).toMatchFileSnapshot("check.txt");
   });
 
+  test.for([
+    [80, {}],
+    [80 - "[custom build] ".length, { WRANGLER_COMMAND: "deploy" }],
+  ] as const)("prints a table of at most %i columns to a pipe: %j", async ([width, env]) => {
+    await using folder = await temporaryFolder();
+    const long = `/${"a".repeat(90)}`;
+    const rules = [...GOOD.rules, { ...GOOD.rules[0], name: "long", match: { paths: [long] } }];
+    await folder.write("rules.json", JSON.stringify({ rules }));
+    const { stdout } = await callWeir(["check", "--config", "rules.json"], folder.path, env);
+    const [, rows = ""] = stdout.split("\n\n");
+    expect(Math.max(...rows.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width);
+    // Nothing is cut.
+    expect(rows.match(/a/g)?.length).toBeGreaterThan(90);
+    for (const word of ["login", "search", "all", "shadow", "OPTIONS"])
+      expect(rows).toContain(word);
+  });
+
   test("with --json prints tiers by name, and exempt networks", async () => {
     const tiers = { by: "header:plan", limits: { pro: { limit: 50, window: "1m" } } };
     const exempt = { ips: ["10.0.0.0/8", "::1"] };

@@ -120,6 +120,26 @@ describe("wrangler's configuration", () => {
     });
   });
 
+  test.each([
+    ["www.example.com", "api.example.com/*", "Add the route www.example.com/*"],
+    ["*.example.com", "api.example.com/*", "Add the route *.example.com/*"],
+    ["api.example.com", "api.example.com/v1/*", "Route the whole host: api.example.com/*"],
+    [undefined, "api.example.com/v1/*", "Route the whole host: api.example.com/*"],
+  ])("leads to a cure that names the host %s, which %s misses", async (host, pattern, cure) => {
+    const match = { paths: ["/login"], ...(host && { hosts: [host] }) };
+    const found = await warnings(routes(pattern), match);
+    expect(found.at(-1)).toMatchObject({ code: "route-misses-rule", cure });
+  });
+
+  test("leads to a cure with a custom domain if the Worker has no other routes", async () => {
+    const domain = 'routes = [{ pattern = "api.example.com", custom_domain = true }]\n';
+    const vars = '[vars]\nORIGIN_URL = "https://origin.example.net"\n';
+    const found = await warnings(domain + vars, { hosts: ["www.example.com"] });
+    expect(found).toMatchObject([
+      { code: "route-misses-rule", cure: "Add www.example.com as a custom domain" },
+    ]);
+  });
+
   test("is checked in each environment", async () => {
     const found = await warnings("workers_dev = false\n[env.staging]\nworkers_dev = true\n");
     expect(found).toMatchObject([

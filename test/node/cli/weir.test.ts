@@ -4,12 +4,13 @@ import { callWeir, REPOSITORY, runWeir } from "./run-weir.ts";
 describe("the command line", () => {
   test.for([
     ["--help", ["--help"], ["Usage: npm run weir --", "check"]],
+    ["no command", [], ["Usage: npm run weir --", "check"]],
     [
       "check --help",
       ["check", "--help"],
       ["check [options]", "--config <file>", "weir.config.ts", "--json"],
     ],
-  ] as const)("prints its help: %s", async ([, args, says]) => {
+  ] as const)("prints its help for %s, and exits with 0", async ([, args, says]) => {
     const { code, stdout, stderr } = await callWeir(args, REPOSITORY);
     for (const words of says) expect(stdout).toContain(words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -22,7 +23,6 @@ describe("the command line", () => {
   });
 
   test.for([
-    ["no command", [], "Usage: npm run weir --"],
     ["an unknown command", ["chek"], "unknown command 'chek'\n(Did you mean check?)"],
     ["an unknown option", ["check", "--jsn"], "unknown option '--jsn'\n(Did you mean --json?)"],
     ["an option without its value", ["check", "--config"], "argument missing"],

@@ -34,7 +34,7 @@ describe("a key", () => {
         key: key as KeyInput,
         match: { paths: ["/users/:id"] },
         limit: 5,
-        window: "1m",
+        window: 60,
       },
     ];
     expect(defineConfig({ rules, custom }).rules[0]?.key).toEqual(expected);

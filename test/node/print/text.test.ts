@@ -5,6 +5,7 @@ import {
   fitted,
   jsonText,
   padded,
+  table,
   widthOf,
   wrapped,
 } from "../../../cli/print/text.ts";
@@ -60,6 +61,22 @@ it("padded adds spaces by columns, not by characters", () => {
 it("wrapped breaks lines at spaces, and cuts words that are too long", () => {
   const lines = wrapped(`one two three ${"x".repeat(50)} four`, 10);
   expect(lines).toEqual(["one two", "three", "xxxxxxx...", "four"]);
+});
+
+it("a table breaks its widest cells to fit a width, and keeps its colours and numbers in place", () => {
+  const rows = [
+    ["one", "/a/long/path /b", 5],
+    ["two", "/c", { text: 10, style: "red" as const }],
+  ];
+  expect(table(["NAME", "PATHS", "LEFT"], rows, 22)).toBe(
+    [
+      "NAME  PATHS       LEFT",
+      "one   /a/long        5",
+      "      /path /b",
+      "two   /c            10",
+    ].join("\n"),
+  );
+  expect(table(["NAME", "PATHS", "LEFT"], rows).split("\n")).toHaveLength(3);
 });
 
 it("formatShortCount shortens only numbers of more than six characters", () => {
