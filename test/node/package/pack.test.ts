@@ -34,7 +34,14 @@ const COPIED = [
   "scripts",
   "package.json",
   "tsconfig.json",
-].concat(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"]);
+].concat([
+  "README.md",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "LICENSE",
+]);
 
 const CONFIG = `
   import { type Config, defineConfig } from "edge-weir/config";
@@ -152,6 +159,7 @@ afterAll(async () => {
 describe("the packed package", () => {
   it("contains JavaScript, types, documentation and examples, but no tests, sources or secrets", () => {
     expect(files).toEqual(expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md"]));
+    expect(files).not.toContain("CONTRIBUTING.md");
     expect(files).toContain("src/index.js");
     expect(files).toContain("src/index.d.ts");
     expect(files.filter((path) => /(^|\/)(test|dev|scripts|\..*)(\/|$)/.test(path))).toEqual([]);
